@@ -38,6 +38,21 @@ def test_an_account_is_never_made_from_an_account():
     assert all(f"## {number} " in index for number in range(2, 12))
 
 
+def test_all_the_user_said_stands_in_an_account_where_half_of_the_limit_holds_it():
+    rules = [
+        f"Rule {n}: " + f"leave harbour {n} as it is, whatever comes. " * 60 for n in range(14)
+    ]
+    turns = [Turn(user=rule, calls=(CALL,)) for rule in rules]
+    messages = wire("openai-chat", [*turns, *[Turn(calls=(CALL,))] * 5])
+    session = Session("gpt-4.1", limits=Limits(window_tokens=20_000, output_reserve_tokens=0))
+    view = session.fit({"model": "gpt-4.1", "messages": messages})["messages"]
+    assert any(event.kind == "condensed" for event in session.events)
+    held = sum(map(session.window.meter.text, rules))
+    assert 0.40 < held / session.window.limit_tokens < 0.50
+    shown = "\n".join(str(message["content"]) for message in view)
+    assert [rule for rule in rules if rule.strip() not in shown] == []
+
+
 @given(st.integers(1_200, 20_000), st.integers(1, 300_000))
 def test_one_message_of_any_size_is_made_to_fit_and_opens(window, size):
     said = "the tide came in again. " * (size // 24) + "end"

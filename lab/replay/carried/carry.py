@@ -90,7 +90,9 @@ class Carrier:
             view = self._reader.view(raws)
             sums.request(view.messages, before.messages, _bytes(head))
             sums.reply(wants, view, opens)
-            sums.unsaid += self._is_unsaid(length, raws, view)
+            if self._is_unsaid(length, raws, view):
+                sums.unsaid += 1
+                sums.unsaid_fits += 2 * self._said_tokens(length) <= session.window.limit_tokens
             before = view
             tokens = self._judge.tokens(raws) + self._judge.text(head)
             session.observe(Usage(fresh_tokens=tokens))
@@ -102,6 +104,12 @@ class Carrier:
         gone = (index for index in self._story.said if index < length and index not in kept)
         pieces = (piece for index in gone for piece in self._story.pieces[index])
         return any(piece.by == "user" and piece.plain not in view.text for piece in pieces)
+
+    def _said_tokens(self, length: int) -> int:
+        """Tokens, as bytes / 4, of all that the user and the system said by then."""
+        before = (self._story.pieces[index] for index in self._story.said if index < length)
+        said = (_bytes(piece.text) for pieces in before for piece in pieces if piece.by == "user")
+        return sum(said) // 4
 
 
 def _bytes(text: str) -> int:

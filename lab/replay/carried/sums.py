@@ -45,6 +45,7 @@ class Sums(Struct, kw_only=True):
         anchors, anchors_shown: old texts of edits wanted, and shown whole.
         near, near_shown: values wanted that are not far, and shown.
         unsaid: requests in which something is missing that the user said.
+        unsaid_fits: of these, such as half the limit holds all of what was said.
     """
 
     calls: int = 0
@@ -64,6 +65,7 @@ class Sums(Struct, kw_only=True):
     near: int = 0
     near_shown: int = 0
     unsaid: int = 0
+    unsaid_fits: int = 0
 
     def request(self, now: Sequence[Read], before: Sequence[Read], head_bytes: int) -> None:
         """Take in one request, and the one before it."""

@@ -17,8 +17,8 @@ serviced: cost with every miss paid for, sum over sum of keeping everything, at 
 bare: the same without the misses, at the first. median, worst: of the runs at the first read price,
 worst the mean of the worst tenth. far, lines: far values shown, and shown in their line.
 anchors: old texts of edits shown whole. breaks: in 100 requests. lost: misses that nothing in the
-view opens. unsaid: requests in which something is missing that a user said. In %, but for breaks,
-faults, lost, unsaid.""".strip()
+view opens. unsaid: requests in which something is missing that a user said; fits: of these, such as
+half the limit holds all that was said. In %, but for breaks, faults, lost, unsaid, fits.""".strip()
 
 
 def _share(part: float, whole: float) -> float:
@@ -44,6 +44,7 @@ def figures_of(found: Sequence[Carried]) -> Figures:
         "faults": shown.faults,
         "lost": shown.lost,
         "unsaid": shown.unsaid,
+        "fits": shown.unsaid_fits,
         "over limit": sum(each.over_limit for each in found),
     }
 

@@ -15,11 +15,13 @@ from ullage.values.toolset import SHORT
 
 __all__ = ["DEFAULT", "SUMMARISED"]
 
+_USER_SHARE = 0.67  # half of the limit, at four characters a token where an account reckons three
+
 DEFAULT = Policy(
-    name="default-6",
+    name="default-7",
     at_first_sight=(partial(truncate),),
     under_pressure=(partial(record),),
-    guard=partial(emergency),
+    guard=partial(emergency, user_share=_USER_SHARE),
     on_request=partial(
         compact, is_due=asked, keep_from=partial(newest_turns, turns=1), least_share=0.0
     ),
@@ -30,7 +32,7 @@ batches that pay, at the latest at 90 % of the limit; condense when the limit it
 
 SUMMARISED = replace(
     DEFAULT,
-    name="default-summarised-6",
+    name="default-summarised-7",
     under_pressure=(partial(compact), *DEFAULT.under_pressure),
     ahead=partial(compact, is_due=partial(surely_over, share=0.80)),
 )

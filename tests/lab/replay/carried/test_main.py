@@ -1,11 +1,24 @@
 """`python -m lab.replay.carried` on small recordings."""
 
+from functools import partial
+
 from lab.replay.carried.__main__ import command
 from lab.replay.carried.carry import Carrier
 from lab.replay.carried.policies import POLICIES
 from tests.cli.terminal import ran_by
 from tests.cli.test_replay import errands
-from tests.replay.evidence.conversation import errand
+from tests.replay.evidence.conversation import call, errand, run_of, user
+from ullage.stages.compact import asked, compact, newest_turns
+from ullage.stages.policy import Policy
+
+_FORGETFUL = partial(
+    compact,
+    is_due=asked,
+    keep_from=partial(newest_turns, turns=1),
+    account_share=0.01,
+    user_share=0.0,
+    least_share=0.0,
+)
 
 
 def test_every_policy_is_a_row_in_every_window(tmp_path):
@@ -21,6 +34,18 @@ def test_a_window_with_room_for_all_shows_all():
     carried = Carrier(errand(1, turns=10)).under(POLICIES["token_budget"](), 2_000_000)
     assert carried.shown.far == carried.shown.far_shown == carried.shown.far_lines > 0
     assert carried.shown.faults == carried.over_limit == 0
+
+
+def test_words_of_a_user_are_missed_and_said_to_fit_where_half_the_limit_holds_them():
+    rules = [f"Rule {number}: " + f"keep harbour {number} open. " * 400 for number in range(9)]
+    steps = [call("ls", f"x_{number}\n" * 900) for number in range(9)]
+    short = [part for pair in zip(map(user, rules), steps, strict=True) for part in pair]
+    forgetful = Policy(name="forgetful", under_pressure=(_FORGETFUL,))
+    found = Carrier(run_of(*short)).under(forgetful, 200_000).shown
+    assert found.unsaid == found.unsaid_fits > 0
+    long = [user("".join(rules)), *steps, user("".join(rules[::-1])), *steps]
+    found = Carrier(run_of(*long)).under(POLICIES["default"](), 32_000).shown
+    assert found.unsaid > found.unsaid_fits == 0
 
 
 def test_a_small_window_costs_less_and_shows_less():
