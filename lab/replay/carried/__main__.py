@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TypeAlias
@@ -13,7 +13,7 @@ from rich.console import Console
 
 from lab.replay.carried.carry import Carried, Carrier
 from lab.replay.carried.policies import POLICIES
-from lab.replay.carried.table import NOTES, Figures, figures_of, table_of
+from lab.replay.carried.table import NOTES, Figures, figures_of, paired_table, table_of
 from lab.replay.split import SIDES, Side, is_on
 from ullage.cli._runs import runs_in
 from ullage.history.canon import canonical_json
@@ -67,6 +67,8 @@ def command(
     console = Console(width=180)
     console.print(table_of(list(_rows(found))))
     console.print(NOTES, style="dim", highlight=False)
+    if len(dict.fromkeys(names)) > 1:
+        console.print(paired_table(list(_pairs(found))))
 
 
 def _is_wanted(side: Side, least: int, most: int | None, run: Run) -> bool:
@@ -74,6 +76,20 @@ def _is_wanted(side: Side, least: int, most: int | None, run: Run) -> bool:
         return False
     tokens = len(canonical_json(run.messages).encode("utf-8", "replace")) // 4
     return least <= tokens and (most is None or tokens <= most)
+
+
+def _pairs(
+    found: dict[tuple[str, int | None, str], list[Carried]],
+) -> Iterator[tuple[str, str, list[Carried], list[Carried]]]:
+    """Every policy but the first in each window, over all files, and the first beside it."""
+    over_all: dict[tuple[str, int | None], list[Carried]] = {}
+    for (name, window, _), of in found.items():
+        over_all.setdefault((name, window), []).extend(of)
+    first = next(iter(over_all))[0]
+    for (name, window), of in over_all.items():
+        if name != first:
+            label = _OWN if window is None else f"{window:,}"
+            yield name, label, of, over_all[first, window]
 
 
 def _rows(found: dict[tuple[str, int | None, str], list[Carried]]) -> Sequence[Row]:

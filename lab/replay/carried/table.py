@@ -8,8 +8,9 @@ from rich.table import Table
 
 from lab.replay.carried.carry import Carried
 from lab.replay.carried.sums import READS, Sums
+from lab.replay.compare.bootstrap import Interval, paired
 
-__all__ = ["NOTES", "Figures", "figures_of", "table_of"]
+__all__ = ["NOTES", "Figures", "figures_of", "paired_table", "table_of"]
 
 Figures = dict[str, float]
 NOTES = """
@@ -61,3 +62,37 @@ def table_of(rows: Sequence[tuple[str, str, int, Figures]]) -> Table:
         )
         table.add_row(policy, window, str(runs), *shown)
     return table
+
+
+def paired_table(pairs: Sequence[tuple[str, str, Sequence[Carried], Sequence[Carried]]]) -> Table:
+    """What policies have more than another, run by run, with the interval of 95 % of the mean.
+
+    Args:
+        pairs: of each a name, a window, what it carried, and what the other did of the same runs.
+    """
+    table = Table(box=None, pad_edge=False, title="more than the first policy, paired over runs")
+    for name in ("policy", "window", "runs", *_SHARES):
+        table.add_column(name, justify="left" if name == "policy" else "right")
+    for policy, window, theirs, firsts in pairs:
+        both = list(zip(theirs, firsts, strict=True))
+        shares = [(_shares(their), _shares(first)) for their, first in both]
+        differences = [
+            [their[at] - first[at] for their, first in shares] for at in range(len(_SHARES))
+        ]
+        table.add_row(policy, window, str(len(both)), *map(_interval, map(paired, differences)))
+    return table
+
+
+_SHARES = ("cost", "far", "anchors")
+
+
+def _shares(one: Carried) -> tuple[float, ...]:
+    """Of a run the cost at the first read price, the far values and the anchors shown, in %."""
+    shown = one.shown
+    cost = _share(shown.cost(READS[0]), one.raw.cost(READS[0]))
+    far = _share(shown.far_shown, shown.far)
+    return cost, far, _share(shown.anchors_shown, shown.anchors)
+
+
+def _interval(of: Interval | None) -> str:
+    return "" if of is None else f"{of.mean:+.1f} ({of.low:+.1f} to {of.high:+.1f})"

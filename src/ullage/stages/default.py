@@ -15,13 +15,11 @@ from ullage.values.toolset import SHORT
 
 __all__ = ["DEFAULT", "SUMMARISED"]
 
-_USER_SHARE = 0.67  # half of the limit, at four characters a token where an account reckons three
-
 DEFAULT = Policy(
     name="default-7",
     at_first_sight=(partial(truncate),),
     under_pressure=(partial(record),),
-    guard=partial(emergency, user_share=_USER_SHARE),
+    guard=partial(emergency, user_share=0.67),  # at three characters a token; so half of the limit
     on_request=partial(
         compact, is_due=asked, keep_from=partial(newest_turns, turns=1), least_share=0.0
     ),

@@ -28,6 +28,9 @@ def test_every_policy_is_a_row_in_every_window(tmp_path):
     rows = [line.split()[0] for line in text.splitlines() if "errands.jsonl" in line]
     assert rows == ["default", "default", "token_budget", "token_budget"]
     assert "serviced: cost with every miss paid for" in text
+    last = [line.split() for line in text.splitlines() if line.startswith("token_budget")]
+    assert [words[1:3] for words in last if words[1] != "·"] == [["16,000", "2"], ["own", "2"]]
+    assert all("to" in words for words in last if words[1] != "·")
 
 
 def test_a_window_with_room_for_all_shows_all():
