@@ -253,7 +253,7 @@ bench-peers: $(READY)
 	@$(BIN)/python -m lab.bench.peers $(wildcard $(TRACES)) --most $(MOST) $(OPTIONS)
 
 .PHONY: bench-frameworks
-OWN := langchain deepagents pydantic_ai strands inspect litellm
+OWN := langchain deepagents pydantic_ai strands inspect litellm openai_agents adk
 bench-frameworks: $(READY)
 	@$(BIN)/python -m lab.bench.peers $(wildcard $(TRACES)) --most $(MOST) --window 16000 \
 	    $(OWN:%=--peer %) $(OPTIONS)

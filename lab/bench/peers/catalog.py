@@ -93,4 +93,9 @@ PEERS = (
         compress="`compress(compression_trigger=budget)`; the retrieve tool opens the stubs",
         trim="`trim_messages(max_tokens=budget)`",
     ),
+    _peer(
+        "openai_agents",
+        trimmer="`ToolOutputTrimmer`, defaults: over 500 characters, behind two users' turns",
+    ),
+    _peer("adk", filter="`ContextFilterPlugin(num_invocations_to_keep=2)`"),
 )
