@@ -7,8 +7,8 @@ head, and whatever it took out is opened by one page if any name in its view ope
 
 from __future__ import annotations
 
+import random
 import sys
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from functools import partial
@@ -70,7 +70,8 @@ def requests_of(run: Run, peer: Peer, budget_tokens: int) -> Iterator[Sent | Non
 @click.option("--window", "windows", multiple=True, callback=window_of, default=("own",))
 @click.option("--split", "side", type=click.Choice(SIDES), default="dev", show_default=True)
 @click.option("--least-tokens", default=60_000, show_default=True, help="Of the largest request.")
-@click.option("--minutes", default=60.0, show_default=True, help="Begin no run after these.")
+@click.option("--sample", type=int, help="So many runs, drawn by lot.")
+@click.option("--seed", default=0, show_default=True, help="Of the lot.")
 @click.option("--root", default=".peers", show_default=True, type=click.Path(path_type=Path))
 def command(
     paths: tuple[Path, ...],
@@ -78,7 +79,8 @@ def command(
     windows: tuple[int | None, ...],
     side: Side,
     least_tokens: int,
-    minutes: float,
+    sample: int | None,
+    seed: int,
     root: Path,
 ) -> None:
     """Carry recorded runs of OpenAI Chat messages under peers, and beside them the default."""
@@ -88,14 +90,16 @@ def command(
         if not names or peer.name in names
         for note in peer.policies
     ]
-    damage, last_s = list[Damage](), time.monotonic() + minutes * 60
-    wanted = partial(is_wanted, side, least_tokens, None)
+    damage, wanted = list[Damage](), partial(is_wanted, side, least_tokens, None)
+    every = (run for _, run, _ in runs_in(paths, damage, is_wanted=wanted))
+    runs = [run for run in every if run.format == "openai-chat"]
+    if sample is not None and sample < len(runs):
+        runs = random.Random(seed).sample(runs, sample)
     found: dict[tuple[str, int | None, str], list[Carried]] = {}
     with ExitStack() as processes:
         carry = Carry(entries, processes)
-        for _, run, _ in runs_in(paths, damage, is_wanted=wanted):
-            if run.format != "openai-chat" or time.monotonic() > last_s:
-                continue
+        for number, run in enumerate(runs, 1):
+            print(f"run {number} of {len(runs)}", file=sys.stderr, flush=True)
             for name, window, carried in carry(run, windows):
                 found.setdefault((name, window, "all"), []).append(carried)
     console = Console(width=180)

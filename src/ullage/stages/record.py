@@ -66,8 +66,7 @@ def record(
         least_share: do nothing unless about this share of the limit can be won,
         least_tokens: or so many tokens, if that is less.
     """
-    why = is_due(window)
-    if why is None:
+    if (why := is_due(window)) is None:
         return ()
     first, stop = max(begin(window), new_from(window)), protected(window)[0]
     least = min(window.limit_tokens * least_share, least_tokens) * _CHARS_PER_TOKEN

@@ -52,8 +52,8 @@ def test_lines_by_lot_and_none_at_all_show_less_than_the_lines_that_tell_most():
     used = [call("open", "", key=f"entry_{number}") for number in range(60)]
     found = Carrier(run_of(user("Go."), *read, *used))
     names = ("default", "random_lines", "no_lines")
-    far = [found.under(POLICIES[name](), 200_000).shown.far_shown for name in names]
-    assert far[0] == 60 > far[1] >= far[2]
+    lines = [found.under(POLICIES[name](), 200_000).shown.far_lines for name in names]
+    assert lines[0] == 60 > lines[1] >= lines[2]
 
 
 def test_lines_by_lot_are_the_same_twice(carrier):
