@@ -21,6 +21,7 @@ from typing import Any, BinaryIO, Protocol, TypeAlias
 import msgspec
 
 from ullage.replay.readers._logs import LogFile
+from ullage.replay.readers._request import are_messages, request_of
 from ullage.replay.readers._run import Report
 
 if sys.version_info >= (3, 14):
@@ -162,8 +163,13 @@ def _is_spread(head: list[bytes]) -> bool:
 
 
 def _elements(value: Any, number: int) -> Iterator[tuple[int, Any]]:
-    """A list is read as what it holds, counted from 1."""
-    yield from enumerate(value, 1) if isinstance(value, list) else [(number, value)]
+    """A list is a history, or read as what it holds, counted from 1."""
+    if are_messages(value):
+        yield number, request_of(value)
+    elif isinstance(value, list):
+        yield from enumerate(value, 1)
+    else:
+        yield number, value
 
 
 def _holds_too_much(text: bytes | bytearray) -> bool:

@@ -4,6 +4,7 @@
     {"messages": […]}                                               the same, of a model unknown
     {"model": …, "input": […] or "…", "response": {…}}              Responses
     {"contents": […], "response": {…}}                              Gemini
+    […]                                                             the history alone
 
 The format follows from the field of the history, then from structure only one of the two
 APIs with ``messages`` has, then from the model's name.
@@ -20,7 +21,15 @@ from ullage.replay.readers._run import FormatName, Report, Run
 from ullage.values.usage import Usage
 from ullage.wires import FORMATS
 
-__all__ = ["are_objects", "has_messages", "is_request", "run_of", "runs_of"]
+__all__ = [
+    "are_messages",
+    "are_objects",
+    "has_messages",
+    "is_request",
+    "request_of",
+    "run_of",
+    "runs_of",
+]
 
 _ROLES = ("system", "developer", "user", "assistant", "tool", "function")
 _OF_THE_LOG = (
@@ -49,6 +58,20 @@ def has_messages(value: dict[str, Any]) -> bool:
     return isinstance(messages, list) and bool(messages) and all(map(_is_message, messages))
 
 
+def are_messages(value: Any) -> bool:
+    """Whether a list is the history of a request: messages, or items of the Responses API."""
+    if not value or not are_objects(value) or "role" not in value[0]:
+        return False
+    return all("role" in message or "type" in message for message in value)
+
+
+def request_of(history: list[dict[str, Any]]) -> dict[str, Any]:
+    """A request that holds nothing but this history; `are_messages` is true of it."""
+    if any("parts" in message for message in history):
+        return {"contents": history}
+    return {"messages" if all("role" in message for message in history) else "input": history}
+
+
 def is_request(value: dict[str, Any]) -> bool:
     """Whether the value is a request: a history, and something else a request has."""
     if "messages" in value:
@@ -62,7 +85,8 @@ def is_request(value: dict[str, Any]) -> bool:
         return "model" in value and any(key in value for key in beside)
     items = value.get("input")
     known_items = are_objects(items) and all("role" in i or "type" in i for i in items or ())
-    return bool(items) and known_items and any(key in value for key in ("model", *beside))
+    known = len(value) == 1 or any(key in value for key in ("model", *beside))
+    return bool(items) and known_items and known
 
 
 def runs_of(value: dict[str, Any], name: str, line: int, report: Report) -> Iterator[Run]:
