@@ -110,16 +110,16 @@ def pairs(messages: list[Message]) -> set[str]:
     results = [b["tool_use_id"] for m in messages for b in of(m, "tool_result")]
     if len(set(calls)) < len(calls) or len(set(results)) < len(results):
         found.add("A7")
-    spoken = [m for m in messages if m["role"] != "system"]  # A20 alone says where those stand
-    for at, message in enumerate(spoken):
-        if message["role"] == "user" and at and spoken[at - 1]["role"] == "user":
+    said = spoken(messages)
+    for at, message in enumerate(said):
+        if message["role"] == "user" and at and said[at - 1]["role"] == "user":
             continue  # a later part of a turn
-        before = spoken[at - 1] if at else {"role": "user"}
+        before = said[at - 1] if at else {"role": "user"}
         calling = of(before, "tool_use") if before["role"] == "assistant" else []
         asked = {b["id"] for b in calling}
-        run = spoken[at:] if message["role"] == "user" else []
+        run = said[at:] if message["role"] == "user" else []
         found |= answers(asked, list(itertools.takewhile(lambda m: m["role"] == "user", run)))
-    if spoken and spoken[-1]["role"] == "assistant" and of(spoken[-1], "tool_use"):
+    if said and said[-1]["role"] == "assistant" and of(said[-1], "tool_use"):
         found.add("A3")
     return found
 
@@ -188,9 +188,8 @@ def last(request: dict[str, Any], messages: list[Message]) -> set[str]:
     kinds = [b.get("type", "") for b in blocks(messages[-1])]
     model = version(request)
     if model is not None and model[1] >= 4.6:
-        said = [b for m in turns(messages)[-1][1] for b in blocks(m)]
-        given = {b["tool_use_id"] for b in said if is_result(b)}
-        return set() if any(b["id"] not in given for b in said if is_call(b)) else {"A11"}
+        said = turns(spoken(messages))[-1][1]
+        return set() if served(said, [])[1] else {"A11"}
     final = of(messages[-1], "text")[-1:]
     ends = bool(final) and kinds[-1] == "text" and final[0]["text"] != final[0]["text"].rstrip()
     return {"A12"} if ends else set()
@@ -209,10 +208,10 @@ def open_loop(request: dict[str, Any], messages: list[Message]) -> set[str]:
     """
     if (request.get("thinking") or {}).get("type") != "enabled":
         return set()
-    spoken = [m for m in messages if m["role"] != "system"]
-    if not spoken or not of(spoken[-1], "tool_result"):
+    heard = spoken(messages)
+    if not heard or not of(heard[-1], "tool_result"):
         return set()
-    merged = turns(spoken)
+    merged = turns(heard)
     said = [n for n, (role, run) in enumerate(merged[:-1]) if role == "user" and not pure(run)]
     loop = merged[said[-1] + 1 if said else 0 : -1]
     replies = [run[0] for role, run in loop if role == "assistant"]
@@ -243,36 +242,46 @@ def server_tools(request: dict[str, Any], messages: list[Message]) -> set[str]:
     `mcp_tool_use` is not named in A18; its pairs are read the same way.
     """
     found: set[str] = set()
-    merged = turns(messages)
-    owed: set[str] = set()
+    merged = turns(spoken(messages))
+    owed: list[Block] = []
     for at, (role, run) in enumerate(merged):
         if role != "assistant":
             continue
-        here = [b for m in run for b in blocks(m)]
-        calls: set[str] = set(owed)
-        answered: set[str] = set()
-        for block in here:
-            if is_call(block):
-                calls.add(block["id"])
-            elif is_result(block) and block.get("type") != "tool_result":
-                found |= set() if block["tool_use_id"] in calls - answered else {"A18"}
-                answered.add(block["tool_use_id"])
-        found |= {"A18"} if owed - answered else set()
-        owed = calls - answered - owed
-        waits = any(b.get("type") == "tool_use" for b in here)
-        if owed and waits:
-            found |= mixed(request, here, merged[at + 1 :], owed)
+        overdue, owed, stray = served(run, owed)
+        found |= {"A18"} if overdue or stray else set()
+        if owed and any(of(m, "tool_use") for m in run):
+            found |= mixed(request, merged[at + 1 :], owed)
         elif owed and at < len(merged) - 1:
             found.add("A18")
-            owed = set()
+            owed = []
     return found
 
 
+def served(run: list[Message], owed: list[Block]) -> tuple[list[Block], list[Block], bool]:
+    """What of the calls that were owed, and of those in this reply, has no result at its end; and
+    whether a result answers none. An id may come again: a result answers the newest open call.
+    """
+    calls = [(True, call) for call in owed]
+    stray = False
+    for block in (b for m in run for b in blocks(m)):
+        if is_call(block):
+            calls.append((False, block))
+        elif is_result(block) and block.get("type") != "tool_result":
+            fits = [n for n, (_, call) in enumerate(calls) if call["id"] == block["tool_use_id"]]
+            stray = stray or not fits
+            for n in fits[-1:]:
+                del calls[n]
+    late = [call for is_owed, call in calls if is_owed]
+    return late, [call for is_owed, call in calls if not is_owed], stray
+
+
+def spoken(messages: list[Message]) -> list[Message]:
+    """All but the system messages: A20 says where those may stand, and they part nothing else."""
+    return [m for m in messages if m["role"] != "system"]
+
+
 def mixed(
-    request: dict[str, Any],
-    here: list[Block],
-    after: list[tuple[str, list[Message]]],
-    owed: set[str],
+    request: dict[str, Any], after: list[tuple[str, list[Message]]], owed: list[Block]
 ) -> set[str]:
     """A19: what follows a turn with client calls and unfinished server calls.
 
@@ -282,7 +291,7 @@ def mixed(
     follow = after[0][1] if after and after[0][0] == "user" else []
     if any(b.get("type") != "tool_result" for m in follow for b in blocks(m)):
         return {"A19"}
-    need = {b["name"] for b in here if b.get("type") == "server_tool_use" and b["id"] in owed}
+    need = {b["name"] for b in owed if b["type"] == "server_tool_use"}
     closed = any(role == "assistant" for role, _ in after)
     whole = "tools" in request or bool(request.get("model"))
     if whole and follow and not closed:
@@ -301,18 +310,22 @@ def system_messages(messages: list[Message]) -> set[str]:
         before = merged[at - 1] if at else ("", [])
         after = merged[at + 1][0] if at + 1 < len(merged) else "assistant"
         ends = blocks(before[1][-1])[-1:] if before[1] else []
-        follows = before[0] == "user" or (bool(ends) and is_result(ends[0]))
+        parts = before[0] == "assistant" and bool(of(before[1][-1], "tool_use"))
+        follows = before[0] == "user" or (bool(ends) and is_result(ends[0]) and not parts)
         if not follows or after != "assistant":
             return {"A20"}
     return set()
 
 
 def walk(value: Any) -> list[Block]:
-    """Every object within `value` that is a block or a tool, in the order it is sent."""
+    """Every object within `value` that is a block or a tool, in the order it is sent.
+
+    What the server's tools gave is not looked into: it goes back as it came."""
     if isinstance(value, list):
         return [b for v in value for b in walk(v)]
     if isinstance(value, dict):
-        return [value, *walk(value.get("content"))]
+        theirs = is_result(value) and value.get("type") != "tool_result"
+        return [value, *([] if theirs else walk(value.get("content")))]
     return []
 
 

@@ -90,13 +90,17 @@ def order(contents: list[Content]) -> set[str]:
 
 
 def matched(calls: list[dict[str, Any]], results: list[dict[str, Any]]) -> bool:
-    """G6: by id where both sides have them, else by name, and by order among one name. What
-    matches by id is of the same function too."""
-    if all(one.get("id") for one in calls + results):
-        return sorted((c["id"], c["name"]) for c in calls) == sorted(
-            (r["id"], r["name"]) for r in results
-        )
-    return sorted(c["name"] for c in calls) == sorted(r["name"] for r in results)
+    """G6: by id where both sides have one, else by name, and by order among one name. What
+    matches by id is of the same function too; responses with an id choose first."""
+    left = list(calls)
+    for result in sorted(results, key=lambda one: not one.get("id")):
+        own = result.get("id")
+        named = [c for c in left if c["name"] == result["name"] and not (own and c.get("id"))]
+        fits = [c for c in left if own and c.get("id") == own] or named
+        if not fits or fits[0]["name"] != result["name"]:
+            return False
+        left.remove(fits[0])
+    return True
 
 
 def signatures(request: dict[str, Any], contents: list[Content]) -> set[str]:

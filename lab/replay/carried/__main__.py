@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 import click
+from msgspec.structs import replace
 from rich.console import Console
 
 from lab.replay.carried.carry import Carried, Carrier
@@ -19,13 +20,15 @@ from ullage.cli._runs import runs_in
 from ullage.history.canon import canonical_json
 from ullage.replay.readers import Damage, Run
 
-__all__ = ["command"]
+__all__ = ["command", "is_wanted", "pairs_of", "rows_of", "window_of"]
 
 _OWN = "own"
 Row: TypeAlias = tuple[str, str, int, Figures]
 
 
-def _window(context: object, parameter: object, values: tuple[str, ...]) -> tuple[int | None, ...]:
+def window_of(
+    context: object, parameter: object, values: tuple[str, ...]
+) -> tuple[int | None, ...]:
     try:
         return tuple(None if value == _OWN else int(value) for value in values)
     except ValueError:
@@ -35,11 +38,13 @@ def _window(context: object, parameter: object, values: tuple[str, ...]) -> tupl
 @click.command("lab.replay.carried")
 @click.argument("paths", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
 @click.option("--policy", "names", multiple=True, type=click.Choice(tuple(POLICIES)))
-@click.option("--window", "windows", multiple=True, callback=_window, default=(_OWN,))
+@click.option("--window", "windows", multiple=True, callback=window_of, default=(_OWN,))
 @click.option("--split", "side", type=click.Choice(SIDES), default="dev", show_default=True)
 @click.option("--least-tokens", default=60_000, show_default=True, help="Of the largest request.")
 @click.option("--most-tokens", type=int, help="Of the largest request.")
 @click.option("--sample", type=int, help="So many runs, drawn by lot.")
+@click.option("--uncut", is_flag=True, help="Only where a policy never cuts anything.")
+@click.option("--oracle", "with_oracle", is_flag=True, help="What knowing all wants would come to.")
 @click.option("--seed", default=0, show_default=True, help="Of the lot.")
 def command(
     paths: tuple[Path, ...],
@@ -50,10 +55,12 @@ def command(
     most_tokens: int | None,
     sample: int | None,
     seed: int,
+    uncut: bool,
+    with_oracle: bool,
 ) -> None:
     """Carry recorded runs under policies, and print what it costs beside keeping everything."""
     damage: list[Damage] = []
-    wanted = partial(_is_wanted, side, least_tokens, most_tokens)
+    wanted = partial(is_wanted, side, least_tokens, most_tokens)
     runs = [(file, run) for file, run, _ in runs_in(paths, damage, is_wanted=wanted)]
     if sample is not None and sample < len(runs):
         runs = random.Random(seed).sample(runs, sample)
@@ -62,23 +69,28 @@ def command(
         carrier = Carrier(run)
         for name in names or ("default",):
             for window in windows:
-                carried = carrier.under(POLICIES[name](), window)
+                carried = carrier.under(POLICIES[name](), window, with_oracle=with_oracle)
+                if uncut and carried.shown.cut:
+                    continue
                 found.setdefault((name, window, file), []).append(carried)
+                if carried.known is not None:
+                    known = replace(carried, shown=carried.known)
+                    found.setdefault((f"{name} + oracle", window, file), []).append(known)
     console = Console(width=180)
-    console.print(table_of(list(_rows(found))))
+    console.print(table_of(list(rows_of(found))))
     console.print(NOTES, style="dim", highlight=False)
     if len(dict.fromkeys(names)) > 1:
-        console.print(paired_table(list(_pairs(found))))
+        console.print(paired_table(list(pairs_of(found))))
 
 
-def _is_wanted(side: Side, least: int, most: int | None, run: Run) -> bool:
+def is_wanted(side: Side, least: int, most: int | None, run: Run) -> bool:
     if not is_on(side, run):
         return False
     tokens = len(canonical_json(run.messages).encode("utf-8", "replace")) // 4
     return least <= tokens and (most is None or tokens <= most)
 
 
-def _pairs(
+def pairs_of(
     found: dict[tuple[str, int | None, str], list[Carried]],
 ) -> Iterator[tuple[str, str, list[Carried], list[Carried]]]:
     """Every policy but the first in each window, over all files, and the first beside it."""
@@ -92,7 +104,7 @@ def _pairs(
             yield name, label, of, over_all[first, window]
 
 
-def _rows(found: dict[tuple[str, int | None, str], list[Carried]]) -> Sequence[Row]:
+def rows_of(found: dict[tuple[str, int | None, str], list[Carried]]) -> Sequence[Row]:
     """A row for each file, and one for all where there are several."""
     rows = list[Row]()
     files = list(dict.fromkeys(file for _, _, file in found))

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from msgspec import Struct
 
+from lab.replay.carried.oracle import Shown, oracle
 from lab.replay.carried.sight import Read, Reader, View
 from lab.replay.carried.sums import Sums
 from lab.replay.carried.wants import wants_of
@@ -23,7 +24,7 @@ from ullage.tokens.catalog import lookup
 from ullage.values.usage import Usage
 from ullage.wires import FORMATS
 
-__all__ = ["Carried", "Carrier"]
+__all__ = ["Carried", "Carrier", "Sent"]
 
 
 class Carried(Struct, frozen=True, kw_only=True):
@@ -34,12 +35,32 @@ class Carried(Struct, frozen=True, kw_only=True):
         shown: sums over its views.
         raw: sums over its requests as they were recorded.
         over_limit: calls that could not be made to fit.
+        known: sums over the same views, had what replies need been known (`oracle`).
     """
 
     run: str
     shown: Sums
     raw: Sums
     over_limit: int = 0
+    known: Sums | None = None
+
+
+class Sent(Struct, frozen=True):
+    """One request as it is sent.
+
+    Attributes:
+        head: what stands outside its messages, as text.
+        messages: what it shows of the history.
+        opens: whether something in a view opens what is kept under a ref.
+        limit_tokens: the most it may hold.
+        free_tokens: of these, what is left.
+    """
+
+    head: str
+    messages: Sequence[Any]
+    opens: Callable[[str, View], bool]
+    limit_tokens: int
+    free_tokens: int = 0
 
 
 class Carrier:
@@ -64,14 +85,21 @@ class Carrier:
             self.raw.request(now, before, _bytes(self._head))
             before = now
 
-    def under(self, policy: Policy, window_tokens: int | None) -> Carried:
+    def under(
+        self, policy: Policy, window_tokens: int | None, *, with_oracle: bool = False
+    ) -> Carried:
         """Carry it under a policy.
 
         Args:
             policy: the policy.
             window_tokens: the context window; None: that of the run's model.
+            with_oracle: also with what replies need in view, at the same breaks.
         """
         window_tokens = window_tokens or lookup(model_of(self.run)).window_tokens
+        return self.judged(self._of_session(policy, window_tokens), with_oracle=with_oracle)
+
+    def _of_session(self, policy: Policy, window_tokens: int) -> Iterator[Sent | None]:
+        """The requests of a session, each told how large it was once it was judged."""
         session = session_for(self.run, policy, window_tokens)()
         library = SessionLibrary(session)
 
@@ -79,24 +107,48 @@ class Carrier:
             named = [pointer.ref for pointer in refs_in(view.text)]
             return ref in named or ref in reachable_with(library.leads, named)
 
-        sums, over_limit, before = Sums(), 0, View(())
-        for length, wants in zip(self._lengths, self._wants, strict=True):
+        for length in self._lengths:
             try:
                 fitted = session.fit(request_of(self.run, self.run.messages[:length]))
             except OverLimitError:
-                over_limit += 1
+                yield None
                 continue
             head, raws = head_of(fitted), self._wire.history(fitted)
-            view = self._reader.view(raws)
-            sums.request(view.messages, before.messages, _bytes(head))
-            sums.reply(wants, view, opens)
-            if self._is_unsaid(length, raws, view):
-                sums.unsaid += 1
-                sums.unsaid_fits += 2 * self._said_tokens(length) <= session.window.limit_tokens
-            before = view
+            limit_tokens = session.window.limit_tokens
+            yield Sent(head, raws, opens, limit_tokens, limit_tokens - fitted.sent.estimate)
             tokens = self._judge.tokens(raws) + self._judge.text(head)
             session.observe(Usage(fresh_tokens=tokens))
-        return Carried(run=self.run.id, shown=sums, raw=self.raw, over_limit=over_limit)
+
+    def judged(self, requests: Iterable[Sent | None], *, with_oracle: bool = False) -> Carried:
+        """What requests come to: one for each reply, or None where there was none to be sent.
+
+        Args:
+            requests: the requests, in order.
+            with_oracle: also with what replies need in view, at the same breaks.
+        """
+        sums, over_limit, before, views = Sums(), 0, View(()), list[Shown]()
+        for length, wants, sent in zip(self._lengths, self._wants, requests, strict=True):
+            if sent is None:
+                over_limit += 1
+                continue
+            view, head_bytes = self._reader.view(sent.messages), _bytes(sent.head)
+            sums.request(view.messages, before.messages, head_bytes)
+            sums.reply(wants, view, sent.opens)
+            sums.cut += self._is_cut(length, sent.messages)
+            if self._is_unsaid(length, sent.messages, view):
+                sums.unsaid += 1
+                sums.unsaid_fits += 2 * self._said_tokens(length) <= sent.limit_tokens
+            before = view
+            if with_oracle:
+                views.append(Shown(length, view.messages, head_bytes, sent.free_tokens, wants))
+        known = oracle(self._story, views) if with_oracle else None
+        return Carried(
+            run=self.run.id, shown=sums, raw=self.raw, over_limit=over_limit, known=known
+        )
+
+    def _is_cut(self, length: int, raws: Sequence[Any]) -> bool:
+        """Whether a view is anything else than the history."""
+        return [self._story.place_of(raw) for raw in raws] != list(range(length))
 
     def _is_unsaid(self, length: int, raws: Sequence[Any], view: View) -> bool:
         """Whether something that the user or the system said is not in a view, word for word."""

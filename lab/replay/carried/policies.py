@@ -2,13 +2,63 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from functools import partial
+from itertools import pairwise
+from random import Random
 
+from msgspec.structs import replace
+
+from ullage.history.transcript import Location
+from ullage.history.window import Window
 from ullage.presets import NAMES, preset
+from ullage.stages.default import DEFAULT
 from ullage.stages.policy import Policy
+from ullage.stages.record import LINES, Digests, record
 
 __all__ = ["POLICIES"]
 
-POLICIES: Mapping[str, Callable[[], Policy]] = {name: partial(preset, name) for name in NAMES}
+_NEVER = 1 << 30
+"""A price that no line earns."""
+
+
+def random_lines(window: Window, spots: Set[Location]) -> Mapping[Location, str]:
+    """Of each result as many characters as the default keeps, of lines drawn by lot."""
+    return {spot: _by_lot(window, spot, kept) for spot, kept in LINES(window, spots).items()}
+
+
+def _by_lot(window: Window, spot: Location, kept: str) -> str:
+    head, _, shown = kept.partition(":\n")
+    output = window.transcript.output(spot)
+    if not shown or output is None:
+        return kept
+    lines = output.text.splitlines()
+    order = Random(output.ref).sample(range(len(lines)), len(lines))
+    room, chosen = len(shown), list[int]()
+    for number in order:
+        if room <= 0:
+            break
+        chosen.append(number)
+        room -= len(lines[number]) + 1
+    cut = "\n".join(_with_gaps(lines, sorted(chosen)))
+    return f"{head}:\n{cut[: len(shown)]}"
+
+
+def _with_gaps(lines: Sequence[str], chosen: Sequence[int]) -> Iterator[str]:
+    for before, number in pairwise([-1, *chosen]):
+        if number > before + 1:
+            yield "…"
+        yield lines[number]
+
+
+def _with(name: str, digests: Digests) -> Policy:
+    """The default, but for what it keeps of longer results."""
+    return replace(DEFAULT, name=name, under_pressure=(partial(record, digests=digests),))
+
+
+POLICIES: Mapping[str, Callable[[], Policy]] = {
+    **{name: partial(preset, name) for name in NAMES},
+    "random_lines": partial(_with, "random-lines", random_lines),
+    "no_lines": partial(_with, "no-lines", partial(LINES, price=_NEVER)),
+}
 """A policy by its name."""

@@ -46,6 +46,7 @@ class Sums(Struct, kw_only=True):
         near, near_shown: values wanted that are not far, and shown.
         unsaid: requests in which something is missing that the user said.
         unsaid_fits: of these, such as half the limit holds all of what was said.
+        cut: requests that show anything else than the history.
     """
 
     calls: int = 0
@@ -66,6 +67,7 @@ class Sums(Struct, kw_only=True):
     near_shown: int = 0
     unsaid: int = 0
     unsaid_fits: int = 0
+    cut: int = 0
 
     def request(self, now: Sequence[Read], before: Sequence[Read], head_bytes: int) -> None:
         """Take in one request, and the one before it."""

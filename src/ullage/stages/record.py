@@ -11,11 +11,12 @@ that nothing would be won.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from functools import partial
 from typing import TypeAlias
 
 from ullage.history import canon
+from ullage.history.transcript import Location
 from ullage.history.window import Window
 from ullage.stages.account import index_of
 from ullage.stages.placeholders import digests_of
@@ -28,17 +29,19 @@ from ullage.values.edits import Cut, Skipped, Summary
 from ullage.values.effects import Output
 from ullage.values.messages import Message, Opaque, ToolResult
 
-__all__ = ["record"]
+__all__ = ["LINES", "Digests", "record"]
 
 IsDue: TypeAlias = Callable[[Window], str | None]
 """Why a batch is due now, with its numbers, or None."""
+Digests: TypeAlias = Callable[[Window, Set[Location]], Mapping[Location, str]]
+"""What follows the ref of each result."""
 _Stretch: TypeAlias = tuple[int, int]
 """The first message of a stretch, and one past its last."""
 _LEAST_CHARS = 300
 """A record that wins no more is not worth its header."""
 _CHARS_PER_TOKEN = 4
-_KEPT_SHARE = 0.25
-"""So much of all results of a batch is kept at most; lines are made dearer for that."""
+LINES = partial(digests_of, price=6, most_chars=8_000, most_share=0.25)
+"""The lines of a result that tell most, of all results of a batch a quarter at most."""
 
 
 def record(
@@ -48,8 +51,7 @@ def record(
     is_due: IsDue = partial(over_or_pays, high=0.90, times=15, tail_chars=16_000, least_calls=45),
     protected: Protected = partial(newest_share, share=0.12, most_tokens=4_000),
     room: Room = ROOM,
-    price: int = 6,
-    most_chars: int = 8_000,
+    digests: Digests = LINES,
     least_share: float = 0.20,
     least_tokens: int = 10_000,
 ) -> Sequence[Cut] | Skipped:
@@ -60,13 +62,11 @@ def record(
         is_due: why there is to be a batch now; None ends it there.
         protected: where what must stay begins.
         room: what stands word for word in a record.
-        price: what a line of a result has to earn for each character (`ullage.stages.digest`).
-        most_chars: the most characters of lines kept of one result.
+        digests: what is kept of longer results.
         least_share: do nothing unless about this share of the limit can be won,
         least_tokens: or so many tokens, if that is less.
     """
-    why = is_due(window)
-    if why is None:
+    if (why := is_due(window)) is None:
         return ()
     first, stop = max(begin(window), new_from(window)), protected(window)[0]
     least = min(window.limit_tokens * least_share, least_tokens) * _CHARS_PER_TOKEN
@@ -75,9 +75,9 @@ def record(
         return Skipped(HELD) if winnable_chars(window, first, stop) >= least else ()
     stretches = list(_stretches(window, movable, stop))
     spots = {spot for each in stretches for spot in digestible(window, *each, room)}
-    digests = digests_of(window, spots, price=price, most_chars=most_chars, most_share=_KEPT_SHARE)
+    kept = digests(window, spots)
     cuts = (
-        _cut(window, start, end, "\n".join(steps(window, start, end, digests, room)), why)
+        _cut(window, start, end, "\n".join(steps(window, start, end, kept, room)), why)
         for start, end in stretches
     )
     return [cut for cut in cuts if cut is not None]

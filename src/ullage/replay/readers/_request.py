@@ -85,8 +85,8 @@ def is_request(value: dict[str, Any]) -> bool:
         return "model" in value and any(key in value for key in beside)
     items = value.get("input")
     known_items = are_objects(items) and all("role" in i or "type" in i for i in items or ())
-    known = len(value) == 1 or any(key in value for key in ("model", *beside))
-    return bool(items) and known_items and known
+    is_known = len(value) == 1 or any(key in value for key in ("model", *beside))
+    return bool(items) and known_items and is_known
 
 
 def runs_of(value: dict[str, Any], name: str, line: int, report: Report) -> Iterator[Run]:

@@ -1,9 +1,9 @@
 """The rules of Anthropic Messages, A0 to A25 (`provider-rules` §1.A), as one pass sees them.
 
 A server tool runs at the provider: call and result both stand in assistant messages. The result
-follows in the same message, or, where the turn stayed open (paused, or mixed with client tools),
-in the assistant message after. So two generations of open calls are enough: those of this
-message, and those carried over from the one before.
+follows in the same reply, which is all that the assistant says in a row (A2), or, where client
+tools were called beside it, in the reply after. So two generations of open calls are enough:
+those of this reply, and those carried over from the one before. System messages end no reply.
 
 What only the whole request shows is in `rules_request`.
 """
@@ -45,7 +45,8 @@ class Check(problem.Check):
 
     The state: the role before; of the newest assistant message its place and the ids it calls by,
     how many user messages have followed, and whether those held nothing but results; every call
-    id seen and answered; the server's calls open in it and carried over to it, with their tools.
+    id seen and answered; the server's calls open in this reply and carried over to it, with their
+    tools.
 
     A tool loop is one turn (A14): it goes back to the last message of the user's that held more
     than results. Words beside the newest results leave it open, a message behind them ends it, and
@@ -59,6 +60,7 @@ class Check(problem.Check):
         self._images: list[tuple[str, Wire]] = []
         self._markers = Markers(head or {}, self.report)
         self._role: str | None = None
+        self._spoke: str | None = None
         self._caller = -1
         self._batch: set[str] = set()
         self._answering = 0
@@ -71,7 +73,6 @@ class Check(problem.Check):
         self._carried: dict[At, str | None] = {}
         self._ends_with_server_result = False
         self._signed = 0
-        self._reply = -1
         self._reply_calls = False
         self._loop = -1
         self._is_loop_over = True
@@ -121,28 +122,28 @@ class Check(problem.Check):
         kinds = {name_in(block, "type") for block in items_of(content)}
         only_results = type(content) is list and kinds <= {"tool_result"}
         self._holds_results = "tool_result" in kinds
+        before, self._spoke = self._spoke, role
         if role == "assistant":
-            if self._role != "assistant":
-                self._reply, self._reply_calls = at, False
+            if before != "assistant":
+                self._overdue(self.report)
+                self._carried, self._open, self._reply_calls = self._open, {}, False
             if self._is_loop_over:
                 self._loop, self._is_loop_over = at, False
             self._missed(self.report)
             self._caller, self._batch, self._answering = at, set(), 0
             self._only_results = True
-            self._overdue(self.report)
-            self._carried, self._open = self._open, {}
             self._ends_with_server_result = False
             return
         self._is_loop_over = self._is_loop_over or kinds != {"tool_result"}
-        if self._batch:
-            self._answering += 1
+        self._answering += 1
+        if self._reply_calls:
             sentence = "an unfinished server tool allows nothing but results here"
             self.report.need(only_results or not self._open, "A19", f"{where}.content", sentence)
-        elif self._role == "assistant":
-            for call in self._open:
-                sentence = f"this server tool call has no result before {where}"
-                self.report.add("A18", _path(call), sentence)
-            self._open = {}
+            return
+        for call in self._open:
+            sentence = f"this server tool call has no result before {where}"
+            self.report.add("A18", _path(call), sentence)
+        self._open = {}
 
     def _system(self, at: int, where: str) -> None:
         if takes_no_system_messages((self.head or {}).get("model")):
@@ -222,6 +223,9 @@ class Check(problem.Check):
             self.report.add("A8", where, "the tool's name is not allowed")
         if row.media == ("image",):
             self._images.append((where, block))
+        for index, item in enumerate(items_of(block.get("content"))):
+            if row.kind in ("tool_result", "search_result"):
+                self._item(item, f"{where}.content[{index}]")
 
     def _call(self, block: Wire, role: str, here: At, where: str) -> None:
         call_id = block.get("id")
@@ -242,18 +246,17 @@ class Check(problem.Check):
         if call_id in self._answered:
             self.report.add("A7", where, "this call already has a result")
         self._answered.add(call_id)
-        if (self.pairs.of(here) or (-2, 0))[0] != self._caller:
+        is_first = call is not None and call[0] == self._caller
+        if call_id not in self._batch:
             self.report.add("A4", where, "no such call just before")
-        elif call is not None and not self._only_results:
+        elif is_first and not self._only_results:
             self.report.add("A5", where, "a result stands behind another block")
-        elif call is not None and self._answering > 1:
+        elif is_first and self._answering > 1:
             sentence = "the results of one batch are split over several user messages"
             self.report.add("A6", where, sentence)
         content = block.get("content", "")
         if not isinstance(content, (str, list)):
             self.report.add("A0", f"{where}.content", f"text or a list, not {kind_of(content)}")
-        for index, item in enumerate(items_of(content)):
-            self._item(item, f"{where}.content[{index}]")
 
     def _item(self, item: Any, where: str) -> None:
         """An item of a result."""
@@ -265,11 +268,6 @@ class Check(problem.Check):
             self._fields(item, row, where)
         if type(item) is dict and item.get("cache_control") is not None:
             self._markers.on_block(item, where)
-
-    def _open_in_reply(self) -> set[str | None]:
-        """The tools of the server's calls without a result in the last run of the assistant."""
-        opened = {**self._carried, **self._open}
-        return {tool for call, tool in opened.items() if call[0] >= self._reply}
 
     def _compaction(self, block: Wire, here: At, where: str) -> None:
         """A22, as far as a request shows it: one signed block, first."""
@@ -311,7 +309,7 @@ class Check(problem.Check):
         """A11 and A12. A paused turn may end the request; its open server tool shows it."""
         where, model = f"messages[{len(self.messages) - 1}]", claude(head.get("model"))
         if model is not None and model[1] >= _NO_PREFILL_SINCE:
-            report.need(self._open_in_reply(), "A11", where, "the last message is the assistant's")
+            report.need(self._open, "A11", where, "the last message is the assistant's")
         elif last and name_in(last[0], "type") == "text":
             text = name_in(last[0], "text") or ""
             report.need(text == text.rstrip(), "A12", where, "its text ends with white space")
@@ -325,9 +323,9 @@ class Check(problem.Check):
             sentence = "the open turn does not begin with thinking, and thinking is manual"
             report.need(begins, "A14", f"messages[{self._loop}].content", sentence)
         is_whole = isinstance(head.get("tools"), list) or head.get("model")  # else a history alone
-        if is_whole and self._reply_calls and self._role != "assistant":
+        if is_whole and self._reply_calls and self._spoke != "assistant":
             names = {name_in(tool, "name") for tool in items_of(head.get("tools"))}
-            for name in filter(None, self._open_in_reply() - names):
+            for name in filter(None, {*self._open.values()} - names):
                 report.add("A19", "tools", f"an open call of {name[:64]!r} without its tool")
         if name_in(head.get("tool_choice"), "type") in ("any", "tool"):
             sentence = "a forced tool, with a model or a mode of thinking that excludes it"

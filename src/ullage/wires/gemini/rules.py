@@ -172,7 +172,9 @@ class Check(problem.Check):
     def _answers(self, answered: dict[At, Wire], where: str) -> None:
         """G3, G5, G6: the responses here against the calls of the content before."""
         asked, self._asked = self._asked, []
-        fits = [self._fits(at, _body(part, "functionResponse")) for at, part in answered.items()]
+        bodies = {at: _body(part, "functionResponse") for at, part in answered.items()}
+        by_id = sorted(bodies.items(), key=lambda one: not one[1].get("id"))
+        fits = [self._fits(at, body) for at, body in by_id]
         if answered and not asked:
             self.report.add("G5", where, "these responses do not follow the content of their call")
         elif len(answered) != len(asked):
