@@ -7,9 +7,9 @@ import time
 import pytest
 
 from ullage.errors import StoreError
+from ullage.session.drivers import asking, awaiting
 from ullage.spend.budget import Budget
 from ullage.stores import AsyncPostgresStore, MemoryStore, PostgresStore, forget
-from ullage.stores.leases import asking, awaiting
 from ullage.summarise import Reply, Summaries, Summarise, of
 from ullage.values.usage import Usage
 

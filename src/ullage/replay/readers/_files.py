@@ -21,7 +21,7 @@ from typing import Any, BinaryIO, Protocol, TypeAlias
 import msgspec
 
 from ullage.replay.readers._logs import LogFile
-from ullage.replay.readers._request import are_messages, request_of
+from ullage.replay.readers._request import as_request
 from ullage.replay.readers._run import Report
 
 if sys.version_info >= (3, 14):
@@ -164,12 +164,8 @@ def _is_spread(head: list[bytes]) -> bool:
 
 def _elements(value: Any, number: int) -> Iterator[tuple[int, Any]]:
     """A list is a history, or read as what it holds, counted from 1."""
-    if are_messages(value):
-        yield number, request_of(value)
-    elif isinstance(value, list):
-        yield from enumerate(value, 1)
-    else:
-        yield number, value
+    value = as_request(value)
+    yield from enumerate(value, 1) if isinstance(value, list) else [(number, value)]
 
 
 def _holds_too_much(text: bytes | bytearray) -> bool:

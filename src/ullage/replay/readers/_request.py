@@ -21,15 +21,7 @@ from ullage.replay.readers._run import FormatName, Report, Run
 from ullage.values.usage import Usage
 from ullage.wires import FORMATS
 
-__all__ = [
-    "are_messages",
-    "are_objects",
-    "has_messages",
-    "is_request",
-    "request_of",
-    "run_of",
-    "runs_of",
-]
+__all__ = ["are_objects", "as_request", "has_messages", "is_request", "run_of", "runs_of"]
 
 _ROLES = ("system", "developer", "user", "assistant", "tool", "function")
 _OF_THE_LOG = (
@@ -58,18 +50,15 @@ def has_messages(value: dict[str, Any]) -> bool:
     return isinstance(messages, list) and bool(messages) and all(map(_is_message, messages))
 
 
-def are_messages(value: Any) -> bool:
-    """Whether a list is the history of a request: messages, or items of the Responses API."""
+def as_request(value: Any) -> Any:
+    """A list that is a history alone, as a request; anything else as it is."""
     if not value or not are_objects(value) or "role" not in value[0]:
-        return False
-    return all("role" in message or "type" in message for message in value)
-
-
-def request_of(history: list[dict[str, Any]]) -> dict[str, Any]:
-    """A request that holds nothing but this history; `are_messages` is true of it."""
-    if any("parts" in message for message in history):
-        return {"contents": history}
-    return {"messages" if all("role" in message for message in history) else "input": history}
+        return value
+    if any("parts" in message for message in value):
+        return {"contents": value}
+    if all("role" in message for message in value):
+        return {"messages": value}
+    return {"input": value} if all("role" in i or "type" in i for i in value) else value
 
 
 def is_request(value: dict[str, Any]) -> bool:
