@@ -138,11 +138,15 @@ def test_the_beginning_of_a_transcript_is_as_if_nothing_more_had_come(format, tu
         for message, digest in zip(whole.messages[at:], whole.digests[at:], strict=True):
             other.append(message, digest)
     assert worked_out(cut) == worked_out(alone)
+    again = data.draw(st.integers(0, len(messages)))
+    assert worked_out(cut.upto(again)) == worked_out(alone.upto(again))
     assert repr(sorted(vars(whole).items(), key=lambda item: item[0])) == before
 
 
 def worked_out(transcript):
-    return {name: value for name, value in vars(transcript).items() if name != "_made"}
+    return {
+        name: value for name, value in vars(transcript).items() if name not in ("_made", "_fed")
+    }
 
 
 def test_a_result_is_late_where_its_history_could_have_been_parted_before_it():

@@ -264,6 +264,22 @@ def test_a_history_that_forks_near_its_end_is_not_walked_from_its_beginning(
     assert sum(walked) <= 2 * len(tail) + 1, "the line it forked from goes on"
 
 
+@pytest.mark.parametrize("format", ALL)
+def test_a_history_that_forks_near_its_end_is_looked_up_where_it_is_new(format, monkeypatch):
+    messages, tail = history(format), step(format, 98)
+    session = fit(format, messages)
+    session.fit(histories.request(format, messages))  # what it decided itself is looked up once
+    asked, find = [], MemoryStore.find
+
+    def watched(store, tenant, keys):
+        asked.extend(keys)
+        return find(store, tenant, keys)
+
+    monkeypatch.setattr(MemoryStore, "find", watched)
+    session.fit(histories.request(format, [*messages[: -len(tail)], *tail]))
+    assert 0 < len(asked) <= 3 * len(tail) + 2
+
+
 @settings(max_examples=20)
 @given(
     st.sampled_from(ALL),

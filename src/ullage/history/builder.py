@@ -91,8 +91,7 @@ class WindowBuilder:
         new = other.window
         values = {name: getattr(old, name) for name in old.__struct_fields__}
         figures = {n: v for n, v in values.items() if not isinstance(v, (dict, set, Transcript))}
-        other._set(**figures, _edit_tokens=old._edit_tokens)
-        other._set(_sums=old._sums.copy())
+        other._set(**{**figures, "_edit_tokens": old._edit_tokens, "_sums": old._sums.copy()})
         for name in ("applied", "changed", "reasoning_dropped", "_shown", "_spots", "_hidden"):
             getattr(new, name).update(values[name])
         other.stale += self.stale

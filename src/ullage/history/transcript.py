@@ -86,6 +86,7 @@ class Transcript:
         self._ordinals: dict[tuple[int, int], int] = {}
         self._times: dict[tuple[str, str], int] = {}
         self._pairs = Pairing()
+        self._fed = 0, Pairing()  # how they were at the fork that this began at
         self._refs: dict[Location, str] = {}
         self._texts: dict[Location, Output] = {}
         self._made: dict[Any, dict[int, Any]] = {}
@@ -143,9 +144,13 @@ class Transcript:
         other._spots = {name: at for name, at in self._spots.items() if at[0] < length}
         for kind, name, ordinal in other._spots:
             other._times[kind, name] = ordinal + 1
-        for index, (message, digest) in enumerate(zip(other.messages, other.digests, strict=True)):
-            other._pairs.feed(index, message)
+        for index, digest in enumerate(other.digests):
             other._alike.setdefault(digest, []).append(index)
+        fed, pairs = self._fed if self._fed[0] <= length else (0, Pairing())
+        other._pairs = pairs.copy()
+        for index in range(fed, length):
+            other._pairs.feed(index, other.messages[index])
+        other._fed = length, other._pairs.copy()
         for make, made in self._made.items():
             other._made[make] = {index: it for index, it in made.items() if index < length}
         return other
@@ -163,12 +168,8 @@ class Transcript:
         for number, item, _ in leaves_of(self.messages[index]):
             for table in (self._refs, self._texts, self.counts):
                 table.pop((index, number, item), None)
-        bound = (
-            {*self._marked["bound"], index}
-            if _is_bound(message)
-            else {*self._marked["bound"]} - {index}
-        )
-        self._marked["bound"] = sorted(bound)
+        others = {*self._marked["bound"]} - {index}
+        self._marked["bound"] = sorted({*others, index} if _is_bound(message) else others)
         self.messages[index] = message
         for made in self._made.values():
             made.pop(index, None)

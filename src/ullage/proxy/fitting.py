@@ -16,7 +16,7 @@ from ullage.values.limits import Limits
 
 __all__ = ["Near", "exchanges_of"]
 
-_MOST_CONVERSATIONS, _FEW_KEYS = 10_000, 64
+_MOST_CONVERSATIONS, _FEW_KEYS = 10_000, 256
 
 
 class Near(Threaded):

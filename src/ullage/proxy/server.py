@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import signal
 import socket
 from collections.abc import AsyncIterator, Callable
@@ -22,6 +23,9 @@ from ullage.proxy.watch import Watch, watch_of
 __all__ = ["bound", "running", "serve"]
 
 _BACKLOG = 1_024
+_COLLECTED = 10_000, 20, 50
+"""So many new containers, and collections of the generation before, lead to the next collection. A
+body of 2 MB makes thousands of containers and no cycle."""
 
 
 def bound(config: Config) -> socket.socket:
@@ -62,6 +66,8 @@ def serve(
         siblings: the other workers on that socket.
         leash: a pipe to read from; where nobody holds its other end any more, that is the end too.
     """
+    gc.freeze()  # what was imported stays: no collection has to walk it
+    gc.set_threshold(*_COLLECTED)
     asyncio.run(_serve(config, listening, ready, siblings, leash))
 
 

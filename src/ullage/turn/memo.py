@@ -206,7 +206,7 @@ def _take_over(line: Line, old: Line, shared: int) -> None:
     if old.meter is not line.meter:
         line.transcript.counts = {}
         return
-    line.head = old.head
+    line.head, line.latest = old.head, old.latest  # what is shared was looked up with it
     if old.builder is not None:
         line.builder = old.builder.behind(line.transcript)
 

@@ -339,8 +339,7 @@ def _present(asked: Request, words: Words) -> bool:
 
 def _offers(asked: Request, words: Words, added: Tools, settings: Settings) -> bool:
     """Whether a call of a recall tool in the reply is ours to answer."""
-    in_request = bool(added) or settings.recall == "host" or _present(asked, words)
-    return words.recall and in_request
+    return words.recall and (bool(added) or settings.recall == "host" or _present(asked, words))
 
 
 @lru_cache(maxsize=32)
