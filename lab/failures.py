@@ -243,6 +243,8 @@ _ROWS = (
         "if (known and known.is_full(report))",
         "if sent.is_observed or (known and known.is_full(report))",
     ),
+    ("notices f83_no_tool", "loop/steps.py", "        return _COPIED\n", "        pass\n"),
+    ("notices f83_what", "loop/steps.py", '"[ref=", " ref=", ', ""),
     (
         "storage f93",
         "session/session.py",
