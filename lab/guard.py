@@ -12,6 +12,7 @@ from random import Random
 from typing import Any, NamedTuple
 
 from ullage import Limits, Session
+from ullage.presets.three_layer import COMPACTION
 
 __all__ = ["POLICIES", "WINDOWS", "Seen", "loop", "planted", "rules_kept", "seen"]
 
@@ -108,8 +109,10 @@ def _requests(messages: list[dict[str, Any]]) -> Iterator[int]:
 
 
 def adds_nothing(question: object) -> str:
-    """A summariser whose words tell nothing of the user."""
-    return "<summary>The agent reads modules and mends the build.</summary>"
+    """A summariser whose words tell nothing of the user, in a form that each document takes."""
+    said = f"{len(str(question)):,} characters were read."
+    parts = "\n\n".join(f"{heading}\n{said}" for heading in COMPACTION.sections)
+    return f"<summary>{parts}</summary>"
 
 
 class Seen(NamedTuple):

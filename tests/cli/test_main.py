@@ -100,6 +100,14 @@ def test_a_window_of_nothing_is_refused_before_any_run_is_read(tmp_path):
     assert "'--window': 0 is not in the range" in ran.err
 
 
+@pytest.mark.parametrize("command", _COMMANDS)
+def test_every_number_that_is_asked_for_has_a_range(command):
+    numbers = [
+        p for p in _cli.get_command(None, command).params if p.type.name in ("integer", "float")
+    ]
+    assert numbers == []
+
+
 @pytest.mark.parametrize("processes", [1, 2])
 def test_an_interrupt_ends_a_command_at_once(tmp_path, processes):
     runs = [json.dumps(trajectory(f"run {number}", 30)) for number in range(40)]

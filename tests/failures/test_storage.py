@@ -3,6 +3,7 @@
 import asyncio
 import json
 import threading
+from contextlib import suppress
 
 import pytest
 from hypothesis import given
@@ -41,7 +42,15 @@ def test_f92_what_is_appended_during_a_compaction_is_there_afterwards(tmp_path):
 def test_f93_of_eight_compactions_at_once_one_takes_effect():
     """Two compactions ran at once, and the summary was there twice."""
     model, request = Writer(tagged("It went on.")), whole(steps(9))
-    session = new_session(CHAT, 100_000, summariser=model)
+    second = threading.Barrier(2)
+
+    def summariser(question):
+        """Gives a second one the time to come, if it may."""
+        with suppress(threading.BrokenBarrierError):
+            second.wait(0.5)
+        return model(question)
+
+    session = new_session(CHAT, 100_000, summariser=summariser)
     threads = [threading.Thread(target=session.compact, args=(request,)) for _ in range(8)]
     for thread in threads:
         thread.start()

@@ -123,6 +123,30 @@ def test_the_format_of_a_request_follows_from_its_structure_then_its_model(
     assert run.messages == request_["messages"]
 
 
+ITEMS = [
+    {"role": "user", "content": "go"},
+    {"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}"},
+    {"type": "function_call_output", "call_id": "c", "output": "x"},
+]
+GEMINI = [{"role": "user", "parts": [{"text": "go"}]}, {"role": "model", "parts": []}]
+HISTORIES = [
+    ("openai-chat", [CHAT[0], {"role": "assistant", "content": None, "tool_calls": [CALL]}]),
+    ("anthropic", [CHAT[0], {"role": "assistant", "content": [USE]}]),
+    ("openai-responses", ITEMS),
+    ("gemini", GEMINI),
+]
+
+
+@pytest.mark.parametrize("indent", [None, 1])
+@pytest.mark.parametrize(("format", "history"), HISTORIES)
+def test_a_list_of_messages_is_a_history(tmp_path, format, history, indent):
+    (run,), damage = collect(
+        write(tmp_path / "a.json", json.dumps(history, indent=indent).encode())
+    )
+    assert (run.format, run.messages, run.request) == (format, history, {})
+    assert damage == []
+
+
 def test_a_response_is_appended_with_its_usage(tmp_path):
     chat = {
         "messages": CHAT[:1],

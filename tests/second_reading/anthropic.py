@@ -12,6 +12,7 @@ from typing import Any
 
 Block = dict[str, Any]
 Message = dict[str, Any]
+Call = tuple[int, Block]
 
 ID = re.compile(r"[a-zA-Z0-9_-]+")
 NAME = re.compile(r"[a-zA-Z0-9_-]{1,128}")
@@ -243,36 +244,38 @@ def server_tools(request: dict[str, Any], messages: list[Message]) -> set[str]:
     """
     found: set[str] = set()
     merged = turns(spoken(messages))
-    owed: list[Block] = []
+    owed: list[Call] = []
     for at, (role, run) in enumerate(merged):
         if role != "assistant":
             continue
-        overdue, owed, stray = served(run, owed)
+        overdue, owed, stray = served(run, owed, sum(len(m) for _, m in merged[:at]))
         found |= {"A18"} if overdue or stray else set()
         if owed and any(of(m, "tool_use") for m in run):
-            found |= mixed(request, merged[at + 1 :], owed)
+            found |= mixed(request, merged[at + 1 :], [call for _, call in owed])
         elif owed and at < len(merged) - 1:
             found.add("A18")
             owed = []
     return found
 
 
-def served(run: list[Message], owed: list[Block]) -> tuple[list[Block], list[Block], bool]:
+def served(
+    run: list[Message], owed: list[Call], start: int = 0
+) -> tuple[list[Call], list[Call], bool]:
     """What of the calls that were owed, and of those in this reply, has no result at its end; and
-    whether a result answers none. An id may come again: a result answers the newest open call.
+    whether a result answers none. An id may come again: a result answers the first open call of
+    the newest message that has one. `start` is the number of the first message.
     """
-    calls = [(True, call) for call in owed]
+    calls = list(owed)
     stray = False
-    for block in (b for m in run for b in blocks(m)):
+    for at, block in ((at, b) for at, m in enumerate(run, start) for b in blocks(m)):
         if is_call(block):
-            calls.append((False, block))
+            calls.append((at, block))
         elif is_result(block) and block.get("type") != "tool_result":
-            fits = [n for n, (_, call) in enumerate(calls) if call["id"] == block["tool_use_id"]]
+            fits = [call for call in calls if call[1]["id"] == block["tool_use_id"]]
             stray = stray or not fits
-            for n in fits[-1:]:
-                del calls[n]
-    late = [call for is_owed, call in calls if is_owed]
-    return late, [call for is_owed, call in calls if not is_owed], stray
+            for call in [call for call in fits if call[0] == fits[-1][0]][:1]:
+                calls.remove(call)
+    return [c for c in calls if c[0] < start], [c for c in calls if c[0] >= start], stray
 
 
 def spoken(messages: list[Message]) -> list[Message]:

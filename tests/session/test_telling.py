@@ -42,7 +42,8 @@ def test_the_log_says_what_where_and_with_which_numbers_but_no_content(caplog):
 
 
 def test_a_model_nobody_knows_is_a_warning(caplog):
-    ullage.Session("").fit({**conversation("all is well"), "model": "barrel-9"})
+    with caplog.at_level(logging.WARNING, "ullage"):
+        ullage.Session("").fit({**conversation("all is well"), "model": "barrel-9"})
     assert [(r.levelname, r.getMessage().split(":")[0]) for r in caplog.records] == [
         ("WARNING", "unknown_model")
     ]

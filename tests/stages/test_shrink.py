@@ -2,7 +2,7 @@
 
 import pytest
 
-from lab.guard import POLICIES, rules_kept
+from lab.guard import POLICIES, adds_nothing, rules_kept
 from ullage import Limits, Session
 from ullage.replay.gates import unseen
 from ullage.stages.shrink import LEAST_TOKENS, Tier, shrink
@@ -133,7 +133,8 @@ def test_near_the_limit_a_new_result_waits_for_nothing_that_could_give_way(text)
     assert cut
 
 
+@pytest.mark.parametrize("summariser", [None, adds_nothing])
 @pytest.mark.parametrize("policy", POLICIES)
-@pytest.mark.parametrize(("window_tokens", "least"), [(4_000, 0.90), (8_000, 1.0)])
-def test_rules_that_a_user_plants_are_kept_word_for_word(policy, window_tokens, least):
-    assert rules_kept(policy, window_tokens, seed=1) >= least
+@pytest.mark.parametrize(("window_tokens", "least"), [(4_000, 0.90), (8_000, 1.0), (16_000, 1.0)])
+def test_rules_that_a_user_plants_are_kept_word_for_word(policy, window_tokens, least, summariser):
+    assert rules_kept(policy, window_tokens, 1, summariser) >= least

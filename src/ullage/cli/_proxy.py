@@ -34,7 +34,9 @@ _OPTIONS = (
         help="Where requests go: anthropic, openai, gemini, or a name of yours.",
     ),
     click.option("--policy", type=click.Choice(NAMES), help="A preset. Default: default."),
-    click.option("--window", "window_tokens", type=int, help="Default: each model's own."),
+    click.option(
+        "--window", "window_tokens", type=click.IntRange(1_000), help="Default: each model's own."
+    ),
     click.option("--store", metavar="PATH", help="Default: the platform's place for it."),
     click.option("--blobs", metavar="URL", help="s3://bucket/prefix, for the larger texts."),
     click.option("--cache", metavar="URL", help="valkey://host, for copies of those, and leases."),

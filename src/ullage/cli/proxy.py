@@ -16,7 +16,7 @@ __all__ = ["command"]
 
 @click.command("proxy", short_help="Stand between clients and providers.")
 @click.option("--listen", metavar="ADDRESS:PORT", help="Default: 127.0.0.1:8787.")
-@click.option("--workers", type=int, help="Processes that serve. Default: 1.")
+@click.option("--workers", type=click.IntRange(1), help="Processes that serve. Default: 1.")
 @click.option("--log", is_flag=True, default=None, help="A line of JSON for each request.")
 @click.option("--tenant", help="One tenant for everybody. Default: one for each credential.")
 @proxy_options

@@ -21,6 +21,7 @@ from ullage.errors import BudgetExceeded, ConfigError, FormatError, OverLimitErr
 from ullage.exchange import bodies, requests
 from ullage.exchange.answers import Teed, Untouched, Whole
 from ullage.exchange.interning import interned
+from ullage.exchange.markers import marked
 from ullage.exchange.replies import error_of, is_error, refusal
 from ullage.exchange.routes import Route, route_of
 from ullage.exchange.streamed import Streamed, framing_of
@@ -169,7 +170,10 @@ class Exchange:
         self.request = interned(self._session, request)
         self.view = yield partial(self._session.fit, self.request)
         self._note(events=(*self.report.events, *self.view.events))
-        self._sent = self._written(self.view)
+        self._sent = self._written(self._marked())
+
+    def _marked(self) -> Mapping[str, Any]:
+        return marked(self.view) if self._exchanges.marks_cache else self.view
 
     def _written(self, view: Mapping[str, Any]) -> bytes:
         """The bytes of a view; those that came, where they say the same."""
@@ -229,7 +233,7 @@ class Exchange:
                 raise
             if self.hides_usage and reply.status == 400 and b"stream_options" in body:
                 self._exchanges.asks_usage = False
-                self._sent = self._written(self.view)
+                self._sent = self._written(self._marked())
             elif not (yield from self.may_retry(refusal(reply.status, body))):
                 return reply, body
             yield reply.close

@@ -58,6 +58,7 @@ class Exchanges:
         tell: is called with the `Report` of each exchange when it is over.
         recalls: whether requests that have tools are offered the recall tools, and the model's
             calls of them answered here, unseen by the client.
+        marks_cache: whether requests get cache markers (`ullage.exchange.markers`).
 
     Attributes:
         sessions: the same.
@@ -78,8 +79,9 @@ class Exchanges:
         tell: Callable[[Report], None] | None = None,
         *,
         recalls: bool = True,
+        marks_cache: bool = False,
     ) -> None:
-        self.sessions, self.recalls = sessions, recalls
+        self.sessions, self.recalls, self.marks_cache = sessions, recalls, marks_cache
         self.counts = Counts()
         self.asks_usage = True
         self.read: WeakKeyDictionary[Any, Read] = WeakKeyDictionary()

@@ -28,7 +28,8 @@ from ullage.errors import FormatError, OverLimitError
 from ullage.loop.streams import Gathered, is_stream
 from ullage.loop.tools import Returned, Tool, outcome_of
 from ullage.turn import wire_of
-from ullage.values.messages import Text, ToolCall
+from ullage.values.messages import Text
+from ullage.values.notices import pointers
 from ullage.values.toolset import RECALL_TOOLS
 from ullage.values.usage import Usage
 from ullage.wires import Format, ToolSpec, recognise
@@ -49,7 +50,9 @@ _INTERRUPTED = Returned(
     "interrupted before it finished; it may have run in part. Look before you repeat it.",
     is_error=True,
 )
-_decode = msgspec.json.Decoder().decode
+_COPIED = "not run: the arguments hold a notice in place of a text. Read that, and send it whole."
+_NOTICES = ("[ullage: ", "[ref=", " ref=", " of arguments set aside. ")
+_decode = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 class Limit(Struct, frozen=True):
@@ -235,11 +238,13 @@ class AgentTurn:
         if self.session.owns(call):
             return partial(self.session.recall, call)
         parsed = self.wire.call(call)
-        arguments = _arguments(parsed)
-        if isinstance(arguments, Returned):
-            return lambda: arguments
-        tool = self.tools.get(parsed.name)
-        return _unknown(parsed.name, self.tools) if tool is None else partial(tool.run, arguments)
+        tool, arguments = self.tools.get(parsed.name), _arguments(parsed.arguments)
+        if tool is not None and isinstance(arguments, dict):
+            return partial(tool.run, arguments)
+        there_are = ", ".join(self.tools) or "none"
+        unknown = f"no tool is called {parsed.name!r}; there are: {there_are}"
+        said = unknown if tool is None else str(arguments)
+        return lambda: Returned(said, is_error=True)
 
     def _result(self, call: Any, came: Any) -> Any:
         if self.session.owns(call) and isinstance(came, dict):
@@ -280,19 +285,14 @@ def _one(action: Callable[[], Any], *, may_block: bool = False) -> Generator[Tog
     return todo.came[0]
 
 
-def _arguments(call: ToolCall) -> dict[str, Any] | Returned:
+def _arguments(text: str) -> dict[str, Any] | str:
+    """What a tool is called with, or why it is not called: a notice is no text to write (F83)."""
+    if any(notice in text for notice in _NOTICES) and pointers(text):
+        return _COPIED
     try:
-        arguments = _decode(call.arguments or "{}")
+        return _decode(text or "{}")
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
-        return Returned(f"the arguments are not JSON: {error}. Send the call again.", is_error=True)
-    if isinstance(arguments, dict):
-        return arguments
-    return Returned("the arguments are not a JSON object. Send the call again.", is_error=True)
-
-
-def _unknown(name: str, tools: Mapping[str, Tool]) -> Callable[[], Returned]:
-    there_are = ", ".join(tools) or "none"
-    return lambda: Returned(f"no tool is called {name!r}; there are: {there_are}", is_error=True)
+        return f"the arguments are not a JSON object: {error}. Send the call again."
 
 
 def _text_of(wire: Format, said: Sequence[Any]) -> str:

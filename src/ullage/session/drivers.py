@@ -10,14 +10,14 @@ from functools import partial
 from operator import call
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
-from ullage.stores.leases import asking, awaiting
+from ullage.stores.leases import once
 from ullage.values.effects import Chunk, Commit, Do, Effect, Find, Get, Look, Steps, Summarise
 
 if TYPE_CHECKING:  # who only reads in a store loads nothing else
     from ullage.stores import AsyncStore, Store
     from ullage.summarise import Summaries
 
-__all__ = ["Actions", "aacting", "acting", "adrive", "arun", "drive", "run"]
+__all__ = ["Actions", "aacting", "acting", "adrive", "arun", "asking", "awaiting", "drive", "run"]
 
 T = TypeVar("T")
 E = TypeVar("E")
@@ -137,6 +137,18 @@ async def _acted(act: Callable[[], Any]) -> Any:
     from ullage.stores.threaded import in_thread  # it imports asyncio
 
     return await (act() if iscoroutinefunction(act) else in_thread(act))
+
+
+def asking(summaries: Summaries, store: object, tenant: str) -> Callable[[Summarise], Any]:
+    """How a session asks for summaries: by way of leases, where its store has them."""
+    ask, longest_s = summaries.ask, summaries.summariser.timeout_s
+    return lambda asked: acting(once(asked, ask, store, tenant, longest_s))
+
+
+def awaiting(summaries: Summaries, store: object, tenant: str) -> Callable[[Summarise], Any]:
+    """`asking` for an event loop."""
+    ask, longest_s = summaries.aask, summaries.summariser.timeout_s
+    return lambda asked: adrive(once(asked, ask, store, tenant, longest_s), _acted)
 
 
 def _done(

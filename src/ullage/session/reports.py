@@ -18,14 +18,7 @@ from ullage.values.limits import Limits
 from ullage.values.usage import Usage
 from ullage.wires.reported import Unreadable, id_of, left_out_of, plausible, usage_of
 
-__all__ = [
-    "report_of",
-    "reported_in",
-    "under_way",
-    "unreported",
-    "with_more",
-    "without",
-]
+__all__ = ["report_of", "reported_in", "under_way", "unreported", "with_more", "without"]
 
 
 def report_of(reply: Any, sent: Sent, limits: Limits | None) -> Report | Unreadable:

@@ -15,13 +15,4 @@ from ullage.summarise._clients import anthropic, gemini, openai
 from ullage.summarise._summariser import Summariser, of
 from ullage.values.effects import Reply, Summarise
 
-__all__ = [
-    "Reply",
-    "Summaries",
-    "Summarise",
-    "Summariser",
-    "anthropic",
-    "gemini",
-    "of",
-    "openai",
-]
+__all__ = ["Reply", "Summaries", "Summarise", "Summariser", "anthropic", "gemini", "of", "openai"]

@@ -14,14 +14,7 @@ from functools import lru_cache
 from typing import Literal, TypeAlias
 
 from ullage.tokens.estimate import Counter, estimate
-from ullage.tokens.exact import (
-    Vocabulary,
-    exact,
-    is_installed,
-    is_loaded,
-    load,
-    load_in_thread,
-)
+from ullage.tokens.exact import Vocabulary, exact, is_installed, is_loaded, load, load_in_thread
 from ullage.values.model_names import plain_name
 
 __all__ = ["Family", "counter_for", "family_of", "is_ready", "make_ready", "preload"]

@@ -40,6 +40,7 @@ def wrap(
     cache: str | None = None,
     tenant: str = "",
     recall: bool = True,
+    mark_cache: bool = False,
     policy: PolicyName | str | Policy = "default",
     limits: Limits | None = None,
     repair: bool = False,
@@ -61,6 +62,8 @@ def wrap(
         tenant: whose content this is; a ref opens only what the same tenant put there.
         recall: whether requests that have tools are offered the recall tools. The model's calls of
             them are answered here; neither they nor their results reach the caller.
+        mark_cache: whether a request to Anthropic that has no cache markers gets some, at the
+            places that survive the next batch.
         policy: as of `ullage.Session`, like the next five.
         limits: the window, and what is kept free for the answer.
         repair: whether a history is repaired that the provider would refuse.
@@ -88,6 +91,7 @@ def wrap(
         {**fitting, **bounds},
         recalls=recall,
         is_async=is_async,
+        marks_cache=mark_cache,
     )
     made: C = _wrap_genai(client, shared) if is_genai else _wrap_stainless(client, shared)
     return made

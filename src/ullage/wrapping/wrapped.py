@@ -28,6 +28,7 @@ class Wrapped:
         tenant: whose content it is.
         settings: those of each session.
         recalls: whether the recall tools are offered.
+        marks_cache: whether requests get cache markers.
         is_async: whether the client is for an event loop.
 
     Attributes:
@@ -38,14 +39,21 @@ class Wrapped:
     """
 
     def __init__(
-        self, store: Any, tenant: str, settings: dict[str, Any], *, recalls: bool, is_async: bool
+        self,
+        store: Any,
+        tenant: str,
+        settings: dict[str, Any],
+        *,
+        recalls: bool,
+        is_async: bool,
+        marks_cache: bool = False,
     ) -> None:
         is_awaited = inspect.iscoroutinefunction(getattr(store, "commit", None))
         self.store = store if is_awaited else open_store(store)
         self.tenant = tenant
         self.counts = Counts()
         self.reports: deque[Report] = deque(maxlen=_NEWEST)
-        self._recalls = recalls
+        self._offers = {"recalls": recalls, "marks_cache": marks_cache}
         self._settings, self._lock = settings, threading.Lock()
         self._blocking: Exchanges | None = None
         self._awaited: WeakKeyDictionary[asyncio.AbstractEventLoop, Exchanges]
@@ -79,9 +87,7 @@ class Wrapped:
             return found
 
     def _made(self, kind: type[Sessions] | type[AsyncSessions]) -> Exchanges:
-        return Exchanges(
-            kind(store=self.store, **self._settings), self._took, recalls=self._recalls
-        )
+        return Exchanges(kind(store=self.store, **self._settings), self._took, **self._offers)
 
     def _took(self, report: Report) -> None:
         with self._lock:

@@ -7,9 +7,9 @@ import time
 import pytest
 
 from ullage.errors import StoreError
+from ullage.session.drivers import asking, awaiting
 from ullage.spend.budget import Budget
 from ullage.stores import AsyncPostgresStore, MemoryStore, PostgresStore, forget
-from ullage.stores.leases import asking, awaiting
 from ullage.summarise import Reply, Summaries, Summarise, of
 from ullage.values.usage import Usage
 
@@ -130,7 +130,10 @@ def test_what_a_model_said_is_forgotten_with_its_tenant(server, url):
         assert db.execute("SELECT count(*) FROM ullage.leases").fetchone() == (0,)
 
 
-def test_a_store_without_leases_is_asked_for_none():
-    own = summaries(Model())
-    assert asking(own, MemoryStore(), "t") == own.ask
-    assert awaiting(own, MemoryStore(), "t") == own.aask
+def test_without_leases_each_asks_for_itself():
+    model = Model()
+    model.may_answer.set()
+    store = MemoryStore()
+    assert asking(summaries(model), store, "t")(ASKED).text == "What was said."
+    assert asyncio.run(awaiting(summaries(model), store, "t")(ASKED)).text == "What was said."
+    assert len(model.asked) == 2

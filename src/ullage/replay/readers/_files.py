@@ -21,6 +21,7 @@ from typing import Any, BinaryIO, Protocol, TypeAlias
 import msgspec
 
 from ullage.replay.readers._logs import LogFile
+from ullage.replay.readers._request import as_request
 from ullage.replay.readers._run import Report
 
 if sys.version_info >= (3, 14):
@@ -162,7 +163,8 @@ def _is_spread(head: list[bytes]) -> bool:
 
 
 def _elements(value: Any, number: int) -> Iterator[tuple[int, Any]]:
-    """A list is read as what it holds, counted from 1."""
+    """A list is a history, or read as what it holds, counted from 1."""
+    value = as_request(value)
     yield from enumerate(value, 1) if isinstance(value, list) else [(number, value)]
 
 

@@ -4,6 +4,7 @@
     {"messages": […]}                                               the same, of a model unknown
     {"model": …, "input": […] or "…", "response": {…}}              Responses
     {"contents": […], "response": {…}}                              Gemini
+    […]                                                             the history alone
 
 The format follows from the field of the history, then from structure only one of the two
 APIs with ``messages`` has, then from the model's name.
@@ -20,7 +21,7 @@ from ullage.replay.readers._run import FormatName, Report, Run
 from ullage.values.usage import Usage
 from ullage.wires import FORMATS
 
-__all__ = ["are_objects", "has_messages", "is_request", "run_of", "runs_of"]
+__all__ = ["are_objects", "as_request", "has_messages", "is_request", "run_of", "runs_of"]
 
 _ROLES = ("system", "developer", "user", "assistant", "tool", "function")
 _OF_THE_LOG = (
@@ -49,6 +50,17 @@ def has_messages(value: dict[str, Any]) -> bool:
     return isinstance(messages, list) and bool(messages) and all(map(_is_message, messages))
 
 
+def as_request(value: Any) -> Any:
+    """A list that is a history alone, as a request; anything else as it is."""
+    if not value or not are_objects(value) or "role" not in value[0]:
+        return value
+    if any("parts" in message for message in value):
+        return {"contents": value}
+    if all("role" in message for message in value):
+        return {"messages": value}
+    return {"input": value} if all("role" in i or "type" in i for i in value) else value
+
+
 def is_request(value: dict[str, Any]) -> bool:
     """Whether the value is a request: a history, and something else a request has."""
     if "messages" in value:
@@ -62,7 +74,8 @@ def is_request(value: dict[str, Any]) -> bool:
         return "model" in value and any(key in value for key in beside)
     items = value.get("input")
     known_items = are_objects(items) and all("role" in i or "type" in i for i in items or ())
-    return bool(items) and known_items and any(key in value for key in ("model", *beside))
+    is_known = len(value) == 1 or any(key in value for key in ("model", *beside))
+    return bool(items) and known_items and is_known
 
 
 def runs_of(value: dict[str, Any], name: str, line: int, report: Report) -> Iterator[Run]:

@@ -23,7 +23,7 @@ from ullage.errors import StoreError
 from ullage.values.effects import Reply, Summarise
 from ullage.values.usage import Usage
 
-__all__ = ["Lease", "Leases", "asking", "awaiting"]
+__all__ = ["Lease", "Leases", "once"]
 
 MARGIN_S = 5.0
 """How much longer a lease lasts than the model may take."""
@@ -58,76 +58,28 @@ class Leases(Protocol):
         """Put the reply there for so long; None: give the lease back."""
 
 
-class _Summaries(Protocol):
-    """`ullage.summarise.Summaries`."""
-
-    summariser: Any
-
-    def ask(self, asked: Summarise) -> Reply: ...
-
-    async def aask(self, asked: Summarise) -> Reply: ...
-
-
-def asking(summaries: _Summaries, store: object, tenant: str) -> Callable[[Summarise], Any]:
-    """How a session asks for summaries: by way of leases, where its store has them."""
-    leases = _leases_of(store)
-    if leases is None:
-        return summaries.ask
-
-    def ask(asked: Summarise) -> Any:
-        acts = _once(leases, tenant, asked, summaries.ask, summaries.summariser.timeout_s)
-        try:
-            act = next(acts)
-            while True:
-                try:
-                    came = act()
-                except StoreError as error:
-                    act = acts.throw(error)
-                else:
-                    act = acts.send(came)
-        except StopIteration as stop:
-            return stop.value
-
-    return ask
-
-
-def awaiting(summaries: _Summaries, store: object, tenant: str) -> Callable[[Summarise], Any]:
-    """`asking` for an event loop."""
-    leases = _leases_of(store)
-    if leases is None:
-        return summaries.aask
-
-    async def ask(asked: Summarise) -> Any:
-        from inspect import iscoroutinefunction
-
-        from ullage.stores.threaded import in_thread  # it imports asyncio
-
-        acts = _once(leases, tenant, asked, summaries.aask, summaries.summariser.timeout_s)
-        try:
-            act = next(acts)
-            while True:
-                try:
-                    came = await (act() if iscoroutinefunction(act) else in_thread(act))
-                except StoreError as error:
-                    act = acts.throw(error)
-                else:
-                    act = acts.send(came)
-        except StopIteration as stop:
-            return stop.value
-
-    return ask
-
-
-def _leases_of(store: object) -> Leases | None:
-    from ullage.stores._open import layers
-
-    return next((layer for layer in layers(store) if hasattr(layer, "claim")), None)
-
-
-def _once(
-    leases: Leases, tenant: str, asked: Summarise, ask: Callable[..., Any], longest_s: float
+def once(
+    asked: Summarise,
+    ask: Callable[[Summarise], Any],
+    store: object,
+    tenant: str,
+    longest_s: float,
 ) -> _Acts:
-    """What is done one after the other, each as a function that is to be called."""
+    """Ask for a summary by way of leases, where the store has them.
+
+    Args:
+        asked: what is asked for.
+        ask: asks a model; may be a coroutine function.
+        store: of the session; its layers are looked through for one that has leases.
+        tenant: whose they are.
+        longest_s: how long the model may take.
+
+    Returns:
+        Steps, each a function that is to be called; in the end the reply.
+    """
+    leases = _leases_of(store)
+    if leases is None:
+        return (yield partial(ask, asked))
     key, holder, for_s = _key(asked), urandom(16), longest_s + MARGIN_S
     until_s, lease = time.monotonic() + for_s, Lease(is_mine=False)
     with suppress(StoreError):
@@ -143,6 +95,12 @@ def _once(
         with suppress(StoreError):
             yield partial(leases.fulfil, tenant, key, holder, _written(reply), KEPT_S)
     return reply
+
+
+def _leases_of(store: object) -> Leases | None:
+    from ullage.stores._open import layers
+
+    return next((layer for layer in layers(store) if hasattr(layer, "claim")), None)
 
 
 def _key(asked: Summarise) -> bytes:
