@@ -9,6 +9,7 @@ from random import Random
 
 from msgspec.structs import replace
 
+from lab.replay.carried.repeats import unrepeated
 from ullage.history.transcript import Location
 from ullage.history.window import Window
 from ullage.presets import NAMES, preset
@@ -60,5 +61,6 @@ POLICIES: Mapping[str, Callable[[], Policy]] = {
     **{name: partial(preset, name) for name in NAMES},
     "random_lines": partial(_with, "random-lines", random_lines),
     "no_lines": partial(_with, "no-lines", partial(LINES, price=_NEVER)),
+    "no_repeats": lambda: replace(DEFAULT, name="no-repeats", at_first_sight=(unrepeated,)),
 }
 """A policy by its name."""
