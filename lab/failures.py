@@ -22,7 +22,7 @@ _ROWS = (
         "outputs = fresh.outputs",
     ),
     (
-        "recall f91",
+        "recall f91_a_full",
         "turn/turn.py",
         "outputs = (*fresh.outputs, *fitted.outputs.values())",
         "outputs = fresh.outputs",
@@ -174,7 +174,13 @@ _ROWS = (
         "account.claim = asked\n            if used_up",
         "account.claim = Claim()\n            if used_up",
     ),
-    ("spend f106", "summarise/_calls.py", "if self._budget.is_used_up:", "if False:"),
+    (
+        "spend f106_the_same",
+        "session/aio.py",
+        "await self._run(self._observe(self._newest, reply))",
+        "return",
+    ),
+    ("spend f106_every", "summarise/_calls.py", "if self._budget.is_used_up:", "if False:"),
     ("spend f108", "summarise/_calls.py", "if self._budget.is_used_up:", "if False:"),
     (
         "pairing f01",
@@ -343,10 +349,16 @@ _ROWS = (
         "    if len(media) <= most:",
     ),
     (
-        "counting f61",
+        "counting f61_a_picture",
         "stages/media.py",
         "if limits.takes(each.side_px, each.sent_bytes)]",
         "if True]",
+    ),
+    (
+        "counting f61_more",
+        "stages/media.py",
+        "kept = small[_excess(small, limits, window.context_tokens) :]",
+        "kept = small",
     ),
     (
         "counting f68",
@@ -398,7 +410,7 @@ _ROWS = (
         "        filled.extend([] if refused else [full])",
     ),
     (
-        "recall f91_on",
+        "recall f91_on_a_full_disk_what_is",
         "turn/turn.py",
         "    except OverLimitError:\n        window, what = old",
         "    except ZeroDivisionError:\n        window, what = old",
