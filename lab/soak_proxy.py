@@ -17,6 +17,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import IO
 
 import aiohttp
 import click
@@ -46,7 +47,8 @@ async def _provider(seen: dict[str, list[bytes]], tally: Tally) -> web.ServerRun
     """Says back the name in the first message, and looks whether each prefix stays."""
 
     async def answer(asked: web.BaseRequest) -> web.StreamResponse:
-        body = json.loads(await asked.read())
+        data = await asked.read()
+        body = json.loads(data)
         messages = body["messages"]
         name = messages[0]["content"].split()[-1]
         before, now = seen.get(name), [json.dumps(each).encode() for each in messages]
@@ -55,7 +57,7 @@ async def _provider(seen: dict[str, list[bytes]], tally: Tally) -> web.ServerRun
             tally.broken_prefix += 1  # a batch is one of them: they are few, and are told
         response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
         await response.prepare(asked)
-        for event in _events(name, len(now)):
+        for event in _events(name, len(data) // 4):
             await response.write(f"event: {event['type']}\ndata: {json.dumps(event)}\n\n".encode())
         await response.write_eof()
         return response
@@ -70,8 +72,8 @@ async def _provider(seen: dict[str, list[bytes]], tally: Tally) -> web.ServerRun
     return runner
 
 
-def _events(name: str, messages: int) -> list[dict[str, object]]:
-    usage = {"input_tokens": messages * 100, "output_tokens": 5}
+def _events(name: str, tokens: int) -> list[dict[str, object]]:
+    usage = {"input_tokens": tokens, "output_tokens": 5}
     opened = {"id": "msg_1", "type": "message", "role": "assistant", "model": "m", "content": []}
     text = {"type": "text_delta", "text": f"I am {name}."}
     return [
@@ -117,7 +119,7 @@ async def _ask(
                     tally.answered += 1
                     tally.mixed += f"I am {name}." not in said
                     return
-        except aiohttp.ClientError:
+        except (aiohttp.ClientError, TimeoutError):
             pass
         await asyncio.sleep(0.05)
     tally.failed += 1
@@ -131,6 +133,12 @@ def _resident_mb(pid: int) -> float:
         except OSError:
             continue
     return total * os.sysconf("SC_PAGE_SIZE") / 1e6
+
+
+async def _drained(lines: IO[str]) -> None:
+    """Read what the proxy logs, so that it never waits for somebody to."""
+    while await asyncio.to_thread(lines.readline):
+        pass
 
 
 async def _soak(minutes: float, folder: Path) -> bool:
@@ -148,6 +156,7 @@ async def _soak(minutes: float, folder: Path) -> bool:
     line = await asyncio.to_thread(proxy.stderr.readline)
     address, until = line.split()[-1], time.monotonic() + 60 * minutes
     material, sizes = Material(), list[float]()
+    drained = asyncio.create_task(_drained(proxy.stderr))
     clients = [
         asyncio.create_task(_client(address, material, number, until, tally))
         for number in range(_CLIENTS)
@@ -164,6 +173,7 @@ async def _soak(minutes: float, folder: Path) -> bool:
     await asyncio.gather(*clients)
     proxy.terminate()
     status = await asyncio.to_thread(proxy.wait)
+    await drained
     proxy.stderr.close()
     await provider.cleanup()
     third = max(len(sizes) // 3, 1)
