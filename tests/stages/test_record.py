@@ -79,7 +79,7 @@ def test_what_the_user_said_stays_where_it_stands(format):
 def test_a_record_says_why_it_was_made_now():
     _, views, session = carried("openai-chat")
     whys = {placed.edit.why for placed in session.window.summaries}
-    assert all(why.startswith("a batch pays: ") and "are written anew" in why for why in whys)
+    assert all(why.startswith("a batch pays: ") and "and rewrites" in why for why in whys)
     told = "\n".join(view.explain() for view in views)
     assert all(why in told for why in whys)
     assert whys <= {event.why for event in session.events}

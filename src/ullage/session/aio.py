@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from inspect import iscoroutinefunction
 from typing import Any, TypeVar, overload
 
 from ullage.errors import ConfigError
@@ -50,7 +51,7 @@ class AsyncSession(SessionCore, AsyncClosing):
     _begun: tuple[Begun, ...] = ()
 
     def _hold(self, store: Any) -> None:
-        if asyncio.iscoroutinefunction(getattr(store, "commit", None)):
+        if iscoroutinefunction(getattr(store, "commit", None)):
             self.store = store
             self._take_files()
         else:

@@ -60,8 +60,8 @@ def over_or_pays(
     if due is None:
         return None
     return (
-        f"a batch pays: {due.freed:,} characters leave and {due.rewritten:,} are written anew, "
-        f"after {due.calls} requests in which {due.rent:,} were old"
+        f"a batch pays: it takes out {due.freed:,} characters and rewrites {due.rewritten:,}; "
+        f"the last {due.calls} requests carried {due.rent:,} old ones"
     )
 
 

@@ -475,7 +475,7 @@ function showEdits() {
   if (state.edits === found && state.editsAt === state.turn) return;
   [state.edits, state.editsAt] = [found, state.turn];
   const title = here.length ? `${plural(here.length, "edit")} at turn ${state.turn + 1}`
-    : found.length ? `No edit here; the last: turn ${near + 1}` : "No edit up to here";
+    : found.length ? `No edit at this turn; the last: turn ${near + 1}` : "No edit so far";
   const boxes = found.slice(0, SHOWN_EDITS).map(edit);
   if (found.length > SHOWN_EDITS) boxes.push(make("p", { class: "hint" }, `and ${count(found.length - SHOWN_EDITS)} more`));
   $("detail").replaceChildren(make("h3", {}, title), make("p", { class: "hint" }, tryName(attempt.trace)), ...boxes);
