@@ -47,6 +47,7 @@ help:
 	@echo "make trace-turn          the rooms a request walks through, and where it climbs back"
 	@echo "make check               format, lint, types, import layers"
 	@echo "make docs                the site of the documentation, in dist/site; its links are checked"
+	@echo "make doors               each door in a fresh environment: installed, and its example run"
 	@echo "make packages PYTHONS=…  wheel and sdist, each in a fresh environment; how many come with them"
 	@echo "make documents           docs/documents anew, from the marks of the tests"
 	@echo "make bench               what a turn costs, in milliseconds"
@@ -218,6 +219,10 @@ fleet: $(READY)
 .PHONY: capacity
 capacity: $(READY)
 	@$(BIN)/python -m lab.capacity --conversations $(or $(CONVERSATIONS),50)
+
+.PHONY: doors
+doors: $(READY)
+	@$(BIN)/python -m lab.doors $(OPTIONS)
 
 .PHONY: packages
 PYTHONS ?= $(wildcard $(foreach minor,11 12 13 14,$(HOME)/.pyenv/versions/3.$(minor).*/bin/python3.$(minor)))

@@ -24,7 +24,8 @@ def main(question: str, model: str = "gemini-2.5-pro") -> str:
         name=NAME, description=SAYS, parameters_json_schema=PARAMETERS
     )
     tools = [types.Tool(function_declarations=[declared])]
-    config = types.GenerateContentConfig(tools=list(tools))
+    ours = types.AutomaticFunctionCallingConfig(disable=True)  # this loop calls the tools
+    config = types.GenerateContentConfig(tools=list(tools), automatic_function_calling=ours)
     while True:
         reply = session.call(  # ullage: fits, calls, observes
             client.models.generate_content, model=model, contents=contents, config=config
