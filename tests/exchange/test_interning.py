@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from tests import histories
 from ullage import Limits, Session
-from ullage.exchange.interning import interned, newest_request
+from ullage.exchange.interning import Around, interned, newest_request
 from ullage.wires import FORMATS
 
 TIGHT = Limits(window_tokens=4_000, output_reserve_tokens=500)
@@ -48,6 +48,23 @@ def test_what_is_as_it_was_is_the_very_same_object():
     view = session.fit(again)
     assert all(one is other for one, other in zip(view["messages"], again["messages"], strict=True))
     assert new == _said("3")
+
+
+def test_conversations_of_one_tenant_hold_the_tools_they_share_once():
+    around, first = Around(), Session("gpt-4.1")
+    tools = [{"type": "function", "function": {"name": "bash", "parameters": {}}}]
+    first.fit({**_asked("one", "two"), "tools": tools})
+    around.take(first, "me", "openai-chat")
+    for tenant, wire, is_shared in (
+        ("me", "openai-chat", True),
+        ("you", "openai-chat", False),
+        ("me", "anthropic", False),
+    ):
+        other = Session("gpt-4.1")
+        around.give(other, tenant, wire)
+        other.fit({**_asked("three", "four"), "tools": read_anew(tools)})
+        held = other._kept.memo.envelopes.last
+        assert (held is first._kept.memo.envelopes.last) == is_shared
 
 
 def test_what_is_equal_and_written_otherwise_stays_as_it_came():

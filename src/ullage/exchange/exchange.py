@@ -153,6 +153,7 @@ class Exchange:
         is_held = bool(self._client.get("previous_response_id"))  # each is the first of its own
         self._note(conversation="" if is_held else key, model=str(self._client.get("model") or ""))
         self._session, tenant = session, self._exchanges.tenant(self._tenant, self._name)
+        self._exchanges.around.give(session, tenant, wire.name)
         self._client = interned(session, self._client)
         steps = knit(self._client, wire, tenant, self._exchanges.read.get(session))
         knitted: Knitted = yield partial(self._exchanges.do, steps, tenant)
@@ -161,6 +162,7 @@ class Exchange:
         if is_held:  # its provider waits for what waited here, whatever else becomes of it
             self._body = self._written(knitted.request)
         yield from self.see(knitted.request)
+        self._exchanges.around.take(session, tenant, wire.name)
         if self.route.kind == "create" and self._takes:
             redact = session.settings.redact
             self.rounds = Rounds(self.view.wire, knitted, self.view.owns, redact=redact)

@@ -18,7 +18,34 @@ from ullage.session.core import SessionCore
 from ullage.turn.memo import Line
 from ullage.turn.turn import wire_of
 
-__all__ = ["interned", "newest_request"]
+__all__ = ["Around", "interned", "newest_request"]
+
+_MOST_AROUND = 64
+
+
+class Around:
+    """What stands around histories, tools above all: held once where conversations share it.
+
+    The newest of each tenant and format is kept, of the tenants that were met last.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[str, str], Any] = {}
+
+    def give(self, session: SessionCore, tenant: str, wire: str) -> None:
+        """Have a session that has read nothing yet begin with what its tenant sent last."""
+        memo = session._kept.memo
+        if memo is not None and memo.envelopes.last is None:
+            memo.envelopes.last = self._known.get((tenant, wire))
+
+    def take(self, session: SessionCore, tenant: str, wire: str) -> None:
+        """Keep what a session has read."""
+        memo = session._kept.memo
+        if memo is None or memo.envelopes.last is self._known.get((tenant, wire)):
+            return
+        self._known[tenant, wire] = memo.envelopes.last
+        if len(self._known) > _MOST_AROUND:
+            self._known.pop(next(iter(self._known)), None)
 
 
 def interned(session: SessionCore, request: Mapping[str, Any]) -> Mapping[str, Any]:
