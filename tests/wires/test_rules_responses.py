@@ -116,6 +116,7 @@ ILLEGAL = [
     ("R5", [CUSTOM | {"id": "fc_1"}, CUSTOM_GAVE]),
     ("R6", [said(id="msg_1"), said(id="msg_1")]),
     ("R6", [said(id="msg_1"), {"type": "item_reference", "id": "msg_1"}]),
+    ("R6", [said(id="msg 1"), said(id="msg 1")]),
     ("R14", [USER, TRIGGER, USER]),
 ]
 

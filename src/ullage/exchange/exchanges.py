@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -16,6 +15,7 @@ from ullage.exchange.interning import Around
 from ullage.exchange.requests import beginning
 from ullage.exchange.routes import Route
 from ullage.exchange.values import Counts, Passed, Report, Upstream
+from ullage.locks import Lock
 from ullage.session.drivers import arun, run
 from ullage.session.sessions import AsyncSessions, Sessions
 from ullage.splice import Read
@@ -88,7 +88,7 @@ class Exchanges:
         self.asks_usage = True
         self.read: WeakKeyDictionary[Any, Read] = WeakKeyDictionary()
         self.around = Around()
-        self._tell, self._lock = tell, threading.Lock()
+        self._tell, self._lock = tell, Lock()
         self._first: dict[str, bytes] = {}  # the first reply that was met to a beginning
 
     def of(

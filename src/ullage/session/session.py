@@ -10,11 +10,11 @@
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal, TypeVar
 
 from ullage.errors import ConfigError
+from ullage.locks import Lock
 from ullage.presets import PolicyName
 from ullage.recall.dispatch import Answer
 from ullage.recall.found import ToolOutputRef
@@ -79,7 +79,7 @@ class Session(SessionCore, Closing):
                 "summariser", "it must be awaited", "Use an AsyncSession, or a sync client."
             )
         self.store = self._with_files(open_store(store))
-        self._lock = threading.Lock()
+        self._lock = Lock()
 
     def fit(self, request: Mapping[str, Any]) -> View:
         """A request that fits, made from a request with the whole history.

@@ -11,7 +11,6 @@ and one that was let go is made anew from what lasts: the store, or the state th
 from __future__ import annotations
 
 import inspect
-import threading
 from collections import OrderedDict
 from collections.abc import Callable
 from itertools import takewhile
@@ -19,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from weakref import WeakValueDictionary
 
 from ullage.errors import ConfigError
+from ullage.locks import RLock
 from ullage.session.closing import AsyncClosing, Closing
 from ullage.session.session import Session
 from ullage.spend.budget import Budget
@@ -104,7 +104,7 @@ class _Sessions(Generic[S]):
         self.store = self._opened(beside(store, blobs, cache))
         self._settings = {"model": model, **settings}
         self._budget, self._most, self._most_bytes = budget, most, most_bytes
-        self._lock = threading.RLock()  # a session is collected wherever Python likes
+        self._lock = RLock()  # a session is collected wherever Python likes
         self._held: OrderedDict[str, _Held[S]] = OrderedDict()
         self._alive: WeakValueDictionary[str, S] = WeakValueDictionary()
         self._bytes = 0

@@ -17,13 +17,13 @@ Source: multi-stage §3 (Hard Budgeting, Token Auditing), DESIGN §7 and §10, f
 
 from __future__ import annotations
 
-import threading
 from collections import deque
 from collections.abc import Callable
 from typing import Any, Never
 from weakref import WeakSet
 
 from ullage.errors import BudgetExceeded, ConfigError
+from ullage.locks import Lock
 from ullage.presets.environment import TOKEN_BUDGET, whole_number
 from ullage.spend.account import Account, Dropped, UnderWay
 from ullage.spend.allowance import NOTHING, WRAP_UP, Allowance, Claim, OnExceeded, Unit
@@ -88,7 +88,7 @@ class Budget:
             on_exceeded=on_exceeded,
             words=words,
         )
-        self._lock = threading.Lock()
+        self._lock = Lock()
         self._accounts: WeakSet[Account] = WeakSet()
         self._dropped: deque[Dropped] = deque()
         self._book = Book(spent or Spent())

@@ -35,10 +35,10 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from threading import Lock, RLock
 from weakref import WeakSet, WeakValueDictionary
 
 from ullage.errors import ConfigError, StoreError
+from ullage.locks import Lock, RLock
 from ullage.stores._base import closed
 from ullage.stores._reasons import code_of, kind_of, reason_of
 from ullage.stores._schema import APPLICATION_ID, MIGRATIONS

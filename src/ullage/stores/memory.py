@@ -10,9 +10,9 @@ import sys
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from heapq import nsmallest
-from threading import Lock
 
 from ullage.errors import RefNotFound
+from ullage.locks import Lock
 from ullage.stores._base import Transactional, closed, refuse_contradictions, taken
 from ullage.stores._chunks import shape
 from ullage.stores._clean import Bounds, Collected, Cursor, clean, is_recent, named_in

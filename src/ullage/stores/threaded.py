@@ -32,12 +32,13 @@ async def to_its_end(work: Coroutine[Any, Any, T]) -> T:
     """
     task = asyncio.ensure_future(work)
     try:
-        return await asyncio.shield(task)
+        await asyncio.wait((task,))
     except asyncio.CancelledError:
         await asyncio.wait((task,))
         if not task.cancelled():
             task.exception()  # seen: the cancellation is what the caller hears of
         raise
+    return task.result()
 
 
 def _threaded(

@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from ullage.locks import Lock
 from ullage.spend.budget import Budget
 from ullage.spend.calls import Spent
 from ullage.summarise._circuit import Circuit
@@ -47,7 +48,7 @@ class Summaries:
         self.summariser = summariser
         self._budget = budget
         self._agent = agent
-        self._lock = threading.Lock()
+        self._lock = Lock()
         self._pending = Spent()
         self._answered: dict[Summarise, Reply] = {}
         self._circuit, self._has_answered = Circuit(), False

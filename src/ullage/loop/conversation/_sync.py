@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
+from ullage.locks import Lock
 from ullage.loop.conversation._core import ConversationCore
 from ullage.session import Session
 from ullage.session.closing import Closing
@@ -47,7 +47,7 @@ class Conversation(ConversationCore, Closing):
     _session_of = Session
 
     def _begin(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = Lock()
         self._run(self._load())
 
     @property

@@ -106,19 +106,18 @@ class Check(problem.Check):
         name = item.get("id")
         if name is None:
             return
-        where = f"{where}.id"
+        where, prefix = f"{where}.id", ITEMS.get(kind, _UNKNOWN).prefix
         if type(name) is not str or not _ID(name):
             self.report.add("R5", where, "the id has characters not allowed in it")
-            return
-        prefix = ITEMS.get(kind, _UNKNOWN).prefix
-        if prefix:
+        elif prefix:
             sentence = f"the id must begin with {prefix!r}"
             self.report.need(name.startswith(prefix), "R5", where, sentence)
         elif kind not in _ANY_ID and name.startswith(_PREFIXES):
             self.report.add("R5", where, "the id is that of an item of another type")
-        if name in self._ids:
-            self.report.add("R6", where, "an item with this id was sent before")
-        self._ids.add(name)
+        if type(name) is str:
+            if name in self._ids:
+                self.report.add("R6", where, "an item with this id was sent before")
+            self._ids.add(name)
 
     # ── calls and answers ────────────────────────────────────────────────────────────
 
