@@ -26,13 +26,13 @@ MODULES = {module_of(file): file for file in sorted(SRC.rglob("*.py"))}
 
 @cache
 def imported(file):
-    """The top names of what a module imports, wherever in it."""
+    """The top names of what a module imports, wherever in it, and locks."""
     found = set()
     for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
             found.update(alias.name.partition(".")[0] for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
-            found.add((node.module or "").partition(".")[0])
+            found |= {(node.module or "").partition(".")[0]} | ({node.module} & FORBIDDEN)
     return found
 
 

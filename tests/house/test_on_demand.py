@@ -96,7 +96,7 @@ def test_importing_the_package_loads_nothing_else():
 )
 def test_a_module_loads_only_the_rooms_it_stands_on(module, others):
     modules = loaded(f"import {module}")
-    assert rooms(modules) - {"on_demand", module.split(".")[1]} <= others
+    assert rooms(modules) - {"locks", "on_demand", module.split(".")[1]} <= others
 
 
 def test_a_forwarder_that_cuts_keeps_and_recalls_loads_no_session_and_no_wire():

@@ -60,11 +60,7 @@ class Show(Protocol):
 
 
 def each(
-    window: Window,
-    spots: Sequence[Location],
-    /,
-    *,
-    show: Callable[[Window, Location], Cut | None],
+    window: Window, spots: Sequence[Location], /, *, show: Callable[[Window, Location], Cut | None]
 ) -> Iterator[Cut | None]:
     """What is shown in place of leaves, each by itself."""
     return (show(window, spot) for spot in spots)

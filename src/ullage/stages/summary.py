@@ -15,15 +15,7 @@ import json
 from collections.abc import Iterator, Sequence
 
 from ullage.history.transcript import Transcript
-from ullage.stages.facts import (
-    Action,
-    Said,
-    actions,
-    decisions,
-    open_items,
-    said,
-    unresolved,
-)
+from ullage.stages.facts import Action, Said, actions, decisions, open_items, said, unresolved
 from ullage.stages.quotes import quotes
 from ullage.stages.shorten import on_one_line
 

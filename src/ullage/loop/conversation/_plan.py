@@ -79,12 +79,7 @@ def _is_ours(stage: Stage) -> TypeGuard[partial[Any]]:
 
 
 def planned(
-    kept: ConversationStore,
-    name: str,
-    boundary_id: str,
-    stage: Stage,
-    shown: Window,
-    tenant: str,
+    kept: ConversationStore, name: str, boundary_id: str, stage: Stage, shown: Window, tenant: str
 ) -> Plan:
     """Read a whole conversation and plan its compaction. It blocks, and changes nothing.
 

@@ -124,11 +124,7 @@ class CostMeter:
         self.newest: Priced | None = None
 
     def take(
-        self,
-        number: int,
-        history: Sequence[Wire],
-        view: Sequence[Wire],
-        output_tokens: int,
+        self, number: int, history: Sequence[Wire], view: Sequence[Wire], output_tokens: int
     ) -> None:
         """Take in call ``number`` of the run: as recorded, as shown, and its answer's tokens."""
         raw, shown = self.raw.take(history), self.shown.take(view)

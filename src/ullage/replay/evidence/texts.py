@@ -28,10 +28,7 @@ _ESCAPE = re.compile(
 )
 URL = re.compile(r"\b[A-Za-z]\w*://(?:[^\s\"'`<>|\\()\[\]{}]|\([^\s\"'`<>|\\()\[\]{}]*\))+")
 """A URL, perhaps with the stop behind it (`bare_url`). It may hold brackets that it closes."""
-_LONGER = {
-    True: re.compile(r"[-@]\w|/[.@]?\w"),
-    False: re.compile(r"[-.@]\w|/[.@]?\w"),
-}
+_LONGER = {True: re.compile(r"[-@]\w|/[.@]?\w"), False: re.compile(r"[-.@]\w|/[.@]?\w")}
 """What makes a longer token of one that ends here, where dots divide names and where not."""
 _NOT_BEFORE_ROOT = frozenset("~./<*)}]")
 _SIGNS = {"n": "\n", "r": "\r", "t": "\t"}

@@ -60,12 +60,7 @@ def page_of_replays(found: Replays, *, command: str = "", share: bool = False) -
 
 
 def page_of_session(
-    name: str,
-    found: Stored,
-    profiles: Sequence[Wanted],
-    *,
-    command: str = "",
-    share: bool = False,
+    name: str, found: Stored, profiles: Sequence[Wanted], *, command: str = "", share: bool = False
 ) -> str:
     """The page of one session, as it went.
 
