@@ -71,7 +71,8 @@ def post(url, **headers):
         with urllib.request.urlopen(request, timeout=100) as response:
             return response.status
     except urllib.error.HTTPError as error:
-        return error.code
+        with error:
+            return error.code
 
 
 def test_a_page_of_elsewhere_may_not_use_it(front):

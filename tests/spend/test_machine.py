@@ -227,6 +227,6 @@ MUTANTS = {
 def test_a_budget_that_does_not_keep_account_is_found_out(monkeypatch, name):
     attribute, wrong = MUTANTS[name]
     monkeypatch.setattr(Budget, attribute, wrong)
-    only = settings(SETTINGS, max_examples=200, phases=[Phase.generate], derandomize=True)
+    only = settings(SETTINGS, max_examples=1_000, phases=[Phase.generate], derandomize=True)
     with pytest.raises(AssertionError):
         run_state_machine_as_test(OneBudget, settings=only)
