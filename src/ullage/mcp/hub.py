@@ -14,12 +14,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import count
-from threading import Lock
 from typing import Any
 
 from msgspec import UNSET, Raw, Struct
 
 from ullage import __version__
+from ullage.locks import Lock
 from ullage.mcp.frames import (
     Envelope,
     Id,

@@ -13,12 +13,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from threading import Lock
 from typing import Any, TypeVar
 
 from msgspec import UNSET, Raw, Struct, UnsetType
 
 from ullage.errors import StoreError
+from ullage.locks import Lock
 from ullage.mcp.cutting import UNLISTED, CutResult, cut
 from ullage.mcp.frames import (
     Envelope,

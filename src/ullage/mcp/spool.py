@@ -10,13 +10,13 @@ import struct
 import tempfile
 from array import array
 from collections.abc import Sequence
-from threading import Lock
 from typing import IO, NamedTuple
 
 import msgspec
 from msgspec import Struct
 
 from ullage.errors import RefNotFound, StoreError
+from ullage.locks import Lock
 from ullage.stores._base import closed, taken
 from ullage.stores._chunks import pieces
 from ullage.values.effects import Output, Shape

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import inspect
-import threading
 from collections import deque
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from ullage.exchange import Counts, Exchanges, Report
+from ullage.locks import Lock
 from ullage.session.sessions import AsyncSessions, Sessions
 from ullage.stores import open_store
 
@@ -54,7 +54,7 @@ class Wrapped:
         self.counts = Counts()
         self.reports: deque[Report] = deque(maxlen=_NEWEST)
         self._offers = {"recalls": recalls, "marks_cache": marks_cache}
-        self._settings, self._lock = settings, threading.Lock()
+        self._settings, self._lock = settings, Lock()
         self._blocking: Exchanges | None = None
         self._awaited: WeakKeyDictionary[asyncio.AbstractEventLoop, Exchanges]
         self._awaited = WeakKeyDictionary()
