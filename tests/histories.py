@@ -30,8 +30,11 @@ SEEDS = (
 )
 
 
+CUTS_ALWAYS = replace(DEFAULT, without_recall=None)
+"""The default policy, with the recall tools or without."""
+
 EAGER = replace(
-    DEFAULT,
+    CUTS_ALWAYS,
     name="eager",
     under_pressure=(
         partial(
@@ -56,7 +59,7 @@ def calls_and_results(window, protected):
 
 
 PRUNING = replace(
-    DEFAULT,
+    CUTS_ALWAYS,
     name="pruning",
     under_pressure=(
         partial(

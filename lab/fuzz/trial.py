@@ -16,6 +16,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from lab.fuzz import opaque
 from lab.fuzz.bound import Bound
@@ -116,6 +117,8 @@ class _Trial:
         limit = int(case.limit_tokens * share)
         limits = Limits(window_tokens=limit, output_reserve_tokens=0)
         policy = policy_of(case.policy)
+        if len(case.messages) % 4 != 1:  # else the guard alone acts where no tools are offered
+            policy = replace(policy, without_recall=None)
         return Session(
             str(case.request["model"]),
             policy=policy,

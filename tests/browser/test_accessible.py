@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.browser.test_page import written
-from tests.proxy.test_fitting import long_chat
+from tests.proxy.test_fitting import CUTS_ALWAYS, long_chat
 from tests.proxy.upstream import ask, proxy, upstream
 from tests.replay.test_run import small_run
 
@@ -34,7 +34,7 @@ def pages(tmp_path_factory):
     """The address of each page, and what it shows when it is drawn."""
     folder = tmp_path_factory.mktemp("pages")
     replay = written(folder, small_run("openai-chat", 24))
-    with upstream() as there, proxy(there) as url:
+    with upstream() as there, proxy(there, policy=CUTS_ALWAYS) as url:
         ask(url, "POST", "/v1/chat/completions", long_chat())
         key = json.loads(ask(url, "GET", "/_ullage/state")[2])["conversations"][0]["key"]
         yield {

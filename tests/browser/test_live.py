@@ -5,7 +5,7 @@ import json
 import pytest
 
 from tests.browser.test_page import CONTRAST, NAMELESS, expect
-from tests.proxy.test_fitting import long_chat
+from tests.proxy.test_fitting import CUTS_ALWAYS, long_chat
 from tests.proxy.upstream import ask, proxy, upstream
 
 pytestmark = [pytest.mark.timeout(300), pytest.mark.xdist_group("the browser")]
@@ -14,7 +14,7 @@ EVIL = '<img src=x onerror="document.title=1">'
 
 @pytest.fixture(scope="module")
 def url():
-    with upstream() as there, proxy(there) as url:
+    with upstream() as there, proxy(there, policy=CUTS_ALWAYS) as url:
         yield url
 
 
@@ -80,7 +80,7 @@ def test_behind_a_conversation_are_its_turns(live, url):
 
 
 def test_a_proxy_that_ended_is_told(browser):
-    with upstream() as there, proxy(there) as url:
+    with upstream() as there, proxy(there, policy=CUTS_ALWAYS) as url:
         context = browser.new_context()
         page = context.new_page()
         page.goto(f"{url}/_ullage/")

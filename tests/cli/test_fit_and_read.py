@@ -113,7 +113,7 @@ def test_what_is_wrong_is_told_in_one_helpful_line(kept, stdin, options, says):
 
 @pytest.mark.parametrize("output", [LOG, HARD], ids=["plain", "surrogates and NUL"])
 def test_a_ref_found_in_the_fitted_request_opens_the_original_byte_for_byte(kept, output):
-    ref = ref_in(fitted(output, kept))
+    ref = ref_in(fitted(output, kept, "--recall"))
     assert ullage("read", ref, "--store", kept).out == output.encode("utf-8", "surrogatepass")
     as_json = ullage("read", ref, "--store", kept, "--json").json
     assert (as_json["text"], as_json["characters"]) == (output, len(output))
@@ -123,7 +123,7 @@ def test_a_ref_found_in_the_fitted_request_opens_the_original_byte_for_byte(kept
 @pytest.mark.parametrize("words", [["read"], ["grep", "red"]])
 def test_what_was_kept_cannot_rewrite_a_terminal(kept, words):
     """An escape sequence in a tool's output moves no cursor: it is shown as its code."""
-    ref = ref_in(fitted("\x1b[31mred\x07 alert\n" * 3_000, kept))
+    ref = ref_in(fitted("\x1b[31mred\x07 alert\n" * 3_000, kept, "--recall"))
     main, side = os.openpty()
     program = "from ullage.cli import main; main()"
     words = [words[0], *words[1:], ref, "--store", str(kept)]
@@ -140,7 +140,7 @@ def test_what_was_kept_cannot_rewrite_a_terminal(kept, words):
 
 
 def test_lines_are_numbered_and_paged(kept):
-    ref = ref_in(fitted(LOG, kept))
+    ref = ref_in(fitted(LOG, kept, "--recall"))
     ran = ullage("read", ref, "--store", kept, "--lines", "--offset", 1, "--limit", 2)
     assert ran.text == (
         "     2\t00002 the tide came in\n     3\t00003 the tide came in\n"
@@ -149,14 +149,14 @@ def test_lines_are_numbered_and_paged(kept):
 
 
 def test_another_tenant_cannot_read_it(kept):
-    ref = ref_in(fitted(LOG, kept, "--tenant", "one"))
+    ref = ref_in(fitted(LOG, kept, "--recall", "--tenant", "one"))
     assert ullage("read", ref, "--store", kept, "--tenant", "one").text == LOG
     assert "nothing is kept" in told(ullage("read", ref, "--store", kept, "--tenant", "two"))
 
 
 @pytest.mark.parametrize("ref", ["0123456789abcdef", "..", "../../etc/passwd", "x" * 5_000])
 def test_an_unknown_ref_is_told_in_one_line(kept, ref):
-    fitted(LOG, kept)
+    fitted(LOG, kept, "--recall")
     assert "nothing is kept under this ref" in told(ullage("read", ref, "--store", kept))
 
 
@@ -172,7 +172,7 @@ def test_reading_makes_no_store(tmp_path, command):
 
 
 def test_grep_names_ref_line_and_text(kept):
-    ref = ref_in(fitted(LOG, kept))
+    ref = ref_in(fitted(LOG, kept, "--recall"))
     ran = ullage("grep", "^0099[89]", "--store", kept)
     assert ran.status == 0
     assert ran.text == f"{ref}:998:00998 the tide came in\n{ref}:999:00999 the tide came in\n"
@@ -180,7 +180,7 @@ def test_grep_names_ref_line_and_text(kept):
 
 
 def test_grep_prints_what_no_encoding_takes(kept):
-    ref = ref_in(fitted(HARD, kept))
+    ref = ref_in(fitted(HARD, kept, "--recall"))
     ran = ullage("grep", "猫", ref, "--most", 1, "--store", kept)
     line = HARD.split("\r")[0]
     assert ran.out == f"{ref}:1:{line}\n".encode("utf-8", "surrogatepass")
@@ -189,13 +189,13 @@ def test_grep_prints_what_no_encoding_takes(kept):
 
 
 def test_grep_that_finds_nothing_says_so_with_its_status(kept):
-    fitted(LOG, kept)
+    fitted(LOG, kept, "--recall")
     ran = ullage("grep", "ebb", "--store", kept)
     assert (ran.status, ran.out, ran.err) == (1, b"", "")
 
 
 def test_a_pattern_that_cannot_be_used_is_told_in_one_line(kept):
-    fitted(LOG, kept)
+    fitted(LOG, kept, "--recall")
     assert "not understood" in told(ullage("grep", "(", "--store", kept))
 
 
@@ -210,7 +210,7 @@ def test_nothing_is_written_but_the_store(tmp_path, monkeypatch):
     for name in ("HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "TMPDIR"):
         monkeypatch.setenv(name, str(home))
     kept = room / "kept.db"
-    ref = ref_in(fitted(LOG, kept))
+    ref = ref_in(fitted(LOG, kept, "--recall"))
     ullage("read", ref, "--store", kept)
     ullage("grep", "tide", env={"ULLAGE_STORE": str(kept)})
     assert list(home.rglob("*")) == []

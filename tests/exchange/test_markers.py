@@ -8,7 +8,7 @@ import pytest
 from lab.replay.marking import Bill, Blocks, bills_of
 from tests import histories
 from tests.exchange.scripted import Reply, Upstream, ask, exchanges
-from tests.histories import Call, Turn
+from tests.histories import CUTS_ALWAYS, Call, Turn
 from tests.replay.evidence.conversation import errand
 from tests.servers.replies import Prompt, body_of
 from ullage import Limits, Session
@@ -28,7 +28,8 @@ def request(turns=TURNS, **more):
 
 
 def fitted(asked, **more):
-    return Session(asked["model"], format="anthropic", **more).fit(asked)
+    settings = {"policy": CUTS_ALWAYS, "format": "anthropic", **more}
+    return Session(asked["model"], **settings).fit(asked)
 
 
 def marks(view):

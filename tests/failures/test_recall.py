@@ -22,7 +22,7 @@ from tests.failures.scenes import (
     run,
     steps,
 )
-from tests.histories import Call, Turn
+from tests.histories import CUTS_ALWAYS, Call, Turn
 from tests.sessions import recall
 from ullage import MemoryStore, RefNotFound, SqliteStore, StoreError, problems
 from ullage.redaction import common_keys
@@ -165,7 +165,7 @@ def test_f79_no_notice_is_shown_of_what_could_not_be_kept():
 
 def test_f80_where_nothing_opens_a_ref_no_notice_names_a_tool():
     """The marker named a tool that was not there: twenty calls that failed."""
-    session = new_session(CHAT, recall=False)
+    session = new_session(CHAT, recall=False, policy=CUTS_ALWAYS)
     view = session.fit(whole(steps(20)))
     assert "get_continuation" not in json.dumps(view)
 

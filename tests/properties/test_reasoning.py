@@ -158,7 +158,7 @@ def test_a_loop_that_was_thought_about_once_keeps_its_beginning_or_goes_whole(mo
 def test_joining_half_way_treats_first_cuts_as_a_batch():
     messages = thoughtful(32)
     messages[2]["content"][0]["content"] = "a line of a log\n" * 2_000
-    session = Session(BOUND, limits=Limits(window_tokens=100_000))
+    session = Session(BOUND, policy=histories.CUTS_ALWAYS, limits=Limits(window_tokens=100_000))
     view = session.fit(request(BOUND, messages))["messages"]
     assert session.events[0].kind == "joined"
     assert not any(thinking_of(m) for m in view), "the newest is behind the cut (A13)"

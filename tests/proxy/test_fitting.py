@@ -21,6 +21,8 @@ from ullage.wires import FORMATS
 
 WIRES = sorted(FORMATS)
 LOG = "\n".join(f"{n:05} worker {n % 7} took {n * 37 % 1000} ms for task {n}" for n in range(4_000))
+CUTS_ALWAYS = "continuation"
+"""The preset that cuts a large result whether its request has tools or not."""
 PATHS = {
     "anthropic": "/v1/messages",
     "openai-chat": "/v1/chat/completions",
@@ -54,7 +56,7 @@ def long_chat(length=1):
 
 
 def test_what_was_done_is_told_in_a_header_of_the_reply():
-    with upstream() as there, proxy(there) as url:
+    with upstream() as there, proxy(there, policy=CUTS_ALWAYS) as url:
         path = "/v1/chat/completions"
         assert ask(url, "POST", path, long_chat())[1]["X-Ullage"] == "fitted"
         assert ask(url, "POST", path, chat())[1]["X-Ullage"] == "unchanged"
@@ -88,7 +90,7 @@ def test_odd_bodies_pass_as_they_are(body):
 
 
 def test_a_compressed_request_is_fitted_and_goes_on_plain_and_an_unknown_one_as_it_is():
-    with upstream() as there, proxy(there) as url:
+    with upstream() as there, proxy(there, policy=CUTS_ALWAYS) as url:
         packed, headers = gzip.compress(long_chat()), {"Content-Encoding": "gzip"}
         done = ask(url, "POST", "/v1/chat/completions", packed, headers)
         assert done[1]["X-Ullage"] == "fitted"
@@ -104,7 +106,7 @@ def test_a_compressed_request_is_fitted_and_goes_on_plain_and_an_unknown_one_as_
 
 def test_a_dry_run_counts_and_sends_what_came():
     told_of = []
-    with upstream() as there, proxy(there, told_of.append, dry_run=True) as url:
+    with upstream() as there, proxy(there, told_of.append, policy=CUTS_ALWAYS, dry_run=True) as url:
         done = ask(url, "POST", "/v1/chat/completions", long_chat())
         assert (done[1]["X-Ullage"], there.requests[0].body) == ("dry-run", long_chat())
     (relayed,) = told_of

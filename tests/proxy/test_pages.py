@@ -6,7 +6,7 @@ import signal
 import pytest
 
 from tests.proxy.started import started
-from tests.proxy.test_fitting import long_chat
+from tests.proxy.test_fitting import CUTS_ALWAYS, long_chat
 from tests.proxy.upstream import all_of, ask, proxy, talking, upstream
 
 CHAT = "/v1/chat/completions"
@@ -14,7 +14,7 @@ CHAT = "/v1/chat/completions"
 
 @pytest.fixture(scope="module")
 def url():
-    with upstream() as there, proxy(there) as url:
+    with upstream() as there, proxy(there, policy=CUTS_ALWAYS) as url:
         ask(url, "POST", CHAT, long_chat())
         yield url
 

@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.histories import CUTS_ALWAYS
 from tests.sessions import long_history, request
 from ullage import ConfigError, Limits, Session
 from ullage.turn import State
@@ -21,8 +22,8 @@ def asked(turns=90):
 
 
 def test_a_format_object_gives_the_views_that_its_name_gives():
-    named = Session("gpt-4.1", format="openai-chat", limits=SMALL)
-    given = Session("gpt-4.1", format=OpenAIChat(), limits=SMALL)
+    named = Session("gpt-4.1", policy=CUTS_ALWAYS, format="openai-chat", limits=SMALL)
+    given = Session("gpt-4.1", policy=CUTS_ALWAYS, format=OpenAIChat(), limits=SMALL)
     assert given.fit(asked()) == named.fit(asked())
 
 
@@ -39,9 +40,9 @@ def test_a_format_of_the_callers_own_is_used_all_the_way():
 
 
 def test_a_state_goes_on_in_the_format_object_it_began_in():
-    first = Session("gpt-4.1", format=Mine(), limits=SMALL)
+    first = Session("gpt-4.1", policy=CUTS_ALWAYS, format=Mine(), limits=SMALL)
     view = first.fit(asked())
-    again = Session("gpt-4.1", format=Mine(), limits=SMALL, state=first.state)
+    again = Session("gpt-4.1", format=Mine(), policy=CUTS_ALWAYS, limits=SMALL, state=first.state)
     assert again.fit(asked()) == view
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from lab.fuzz.bound import Bound
 from tests import histories
-from tests.histories import Call, Turn
+from tests.histories import CUTS_ALWAYS, Call, Turn
 from tests.second_reading import broken
 from ullage import Limits, Session
 from ullage.values.notices import pointers
@@ -52,7 +52,8 @@ NONE = {
 }
 NAMED = re.compile("|".join(rf"\b{name}\(" for name in RECALL_TOOLS))
 every_format = pytest.mark.parametrize("format", KEYS)
-every_policy = pytest.mark.parametrize("policy", POLICIES)
+ALWAYS = pytest.param(CUTS_ALWAYS, id="default with or without tools")
+every_policy = pytest.mark.parametrize("policy", [*POLICIES, ALWAYS])
 
 
 @lru_cache

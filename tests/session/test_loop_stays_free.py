@@ -7,9 +7,8 @@ import pytest
 from msgspec.structs import replace
 
 from tests import histories
-from tests.histories import Call, Turn
+from tests.histories import CUTS_ALWAYS, Call, Turn
 from ullage import AsyncSession, Limits
-from ullage.stages.default import DEFAULT
 
 
 def conversation(turns):
@@ -26,7 +25,7 @@ def test_what_is_long_and_new_is_worked_out_beside_the_loop(turns, in_thread):
         seen.append(threading.get_ident())
         return ()
 
-    policy = replace(DEFAULT, name="looks-1", under_pressure=(look,))
+    policy = replace(CUTS_ALWAYS, name="looks-1", under_pressure=(look,))
 
     async def twice():
         session = AsyncSession("claude-sonnet-4-5", policy=policy, format="openai-chat")
@@ -46,7 +45,7 @@ def test_a_cancelled_fit_leaves_the_session_as_it_was_or_as_it_would_be():
     limits = Limits(window_tokens=12_000)
 
     async def cancelled():
-        session = AsyncSession("gpt-4.1", limits=limits)
+        session = AsyncSession("gpt-4.1", policy=CUTS_ALWAYS, limits=limits)
         task = asyncio.create_task(session.fit(request))
         await asyncio.sleep(0.005)
         task.cancel()
@@ -55,6 +54,6 @@ def test_a_cancelled_fit_leaves_the_session_as_it_was_or_as_it_would_be():
         return await session.fit(request)
 
     async def whole():
-        return await AsyncSession("gpt-4.1", limits=limits).fit(request)
+        return await AsyncSession("gpt-4.1", policy=CUTS_ALWAYS, limits=limits).fit(request)
 
     assert asyncio.run(cancelled()) == asyncio.run(whole())

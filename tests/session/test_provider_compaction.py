@@ -1,5 +1,6 @@
 """What the provider compacted itself: it reads nothing before, so nothing before counts."""
 
+from tests.histories import CUTS_ALWAYS
 from ullage import Limits, Session
 from ullage.stages.condense import Range, Room, condense
 from ullage.stages.policy import Policy
@@ -37,23 +38,23 @@ def fit(session, messages):
 
 
 def test_a_history_far_over_the_window_counts_from_the_compaction_on():
-    session = Session(MODEL, limits=ROOM)
+    session = Session(MODEL, policy=CUTS_ALWAYS, limits=ROOM)
     view = fit(session, [ASKED, *READ, compacted(), ON])
     assert view[-2:] == [compacted(), ON]
     assert session.window.tokens < 200
-    plain = Session(MODEL, limits=ROOM)
+    plain = Session(MODEL, policy=CUTS_ALWAYS, limits=ROOM)
     fit(plain, [ASKED, *READ, {"role": "assistant", "content": "I go on."}, ON])
     assert plain.window.tokens > 2_000
 
 
 def test_a_compaction_that_failed_stands_for_nothing():
-    session = Session(MODEL, limits=ROOM)
+    session = Session(MODEL, policy=CUTS_ALWAYS, limits=ROOM)
     fit(session, [ASKED, *READ, compacted(content=None), ON])
     assert session.window.tokens > 2_000
 
 
 def test_what_we_condensed_before_stays_as_it_was_sent_and_what_comes_later_is_condensed_anew():
-    session = Session(MODEL, limits=ROOM)
+    session = Session(MODEL, policy=CUTS_ALWAYS, limits=ROOM)
     before = fit(session, [ASKED, *READ])
     history = [ASKED, *READ, compacted(), ON]
     view = fit(session, history)
@@ -69,10 +70,10 @@ def test_what_we_condensed_before_stays_as_it_was_sent_and_what_comes_later_is_c
 
 
 def test_what_the_provider_still_reads_is_counted():
-    session = Session(MODEL, limits=ROOM)
+    session = Session(MODEL, policy=CUTS_ALWAYS, limits=ROOM)
     fit(session, [ASKED, compacted(), ON, *step(1)])
     counted = session.window.tokens
-    alone = Session(MODEL, limits=ROOM)
+    alone = Session(MODEL, policy=CUTS_ALWAYS, limits=ROOM)
     fit(alone, [ASKED, ON, *step(1)])
     assert counted > alone.window.tokens
 

@@ -7,6 +7,7 @@ import pytest
 
 import ullage
 from tests.cli.terminal import conversation
+from tests.histories import CUTS_ALWAYS
 from ullage.session.telling import LEVELS
 from ullage.values.events import Kind
 
@@ -15,7 +16,8 @@ SECRET = "the tide comes in at noon\n"
 
 def fitted(**settings):
     """A session from its first message to a request whose result is cut when first seen."""
-    session = ullage.Session("gpt-4.1", limits=ullage.Limits(window_tokens=16_000), **settings)
+    limits = ullage.Limits(window_tokens=16_000)
+    session = ullage.Session("gpt-4.1", policy=CUTS_ALWAYS, limits=limits, **settings)
     request = conversation(SECRET * 8_000)
     session.fit({**request, "messages": request["messages"][:1]})
     session.fit(request)

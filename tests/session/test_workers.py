@@ -226,7 +226,8 @@ def test_a_reply_observed_twice_on_its_view_counts_once():
 
 def test_a_view_explains_itself_with_its_numbers():
     messages, lengths = conversation("anthropic")
-    session = Session(MODEL["anthropic"], limits=Limits(window_tokens=WINDOW), format="anthropic")
+    limits, policy = Limits(window_tokens=WINDOW), histories.CUTS_ALWAYS
+    session = Session(MODEL["anthropic"], policy=policy, limits=limits, format="anthropic")
     told = [
         session.fit(histories.request("anthropic", messages[:length])).explain()
         for length in lengths

@@ -3,6 +3,7 @@
 import pytest
 
 from tests import histories
+from tests.histories import CUTS_ALWAYS
 from ullage import Limits, Session
 from ullage.stages.bound import left_out
 
@@ -11,7 +12,7 @@ def window_of(model, *thoughtful):
     """A window over turns of which some were thought about."""
     call = histories.Call("bash", "a.py", "a line of output\n" * 9)
     turns = [histories.Turn(calls=(call,), thought=thought) for thought in thoughtful]
-    session = Session(model, limits=Limits(window_tokens=100_000))
+    session = Session(model, policy=CUTS_ALWAYS, limits=Limits(window_tokens=100_000))
     messages = histories.wire("anthropic", turns)
     session.fit({**histories.request("anthropic", messages), "model": model})
     return session.window

@@ -5,9 +5,9 @@ from msgspec.structs import replace
 
 from lab.enumerate.treatments import TREATMENTS
 from lab.guard import POLICIES, loop, seen
+from tests.histories import CUTS_ALWAYS
 from ullage import Limits, Session
 from ullage.replay.gates import unseen
-from ullage.stages.default import DEFAULT
 from ullage.stages.policy import Policy
 from ullage.stages.shrink import Tier, cut_to, shrink
 from ullage.wires.rules.checker import problems
@@ -41,7 +41,7 @@ def test_a_loop_that_began_with_thinking_shows_every_result_and_breaks_no_oftene
 
 @pytest.mark.parametrize("model", ["claude-sonnet-4-5", "claude-opus-5-5"])
 def test_the_account_of_a_loop_stands_in_the_result_behind_its_thinking(model):
-    session = Session(model, limits=Limits(window_tokens=16_000))
+    session = Session(model, policy=CUTS_ALWAYS, limits=Limits(window_tokens=16_000))
     messages = loop(90, thought=True)
     for stop in range(3, len(messages) + 1, 2):
         asked = request(messages[:stop], model)
@@ -52,7 +52,9 @@ def test_the_account_of_a_loop_stands_in_the_result_behind_its_thinking(model):
     assert block["tool_use_id"] == "toolu_0"
     assert "are condensed here" in str(block["content"])
     assert "are condensed here" not in str(view["messages"][3:])
-    cold = Session(model, limits=Limits(window_tokens=16_000), store=session.store)
+    cold = Session(
+        model, policy=CUTS_ALWAYS, limits=Limits(window_tokens=16_000), store=session.store
+    )
     assert cold.fit(request(messages, model)) == view
 
 
@@ -85,7 +87,7 @@ def test_what_holds_an_account_is_not_cut_to_size_and_no_stage_may_cut_it():
         wanted.append(cut_to(window, head, window.leaf_tokens(head), 60))
         return wanted[-1:]
 
-    policy = replace(DEFAULT, name="greedy", under_pressure=(cuts_the_first_result,))
+    policy = replace(CUTS_ALWAYS, name="greedy", under_pressure=(cuts_the_first_result,))
     session = Session("claude-sonnet-4-5", policy=policy, limits=Limits(window_tokens=16_000))
     messages = loop(60, thought=True)
     for stop in range(3, len(messages) + 1, 2):
@@ -97,7 +99,7 @@ def test_what_holds_an_account_is_not_cut_to_size_and_no_stage_may_cut_it():
 
 
 def test_thinking_that_is_bound_goes_with_its_turn_and_the_newest_result_is_quoted():
-    session = Session("claude-opus-5-5", limits=Limits(window_tokens=16_000))
+    session = Session("claude-opus-5-5", policy=CUTS_ALWAYS, limits=Limits(window_tokens=16_000))
     messages, quoted = thoughtful(40), 0
     for number, stop in enumerate(range(3, len(messages) + 1, 2)):
         view = session.fit(request(messages[:stop], "claude-opus-5-5"))
@@ -132,7 +134,7 @@ def test_a_compaction_trigger_stays_last():
         items.append({"type": "function_call", **of, "name": "read", "arguments": "{}"})
         items.append({"type": "function_call_output", **of, "output": "a line\n" * 30})
     items.append({"type": "compaction_trigger"})
-    session = Session("gpt-5.4", limits=Limits(window_tokens=2_000))
+    session = Session("gpt-5.4", policy=CUTS_ALWAYS, limits=Limits(window_tokens=2_000))
     view = session.fit({"model": "gpt-5.4", "input": items})["input"]
     assert view[-1] is items[-1]
     assert len(view) < len(items)

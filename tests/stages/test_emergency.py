@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from tests.histories import Turn, wire
+from tests.histories import CUTS_ALWAYS, Turn, wire
 from tests.stages.conversations import cases, check
 from tests.turn.test_engine import CALL, step
 from ullage import Limits, OverLimitError, Session
@@ -44,7 +44,9 @@ def test_all_the_user_said_stands_in_an_account_where_half_of_the_limit_holds_it
     ]
     turns = [Turn(user=rule, calls=(CALL,)) for rule in rules]
     messages = wire("openai-chat", [*turns, *[Turn(calls=(CALL,))] * 5])
-    session = Session("gpt-4.1", limits=Limits(window_tokens=20_000, output_reserve_tokens=0))
+    session = Session(
+        "gpt-4.1", policy=CUTS_ALWAYS, limits=Limits(window_tokens=20_000, output_reserve_tokens=0)
+    )
     view = session.fit({"model": "gpt-4.1", "messages": messages})["messages"]
     assert any(event.kind == "condensed" for event in session.events)
     held = sum(map(session.window.meter.text, rules))
@@ -65,7 +67,7 @@ def test_one_message_of_any_size_is_made_to_fit_and_opens(window, size):
 
 def test_what_may_not_be_touched_and_is_too_large_is_refused_with_its_parts():
     system = {"role": "system", "content": "Never forget this. " * 2_000}
-    session = Session("gpt-4.1", limits=Limits(window_tokens=4_000))
+    session = Session("gpt-4.1", policy=CUTS_ALWAYS, limits=Limits(window_tokens=4_000))
     with pytest.raises(OverLimitError, match="system text and tools") as caught:
         session.fit({"messages": [system, {"role": "user", "content": "Hello."}]})
     assert caught.value.need_tokens > caught.value.limit_tokens
@@ -87,7 +89,9 @@ def loop(calls, *, argument="a.py", output="a line of output\n" * 60, signature=
 
 def fitted(messages, window_tokens):
     """The view, and the session that made it."""
-    session = Session("claude-sonnet-4-5", limits=Limits(window_tokens=window_tokens))
+    session = Session(
+        "claude-sonnet-4-5", policy=CUTS_ALWAYS, limits=Limits(window_tokens=window_tokens)
+    )
     request = {"model": "claude-sonnet-4-5", "max_tokens": 1_000, "messages": messages}
     return session.fit(request)["messages"], session
 
@@ -129,7 +133,10 @@ def test_the_index_of_what_is_condensed_is_kept_with_the_batch():
 
 def test_a_view_made_anew_fits_though_what_was_reported_so_far_is_gone():
     """Prose costs this provider four fifths of our estimate, and the tables that come then all."""
-    session, billed = Session("claude-sonnet-4-5", limits=Limits(window_tokens=16_000)), []
+    session, billed = (
+        Session("claude-sonnet-4-5", policy=CUTS_ALWAYS, limits=Limits(window_tokens=16_000)),
+        [],
+    )
     prose = ["the tide came in again. " * 1_000] * 2
     tables = ["\n".join(f"{at}: {n} {n * n}" for n in range(890)) for at in "ab"]
     read = replace(CALL, tool="read_file")

@@ -3,7 +3,7 @@
 import pytest
 
 from tests import histories
-from tests.histories import Call, Turn
+from tests.histories import CUTS_ALWAYS, Call, Turn
 from ullage import Limits, Session
 from ullage.stages.stall import stall
 from ullage.values.edits import Cut, Summary
@@ -40,7 +40,7 @@ def test_it_is_told_where_most_calls_repeat_and_nothing_was_changed(late, stalls
 
 
 def test_a_span_of_another_history_tells_nothing():
-    session = Session("gpt-4.1", limits=Limits(window_tokens=200_000))
+    session = Session("gpt-4.1", policy=CUTS_ALWAYS, limits=Limits(window_tokens=200_000))
     session.fit(histories.request("openai-chat", histories.wire("openai-chat", READ)))
     foreign = Summary(b"a" * 16, b"b" * 16, "text", "ref", "why")
     assert stall(session.window, [Cut(foreign, ())]) == []

@@ -58,7 +58,12 @@ def history(format, before=3, after=24):
 def test_it_stands_behind_the_account(format):
     messages = history(format)
     wire = FORMATS[format]
-    session = Session(MODEL[format], limits=Limits(window_tokens=4_000), format=format)
+    session = Session(
+        MODEL[format],
+        policy=histories.CUTS_ALWAYS,
+        limits=Limits(window_tokens=4_000),
+        format=format,
+    )
     for stop in range(len(messages) // 2, len(messages) + 1):
         request = histories.request(format, messages[:stop], model=MODEL[format])
         if problems(request, format):

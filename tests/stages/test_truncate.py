@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.histories import CUTS_ALWAYS
 from tests.stages.conversations import cases, check
 from ullage import Limits, Session
 from ullage.stages.kinds import LIMIT_CHARS, kind_of
@@ -115,6 +116,6 @@ def _cut(tool, output):
         {"role": "assistant", "content": None, "tool_calls": [call]},
         {"role": "tool", "tool_call_id": "call_1", "content": output},
     ]
-    session = Session("gpt-4.1", limits=Limits(window_tokens=200_000))
+    session = Session("gpt-4.1", policy=CUTS_ALWAYS, limits=Limits(window_tokens=200_000))
     view = session.fit({"model": "gpt-4.1", "messages": messages})
     return view["messages"][2]["content"] != output

@@ -44,8 +44,9 @@ def command(
 ) -> None:
     """Print the request in FILE (or on standard input, -) so that it fits.
 
-    What is set aside is kept in the store; `ullage read` opens it. With --json the request
-    comes with everything that happened to it.
+    What is set aside is kept in the store; `ullage read` opens it. Where no recall tools are
+    offered the default policy cuts near the limit alone. With --json the request comes with
+    everything that happened to it.
     """
     try:
         request = json.loads(read_whole(file))  # unlike msgspec, it takes lone surrogates

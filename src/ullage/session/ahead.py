@@ -88,8 +88,11 @@ def proposing(policy: Policy, begun: Sequence[Begun]) -> Policy:
         return policy
     ready = partial(prepared, begun=[each for each in begun if each.task.done()])
     stages = (ready, *(_begun_first(stage, begun) for stage in policy.under_pressure))
+    bare = policy.without_recall
+    if bare is not None:
+        bare = (ready, *(_begun_first(stage, begun) for stage in bare))
     asked = policy.on_request and _begun_first(policy.on_request, begun)
-    return replace(policy, under_pressure=stages, on_request=asked)
+    return replace(policy, under_pressure=stages, without_recall=bare, on_request=asked)
 
 
 def prepared(window: Window, *, begun: Iterable[Begun]) -> Sequence[Cut]:

@@ -52,6 +52,8 @@ class Session(SessionCore, Closing):
         recall: whether requests offer the recall tools; ``"auto"``: if the session is there
             from the start; ``"host"``: a framework offers them itself, under their own names
             (`tools`), so nothing is added to a request, and a call of one is ours (`open`).
+            Where none are, the default policy cuts nothing until the window is nearly full
+            (`Policy.without_recall`).
         repair: repair a history that the provider would refuse (interrupted calls, results
             that come late, twice or without a call, empty text), and report it.
         state: the state of an earlier session, to go on from.
@@ -260,7 +262,9 @@ def fit(
 ) -> View:
     """Make one request fit, without a session. See `Session` for the arguments.
 
-    Without a store, what leaves the view is in the caller's history and nowhere else.
+    Without a store, what leaves the view is in the caller's history and nowhere else. A history
+    under way is cut by the default near its limit alone, unless ``recall`` says that the model can
+    open what is cut.
 
     Raises:
         FormatError, OverLimitError, StoreError: see `Session.fit`.

@@ -16,9 +16,10 @@ from ullage.values.toolset import SHORT
 __all__ = ["DEFAULT", "SUMMARISED"]
 
 DEFAULT = Policy(
-    name="default-7",
+    name="default-8",
     at_first_sight=(partial(truncate),),
     under_pressure=(partial(record),),
+    without_recall=(),
     guard=partial(emergency, user_share=0.67),  # at three characters a token; so half of the limit
     on_request=partial(
         compact, is_due=asked, keep_from=partial(newest_turns, turns=1), least_share=0.0
@@ -26,12 +27,15 @@ DEFAULT = Policy(
     toolset=SHORT,
 )
 """Cut at first sight by kind of content with generous limits; make a record of what is old, in
-batches that pay, at the latest at 90 % of the limit; condense when the limit itself is near."""
+batches that pay, at the latest at 90 % of the limit; condense when the limit itself is near.
+
+Where no recall tools are offered, only that: what is cut could not be opened."""
 
 SUMMARISED = replace(
     DEFAULT,
-    name="default-summarised-7",
+    name="default-summarised-8",
     under_pressure=(partial(compact), *DEFAULT.under_pressure),
+    without_recall=(partial(compact),),
     ahead=partial(compact, is_due=partial(surely_over, share=0.80)),
 )
 """The default with a compaction at 88 %, for sessions that have a model to write summaries. An

@@ -12,7 +12,7 @@ from typing import Any, Literal, Protocol
 
 import msgspec
 from msgspec import Struct
-from msgspec.structs import asdict
+from msgspec.structs import asdict, replace
 
 from ullage.errors import ConfigError
 from ullage.history.window import Window
@@ -30,6 +30,7 @@ __all__ = [
     "fingerprint",
     "kind_of",
     "name_of",
+    "unrecalled",
 ]
 
 _FINGERPRINT_VERSION = 1
@@ -79,6 +80,9 @@ class Policy(Struct, frozen=True, kw_only=True):
         at_first_sight: stages that see each result once, before it is first sent. Pure in
             the result, its tool and this policy, so nothing of them is kept.
         under_pressure: stages asked in order at every boundary; each has its own trigger.
+        without_recall: the stages under pressure of a conversation to which no recall tools are
+            offered, in which nothing is cut at first sight then: what left the view could not be
+            opened. None: the same as with them.
         guard: the stage behind every policy that makes the view fit, or None to have
             `OverLimitError` instead.
         on_request: what `Session.compact` runs, or None if the policy has no compaction.
@@ -97,6 +101,7 @@ class Policy(Struct, frozen=True, kw_only=True):
     name: str
     at_first_sight: tuple[Stage, ...] = ()
     under_pressure: tuple[Stage, ...] = ()
+    without_recall: tuple[Stage, ...] | None = None
     guard: Stage | None = None
     on_request: Stage | None = None
     ahead: Stage | None = None
@@ -104,6 +109,13 @@ class Policy(Struct, frozen=True, kw_only=True):
     unknown_model: Literal["warn", "error"] | int = "warn"
     diagnostic: str | None = None
     spill_directory: str | BesideStore | None = None
+
+
+def unrecalled(policy: Policy) -> Policy:
+    """The policy of a conversation to which no recall tools are offered."""
+    if policy.without_recall is None:
+        return policy
+    return replace(policy, at_first_sight=(), under_pressure=policy.without_recall)
 
 
 def name_of(stage: Stage) -> str:

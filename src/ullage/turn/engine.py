@@ -33,7 +33,7 @@ from ullage.history.transcript import Location
 from ullage.history.window import Window
 from ullage.stages.bound import left_out
 from ullage.stages.media import refused_media
-from ullage.stages.policy import Policy, Stage, decide, name_of
+from ullage.stages.policy import Policy, Stage, decide, name_of, unrecalled
 from ullage.stages.pressure import HELD, editable_from, is_frozen
 from ullage.stages.stall import stall
 from ullage.turn.batches import Fitted, cuts_of, edited_from, keep
@@ -79,19 +79,21 @@ def fit(
     settled = _settled(window, ledger)
     builder.replace_later(_replaced(window, ledger, settled))
     stops = list(transcript.boundaries(window.size)) or [len(transcript)]
+    bare = unrecalled(policy)
     for length in stops:
         if settled <= window.size < length and length in stops[-PAST:]:
             builder.keep_past()
         _learn(builder, ledger)
         keys = transcript.decision_keys(window.size, length)
         builder.extend(length)
-        take_in(builder, policy, terms, keys, fitted, decides=length > settled)
+        acting = policy if terms.offers_recall(transcript.find(keys[-1]) or 0) else bare
+        take_in(builder, acting, terms, keys, fitted, decides=length > settled)
         if length > settled:
             is_end = length == len(transcript)
             stages = [policy.on_request] if now and is_end and policy.on_request else []
-            stages += () if terms.superseded else policy.under_pressure
+            stages += () if terms.superseded else acting.under_pressure
             asked = asking if is_end else None
-            yield from _decide(builder, policy, stages, keys[-1], fitted, asked)
+            yield from _decide(builder, acting, stages, keys[-1], fitted, asked)
     if fitted.diagnostic is not None:
         fitted.events.append(fitted.diagnostic)
     _drop_stale(builder, policy, fitted)

@@ -52,12 +52,18 @@ class Terms(Struct, frozen=True):
         changed_at: the chain position at which what decides changed last, or -1.
         superseded: something newer decides here; we add what the guard must.
         is_new: the change is made by this turn.
+        recall_from: the chain position from which the recall tools are offered, or -1: nowhere.
     """
 
     opened: Opened
     changed_at: int = -1
     superseded: bool = False
     is_new: bool = False
+    recall_from: int = 0
+
+    def offers_recall(self, place: int) -> bool:
+        """Whether the recall tools are offered at a chain position."""
+        return 0 <= self.recall_from <= place
 
 
 class Own(Struct, frozen=True):
@@ -92,7 +98,8 @@ def what_decides(policy: Policy, redact: Redact | None = None) -> str:
     holds a version, stands for it.
     """
     folder = policy.spill_directory
-    first = (policy.at_first_sight, policy.toolset, folder)
+    bare = () if policy.without_recall is None else (policy.without_recall,)
+    first = (policy.at_first_sight, policy.toolset, folder, *bare)
     text = fingerprint(first if redact is None else (*first, redact))
     named = "" if _is_ours(policy) else policy.name
     return canon.ref_of(f"{text} {named}")
@@ -167,13 +174,14 @@ def agree(line: Line, ledger: Ledger, request: Request, own: Own, before: Opened
         return _open(line, ledger, request, own, before)
     newest, changed_at = found[-1][1], _changed_at(found)
     if _may_open_again(line, newest, request, own):
-        return _open(line, ledger, request, own, None)
-    same = newest.decides == own.decides
+        return _open(line, ledger, request, own, None, found)
+    same, recall_from = newest.decides == own.decides, _recall_from(found)
     if same and newest.family == family:
-        return Agreed(Terms(newest, changed_at), ledger)
+        return Agreed(Terms(newest, changed_at, recall_from=recall_from), ledger)
     if not same and any(opened.decides == own.decides for _, opened in found):
         event = Event(kind="superseded", where="the whole history", why=_SUPERSEDED % newest.policy)
-        return Agreed(Terms(newest, changed_at, superseded=True), ledger, (), (event,))
+        terms = Terms(newest, changed_at, superseded=True, recall_from=recall_from)
+        return Agreed(terms, ledger, (), (event,))
     opened = replace(
         newest,
         policy=own.policy.name,
@@ -199,6 +207,14 @@ def _changed_at(found: Sequence[tuple[int, Opened]]) -> int:
     return max((place for place, opened in found if opened.changed), default=-1)
 
 
+def _recall_from(found: Sequence[tuple[int, Opened]]) -> int:
+    """Where the recall tools are offered from: 0 if from the start, -1 if nowhere."""
+    if not found[-1][1].recall:
+        return -1
+    without = [at for at, (_, opened) in enumerate(found) if not opened.recall]
+    return found[without[-1] + 1][0] if without else 0
+
+
 def _write(
     transcript: Transcript,
     ledger: Ledger,
@@ -211,18 +227,28 @@ def _write(
     ledger, record = ledger.with_opened(key, opened)
     is_new = changed_at is None
     place = (transcript.find(key) or 0) if changed_at is None else changed_at
-    return Agreed(Terms(opened, place, is_new=is_new), ledger, (record,), events)
+    recall_from = _recall_from(list(_openings(transcript, ledger)))
+    terms = Terms(opened, place, is_new=is_new, recall_from=recall_from)
+    return Agreed(terms, ledger, (record,), events)
 
 
-def _open(line: Line, ledger: Ledger, request: Request, own: Own, before: Opened | None) -> Agreed:
-    """Open a history that nothing is known of."""
+def _open(
+    line: Line,
+    ledger: Ledger,
+    request: Request,
+    own: Own,
+    before: Opened | None,
+    found: Sequence[tuple[int, Opened]] = (),
+) -> Agreed:
+    """Open a history that nothing is known of, or one that used no tools until now (``found``)."""
     transcript, envelope = line.transcript, request.envelope
     names = map(request.wire.tool_name, envelope.tools)
     present = all(tool in envelope.tools for tool in own.tools)
     clash = not present and any(name in RECALL_TOOLS for name in names)
     under_way = any(message.role == "assistant" for message in transcript.messages)
     prefix = _CLASH_PREFIX if clash and own.recall != "host" else ""
-    offered = _offers(request, own, present=present, under_way=under_way)
+    joined = under_way and not found  # what used no tools was sent as it is shown
+    offered = _offers(request, own, present=present, under_way=joined)
     uses = present or envelope.uses_tools or own.recall != "auto"
     if before is not None and uses and not before.has_no_tools:
         offered, prefix = before.recall, before.prefix
@@ -233,19 +259,24 @@ def _open(line: Line, ledger: Ledger, request: Request, own: Own, before: Opened
         decides=own.decides,
         family=envelope.family,
         folder=_folder(own.policy),
-        joined=under_way,
+        joined=joined,
         adds_tools=under_way and offered and not present and own.recall != "host",
         has_no_tools=not uses,
     )
-    events = (_joined(len(transcript), offered),) if under_way else ()
-    return _write(transcript, ledger, opened, events, -1)
+    events = (_joined(len(transcript), offered),) if joined else ()
+    return _write(transcript, ledger, opened, events, _changed_at(found))
 
 
 def _may_open_again(line: Line, opened: Opened, request: Request, own: Own) -> bool:
-    """Whether nothing was decided of recall tools, and now it can be: before the first reply."""
-    messages = line.transcript.messages
-    undecided = opened.has_no_tools and own.recall == "auto" and request.envelope.uses_tools
-    return undecided and not any(message.role == "assistant" for message in messages)
+    """Whether nothing was decided of recall tools, and now it can be.
+
+    That is before the first reply; or later, where nothing was cut for want of them: the caller's
+    own tools are new to the request then, so that ours break no prefix that these do not.
+    """
+    if not opened.has_no_tools or own.recall != "auto" or not request.envelope.uses_tools:
+        return False
+    said = any(message.role == "assistant" for message in line.transcript.messages)
+    return not said or own.policy.without_recall is not None
 
 
 def _offers(request: Request, own: Own, *, present: bool, under_way: bool) -> bool:

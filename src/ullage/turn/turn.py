@@ -174,7 +174,8 @@ def _turned(
 
 def _without_history(settings: Settings) -> Settings:
     """For a request whose history is not here: nothing can be repaired, or decided of it."""
-    policy = replace(settings.policy, under_pressure=(), guard=None)
+    bare = None if settings.policy.without_recall is None else ()
+    policy = replace(settings.policy, under_pressure=(), without_recall=bare, guard=None)
     return replace(settings, policy=policy, repair=False)
 
 

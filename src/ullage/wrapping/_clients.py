@@ -61,7 +61,8 @@ def wrap(
         cache: what holds copies of them.
         tenant: whose content this is; a ref opens only what the same tenant put there.
         recall: whether requests that have tools are offered the recall tools. The model's calls of
-            them are answered here; neither they nor their results reach the caller.
+            them are answered here; neither they nor their results reach the caller. Without
+            them the default policy cuts nothing until the window is nearly full.
         mark_cache: whether a request to Anthropic that has no cache markers gets some, at the
             places that survive the next batch.
         policy: as of `ullage.Session`, like the next five.
