@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lab.returned import problems, problems_of
 from tests import histories
 from ullage import Limits, Session
 from ullage.errors import FormatError
@@ -18,7 +19,6 @@ from ullage.replay import reading
 from ullage.tokens.meter import Meter
 from ullage.values.messages import Media, Opaque, Reasoning, Text, ToolCall, ToolResult
 from ullage.wires import FORMATS, ToolSpec, recognise
-from ullage.wires.rules.checker import problems, problems_of
 
 openai = pytest.importorskip("openai")
 types = openai.types.responses
