@@ -9,12 +9,11 @@ from typing import Any, TypeAlias
 
 from ullage.values.messages import Text
 from ullage.wires import FORMATS
-from ullage.wires.anthropic.models import takes_no_system_messages
 from ullage.wires.convert.media import block_of
 from ullage.wires.convert.names import under_names
 from ullage.wires.convert.read import FAILED
 from ullage.wires.convert.turns import Call, Losses, Medium, Piece, Result, Turn
-from ullage.wires.gemini.models import signs_calls, signs_no_calls
+from ullage.wires.models import signs_calls, signs_no_calls, takes_no_system_messages
 from ullage.wires.repair.base import EMPTY
 
 __all__ = ["beginning", "write"]

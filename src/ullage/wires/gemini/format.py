@@ -47,32 +47,31 @@ from ullage.wires.base import (
     optional_text_at,
     ordered,
     text_at,
+    unexpected,
 )
 from ullage.wires.format import Change, Format
 from ullage.wires.gemini.blocks import PARTS, ROLES
-from ullage.wires.gemini.fields import (
+from ullage.wires.gemini.parts import (
+    block_of,
     calls_functions,
     check_wrapped,
+    clip_of,
+    edited,
     is_built_in,
     is_content,
     is_sdk_call,
+    kind_of,
     parts_of,
+    plain_text,
+    response_text,
     setting,
     tool_list,
     tool_text,
     unsigned,
+    unwrapped,
     with_field,
 )
-from ullage.wires.gemini.models import FAMILIES
-from ullage.wires.gemini.results import (
-    block_of,
-    clip_of,
-    edited,
-    kind_of,
-    plain_text,
-    response_text,
-    unwrapped,
-)
+from ullage.wires.models import FAMILIES
 from ullage.wires.usages import Counts
 
 __all__ = ["Gemini"]
@@ -89,7 +88,7 @@ class Gemini(Format):
     answer_limits = ("maxOutputTokens",)
     schemas = ("responseSchema", "responseJsonSchema", "_responseJsonSchema")
     usage_field = "usageMetadata"
-    families = FAMILIES
+    families = FAMILIES["gemini"]
     counts = Counts(
         prompt="promptTokenCount",
         read="cachedContentTokenCount",
@@ -199,11 +198,8 @@ class Gemini(Format):
 
     def _parts(self, raws: Any, where: str) -> list[Part]:
         if not isinstance(raws, (list, tuple)):
-            raise FormatError(
-                f"{where}.parts",
-                f"expected a list of parts, got {type(raws).__name__}",
-                "Give contents as the API takes them.",
-            )
+            remedy = "Give contents as the API takes them."
+            raise unexpected(raws, f"{where}.parts", "a list of parts", remedy)
         parts: list[Part] = []
         numbers: dict[tuple[type, str], int] = {}
         signed = False

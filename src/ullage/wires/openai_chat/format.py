@@ -36,8 +36,8 @@ from ullage.wires.base import (
 )
 from ullage.wires.block import cannot_edit, filled, read_part, replaced, without_medium
 from ullage.wires.format import Change, Format, ToolSpec
+from ullage.wires.models import FAMILIES, is_gpt_6_2
 from ullage.wires.openai_chat.blocks import CALLS, FIELDS, PARTS, ROLES, THOUGHTS
-from ullage.wires.openai_chat.models import FAMILIES, is_gpt_6_2
 from ullage.wires.usages import openai_counts
 
 __all__ = ["REFUSAL", "OpenAIChat"]
@@ -56,7 +56,7 @@ class OpenAIChat(Format):
     leading_roles = ("system", "developer")
     answer_limits = ("max_completion_tokens", "max_tokens")
     schemas = ("response_format.json_schema.schema",)
-    families = FAMILIES
+    families = FAMILIES["openai-chat"]
     counts = openai_counts("prompt", "completion")
 
     def takes_tools(self, request: Mapping[str, Any], model: str) -> bool:

@@ -39,11 +39,12 @@ from ullage.wires.base import (
     plain,
     sealed_bytes,
     text_at,
+    unexpected,
 )
 from ullage.wires.block import Block, cannot_edit, read_part, replaced, without_medium
 from ullage.wires.format import Change, Format, ToolSpec, before_last
+from ullage.wires.models import FAMILIES
 from ullage.wires.openai_responses.blocks import ITEMS, PARTS, ROLES, paired_by
-from ullage.wires.openai_responses.models import FAMILIES
 from ullage.wires.usages import openai_counts
 
 __all__ = ["OpenAIResponses"]
@@ -74,7 +75,7 @@ class OpenAIResponses(Format):
     leading_roles = ("system", "developer")
     answer_limits = ("max_output_tokens",)
     schemas = ("text.format.schema", "text_format")
-    families = FAMILIES
+    families = FAMILIES["openai-responses"]
     counts = openai_counts("input", "output")
 
     def history(self, request: Mapping[str, Any]) -> list[Any]:
@@ -223,10 +224,7 @@ def _kind_of(item: Mapping[str, Any], where: str) -> str:
         return "message" if "role" in item else "item_reference"
     if isinstance(kind, str):
         return kind
-    got = type(kind).__name__
-    raise FormatError(
-        f"{where}.type", f"expected a string, got {got}", "Give items as the API does."
-    )
+    raise unexpected(kind, f"{where}.type", "a string", "Give items as the API does.")
 
 
 def _reasoning(item: Mapping[str, Any], where: str) -> Message:

@@ -1,4 +1,7 @@
-"""What stands in a part of Gemini's, read as text and media and written back edited.
+"""Gemini's requests, contents and parts: read in either spelling, and written back edited.
+
+Names are given in camelCase here, as in REST bodies. A dict may use snake_case as well, also mixed;
+an object of the SDK has that as attributes and is copied by its own ``model_copy``.
 
 A function's response is an object. Around what the tool gave there is often a wrapper of one
 key, ``result``, ``output`` or ``error``: what it holds is the result. A text is taken as it
@@ -8,25 +11,159 @@ a whole. Written back, it reads as the very text that was to be shown.
 
 from __future__ import annotations
 
+import inspect
 import json
 import re
 from base64 import b64decode, b64encode
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from ullage.errors import FormatError
 from ullage.values.messages import WHOLE, Media, Opaque, Part, Reasoning, ToolCall, ToolResult
-from ullage.wires.base import block_at, get
+from ullage.wires.base import as_json, block_at, check_object, get, snake
 from ullage.wires.block import arguments_of, cannot_edit, filled
 from ullage.wires.gemini.blocks import PARTS
-from ullage.wires.gemini.fields import unsigned, with_field
 
-__all__ = ["block_of", "clip_of", "edited", "kind_of", "plain_text", "response_text", "unwrapped"]
+__all__ = [
+    "block_of",
+    "calls_functions",
+    "check_wrapped",
+    "clip_of",
+    "edited",
+    "is_built_in",
+    "is_content",
+    "is_sdk_call",
+    "kind_of",
+    "parts_of",
+    "plain_text",
+    "response_text",
+    "setting",
+    "tool_list",
+    "tool_text",
+    "unsigned",
+    "unwrapped",
+    "with_field",
+]
 
+_REST = ("systemInstruction", "generationConfig", "tools", "toolConfig", "safetySettings")
 _WRAPPERS = ("result", "output", "error")
 _PLAIN = "text/plain"
 _SECONDS = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)s")
 _MOST_FRAMES_A_SECOND = 24
+
+
+def with_field(value: Any, name: str, new: Any) -> Any:
+    """A copy with one field set, in the spelling the field has there.
+
+    A dict set on an object of the SDK becomes an object of that field's type.
+    """
+    if isinstance(value, Mapping):
+        other = snake(name)
+        return {**value, other if other in value and name not in value else name: new}
+    if isinstance(new, Mapping):
+        new = getattr(type(value).model_validate({snake(name): new}), snake(name))
+    return value.model_copy(update={snake(name): new})
+
+
+def unsigned(raw: Any) -> Any:
+    """A part without its signature, as a dict in the spelling of the wire."""
+    if isinstance(raw, Mapping):
+        marks = ("thoughtSignature", "thought_signature")
+        return {key: value for key, value in raw.items() if key not in marks}
+    return unsigned(raw.model_dump(mode="json", exclude_none=True, by_alias=True))
+
+
+def check_wrapped(contents: Sequence[Any]) -> None:
+    """Raise FormatError if a call or a response stands among the contents and in none of them.
+
+    google-genai joins such parts with those beside them, in an order of its own where dicts
+    stand between: what is one step there would be several here.
+    """
+    for at, raw in enumerate(contents):
+        if (type(raw) is dict and "role" in raw) or isinstance(raw, (str, list)) or is_content(raw):
+            continue  # the first is almost always so, and quick
+        if any(get(raw, name) is not None for name in ("functionCall", "functionResponse")):
+            raise FormatError(
+                f"contents[{at}]",
+                "a function call or response that is in no content",
+                "Wrap the parts of each step: types.Content(role=..., parts=[...]).",
+            )
+
+
+def is_content(raw: Any) -> bool:
+    """Whether this is a content, and not a part that stands for one."""
+    if type(raw) is dict or isinstance(raw, Mapping):
+        return "parts" in raw or "role" in raw
+    return hasattr(raw, "parts")
+
+
+def parts_of(raw: Any) -> Any:
+    """The raw parts of a content, of a list of parts, or of a part that stands alone."""
+    if isinstance(raw, list):
+        return raw
+    return (get(raw, "parts") or ()) if is_content(raw) else (raw,)
+
+
+def is_sdk_call(request: Mapping[str, Any]) -> bool:
+    """Whether the request is keyword arguments of the SDK and not the body of a REST call.
+
+    A request of nothing but ``model`` and ``contents`` is the SDK's: a body names no model.
+    """
+    if "config" in request:
+        return True
+    if any(get(request, name) is not None for name in _REST):
+        return False
+    return "model" in request
+
+
+def setting(request: Mapping[str, Any], name: str) -> Any:
+    """What a request says outside its contents: in the SDK's ``config``, or at its top.
+
+    Raises:
+        FormatError: the config is no object.
+    """
+    config = request.get("config")
+    if config:
+        check_object(config, "config")
+    return get(config or request, name)
+
+
+def tool_list(request: Mapping[str, Any]) -> Sequence[Any]:
+    """The tools of a request as they stand there; one that stands alone is a list of one."""
+    tools = setting(request, "tools") or ()
+    return tools if isinstance(tools, (list, tuple)) else (tools,)
+
+
+def is_built_in(tool: Any) -> bool:
+    """Whether a tool is one of Google's own and declares no function."""
+    return not inspect.isroutine(tool) and get(tool, "functionDeclarations") is None
+
+
+def calls_functions(request: Mapping[str, Any]) -> bool:
+    """Whether google-genai is to call functions of this request itself.
+
+    It does for Python functions and MCP sessions, unless it is told not to, or a tool holds
+    declarations (``find_afc_incompatible_tool_indexes`` there).
+    """
+    tools = tool_list(request)
+    called = any(inspect.isroutine(tool) or hasattr(tool, "call_tool") for tool in tools)
+    declared = any(get(tool, "functionDeclarations") for tool in tools)
+    off = get(setting(request, "automaticFunctionCalling"), "disable")
+    return called and not declared and not off
+
+
+def tool_text(tool: Any, where: str) -> str:
+    """A tool as JSON text. Of a function, what its declaration will be made from."""
+    if inspect.isroutine(tool):
+        return as_json([tool.__name__, str(inspect.signature(tool)), tool.__doc__], where)
+    if isinstance(tool, Mapping):
+        return as_json(tool, where)
+    if hasattr(tool, "model_dump"):
+        return as_json(tool.model_dump(mode="json", exclude_none=True, by_alias=True), where)
+    return as_json({"type": type(tool).__name__}, where)
+
+
+# ── what stands in a part ────────────────────────────────────────────────────────────────
 
 
 def unwrapped(response: Any) -> tuple[str | None, Any]:
