@@ -100,7 +100,6 @@ NEAREST = {
     "tokens/exact.py": "tokens/test_counters.py",
     "tokens/weights.py": "tokens/test_calibrate.py",
     "tokens/models.py": "tokens/test_counters.py",
-    "tokens/images.py": "tokens/test_media.py",
     "tokens/payload.py": "tokens/test_media.py",
     # the steps of a turn, as effects
     "turn/rendering.py": "turn/test_work.py",

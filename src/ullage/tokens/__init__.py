@@ -4,7 +4,7 @@ models     which model counts how: ``counter_for(model)`` counts a text
 exact      exact counts of OpenAI's encodings
 estimate   the other families, from what the bytes are
 overhead   what a request costs around its texts
-media      what a picture or a document costs; images, payload
+media      what a picture or a document costs; payload
 meter      all of these, for messages
 calibrate  what reported usage teaches about them
 catalog    windows, output limits and prices of models
