@@ -17,16 +17,7 @@ from ullage.errors import FormatError
 from ullage.values.messages import Message, ReasoningRule, Role, Text, ToolCall
 from ullage.values.toolset import ToolSpec
 from ullage.values.usage import Usage
-from ullage.wires.base import (
-    MARKERS,
-    as_json,
-    field,
-    get,
-    list_at,
-    plain,
-    schemas_at,
-    unexpected,
-)
+from ullage.wires.base import MARKERS, as_json, field, get, list_at, plain, schemas_at, unexpected
 from ullage.wires.models import Family, family_of
 from ullage.wires.usages import Counts
 from ullage.wires.usages import read as read_usage

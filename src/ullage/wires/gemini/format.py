@@ -16,7 +16,9 @@ one loses the signature if it is ever cut: it is optional there, and valid for t
 
 from __future__ import annotations
 
+import inspect
 from base64 import b64encode
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -66,7 +68,6 @@ from ullage.wires.gemini.parts import (
     response_text,
     setting,
     tool_list,
-    tool_text,
     unsigned,
     unwrapped,
     with_field,
@@ -179,7 +180,13 @@ class Gemini(Format):
 
     def tool_text(self, tool: Any, where: str) -> str:
         """See `Format.tool_text`: of a function, what its declaration will be made from."""
-        return tool_text(tool, where)
+        if inspect.isroutine(tool):
+            tool = [tool.__name__, str(inspect.signature(tool)), tool.__doc__]
+        elif hasattr(tool, "model_dump"):
+            tool = tool.model_dump(mode="json", exclude_none=True, by_alias=True)
+        elif not isinstance(tool, Mapping):
+            tool = {"type": type(tool).__name__}
+        return as_json(tool, where)
 
     def media_detail(self, request: Mapping[str, Any]) -> str:
         """See `Format.media_detail`."""
@@ -201,15 +208,13 @@ class Gemini(Format):
             remedy = "Give contents as the API takes them."
             raise unexpected(raws, f"{where}.parts", "a list of parts", remedy)
         parts: list[Part] = []
-        numbers: dict[tuple[type, str], int] = {}
+        numbers: Counter[tuple[type, str]] = Counter()
         signed = False
         for at, raw in enumerate(raws):
             part = self._part(raw, at, f"{where}.parts[{at}]")
             if isinstance(part, (ToolCall, ToolResult)):
-                number = numbers[type(part), part.name] = (
-                    numbers.get((type(part), part.name), 0) + 1
-                )
-                part = _named(part, number)
+                numbers[type(part), part.name] += 1
+                part = _named(part, numbers[type(part), part.name])
             if isinstance(part, ToolCall) and get(raw, "thoughtSignature"):
                 signed = True
             parts.append(part)

@@ -20,7 +20,7 @@ from typing import Any, Literal
 
 from ullage.errors import FormatError
 from ullage.values.messages import WHOLE, Media, Opaque, Part, Reasoning, ToolCall, ToolResult
-from ullage.wires.base import as_json, block_at, check_object, get, snake
+from ullage.wires.base import block_at, check_object, get, snake
 from ullage.wires.block import arguments_of, cannot_edit, filled
 from ullage.wires.gemini.blocks import PARTS
 
@@ -39,7 +39,6 @@ __all__ = [
     "response_text",
     "setting",
     "tool_list",
-    "tool_text",
     "unsigned",
     "unwrapped",
     "with_field",
@@ -119,8 +118,7 @@ def is_sdk_call(request: Mapping[str, Any]) -> bool:
 def setting(request: Mapping[str, Any], name: str) -> Any:
     """What a request says outside its contents: in the SDK's ``config``, or at its top.
 
-    Raises:
-        FormatError: the config is no object.
+    Raises FormatError if the config is no object.
     """
     config = request.get("config")
     if config:
@@ -152,17 +150,6 @@ def calls_functions(request: Mapping[str, Any]) -> bool:
     return called and not declared and not off
 
 
-def tool_text(tool: Any, where: str) -> str:
-    """A tool as JSON text. Of a function, what its declaration will be made from."""
-    if inspect.isroutine(tool):
-        return as_json([tool.__name__, str(inspect.signature(tool)), tool.__doc__], where)
-    if isinstance(tool, Mapping):
-        return as_json(tool, where)
-    if hasattr(tool, "model_dump"):
-        return as_json(tool.model_dump(mode="json", exclude_none=True, by_alias=True), where)
-    return as_json({"type": type(tool).__name__}, where)
-
-
 # ── what stands in a part ────────────────────────────────────────────────────────────────
 
 
@@ -192,9 +179,8 @@ def _dumps(value: Any) -> str:
 def edited(raw: Any, part: Part, item: int, text: str) -> Any:
     """A raw part that shows another text in one place.
 
-    Raises:
-        UnsupportedPart: it is reasoning, signed as it stands, or a tool of the server's; or the
-            text is blank where a text must not be.
+    Raises UnsupportedPart if it is reasoning, signed as it stands, or a tool of the server's; or if
+    the text is blank where a text must not be.
     """
     if isinstance(raw, str):
         return filled(text, "text", "G2")
@@ -217,9 +203,8 @@ def edited(raw: Any, part: Part, item: int, text: str) -> Any:
         said = {"text": text}
         return said if isinstance(raw, Mapping) else type(raw).model_validate(said)
     if get(raw, "thoughtSignature") is not None:
-        raw = (
-            unsigned(raw) if isinstance(raw, Mapping) else with_field(raw, "thoughtSignature", None)
-        )
+        is_dict = isinstance(raw, Mapping)
+        raw = unsigned(raw) if is_dict else with_field(raw, "thoughtSignature", None)
     return with_field(raw, "text", text)
 
 
@@ -249,11 +234,7 @@ def plain_text(blob: Media) -> str | None:
 
 
 def block_of(raw: Any, data: str, where: str) -> Any:
-    """A blob's part as it stands on the wire, in containers of its own.
-
-    Raises:
-        FormatError: something in it is not JSON.
-    """
+    """A blob's part as it stands on the wire, in containers of its own. Raises FormatError."""
     block = unsigned(raw)
     inline = get(block, "inlineData")
     if inline is not None:
