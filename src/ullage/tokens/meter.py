@@ -11,6 +11,7 @@ coarser than the next one's. OpenAI's own coding agent reckons with four bytes.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from math import ceil
 
 import msgspec
@@ -179,14 +180,7 @@ def argument_text(arguments: str) -> str:
     if "\\" not in arguments:
         return arguments
     if "\\u" in arguments:
-        arguments = _without_unicode_escapes(arguments)
+        with suppress(msgspec.DecodeError, UnicodeError, RecursionError):  # it may be no JSON
+            arguments = msgspec.json.encode(msgspec.json.decode(arguments)).decode()
     plain = arguments.replace("\\n", "\n").replace("\\t", "\t").replace('\\"', '"')
     return plain.replace("\\\\", "\\")
-
-
-def _without_unicode_escapes(arguments: str) -> str:
-    """The same JSON with its characters written out; as it is if it is not JSON."""
-    try:
-        return msgspec.json.encode(msgspec.json.decode(arguments)).decode()
-    except (msgspec.DecodeError, UnicodeError, RecursionError):
-        return arguments

@@ -119,7 +119,10 @@ class OpenAIChat(Format):
             part = message.parts[number]
             if isinstance(part, ToolCall):
                 calls = new["tool_calls"] = list(new["tool_calls"])
-                calls[part.at] = _argue(calls[part.at], text)
+                call = plain(calls[part.at], "tool_call")
+                kind = call.get("type") or "function"
+                body = {**plain(call[kind], kind), CALLS.get(kind, _CUSTOM).text: text}
+                calls[part.at] = {**call, kind: body}
                 continue
             leaf = part.content[item] if isinstance(part, ToolResult) else part
             if leaf.at >= 0:
@@ -201,12 +204,6 @@ def _thoughts(fields: Mapping[str, Any]) -> list[Part]:
 
 
 _CUSTOM = CALLS["custom"]
-
-
-def _argue(raw: Any, text: str) -> dict[str, Any]:
-    call = plain(raw, "tool_call")
-    kind = call.get("type") or "function"
-    return {**call, kind: {**plain(call[kind], kind), CALLS.get(kind, _CUSTOM).text: text}}
 
 
 _SAYINGS = ("content", "tool_calls", "refusal", "function_call", "audio")

@@ -57,13 +57,10 @@ _STREAMS = ("stdout", "stderr", "outcome")
 _FRAME_BYTES = 650
 """What stands around an encrypted text, as OpenAI's own coding agent reckons it."""
 _BYTES_PER_TOKEN = 4
+_TRIGGER = "compaction_trigger"
 _CLOSING = ("response.completed", "response.incomplete", "response.failed")
 _UNKNOWN = Block("", roles=("assistant",))
 _part = partial(read_part, PARTS)
-
-
-def _is_trigger(item: Any) -> bool:
-    return bool(field(item, "type") == "compaction_trigger")
 
 
 class OpenAIResponses(Format):
@@ -166,7 +163,8 @@ class OpenAIResponses(Format):
 
     def wrap_up(self, request: Mapping[str, Any], text: str) -> dict[str, Any]:
         """See `Format.wrap_up`. A compaction_trigger stays the last item (R14)."""
-        items = before_last(self.history(request), self.user(text), _is_trigger)
+        items = self.history(request)
+        items = before_last(items, self.user(text), lambda it: field(it, "type") == _TRIGGER)
         new = self.compose(request, items, ())
         if new.get("tools") or any(field(item, "type") == "additional_tools" for item in items):
             new["tool_choice"] = "none"
