@@ -19,7 +19,7 @@ from ullage.wires.block import Block, fields
 from ullage.wires.convert.media import medium_of
 from ullage.wires.convert.turns import NOWHERE, Call, Losses, Medium, Piece, Result, Turn, Who
 from ullage.wires.gemini.blocks import PARTS
-from ullage.wires.gemini.parts import is_content, parts_of
+from ullage.wires.gemini.fields import is_content, parts_of
 from ullage.wires.openai_chat.format import REFUSAL
 from ullage.wires.repair.base import EMPTY
 
