@@ -3,46 +3,27 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
-from typing import BinaryIO, Protocol
+from typing import BinaryIO
 
 from msgspec import Struct
 
 __all__ = ["LogFile", "is_address", "logs_under"]
 
 
-class LogFile(Protocol):
-    """One file that may hold runs."""
+class LogFile(Struct, frozen=True):
+    """One file that may hold runs.
 
-    @property
-    def name(self) -> str:
-        """Its name, without its folders."""
+    Attributes:
+        name: its name, without its folders.
+        size_bytes: how long it is, compressed if it is.
+        open: its bytes, from the first on; raises OSError where it cannot be read.
+    """
 
-    @property
-    def size_bytes(self) -> int:
-        """How long it is, compressed if it is."""
-
-    def open(self) -> BinaryIO:
-        """Its bytes, from the first on.
-
-        Raises:
-            OSError: it cannot be read.
-        """
-
-
-class _OnDisk(Struct, frozen=True):
-    path: Path
-
-    @property
-    def name(self) -> str:
-        return self.path.name
-
-    @property
-    def size_bytes(self) -> int:
-        return self.path.stat().st_size
-
-    def open(self) -> BinaryIO:
-        return self.path.open("rb")
+    name: str
+    size_bytes: int
+    open: Callable[[], BinaryIO]
 
 
 def is_address(path: str | os.PathLike[str]) -> bool:
@@ -59,11 +40,15 @@ def logs_under(path: str | os.PathLike[str]) -> list[LogFile]:
     if is_address(path):
         from ullage.replay.readers._objects import objects_under
 
-        return [*objects_under(str(path))]
+        return objects_under(str(path))
     here = Path(path)
     if here.is_dir():
-        return [_OnDisk(p) for p in sorted(here.rglob("*")) if p.is_file() and _shown(p, here)]
-    return [_OnDisk(here)] if here.is_file() else []
+        return [_on_disk(p) for p in sorted(here.rglob("*")) if p.is_file() and _shown(p, here)]
+    return [_on_disk(here)] if here.is_file() else []
+
+
+def _on_disk(path: Path) -> LogFile:
+    return LogFile(path.name, path.stat().st_size, lambda: path.open("rb"))
 
 
 def _shown(file: Path, folder: Path) -> bool:
