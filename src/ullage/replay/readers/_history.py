@@ -10,6 +10,7 @@ calls, in the order of the calls; the raw messages themselves are the reader's.
     a call without a result, later on built   answered by a short error
     the last reply, its calls unanswered      left out, its usage kept
     a reply before anybody said anything      left out
+    a reply that says nothing                 left out
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from typing import Any
 from ullage.history.pairing import At, Pairing
 from ullage.replay.readers._run import FormatName, Report, Run
 from ullage.values.usage import Usage
+from ullage.wires.usages import Counts, read
 
 __all__ = ["History", "Turn", "seconds", "usage_of"]
 
@@ -55,6 +57,8 @@ class History:
     Attributes:
         request: what it has beside its messages; grows as the log names it.
         turns: what was said and replied, in order.
+        replies: for a reader whose log holds a reply in pieces: the replies by their ids.
+        report: takes what is wrong with the log.
         line: the line it begins at; 0: that of its first turn.
     """
 
@@ -64,7 +68,8 @@ class History:
         self.id, self.format, self.source, self.line = id, format, source, line
         self.request: dict[str, Any] = {}
         self.turns: list[Turn] = []
-        self._report = report
+        self.replies: dict[str, Turn] = {}
+        self.report = report
         self._pairs = Pairing()
         self._owners: dict[At, Turn] = {}
         self._newest: dict[str, Turn] = {}
@@ -118,7 +123,7 @@ class History:
         if call is None:
             of_one = self._pairs.of(here)
             what = "a second result of one call" if of_one else "a result without its call"
-            self._report.repaired(line, f"{what} is left out")
+            self.report.repaired(line, f"{what} is left out")
             return None
         turn = self._owners[call]
         turn.results[call_id] = raw
@@ -139,15 +144,15 @@ class History:
 
     def _kept(self) -> tuple[list[Turn], Turn | None]:
         """The turns that a history can hold, and the last reply if it was cut off."""
-        turns = list(self.turns)
+        turns = [turn for turn in self.turns if turn.raws]
         while turns and turns[0].calls is not None:
             problem = "the log begins with a reply, which is left out"
-            self._report.repaired(turns.pop(0).line, problem)
+            self.report.repaired(turns.pop(0).line, problem)
         last = max((at for at, turn in enumerate(turns) if turn.calls is not None), default=-1)
         if last < 0 or not turns[last].unanswered:
             return turns, None
         problem = "the last reply has calls without results, left out"
-        self._report.repaired(turns[last].line, problem)
+        self.report.repaired(turns[last].line, problem)
         return turns[:last], turns[last]
 
     def _emit(self, turn: Turn, run: Run) -> None:
@@ -155,7 +160,7 @@ class History:
             run.usage[len(run.messages)] = turn.usage
         for call_id in turn.unanswered:
             problem = "a call without a result is answered by a short error"
-            self._report.repaired(turn.line, problem)
+            self.report.repaired(turn.line, problem)
             turn.results[call_id] = _missing(self.format, call_id, (turn.calls or {})[call_id])
         results = [turn.results[call_id] for call_id in turn.calls or ()]
         if results and self.format in _GROUPED:
@@ -195,30 +200,7 @@ def seconds(stamp: Any) -> float | None:
         return None
 
 
-def usage_of(
-    counts: Any,
-    names: tuple[str, str, str, str, str],
-    *,
-    cached_inside: bool = False,
-    thoughts_beside: bool = False,
-) -> Usage | None:
-    """What a log counted for a reply, or None if that is no count.
-
-    Args:
-        counts: the log's object.
-        names: what it calls the input, tokens read from a cache and written to it, the output,
-            and what the model thought; "" for what it does not count.
-        cached_inside: whether cached tokens lie inside the input.
-        thoughts_beside: whether the output is without the thoughts.
-    """
-    if not isinstance(counts, dict) or not isinstance(counts.get(names[0]), int):
-        return None
-    read, written, output, thought = (counts.get(name) or 0 for name in names[1:])
-    fresh = counts[names[0]]
-    return Usage(
-        fresh_tokens=max(fresh - read - written, 0) if cached_inside else fresh,
-        cache_read_tokens=read,
-        cache_write_tokens=written,
-        output_tokens=output + thought if thoughts_beside else output,
-        reasoning_tokens=thought,
-    )
+def usage_of(given: Any, counts: Counts) -> Usage | None:
+    """What a log counted for a reply, or None if that is no count."""
+    is_known = isinstance(given, dict) and isinstance(given.get(counts.prompt), int)
+    return read(given, counts) if is_known else None

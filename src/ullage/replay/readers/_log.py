@@ -17,10 +17,6 @@ Lines: TypeAlias = list[tuple[Event, int]]
 """Events, each with the number of its line."""
 
 
-def _one(value: Event) -> Iterable[tuple[str | None, Event]]:
-    return ((None, value),)
-
-
 class Kind(Struct, frozen=True, kw_only=True):
     """One kind of session log.
 
@@ -31,15 +27,18 @@ class Kind(Struct, frozen=True, kw_only=True):
         take: takes an event, with its line, into the history of its session.
         events: the events of a line, each with its session; None: that of the line before,
             "": the file's.
-        arranged: the events of a session as they count in the end.
+        arranged: the histories in a session: the id of each, and its events as they count in
+            the end.
     """
 
     source: str
     format: FormatName
     is_line: Callable[[Event], bool]
     take: Callable[[History, Event, int], None]
-    events: Callable[[Event], Iterable[tuple[str | None, Event]]] = _one
-    arranged: Callable[[Lines], Lines] = lambda lines: lines
+    events: Callable[[Event], Iterable[tuple[str | None, Event]]] = lambda value: ((None, value),)
+    arranged: Callable[[str, Lines, Report], Iterable[tuple[str, Lines]]] = lambda id, lines, _: (
+        (id, lines),
+    )
 
 
 class Log:
@@ -59,12 +58,16 @@ class Log:
 
     def runs(self) -> Iterator[Run]:
         """The runs, in order of their first line."""
+        for session, events in self._sessions.items():
+            for id, lines in self._kind.arranged(session, events, self._report):
+                run = self._history(id, lines).run()
+                if run is not None:
+                    yield run
+
+    def _history(self, id: str, lines: Lines) -> History:
         kind = self._kind
-        for id, lines in self._sessions.items():
-            history = History(id, kind.format, kind.source, self._report)
-            for event, line in kind.arranged(lines):
-                with self._report.guarded(line):
-                    kind.take(history, event, line)
-            run = history.run()
-            if run is not None:
-                yield run
+        history = History(id, kind.format, kind.source, self._report)
+        for event, line in lines:
+            with self._report.guarded(line):
+                kind.take(history, event, line)
+        return history
