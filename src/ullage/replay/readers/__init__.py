@@ -40,10 +40,9 @@ from ullage.replay.readers import _documents, _exchanges, _request, _trajectory
 from ullage.replay.readers._claude_code import CLAUDE_CODE
 from ullage.replay.readers._codex import CODEX
 from ullage.replay.readers._events import COPILOT, PI
-from ullage.replay.readers._files import Progress, values
+from ullage.replay.readers._files import LogFile, Progress, is_address, logs_under, values
 from ullage.replay.readers._gemini_cli import GEMINI_CLI
 from ullage.replay.readers._log import Kind, Log
-from ullage.replay.readers._logs import LogFile, is_address, logs_under
 from ullage.replay.readers._opencode import OPENCODE
 from ullage.replay.readers._run import Damage, FormatName, Grade, OnDamage, Report, Run
 

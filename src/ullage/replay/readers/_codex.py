@@ -17,8 +17,7 @@ from __future__ import annotations
 from typing import Any
 
 from ullage.replay.readers._chat import fields_of
-from ullage.replay.readers._history import History, seconds, usage_of
-from ullage.replay.readers._log import Event, Kind
+from ullage.replay.readers._log import Event, History, Kind, seconds, usage_of
 from ullage.wires.usages import Counts
 
 __all__ = ["CODEX"]

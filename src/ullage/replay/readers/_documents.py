@@ -29,7 +29,7 @@ from ullage.replay.readers._chat import (
     say,
     text_of,
 )
-from ullage.replay.readers._history import History, seconds, usage_of
+from ullage.replay.readers._log import History, seconds, usage_of
 from ullage.replay.readers._request import are_objects
 from ullage.replay.readers._run import Report, Run
 from ullage.wires.usages import Counts

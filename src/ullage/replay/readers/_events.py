@@ -15,8 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ullage.replay.readers._chat import answer, calls_in, fields_of, reply, say, text_of
-from ullage.replay.readers._history import History, seconds
-from ullage.replay.readers._log import Event, Kind, Lines
+from ullage.replay.readers._log import Event, History, Kind, Lines, seconds
 from ullage.replay.readers._run import Report
 from ullage.wires.usages import Counts, read
 

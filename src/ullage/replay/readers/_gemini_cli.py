@@ -14,8 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from ullage.replay.readers._history import History, seconds, usage_of
-from ullage.replay.readers._log import Event, Kind, Lines
+from ullage.replay.readers._log import Event, History, Kind, Lines, seconds, usage_of
 from ullage.replay.readers._run import Report
 from ullage.wires.usages import Counts
 

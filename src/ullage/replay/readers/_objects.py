@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any, BinaryIO
 
 from ullage.errors import ConfigError
-from ullage.replay.readers._logs import LogFile
+from ullage.replay.readers._files import LogFile
 
 __all__ = ["objects_under"]
 

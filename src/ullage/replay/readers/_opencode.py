@@ -13,8 +13,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from ullage.replay.readers._chat import answer, fields_of, reply, say
-from ullage.replay.readers._history import History, seconds, usage_of
-from ullage.replay.readers._log import Event, Kind
+from ullage.replay.readers._log import Event, History, Kind, seconds, usage_of
 from ullage.wires.usages import Counts
 
 __all__ = ["OPENCODE"]
