@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lab import reading
 from lab.returned import problems, problems_of
 from tests import histories
 from ullage import Limits, Session
 from ullage.errors import FormatError
 from ullage.history.canon import digest_of
 from ullage.history.transcript import Transcript
-from ullage.replay import reading
 from ullage.tokens.meter import Meter
 from ullage.values.messages import Media, Opaque, Reasoning, Text, ToolCall, ToolResult
 from ullage.wires import FORMATS, ToolSpec, recognise
