@@ -17,6 +17,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from lab import reading
 from lab.fuzz import opaque
 from lab.fuzz.bound import Bound
 from lab.fuzz.breakages import rewritten
@@ -28,7 +29,6 @@ from ullage import Limits, Session
 from ullage.errors import OverLimitError, UllageError
 from ullage.history.transcript import leaves_of
 from ullage.history.window import Window
-from ullage.replay import reading
 from ullage.replay.gates import unseen
 from ullage.values.events import Event
 from ullage.wires import FORMATS
