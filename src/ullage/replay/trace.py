@@ -127,18 +127,18 @@ class Trace(Struct, frozen=True, kw_only=True):
     """
 
     policy: str
-    window_tokens: int
-    share: float | None
-    limit_tokens: int
-    lengths: list[int]
-    sizes: list[list[int]]
-    raw: list[int]
-    cached: list[int]
-    written: list[int]
-    fresh: list[int]
-    rewritten: list[int]
-    cost_usd: list[float | None]
-    raw_cost_usd: list[float | None]
-    marks: list[Mark]
-    changes: list[tuple[int, int, int]]
+    window_tokens: int = 0
+    share: float | None = None
+    limit_tokens: int = 0
+    lengths: list[int] = []
+    sizes: list[list[int]] = []
+    raw: list[int] = []
+    cached: list[int] = []
+    written: list[int] = []
+    fresh: list[int] = []
+    rewritten: list[int] = []
+    cost_usd: list[float | None] = []
+    raw_cost_usd: list[float | None] = []
+    marks: list[Mark] = []
+    changes: list[tuple[int, int, int]] = []
     profile: Profile | None = None
