@@ -39,12 +39,8 @@ def runs_in(
 ) -> Wanted:
     """Each run with the name of its file and how many bytes have been read by then.
 
-    Args:
-        paths: files or folders, or addresses of them.
-        damage: what is wrong with the files is added to it.
-        least: the fewest messages of a run.
-        most: how many runs of each file; None: all.
-        is_wanted: which of them; None: all.
+    What is wrong with the files is added to ``damage``. Runs of fewer than ``least`` messages are
+    left out, and of each file what comes after the first ``most``.
     """
     before = 0
     for path in paths:

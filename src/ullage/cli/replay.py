@@ -179,12 +179,7 @@ def command(**given: Any) -> None:
 def replay_asked(
     asked: Asked, *, replayer: Replayer = SESSIONS, is_wanted: Callable[[Run], bool] | None = None
 ) -> Found:
-    """Replay what was asked for under a progress bar, and sum it up.
-
-    Args:
-        asked: the options.
-        replayer: how a run is replayed.
-        is_wanted: which runs to take; None: all.
+    """Replay what was asked for, or of it the runs that are wanted, under a progress bar.
 
     Raises:
         ConfigError: a price profile is unknown.

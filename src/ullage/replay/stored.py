@@ -43,8 +43,6 @@ class Stored(Struct, frozen=True, kw_only=True):
 
     Attributes:
         policy: the name it was opened with.
-        trace: what was shown, turn by turn.
-        story: its messages.
         bills: what it costs under each profile and clock, beside the same without edits.
         unfit: turns that cannot be shown: over the limit, so never sent like this.
     """
@@ -67,13 +65,7 @@ def from_store(
 ) -> Stored:
     """Show a session again from its history and its store.
 
-    Args:
-        run: its history.
-        store: where its ledger is kept.
-        profiles: whose caches and prices to reckon with.
-        window_tokens: the window it ran in; None: its model's.
-        policy: the policy it ran under; None: as the ledger names it.
-        tenant: whose session it was.
+    It ran in ``window_tokens``, or its model's window, under ``policy``, or as the ledger names it.
 
     Raises:
         ConfigError: the store holds no session with this history.

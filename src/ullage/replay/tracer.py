@@ -55,11 +55,7 @@ _State: TypeAlias = tuple[int, tuple[Replace, ...]]
 
 
 class Tracer:
-    """Folds windows into a trace.
-
-    Args:
-        count: the tokens of a text.
-    """
+    """Folds windows into a trace; ``count`` gives the tokens of a text."""
 
     def __init__(self, count: Callable[[str], int]) -> None:
         self._count = count

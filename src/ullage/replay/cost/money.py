@@ -96,14 +96,11 @@ class CostMeter:
     """Prices one run while it is replayed.
 
     Args:
-        profiles: the profiles to price it under.
         heads: tools and system text as recorded, and as shown (`head_of`).
         clocks: the start of each call in seconds, by clock (`clocks_of`).
-        count: the tokens of a text.
 
     Attributes:
-        raw: the recorded requests, measured.
-        shown: the views, measured.
+        raw, shown: the recorded requests and the views, measured.
         newest: the newest view under the first profile and clock.
     """
 
@@ -199,13 +196,7 @@ def _side(call: Call, profile: Profile, cost_usd: float | None) -> Side:
 def clocks_of(
     name: str, lengths: Sequence[int], stamps: Mapping[int, float]
 ) -> dict[Clock, list[float]]:
-    """The start of each call in seconds, by clock.
-
-    Args:
-        name: the run's name; it seeds the lossy clock.
-        lengths: how long the history is at each call.
-        stamps: seconds since 1970 by message index, as far as recorded.
-    """
+    """The start of each call in seconds, by clock. The run's name seeds the lossy one."""
     chance = Random(f"ullage {name}")
     gaps = [_LONG_S if chance.random() < _LOST_SHARE else 0.0 for _ in lengths]
     clocks: dict[Clock, list[float]] = {"warm": [0.0] * len(lengths)}

@@ -68,9 +68,6 @@ class Prefix:
 
     A call costs one look at each message that is shared with the request before, and a
     count of each that is new.
-
-    Args:
-        count: the tokens of a text.
     """
 
     def __init__(self, count: CountText) -> None:
