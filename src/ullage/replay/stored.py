@@ -75,7 +75,8 @@ def from_store(
     if not run.model:  # of several that reported, any
         named = {name for entry in ledger.entries.values() for name in entry.observed if name}
         run = replace(run, request={**run.request, "model": min(named, default="")})
-    chosen = preset(policy) if policy is not None else _named(opened.policy)
+    presets = {each.name: each for each in map(preset, NAMES)}
+    chosen = presets.get(opened.policy, preset("default")) if policy is None else preset(policy)
     session = Session(
         model_of(run),
         policy=_first_sight(chosen),
@@ -130,12 +131,6 @@ def _kept(run: Run, store: Store, tenant: str) -> tuple[Ledger, Opened]:
             "Give the store the session was given, its --tenant, and the history as it was sent.",
         )
     return ledger, opened
-
-
-def _named(name: str) -> Policy:
-    """The preset whose policy has this name; ours where it is no preset's."""
-    presets = map(preset, NAMES)
-    return next((policy for policy in presets if policy.name == name), preset("default"))
 
 
 def _first_sight(policy: Policy) -> Policy:

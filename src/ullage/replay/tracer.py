@@ -110,6 +110,7 @@ class Tracer:
             head = clipped("\n\n".join(window.head_texts), _SUMMARY_CHARS)
         parts = [list(self._said(window, index)) for index in range(len(messages)) if window]
         cut = sum(said.chars > _TEXT_CHARS for row in parts for said in row)
+        began_s = min(run.stamps.values(), default=0.0)
         roles: list[Role] = [message.role for message in messages]
         return Story(
             run=run.id,
@@ -118,7 +119,7 @@ class Tracer:
             parts=parts,
             clipped=cut,
             model=run.model,
-            began=_day(min(run.stamps.values())) if run.stamps else "",
+            began=f"{datetime.fromtimestamp(began_s, UTC):%Y-%m-%d}" if run.stamps else "",
         )
 
     # ── counting ─────────────────────────────────────────────────────────────────────
@@ -291,11 +292,6 @@ def _text(leaf: Part | Content) -> str:
     if isinstance(leaf, Media):
         return f"[{leaf.kind}, {leaf.mime}]"
     return f"[{leaf.kind}]" if isinstance(leaf, Opaque) else ""
-
-
-def _day(stamp_s: float) -> str:
-    """The day of a moment given in seconds since 1970."""
-    return f"{datetime.fromtimestamp(stamp_s, UTC):%Y-%m-%d}"
 
 
 def clipped(text: str, most_chars: int) -> str:

@@ -105,7 +105,10 @@ class Prefix:
             shared = _common(self._head, head)
             common = min(self._count(shared), self._head_tokens) if shared else 0
             self._head, self._head_tokens = head, self._count(head) if head else 0
-        self._measure(messages, same)
+        self._sizes[same:] = map(self._size, messages[same:])
+        self._blocks[same:] = map(_blocks_of, messages[same:])
+        self._messages = list(messages)
+        self._total = self._head_tokens + sum(self._sizes)
         return min(common, self._total)
 
     def _same(self, messages: Sequence[Wire]) -> int:
@@ -126,12 +129,6 @@ class Prefix:
             if before != now:
                 break
         return tokens
-
-    def _measure(self, messages: Sequence[Wire], same: int) -> None:
-        self._sizes[same:] = map(self._size, messages[same:])
-        self._blocks[same:] = map(_blocks_of, messages[same:])
-        self._messages = list(messages)
-        self._total = self._head_tokens + sum(self._sizes)
 
     def _size(self, message: Wire) -> int:
         texts = tuple(_texts(_bare(message)))

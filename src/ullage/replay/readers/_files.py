@@ -86,16 +86,13 @@ def logs_under(path: str | os.PathLike[str]) -> list[LogFile]:
         return objects_under(str(path))
     here = Path(path)
     if here.is_dir():
-        return [_on_disk(p) for p in sorted(here.rglob("*")) if p.is_file() and _shown(p, here)]
+        found = ((path, path.relative_to(here).as_posix()) for path in sorted(here.rglob("*")))
+        return [_on_disk(path) for path, name in found if "/." not in f"/{name}" and path.is_file()]
     return [_on_disk(here)] if here.is_file() else []
 
 
 def _on_disk(path: Path) -> LogFile:
     return LogFile(path.name, path.stat().st_size, lambda: path.open("rb"))
-
-
-def _shown(file: Path, folder: Path) -> bool:
-    return not any(part.startswith(".") for part in file.relative_to(folder).parts)
 
 
 class Lines(Protocol):
