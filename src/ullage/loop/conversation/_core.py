@@ -38,7 +38,6 @@ __all__ = ["CompactionResult", "Conversation", "ConversationCore"]
 T = TypeVar("T")
 _ROUNDS = 3
 """So many compactions a fit makes at most."""
-_LATE = "what was begun beside the turns was not ready"
 
 
 class CompactionResult(Struct, frozen=True, kw_only=True):
@@ -205,25 +204,12 @@ class ConversationCore(ABC):
         )
 
     def _filled(self, window: Window, cut: Cut) -> Steps[Filled]:
-        """A cut with what a model has to add; what was begun beside the turns goes first.
+        """A cut with what a model has to add; what was begun beside the turns goes first."""
+        begun = self._begun(window, cut)
+        return (yield from self._ask(window, cut)) if begun is None else begun
 
-        Where something was begun there and cannot be used, nobody is asked again: the
-        deterministic summary is used.
-        """
-        if not self._was_begun:
-            return (yield from self._ask(window, cut))
-        ready = self._ready(window)
-        if ready is None or ready.refused:
-            return Filled(cut, ready.refused if ready else _LATE)
-        return ready
-
-    @property
-    def _was_begun(self) -> bool:
-        """Whether a model was asked for this summary beside the turns."""
-        return False
-
-    def _ready(self, window: Window) -> Filled | None:
-        """What it wrote for this history, if it has."""
+    def _begun(self, window: Window, cut: Cut) -> Filled | None:
+        """What came of a summary that was begun beside the turns, if one was."""
         return None
 
     def _ask(self, window: Window, cut: Cut) -> Steps[Filled]:
