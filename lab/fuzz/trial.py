@@ -24,6 +24,7 @@ from lab.fuzz.breakages import rewritten
 from lab.fuzz.coverage import EDITS, Cell, exercised
 from lab.fuzz.histories import BOUND, Case
 from lab.fuzz.stages import policy_of
+from lab.returned import problems
 from ullage import Limits, Session
 from ullage.errors import OverLimitError, UllageError
 from ullage.history.transcript import leaves_of
@@ -31,7 +32,7 @@ from ullage.history.window import Window
 from ullage.replay.gates import unseen
 from ullage.values.events import Event
 from ullage.wires import FORMATS
-from ullage.wires.rules.checker import check_of, problems
+from ullage.wires.rules.checker import check_of
 
 __all__ = ["Tried", "lost", "try_case"]
 

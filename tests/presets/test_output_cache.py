@@ -26,8 +26,7 @@ from ullage import (
     presets,
 )
 from ullage.history.canon import ref_of
-from ullage.presets.output_cache import ToolOutputCacheConfig, output_cache
-from ullage.presets.output_compaction import CompactionConfig
+from ullage.presets.output_cache import CompactionConfig, ToolOutputCacheConfig, output_cache
 from ullage.stages.pressure import output_tokens
 from ullage.tokens.catalog import lookup
 from ullage.tokens.exact import exact

@@ -76,7 +76,7 @@ class Worker:
 
     def check_index(self, text):
         if text.startswith("Index of messages"):
-            for pointer in reading.pointers(text):
+            for pointer in pointers(text):
                 assert ref_of(self.shared.get("", pointer.ref).text) == pointer.ref
 
 
