@@ -100,7 +100,7 @@ class CostMeter:
         clocks: the start of each call in seconds, by clock (`clocks_of`).
 
     Attributes:
-        raw, shown: the recorded requests and the views, measured.
+        raw, shown: the recorded requests, and the views.
         newest: the newest view under the first profile and clock.
     """
 
@@ -111,7 +111,7 @@ class CostMeter:
         clocks: Mapping[Clock, Sequence[float]],
         count: CountText,
     ) -> None:
-        self.raw, self.shown = (_Row(head, count) for head in heads)
+        self.raw, self.shown, self._heads = Prefix(count), Prefix(count), heads
         self._pricings = [
             _Pricing(profile, clock, starts)
             for profile in profiles
@@ -124,7 +124,8 @@ class CostMeter:
         self, number: int, history: Sequence[Wire], view: Sequence[Wire], output_tokens: int
     ) -> None:
         """Take in call ``number`` of the run: as recorded, as shown, and its answer's tokens."""
-        raw, shown = self.raw.take(history), self.shown.take(view)
+        raw = self.raw.sent(history, self._heads[0])
+        shown = self.shown.sent(view, self._heads[1])
         for pricing in self._pricings:
             pricing.take(raw, shown, output_tokens, number)
         self.newest = self._pricings[0].newest if self._pricings else None
@@ -139,23 +140,6 @@ def _matters(clock: Clock, profile: Profile) -> bool:
     if profile.hits == "never":
         return clock == "warm"
     return clock != "recorded" or profile.ttl_s is not None
-
-
-class _Row:
-    """Measures of one row of requests."""
-
-    def __init__(self, head: str, count: CountText) -> None:
-        self._head, self._prefix = head, Prefix(count)
-        self.breaks = self.rewritten_tokens = 0
-        self.rewritten_share = 0.0
-
-    def take(self, messages: Sequence[Wire]) -> Sent:
-        sent = self._prefix.sent(messages, self._head)
-        if sent.broke:
-            self.breaks += 1
-            self.rewritten_tokens += sent.rewritten_tokens
-            self.rewritten_share += sent.rewritten_tokens / sent.before_tokens
-        return sent
 
 
 class _Pricing:

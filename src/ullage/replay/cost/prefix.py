@@ -68,6 +68,10 @@ class Prefix:
 
     A call costs one look at each message that is shared with the request before, and a
     count of each that is new.
+
+    Attributes:
+        breaks: requests that rewrote something already sent.
+        rewritten_tokens: what they rewrote; ``rewritten_share``, its shares of the request before.
     """
 
     def __init__(self, count: CountText) -> None:
@@ -79,11 +83,17 @@ class Prefix:
         self._sizes: list[int] = []
         self._total = 0
         self._blocks: list[int] = []
+        self.breaks = self.rewritten_tokens = 0
+        self.rewritten_share = 0.0
 
     def sent(self, messages: Sequence[Wire], head: str = "") -> Sent:
         """Take in one request: its messages in wire form, and its head as text (`head_of`)."""
         before = self._total
         common = self._take(messages, head)
+        if common < before:
+            self.breaks += 1
+            self.rewritten_tokens += before - common
+            self.rewritten_share += (before - common) / before
         return Sent(
             prompt_tokens=self._total,
             head_tokens=self._head_tokens,
