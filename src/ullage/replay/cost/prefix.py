@@ -45,11 +45,6 @@ class Sent(Struct, frozen=True, kw_only=True, gc=False):
     before_tokens: int
     blocks: int
 
-    @property
-    def broke(self) -> bool:
-        """Something that had been sent before was not sent again at its place."""
-        return self.rewritten_tokens > 0
-
 
 _HEADS = ("tools", "system", "instructions", "systemInstruction", "system_instruction")
 
