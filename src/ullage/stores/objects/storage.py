@@ -21,7 +21,7 @@ from ullage.errors import ConfigError, StoreError
 from ullage.stores._clean import DAY_S, Bounds, Collected
 from ullage.stores._packing import MOST_BYTES, NewBlob, to_utf8
 from ullage.stores.objects.bucket import Bucket, Listed
-from ullage.stores.objects.rows import Named, Step, in_object
+from ullage.stores.objects.rows import Named, Objects, Step, in_object
 
 __all__ = ["BodyCache", "ObjectStorage", "StoreObjects"]
 
@@ -80,17 +80,12 @@ class ObjectStorage:
         self.bucket.page("", "", 1)
 
     def of(self, store: bytes, named: Named) -> StoreObjects:
-        """The objects of one store among those of others in the bucket.
-
-        Args:
-            store: what no other store is named.
-            named: which of some objects its rows name.
-        """
+        """The objects of one store among those of others, which no other store is named as."""
         return StoreObjects(self, blake3(store).hexdigest()[:32], named)
 
 
-class StoreObjects:
-    """The objects of one store. The contract is `ullage.stores.objects.rows.Objects`."""
+class StoreObjects(Objects):
+    """The objects of one store."""
 
     def __init__(self, storage: ObjectStorage, folder: str, named: Named) -> None:
         self._bucket, self._cache = storage.bucket, storage.cache
@@ -98,10 +93,7 @@ class StoreObjects:
         self._away_until_s = 0.0
 
     def moved(self, tenant: bytes, blobs: Iterable[NewBlob]) -> list[NewBlob]:
-        """Contents as they are to be written: packed, their larger bodies in the bucket.
-
-        If the bucket fails, the bodies stay in their rows; of those that come next, too.
-        """
+        """`Objects.moved`. If the bucket fails, bodies stay in their rows; the next ones, too."""
         packed = [blob.packed() for blob in blobs]
         if time.monotonic() < self._away_until_s:
             return packed
@@ -116,11 +108,7 @@ class StoreObjects:
         return moved
 
     def body(self, name: bytes) -> bytes | None:
-        """The bytes of an object that a row names; None if it is not there.
-
-        Raises:
-            StoreError: the bucket failed.
-        """
+        """`Objects.body`."""
         where = name.decode("ascii", "replace")
         held = self._cache.body(where) if self._cache else None
         if held is None:
@@ -132,7 +120,7 @@ class StoreObjects:
     def collected(
         self, tenant: str | None, bounds: Bounds, cursor: str | None, collect: Step
     ) -> Collected | None:
-        """A step of a clean-up: ``collect``, and after its last one those among the objects."""
+        """`Objects.collected`."""
         at = _read(cursor)
         if at is None:
             done = collect()
