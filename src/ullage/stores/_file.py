@@ -32,8 +32,9 @@ import os
 import sqlite3
 import stat
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from weakref import WeakSet, WeakValueDictionary
 
@@ -341,21 +342,15 @@ def _before_fork() -> None:
         file.pause()
 
 
-def _after_fork_in_parent() -> None:
+def _after_fork(go_on: Callable[[PrivateFile], None]) -> None:
     while _PAUSED:
-        _PAUSED.pop().resume()
-    _FORKING.release()
-
-
-def _after_fork_in_child() -> None:
-    while _PAUSED:
-        _PAUSED.pop().restart()
+        go_on(_PAUSED.pop())
     _FORKING.release()
 
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(
         before=_before_fork,
-        after_in_parent=_after_fork_in_parent,
-        after_in_child=_after_fork_in_child,
+        after_in_parent=partial(_after_fork, PrivateFile.resume),
+        after_in_child=partial(_after_fork, PrivateFile.restart),
     )
