@@ -11,8 +11,6 @@ import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from heapq import nsmallest
 
-from msgspec.structs import replace
-
 from ullage.errors import RefNotFound
 from ullage.locks import Lock
 from ullage.stores._base import Transactional, closed, refuse_contradictions, taken
@@ -131,7 +129,7 @@ class MemoryStore(Transactional):
     def collect(
         self, tenant: str | None, bounds: Bounds, cursor: str | None = None
     ) -> Collected | None:
-        """`Store.collect`, all in one step. An output's size is what its string takes in memory.
+        """`Store.collect`. An output's size is what its string takes in memory.
 
         A caller's history may hold the same string.
         """
@@ -139,7 +137,7 @@ class MemoryStore(Transactional):
             tenants = self._open("collect")
             some = tenants if tenant is None else {t: tenants[t] for t in (tenant,) if t in tenants}
             contents = _Contents(some, self._collected_s, tenant, bounds.dry_run)
-            return clean(contents, replace(bounds, limit=sys.maxsize), cursor, self._clock())
+            return clean(contents, bounds, cursor, self._clock())
 
     def close(self) -> None:
         """Forget everything. May be called twice."""
@@ -182,7 +180,7 @@ def _first(own: _Tenant, records: Sequence[Record]) -> tuple[Record, ...]:
 
 
 class _Contents:
-    """What clean-up asks of some tenants: `ullage.stores._clean.Contents`, all of it at once."""
+    """What clean-up asks of some tenants: `ullage.stores._clean.Contents`."""
 
     def __init__(
         self,
@@ -210,21 +208,24 @@ class _Contents:
         )
 
     def keys(self, after: Cursor, limit: int) -> list[tuple[str, bytes, float, int]]:
-        return [
-            (who, key, own.used_s[key], len(own.records[key]))
-            for who, own in sorted(self._tenants.items())
-            for key in sorted(own.records)
-        ]
+        rows = (
+            (who, key, own.used_s[key], len(records))
+            for who, own in self._tenants.items()
+            for key, records in own.records.items()
+        )
+        return nsmallest(limit, (row for row in rows if row[:2] > (after.tenant, after.key)))
 
     def outputs(
         self, after: Cursor, limit: int, last_s: float
     ) -> list[tuple[float, str, str, bool]]:
         needed = {who: own.needed(last_s) for who, own in self._tenants.items()}
-        return sorted(
+        rows = (
             (own.used_s[ref], who, ref, ref in needed[who])
             for who, own in self._tenants.items()
             for ref in own.outputs
         )
+        behind = after.used_s, after.tenant, after.ref
+        return nsmallest(limit, (row for row in rows if row[:3] > behind))
 
     def drop(self, tenant: str, key: bytes) -> None:
         if not self._keeps:
