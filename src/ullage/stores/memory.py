@@ -37,13 +37,16 @@ class _Tenant:
         self.used_s: dict[str | bytes, float] = {}
 
     def write(self, record: Record, now_s: float) -> None:
-        """Keep a record, and which refs it needs."""
-        self.records.setdefault(record.key, {})[record.kind, record.n, record.name] = record
+        """Keep a record, and before that, should this be interrupted, which refs it needs."""
         self.used_s[record.key] = now_s
         if record.is_once:
             held = self.outputs.keys()
-            needed = named_in(record.data, lambda r: held & {*r}, lambda r: self.outputs[r].text)
+            needed = named_in(record.data, lambda refs: held & {*refs}, self._text_of)
             self.needs.setdefault(record.key, set()).update(needed)
+        self.records.setdefault(record.key, {})[record.kind, record.n, record.name] = record
+
+    def _text_of(self, ref: str) -> str:
+        return self.outputs[ref].text
 
     def needed(self, last_s: float) -> set[str]:
         """The refs that a ledger used after ``last_s`` needs."""
