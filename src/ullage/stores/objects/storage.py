@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import re
@@ -12,13 +11,11 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
-import msgspec
 from blake3 import blake3
-from msgspec import Struct
 from msgspec.structs import replace
 
-from ullage.errors import ConfigError, StoreError
-from ullage.stores._clean import DAY_S, Bounds, Collected
+from ullage.errors import StoreError
+from ullage.stores._clean import DAY_S, Bounds, Collected, Cursor
 from ullage.stores._packing import MOST_BYTES, NewBlob, to_utf8
 from ullage.stores.objects.bucket import Bucket, Listed
 from ullage.stores.objects.rows import Named, Objects, Step, in_object
@@ -121,18 +118,18 @@ class StoreObjects(Objects):
         self, tenant: str | None, bounds: Bounds, cursor: str | None, collect: Step
     ) -> Collected | None:
         """`Objects.collected`."""
-        at = _read(cursor)
-        if at is None:
+        at = None if cursor is None else Cursor.read(cursor)
+        if at is None or at.phase != "objects":
             done = collect()
             if done is None or done.cursor is not None or bounds.dry_run:
                 return done
-            return replace(done, cursor=_written(_Place(done.left_bytes)))
+            return replace(done, cursor=str(Cursor("objects", done.left_bytes)))
         prefix = self._folder if tenant is None else self._folder_of(to_utf8(tenant))
         limit = min(bounds.limit, _PAGE)
-        page = self._bucket.page(prefix, at.objects_after, limit)
+        page = self._bucket.page(prefix, at.ref, limit)
         self._sweep(page, bounds)
         is_last = len(page) < limit
-        more = None if is_last else _written(replace(at, objects_after=page[-1].name))
+        more = None if is_last else str(replace(at, ref=page[-1].name))
         return Collected((), 0, at.left_bytes, more)
 
     def _sweep(self, page: Sequence[Listed], bounds: Bounds) -> None:
@@ -170,24 +167,3 @@ class StoreObjects(Objects):
             return
         with ThreadPoolExecutor(min(_AT_ONCE, len(large))) as pool:
             list(pool.map(lambda one: self._bucket.put(*one), large))
-
-
-class _Place(Struct, frozen=True, forbid_unknown_fields=True):
-    """Where a step among the objects begins, and what the store's outputs take."""
-
-    left_bytes: int
-    objects_after: str = ""
-
-
-def _written(at: _Place) -> str:
-    return json.dumps(msgspec.to_builtins(at))
-
-
-def _read(cursor: str | None) -> _Place | None:
-    """A cursor among the objects; None for one of the store's own."""
-    if cursor is None or '"objects_after"' not in cursor:
-        return None
-    try:
-        return msgspec.convert(json.loads(cursor), _Place)
-    except (msgspec.MsgspecError, ValueError):
-        raise ConfigError("cursor", "it is not one that a step returned", "Begin anew") from None

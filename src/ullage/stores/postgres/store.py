@@ -6,8 +6,6 @@ import os
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
-import psycopg
-
 from ullage.stores._base import Transactional
 from ullage.stores._clean import Bounds, Collected
 from ullage.stores._packing import from_utf8, to_utf8
@@ -18,7 +16,7 @@ from ullage.stores.postgres import outputs as kept
 from ullage.stores.postgres import records as ledger
 from ullage.stores.postgres.asking import Asking, Query, answered, async_answered
 from ullage.stores.postgres.cleaning import collect
-from ullage.stores.postgres.connecting import AsyncPool, Pool, conninfo_of, failure
+from ullage.stores.postgres.connecting import AsyncPool, conninfo_of, prepared
 from ullage.stores.postgres.spending import Booked, booked
 from ullage.values.effects import Output, Record, Shape
 
@@ -78,13 +76,7 @@ class PostgresStore(Transactional):
         clock: Callable[[], float] | None = None,
     ) -> None:
         self._clock = clock
-        conninfo = conninfo_of(url, timeout_s)
-        try:
-            with psycopg.connect(conninfo, autocommit=True) as db:
-                answered(db, schema.prepare())
-        except psycopg.Error as error:
-            raise failure("open", error) from None
-        self._pool = Pool(conninfo, timeout_s, most_connections)
+        self._pool = prepared(url, timeout_s, most_connections)
         self._objects = Objects(self._has_objects)
         self._has_storage = objects is not None
         if objects is not None:
