@@ -88,7 +88,6 @@ NEAREST = {
     "stages/shorten.py": "stages/test_truncate.py",
     "stages/summary.py": "stages/test_compact.py",
     # the store contract, by the store that keeps everything
-    "stores/_forget.py": "cli/test_forget.py",
     "stores/_conversation*.py": "stores/test_conversations.py",
     "stores/_*.py": "stores/test_sqlite.py",
     "stores/objects/*.py": "stores/objects/test_storage.py",
