@@ -82,7 +82,6 @@ NEAREST = {
     # shared by several stages, and seen in the conversations of those
     "stages/default.py": "stages/test_policy.py",
     "stages/facts.py": "stages/test_account.py",
-    "stages/flatten.py": "turn/test_filling.py",
     "stages/runs.py": "stages/test_compact.py",
     "stages/ranges.py": "stages/test_compact.py",
     "stages/shorten.py": "stages/test_truncate.py",
