@@ -70,19 +70,19 @@ def pays(
     if window.applied.get(window.transcript.decision_key(window.size)):
         return None
     first = max(start, new_from(window), window.settled_to(window.size, nothing_to_win))
+    lengths = window.transcript.boundaries(first, window.size)
+    if len(lengths) < least_calls:
+        return None
     shown = [0, *accumulate(window.tally(_SHOWN).each[first:])]
     winnable = [0, *accumulate(window.tally(_WINNABLE).each[first:])]
-    rent = freed = seen = calls = 0
-    for length in window.transcript.boundaries(first):
-        seen = min(length, window.size) - first
+    rent = freed = seen = 0
+    for length in lengths:
+        seen = length - first
         tail = bisect_right(shown, shown[seen] - tail_chars, 1, seen + 1) - 1  # begins there
         freed = winnable[tail]
-        rent, calls = rent + freed, calls + 1
-        if length >= window.size:
-            break
-    due = Due(calls, rent, freed, shown[seen] - freed)
-    pays_now = freed > 0 and rent >= times * due.rewritten
-    return due if pays_now and calls >= least_calls else None
+        rent += freed
+    due = Due(len(lengths), rent, freed, shown[seen] - freed)
+    return due if freed > 0 and rent >= times * due.rewritten else None
 
 
 def new_from(window: Window) -> int:

@@ -78,7 +78,7 @@ def fit(
     fitted = Fitted(ledger, {}, list(agreed.records), [])
     settled = _settled(window, ledger)
     builder.replace_later(_replaced(window, ledger, settled))
-    stops = list(transcript.boundaries(window.size)) or [len(transcript)]
+    stops = transcript.boundaries(window.size) or [len(transcript)]
     for length in stops:
         if settled <= window.size < length and length in stops[-PAST:]:
             builder.keep_past()
