@@ -74,7 +74,7 @@ _ROWS = (
     ("summary f46", "values/briefs.py", 'f"> {line}".rstrip()', 'f"{line}".rstrip()'),
     (
         "spend f101",
-        "wires/anthropic/usage.py",
+        "wires/anthropic/format.py",
         'read="cache_read_input_tokens"',
         'read="cache_read"',
     ),
