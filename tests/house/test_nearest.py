@@ -50,7 +50,6 @@ NEAREST = {
     "loop/conversation/*.py": "loop/test_conversation.py",
     "picture/*.py": "picture/test_picture.py",
     "presets/_settings.py": "presets/test_multi_stage.py",
-    "presets/output_compaction.py": "presets/test_compaction.py",
     "recall/pattern.py": "recall/test_grep.py",
     "recall/automaton.py": "recall/test_grep.py",
     # a run read, replayed and summed up

@@ -7,8 +7,7 @@ import pytest
 from tests import histories
 from tests.histories import Call, Turn
 from ullage import Limits, Session
-from ullage.presets.output_cache import ToolOutputCacheConfig, output_cache
-from ullage.presets.output_compaction import CompactionConfig
+from ullage.presets.output_cache import CompactionConfig, ToolOutputCacheConfig, output_cache
 from ullage.stages.compact import rough_full
 from ullage.wires.rules.checker import problems_of
 

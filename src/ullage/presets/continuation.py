@@ -6,11 +6,9 @@ store behind it; its loop, with the calls that do not count, is `ullage.loop`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import partial
-from typing import ClassVar
 
-from ullage.presets._settings import Settings
+from ullage.presets._settings import Positive, Settings
 from ullage.stages.emergency import emergency
 from ullage.stages.policy import Policy
 from ullage.stages.shapes import head_chars
@@ -49,9 +47,7 @@ class ContinuationSettings(Settings, frozen=True):
         ConfigError: it is not a whole number, or under 1.
     """
 
-    least: ClassVar[Mapping[str, float]] = {"MAX_TOOL_RESULT_CHARS": 1}
-
-    MAX_TOOL_RESULT_CHARS: int = MAX_TOOL_RESULT_CHARS
+    MAX_TOOL_RESULT_CHARS: Positive = MAX_TOOL_RESULT_CHARS
 
 
 _DEFAULTS = ContinuationSettings()

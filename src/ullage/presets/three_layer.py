@@ -14,7 +14,7 @@ from typing import ClassVar
 from msgspec import field
 
 from ullage.errors import ConfigError
-from ullage.presets._settings import Settings
+from ullage.presets._settings import Natural, Positive, Settings, Share
 from ullage.stages.compact import (
     AHEAD,
     IsDue,
@@ -32,7 +32,7 @@ from ullage.stages.placeholders import head_and_marker
 from ullage.stages.policy import BesideStore, Policy, Stage
 from ullage.stages.pressure import GUARD_SHARE, newest_rough, over_share, rough_over
 from ullage.stages.pressure import newest_share as newest_tokens
-from ullage.stages.prune import Protected, Wanted, each, prune, results_only, rough_won
+from ullage.stages.prune import Protected, Wanted, prune, results_only, rough_won
 from ullage.stages.shapes import DEFAULT_TOOL, head_lines
 from ullage.stages.truncate import Shape, truncate
 from ullage.values.briefs import Prompt
@@ -149,34 +149,21 @@ class ThreeLayerSettings(Settings, frozen=True, rename="pascal"):
     """
 
     section: ClassVar[str | None] = "TokenManagement"
-    least: ClassVar[Mapping[str, float]] = {
-        "max_output_lines": 1,
-        "max_output_bytes": 1,
-        "max_line_length": 1,
-        "tool_output_limits": 1,
-        "prune_protect_tokens": 0,
-        "prune_minimum_tokens": 1,
-        "prune_output_retain_chars": 0,
-        "default_context_window": 1,
-        "default_max_output_tokens": 0,
-        "compaction_target_percent": 1,
-    }
-    shares = ("prune_threshold", "compaction_threshold")
 
-    max_output_lines: int = 2_000
-    max_output_bytes: int = 50 * 1024
-    max_line_length: int = 2_000
-    tool_output_limits: Mapping[str, int] = field(default_factory=lambda: TOOL_OUTPUT_LIMITS)
+    max_output_lines: Positive = 2_000
+    max_output_bytes: Positive = 50 * 1024
+    max_line_length: Positive = 2_000
+    tool_output_limits: Mapping[str, Positive] = field(default_factory=lambda: TOOL_OUTPUT_LIMITS)
     enable_disk_spillover: bool | None = None
     spill_directory: str | None = None
-    prune_protect_tokens: int = 40_000
-    prune_minimum_tokens: int = 20_000
-    prune_output_retain_chars: int = 2_000
-    prune_threshold: float = 0.85
-    default_context_window: int = 128_000
-    default_max_output_tokens: int = 16_384
-    compaction_threshold: float = 0.90
-    compaction_target_percent: int = 50
+    prune_protect_tokens: Natural = 40_000
+    prune_minimum_tokens: Positive = 20_000
+    prune_output_retain_chars: Natural = 2_000
+    prune_threshold: Share = 0.85
+    default_context_window: Positive = 128_000
+    default_max_output_tokens: Natural = 16_384
+    compaction_threshold: Share = 0.90
+    compaction_target_percent: Positive = 50
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -280,13 +267,10 @@ def _pruning(
         protected=protected,
         candidates=results_only,
         show=partial(
-            each,
-            show=partial(
-                head_and_marker,
-                retain_chars=retain_chars,
-                marker=_PRUNED.format(retain_chars=retain_chars),
-                why=why,
-            ),
+            head_and_marker,
+            retain_chars=retain_chars,
+            marker=_PRUNED.format(retain_chars=retain_chars),
+            why=why,
         ),
         won=partial(rough_won, retain_chars=retain_chars),
         least_share=least_share,
