@@ -201,11 +201,7 @@ def synthetic(wire: Format, part: CompactionPart, *, as_user: bool) -> StoredMes
 
 
 def compactible(wire: Format, up_to_boundary: Sequence[StoredMessage]) -> tuple[StoredMessage, ...]:
-    """The messages a summary may replace: those before the last, but for the system's head.
-
-    Args:
-        wire: the format of the messages.
-        up_to_boundary: a history, the last of it the boundary.
+    """The messages a summary may replace: those before the boundary, but for the system's head.
 
     Raises:
         ConfigError: there are none, or the boundary would part a reply, or a call from its
