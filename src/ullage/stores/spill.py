@@ -93,7 +93,7 @@ class SpillStore(Around):
         self._files_kept_s = files_kept_s
         self._clock = clock
         with self._errors("open"):
-            make_folders(self.folder, own_folder=False)
+            make_folders(self.folder)
             if any(p.is_symlink() or not p.is_dir() for p in (self._whole, self.folder)):
                 reason = "a link or a file is at the place of the folder. Use another"
                 raise StoreError(self.name, "open spill folder", reason)
