@@ -450,7 +450,7 @@ _ROWS = (
         "storage f92",
         "stores/conversations.py",
         "summary, *messages[boundary:])",
-        "summary, *messages[boundary + 1 :])",
+        "summary, *messages[boundary : boundary + 1])",
     ),
     (
         "storage f100",
