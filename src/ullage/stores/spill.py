@@ -25,8 +25,7 @@ from typing import NamedTuple
 
 from ullage.errors import SpillNotFound, StoreError
 from ullage.history.canon import ref_of
-from ullage.stores._around import Around
-from ullage.stores._base import Store
+from ullage.stores._base import Around, Store
 from ullage.stores._chunks import pieces
 from ullage.stores._clean import DAY_S, Bounds, Collected, is_recent
 from ullage.stores._file import make_folders
