@@ -7,16 +7,17 @@ not listed: a model with a rule of its own becomes a family by itself.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any, NamedTuple, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from lab.enumerate.letters import Letter, Message, alphabet, history, is_models, said
+from lab.returned import problems
 from tests.second_reading import broken
 from ullage.tokens.catalog import NAMES
 from ullage.wires import FORMATS
-from ullage.wires.rules.checker import problems
 
 __all__ = ["Family", "asked", "families", "rules_broken"]
 
@@ -73,6 +74,7 @@ class Family(Struct, frozen=True):
         return f"{self.model}{' with manual thinking' if self.is_manual else ''}"
 
 
+@cache
 def families(format: str) -> tuple[Family, ...]:
     """The families of a wire, in the order of the table of models."""
     letters = alphabet(format)

@@ -50,7 +50,6 @@ NEAREST = {
     "loop/conversation/*.py": "loop/test_conversation.py",
     "picture/*.py": "picture/test_picture.py",
     "presets/_settings.py": "presets/test_multi_stage.py",
-    "presets/output_compaction.py": "presets/test_compaction.py",
     "recall/pattern.py": "recall/test_grep.py",
     "recall/automaton.py": "recall/test_grep.py",
     # a run read, replayed and summed up
@@ -71,7 +70,6 @@ NEAREST = {
     "session/session.py": "session/test_state.py",
     "session/aio.py": "session/test_ahead.py",
     "session/drivers.py": "session/test_bad_stores.py",
-    "session/refusals.py": "loop/test_overflow_recovery.py",
     "session/streams.py": "session/test_call.py",
     "session/view.py": "session/test_workers.py",
     "session/reports.py": "spend/test_reports.py",
@@ -83,13 +81,11 @@ NEAREST = {
     # shared by several stages, and seen in the conversations of those
     "stages/default.py": "stages/test_policy.py",
     "stages/facts.py": "stages/test_account.py",
-    "stages/flatten.py": "turn/test_filling.py",
     "stages/runs.py": "stages/test_compact.py",
     "stages/ranges.py": "stages/test_compact.py",
     "stages/shorten.py": "stages/test_truncate.py",
     "stages/summary.py": "stages/test_compact.py",
     # the store contract, by the store that keeps everything
-    "stores/_forget.py": "cli/test_forget.py",
     "stores/_conversation*.py": "stores/test_conversations.py",
     "stores/_*.py": "stores/test_sqlite.py",
     "stores/objects/*.py": "stores/objects/test_storage.py",
@@ -100,7 +96,6 @@ NEAREST = {
     "tokens/exact.py": "tokens/test_counters.py",
     "tokens/weights.py": "tokens/test_calibrate.py",
     "tokens/models.py": "tokens/test_counters.py",
-    "tokens/images.py": "tokens/test_media.py",
     "tokens/payload.py": "tokens/test_media.py",
     # the steps of a turn, as effects
     "turn/rendering.py": "turn/test_work.py",
@@ -120,8 +115,7 @@ NEAREST = {
     "wires/convert/*.py": "wires/test_convert.py",
     "wires/overflow/*.py": "wires/test_overflow.py",
     "wires/*/blocks.py": "wires/test_blocks.py",
-    "wires/*/models.py": "wires/test_families.py",
-    "wires/*/usage.py": "wires/test_usage_golden.py",
+    "wires/models.py": "wires/test_families.py",
     "wires/block.py": "wires/test_blocks.py",
     "wires/gemini/*.py": "wires/test_gemini.py",
     "wires/openai_responses/*.py": "wires/test_openai_responses.py",

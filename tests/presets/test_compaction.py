@@ -10,16 +10,17 @@ from tests.servers import Reply as Says
 from ullage import ConfigError, Limits, Session, Usage, presets
 from ullage.loop import run_turn
 from ullage.presets.multi_stage import NARRATIVE, MultiStageSettings, multi_stage
-from ullage.presets.output_cache import ToolOutputCacheConfig, output_cache
-from ullage.presets.output_compaction import (
+from ullage.presets.output_cache import (
     CompactionConfig,
     TokenUsage,
+    ToolOutputCacheConfig,
+    output_cache,
     prompt_of,
     should_compact,
 )
 from ullage.presets.three_layer import COMPACTION, ThreeLayerSettings
 from ullage.stages import rough
-from ullage.stages.flatten import flatten
+from ullage.stages.account import flatten
 from ullage.values.effects import Reply
 from ullage.wires import FORMATS
 from ullage.wires.rules.checker import problems_of
@@ -80,7 +81,7 @@ def compactions(session):
     "output-cache-and-compaction",
     "2.2 Configuration (CompactionConfig)",
     "retainLastTurns?: number; // default 1 (retains the last N turns)",
-    lives="ullage.presets.output_compaction.CompactionConfig",
+    lives="ullage.presets.output_cache.CompactionConfig",
 )
 def test_the_settings_of_a_compaction_and_their_keys():
     config = CompactionConfig()
@@ -99,7 +100,7 @@ def test_the_settings_of_a_compaction_and_their_keys():
     "output-cache-and-compaction",
     "2.3 Token Usage",
     "total = input + cache_creation + cache_read + output",
-    lives="ullage.presets.output_compaction.TokenUsage",
+    lives="ullage.presets.output_cache.TokenUsage",
 )
 @pytest.mark.says(
     "output-cache-and-compaction",
@@ -146,7 +147,7 @@ def test_token_usage_has_each_token_once_whatever_the_provider_calls_it():
     "output-cache-and-compaction",
     "2.5 shouldCompact",
     "`tokenUsage.total_tokens >= threshold` → true",
-    lives="ullage.presets.output_compaction.should_compact",
+    lives="ullage.presets.output_cache.should_compact",
 )
 @pytest.mark.says(
     "output-cache-and-compaction",
@@ -271,7 +272,7 @@ def test_the_history_is_replaced_by_retain_summary_and_the_last_turns(turns):
     "output-cache-and-compaction",
     "2.6.3 summaryDirectives (additional instructions)",
     "If `summaryDirectives` exists, add it as a bulleted list at the end of the summary prompt.",
-    lives="ullage.presets.output_compaction.prompt_of",
+    lives="ullage.presets.output_cache.prompt_of",
 )
 @pytest.mark.says(
     "output-cache-and-compaction",
@@ -355,7 +356,7 @@ def test_whose_model_is_asked(model):
     "output-cache-and-compaction",
     "2.6.1 Formatting for summaries (important)",
     "If `content` is present, replace it with “AssistantMessage without tool_calls (content only)”",
-    lives="ullage.stages.flatten.flatten",
+    lives="ullage.stages.account.flatten",
 )
 @pytest.mark.says(
     "output-cache-and-compaction",

@@ -11,9 +11,14 @@ from tests.servers import Reply as Says
 from tests.servers.loops import loop
 from tests.servers.replies import MODELS
 from ullage import Limits, Session, summarise
-from ullage.presets.output_cache import ToolOutputCacheConfig, output_cache
-from ullage.presets.output_compaction import CompactionConfig, TokenUsage, prompt_of
-from ullage.stages.flatten import flatten
+from ullage.presets.output_cache import (
+    CompactionConfig,
+    TokenUsage,
+    ToolOutputCacheConfig,
+    output_cache,
+    prompt_of,
+)
+from ullage.stages.account import flatten
 from ullage.values.effects import Reply
 from ullage.wires.rules.checker import problems_of
 
@@ -39,7 +44,7 @@ retainPrompt?: string | null; // optional: retain instruction (<retain> tag)
 retainDirectives?: string[]; // optional: retain append
 retainLastTurns?: number; // default 1 (retains the last N turns)
 """,
-    lives="ullage.presets.output_compaction.CompactionConfig",
+    lives="ullage.presets.output_cache.CompactionConfig",
 )
 @pytest.mark.says(
     "output-cache-and-compaction",
@@ -83,7 +88,7 @@ def _names():
   cache_read_tokens: number;
   total_tokens: number; // computed
 """,
-    lives="ullage.presets.output_compaction.TokenUsage",
+    lives="ullage.presets.output_cache.TokenUsage",
 )
 def test_the_total_is_computed_and_cannot_be_given():
     assert TokenUsage.__struct_fields__ == (
@@ -118,7 +123,7 @@ REFUSED = {
     "In the Python version, if you include “the state in which the trailing assistant has "
     "tool_calls” in the summary, the tool/result correspondence will break and an API error will "
     "occur, so remove the trailing assistant tool_calls.",
-    lives="ullage.stages.flatten.flatten",
+    lives="ullage.stages.account.flatten",
 )
 @pytest.mark.says(
     "output-cache-and-compaction",

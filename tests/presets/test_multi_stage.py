@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from lab import reading
 from tests import histories
 from tests.presets.mutations import mutated, settings_mutated
 from tests.presets.played import ROOMY, new_session, played
@@ -20,7 +21,6 @@ from tests.servers.loops import loop
 from ullage import ConfigError, Limits, OverLimitError, Session, Usage, presets
 from ullage.history.canon import ref_of
 from ullage.presets.multi_stage import MultiStageSettings, multi_stage
-from ullage.replay import reading
 from ullage.stages.pressure import output_tokens
 from ullage.wires import FORMATS
 
@@ -295,7 +295,7 @@ def test_200_000_characters_stay_and_are_some_50_000_tokens():
     "multi-stage-strategy",
     "2. Tool Output Truncation",
     "**Strings**: Truncated with a visible indicator.",
-    lives="ullage.stages.typed",
+    lives="ullage.stages.shapes",
 )
 @every
 def test_a_string_ends_in_what_was_left_out_and_how_to_read_on(format):
@@ -311,7 +311,7 @@ def test_a_string_ends_in_what_was_left_out_and_how_to_read_on(format):
     "multi-stage-strategy",
     "2. Tool Output Truncation",
     "**Lists**: Capped at the first 500 items.",
-    lives="ullage.stages.typed",
+    lives="ullage.stages.shapes",
 )
 @every
 def test_a_list_keeps_its_first_500_items_and_says_so_in_one_more(format):
@@ -344,7 +344,7 @@ def test_of_long_items_as_many_stay_as_fit():
     "2. Tool Output Truncation",
     "**Dicts**: If too large, replaced with a preview and an error message "
     "suggesting better filtering.",
-    lives="ullage.stages.typed",
+    lives="ullage.stages.shapes",
 )
 @every
 def test_a_dict_is_replaced_by_advice_and_a_preview(format):

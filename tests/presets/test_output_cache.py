@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from lab import reading
 from tests import histories
 from tests.presets.mutations import mutated, settings_mutated
 from tests.presets.played import ROOMY, new_session, played
@@ -25,9 +26,7 @@ from ullage import (
     presets,
 )
 from ullage.history.canon import ref_of
-from ullage.presets.output_cache import ToolOutputCacheConfig, output_cache
-from ullage.presets.output_compaction import CompactionConfig
-from ullage.replay import reading
+from ullage.presets.output_cache import CompactionConfig, ToolOutputCacheConfig, output_cache
 from ullage.stages.pressure import output_tokens
 from ullage.tokens.catalog import lookup
 from ullage.tokens.exact import exact

@@ -4,14 +4,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lab import reading
 from tests import histories
 from tests.stores.contract import Clock
 from tests.world import MODEL
 from ullage import Limits, MemoryStore, Session, SqliteStore, Usage
 from ullage.history.canon import ref_of
-from ullage.replay import reading
 from ullage.stores import BoundedStore, Bounds
 from ullage.stores._clean import DAY_S
+from ullage.values.notices import pointers
 
 BOUNDS = Bounds(older_than_s=30 * DAY_S, every_s=DAY_S)
 LIVE_DAYS = 29
@@ -76,7 +77,7 @@ class Worker:
 
     def check_index(self, text):
         if text.startswith("Index of messages"):
-            for pointer in reading.pointers(text):
+            for pointer in pointers(text):
                 assert ref_of(self.shared.get("", pointer.ref).text) == pointer.ref
 
 

@@ -12,9 +12,8 @@ from msgspec.structs import replace
 
 from ullage import Limits, Session, Usage
 from ullage.stages.default import DEFAULT
-from ullage.stages.placeholders import placeholder
 from ullage.stages.pressure import over_share
-from ullage.stages.prune import each, prune
+from ullage.stages.prune import prune
 
 MODEL = "SmolLM2-135M-Instruct"
 TOOL = {
@@ -73,11 +72,10 @@ def request(messages):
 
 
 EARLY = partial(over_share, high=0.75, low=0.4)
-BARE = partial(each, show=placeholder)
 TINY = replace(
     DEFAULT,
     name="tiny",
-    under_pressure=(partial(prune, wanted=EARLY, show=BARE, least_share=0.0),),
+    under_pressure=(partial(prune, wanted=EARLY, least_share=0.0),),
 )
 """The default policy for a window in which a digest is too long, and no batch wins much."""
 

@@ -3,57 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, TypeVar
+from typing import Annotated, Any, ClassVar, TypeAlias, TypeVar, get_args, get_origin
 
 import msgspec
-from msgspec import Struct
+from msgspec import Meta, Struct
+from msgspec.structs import fields
 
 from ullage.errors import ConfigError
 
-__all__ = ["Settings", "read"]
+__all__ = ["Natural", "Positive", "Settings", "Share", "read"]
 
 S = TypeVar("S", bound="Settings")
 
+Natural: TypeAlias = Annotated[int, Meta(ge=0)]
+Positive: TypeAlias = Annotated[int, Meta(ge=1)]
+Share: TypeAlias = Annotated[float, Meta(gt=0, le=1)]
 
-class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+
+class Settings(Struct, frozen=True, kw_only=True):
     """The settings of one document. Python names; ``rename`` gives the document's keys.
 
     Attributes:
         section: the key under which an application's file holds them, or None for the top.
         environment: the settings that environment variables of the same name may give.
-        least: the least that a number may be; of a mapping, each of its numbers.
-        shares: the numbers that are over 0 and at most 1.
 
     Raises:
-        ConfigError: a value is of another kind, or out of range.
+        ConfigError: a value is of another kind, or out of the range that its type names.
     """
 
     section: ClassVar[str | None] = None
     environment: ClassVar[tuple[str, ...]] = ()
-    least: ClassVar[Mapping[str, float]] = {}
-    shares: ClassVar[tuple[str, ...]] = ()
 
     def __post_init__(self) -> None:
-        for field in msgspec.structs.fields(self):
-            value, key, least = getattr(self, field.name), field.encode_name, self.least
-            try:
-                msgspec.convert(value, field.type)
-            except msgspec.ValidationError as error:
-                problem = str(error).rstrip(".")
-                raise ConfigError(key, problem, "Give what the document says.") from None
-            if field.name in least and value is not None:
-                _at_least(least[field.name], key, value)
-            if field.name in self.shares and not 0 < value <= 1:
-                raise ConfigError(key, f"{value} is no share", "Give more than 0, at most 1.")
-
-
-def _at_least(least: float, key: str, value: Any) -> None:
-    numbers = {key: value}
-    if isinstance(value, Mapping):
-        numbers = {f"{key}.{name}": number for name, number in value.items()}
-    for name, number in numbers.items():
-        if not number >= least:
-            raise ConfigError(name, f"{number} is under {least}", f"Give {least} or more.")
+        for field in fields(self):
+            _checked(field.encode_name, getattr(self, field.name), field.type)
 
 
 def read(of: type[S], values: Mapping[str, Any]) -> S:
@@ -63,13 +46,25 @@ def read(of: type[S], values: Mapping[str, Any]) -> S:
         ConfigError: a key that is not known, a value that is wrong.
     """
     if of.section is not None and of.section in values:
-        values = values[of.section]
+        values = _checked(of.section, values[of.section], Mapping[str, Any])
+    known = {field.encode_name: field for field in fields(of)}
+    if unknown := sorted(values.keys() - known):
+        keys = f"The keys are {', '.join(known)}."
+        raise ConfigError(of.section or "settings", f"unknown: {', '.join(unknown)}", keys)
+    checked = {known[key].name: _checked(key, values[key], known[key].type) for key in values}
+    return of(**checked)
+
+
+def _checked(key: str, value: Any, kind: Any) -> Any:
+    """A value as a setting of this kind holds it."""
+    if isinstance(value, Mapping) and get_origin(kind) is Mapping:
+        of = get_args(kind)[1]
+        return {name: _checked(f"{key}.{name}", each, of) for name, each in value.items()}
+    if isinstance(value, Mapping) and isinstance(kind, type) and issubclass(kind, Settings):
+        return read(kind, value)
     try:
-        return msgspec.convert(values, of)
+        return msgspec.convert(value, kind)
     except msgspec.ValidationError as error:
-        if isinstance(error.__cause__, ConfigError):
-            raise error.__cause__ from None
-        keys = ", ".join(field.encode_name for field in msgspec.structs.fields(of))
-        raise ConfigError(
-            of.section or "settings", str(error).rstrip("."), f"The keys are {keys}."
-        ) from None
+        given = f", not {value}" if isinstance(value, (int, float)) else ""
+        remedy = "Give what the document says."
+        raise ConfigError(key, f"{str(error).rstrip('.')}{given}", remedy) from None

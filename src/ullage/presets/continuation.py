@@ -6,11 +6,9 @@ store behind it; its loop, with the calls that do not count, is `ullage.loop`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import partial
-from typing import ClassVar
 
-from ullage.presets._settings import Settings
+from ullage.presets._settings import Positive, Settings
 from ullage.stages.emergency import emergency
 from ullage.stages.policy import Policy
 from ullage.stages.shapes import head_chars
@@ -40,6 +38,10 @@ _UNKNOWN = (
     '{{"error": "No truncated result found for tool_call_id \'{asked}\'", '
     '"remedy": "Copy the tool_call_id from the truncation message."}}'
 )
+_DESCRIPTION = (
+    "Retrieve the next chunk of a truncated tool result. Use when a previous tool result "
+    "shows [truncated]."
+)
 
 
 class ContinuationSettings(Settings, frozen=True):
@@ -49,9 +51,7 @@ class ContinuationSettings(Settings, frozen=True):
         ConfigError: it is not a whole number, or under 1.
     """
 
-    least: ClassVar[Mapping[str, float]] = {"MAX_TOOL_RESULT_CHARS": 1}
-
-    MAX_TOOL_RESULT_CHARS: int = MAX_TOOL_RESULT_CHARS
+    MAX_TOOL_RESULT_CHARS: Positive = MAX_TOOL_RESULT_CHARS
 
 
 _DEFAULTS = ContinuationSettings()
@@ -89,24 +89,7 @@ def truncate_tool_result(
 
 
 def _toolset(limit: int) -> Toolset:
-    return Toolset(
-        tools=(ToolSpec(CONTINUATION, _DESCRIPTION, _parameters(limit)),),
-        offered="always",
-        page_chars=limit,
-        first_offset=limit,
-        next_page=_NEXT,
-        unknown=_UNKNOWN,
-    )
-
-
-_DESCRIPTION = (
-    "Retrieve the next chunk of a truncated tool result. Use when a previous tool result "
-    "shows [truncated]."
-)
-
-
-def _parameters(limit: int) -> dict[str, object]:
-    return {
+    parameters = {
         "type": "object",
         "properties": {
             "tool_call_id": {
@@ -120,3 +103,11 @@ def _parameters(limit: int) -> dict[str, object]:
         },
         "required": ["tool_call_id"],
     }
+    return Toolset(
+        tools=(ToolSpec(CONTINUATION, _DESCRIPTION, parameters),),
+        offered="always",
+        page_chars=limit,
+        first_offset=limit,
+        next_page=_NEXT,
+        unknown=_UNKNOWN,
+    )

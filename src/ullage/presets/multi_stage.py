@@ -5,19 +5,18 @@ Its hard budget is an `ullage.Budget`, shared by any number of sessions.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import partial
 from typing import ClassVar
 
 from msgspec.structs import replace
 
 from ullage.errors import ConfigError
-from ullage.presets._settings import Settings
+from ullage.presets._settings import Natural, Positive, Settings
 from ullage.stages.compact import OURS, asked, compact, newest_messages, newest_turns, over_tokens
 from ullage.stages.emergency import emergency
 from ullage.stages.policy import Policy
+from ullage.stages.shapes import by_type
 from ullage.stages.truncate import truncate
-from ullage.stages.typed import by_type
 
 __all__ = ["MultiStageSettings", "multi_stage"]
 
@@ -68,22 +67,13 @@ class MultiStageSettings(Settings, frozen=True):
 
     environment: ClassVar[tuple[str, ...]] = ("SAFE_TRIGGER_TOKENS", "MAX_RESULT_CHARS")
 
-    least: ClassVar[Mapping[str, float]] = {
-        "SAFE_TRIGGER_TOKENS": 0,
-        "MAX_RESULT_CHARS": 1,
-        "MAX_LIST_ITEMS": 1,
-        "COMPACTION_TRIGGER_TOKENS": 0,
-        "RECENT_EVENTS": 1,
-        "PREVIEW_CHARS": 0,
-    }
-
-    SAFE_TRIGGER_TOKENS: int = 850_000
-    MAX_RESULT_CHARS: int = 200_000
-    MAX_LIST_ITEMS: int = 500
-    COMPACTION_TRIGGER_TOKENS: int = 24_000
+    SAFE_TRIGGER_TOKENS: Natural = 850_000
+    MAX_RESULT_CHARS: Positive = 200_000
+    MAX_LIST_ITEMS: Positive = 500
+    COMPACTION_TRIGGER_TOKENS: Natural = 24_000
     COMPACTION_BUDGET_TOKENS: int = 32_000
-    RECENT_EVENTS: int = 10
-    PREVIEW_CHARS: int = 2_000
+    RECENT_EVENTS: Positive = 10
+    PREVIEW_CHARS: Natural = 2_000
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -7,18 +7,16 @@ its first characters and a marker; nothing else is touched, and no other call is
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import partial
-from typing import ClassVar
 
 from msgspec.structs import replace
 
-from ullage.presets._settings import Settings
+from ullage.presets._settings import Natural, Settings
 from ullage.stages.emergency import emergency
 from ullage.stages.placeholders import head_and_marker
 from ullage.stages.policy import Policy
 from ullage.stages.pressure import newest_answered, over_reported
-from ullage.stages.prune import each, prune, strings_only
+from ullage.stages.prune import prune, strings_only
 from ullage.values.toolset import OURS
 
 __all__ = ["MARKER", "TokenBudgetSettings", "token_budget"]
@@ -42,13 +40,8 @@ class TokenBudgetSettings(Settings, frozen=True, rename="pascal"):
         ConfigError: a value is not a whole number, or is negative.
     """
 
-    least: ClassVar[Mapping[str, float]] = {
-        "input_token_budget": 0,
-        "tool_result_retention_chars": 0,
-    }
-
-    input_token_budget: int = 40_000
-    tool_result_retention_chars: int = 500
+    input_token_budget: Natural = 40_000
+    tool_result_retention_chars: Natural = 500
 
 
 _DEFAULTS = TokenBudgetSettings()
@@ -63,13 +56,10 @@ def token_budget(settings: TokenBudgetSettings = _DEFAULTS) -> Policy:
         protected=newest_answered,
         candidates=strings_only,
         show=partial(
-            each,
-            show=partial(
-                head_and_marker,
-                retain_chars=settings.tool_result_retention_chars,
-                marker=MARKER,
-                why=f"input tokens were over the budget of {budget:,}",
-            ),
+            head_and_marker,
+            retain_chars=settings.tool_result_retention_chars,
+            marker=MARKER,
+            why=f"input tokens were over the budget of {budget:,}",
         ),
         least_share=0.0,
     )

@@ -13,9 +13,9 @@ documents' presets are made of it; the default makes records instead (`ullage.st
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Protocol, TypeAlias
+from typing import TypeAlias
 
 from ullage.history.transcript import Location
 from ullage.history.window import Window
@@ -31,7 +31,6 @@ __all__ = [
     "Protected",
     "Show",
     "Wanted",
-    "each",
     "prune",
     "results_only",
     "rough_won",
@@ -52,18 +51,8 @@ Candidates: TypeAlias = Callable[[Window, tuple[int, int]], Sequence[Location]]
 """What may leave, in the order in which it leaves, given where what must stay begins."""
 
 
-class Show(Protocol):
-    """Says what is shown in place of leaves."""
-
-    def __call__(self, window: Window, spots: Sequence[Location], /) -> Iterable[Cut | None]:
-        """The cut of each leaf, in order, or None if it stays; made as they are asked for."""
-
-
-def each(
-    window: Window, spots: Sequence[Location], /, *, show: Callable[[Window, Location], Cut | None]
-) -> Iterator[Cut | None]:
-    """What is shown in place of leaves, each by itself."""
-    return (show(window, spot) for spot in spots)
+Show: TypeAlias = Callable[[Window, Location], Cut | None]
+"""What is shown in place of a leaf, or None if it stays."""
 
 
 def tokens_won(window: Window, spot: Location, cut: Cut) -> int:
@@ -103,7 +92,7 @@ def prune(
     wanted: Wanted = partial(over_share, high=0.90, low=0.0),
     protected: Protected = partial(newest_share, share=0.12, most_tokens=4_000),
     candidates: Candidates = results_only,
-    show: Show = partial(each, show=placeholder),
+    show: Show = placeholder,
     won: Callable[[Window, Location, Cut], int] = tokens_won,
     least_share: float = 0.20,
     least_tokens: int = 10_000,
@@ -127,9 +116,8 @@ def prune(
     spots = [spot for spot in every if spot[0] >= movable]
     least = min(window.limit_tokens * least_share, least_tokens)
     cuts, total = list[Cut](), 0
-    leaving = spots if need > 0 and _surely_won(window, spots) >= least else []
-    for spot, cut in zip(leaving, show(window, leaving), strict=True) if leaving else ():
-        if cut is not None:
+    for spot in spots if need > 0 and _surely_won(window, spots) >= least else ():
+        if (cut := show(window, spot)) is not None:
             cuts.append(cut)
             total += won(window, spot, cut)
         if total >= need:

@@ -12,19 +12,27 @@ from lab.fuzz.illegal_mutants import ILLEGAL_MUTANTS, LEGAL
 from lab.fuzz.mutants import MUTANTS, caught
 from lab.fuzz.tally import Tally, add, is_trivial, seen_of, try_batch
 from lab.fuzz.trial import try_case
+from lab.returned import problems
 from ullage.wires.rules import problem as _problem
-from ullage.wires.rules.checker import problems
 
 SEED = 1
-FULL_SEED, TRIED = 5, 2_600
+FULL_SEED, TRIED, MOST = 5, 600, 2_600
 """A seed of which the fewest histories fill every cell: 2,500 of its first."""
+RARE = (684, 749, 848, 851, 895, 1016, 1126, 1266, 1340)
+RARE += (1388, 1522, 1702, 1784, 1818, 1978, 2152, 2460)
+"""Those that fill what the first 600 leave empty; where they do not, the others are tried too."""
 
 
-@pytest.mark.timeout(900)  # some ten seconds of one core, on a machine that has one to give
+@pytest.mark.timeout(900)  # for a machine that has little to give
 def test_no_view_breaks_a_rule_and_no_cell_that_could_be_filled_is_empty():
     tally = try_batch(FULL_SEED, 0, TRIED)
+    for number in RARE:
+        add(tally, try_batch(FULL_SEED, number, 1))
+    for start in range(TRIED, MOST, 200):
+        if empty(seen_of(tally)):
+            add(tally, try_batch(FULL_SEED, start, 200))
     assert tally.found == []
-    assert tally.held > TRIED * 0.8
+    assert tally.held > tally.tried * 0.8
     assert empty(seen_of(tally)) == []
 
 
@@ -77,13 +85,13 @@ def test_what_is_broken_was_legal(format):
 )
 def test_every_rule_is_broken_once_and_its_mutant_says_nothing(monkeypatch, format, rule, mutant):
     assert rule in broken(format, mutant)
-    right = _problem.Report.add
+    right = _problem.Check.add
 
     def silenced(self, name, *more):
         if name != rule:
             right(self, name, *more)
 
-    monkeypatch.setattr(_problem.Report, "add", silenced)
+    monkeypatch.setattr(_problem.Check, "add", silenced)
     assert rule not in broken(format, mutant)
 
 

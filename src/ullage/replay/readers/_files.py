@@ -1,4 +1,4 @@
-"""Files to JSON values, one at a time: compressed or not, lines or one document.
+"""Files and objects to JSON values, one at a time: compressed or not, lines or one document.
 
 Everything is recognised by content. Two bytes show gzip, four a zip, whose JSON files are read
 one after the other. The first two lines show JSON Lines (one of them parses alone, or both
@@ -12,15 +12,17 @@ from __future__ import annotations
 import gzip
 import itertools
 import json
+import os
 import sys
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from typing import Any, BinaryIO, Protocol, TypeAlias
+from pathlib import Path
+from typing import Any, BinaryIO, Protocol
 
 import msgspec
+from msgspec import Struct
 
-from ullage.replay.readers._logs import LogFile
 from ullage.replay.readers._request import as_request
 from ullage.replay.readers._run import Report
 
@@ -31,9 +33,15 @@ if sys.version_info >= (3, 14):
 else:  # whose own zipfile opens no Zstandard, in which Inspect packs its logs
     from backports.zstd import ZstdError, zipfile
 
-__all__ = ["MOST_LINE_BYTES", "MOST_VALUES", "Progress", "values"]
+__all__ = [
+    "MOST_LINE_BYTES",
+    "MOST_VALUES",
+    "LogFile",
+    "is_address",
+    "logs_under",
+    "values",
+]
 
-Progress: TypeAlias = Callable[[int], None]
 MOST_LINE_BYTES = 256 * 1024 * 1024
 MOST_VALUES = 16_000_000  # by its commas, those in texts too; of objects and lists a quarter
 
@@ -47,14 +55,54 @@ _UNPACKING = (OSError, EOFError, zlib.error, ZstdError, RuntimeError, zipfile.Ba
 _decode = msgspec.json.Decoder().decode
 
 
+class LogFile(Struct, frozen=True):
+    """One file that may hold runs.
+
+    Attributes:
+        name: its name, without its folders.
+        size_bytes: how long it is, compressed if it is.
+        open: its bytes, from the first on; raises OSError where it cannot be read.
+    """
+
+    name: str
+    size_bytes: int
+    open: Callable[[], BinaryIO]
+
+
+def is_address(path: str | os.PathLike[str]) -> bool:
+    """Whether this is an address of objects, and no path."""
+    return isinstance(path, str) and "://" in path
+
+
+def logs_under(path: str | os.PathLike[str]) -> list[LogFile]:
+    """The file itself, or every file below a folder or prefix, sorted; hidden ones are left out.
+
+    Raises:
+        ConfigError: an address cannot be listed.
+    """
+    if is_address(path):
+        from ullage.replay.readers._objects import objects_under
+
+        return objects_under(str(path))
+    here = Path(path)
+    if here.is_dir():
+        found = ((path, path.relative_to(here).as_posix()) for path in sorted(here.rglob("*")))
+        return [_on_disk(path) for path, name in found if "/." not in f"/{name}" and path.is_file()]
+    return [_on_disk(here)] if here.is_file() else []
+
+
+def _on_disk(path: Path) -> LogFile:
+    return LogFile(path.name, path.stat().st_size, lambda: path.open("rb"))
+
+
 class Lines(Protocol):
     """A stream of bytes that is read by the line."""
 
     def readline(self, most: int, /) -> bytes: ...
 
 
-def values(file: LogFile, report: Report, progress: Progress) -> Iterator[tuple[int, Any]]:
-    """The JSON values in a file, each with its line number; damage goes to ``report``."""
+def values(file: LogFile, report: Report) -> Iterator[tuple[int, Any, int]]:
+    """The JSON values in a file, each with its line number and the bytes read by then."""
     try:
         with file.open() as raw:
             start = raw.read(len(_ZIP))
@@ -64,9 +112,8 @@ def values(file: LogFile, report: Report, progress: Progress) -> Iterator[tuple[
             else:
                 stream: Lines = gzip.GzipFile(fileobj=raw) if start[:2] == _GZIP else raw
                 found = _documents(_lines(stream, report), report)
-            for item in found:
-                progress(raw.tell())
-                yield item
+            for number, value in found:
+                yield number, value, raw.tell()
     except OSError as error:
         report.add(0, f"the file cannot be opened ({error.strerror or type(error).__name__})")
 
