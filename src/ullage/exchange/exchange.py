@@ -187,7 +187,8 @@ class Exchange:
 
     def see(self, request: Mapping[str, Any]) -> Actions[None]:
         """Fit a request: the view of it, and the bytes that are sent for it."""
-        self.request = interned(self._session, request)
+        is_interned = request is self._client
+        self.request = request if is_interned else interned(self._session, request)
         self.view = yield partial(self._session.fit, self.request)
         self._note(events=(*self.report.events, *self.view.events))
         self._sent = self._written(self._marked())
