@@ -38,7 +38,7 @@ class _Tenant:
         self.needs_of: dict[bytes, set[str]] = {}
 
     def needs(self, key: bytes) -> set[str]:
-        """The refs that the records of a key need, which take long to find: not as it is written."""
+        """The refs that the records of a key need; to find them takes too long for a commit."""
         if key not in self.needs_of:
             held, found = self.outputs.keys(), set[str]()
             for record in self.records[key].values():
