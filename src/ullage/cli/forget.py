@@ -8,7 +8,7 @@ import click
 
 from ullage.cli._options import json_option, open_kept, print_json
 from ullage.stores import SpillStore, SqliteStore, forget
-from ullage.stores.postgres.address import conversations_at
+from ullage.stores.objects.opening import conversations_at
 
 __all__ = ["command"]
 

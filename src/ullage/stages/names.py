@@ -138,11 +138,7 @@ def said_in(window: Window) -> frozenset[str]:
 
 def told_in(window: Window, leaving: Set[Location]) -> list[str]:
     """What a view shows of results and in summaries, but for the results at these places."""
-    transcript, told = window.transcript, list[str]()
-    for index in range(window.size):
-        shown = {} if window.hidden(index) else window.shown(index)
-        for spot in () if window.hidden(index) else transcript.results(index):
-            if spot not in leaving:
-                leaf = shown.get(spot[1:]) or transcript.leaf(spot)
-                told.append(getattr(leaf, "text", ""))
+    staying = (spot for spot in window.results(0, window.size) if spot not in leaving)
+    shown = (window.edit_at(spot) or window.transcript.leaf(spot) for spot in staying)
+    told = [getattr(each, "text", "") for each in shown]
     return told + [placed.edit.text for placed in window.open_summaries]

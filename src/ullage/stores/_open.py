@@ -55,7 +55,7 @@ def open_store(
         spec = os.environ.get("ULLAGE_STORE") or None
         return open_store(spec) if is_url(spec) else SqliteStore(spec)
     if is_url(spec):
-        from ullage.stores.postgres.address import at
+        from ullage.stores.objects.opening import at
 
         return at(spec)
     if isinstance(spec, str) and spec and _WORD.fullmatch(spec):
@@ -83,11 +83,6 @@ def with_files(
 
     A store that has spill files already stays as it is. A tenant with a name has a directory
     of its own in the one that is wanted, for a file can be read by whoever sees it.
-
-    Args:
-        store: the session's store.
-        wanted: `ullage.Policy.spill_directory`.
-        tenant: the session's tenant.
 
     Raises:
         StoreError: the directory cannot be made.

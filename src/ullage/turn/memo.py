@@ -11,15 +11,13 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections.abc import Iterable, Sequence
-from itertools import compress, count
-from operator import ne
 from typing import Any
 
 from msgspec import Struct
 
 from ullage.history import canon
 from ullage.history.builder import WindowBuilder
-from ullage.history.snapshots import is_only_text, snapshot, snapshot_at
+from ullage.history.snapshots import differing, is_only_text, snapshot, snapshot_at
 from ullage.history.transcript import Transcript
 from ullage.redaction import Redact
 from ullage.tokens.meter import Meter
@@ -179,7 +177,7 @@ def _shared(
     reworded: list[tuple[int, Message]] = []
     if line.copies == ours[:known]:  # nearly always, and a third faster
         return known, reworded
-    for index in compress(count(), map(ne, line.copies, ours)):
+    for index in differing(line.copies, ours):
         where = f"{wire.key}[{index + leading}]"
         snapshot_at(ours[index], where)
         message = wire.parse(ours[index], where)
