@@ -260,8 +260,8 @@ _ROWS = (
     (
         "storage f97",
         "turn/rendering.py",
-        "messages, parsed, made = list(raws), view.transcript.messages, self._made",
-        "messages, parsed, made = raws, view.transcript.messages, self._made",
+        "messages, parsed, made = list(raws), view.transcript.messages, line.rendered",
+        "messages, parsed, made = raws, view.transcript.messages, line.rendered",
     ),
     (
         "storage f99",
@@ -526,7 +526,8 @@ _ROWS = (
     (
         "counting f67",
         "turn/rendering.py",
-        "    return asked.wire.compose(asked.raw, messages, tools)",
+        "    return asked.wire.compose(asked.raw, _messages(asked, line, view), tools)",
+        "    messages = _messages(asked, line, view)\n"
         '    status = asked.wire.user(f"{len(messages)} messages")\n'
         "    return asked.wire.compose(asked.raw, [status, *messages], tools)",
     ),
