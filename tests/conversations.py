@@ -1,10 +1,10 @@
 """What the tests of kept conversations share: a long one, its summariser, its calls."""
 
+from lab import reading
 from tests import histories
 from tests.histories import Call, Turn
 from ullage import Limits
 from ullage.loop.conversation import Conversation
-from ullage.replay import reading
 from ullage.stores import ConversationStore, SqliteStore
 from ullage.wires import FORMATS
 

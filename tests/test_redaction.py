@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from lab import reading
 from tests import histories
 from tests.histories import Call, Turn
 from tests.sessions import recall
@@ -18,7 +19,6 @@ from ullage.loop.conversation import Conversation
 from ullage.loop.services import prune_messages, retrieve_spilled, truncate_output
 from ullage.presets.three_layer import ThreeLayerSettings
 from ullage.redaction import REDACTED, common_keys, in_message
-from ullage.replay import reading
 from ullage.stages.default import SUMMARISED
 from ullage.stores.conversations import ConversationStore
 from ullage.values.effects import Reply

@@ -9,9 +9,9 @@ import copy
 import json
 from collections import Counter
 
+from lab import reading
 from tests import histories
 from ullage import AsyncSession, Limits, MemoryStore, Session, Usage
-from ullage.replay import reading
 from ullage.stores.threaded import Threaded
 from ullage.turn.rendering import layout
 from ullage.wires import FORMATS

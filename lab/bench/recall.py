@@ -55,7 +55,7 @@ def put(path: Path, size_mb: int) -> Figures:
     middle, count = len(text) // 2, text.count("\n")
 
     def at_hand(reader: Callable[..., Steps[str]], *where: int) -> float:
-        return ms(lambda: run(reader(Source.of(output), *where, WORDS), MemoryStore(), ""))
+        return ms(lambda: run(reader(Source(output), *where, WORDS), MemoryStore(), ""))
 
     return {
         "put, s": took_s,

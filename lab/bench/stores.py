@@ -89,7 +89,7 @@ def measure_store(name: str, store: Store, outputs: Sequence[Output]) -> list[Fi
 
 def grep(output: Output) -> object:
     """Search an output at hand."""
-    return run(search(Source.of(output), PATTERN), MemoryStore(), "")
+    return run(search(Source(output), PATTERN), MemoryStore(), "")
 
 
 def measure_turn(store: Store) -> list[Figure]:

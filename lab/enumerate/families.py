@@ -13,10 +13,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from lab.enumerate.letters import Letter, Message, alphabet, history, is_models, said
+from lab.returned import problems
 from tests.second_reading import broken
 from ullage.tokens.catalog import NAMES
 from ullage.wires import FORMATS
-from ullage.wires.rules.checker import problems
 
 __all__ = ["Family", "asked", "families", "rules_broken"]
 

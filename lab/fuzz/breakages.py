@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from random import Random
 
-from ullage.replay import reading
+from lab import reading
 
 __all__ = ["break_one", "rewritten"]
 

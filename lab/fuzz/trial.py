@@ -17,21 +17,22 @@ from typing import Any
 
 from msgspec import Struct
 
+from lab import reading
 from lab.fuzz import opaque
 from lab.fuzz.bound import Bound
 from lab.fuzz.breakages import rewritten
 from lab.fuzz.coverage import EDITS, Cell, exercised
 from lab.fuzz.histories import BOUND, Case
 from lab.fuzz.stages import policy_of
+from lab.returned import problems
 from ullage import Limits, Session
 from ullage.errors import OverLimitError, UllageError
 from ullage.history.transcript import leaves_of
 from ullage.history.window import Window
-from ullage.replay import reading
 from ullage.replay.gates import unseen
 from ullage.values.events import Event
 from ullage.wires import FORMATS
-from ullage.wires.rules.checker import check_of, problems
+from ullage.wires.rules.checker import check_of
 
 __all__ = ["Tried", "lost", "try_case"]
 

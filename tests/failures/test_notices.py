@@ -2,11 +2,11 @@
 
 import pytest
 
+from lab import reading
 from lab.guard import POLICIES
 from tests.failures.scenes import LINES, WIRES, new_session
 from tests.loop.replies import MODEL, reply
 from ullage.loop import run_turn
-from ullage.replay import reading
 from ullage.stages.default import DEFAULT
 from ullage.values.notices import Words, ref_line
 

@@ -8,6 +8,7 @@ from itertools import pairwise
 import pytest
 from msgspec.structs import replace
 
+from lab import reading
 from lab.fuzz.bound import Bound
 from tests import histories
 from tests.failures.scenes import (
@@ -24,7 +25,6 @@ from tests.failures.scenes import (
 )
 from tests.histories import Call, Turn
 from ullage import convert, problems
-from ullage.replay import reading
 from ullage.stages.compact import asked, compact, newest_messages
 from ullage.stages.default import DEFAULT
 from ullage.wires import FORMATS

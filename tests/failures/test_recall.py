@@ -11,6 +11,7 @@ from contextlib import contextmanager
 import pytest
 from msgspec.structs import replace
 
+from lab import reading
 from tests import histories
 from tests.failures.scenes import (
     LINES,
@@ -26,7 +27,6 @@ from tests.histories import Call, Turn
 from tests.sessions import recall
 from ullage import MemoryStore, RefNotFound, SqliteStore, StoreError, problems
 from ullage.redaction import common_keys
-from ullage.replay import reading
 from ullage.stages.default import DEFAULT
 from ullage.stages.shorten import safe_cut, shorten
 from ullage.stores import Bounds, SpillStore

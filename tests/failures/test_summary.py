@@ -2,6 +2,7 @@
 
 import pytest
 
+from lab import reading
 from tests.failures.scenes import (
     LINES,
     WIRES,
@@ -16,7 +17,6 @@ from tests.failures.scenes import (
 )
 from tests.histories import Call, Turn
 from ullage import Usage
-from ullage.replay import reading
 from ullage.stages.compact import OURS
 from ullage.values.effects import Reply
 

@@ -11,7 +11,7 @@ from ullage import Session, convert
 from ullage.errors import FormatError
 from ullage.history.pairing import INTERRUPTED, Pairing
 from ullage.history.transcript import Transcript
-from ullage.replay.readers._history import History
+from ullage.replay.readers._log import History
 from ullage.replay.readers._run import Report
 from ullage.values.messages import WHOLE, ToolCall, ToolResult
 from ullage.wires import FORMATS

@@ -10,8 +10,8 @@ from tests.loop.test_turn import Scripted, new_session, read_log, run
 from tests.servers.streams import stream_of
 from ullage import AsyncSession, FormatError
 from ullage.loop import arun_turn, run_turn
-from ullage.loop.streams import is_stream
 from ullage.wires import FORMATS
+from ullage.wires.reported import is_stream
 
 formats = pytest.mark.parametrize("format", FORMAT_NAMES)
 

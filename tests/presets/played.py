@@ -2,10 +2,10 @@
 
 from collections import Counter
 
+from lab import reading
 from tests import histories
 from tests.properties.test_gates import boundaries, shown_by
 from ullage import Limits, Session
-from ullage.replay import reading
 from ullage.wires.rules.checker import problems_of
 
 ROOMY, SMALL = 400_000, 5_000

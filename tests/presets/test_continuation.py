@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from examples.meeting_server import transcript
+from lab import reading
 from tests import histories
 from tests.servers import Call, Reply
 from tests.servers.loops import loop
 from ullage import AsyncSession, ConfigError, Limits, Session, presets
 from ullage.loop import UNCOUNTED_TOOLS, run_turn
 from ullage.presets.continuation import ContinuationSettings, continuation, truncate_tool_result
-from ullage.replay import reading
 from ullage.stages.prune import prune
 from ullage.stages.shapes import head_chars
 from ullage.stages.truncate import truncate

@@ -4,9 +4,9 @@ import json
 
 import pytest
 
+from lab import reading
 from tests import histories
 from ullage import Limits, Session, Usage, presets
-from ullage.replay import reading
 from ullage.wires import FORMATS
 from ullage.wires.rules.checker import problems_of
 

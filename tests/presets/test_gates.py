@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lab import reading
 from tests import histories
 from tests.properties.test_gates import boundaries
 from tests.world import recount
 from ullage import FormatError, Limits, Session, Usage, problems
 from ullage.presets.continuation import ContinuationSettings, continuation
 from ullage.presets.token_budget import TokenBudgetSettings, token_budget
-from ullage.replay import reading
 from ullage.wires import FORMATS
 
 POLICIES = {

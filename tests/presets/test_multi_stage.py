@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from lab import reading
 from tests import histories
 from tests.presets.mutations import mutated, settings_mutated
 from tests.presets.played import ROOMY, new_session, played
@@ -20,7 +21,6 @@ from tests.servers.loops import loop
 from ullage import ConfigError, Limits, OverLimitError, Session, Usage, presets
 from ullage.history.canon import ref_of
 from ullage.presets.multi_stage import MultiStageSettings, multi_stage
-from ullage.replay import reading
 from ullage.stages.pressure import output_tokens
 from ullage.wires import FORMATS
 

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from lab import reading
 from tests import histories
 from tests.presets.mutations import mutated, settings_mutated
 from tests.presets.played import ROOMY, new_session, played
@@ -26,7 +27,6 @@ from ullage import (
 )
 from ullage.history.canon import ref_of
 from ullage.presets.output_cache import CompactionConfig, ToolOutputCacheConfig, output_cache
-from ullage.replay import reading
 from ullage.stages.pressure import output_tokens
 from ullage.tokens.catalog import lookup
 from ullage.tokens.exact import exact

@@ -9,13 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from lab import reading
 from tests import histories
 from tests.presets.three_layer import Asked, call, result, words
 from ullage import ConfigError, FormatError, Limits, OverLimitError, Session
 from ullage.loop.services import prune_messages, retrieve_spilled, truncate_output
 from ullage.presets import load, three_layer
 from ullage.presets.three_layer import ThreeLayerSettings
-from ullage.replay import reading
 from ullage.stages.prune import results_only
 from ullage.wires import FORMATS
 from ullage.wires.rules.checker import problems_of

@@ -17,13 +17,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from lab import reading
 from tests import histories
 from tests.properties.test_gates import boundaries
 from tests.servers import Call, Reply
 from tests.servers.loops import loop
 from ullage import ConfigError, Limits, Policy, Session, SqliteStore, Usage, presets
 from ullage.presets.token_budget import MARKER, TokenBudgetSettings, token_budget
-from ullage.replay import reading
 from ullage.stages.placeholders import bare_placeholder
 from ullage.stages.pressure import newest_answered, newest_batch, over_share
 from ullage.stages.prune import results_only, strings_only

@@ -4,12 +4,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lab import reading
 from tests import histories
 from tests.stores.contract import Clock
 from tests.world import MODEL
 from ullage import Limits, MemoryStore, Session, SqliteStore, Usage
 from ullage.history.canon import ref_of
-from ullage.replay import reading
 from ullage.stores import BoundedStore, Bounds
 from ullage.stores._clean import DAY_S
 
@@ -76,7 +76,7 @@ class Worker:
 
     def check_index(self, text):
         if text.startswith("Index of messages"):
-            for pointer in reading.pointers(text):
+            for pointer in pointers(text):
                 assert ref_of(self.shared.get("", pointer.ref).text) == pointer.ref
 
 

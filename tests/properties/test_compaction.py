@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lab import reading
 from tests import histories
 from tests.histories import Call, Turn
 from ullage import Limits, Session, summarise
-from ullage.replay import reading
 from ullage.stages.compact import OURS
 from ullage.values.effects import Reply
 from ullage.wires import FORMATS

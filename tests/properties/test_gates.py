@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lab import reading
 from tests import histories
 from tests.world import recount
 from ullage import AsyncSession, Limits, Session
-from ullage.replay import reading
 from ullage.values.notices import pointers
 from ullage.wires import FORMATS
 

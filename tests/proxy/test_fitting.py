@@ -2,8 +2,9 @@
 
 import gzip
 import json
+import sqlite3
+from contextlib import closing
 from queue import SimpleQueue
-from threading import Event
 from time import sleep
 
 import pytest
@@ -16,7 +17,6 @@ from tests.servers.loops import loop, request, user
 from ullage.exchange import Exchanges, Report
 from ullage.proxy.config import Room
 from ullage.proxy.relayed import Relayed, raw_tokens, told
-from ullage.stores import SqliteStore
 from ullage.wires import FORMATS
 
 WIRES = sorted(FORMATS)
@@ -123,31 +123,32 @@ def test_what_a_provider_calls_too_long_is_sent_once_more_and_shorter(serve):
     assert statuses[2] < statuses[1]
 
 
-def test_a_client_that_hangs_up_once_it_has_its_reply_leaves_nothing_undone(monkeypatch):
-    """Its handler is cancelled while what the reply reported is being kept."""
-    commit, begun, has_left, told_of = SqliteStore.commit, Event(), Event(), SimpleQueue()
-
-    def slow(self, tenant, outputs, records):
-        if [record.kind for record in records] == ["observed"]:
-            begun.set()
-            has_left.wait(10)
-        return commit(self, tenant, outputs, records)
+def test_a_client_that_hangs_up_once_it_has_its_reply_leaves_nothing_undone(tmp_path):
+    """Its handler is cancelled while what the reply reported waits for another process to write."""
+    file, told_of = tmp_path / "kept.db", SimpleQueue()
 
     async def answer(_):
         usage = {"prompt_tokens": 9_000, "completion_tokens": 1}
         said = {"role": "assistant", "content": "Done."}
         choice = {"index": 0, "message": said, "finish_reason": "stop"}
+        elsewhere.execute("BEGIN IMMEDIATE")
         return web.json_response({"id": "c", "choices": [choice], "usage": usage})
 
-    monkeypatch.setattr(SqliteStore, "commit", slow)
     head = f"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: {len(chat())}\r\n"
-    with upstream(answer) as there, proxy(there, told_of.put) as url:
-        with talking(url, f"{head}\r\n".encode() + chat()):
-            assert begun.wait(10)
-        sleep(0.1)  # for the loop to hear of it
-        has_left.set()
+    with (
+        upstream(answer) as there,
+        proxy(there, told_of.put, store=str(file)) as url,
+        closing(sqlite3.connect(file, isolation_level=None, check_same_thread=False)) as elsewhere,
+    ):
+        with talking(url, f"{head}\r\n".encode() + chat()) as client:
+            assert client.recv(1 << 16)
+        sleep(0.2)  # for the loop to hear of it
+        assert told_of.empty()
+        elsewhere.execute("ROLLBACK")
         report = told_of.get(timeout=10).report
-    assert (report.status, report.usage.output_tokens) == (200, 1)
+        assert (report.status, report.usage.output_tokens) == (200, 1)
+        kinds = [kind for (kind,) in elsewhere.execute("SELECT kind FROM records")]
+    assert "observed" in kinds
 
 
 def test_a_refusal_is_the_clients_to_see(serve):

@@ -8,12 +8,12 @@ from ullage.values.effects import Output
 
 
 def grep(text, pattern, **options):
-    return run(search(Source.of(Output("", text)), pattern, **options), None, "")
+    return run(search(Source(Output("", text)), pattern, **options), None, "")
 
 
 def by_character(text, ref, *given):
-    return run(characters(Source.of(Output(ref, text)), *given), None, "")
+    return run(characters(Source(Output(ref, text)), *given), None, "")
 
 
 def by_line(text, ref, *given):
-    return run(lines(Source.of(Output(ref, text)), *given), None, "")
+    return run(lines(Source(Output(ref, text)), *given), None, "")

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from lab.reading import results
 from tests import histories
 from tests.histories import Call, Turn
 from ullage.errors import FormatError
@@ -13,7 +14,6 @@ from ullage.presets import NAMES
 from ullage.replay.calls import on_wire
 from ullage.replay.cost.prices import PROFILES
 from ullage.replay.readers import Run, read
-from ullage.replay.reading import results
 from ullage.replay.run import replay_run
 from ullage.wires import FORMATS
 from ullage.wires.rules.checker import problems_of

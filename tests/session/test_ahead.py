@@ -4,10 +4,10 @@ import asyncio
 
 import pytest
 
+from lab import reading
 from tests import histories
 from tests.histories import Call, Turn
 from ullage import AsyncSession, Limits, MemoryStore, Session, StoreError
-from ullage.replay import reading
 from ullage.session.ahead import proposing
 from ullage.stages import DEFAULT
 from ullage.values.effects import Reply

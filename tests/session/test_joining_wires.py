@@ -10,13 +10,13 @@ from functools import lru_cache
 import pytest
 
 from lab.fuzz.bound import Bound
+from lab.returned import problems
 from tests import histories
 from tests.histories import Call, Turn
 from tests.second_reading import broken
 from ullage import Limits, Session
 from ullage.values.notices import pointers
 from ullage.values.toolset import RECALL_TOOLS
-from ullage.wires.rules.checker import problems
 
 POLICIES = ("default", "output_cache", "continuation", "three_layer", "multi_stage", "token_budget")
 WITH_TOOLS = ("output_cache", "continuation")

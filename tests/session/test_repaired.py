@@ -6,10 +6,10 @@ import copy
 import pytest
 
 import ullage
+from lab import reading
 from tests import histories
 from tests.wires.test_repair import speaks
 from ullage import AsyncSession, Limits, Session
-from ullage.replay import reading
 from ullage.values.notices import pointers
 from ullage.wires.repair.apply import INTERRUPTED, MOVED
 from ullage.wires.rules.checker import problems

@@ -14,6 +14,7 @@ habits, and answers its own calls. What it gets names no private tool.
 import json
 import random
 
+from lab.returned import problems
 from tests.servers import Call, Reply
 from tests.servers.replies import MODELS, Prompt, body_of
 from tests.servers.streams import stream_of
@@ -24,7 +25,6 @@ from ullage.splice import Again, Calls, Done, Rounds, Streamed, knit
 from ullage.values.toolset import ToolSpec
 from ullage.wires import FORMATS
 from ullage.wires.base import name_of_call
-from ullage.wires.rules.checker import problems
 
 __all__ = [
     "HABITS",

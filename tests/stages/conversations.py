@@ -28,9 +28,9 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from lab import reading
 from tests.stages.generators import generate
 from ullage import Limits, Policy, Session
-from ullage.replay import reading
 from ullage.stages.emergency import emergency
 from ullage.stages.kinds import LIMIT_CHARS
 from ullage.stages.pressure import newest_share, over_or_pays, over_share

@@ -2,10 +2,10 @@
 
 import pytest
 
+from lab import reading
 from tests import histories
 from tests.histories import Call, Turn
 from ullage import Limits, MemoryStore, Session
-from ullage.replay import reading
 from ullage.stages.account import flatten
 from ullage.stages.compact import newest_messages, newest_turns, surely_over
 from ullage.stages.facts import actions, said, unresolved

@@ -3,10 +3,10 @@
 import pytest
 from msgspec.structs import replace
 
+from lab import reading
 from tests import histories
 from tests.histories import Call, Turn
 from ullage import Limits, Session
-from ullage.replay import reading
 from ullage.stages.condense import Over, take_over
 from ullage.stages.default import DEFAULT
 from ullage.wires import FORMATS

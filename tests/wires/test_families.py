@@ -5,10 +5,10 @@ from typing import NamedTuple
 
 import pytest
 
+from lab.returned import problems, problems_of
 from tests import histories
 from ullage import Limits, Session
 from ullage.wires import FORMATS
-from ullage.wires.rules.checker import problems, problems_of
 
 STEPS = 8
 MODELS = {

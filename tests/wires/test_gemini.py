@@ -10,18 +10,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from lab import reading
+from lab.returned import problems, problems_of
 from tests import histories
 from tests.properties.test_gates import boundaries, new_session
 from tests.session.test_media_in_turn import png
 from ullage import Limits, Session
 from ullage.errors import FormatError
 from ullage.history.transcript import Transcript
-from ullage.replay import reading
 from ullage.values.messages import Media, Opaque, Reasoning, Text, ToolCall, ToolResult
 from ullage.values.notices import pointers
 from ullage.values.usage import Usage
 from ullage.wires import FORMATS, ToolSpec, recognise
-from ullage.wires.rules.checker import problems, problems_of
 
 WIRE = FORMATS["gemini"]
 SPEC = ToolSpec("look", "Look.", {"type": "object", "properties": {}})

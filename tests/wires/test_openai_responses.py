@@ -9,16 +9,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lab import reading
+from lab.returned import problems, problems_of
 from tests import histories
 from ullage import Limits, Session
 from ullage.errors import FormatError
 from ullage.history.canon import digest_of
 from ullage.history.transcript import Transcript
-from ullage.replay import reading
 from ullage.tokens.meter import Meter
 from ullage.values.messages import Media, Opaque, Reasoning, Text, ToolCall, ToolResult
+from ullage.values.notices import pointers
 from ullage.wires import FORMATS, ToolSpec, recognise
-from ullage.wires.rules.checker import problems, problems_of
 
 openai = pytest.importorskip("openai")
 types = openai.types.responses
@@ -426,7 +427,7 @@ class Provider(BaseHTTPRequestHandler):
             text = {"type": "output_text", "text": "c.py", "annotations": [], "logprobs": []}
             return [reasoning, {"type": "message", "id": f"msg_{turn}", "role": "assistant",
                                 "status": "completed", "content": [text]}]  # fmt: skip
-        notices = [p for t in reading.visible(body["input"]) for p in reading.pointers(t)]
+        notices = [p for t in reading.visible(body["input"]) for p in pointers(t)]
         asked = [
             call(f"call_{turn}_{n}", id=f"fc_{turn}_{n}", status="completed", name="shell")
             | {"arguments": json.dumps({"path": f"{turn}/{n}.py"})}

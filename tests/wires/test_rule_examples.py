@@ -2,11 +2,11 @@
 
 import pytest
 
+from lab.returned import problems
 from tests.second_reading import broken
 from tests.wires.more_examples import MORE
 from tests.wires.rule_examples import EXAMPLES
 from tests.wires.test_second_reading import SHAPE
-from ullage.wires.rules.checker import problems
 from ullage.wires.rules.table import RULES
 
 ROWS = [

@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lab.returned import problems, problems_of
 from tests.wires import histories
 from ullage.errors import ConfigError
-from ullage.wires.rules.checker import check_of, problems, problems_of
+from ullage.wires.rules.checker import check_of
 
 USER = {"role": "user", "content": "go"}
 DONE = {"role": "assistant", "content": "done"}

@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lab.returned import problems, problems_of
 from tests.wires import histories
 from tests.wires.test_rules import SHAPES
-from ullage.wires.rules.checker import check_of, problems, problems_of
+from ullage.wires.rules.checker import check_of
 
 
 def rules(contents, **more):

@@ -6,8 +6,9 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from lab.returned import problems, problems_of
 from tests import histories
-from ullage.wires.rules.checker import check_of, problems, problems_of
+from ullage.wires.rules.checker import check_of
 
 FORMAT = "openai-responses"
 USER = {"role": "user", "content": "go"}

@@ -15,9 +15,10 @@ from msgspec import Struct
 from lab.bench.peers.contestants import Contestant, Refused
 from lab.bench.peers.judging import Case, Make
 from lab.bench.peers.process import Trouble
+from lab.reading import results, visible
 from lab.replay.past import Memo, Past
 from ullage.replay.evidence.texts import plain
-from ullage.replay.reading import Library, reachable_with, results, visible
+from ullage.replay.reading import Library, reachable_with
 
 __all__ = ["Keep", "keep", "markdown_of_keeps"]
 

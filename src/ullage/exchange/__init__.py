@@ -2,6 +2,8 @@
 
     routes      which path is which wire, and what is asked there
     bodies      bytes to JSON and back
+    reading     of a body that begins like an earlier one only what is new is read
+    readings    the newest bodies, to be read on from
     interning   what is remembered stands in for what was read anew
     sse         server-sent events, in bytes cut anywhere
     exchange    the steps from a request's bytes to the answer's

@@ -22,6 +22,7 @@ from ullage.exchange import bodies, requests
 from ullage.exchange.answers import Teed, Untouched, Whole
 from ullage.exchange.interning import interned
 from ullage.exchange.markers import marked
+from ullage.exchange.reading import Reading
 from ullage.exchange.replies import error_of, is_error, refusal
 from ullage.exchange.routes import Route, route_of
 from ullage.exchange.streamed import Streamed, framing_of
@@ -77,6 +78,7 @@ class Exchange:
         self._body, self._sent = body, body  # as it came, and as it goes
         self._fields: Collection[str] = ()  # what it names
         self._write: bodies.Write = bodies.write
+        self._reading: Reading | None = None
         self._client: Mapping[str, Any] = {}  # the same as a request, with its model
         self._takes = True  # whether recall calls in the reply can be answered
         self._session: Any = None
@@ -127,7 +129,7 @@ class Exchange:
 
     def _fit(self) -> Actions[None]:
         assert self.route is not None
-        body, self._write = bodies.read_to_write(self._body)
+        body = self._read(self.route)
         self._note(wire=self.route.wire)
         if not isinstance(body, dict):
             self.passed = "body"
@@ -143,6 +145,19 @@ class Exchange:
             self._client = requests.request_of(self.route, body)
             yield from self._fit_history(FORMATS[self.route.wire])
 
+    def _read(self, route: Route) -> Any:
+        """What the body says; of what was read before no more than what is new."""
+        if route.kind != "batch":
+            readings, key = self._exchanges.readings, FORMATS[route.wire].key
+            self._reading = readings.read(self._body, key, self._owner(route))
+            if self._reading is not None:
+                return self._reading.value
+        body, self._write = bodies.read_to_write(self._body)
+        return body
+
+    def _owner(self, route: Route) -> str:
+        return f"{route.wire} {self._exchanges.tenant(self._tenant, self._name)}"
+
     def _fit_history(self, wire: Format) -> Actions[None]:
         """Fit a request with the turns that its client never saw."""
         assert self.route is not None
@@ -155,6 +170,9 @@ class Exchange:
         self._session, tenant = session, self._exchanges.tenant(self._tenant, self._name)
         self._exchanges.around.give(session, tenant, wire.name)
         self._client = interned(session, self._client)
+        if self._reading is not None:
+            reading = replace(self._reading, messages=self._client[wire.key])
+            self._exchanges.readings.keep(key, self._owner(self.route), self._body, reading)
         steps = knit(self._client, wire, tenant, self._exchanges.read.get(session))
         knitted: Knitted = yield partial(self._exchanges.do, steps, tenant)
         if knitted.read is not None:

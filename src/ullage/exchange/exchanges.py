@@ -12,6 +12,7 @@ from blake3 import blake3
 
 from ullage.exchange.exchange import Exchange
 from ullage.exchange.interning import Around
+from ullage.exchange.readings import Readings
 from ullage.exchange.requests import beginning
 from ullage.exchange.routes import Route
 from ullage.exchange.values import Counts, Passed, Report, Upstream
@@ -65,6 +66,7 @@ class Exchanges:
         sessions: the same.
         counts: what came of all exchanges so far.
         read: what was read of the histories with hidden turns, by the session of each.
+        readings: the newest body of each conversation, as it was read.
         around: what stood around the newest histories, for those that begin.
         asks_usage: whether streams of Chat Completions are asked to report usage, where the client
             does not ask; off once a server did not take it.
@@ -87,7 +89,7 @@ class Exchanges:
         self.counts = Counts()
         self.asks_usage = True
         self.read: WeakKeyDictionary[Any, Read] = WeakKeyDictionary()
-        self.around = Around()
+        self.around, self.readings = Around(), Readings()
         self._tell, self._lock = tell, Lock()
         self._first: dict[str, bytes] = {}  # the first reply that was met to a beginning
 

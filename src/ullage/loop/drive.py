@@ -88,26 +88,30 @@ async def arun_turn(
     return await adrive(AgentTurn(call, session, request, by_name(tools), limit).steps(), _ado)
 
 
-def _do(todo: Together) -> None:
-    """Do the actions in order. What one raises is what came of it; an interruption passes."""
+def _do(todo: Callable[[], Any] | Together) -> Any:
+    """Do one thing, or several in order. What one of several raises is what came of it."""
+    if not isinstance(todo, Together):
+        return todo()
     for n, action in enumerate(todo.actions):
         try:
             todo.came[n] = action()
-        except Exception as error:  # noqa: BLE001
+        except Exception as error:  # noqa: BLE001 - an interruption passes
             todo.came[n] = error
+    return None
 
 
-async def _ado(todo: Together) -> None:
-    """Do the actions at once."""
+async def _ado(todo: Callable[[], Any] | Together) -> Any:
+    """Do one thing, or several at once: coroutine functions here, plain ones in threads."""
+    if not isinstance(todo, Together):
+        came = todo()
+        return await came if inspect.isawaitable(came) else came
 
     async def one(n: int, action: Callable[[], Any]) -> None:
+        is_plain = not inspect.iscoroutinefunction(action)
         try:
-            if todo.may_block and not inspect.iscoroutinefunction(action):
-                todo.came[n] = await asyncio.to_thread(action)
-            else:
-                came = action()
-                todo.came[n] = await came if inspect.isawaitable(came) else came
+            todo.came[n] = await (asyncio.to_thread(action) if is_plain else action())
         except Exception as error:  # noqa: BLE001
             todo.came[n] = error
 
     await asyncio.gather(*(one(n, action) for n, action in enumerate(todo.actions)))
+    return None

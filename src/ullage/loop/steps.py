@@ -4,7 +4,8 @@
      ▲       │ "too long": refused, fit again, deeper                                │
      └───────┴───────────────────────────────────────────────────────────────────────┘
 
-It yields what is to be done (`Together`) and finds there what came of it. Where the layers
+It yields what is to be done: a function, whose value it is sent, or several at once (`Together`),
+where it finds what came of each. Where the layers
 act: what a tool returned is cut, old results are pruned and spans compacted by the `fit`
 *after the tools*; what a reply reported is taken in *after the call* and judged by that same
 `fit`; and `flush` *before the final return* leaves a history that has been seen to.
@@ -19,20 +20,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
 import msgspec
 from msgspec import Struct
 
 from ullage.errors import FormatError, OverLimitError
-from ullage.loop.streams import Gathered, is_stream
 from ullage.loop.tools import Returned, Tool, outcome_of
+from ullage.splice.dialect import Stream
+from ullage.splice.dialects import dialect_of
 from ullage.turn import wire_of
 from ullage.values.messages import Text
 from ullage.values.notices import pointers
 from ullage.values.toolset import RECALL_TOOLS
 from ullage.values.usage import Usage
 from ullage.wires import Format, ToolSpec, recognise
+from ullage.wires.base import plain
+from ullage.wires.reported import is_stream
 
 if TYPE_CHECKING:
     from ullage.session import Session
@@ -87,21 +91,20 @@ class Outcome(Struct, frozen=True, kw_only=True):
 
 
 class Together:
-    """Things to be done that do not wait for one another.
+    """Things to be done that do not wait for one another, and may block.
 
     Attributes:
         actions: each without arguments; a coroutine function or a plain one.
-        may_block: whether an event loop must run the plain ones in a thread.
         came: what came of each so far: a value, or the exception it raised.
     """
 
-    def __init__(self, actions: Sequence[Callable[[], Any]], *, may_block: bool = False) -> None:
+    def __init__(self, actions: Sequence[Callable[[], Any]]) -> None:
         self.actions = actions
-        self.may_block = may_block
         self.came: list[Any] = [_PENDING] * len(actions)
 
 
-Steps: TypeAlias = Generator[Together, None, Outcome]
+T = TypeVar("T")
+Steps: TypeAlias = Generator[Callable[[], Any] | Together, Any, T]
 
 
 class AgentTurn:
@@ -130,7 +133,7 @@ class AgentTurn:
         self.request = self.wire.compose(request, self.history, [self.wire.tool(s) for s in specs])
         self.iterations, self.uncounted, self.usage = 0, 0, Usage()
 
-    def steps(self) -> Steps:
+    def steps(self) -> Steps[Outcome]:
         """The turn from its beginning to its end."""
         said = self.open_reply()
         if said:
@@ -165,14 +168,14 @@ class AgentTurn:
 
     # ── the call ─────────────────────────────────────────────────────────────────────
 
-    def ask(self) -> Generator[Together, None, tuple[list[Any], Any]]:
+    def ask(self) -> Steps[tuple[list[Any], Any]]:
         """One reply: its raw messages and itself. A refused request is shortened and sent again."""
         refusals = 0
         while True:
-            view = yield from _one(partial(self.session.fit, self.request))
+            view = yield partial(self.session.fit, self.request)
             can_retry = refusals < self.limit.refusals
             try:
-                reply = yield from _one(partial(self.call, **view))
+                reply = yield partial(self.call, **view)
                 if is_stream(reply):
                     reply = yield from self._gathered(reply)
             except BaseException as error:
@@ -186,24 +189,28 @@ class AgentTurn:
                     return said, reply
             refusals += 1
 
-    def _gathered(self, events: Any) -> Generator[Together, None, Any]:
+    def _gathered(self, events: Any) -> Steps[Any]:
         """The whole reply of a stream."""
-        gathered = Gathered(self.wire, self.request, events)
-        is_async = hasattr(events, "__anext__")
-        read: Callable[[], Any] = gathered.aread if is_async else gathered.read
-        return (yield from _one(read, may_block=True))
+        dialect = dialect_of(self.wire, owns=lambda call: False)  # nothing is hidden from the loop
+        read = _aread if hasattr(events, "__anext__") else _read
+        todo = Together([partial(read, dialect.stream(dialect, self.request), events)])
+        yield todo
+        (came,) = todo.came
+        if isinstance(came, Exception):
+            raise came
+        return came
 
     # ── the tools ────────────────────────────────────────────────────────────────────
 
-    def act(self, said: list[Any], reply: Any) -> Generator[Together, None, None]:
+    def act(self, said: list[Any], reply: Any) -> Steps[None]:
         """Append a reply, take in its usage, run its tools, append their results."""
         self.history += said
         self.usage += self.wire.usage(reply) or Usage()
         calls = self.calls_of(said)
-        todo = Together([self._action(call) for call in calls], may_block=True)
+        todo = Together([self._action(call) for call in calls])
         self._count(calls)
         try:
-            yield from _one(partial(self.session.observe, reply))
+            yield partial(self.session.observe, reply)
             if calls:
                 yield todo
         finally:
@@ -254,13 +261,13 @@ class AgentTurn:
 
     # ── the end ──────────────────────────────────────────────────────────────────────
 
-    def flush(self) -> Generator[Together, None, None]:
+    def flush(self) -> Steps[None]:
         """The last pass before the final return (`output-cache-and-compaction` §2.8).
 
         It sends nothing, so a history that no longer fits is refused in the next turn.
         """
         try:
-            yield from _one(partial(self.session.flush, self.request))
+            yield partial(self.session.flush, self.request)
         except OverLimitError:
             return
 
@@ -276,13 +283,26 @@ class AgentTurn:
         )
 
 
-def _one(action: Callable[[], Any], *, may_block: bool = False) -> Generator[Together, None, Any]:
-    """Have one thing done; returns what came of it, or raises it."""
-    todo = Together((action,), may_block=may_block)
-    yield todo
-    if isinstance(todo.came[0], Exception):
-        raise todo.came[0]
-    return todo.came[0]
+def _read(stream: Stream, events: Any) -> Any:
+    """The reply that a stream's events make, the SDK's own or any iterator's."""
+    for event in events:
+        stream.feed(dict(plain(event, "stream")))
+    return _whole(stream)
+
+
+async def _aread(stream: Stream, events: Any) -> Any:
+    """`_read` in an event loop."""
+    async for event in events:
+        stream.feed(dict(plain(event, "stream")))
+    return _whole(stream)
+
+
+def _whole(stream: Stream) -> dict[str, Any]:
+    found = stream.reply()
+    if found is None:
+        remedy = "Run the turn again: nothing was added."
+        raise FormatError("stream", "it ended before the reply did", remedy)
+    return found
 
 
 def _arguments(text: str) -> dict[str, Any] | str:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 
+from ullage.errors import StoreError
 from ullage.exchange import Exchanges
 from ullage.proxy.config import Config
 from ullage.session.sessions import AsyncSessions
 from ullage.stores import MemoryStore, Store
 from ullage.stores._open import is_url
 from ullage.stores.objects.opening import opened
+from ullage.stores.sqlite import SqliteStore
 from ullage.stores.threaded import Threaded
-from ullage.values.effects import Record
+from ullage.values.effects import Output, Record
 from ullage.values.limits import Limits
 
 __all__ = ["Near", "exchanges_of"]
@@ -20,18 +23,50 @@ _MOST_CONVERSATIONS, _FEW_KEYS = 10_000, 256
 
 
 class Near(Threaded):
-    """A store on this machine: what takes no longer than a thread would is asked at once."""
+    """A store on this machine: what takes no longer than a thread would is asked at once.
 
-    def __init__(self, store: Store) -> None:
+    Args:
+        store: the store.
+        quick: another handle of what it keeps, which waits for nobody; None: the store itself.
+    """
+
+    def __init__(self, store: Store, quick: Store | None = None) -> None:
         super().__init__(store)
         self.blocking = store
+        self._quick = quick or store
 
     async def find(self, tenant: str, keys: Iterable[bytes]) -> tuple[Record, ...]:
         """See `Store.find`. Reading waits for no writer."""
         wanted = tuple(keys)
-        if len(wanted) > _FEW_KEYS:
-            return await super().find(tenant, wanted)
-        return self.store.find(tenant, wanted)
+        if len(wanted) <= _FEW_KEYS:
+            with suppress(StoreError):
+                return self._quick.find(tenant, wanted)
+        return await super().find(tenant, wanted)
+
+    async def commit(
+        self, tenant: str, outputs: Sequence[Output], records: Sequence[Record]
+    ) -> tuple[Record, ...]:
+        """See `Store.commit`. What is not synced is written at once, unless others write now."""
+        if not outputs and not any(record.is_once for record in records):
+            with suppress(StoreError):
+                return self._quick.commit(tenant, outputs, records)
+        return await super().commit(tenant, outputs, records)
+
+    async def close(self) -> None:
+        """See `Store.close`."""
+        self._quick.close()
+        await super().close()
+
+
+def near(store: Store) -> Near:
+    """A store on this machine, for an event loop.
+
+    Raises:
+        StoreError: it cannot be opened once more.
+    """
+    if isinstance(store, SqliteStore):
+        return Near(store, SqliteStore(store.path, busy_timeout_s=0.0))
+    return Near(store)
 
 
 def exchanges_of(config: Config) -> Exchanges:
@@ -49,7 +84,7 @@ def exchanges_of(config: Config) -> Exchanges:
         store: Threaded = Near(MemoryStore())
     else:
         kept = opened(config.store or "sqlite", config.blobs, config.cache)
-        store = Threaded(kept) if is_url(config.store) else Near(kept)
+        store = Threaded(kept) if is_url(config.store) else near(kept)
     limits = None if config.window_tokens is None else Limits(window_tokens=config.window_tokens)
     sessions = AsyncSessions(
         store=store,

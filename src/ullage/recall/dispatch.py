@@ -62,7 +62,7 @@ def answer(call: ToolCall, words: Words, from_history: FromHistory) -> Steps[Ans
     if found.kind == "block" and not searches and not arguments.get("offset"):
         output = found if isinstance(found, Output) else (yield Get(found.ref))
         return _whole(output)
-    source = Source.over(found)
+    source = Source(found)
     if searches:
         return (yield from _search(arguments, source, words, 2 if name == CONTINUATION else 0))
     return (yield from _page(name, arguments, source, words, wanted))

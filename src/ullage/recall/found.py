@@ -49,6 +49,6 @@ def output_ref(wanted: str, from_history: FromHistory) -> Steps[ToolOutputRef | 
     found = yield from find(wanted, from_history)
     if found is None:
         return None
-    source = Source.over(found)
+    source = Source(found)
     lines = source.line_count if found.kind == "text" else None
     return ToolOutputRef(found.ref, source.size_bytes, lines)

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from functools import cached_property
 from itertools import accumulate
 
+from ullage.stores._chunks import shape
 from ullage.values.effects import Chunk, Output, Shape, Steps
 
 __all__ = ["PIECE_CHARS", "Source"]
@@ -23,25 +24,25 @@ class Source:
     """The text of one output, whose chunks are fetched when they are needed.
 
     Args:
-        shape: what a store says of it.
+        found: an output at hand, which is one chunk and never copied; or what a store says of it.
     """
 
-    def __init__(self, shape: Shape) -> None:
-        self.ref = shape.ref
-        self.starts = [0, *accumulate(extent.chars for extent in shape.chunks)]
+    def __init__(self, found: Output | Shape) -> None:
+        self.ref = found.ref
+        self._found = found
+        if isinstance(found, Output):
+            self._held = {0: found.text} if found.text else {}
+            chars = list(map(len, self._held.values()))
+        else:
+            self._held = {}
+            chars = [extent.chars for extent in found.chunks]
+        self.starts = [0, *accumulate(chars)]
         self.chars = self.starts[-1]
-        self._shape = shape
-        self._held: dict[int, str] = {}
 
-    @staticmethod
-    def over(found: Output | Shape) -> Source:
-        """An output at hand, or one of which a store says what there is."""
-        return Source(found) if isinstance(found, Shape) else Source.of(found)
-
-    @staticmethod
-    def of(output: Output) -> Source:
-        """An output at hand: one chunk, never copied."""
-        return _AtHand(output)
+    @cached_property
+    def _shape(self) -> Shape:
+        """What is at hand is measured when somebody asks."""
+        return shape(self._found) if isinstance(self._found, Output) else self._found
 
     @property
     def size_bytes(self) -> int:
@@ -118,33 +119,6 @@ class Source:
 
     def _chunk_at(self, at: int) -> int:
         return bisect_right(self.starts, at) - 1
-
-
-class _AtHand(Source):
-    """A string, measured only as far as somebody asks."""
-
-    def __init__(self, output: Output) -> None:
-        super().__init__(Shape(output.ref, output.kind, ()))
-        self.chars = len(output.text)
-        self.starts = [0, self.chars]
-        self._text = output.text
-
-    @property
-    def size_bytes(self) -> int:
-        if self._text.isascii():
-            return self.chars
-        return sum(
-            len(self._text[start:stop].encode("utf-8", "surrogatepass"))
-            for start, stop, _ in self.pieces()
-        )
-
-    @cached_property
-    def newlines(self) -> list[int]:
-        return [0, self._text.count("\n")]
-
-    def chunk(self, n: int) -> Steps[str]:
-        return self._text
-        yield  # a generator like the other, that asks for nothing
 
 
 def _after(text: str, count: int) -> int:

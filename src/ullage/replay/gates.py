@@ -21,14 +21,15 @@ from typing import Any
 from ullage.history.transcript import Location
 from ullage.history.window import Window
 from ullage.replay.cost.prefix import message_tokens
-from ullage.replay.reading import content_of, reachable, results, texts_of
+from ullage.replay.reading import reachable
 from ullage.session import Session
 from ullage.stages.shrink import reducible_tokens
 from ullage.tokens.estimate import Counter as TokenCounter
 from ullage.tokens.models import counter_for
 from ullage.turn.rendering import layout
 from ullage.values.edits import Summary
-from ullage.values.messages import Text
+from ullage.values.messages import Message, Text
+from ullage.wires import FORMATS
 from ullage.wires.rules.checker import problems_of
 
 __all__ = ["GATES", "Gates", "Judge", "breaks_wire", "unseen"]
@@ -111,14 +112,14 @@ class Gates:
             text
             for each, shown in zip(laid, view, strict=True)
             if isinstance(each, str)
-            for text in texts_of(content_of(shown))
+            for text in self._said_in(shown)
         ]
         for placed in window.summaries:
             if placed.edit not in self._summaries:
                 self._summaries.add(placed.edit)
                 self._open(texts)
                 run = raw[placed.start + leading : placed.stop + leading]
-                hidden = [text for message in run for text in _result_texts(message)]
+                hidden = [text for message in run for text in self._given_in(message)]
                 lines = "\n".join(texts)
                 self._count("G4", any(t not in self._texts and t not in lines for t in hidden))
         for each, shown in zip(laid, view, strict=True):
@@ -127,8 +128,7 @@ class Gates:
 
     def _kept(self, original: Wire, shown: Wire) -> bool:
         """Whether each result of an edited message is there, or its notice opens it."""
-        pairs = zip(_result_texts(original), _result_texts(shown), strict=True)
-        for text, seen in pairs:
+        for text, seen in zip(self._given_in(original), self._given_in(shown), strict=True):
             if text != seen and text not in self._texts:
                 self._open([seen])
                 if text not in self._texts and not _is_page(seen):
@@ -148,8 +148,19 @@ class Gates:
             return
         for before, after in zip(raw, view, strict=True):
             if before is not after and before.get("role") in ("user", "system", "developer"):
-                said, shown = texts_of(content_of(before)), texts_of(content_of(after))
-                self._count("G5", said != shown)
+                self._count("G5", self._said_in(before) != self._said_in(after))
+
+    def _said_in(self, raw: Wire) -> list[str]:
+        """The texts of a message that are no results."""
+        return [part.text for part in self._parse(raw).parts if isinstance(part, Text)]
+
+    def _given_in(self, raw: Wire) -> list[str]:
+        """The texts of the results in a message."""
+        leaves = [leaf for part in self._parse(raw).results for leaf in part.content]
+        return [leaf.text for leaf in leaves if isinstance(leaf, Text)]
+
+    def _parse(self, raw: Wire) -> Message:
+        return FORMATS[str(self.session.state.format)].parse(raw, "a view")
 
 
 def unseen(window: Window) -> list[Location]:
@@ -184,10 +195,6 @@ def breaks_wire(name: str, raw: Sequence[Wire], view: Sequence[Wire]) -> bool:
     own = Counter(problem.rule for problem in problems_of(name, raw))
     ours = Counter(problem.rule for problem in found)
     return any(ours[rule] > own[rule] for rule in ours)
-
-
-def _result_texts(message: Wire) -> list[str]:
-    return [text for _, texts in results(message) for text in texts]
 
 
 def _is_page(text: str) -> bool:

@@ -1,14 +1,9 @@
-"""Read a view as a model would: by its visible text, and by the calls its notices name.
-
-The gates, the tests and anybody who wants proof use this. It knows the wire and the notices,
-and nothing of windows, ledgers or stores.
-"""
+"""Open what a view names as a model would: by the calls its visible notices ask for."""
 
 from __future__ import annotations
 
-import base64
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Protocol
 
@@ -20,94 +15,17 @@ __all__ = [
     "Library",
     "SessionLibrary",
     "ask",
-    "content_of",
     "follow",
     "leads_to",
     "reachable",
     "reachable_with",
     "refs_in",
-    "results",
-    "texts_of",
-    "visible",
 ]
 
-Wire = Mapping[str, Any]
-
 _INDEX = "Index of messages"
-_TEXTS = ("text", "input_text", "output_text")
 
 
-def content_of(message: Wire) -> Any:
-    """What a message says: its content, or its parts."""
-    return message["parts"] if "parts" in message else message.get("content")
-
-
-def texts_of(content: Any) -> list[str]:
-    """The texts of a message's or of a result's content."""
-    if isinstance(content, str):
-        return [content]
-    blocks = content if isinstance(content, list) else ()
-    return [block["text"] for block in blocks if _is_text(block)]
-
-
-def _is_text(block: Wire) -> bool:
-    if "type" in block:
-        return block["type"] in _TEXTS
-    return isinstance(block.get("text"), str) and not block.get("thought")
-
-
-def results(message: Wire) -> Iterator[tuple[str, list[str]]]:
-    """Call id and texts of every tool result in a message of any format."""
-    if "parts" in message:
-        yield from _responses(message["parts"])
-    elif str(message.get("type")).endswith("_call_output"):
-        yield str(message.get("call_id")), texts_of(message.get("output"))
-    elif message.get("role") == "tool":
-        yield str(message.get("tool_call_id")), texts_of(message.get("content"))
-    elif isinstance(message.get("content"), list):
-        for block in message["content"]:
-            if block.get("type") == "tool_result":
-                yield str(block["tool_use_id"]), texts_of(block.get("content"))
-
-
-def _responses(parts: Sequence[Wire]) -> Iterator[tuple[str, list[str]]]:
-    """Id (or name) and text of each functionResponse: what its wrapper holds, as text."""
-    for part in parts:
-        given = part.get("functionResponse")
-        if given is not None:
-            value = given["response"]
-            if len(value) == 1 and set(value) <= {"result", "output", "error"}:
-                (value,) = value.values()
-            if not isinstance(value, str):
-                value = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-            blobs = [blob.get("inlineData", {}) for blob in given.get("parts", ())]
-            plain = [blob["data"] for blob in blobs if blob.get("mimeType") == "text/plain"]
-            texts = [value, *(base64.b64decode(data).decode() for data in plain)]
-            yield str(given.get("id") or given["name"]), texts
-
-
-def visible(messages: Sequence[Wire]) -> Iterator[str]:
-    """Every text a model sees, call arguments included."""
-    for message in messages:
-        yield from texts_of(content_of(message))
-        for part in message.get("parts", ()):
-            if "functionCall" in part:
-                yield json.dumps(part["functionCall"].get("args"), ensure_ascii=False)
-        for call in message.get("tool_calls") or ():
-            yield str(call.get("function", {}).get("arguments", ""))
-            yield str(call.get("custom", {}).get("input", ""))
-        if message.get("type") in ("function_call", "custom_tool_call"):
-            yield str(message.get("arguments") or message.get("input") or "")
-        blocks = message["content"] if isinstance(message.get("content"), list) else ()
-        for block in blocks:
-            if block.get("type") == "tool_use":
-                yield json.dumps(block["input"], ensure_ascii=False)
-        for _, texts in results(message):
-            if message.get("role") != "tool":
-                yield from texts
-
-
-def ask(session: Session, tool: str, arguments: Wire) -> str:
+def ask(session: Session, tool: str, arguments: Mapping[str, Any]) -> str:
     """Make a recall call in the session's own format.
 
     Returns:

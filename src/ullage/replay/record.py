@@ -16,11 +16,11 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import msgspec
 
+from ullage.session.closing import Closing
 from ullage.wires.base import plain
 
 __all__ = ["Recorder"]
@@ -28,21 +28,14 @@ __all__ = ["Recorder"]
 _OF_THE_CLIENT = frozenset(("extra_headers", "extra_query", "timeout"))
 
 
-class Recorder:
+class Recorder(Closing):
     """Appends exchanges to a file. A context manager; each line is on disk when it returns."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        self._file = Path(path).open("ab")  # noqa: SIM115 - closed by __exit__
+        self._file = Path(path).open("ab")  # noqa: SIM115 - closed by close
 
-    def __enter__(self) -> Recorder:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
+        """Close the file."""
         self._file.close()
 
     def __call__(self, request: Mapping[str, Any], reply: Any = None) -> None:

@@ -13,7 +13,8 @@ from __future__ import annotations
 import inspect
 from collections import OrderedDict
 from collections.abc import Callable
-from itertools import takewhile
+from itertools import compress, count
+from operator import is_not
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from weakref import WeakValueDictionary
 
@@ -72,8 +73,8 @@ class _Held(Generic[S]):
             messages = self.session.window.transcript.messages
         except ConfigError:
             return False
-        pairs = zip(self._messages, messages, strict=False)
-        same = sum(1 for _ in takewhile(lambda pair: pair[0] is pair[1], pairs))
+        most = min(len(self._messages), len(messages))
+        same = next(compress(count(), map(is_not, self._messages, messages)), most)
         new, seen = messages[same:], set[int]()
         sizes = [held_bytes(message.parts, seen) + _MESSAGE_BYTES for message in new]
         self.bytes += sum(sizes) - sum(self._sizes[same:])

@@ -44,9 +44,9 @@ class Report(NamedTuple):
         Without an id, those of one view do. With one, a server may give all its replies the same:
         then those of other views are others, unless they came to the very same.
         """
-        is_same_view = self.view == other.view
-        is_same_id = self.reply == other.reply
-        return is_same_id and (is_same_view or (bool(self.reply) and self.usage == other.usage))
+        return self.reply == other.reply and (
+            self.view == other.view or (bool(self.reply) and self.usage == other.usage)
+        )
 
 
 class Row(NamedTuple):

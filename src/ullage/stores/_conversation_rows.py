@@ -164,23 +164,30 @@ def messages_of(
     )
 
 
-def newest_part(db: sqlite3.Connection, session: str) -> tuple[CompactionPart, int] | None:
-    """The compaction that holds, and where its boundary is.
+def newest_part(db: sqlite3.Connection, session: str) -> CompactionPart | None:
+    """The compaction that holds.
 
     Its boundary is not compacted, so that only messages are looked at that are to be loaded.
     """
     row = db.execute(
-        f"SELECT m.rowid, p.{_PART.replace(', ', ', p.')} "
+        f"SELECT p.{_PART.replace(', ', ', p.')} "
         "FROM Messages m CROSS JOIN CompactionParts p ON p.MessageId = m.Id "
         "WHERE m.SessionId = ? AND m.IsCompacted = 0 ORDER BY p.rowid DESC LIMIT 1",
         (session,),
     ).fetchone()
-    return row and (CompactionPart(*row[1:]), row[0])
+    return row and CompactionPart(*row)
 
 
-def insert_part(db: sqlite3.Connection, part: CompactionPart) -> None:
-    """Write a compaction."""
+def insert_part(db: sqlite3.Connection, part: CompactionPart, session: str, first_id: str) -> None:
+    """Write a compaction; what it replaces begins with ``first_id``, and is marked."""
     db.execute(f"INSERT INTO CompactionParts ({_PART}) VALUES (?, ?, ?, ?, ?, ?)", astuple(part))
+    db.execute(
+        "WITH boundary AS (SELECT rowid AS at FROM Messages WHERE Id = :boundary) "
+        "UPDATE Messages SET IsCompacted = rowid < (SELECT at FROM boundary) "
+        "WHERE SessionId = :session AND rowid >= (SELECT rowid FROM Messages WHERE Id = :first) "
+        "AND IsCompacted <> (rowid < (SELECT at FROM boundary))",
+        {"session": session, "boundary": part.message_id, "first": first_id},
+    )
 
 
 def synthetic(wire: Format, part: CompactionPart, *, as_user: bool) -> StoredMessage:

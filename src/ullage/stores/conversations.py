@@ -115,15 +115,7 @@ class ConversationStore:
         """
         messages, at = self.redacted(messages), self._now()
         new = [rows.row_of(self.wire, session, raw, n, at) for n, raw in enumerate(messages)]
-        with self._transaction("append", "BEGIN IMMEDIATE") as db:
-            there = rows.columns_of(db)
-            for row in new:
-                given = {name: value for name, value in row.items() if name.lower() in there}
-                marks = ", ".join("?" * len(given))
-                db.execute(
-                    f"INSERT INTO Messages ({', '.join(given)}) VALUES ({marks})",
-                    tuple(given.values()),
-                )
+        self._insert(session, new)
         return tuple(row["Id"] for row in new)
 
     def redacted(self, messages: Sequence[Any]) -> Sequence[Any]:
@@ -152,7 +144,11 @@ class ConversationStore:
             ConfigError: a history may not begin at this message, or none is before it.
             StoreError: there is no such message, or the store failed.
         """
-        session, boundary, summarised = self._before(boundary_id)
+        session, before = self._up_to(boundary_id)
+        if not before:
+            reason = "there is no such message. Give an id that append or load returned"
+            raise StoreError(self.name, "mark_compacted", reason, boundary_id)
+        summarised = rows.compactible(self.wire, before)
         part = CompactionPart(
             id=str(uuid4()),
             message_id=boundary_id,
@@ -161,14 +157,7 @@ class ConversationStore:
             compacted_token_count=tokens,
             created_at=self._now(),
         )
-        with self._transaction("mark_compacted", "BEGIN IMMEDIATE") as db:
-            rows.insert_part(db, part)
-            db.execute(
-                "UPDATE Messages SET IsCompacted = rowid < :boundary WHERE SessionId = :session "
-                "AND rowid >= (SELECT rowid FROM Messages WHERE Id = :first) "
-                "AND IsCompacted <> (rowid < :boundary)",
-                {"session": session, "boundary": boundary, "first": summarised[0].id},
-            )
+        self._compact(session, part, summarised[0].id)
         return part
 
     def load(self, session: str, *, as_user: bool = False) -> tuple[StoredMessage, ...]:
@@ -182,14 +171,12 @@ class ConversationStore:
             as_user: show the summary as the user's message on every wire: what tools said is in
                 it. Else as the document has it, the system's where the wire has such messages.
         """
-        with self._transaction("load", "BEGIN") as db:
-            found = rows.newest_part(db, session)
-            if found is None:
-                return rows.messages_of(db, session)
-            part, boundary = found
-            head = rows.messages_of(db, session, "IsCompacted = 0 AND rowid < ?", boundary)
-            kept = rows.messages_of(db, session, "IsCompacted = 0 AND rowid >= ?", boundary)
-        return (*head, rows.synthetic(self.wire, part, as_user=as_user), *kept)
+        part, messages = self._loaded(session)
+        if part is None:
+            return messages
+        boundary = next(n for n, one in enumerate(messages) if one.id == part.message_id)
+        summary = rows.synthetic(self.wire, part, as_user=as_user)
+        return (*messages[:boundary], summary, *messages[boundary:])
 
     def history(self, session: str) -> tuple[StoredMessage, ...]:
         """Every message of a conversation, the compacted ones too."""
@@ -199,8 +186,7 @@ class ConversationStore:
     def newest_compaction(self, session: str) -> CompactionPart | None:
         """The summary that `load` shows, or None."""
         with self._transaction("newest_compaction", "BEGIN") as db:
-            found = rows.newest_part(db, session)
-        return found and found[0]
+            return rows.newest_part(db, session)
 
     def forget(self, session: str) -> int:
         """Erase a conversation: its messages, and every summary of them.
@@ -224,21 +210,38 @@ class ConversationStore:
             raise StoreError(NAME, "forget", reason)
         return gone
 
-    def _before(self, boundary_id: str) -> tuple[str, int, tuple[StoredMessage, ...]]:
-        """The conversation of a boundary, its row, and the messages a summary would replace.
+    def _insert(self, session: str, new: Sequence[dict[str, Any]]) -> None:
+        """Write new rows (`row_of`), all of them or none."""
+        with self._transaction("append", "BEGIN IMMEDIATE") as db:
+            there = rows.columns_of(db)
+            for row in new:
+                given = {name: value for name, value in row.items() if name.lower() in there}
+                marks = ", ".join("?" * len(given))
+                db.execute(
+                    f"INSERT INTO Messages ({', '.join(given)}) VALUES ({marks})",
+                    tuple(given.values()),
+                )
+
+    def _up_to(self, boundary_id: str) -> tuple[str, tuple[StoredMessage, ...]]:
+        """The conversation of a message, and its messages up to that one; none if it is not there.
 
         Nothing is locked meanwhile: what comes before a message does not change.
         """
         with self._transaction("mark_compacted", "BEGIN") as db:
-            found = db.execute(
-                "SELECT SessionId, rowid FROM Messages WHERE Id = ?", (boundary_id,)
-            ).fetchone()
-            if found is None:
-                reason = "there is no such message. Give an id that append or load returned"
-                raise StoreError(NAME, "mark_compacted", reason, boundary_id)
-            session, boundary = found
-            before = rows.messages_of(db, session, "rowid <= ?", boundary)
-        return session, boundary, rows.compactible(self.wire, before)
+            query = "SELECT SessionId, rowid FROM Messages WHERE Id = ?"
+            session, boundary = db.execute(query, (boundary_id,)).fetchone() or ("", 0)
+            return session, rows.messages_of(db, session, "rowid <= ?", boundary)
+
+    def _compact(self, session: str, part: CompactionPart, first_id: str) -> None:
+        """Write a compaction, and mark what it replaces: from a message on to its boundary."""
+        with self._transaction("mark_compacted", "BEGIN IMMEDIATE") as db:
+            rows.insert_part(db, part, session, first_id)
+
+    def _loaded(self, session: str) -> tuple[CompactionPart | None, tuple[StoredMessage, ...]]:
+        """The newest compaction and what is not compacted; all messages where there is none."""
+        with self._transaction("load", "BEGIN") as db:
+            part = rows.newest_part(db, session)
+            return part, rows.messages_of(db, session, "IsCompacted = 0" if part else "1")
 
     def _now(self) -> str:
         return datetime.fromtimestamp(self._clock(), UTC).isoformat()

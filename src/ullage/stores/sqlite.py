@@ -32,14 +32,22 @@ from pathlib import Path
 from typing import Any
 
 from ullage.errors import ConfigError, RefNotFound, StoreError
-from ullage.stores import _sqlite_records
 from ullage.stores._base import Transactional, refuse_contradictions
 from ullage.stores._clean import DAY_S, Bounds, Collected, clean, is_recent
 from ullage.stores._file import PrivateFile, absolute, default_path
 from ullage.stores._packing import NewBlob, from_utf8, to_utf8, unsealed
-from ullage.stores._sqlite_blobs import extents_of, row_of_chunk, write_blob
 from ullage.stores._sqlite_clean import SqliteContents
-from ullage.stores._sqlite_records import marks, record_of, some, under
+from ullage.stores._sqlite_rows import (
+    MOST_VARIABLES,
+    chosen,
+    extents_of,
+    kept_first,
+    record_of,
+    row_of_chunk,
+    under,
+    write_blob,
+    write_records,
+)
 from ullage.stores.objects.in_sqlite import objects_of
 from ullage.stores.objects.rows import Storage, and_objects, at_hand, packed
 from ullage.values.effects import Output, Record, Shape
@@ -114,21 +122,17 @@ class SqliteStore(Transactional):
         with self._file.transaction(self, "commit", writes=True, synced=synced) as db:
             for blob in blobs:
                 write_blob(db, self.name, who, blob, now_s)
-            first = _sqlite_records.first(db, who, records)
+            first = kept_first(db, who, records)
             if not first:
-                _sqlite_records.write(db, who, records, now_s, self._objects)
+                write_records(db, who, records, now_s, self._objects)
         return first
 
     def find(self, tenant: str, keys: Iterable[bytes]) -> tuple[Record, ...]:
         """`Records.find`."""
         order = {key: place for place, key in enumerate(dict.fromkeys(keys))}
-        who, runs = to_utf8(tenant), tuple(some(tuple(order)))
-        if len(runs) == 1:  # one statement is one view by itself
-            with self._file.connection(self, "find") as db:
-                rows = under(db, who, runs[0])
-        else:
-            with self._file.transaction(self, "find") as db:
-                rows = [row for run in runs for row in under(db, who, run)]
+        who, is_one = to_utf8(tenant), len(order) <= MOST_VARIABLES  # one statement is one view
+        with (self._file.connection if is_one else self._file.transaction)(self, "find") as db:
+            rows = under(db, who, tuple(order))
         if not rows:
             return ()
         self._mark("records", "key", who, rows)
@@ -159,23 +163,16 @@ class SqliteStore(Transactional):
 
     def refs(self, tenant: str, after: str = "", limit: int = 1_000) -> tuple[str, ...]:
         """`Store.refs`."""
+        query = "SELECT ref FROM grants WHERE tenant = ? AND ref > ? ORDER BY ref LIMIT ?"
         with self._file.connection(self, "refs") as db:
-            rows = db.execute(
-                "SELECT ref FROM grants WHERE tenant = ? AND ref > ? ORDER BY ref LIMIT ?",
-                (to_utf8(tenant), to_utf8(after), limit),
-            ).fetchall()
-        return tuple(from_utf8(ref) for (ref,) in rows)
+            rows = db.execute(query, (to_utf8(tenant), to_utf8(after), limit))
+            return tuple(from_utf8(ref) for (ref,) in rows)
 
     def held(self, refs: Collection[str]) -> frozenset[str]:
         """`Store.held`."""
         with self._file.connection(self, "held") as db:
-            return frozenset(
-                from_utf8(ref)
-                for part in some(tuple(map(to_utf8, refs)))
-                for (ref,) in db.execute(
-                    f"SELECT ref FROM grants WHERE ref IN ({marks(part)})", part
-                )
-            )
+            rows = chosen(db, "SELECT ref FROM grants WHERE ref IN", [*map(to_utf8, refs)])
+            return frozenset(from_utf8(ref) for (ref,) in rows)
 
     @and_objects
     def collect(
@@ -250,11 +247,7 @@ class SqliteStore(Transactional):
         made = (NewBlob.of(output, tenant) for output in outputs)
         blobs = sorted(made, key=lambda blob: blob.digest)
         with self._file.connection(self, "commit") as db:
-            known = {
-                digest
-                for part in some(tuple({blob.digest for blob in blobs}))
-                for (digest,) in db.execute(
-                    f"SELECT digest FROM blobs WHERE digest IN ({marks(part)})", part
-                )
-            }
+            digests = [*{blob.digest for blob in blobs}]
+            query = "SELECT digest FROM blobs WHERE digest IN"
+            known = {digest for (digest,) in chosen(db, query, digests)}
         return packed(self._objects, tenant, blobs, known)

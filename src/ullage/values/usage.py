@@ -25,15 +25,15 @@ class Modalities(Struct, frozen=True, kw_only=True, repr_omit_defaults=True):
         return self.image_tokens + self.audio_tokens + self.video_tokens + self.document_tokens
 
     def __add__(self, other: Modalities) -> Modalities:
-        return Modalities(**_each(add, self, other))
+        return Modalities(**_each(add, self, other)) if other != _TEXT else self
 
     def __sub__(self, other: Modalities) -> Modalities:
-        return Modalities(**_each(sub, self, other))
+        return Modalities(**_each(sub, self, other)) if other != _TEXT else self
 
 
 def _each(of: Callable[[Any, Any], Any], one: Struct, other: Struct) -> dict[str, Any]:
     """A function of each field of two values of a kind."""
-    names = (name for name in one.__struct_fields__ if name != _AS_SENT)
+    names = [name for name in one.__struct_fields__ if name != _AS_SENT]
     return {name: of(getattr(one, name), getattr(other, name)) for name in names}
 
 

@@ -65,7 +65,7 @@ def get(value: Any, name: str) -> Any:
 def at_path(value: Any, path: str) -> Any:
     """What stands under names with dots between, each read as by `get`; None if nothing does."""
     for name in path.split("."):
-        value = None if isinstance(value, str) else get(value, name)
+        value = None if value is None or isinstance(value, str) else get(value, name)
     return value
 
 

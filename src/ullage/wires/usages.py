@@ -18,8 +18,8 @@ __all__ = ["Counts", "openai_counts", "read"]
 _MOST_TOKENS = 1 << 53
 """What JSON numbers hold exactly, and more than anybody ever sent."""
 
-_KINDS = ("image", "audio", "video", "document")
-"""The kinds of media that are counted apart."""
+_MEDIA = tuple(Modalities.__struct_fields__)
+"""The kinds of media that are counted apart, as ``image_tokens``."""
 
 
 class Counts(Struct, frozen=True, kw_only=True):
@@ -75,12 +75,12 @@ def openai_counts(prompt: str, output: str) -> Counts:
 
 def read(usage: Any, counts: Counts) -> Usage | None:
     """What a usage object reports, by the table of its wire; None if it cannot be."""
-    paths = (counts.prompt, counts.read, counts.written, counts.brought, counts.output)
-    if not all(_is_count(at_path(usage, path)) for path in paths if path):
+    paths = (counts.prompt, counts.brought, counts.read, counts.written, counts.output)
+    found = [at_path(usage, path) if path else None for path in paths]
+    if not all(map(_is_count, found)):
         return None
-    prompt, brought = _count(usage, counts.prompt), _count(usage, counts.brought)
-    from_cache, written = _count(usage, counts.read), _count(usage, counts.written)
-    output, reasoning = _count(usage, counts.output), _count(usage, counts.reasoning)
+    prompt, brought, from_cache, written, output = (count or 0 for count in found)
+    reasoning = _count(usage, counts.reasoning)
     fresh = prompt if counts.beside_cache else prompt - from_cache - written
     if fresh < 0:
         return None
@@ -111,15 +111,15 @@ def _is_count(found: Any) -> bool:
 
 def _media(usage: Any, path: str) -> Modalities:
     details = at_path(usage, path) if path else None
+    if details is None:
+        return Modalities()
     if not isinstance(details, (list, tuple)):
-        return Modalities(
-            **{f"{kind}_tokens": _count(details, f"{kind}_tokens") for kind in _KINDS}
-        )
+        return Modalities(**{kind: _count(details, kind) for kind in _MEDIA})
     found = Modalities()
     for each in details:
         modality = get(each, "modality")
         named = getattr(modality, "value", modality)
-        kind = named.lower() if isinstance(named, str) else ""
-        if kind in _KINDS:
-            found += Modalities(**{f"{kind}_tokens": _count(each, "tokenCount")})
+        kind = f"{named.lower()}_tokens" if isinstance(named, str) else ""
+        if kind in _MEDIA:
+            found += Modalities(**{kind: _count(each, "tokenCount")})
     return found

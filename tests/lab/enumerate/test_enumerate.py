@@ -92,13 +92,13 @@ def test_a_letter_that_comes_again_has_ids_of_its_own():
 
 
 def test_a_reading_that_overlooks_a_rule_is_found(monkeypatch):
-    right = _problem.Report.add
+    right = _problem.Check.add
 
     def silenced(self, name, *more):
         if name != "A14":
             right(self, name, *more)
 
-    monkeypatch.setattr(_problem.Report, "add", silenced)
+    monkeypatch.setattr(_problem.Check, "add", silenced)
     assert families("anthropic")[1].is_manual
     found = tried("anthropic", 1, basic=True, number=1).found
     assert any("call: one reading says nothing, the other A14" in each for each in found)

@@ -12,8 +12,8 @@ from lab.fuzz.illegal_mutants import ILLEGAL_MUTANTS, LEGAL
 from lab.fuzz.mutants import MUTANTS, caught
 from lab.fuzz.tally import Tally, add, is_trivial, seen_of, try_batch
 from lab.fuzz.trial import try_case
+from lab.returned import problems
 from ullage.wires.rules import problem as _problem
-from ullage.wires.rules.checker import problems
 
 SEED = 1
 FULL_SEED, TRIED = 5, 2_600
@@ -77,13 +77,13 @@ def test_what_is_broken_was_legal(format):
 )
 def test_every_rule_is_broken_once_and_its_mutant_says_nothing(monkeypatch, format, rule, mutant):
     assert rule in broken(format, mutant)
-    right = _problem.Report.add
+    right = _problem.Check.add
 
     def silenced(self, name, *more):
         if name != rule:
             right(self, name, *more)
 
-    monkeypatch.setattr(_problem.Report, "add", silenced)
+    monkeypatch.setattr(_problem.Check, "add", silenced)
     assert rule not in broken(format, mutant)
 
 

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from hashlib import blake2b
+from itertools import islice
 
 from msgspec import Struct
 
@@ -20,7 +21,6 @@ from ullage.replay.engines import Died, Engine, Here
 from ullage.replay.evidence.atoms import atoms_of, tokens_in
 from ullage.replay.evidence.story import said
 from ullage.replay.readers import Run
-from ullage.replay.reading import content_of, texts_of
 from ullage.wires import FORMATS
 
 __all__ = ["SHARE", "Census", "Counted", "common_in", "counted", "task_of"]
@@ -42,7 +42,9 @@ def task_of(run: Run) -> str:
     if run.task:
         return run.task
     users = (message for message in run.messages if message.get("role") == "user")
-    return "\n".join(texts_of(content_of(next(users, {}))))
+    first = [FORMATS[run.format].parse(message, "messages") for message in islice(users, 1)]
+    pieces = (piece for message in first for piece in said(message))
+    return "\n".join(piece.text for piece in pieces if piece.by == "user")
 
 
 class Counted(Struct, frozen=True):

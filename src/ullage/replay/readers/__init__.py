@@ -36,13 +36,13 @@ from pathlib import Path
 from typing import Any, Protocol, TypeAlias
 
 from ullage.errors import FormatError
-from ullage.replay.readers import _claude_code, _documents, _exchanges, _request, _trajectory
+from ullage.replay.readers import _documents, _exchanges, _request, _trajectory
+from ullage.replay.readers._claude_code import CLAUDE_CODE
 from ullage.replay.readers._codex import CODEX
 from ullage.replay.readers._events import COPILOT, PI
-from ullage.replay.readers._files import Progress, values
+from ullage.replay.readers._files import LogFile, Progress, is_address, logs_under, values
 from ullage.replay.readers._gemini_cli import GEMINI_CLI
 from ullage.replay.readers._log import Kind, Log
-from ullage.replay.readers._logs import LogFile, is_address, logs_under
 from ullage.replay.readers._opencode import OPENCODE
 from ullage.replay.readers._run import Damage, FormatName, Grade, OnDamage, Report, Run
 
@@ -153,9 +153,7 @@ _KINDS: tuple[_Row, ...] = (
     (_documents.is_document, partial(_Whole, _documents.runs_of)),
     (_request.is_request, partial(_Whole, _request.runs_of)),
     (_exchanges.is_line, _exchanges.Log),
-    *map(_log, (CODEX, GEMINI_CLI, OPENCODE, COPILOT)),
-    (_claude_code.is_line, _claude_code.Log),
-    _log(PI),
+    *map(_log, (CODEX, GEMINI_CLI, OPENCODE, COPILOT, CLAUDE_CODE, PI)),
 )
 
 

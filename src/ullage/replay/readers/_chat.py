@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from ullage.replay.readers._history import History
+from ullage.replay.readers._log import History
 from ullage.values.usage import Usage
 
 __all__ = ["Call", "answer", "calls_in", "fields_of", "json_text", "reply", "say", "text_of"]

@@ -19,206 +19,188 @@ is reported as damage. No system prompt and no tools are in such a log.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from msgspec import Struct
-from msgspec.structs import replace
+from ullage.replay.readers._chat import fields_of
+from ullage.replay.readers._log import Event, History, Kind, Lines, seconds, usage_of
+from ullage.replay.readers._run import Report
+from ullage.wires.usages import Counts
 
-from ullage.replay.readers._history import History, Turn, seconds, usage_of
-from ullage.replay.readers._run import Report, Run
+__all__ = ["CLAUDE_CODE"]
 
-__all__ = ["ANTHROPIC_COUNTS", "Log", "is_line"]
-
-ANTHROPIC_COUNTS = (
-    *("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens"),
-    *("output_tokens", ""),
+_COUNTS = Counts(
+    prompt="input_tokens",
+    read="cache_read_input_tokens",
+    written="cache_creation_input_tokens",
+    beside_cache=True,
+    output="",  # it is often the count at the start of the stream
+    reasoning="",
 )
-"""What Anthropic's usage object calls its counts; cached tokens lie outside the input."""
 _LINKS = ("parentUuid", "leafUuid", "snapshot")
 _NOTES = ("queue-operation", "ai-title", "last-prompt", "pr-link", "custom-title", "mode")
 
 
-def is_line(value: dict[str, Any]) -> bool:
-    """Whether the value is a line of such a log: it has a type and a link to other lines."""
+def _is_line(value: Event) -> bool:
+    """Whether the value has a type and a link to other lines."""
     kind = value.get("type")
     return isinstance(kind, str) and (kind in _NOTES or any(key in value for key in _LINKS))
 
 
-class Line(Struct, frozen=True):
-    """One line that carries a piece of a message."""
-
-    number: int
-    uuid: str
-    role: str
-    message: dict[str, Any]
-    stamp: float | None
+def _events(value: Event) -> Iterator[tuple[str | None, Event]]:
+    """The line; of one that carries no piece of a message its links alone."""
+    links = ("uuid", "parentUuid", "logicalParentUuid")
+    link = {"type": "link", **{key: value.get(key) for key in links}}
+    yield None, value if _was_sent(value) else link
 
 
-class Log:
-    """Gathers the lines of one file, then gives its runs."""
-
-    def __init__(self, name: str, report: Report) -> None:
-        self._name = name
-        self._report = report
-        self._parents: dict[str, str] = {}
-        self._threads: dict[str, list[Line]] = {}
-
-    def add(self, value: dict[str, Any], number: int) -> Iterator[Run]:
-        """Take one line; no session is over before the file is."""
-        self._add(value, number)
-        return iter(())
-
-    def _add(self, value: dict[str, Any], number: int) -> None:
-        uuid = value.get("uuid")
-        uuid = uuid if isinstance(uuid, str) else f"line {number}"
-        parent = value.get("parentUuid") or value.get("logicalParentUuid")
-        if isinstance(parent, str):
-            self._parents[uuid] = parent
-        role, message = value["type"], value.get("message")
-        if role not in ("user", "assistant") or _never_sent(value):
-            return
-        if not isinstance(message, dict) or not isinstance(message.get("content"), (str, list)):
-            self._report.add(number, "a line of a session without a message")
-            return
-        line = Line(number, uuid, role, message, seconds(value.get("timestamp")))
-        self._threads.setdefault(self._thread(value, uuid), []).append(line)
-
-    def runs(self) -> Iterator[Run]:
-        """The runs: each session, then each sidechain, in order of their first line."""
-        for thread, lines in self._threads.items():
-            run = _Session(thread, self._in_order(lines), self._report).run()
-            if run is not None:
-                yield run
-
-    def _thread(self, value: dict[str, Any], uuid: str) -> str:
-        session = value.get("sessionId")
-        session = session if isinstance(session, str) else self._name
-        if not value.get("isSidechain"):
-            return session
-        agent = value.get("agentId")
-        return f"{session}/{agent if isinstance(agent, str) else self._root(uuid)}"
-
-    def _root(self, uuid: str) -> str:
-        seen = set()
-        while uuid in self._parents and uuid not in seen:
-            seen.add(uuid)
-            uuid = self._parents[uuid]
-        return uuid
-
-    def _in_order(self, lines: list[Line]) -> list[Line]:
-        """The lines that belong to the history, in order of the log."""
-        parts: dict[str, list[Line]] = {}
-        for line in lines:
-            parts.setdefault(self._root(line.uuid), []).append(line)
-        kept = [line for part in parts.values() for line in self._main(part)]
-        return sorted(kept, key=lambda line: line.number)
-
-    def _main(self, part: list[Line]) -> list[Line]:
-        """The lines on the chain that ends last, and those that belong beside it."""
-        chain = self._ancestors(part[-1].uuid)
-        replies = {_reply(line) for line in part if line.uuid in chain} - {None}
-        asked = set(_ids("tool_use", (line for line in part if _reply(line) in replies)))
-        return [
-            line
-            for line in part
-            if line.uuid in chain
-            or _reply(line) in replies
-            or not asked.isdisjoint(_ids("tool_result", [line]))
-        ]
-
-    def _ancestors(self, uuid: str) -> set[str]:
-        chain = {uuid}
-        while (parent := self._parents.get(uuid)) is not None and parent not in chain:
-            chain.add(parent)
-            uuid = parent
-        return chain
-
-
-def _never_sent(value: dict[str, Any]) -> bool:
-    """Lines the client made for the screen: errors, and notes only shown in the transcript."""
+def _was_sent(value: Event) -> bool:
+    """Not what the client made for the screen: errors, and notes only shown in the transcript."""
     message = value.get("message")
     model = message.get("model") if isinstance(message, dict) else None
     shown_only = value.get("isVisibleInTranscriptOnly") and not value.get("isCompactSummary")
-    return bool(value.get("isApiErrorMessage") or model == "<synthetic>" or shown_only)
+    made = value.get("isApiErrorMessage") or model == "<synthetic>" or shown_only
+    return value["type"] in ("user", "assistant") and not made
 
 
-def _reply(line: Line) -> str | None:
-    reply = line.message.get("id")
-    return reply if line.role == "assistant" and isinstance(reply, str) else None
+# ── threads and order ────────────────────────────────────────────────────────────────────
 
 
-def _ids(kind: str, lines: Iterable[Line]) -> Iterator[str]:
+def _arranged(name: str, lines: Lines, report: Report) -> Iterator[tuple[str, Lines]]:
+    """Each session and each sidechain: the lines that belong to its history, in order."""
+    parents, threads = dict[str, str](), dict[str, Lines]()
+    for value, number in lines:
+        uuid = _uuid(value, number)
+        parent = value.get("parentUuid") or value.get("logicalParentUuid")
+        if isinstance(parent, str):
+            parents[uuid] = parent
+        if not _was_sent(value):
+            continue
+        if isinstance(fields_of(value.get("message")).get("content"), (str, list)):
+            thread = _thread(name, value, _chain(parents, uuid)[-1])
+            threads.setdefault(thread, []).append((value, number))
+        else:
+            report.add(number, "a line of a session without a message")
+    for thread, of_thread in threads.items():
+        parts: dict[str, Lines] = {}
+        for value, number in of_thread:
+            root = _chain(parents, _uuid(value, number))[-1]
+            parts.setdefault(root, []).append((value, number))
+        kept = [line for part in parts.values() for line in _main(parents, part)]
+        yield thread, sorted(kept, key=lambda line: line[1])
+
+
+def _thread(name: str, value: Event, root: str) -> str:
+    session, agent = value.get("sessionId"), value.get("agentId")
+    session = session if isinstance(session, str) else name
+    if not value.get("isSidechain"):
+        return session
+    return f"{session}/{agent if isinstance(agent, str) else root}"
+
+
+def _main(parents: Mapping[str, str], part: Lines) -> Lines:
+    """The lines on the chain that ends last, and those that belong beside it."""
+    chain = set(_chain(parents, _uuid(*part[-1])))
+    replies = {_reply_of(value) for value, number in part if _uuid(value, number) in chain} - {None}
+    of_replies = (value for value, _ in part if _reply_of(value) in replies)
+    asked = {id for value in of_replies for id in _ids("tool_use", "id", value)}
+    return [
+        (value, number)
+        for value, number in part
+        if _uuid(value, number) in chain
+        or _reply_of(value) in replies
+        or not asked.isdisjoint(_ids("tool_result", "tool_use_id", value))
+    ]
+
+
+def _chain(parents: Mapping[str, str], uuid: str) -> list[str]:
+    """A line and those it follows from, back to its root."""
+    chain = {uuid: None}
+    while (parent := parents.get(uuid)) is not None and parent not in chain:
+        chain[parent] = None
+        uuid = parent
+    return list(chain)
+
+
+def _uuid(value: Event, number: int) -> str:
+    uuid = value.get("uuid")
+    return uuid if isinstance(uuid, str) else f"line {number}"
+
+
+def _reply_of(value: Event) -> str | None:
+    """The id of the reply that a line is a piece of."""
+    reply = value["message"].get("id")
+    return reply if value["type"] == "assistant" and isinstance(reply, str) else None
+
+
+def _ids(kind: str, key: str, value: Event) -> Iterator[str]:
     """The call ids in the blocks of one type."""
-    key = "id" if kind == "tool_use" else "tool_use_id"
-    for line in lines:
-        content = line.message["content"]
-        for block in content if isinstance(content, list) else ():
-            if isinstance(block, dict) and block.get("type") == kind:
-                yield str(block.get(key))
+    content = value["message"]["content"]
+    blocks = content if isinstance(content, list) else ()
+    return (str(block.get(key)) for block in blocks if _is(block, kind))
 
 
-class _Session:
-    """The lines of one thread, in order, made into messages (step 3)."""
+# ── messages ─────────────────────────────────────────────────────────────────────────────
 
-    def __init__(self, id: str, lines: list[Line], report: Report) -> None:
-        self._report = report
-        self._history = History(id, "anthropic", "claude-code", report, lines[0].number)
-        self._replies: dict[str, Turn] = {}
-        for line in lines:
-            if line.role == "assistant":
-                self._reply(line)
-            else:
-                self._user(line)
-        models = [line.message.get("model") for line in lines if line.role == "assistant"]
-        self._history.of_model(models[-1] if models else None)
 
-    def run(self) -> Run | None:
-        """The run these lines make, or None when no reply is left."""
-        turns = self._history.turns
-        turns[:] = [turn for turn in turns if turn.raws[0]["content"]]
-        return self._history.run()
+def _take(history: History, value: Event, number: int) -> None:
+    content, stamp = value["message"]["content"], seconds(value.get("timestamp"))
+    blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
+    kept = [b for b in blocks if not (_is(b, "text") and not str(b.get("text")).strip())]
+    if len(kept) < len(blocks):  # a provider sends some, and takes none back
+        history.report.repaired(number, "an empty text is left out")
+    if value["type"] == "assistant":
+        _take_reply(history, value, kept, number, stamp)
+    else:
+        _take_user(history, content, kept, number, stamp)
 
-    def _reply(self, line: Line) -> None:
-        """One line of a reply: begins it, or adds to it. The last usage counts."""
-        id, blocks = str(line.message.get("id") or line.uuid), self._blocks(line)
-        turn = self._replies.get(id)
-        if turn is None:
-            raw = {"role": "assistant", "content": []}
-            turn = self._replies[id] = self._history.reply([raw], {}, line.number, line.stamp)
-        turn.raws[0]["content"] += blocks
-        calls = [str(block.get("id")) for block in blocks if _is(block, "tool_use")]
-        self._history.asks(turn, dict.fromkeys(calls, ""))
-        usage = usage_of(line.message.get("usage"), ANTHROPIC_COUNTS)
-        if usage is not None:  # its output is often the count at the start of the stream
-            turn.usage = replace(usage, output_tokens=0)
 
-    def _user(self, line: Line) -> None:
-        """Results go to the reply that asked; the rest beside them, or is a message by itself."""
-        answered, rest = None, []
-        for block in self._blocks(line):
-            if not _is(block, "tool_result"):
-                rest.append(block)
-                continue
-            turn = self._history.result(str(block.get("tool_use_id")), block, line.number)
-            if turn is not None:
-                answered, turn.answered_s = turn, line.stamp
-        if answered is not None:
-            answered.beside += rest
-        elif rest:
-            content = line.message["content"]
-            raw = {"role": "user", "content": content if isinstance(content, str) else rest}
-            self._history.say(raw, line.number, line.stamp)
+def _take_reply(
+    history: History, value: Event, blocks: list[Any], number: int, stamp: float | None
+) -> None:
+    """One line of a reply: begins it, or adds to it. The last usage counts."""
+    message = value["message"]
+    history.of_model(message.get("model"))
+    id = str(message.get("id") or _uuid(value, number))
+    turn = history.replies.get(id)
+    if turn is None:
+        turn = history.replies[id] = history.reply([], {}, number, stamp)
+    if blocks:
+        said = turn.raws[0]["content"] if turn.raws else []
+        turn.raws = [{"role": "assistant", "content": [*said, *blocks]}]
+    calls = [str(block.get("id")) for block in blocks if _is(block, "tool_use")]
+    history.asks(turn, dict.fromkeys(calls, ""))
+    turn.usage = usage_of(message.get("usage"), _COUNTS) or turn.usage
 
-    def _blocks(self, line: Line) -> list[Any]:
-        """The blocks without empty texts: a provider sends some, and takes none back."""
-        content = line.message["content"]
-        blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
-        kept = [b for b in blocks if not (_is(b, "text") and not str(b.get("text")).strip())]
-        if len(kept) < len(blocks):
-            self._report.repaired(line.number, "an empty text is left out")
-        return kept
+
+def _take_user(
+    history: History, content: Any, blocks: list[Any], number: int, stamp: float | None
+) -> None:
+    """Results go to the reply that asked; the rest beside them, or is a message by itself."""
+    answered, rest = None, []
+    for block in blocks:
+        if not _is(block, "tool_result"):
+            rest.append(block)
+            continue
+        turn = history.result(str(block.get("tool_use_id")), block, number)
+        if turn is not None:
+            answered, turn.answered_s = turn, stamp
+    if answered is not None:
+        answered.beside += rest
+    elif rest:
+        said = content if isinstance(content, str) else rest
+        history.say({"role": "user", "content": said}, number, stamp)
 
 
 def _is(block: Any, kind: str) -> bool:
     return isinstance(block, dict) and block.get("type") == kind
+
+
+CLAUDE_CODE = Kind(
+    source="claude-code",
+    format="anthropic",
+    is_line=_is_line,
+    take=_take,
+    events=_events,
+    arranged=_arranged,
+)

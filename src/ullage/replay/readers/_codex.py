@@ -17,8 +17,8 @@ from __future__ import annotations
 from typing import Any
 
 from ullage.replay.readers._chat import fields_of
-from ullage.replay.readers._history import History, seconds, usage_of
-from ullage.replay.readers._log import Event, Kind
+from ullage.replay.readers._log import Event, History, Kind, seconds, usage_of
+from ullage.wires.usages import Counts
 
 __all__ = ["CODEX"]
 
@@ -26,9 +26,12 @@ _LINES = ("session_meta", "turn_context", "response_item", "event_msg", "compact
 _CALLS = ("function_call", "custom_tool_call", "local_shell_call")
 _OF_THE_MODEL = (*_CALLS, "reasoning", "web_search_call", "image_generation_call")
 _BY_THE_CLIENT = ("id", "status", "phase", "internal_chat_message_metadata_passthrough")
-_COUNTS = (
-    *("input_tokens", "cached_input_tokens", "cache_write_input_tokens"),
-    *("output_tokens", "reasoning_output_tokens"),
+_COUNTS = Counts(
+    prompt="input_tokens",
+    read="cached_input_tokens",
+    written="cache_write_input_tokens",
+    output="output_tokens",
+    reasoning="reasoning_output_tokens",
 )
 
 
@@ -95,7 +98,7 @@ def _item(history: History, payload: Event, line: int, stamp: float | None) -> N
 
 def _used(history: History, counts: Any) -> None:
     """What the provider counted for the last reply."""
-    usage = usage_of(counts, _COUNTS, cached_inside=True)
+    usage = usage_of(counts, _COUNTS)
     replies = [turn for turn in history.turns if turn.calls is not None]
     if replies and usage is not None:
         replies[-1].usage = usage

@@ -29,9 +29,10 @@ from ullage.replay.readers._chat import (
     say,
     text_of,
 )
-from ullage.replay.readers._history import History, seconds, usage_of
+from ullage.replay.readers._log import History, seconds, usage_of
 from ullage.replay.readers._request import are_objects
 from ullage.replay.readers._run import Report, Run
+from ullage.wires.usages import Counts
 
 __all__ = ["is_document", "runs_of"]
 
@@ -113,7 +114,7 @@ def _atif(value: Value, history: History, line: int) -> None:
             say(history, text, line, stamp, role=step["source"])
             continue
         calls = calls_in(step.get("tool_calls"), "tool_call_id", "function_name", "arguments")
-        counts = usage_of(step.get("metrics"), _ATIF_COUNTS, cached_inside=True)
+        counts = usage_of(step.get("metrics"), _ATIF_COUNTS)
         reply(history, text, calls, line, stamp, counts)
         for result in fields_of(step.get("observation")).get("results") or ():
             seen, source = text_of(result.get("content")), result.get("source_call_id")
@@ -123,7 +124,9 @@ def _atif(value: Value, history: History, line: int) -> None:
                 say(history, seen, line)
 
 
-_ATIF_COUNTS = ("prompt_tokens", "cached_tokens", "", "completion_tokens", "")
+_ATIF_COUNTS = Counts(
+    prompt="prompt_tokens", read="cached_tokens", output="completion_tokens", reasoning=""
+)
 
 
 def _swe_agent(value: Value, history: History, line: int) -> None:

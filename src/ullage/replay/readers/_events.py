@@ -15,8 +15,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ullage.replay.readers._chat import answer, calls_in, fields_of, reply, say, text_of
-from ullage.replay.readers._history import History, seconds, usage_of
-from ullage.replay.readers._log import Event, Kind, Lines
+from ullage.replay.readers._log import Event, History, Kind, Lines, seconds
+from ullage.replay.readers._run import Report
+from ullage.wires.usages import Counts, read
 
 __all__ = ["COPILOT", "PI"]
 
@@ -24,7 +25,14 @@ _PI_KINDS = (
     *("session", "message", "compaction", "thinking_level_change", "model_change"),
     *("branch_summary", "custom", "custom_message", "label", "session_info"),
 )
-_PI_COUNTS = ("input", "cacheRead", "cacheWrite", "output", "")
+_PI_COUNTS = Counts(
+    prompt="input",
+    read="cacheRead",
+    written="cacheWrite",
+    beside_cache=True,
+    output="output",
+    reasoning="",
+)
 _COPILOT_KINDS = ("session.", "user.", "assistant.", "tool.", "system.", "hook.", "subagent.")
 
 
@@ -40,16 +48,15 @@ def _pi_events(value: Event) -> Iterable[tuple[str | None, Event]]:
     yield (str(value["id"]) if is_head else None), value
 
 
-def _branch(lines: Lines) -> Lines:
+def _branch(id: str, lines: Lines, report: Report) -> Iterable[tuple[str, Lines]]:
     """The entries on the chain that ends last; all of them where none names another."""
     parents = {value["id"]: value.get("parentId") for value, _ in lines if "id" in value}
-    if not any(parents.values()):
-        return lines
     kept, at = set(), lines[-1][0].get("id")
     while at is not None and at not in kept:
         kept.add(at)
         at = parents.get(at)
-    return [(value, line) for value, line in lines if value.get("id") in kept]
+    is_chain = any(parents.values())
+    yield id, [each for each in lines if each[0].get("id") in kept] if is_chain else lines
 
 
 def _take_pi(history: History, value: Event, line: int) -> None:
@@ -77,8 +84,7 @@ def _take_pi_message(history: History, message: Event, line: int, stamp: float |
             if calls or text:  # else it was aborted before it said anything
                 history.of_model(message.get("model"))
                 counts = fields_of(message.get("usage"))
-                known = {**counts, "input": counts.get("input") or 0}
-                usage = usage_of(known if counts.get("totalTokens") else None, _PI_COUNTS)
+                usage = read(counts, _PI_COUNTS) if counts.get("totalTokens") else None
                 reply(history, text, calls, line, stamp, usage)
         case "toolResult":
             answer(history, str(message.get("toolCallId")), text_of(content), line)

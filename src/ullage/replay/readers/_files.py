@@ -1,4 +1,4 @@
-"""Files to JSON values, one at a time: compressed or not, lines or one document.
+"""Files and objects to JSON values, one at a time: compressed or not, lines or one document.
 
 Everything is recognised by content. Two bytes show gzip, four a zip, whose JSON files are read
 one after the other. The first two lines show JSON Lines (one of them parses alone, or both
@@ -12,15 +12,17 @@ from __future__ import annotations
 import gzip
 import itertools
 import json
+import os
 import sys
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from pathlib import Path
 from typing import Any, BinaryIO, Protocol, TypeAlias
 
 import msgspec
+from msgspec import Struct
 
-from ullage.replay.readers._logs import LogFile
 from ullage.replay.readers._request import as_request
 from ullage.replay.readers._run import Report
 
@@ -31,7 +33,15 @@ if sys.version_info >= (3, 14):
 else:  # whose own zipfile opens no Zstandard, in which Inspect packs its logs
     from backports.zstd import ZstdError, zipfile
 
-__all__ = ["MOST_LINE_BYTES", "MOST_VALUES", "Progress", "values"]
+__all__ = [
+    "MOST_LINE_BYTES",
+    "MOST_VALUES",
+    "LogFile",
+    "Progress",
+    "is_address",
+    "logs_under",
+    "values",
+]
 
 Progress: TypeAlias = Callable[[int], None]
 MOST_LINE_BYTES = 256 * 1024 * 1024
@@ -45,6 +55,49 @@ _NOTHING = object()
 _UNPACKING = (OSError, EOFError, zlib.error, ZstdError, RuntimeError, zipfile.BadZipFile)
 """What a damaged file in a zip raises, an encrypted one, or one packed as nothing here unpacks."""
 _decode = msgspec.json.Decoder().decode
+
+
+class LogFile(Struct, frozen=True):
+    """One file that may hold runs.
+
+    Attributes:
+        name: its name, without its folders.
+        size_bytes: how long it is, compressed if it is.
+        open: its bytes, from the first on; raises OSError where it cannot be read.
+    """
+
+    name: str
+    size_bytes: int
+    open: Callable[[], BinaryIO]
+
+
+def is_address(path: str | os.PathLike[str]) -> bool:
+    """Whether this is an address of objects, and no path."""
+    return isinstance(path, str) and "://" in path
+
+
+def logs_under(path: str | os.PathLike[str]) -> list[LogFile]:
+    """The file itself, or every file below a folder or prefix, sorted; hidden ones are left out.
+
+    Raises:
+        ConfigError: an address cannot be listed.
+    """
+    if is_address(path):
+        from ullage.replay.readers._objects import objects_under
+
+        return objects_under(str(path))
+    here = Path(path)
+    if here.is_dir():
+        return [_on_disk(p) for p in sorted(here.rglob("*")) if p.is_file() and _shown(p, here)]
+    return [_on_disk(here)] if here.is_file() else []
+
+
+def _on_disk(path: Path) -> LogFile:
+    return LogFile(path.name, path.stat().st_size, lambda: path.open("rb"))
+
+
+def _shown(file: Path, folder: Path) -> bool:
+    return not any(part.startswith(".") for part in file.relative_to(folder).parts)
 
 
 class Lines(Protocol):

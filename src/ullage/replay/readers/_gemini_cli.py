@@ -14,16 +14,21 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from msgspec.structs import replace
-
-from ullage.replay.readers._history import History, seconds, usage_of
-from ullage.replay.readers._log import Event, Kind, Lines
-from ullage.values.usage import Usage
+from ullage.replay.readers._log import Event, History, Kind, Lines, seconds, usage_of
+from ullage.replay.readers._run import Report
+from ullage.wires.usages import Counts
 
 __all__ = ["GEMINI_CLI"]
 
 _KINDS = ("user", "gemini", "info", "error", "warning")
-_COUNTS = ("input", "cached", "", "output", "thoughts")
+_COUNTS = Counts(
+    prompt="input",
+    read="cached",
+    brought="tool",
+    output="output",
+    reasoning="thoughts",
+    beside_reasoning=True,
+)
 _HEAD = {"sessionId", "projectHash"}
 
 
@@ -42,7 +47,7 @@ def _events(value: Event) -> Iterable[tuple[str | None, Event]]:
     yield (str(value["sessionId"]) if value.keys() >= _HEAD else None), value
 
 
-def _arranged(lines: Lines) -> Lines:
+def _arranged(id: str, lines: Lines, report: Report) -> Iterable[tuple[str, Lines]]:
     """The messages as they are in the end, each with all results that messages brought."""
     messages: dict[str, tuple[Event, int]] = {}
     for value, line in lines:
@@ -60,7 +65,7 @@ def _arranged(lines: Lines) -> Lines:
         for part in _parts(message["content"])
         if isinstance(part.get("functionResponse"), dict)
     }
-    return [({**message, "answers": answers}, line) for message, line in messages.values()]
+    yield id, [({**message, "answers": answers}, line) for message, line in messages.values()]
 
 
 def _take(history: History, message: Event, line: int) -> None:
@@ -76,7 +81,7 @@ def _take(history: History, message: Event, line: int) -> None:
         if parts:
             history.of_model(message.get("model"))
             names = {str(call["id"]): str(call["name"]) for call in calls}
-            usage = _usage(message.get("tokens"))
+            usage = usage_of(message.get("tokens"), _COUNTS)
             history.reply([{"role": "model", "parts": parts}], names, line, stamp, usage)
             for call in calls:
                 _result(history, call, message["answers"], line)
@@ -101,11 +106,6 @@ def _parts(content: Any) -> list[Event]:
     parts = content if isinstance(content, list) else [content]
     parts = [{"text": part} if isinstance(part, str) else part for part in parts]
     return [part for part in parts if isinstance(part, dict) and part.get("text") != ""]
-
-
-def _usage(tokens: Any) -> Usage | None:
-    usage = usage_of(tokens, _COUNTS, cached_inside=True, thoughts_beside=True)
-    return usage and replace(usage, fresh_tokens=usage.fresh_tokens + (tokens.get("tool") or 0))
 
 
 GEMINI_CLI = Kind(

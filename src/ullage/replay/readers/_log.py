@@ -1,24 +1,207 @@
-"""Session logs: lines of events, of which each becomes what was said, replied or returned."""
+"""Session logs: lines of events, and the history put together from them, of any wire format.
+
+An event becomes what was said, replied or returned (`Kind`). Logs hold a call and its result
+apart: the result may come late, twice, without its call, or never. A history pairs them again.
+Each reply is followed by the results of its calls, in the order of the calls; the raw messages
+themselves are the reader's.
+
+    in the log                                made of it
+    ----------                                ----------
+    a result of no call, a second result      left out
+    a call without a result, later on built   answered by a short error
+    the last reply, its calls unanswered      left out, its usage kept
+    a reply before anybody said anything      left out
+    a reply that says nothing                 left out
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
 from typing import Any, TypeAlias
 
 from msgspec import Struct
 
-from ullage.replay.readers._history import History
+from ullage.history.pairing import At, Pairing
 from ullage.replay.readers._run import FormatName, Report, Run
+from ullage.values.messages import ToolCall
+from ullage.values.usage import Usage
+from ullage.wires import FORMATS
+from ullage.wires.usages import Counts, read
 
-__all__ = ["Event", "Kind", "Lines", "Log"]
+__all__ = ["Event", "History", "Kind", "Lines", "Log", "Turn", "seconds", "usage_of"]
+
+NO_RESULT = "No result was recorded for this call."
+
+
+class Turn:
+    """One place: what was said, or a reply with what answers it.
+
+    Attributes:
+        calls: the names of the tools it calls, by call id; None: it is no reply.
+        beside: what the user said in the message of the results.
+    """
+
+    def __init__(self, raws: list[Any], line: int, stamp: float | None) -> None:
+        self.raws, self.line, self.stamp = raws, line, stamp
+        self.usage: Usage | None = None
+        self.calls: dict[str, str] | None = None
+        self.results: dict[str, Any] = {}
+        self.beside: list[Any] = []
+        self.answered_s: float | None = None
+
+    @property
+    def unanswered(self) -> list[str]:
+        """The calls without a result."""
+        return [call_id for call_id in self.calls or () if call_id not in self.results]
+
+
+class History:
+    """Gathers one conversation.
+
+    Attributes:
+        request: what it has beside its messages; grows as the log names it.
+        turns: what was said and replied, in order.
+        replies: for a reader whose log holds a reply in pieces: the replies by their ids.
+        report: takes what is wrong with the log.
+        line: the line it begins at; 0: that of its first turn.
+    """
+
+    def __init__(
+        self, id: str, format: FormatName, source: str, report: Report, line: int = 0
+    ) -> None:
+        self.id, self.format, self.source, self.line = id, format, source, line
+        self.request: dict[str, Any] = {}
+        self.turns: list[Turn] = []
+        self.replies: dict[str, Turn] = {}
+        self.report = report
+        self._pairs = Pairing()
+        self._owners: dict[At, Turn] = {}
+        self._newest: dict[str, Turn] = {}
+        self._count = 0
+
+    def of_model(self, model: Any) -> None:
+        """The log names the model."""
+        if isinstance(model, str) and model:
+            self.request["model"] = model
+
+    def say(self, raw: Any, line: int, stamp: float | None = None) -> None:
+        """The user, or the system, says this."""
+        self.turns.append(Turn([raw], line, stamp))
+
+    def reply(
+        self,
+        raws: Sequence[Any],
+        calls: Mapping[str, str],
+        line: int,
+        stamp: float | None = None,
+        usage: Usage | None = None,
+    ) -> Turn:
+        """The model replies. ``calls`` are the names of the tools it calls, by call id."""
+        turn = Turn(list(raws), line, stamp)
+        turn.calls, turn.usage = {}, usage
+        self.turns.append(turn)
+        self.asks(turn, calls)
+        return turn
+
+    def asks(self, turn: Turn, calls: Mapping[str, str]) -> None:
+        """These calls are the reply's. One that a log holds twice is one."""
+        turn.calls = {**(turn.calls or {}), **calls}
+        self._count += 1
+        for number, id in enumerate(calls):
+            if self._newest.get(id) is not turn:
+                at = (self._count, number)
+                self._owners[at] = self._newest[id] = turn
+                self._pairs.call(at, id)
+
+    @property
+    def open_call(self) -> str:
+        """The first call of the last reply that has no result yet; "" if there is none."""
+        replies = [turn for turn in self.turns if turn.calls is not None]
+        return next(iter(replies[-1].unanswered), "") if replies else ""
+
+    def result(self, call_id: str, raw: Any, line: int) -> Turn | None:
+        """A result; the reply whose call it answers, or None where it is left out."""
+        self._count += 1
+        here = (self._count, 0)
+        call = self._pairs.result(here, call_id)
+        if call is None:
+            of_one = self._pairs.of(here)
+            what = "a second result of one call" if of_one else "a result without its call"
+            self.report.repaired(line, f"{what} is left out")
+            return None
+        turn = self._owners[call]
+        turn.results[call_id] = raw
+        return turn
+
+    def run(self) -> Run | None:
+        """The run it makes, or None when the model never replied."""
+        turns, cut = self._kept()
+        if not any(turn.calls is not None for turn in turns) and cut is None:
+            return None
+        line = self.line or (turns[0].line if turns else 0)
+        run = Run(self.id, self.format, self.request, [], {}, self.source, {}, line)
+        for turn in turns:
+            self._emit(turn, run)
+        if cut is not None and cut.usage is not None:
+            run.usage[len(run.messages)] = cut.usage
+        return run
+
+    def _kept(self) -> tuple[list[Turn], Turn | None]:
+        """The turns that a history can hold, and the last reply if it was cut off."""
+        turns = [turn for turn in self.turns if turn.raws]
+        while turns and turns[0].calls is not None:
+            problem = "the log begins with a reply, which is left out"
+            self.report.repaired(turns.pop(0).line, problem)
+        last = max((at for at, turn in enumerate(turns) if turn.calls is not None), default=-1)
+        if last < 0 or not turns[last].unanswered:
+            return turns, None
+        problem = "the last reply has calls without results, left out"
+        self.report.repaired(turns[last].line, problem)
+        return turns[:last], turns[last]
+
+    def _emit(self, turn: Turn, run: Run) -> None:
+        if turn.usage is not None:
+            run.usage[len(run.messages)] = turn.usage
+        for call_id in turn.unanswered:
+            problem = "a call without a result is answered by a short error"
+            self.report.repaired(turn.line, problem)
+            turn.results[call_id] = self._missing(call_id, (turn.calls or {})[call_id])
+        results = [turn.results[call_id] for call_id in turn.calls or ()] + turn.beside
+        carried = FORMATS[self.format].results(results) if results else []
+        for raws, stamp in ((turn.raws, turn.stamp), (carried, turn.answered_s)):
+            if raws and stamp is not None:
+                run.stamps[len(run.messages)] = stamp
+            run.messages.extend(raws)
+
+    def _missing(self, call_id: str, tool: str) -> dict[str, Any]:
+        """The result of a call that has none; in Responses, ``tool`` is the type of the call."""
+        call = ToolCall(call_id, tool, "", 0)
+        result = FORMATS[self.format].result(call, NO_RESULT, is_error=True)
+        if self.format == "openai-responses":
+            result["type"] = f"{tool}_output"
+        return result
+
+
+def seconds(stamp: Any) -> float | None:
+    """Seconds since 1970 of an ISO time, or of milliseconds; None if it is neither."""
+    if isinstance(stamp, (int, float)):
+        return stamp / 1e3
+    try:
+        return datetime.fromisoformat(stamp).timestamp()
+    except (TypeError, ValueError):
+        return None
+
+
+def usage_of(given: Any, counts: Counts) -> Usage | None:
+    """What a log counted for a reply, or None if that is no count."""
+    is_known = isinstance(given, dict) and isinstance(given.get(counts.prompt), int)
+    return read(given, counts) if is_known else None
+
 
 Event: TypeAlias = dict[str, Any]
 Lines: TypeAlias = list[tuple[Event, int]]
 """Events, each with the number of its line."""
-
-
-def _one(value: Event) -> Iterable[tuple[str | None, Event]]:
-    return ((None, value),)
 
 
 class Kind(Struct, frozen=True, kw_only=True):
@@ -31,15 +214,18 @@ class Kind(Struct, frozen=True, kw_only=True):
         take: takes an event, with its line, into the history of its session.
         events: the events of a line, each with its session; None: that of the line before,
             "": the file's.
-        arranged: the events of a session as they count in the end.
+        arranged: the histories in a session: the id of each, and its events as they count in
+            the end.
     """
 
     source: str
     format: FormatName
     is_line: Callable[[Event], bool]
     take: Callable[[History, Event, int], None]
-    events: Callable[[Event], Iterable[tuple[str | None, Event]]] = _one
-    arranged: Callable[[Lines], Lines] = lambda lines: lines
+    events: Callable[[Event], Iterable[tuple[str | None, Event]]] = lambda value: ((None, value),)
+    arranged: Callable[[str, Lines, Report], Iterable[tuple[str, Lines]]] = lambda id, lines, _: (
+        (id, lines),
+    )
 
 
 class Log:
@@ -59,12 +245,16 @@ class Log:
 
     def runs(self) -> Iterator[Run]:
         """The runs, in order of their first line."""
+        for session, events in self._sessions.items():
+            for id, lines in self._kind.arranged(session, events, self._report):
+                run = self._history(id, lines).run()
+                if run is not None:
+                    yield run
+
+    def _history(self, id: str, lines: Lines) -> History:
         kind = self._kind
-        for id, lines in self._sessions.items():
-            history = History(id, kind.format, kind.source, self._report)
-            for event, line in kind.arranged(lines):
-                with self._report.guarded(line):
-                    kind.take(history, event, line)
-            run = history.run()
-            if run is not None:
-                yield run
+        history = History(id, kind.format, kind.source, self._report)
+        for event, line in lines:
+            with self._report.guarded(line):
+                kind.take(history, event, line)
+        return history

@@ -12,41 +12,15 @@ import tempfile
 from functools import partial
 from typing import Any, BinaryIO
 
-from msgspec import Struct
-
 from ullage.errors import ConfigError
+from ullage.replay.readers._files import LogFile
 
-__all__ = ["Object", "objects_under"]
+__all__ = ["objects_under"]
 
 _CHUNK_BYTES = 8 * 1024 * 1024
 
 
-class Object(Struct, frozen=True):
-    """One object; see `LogFile`."""
-
-    store: Any
-    key: str
-    size_bytes: int
-
-    @property
-    def name(self) -> str:
-        """See `LogFile.name`."""
-        return self.key.rpartition("/")[2]
-
-    def open(self) -> BinaryIO:
-        """See `LogFile.open`."""
-        held = tempfile.TemporaryFile()  # noqa: SIM115 - its reader closes it
-        try:
-            for chunk in self.store.get(self.key).stream(min_chunk_size=_CHUNK_BYTES):
-                held.write(chunk)
-        except Exception as error:  # noqa: BLE001 - kinds of the vendors; they may name keys
-            held.close()
-            raise OSError(0, f"the object store says {type(error).__name__}") from None
-        held.seek(0)
-        return held
-
-
-def objects_under(address: str) -> list[Object]:
+def objects_under(address: str) -> list[LogFile]:
     """The object of an address, or those below it, sorted; hidden ones are left out.
 
     Raises:
@@ -71,7 +45,7 @@ def objects_under(address: str) -> list[Object]:
         found = [(each["path"], each["size"]) for chunk in chunks for each in chunk]
         if not found and prefix and not prefix.endswith("/"):
             alone = store.head(prefix)
-            return [Object(store, alone["path"], alone["size"])]
+            return [_object(store, alone["path"], alone["size"])]
     except FileNotFoundError:
         return []
     except Exception as error:  # noqa: BLE001 - kinds of the vendors; they may name keys
@@ -79,7 +53,23 @@ def objects_under(address: str) -> list[Object]:
         raise refused(why, "Look at its name, the endpoint and the keys it is given.") from None
     depth = len(prefix.rstrip("/"))
     return [
-        Object(store, key, size)
+        _object(store, key, size)
         for key, size in sorted(found)
         if not any(part.startswith(".") for part in key[depth:].split("/"))
     ]
+
+
+def _object(store: Any, key: str, size_bytes: int) -> LogFile:
+    return LogFile(key.rpartition("/")[2], size_bytes, partial(_fetched, store, key))
+
+
+def _fetched(store: Any, key: str) -> BinaryIO:
+    held = tempfile.TemporaryFile()  # noqa: SIM115 - its reader closes it
+    try:
+        for chunk in store.get(key).stream(min_chunk_size=_CHUNK_BYTES):
+            held.write(chunk)
+    except Exception as error:  # noqa: BLE001 - kinds of the vendors; they may name keys
+        held.close()
+        raise OSError(0, f"the object store says {type(error).__name__}") from None
+    held.seek(0)
+    return held

@@ -13,13 +13,20 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from ullage.replay.readers._chat import answer, fields_of, reply, say
-from ullage.replay.readers._history import History, seconds, usage_of
-from ullage.replay.readers._log import Event, Kind
-from ullage.values.usage import Usage
+from ullage.replay.readers._log import Event, History, Kind, seconds, usage_of
+from ullage.wires.usages import Counts
 
 __all__ = ["OPENCODE"]
 
-_COUNTS = ("input", "read", "write", "output", "reasoning")
+_COUNTS = Counts(
+    prompt="input",
+    read="cache.read",
+    written="cache.write",
+    beside_cache=True,
+    output="output",
+    reasoning="reasoning",
+    beside_reasoning=True,
+)
 
 
 def _is_line(value: Event) -> bool:
@@ -80,17 +87,13 @@ def _reply(
     if not calls and not text:
         return
     ends = [part.get("tokens") for part in parts if part.get("type") == "step-finish"]
-    reply(history, text, calls, line, stamp, _usage(ends[-1] if ends else tokens))
+    usage = usage_of(ends[-1] if ends else tokens, _COUNTS)
+    reply(history, text, calls, line, stamp, usage)
     for id, state in states:
         given = {"completed": state.get("output"), "error": state.get("error")}
         result = given.get(str(state.get("status")))
         if isinstance(result, str):
             answer(history, id, result, line)
-
-
-def _usage(tokens: Any) -> Usage | None:
-    counts = {**tokens, **fields_of(tokens.get("cache"))} if isinstance(tokens, dict) else None
-    return usage_of(counts, _COUNTS, thoughts_beside=True)
 
 
 OPENCODE = Kind(

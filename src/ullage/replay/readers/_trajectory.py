@@ -13,12 +13,15 @@ from typing import Any
 from ullage.replay.readers._request import has_messages
 from ullage.replay.readers._run import FormatName, Report, Run
 from ullage.values.usage import Usage
+from ullage.wires.usages import Counts, read
 
 __all__ = ["is_trajectory", "runs_of"]
 
 _FORMATS: tuple[FormatName, ...] = ("openai-chat", "anthropic")
 # Their output counts are often the value at the start of the stream.
 _UNSURE_OUTPUT = ("claude-code", "claudecode_run")
+_INPUT, _READ = "input_tokens", "cache_read_input_tokens"
+_WRITTEN = "cache_creation_input_tokens"
 
 
 def is_trajectory(value: dict[str, Any]) -> bool:
@@ -70,34 +73,22 @@ def _usage(value: dict[str, Any], messages: list[dict[str, Any]]) -> dict[int, U
     holds; else inside (`provider-rules` §4.1).
     """
     rows = [row for row in value.get("usage") or () if _is_usage(row, len(messages))]
-    outside = any(
-        "cache_creation_input_tokens" in row
-        or _count(row, "cache_read_input_tokens") > _count(row, "input_tokens")
-        for row in rows
+    is_outside = any(_WRITTEN in row or (row.get(_READ) or 0) > row[_INPUT] for row in rows)
+    is_sure = value.get("harness") not in _UNSURE_OUTPUT
+    counts = Counts(
+        prompt=_INPUT,
+        read=_READ,
+        written=_WRITTEN,
+        beside_cache=is_outside,
+        output="output_tokens" if is_sure else "",
+        reasoning="reasoning_tokens" if is_sure else "",
     )
-    sure = value.get("harness") not in _UNSURE_OUTPUT
-    return {row["message_index"]: _tokens(row, outside, sure) for row in rows}
+    found = ((row["message_index"], read(row, counts)) for row in rows)
+    return {index: usage for index, usage in found if usage is not None}
 
 
 def _is_usage(row: Any, messages: int) -> bool:
-    if not isinstance(row, dict) or not isinstance(row.get("input_tokens"), int):
+    if not isinstance(row, dict) or not isinstance(row.get(_INPUT), int):
         return False
     index = row.get("message_index")
     return isinstance(index, int) and 0 <= index <= messages
-
-
-def _tokens(row: dict[str, Any], outside: bool, sure: bool) -> Usage:
-    read = _count(row, "cache_read_input_tokens")
-    written = _count(row, "cache_creation_input_tokens")
-    return Usage(
-        fresh_tokens=_count(row, "input_tokens") - (0 if outside else read),
-        cache_read_tokens=read,
-        cache_write_tokens=written,
-        output_tokens=_count(row, "output_tokens") if sure else 0,
-        reasoning_tokens=_count(row, "reasoning_tokens") if sure else 0,
-    )
-
-
-def _count(row: dict[str, Any], key: str) -> int:
-    count = row.get(key)
-    return count if isinstance(count, int) else 0

@@ -14,14 +14,12 @@ import json
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
-from uuid import uuid4
 
 import psycopg
 from blake3 import blake3
+from msgspec.structs import asdict
 
-from ullage.errors import StoreError
-from ullage.redaction import Redact, checked
-from ullage.stores import _conversation_rows as rows
+from ullage.redaction import Redact
 from ullage.stores._packing import from_utf8, to_utf8
 from ullage.stores.conversations import CompactionPart, ConversationStore, StoredMessage
 from ullage.stores.postgres import schema
@@ -35,9 +33,9 @@ _SNAPSHOT = Query("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
 _LOCK = "SELECT pg_advisory_xact_lock(%(lock)s)"
 _APPEND = """
 INSERT INTO ullage.messages (id, session, role, content, wire, created_at)
-SELECT id, %(session)s, role, content, wire, %(at)s
-FROM unnest(%(ids)s::text[], %(roles)s::text[], %(contents)s::text[], %(wires)s::text[])
-    WITH ORDINALITY AS given (id, role, content, wire, n)
+SELECT id, %(session)s, role, content, wire, at
+FROM unnest(%(ids)s::text[], %(roles)s::text[], %(contents)s::text[], %(wires)s::text[],
+    %(ats)s::text[]) WITH ORDINALITY AS given (id, role, content, wire, at, n)
 ORDER BY n ON CONFLICT (id) DO NOTHING
 """
 _MESSAGES = """
@@ -58,7 +56,8 @@ WHERE session = %(session)s AND NOT is_compacted ORDER BY part.place DESC LIMIT 
 """
 _SUMMARISED = """
 INSERT INTO ullage.compactions (id, message_id, summary, messages, tokens, created_at)
-VALUES (%(id)s, %(message_id)s, %(summary)s, %(messages)s, %(tokens)s, %(at)s)
+VALUES (%(id)s, %(message_id)s, %(summary)s, %(compacted_message_count)s,
+    %(compacted_token_count)s, %(created_at)s)
 ON CONFLICT (id) DO NOTHING
 """
 _MARK = """
@@ -114,61 +113,30 @@ class PostgresConversations(ConversationStore):
             raise failure("open", error) from None
         self._pool = Pool(conninfo, timeout_s, most_connections)
 
-    def append(self, session: str, messages: Sequence[Any]) -> tuple[str, ...]:
-        """`ConversationStore.append`."""
-        at, messages = self._now(), self.redacted(messages)
-        new = [rows.row_of(self.wire, session, raw, n, at) for n, raw in enumerate(messages)]
+    def _insert(self, session: str, new: Sequence[dict[str, Any]]) -> None:
         given = {
             "session": to_utf8(session),
-            "at": at,
+            "ats": [row["CreatedAt"] for row in new],
             "ids": [row["Id"] for row in new],
             "roles": [row["Role"] for row in new],
             "contents": [row["Content"].replace("\0", "\ufffd") for row in new],
             "wires": [row["Wire"] for row in new],
         }
         self._run("append", _written(session, Query(_APPEND, given)))
-        return tuple(given["ids"])
 
-    def mark_compacted(self, boundary_id: str, summary: str, *, tokens: int) -> CompactionPart:
-        """`ConversationStore.mark_compacted`."""
+    def _up_to(self, boundary_id: str) -> tuple[str, tuple[StoredMessage, ...]]:
         (found,) = self._run("mark_compacted", _read(Query(_UP_TO, {"id": _plain(boundary_id)})))
-        if not found:
-            reason = "there is no such message. Give an id that append or load returned"
-            raise StoreError(self.name, "mark_compacted", reason, boundary_id)
-        session, summarised = found[0][4], rows.compactible(self.wire, _messages(found))
-        part = CompactionPart(
-            id=str(uuid4()),
-            message_id=boundary_id,
-            summary=summary if self.redact is None else checked(self.redact)(summary),
-            compacted_message_count=len(summarised),
-            compacted_token_count=tokens,
-            created_at=self._now(),
-        )
-        given = {
-            "id": part.id,
-            "message_id": boundary_id,
-            "first": summarised[0].id,
-            "summary": to_utf8(part.summary),
-            "messages": len(summarised),
-            "tokens": tokens,
-            "at": part.created_at,
-        }
-        writes = Query(_SUMMARISED, given), Query(_MARK, given)
-        self._run("mark_compacted", _written(from_utf8(session), *writes))
-        return part
+        return from_utf8(found[0][4]) if found else "", _messages(found)
 
-    def load(self, session: str, *, as_user: bool = False) -> tuple[StoredMessage, ...]:
-        """`ConversationStore.load`."""
+    def _compact(self, session: str, part: CompactionPart, first_id: str) -> None:
+        given = {**asdict(part), "summary": to_utf8(part.summary), "first": first_id}
+        writes = Query(_SUMMARISED, given), Query(_MARK, given)
+        self._run("mark_compacted", _written(session, *writes))
+
+    def _loaded(self, session: str) -> tuple[CompactionPart | None, tuple[StoredMessage, ...]]:
         given = {"session": to_utf8(session)}
-        asked = Query(_NEWEST, given), Query(_LOADED, given)
-        parts, found = self._run("load", _read(*asked))
-        messages = _messages(found)
-        if not parts:
-            return messages
-        part = _part(parts)
-        boundary = next(n for n, one in enumerate(messages) if one.id == part.message_id)
-        summary = rows.synthetic(self.wire, part, as_user=as_user)
-        return (*messages[:boundary], summary, *messages[boundary:])
+        parts, found = self._run("load", _read(Query(_NEWEST, given), Query(_LOADED, given)))
+        return _part(parts), _messages(found)
 
     def history(self, session: str) -> tuple[StoredMessage, ...]:
         """`ConversationStore.history`."""
@@ -179,7 +147,7 @@ class PostgresConversations(ConversationStore):
         """`ConversationStore.newest_compaction`."""
         asked = Query(_NEWEST, {"session": to_utf8(session)})
         (parts,) = self._run("newest_compaction", _read(asked))
-        return _part(parts) if parts else None
+        return _part(parts)
 
     def forget(self, session: str) -> int:
         """Erase a conversation: its messages, and every summary of them.
@@ -233,7 +201,9 @@ def _messages(found: Rows) -> tuple[StoredMessage, ...]:
     )
 
 
-def _part(found: Rows) -> CompactionPart:
+def _part(found: Rows) -> CompactionPart | None:
+    if not found:
+        return None
     id, message_id, summary, messages, tokens, created_at = found[0]
     return CompactionPart(id, message_id, from_utf8(summary), messages, tokens, created_at)
 

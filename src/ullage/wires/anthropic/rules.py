@@ -4,30 +4,22 @@ A server tool runs at the provider: call and result both stand in assistant mess
 follows in the same reply, which is all that the assistant says in a row (A2), or, where client
 tools were called beside it, in the reply after. So two generations of open calls are enough:
 those of this reply, and those carried over from the one before. System messages end no reply.
-
-What only the whole request shows is in `rules_request`.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from typing import Any
 
 from ullage.history.pairing import At
+from ullage.tokens import catalog
+from ullage.tokens.payload import image_size
+from ullage.values.limits import ANTHROPIC_MEDIA
 from ullage.wires.anthropic.blocks import BLOCKS, ROLES, SERVER, SERVER_CALLS, THOUGHTS
 from ullage.wires.anthropic.models import claude, refuses_force, takes_no_system_messages
-from ullage.wires.anthropic.rules_request import (
-    Markers,
-    blocks_of,
-    is_tool_name,
-    judge_head,
-    judge_images,
-    thinking_problems,
-)
 from ullage.wires.block import Block
 from ullage.wires.rules import problem
-from ullage.wires.rules.problem import Problem, Report, Wire, items_of, kind_of, name_in
+from ullage.wires.rules.problem import Wire, items_of, kind_of, name_in
 
 __all__ = ["Check"]
 
@@ -37,7 +29,9 @@ _NO_PREFILL_SINCE = (4, 6)
 _TURN_BEGINS = ("thinking", "redacted_thinking", "compaction")
 _COMPACT = "compaction"
 _NAMES = {"call": "id", "result": "tool_use_id"}
+_MARKERS = 4
 _ID = re.compile(r"[a-zA-Z0-9_-]+\Z").match
+_TOOL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,128}\Z").match
 
 
 class Check(problem.Check):
@@ -58,7 +52,7 @@ class Check(problem.Check):
     def __init__(self, head: Wire | None = None) -> None:
         super().__init__(head)
         self._images: list[tuple[str, Wire]] = []
-        self._markers = Markers(head or {}, self.report)
+        self._ttls: list[str] = []
         self._role: str | None = None
         self._spoke: str | None = None
         self._caller = -1
@@ -77,22 +71,25 @@ class Check(problem.Check):
         self._loop = -1
         self._is_loop_over = True
         self._holds_results = False
+        for key in ("tools", "system"):
+            for index, block in enumerate(items_of(self.head.get(key))):
+                if type(block) is dict and block.get("cache_control") is not None:
+                    self._marker(block, f"{key}[{index}]")
 
     def _judge(self, message: Any, at: int, where: str) -> None:
         role = name_in(message, "role")
         if role is None or role not in ROLES:
-            self.report.add("A0", f"{where}.role", "no such role in this format")
+            self.add("A0", f"{where}.role", "no such role in this format")
             return
         if self._empty:
-            self.report.add("A9", self._empty, "only the last assistant message may be empty")
+            self.add("A9", self._empty, "only the last assistant message may be empty")
         known = _SYSTEM_MESSAGE if role == "system" else _MESSAGE
-        self.report.unknown("A23", [key for key in message if key not in known], where)
+        self.unknown("A23", [key for key in message if key not in known], where)
         content = message.get("content")
         blocks = items_of(content)
         if at == 0 and role == "assistant":
             begins = bool(blocks) and name_in(blocks[0], "type") == _COMPACT
-            sentence = "the first message must be the user's"
-            self.report.need(begins, "A1", f"{where}.role", sentence)
+            self.need(begins, "A1", f"{where}.role", "the first message must be the user's")
         self.pairs.speaker(is_model=role == "assistant")
         self._turn(role, content, at, where)
         self._text(content, role, f"{where}.content")
@@ -100,14 +97,10 @@ class Check(problem.Check):
             self._block(block, role, (at, index), _path((at, index)))
         self._role = role
 
-    def _end(self, report: Report) -> None:
+    def _end(self) -> None:
         """A3 and A18."""
-        self._missed(report)
-        self._overdue(report)
-
-    def returned(self, history: Sequence[Any]) -> list[Problem]:
-        """See `problem.Check.returned`: A13."""
-        return thinking_problems(self.messages, history)
+        self._missed()
+        self._overdue()
 
     # -- between messages -----------------------------------------------------------------
 
@@ -117,51 +110,48 @@ class Check(problem.Check):
             self._system(at, where)
             return
         if self._role == "system" and role == "user":
-            sentence = "an assistant message must follow the system message"
-            self.report.add("A20", where, sentence)
+            self.add("A20", where, "an assistant message must follow the system message")
         kinds = {name_in(block, "type") for block in items_of(content)}
         only_results = type(content) is list and kinds <= {"tool_result"}
         self._holds_results = "tool_result" in kinds
         before, self._spoke = self._spoke, role
         if role == "assistant":
             if before != "assistant":
-                self._overdue(self.report)
+                self._overdue()
                 self._carried, self._open, self._reply_calls = self._open, {}, False
             if self._is_loop_over:
                 self._loop, self._is_loop_over = at, False
-            self._missed(self.report)
+            self._missed()
             self._caller, self._batch, self._answering = at, set(), 0
-            self._only_results = True
-            self._ends_with_server_result = False
+            self._only_results, self._ends_with_server_result = True, False
             return
         self._is_loop_over = self._is_loop_over or kinds != {"tool_result"}
         self._answering += 1
         if self._reply_calls:
             sentence = "an unfinished server tool allows nothing but results here"
-            self.report.need(only_results or not self._open, "A19", f"{where}.content", sentence)
+            self.need(only_results or not self._open, "A19", f"{where}.content", sentence)
             return
         for call in self._open:
-            sentence = f"this server tool call has no result before {where}"
-            self.report.add("A18", _path(call), sentence)
+            self.add("A18", _path(call), f"this server tool call has no result before {where}")
         self._open = {}
 
     def _system(self, at: int, where: str) -> None:
-        if takes_no_system_messages((self.head or {}).get("model")):
-            self.report.add("A0", f"{where}.role", "this model takes no system messages here")
+        if takes_no_system_messages(self.head.get("model")):
+            self.add("A0", f"{where}.role", "this model takes no system messages here")
         if self._role == "assistant" and self._unanswered():
-            self.report.add("A20", where, "a system message parts a call from its result")
+            self.add("A20", where, "a system message parts a call from its result")
         elif at == 0:
-            self.report.add("A20", where, "a system message may not be the first")
+            self.add("A20", where, "a system message may not be the first")
         elif self._role == "assistant" and not self._ends_with_server_result:
-            self.report.add("A20", where, "a system message must follow a user message")
+            self.add("A20", where, "a system message must follow a user message")
 
-    def _missed(self, report: Report) -> None:
+    def _missed(self) -> None:
         for call in self._unanswered():
-            report.add("A3", _path(call), "this call has no tool_result in the next message")
+            self.add("A3", _path(call), "this call has no tool_result in the next message")
 
-    def _overdue(self, report: Report) -> None:
+    def _overdue(self) -> None:
         for call in self._carried:
-            report.add("A18", _path(call), "this server tool call has no result")
+            self.add("A18", _path(call), "this server tool call has no result")
 
     def _unanswered(self) -> list[At]:
         """The client's calls of the last assistant message without a result."""
@@ -174,29 +164,28 @@ class Check(problem.Check):
         if type(content) is str:
             self._only_results = self._only_results and role != "user"
             holds = self._empty or (content and not content.isspace())
-            self.report.need(holds, "A9", where, "the text is empty or only spaces")
+            self.need(holds, "A9", where, "the text is empty or only spaces")
         elif type(content) is not list:
-            sentence = f"content must be text or a list, and it is {kind_of(content)}"
-            self.report.add("A9", where, sentence)
+            self.add("A9", where, f"content must be text or a list, and it is {kind_of(content)}")
         elif not content and not self._empty:
-            self.report.add("A9", where, "the message has no content")
+            self.add("A9", where, "the message has no content")
 
     # -- within a message -----------------------------------------------------------------
 
     def _block(self, block: Any, role: str, here: At, where: str) -> None:
         kind = name_in(block, "type")
         if kind is None:
-            self.report.add("A0", where, "a block is an object with a type")
+            self.add("A0", where, "a block is an object with a type")
             return
         row = BLOCKS.get(kind)
         if row is not None:
             sentence = f"a {kind} block may not stand in a {role} message"
-            self.report.need(role in row.roles, "A0", where, sentence)
+            self.need(role in row.roles, "A0", where, sentence)
             self._fields(block, row, where)
         if kind == "text":
             text = block.get("text")
             empty = type(text) is str and (not text or text.isspace())
-            self.report.need(not empty, "A9", where, "the text is empty or only spaces")
+            self.need(not empty, "A9", where, "the text is empty or only spaces")
         elif kind == "tool_use":
             self._call(block, role, here, where)
         elif kind == "tool_result":
@@ -207,20 +196,20 @@ class Check(problem.Check):
         if kind != "tool_result" and role == "user":
             self._only_results = False
         if block.get("cache_control") is not None:
-            self._markers.on_block(block, where)
+            self._marked(block, where)
 
     def _fields(self, block: Wire, row: Block, where: str) -> None:
         """A0, A8 and A23."""
         marked = row.kind in THOUGHTS and block.get("cache_control") is not None  # A21 says so
         fields = {k: v for k, v in block.items() if k != "cache_control"} if marked else block
-        self.report.block("A0", fields, row, where, "A23")
+        self.block("A0", fields, row, where, "A23")
         field = _NAMES.get(row.becomes, "")
         name = name_in(block, field)
         if name is not None and not _ID(name):
-            self.report.add("A8", where, f"the {field} has characters not allowed in it")
+            self.add("A8", where, f"the {field} has characters not allowed in it")
         tool = name_in(block, "name") if row.becomes == "call" else None
-        if tool is not None and not is_tool_name(tool):
-            self.report.add("A8", where, "the tool's name is not allowed")
+        if tool is not None and not _TOOL_NAME(tool):
+            self.add("A8", where, "the tool's name is not allowed")
         if row.media == ("image",):
             self._images.append((where, block))
         for index, item in enumerate(items_of(block.get("content"))):
@@ -231,7 +220,7 @@ class Check(problem.Check):
         call_id = block.get("id")
         if type(call_id) is not str or role != "assistant":
             return
-        self.report.need(call_id not in self._seen, "A7", where, "this tool_use id was used before")
+        self.need(call_id not in self._seen, "A7", where, "this tool_use id was used before")
         if call_id not in self._batch:
             self.pairs.call(here, call_id)
         self._reply_calls = True
@@ -244,39 +233,37 @@ class Check(problem.Check):
             return
         call = self.pairs.result(here, call_id)
         if call_id in self._answered:
-            self.report.add("A7", where, "this call already has a result")
+            self.add("A7", where, "this call already has a result")
         self._answered.add(call_id)
         is_first = call is not None and call[0] == self._caller
         if call_id not in self._batch:
-            self.report.add("A4", where, "no such call just before")
+            self.add("A4", where, "no such call just before")
         elif is_first and not self._only_results:
-            self.report.add("A5", where, "a result stands behind another block")
+            self.add("A5", where, "a result stands behind another block")
         elif is_first and self._answering > 1:
-            sentence = "the results of one batch are split over several user messages"
-            self.report.add("A6", where, sentence)
+            self.add("A6", where, "the results of one batch are split over several user messages")
         content = block.get("content", "")
         if not isinstance(content, (str, list)):
-            self.report.add("A0", f"{where}.content", f"text or a list, not {kind_of(content)}")
+            self.add("A0", f"{where}.content", f"text or a list, not {kind_of(content)}")
 
     def _item(self, item: Any, where: str) -> None:
         """An item of a result."""
         row = BLOCKS.get(name_in(item, "type") or "")
         if row is None or not row.in_result:
-            sentence = "a block of this type may not stand in a tool_result"
-            self.report.add("A0", where, sentence)
+            self.add("A0", where, "a block of this type may not stand in a tool_result")
         else:
             self._fields(item, row, where)
         if type(item) is dict and item.get("cache_control") is not None:
-            self._markers.on_block(item, where)
+            self._marked(item, where)
 
     def _compaction(self, block: Wire, here: At, where: str) -> None:
         """A22, as far as a request shows it: one signed block, first."""
-        self.report.need(block.get("content") != "", "A22", where, "an empty summary")
+        self.need(block.get("content") != "", "A22", where, "an empty summary")
         if block.get("signature"):
             self._signed += 1
-            self.report.need(here == (0, 0), "A22", where, "a signed summary is not the first")
+            self.need(here == (0, 0), "A22", where, "a signed summary is not the first")
             sentence = f"{self._signed} signed summaries, and one is allowed"
-            self.report.need(self._signed < 2, "A22", where, sentence)
+            self.need(self._signed < 2, "A22", where, sentence)
 
     def _server_tool(self, block: Wire, kind: str, here: At, where: str) -> None:
         """A18: a tool of the server's, whoever made the block."""
@@ -292,45 +279,121 @@ class Check(problem.Check):
             elif call in self._carried:
                 del self._carried[call]
             else:
-                self.report.add("A18", where, "a server tool's result without its call")
+                self.add("A18", where, "a server tool's result without its call")
 
     # -- where a request ends -------------------------------------------------------------
 
-    def _request(self, head: Wire, report: Report) -> None:
+    def _request(self, head: Wire) -> None:
         last = (blocks_of(self.messages[-1]) if self.messages else [])[-1:]
-        judge_head(head, report)
+        self._judge_head(head)
         if self._role == "assistant":
-            self._ending(head, last, report)
-        self._thinking_and_tools(head, report)
-        judge_images(head, self._images, report)
-        self._markers.of_request(head, last[0] if last else None, report)
+            self._ending(head, last)
+        self._thinking_and_tools(head)
+        self._judge_images(head)
+        self._judge_marker(head, last[0] if last else None)
 
-    def _ending(self, head: Wire, last: list[Any], report: Report) -> None:
+    def _ending(self, head: Wire, last: list[Any]) -> None:
         """A11 and A12. A paused turn may end the request; its open server tool shows it."""
         where, model = f"messages[{len(self.messages) - 1}]", claude(head.get("model"))
         if model is not None and model[1] >= _NO_PREFILL_SINCE:
-            report.need(self._open, "A11", where, "the last message is the assistant's")
+            self.need(self._open, "A11", where, "the last message is the assistant's")
         elif last and name_in(last[0], "type") == "text":
             text = name_in(last[0], "text") or ""
-            report.need(text == text.rstrip(), "A12", where, "its text ends with white space")
+            self.need(text == text.rstrip(), "A12", where, "its text ends with white space")
 
-    def _thinking_and_tools(self, head: Wire, report: Report) -> None:
+    def _thinking_and_tools(self, head: Wire) -> None:
         """A14, A19 and A24: what thinking and open calls ask of the rest."""
         manual = name_in(head.get("thinking"), "type") == "enabled"
         if manual and self._holds_results and self._loop >= 0:
             first = blocks_of(self.messages[self._loop])[:1]
             begins = bool(first) and name_in(first[0], "type") in _TURN_BEGINS
             sentence = "the open turn does not begin with thinking, and thinking is manual"
-            report.need(begins, "A14", f"messages[{self._loop}].content", sentence)
+            self.need(begins, "A14", f"messages[{self._loop}].content", sentence)
         is_whole = isinstance(head.get("tools"), list) or head.get("model")  # else a history alone
         if is_whole and self._reply_calls and self._spoke != "assistant":
             names = {name_in(tool, "name") for tool in items_of(head.get("tools"))}
             for name in filter(None, {*self._open.values()} - names):
-                report.add("A19", "tools", f"an open call of {name[:64]!r} without its tool")
+                self.add("A19", "tools", f"an open call of {name[:64]!r} without its tool")
         if name_in(head.get("tool_choice"), "type") in ("any", "tool"):
             sentence = "a forced tool, with a model or a mode of thinking that excludes it"
             allowed = not manual and not refuses_force(head.get("model"))
-            report.need(allowed, "A24", "tool_choice", sentence)
+            self.need(allowed, "A24", "tool_choice", sentence)
+
+    def _judge_head(self, head: Wire) -> None:
+        """A0, A8 and A9: system texts and tools."""
+        for key, kinds in (("system", (str, list)), ("tools", list)):
+            if head.get(key) is not None:
+                self.fields("A0", head, {key: kinds}, key)
+        for index, block in enumerate(items_of(head.get("system"))):
+            text, where = name_in(block, "text") or "", f"system[{index}]"
+            self.need(
+                text and not text.isspace(), "A9", where, "a text block with text is asked for"
+            )
+        for index, tool in enumerate(items_of(head.get("tools"))):
+            name = tool.get("name") if type(tool) is dict else None
+            legal = name is None or (type(name) is str and _TOOL_NAME(name))
+            self.need(legal, "A8", f"tools[{index}].name", "the tool's name is not allowed")
+
+    def _judge_images(self, head: Wire) -> None:
+        """A25. The size shows of images whose data is in the request."""
+        limits, count = ANTHROPIC_MEDIA, len(self._images)
+        most = limits.images
+        if count > limits.images_small_window:
+            model = catalog.lookup(str(head.get("model") or ""))
+            if model.known and model.window_tokens <= limits.small_window_tokens:
+                most = limits.images_small_window
+        self.need(count <= most, "A25", "messages", f"{count} images, {most} may be sent")
+        side = limits.many_side_px if count > limits.many_images else limits.side_px
+        for where, block in self._images:
+            source = block.get("source")
+            data = name_in(source, "data") if name_in(source, "type") == "base64" else None
+            if data is None:
+                continue
+            longest = max(image_size(data))
+            self.need(longest <= side, "A25", where, f"{longest} pixels a side, {side} are allowed")
+            size = (len(data) - data[-2:].count("=")) * 3 // 4
+            sentence = f"{size} bytes, {limits.image_bytes} are allowed"
+            self.need(size <= limits.image_bytes, "A25", where, sentence)
+
+    # -- cache markers --------------------------------------------------------------------
+
+    def _marked(self, block: Wire, where: str) -> None:
+        """A21 of the marker that a block of a message carries."""
+        if block.get("type") in THOUGHTS:
+            self.add("A21", where, "thinking carries no cache marker")
+        elif block.get("type") == "text" and not block.get("text"):
+            self.add("A21", where, "empty text carries no cache marker")
+        self._marker(block, where)
+
+    def _marker(self, thing: Wire, where: str) -> None:
+        """A21 of the next marker in the order of the request: tools, system, messages."""
+        ttl = _ttl(thing)
+        if ttl == "1h" and "5m" in self._ttls:
+            self.add("A21", where, "a 1h marker stands behind a 5m marker")
+        self._ttls.append(ttl)
+        if len(self._ttls) == _MARKERS + 1:
+            self.add("A21", where, f"more than {_MARKERS} cache markers")
+
+    def _judge_marker(self, head: Wire, last: Any) -> None:
+        """A21 of the marker of the request itself, which is one on its last block."""
+        if head.get("cache_control") is None:
+            return
+        own = last.get("cache_control") if type(last) is dict else None
+        if own is not None and _ttl(last) != _ttl(head):
+            self.add("A21", "cache_control", "it lives otherwise than the marker of the last block")
+        self._marker(head, "cache_control")
+        self._ttls.pop()
+
+
+def blocks_of(thing: Any) -> list[Any]:
+    """The content of a message or a result as blocks; a string is one text."""
+    content = thing.get("content") if type(thing) is dict else None
+    return [{"type": "text", "text": content}] if type(content) is str else items_of(content)
+
+
+def _ttl(thing: Wire) -> str:
+    control = thing.get("cache_control")
+    return str(control.get("ttl") or "5m") if type(control) is dict else "5m"
 
 
 def _path(at: At) -> str:

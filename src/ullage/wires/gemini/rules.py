@@ -12,8 +12,6 @@ none is asked.
 from __future__ import annotations
 
 import re
-from base64 import b64encode
-from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -21,7 +19,7 @@ from ullage.history.pairing import At
 from ullage.wires.gemini.blocks import KNOWN, PARTS, ROLES
 from ullage.wires.gemini.models import signs_calls, signs_no_calls
 from ullage.wires.rules import problem
-from ullage.wires.rules.problem import Problem, Report, Wire, items_of, kind_of
+from ullage.wires.rules.problem import Wire, items_of, kind_of
 
 __all__ = ["Check"]
 
@@ -50,15 +48,15 @@ class Check(problem.Check):
         self._asked: list[At] = []
         self._steps: list[tuple[str, bool]] = []
         self._oversigned: list[str] = []
-        self._model = (head or {}).get("model")
+        self._model = self.head.get("model")
 
     def _judge(self, message: Any, at: int, where: str) -> None:
-        role, parts = _opened(message)
+        role, parts = opened(message)
         if type(role) is not str or role not in ROLES:
-            self.report.add("G1", f"{where}.role", "no such role in this format")
+            self.add("G1", f"{where}.role", "no such role in this format")
             role = "user"  # for every other rule, so that one mistake is reported once
         if not parts:
-            self.report.add("G2", f"{where}.parts", "a content has at least one part")
+            self.add("G2", f"{where}.parts", "a content has at least one part")
         for index, part in enumerate(parts):
             self._part(part, role, f"{where}.parts[{index}]")
         self.pairs.speaker(is_model=role == "model")
@@ -73,99 +71,78 @@ class Check(problem.Check):
             self._steps, self._oversigned = [], []
         self._role = role
 
-    def _end(self, report: Report) -> None:
+    def _end(self) -> None:
         """What a request that ends here lacks."""
         if self._asked:
             where = f"contents[{self._asked[0][0]}]"
-            report.add("G3", where, "the calls of this step have no responses")
+            self.add("G3", where, "the calls of this step have no responses")
         elif self._role == "model":
             where = f"contents[{len(self.messages) - 1}]"
-            report.add("G11", where, "the last content is the model's")
+            self.add("G11", where, "the last content is the model's")
         if signs_no_calls(self._model):
             return
         for where in self._oversigned:
-            report.add("G7", where, "only the first call of a step carries a signature")
+            self.add("G7", where, "only the first call of a step carries a signature")
         if signs_calls(self._model) or any(signed for _, signed in self._steps):
-            for where in self._unsigned_steps():
-                report.add("G7", where, "the first call of this step has no signature")
+            for where in self.unsigned_steps():
+                self.add("G7", where, "the first call of this step has no signature")
 
-    def _unsigned_steps(self) -> list[str]:
+    def unsigned_steps(self) -> list[str]:
         """The steps of the current turn without a signature, of a model that may sign calls."""
         if signs_no_calls(self._model):
             return []
         return [where for where, signed in self._steps if not signed]
 
-    def _request(self, head: Wire, report: Report) -> None:
+    def _request(self, head: Wire) -> None:
         """G12."""
         config = head.get("config")
         outside = _camel({**head, **(config if type(config) is dict else {})})
         for name in _NOT_BESIDE_A_CACHE if outside.get("cachedContent") else ():
             if outside.get(name):
-                report.add("G12", name, f"{name} and cachedContent exclude each other")
-
-    def returned(self, history: Sequence[Any]) -> list[Problem]:
-        """See `problem.Check.returned`: no signature moved, made up or lost (G7, G8).
-
-        A signature is compared as bytes: the SDK writes it in another alphabet of base64.
-        """
-        report = Report()
-        came = [
-            (_unsigned(part), seal) for _, part in _parts(history) if (seal := _signature(part))
-        ]
-        seals = {seal for _, seal in came}
-        calls = [part for part, _ in came if part.get("functionCall")]
-        lost = self._unsigned_steps()
-        for where, part in _parts(self.messages):
-            seal = _signature(part)
-            if seal and seal not in SENTINELS and (_unsigned(part), seal) not in came:
-                known = "stands on another part" if seal in seals else "is not known"
-                report.add("G8", where, f"this signature {known}")
-            if where.rpartition(".parts")[0] in lost and _unsigned(part) in calls:
-                report.add("G7", where, "this call came with a signature")
-        return report.found
+                self.add("G12", name, f"{name} and cachedContent exclude each other")
 
     # -- within a content -----------------------------------------------------------------
 
     def _part(self, part: Wire, role: str, where: str) -> None:
         if _NO_OBJECT in part:
             said = kind_of(part[_NO_OBJECT])
-            self.report.add("G0", where, f"a part is an object, and it is {said}")
+            self.add("G0", where, f"a part is an object, and it is {said}")
             return
         data = [name for name in part if name in PARTS and part[name] is not None]
         unknown = part.keys() - KNOWN
         if len(data) != 1 and not (unknown and not data):
-            self.report.add("G2", where, f"one field with data is asked for, here are {len(data)}")
+            self.add("G2", where, f"one field with data is asked for, here are {len(data)}")
             return
         if not data:
             return  # a part from the future
-        self.report.unknown("G0", sorted(unknown), where)
+        self.unknown("G0", sorted(unknown), where)
         sealed = part.get("thoughtSignature")
         if isinstance(sealed, str) and not _BASE64(sealed):
-            self.report.add("G0", where, "a signature is base64, and this one is not")
+            self.add("G0", where, "a signature is base64, and this one is not")
         (kind,) = data
         self._body(part, kind, where)
         if role not in PARTS[kind].roles:
-            self.report.add("G1", where, f"a {kind} does not stand in a content of {role}")
+            self.add("G1", where, f"a {kind} does not stand in a content of {role}")
 
     def _body(self, part: Wire, kind: str, where: str) -> None:
         """What stands in the field of a part that holds its data."""
         body = part[kind]
         if kind == "text":
             if not isinstance(body, str):
-                self.report.add("G0", where, f"text is a string, and it is {kind_of(body)}")
+                self.add("G0", where, f"text is a string, and it is {kind_of(body)}")
             elif not body and not part.get("thoughtSignature"):
-                self.report.add("G2", where, "text must not be empty")
+                self.add("G2", where, "text must not be empty")
             return
         if type(body) is not dict:
-            self.report.add("G0", where, f"{kind} is an object, and it is {kind_of(body)}")
+            self.add("G0", where, f"{kind} is an object, and it is {kind_of(body)}")
             return
         fields = _camel(body)
-        self.report.block("G0", fields, PARTS[kind], where)
+        self.block("G0", fields, PARTS[kind], where)
         if fields.get("name") == "" and "name" in PARTS[kind].needs:
-            self.report.add("G0", where, f"{kind} names its function")
+            self.add("G0", where, f"{kind} names its function")
         args = fields.get("args", {}) if kind == "functionCall" else {}
         if type(args) is not dict:
-            self.report.add("G0", where, f"args is an object, and it is {kind_of(args)}")
+            self.add("G0", where, f"args is an object, and it is {kind_of(args)}")
 
     # -- between contents -----------------------------------------------------------------
 
@@ -176,11 +153,11 @@ class Check(problem.Check):
         by_id = sorted(bodies.items(), key=lambda one: not one[1].get("id"))
         fits = [self._fits(at, body) for at, body in by_id]
         if answered and not asked:
-            self.report.add("G5", where, "these responses do not follow the content of their call")
+            self.add("G5", where, "these responses do not follow the content of their call")
         elif len(answered) != len(asked):
-            self.report.add("G3", where, f"{len(answered)} responses to {len(asked)} calls")
+            self.add("G3", where, f"{len(answered)} responses to {len(asked)} calls")
         elif not all(fits):
-            self.report.add("G6", where, "a response fits none of the calls before it")
+            self.add("G6", where, "a response fits none of the calls before it")
 
     def _fits(self, at: At, body: Wire) -> bool:
         """Whether a response answers a call of the content before, under its name."""
@@ -193,10 +170,10 @@ class Check(problem.Check):
         if not called:
             return
         if self._role not in ("user", "function"):
-            self.report.add("G4", where, "no user content stands directly before these calls")
+            self.add("G4", where, "no user content stands directly before these calls")
         first, *siblings = called.values()
-        self._steps.append((where, bool(_signature(first))))
-        self._oversigned += [where] if any(map(_signature, siblings)) else []
+        self._steps.append((where, _is_signed(first)))
+        self._oversigned += [where] if any(map(_is_signed, siblings)) else []
         for at, part in called.items():
             body = _body(part, "functionCall")
             self._names[at] = str(body.get("name") or "")
@@ -210,13 +187,7 @@ _NO_OBJECT = ""
 """The name under which a part that is no object is passed on."""
 
 
-def _parts(contents: Sequence[Any]) -> Iterator[tuple[str, Wire]]:
-    for at, content in enumerate(contents):
-        for index, part in enumerate(_opened(content)[1]):
-            yield f"contents[{at}].parts[{index}]", part
-
-
-def _opened(message: Any) -> tuple[Any, list[Wire]]:
+def opened(message: Any) -> tuple[Any, list[Wire]]:
     """Role and parts of a content, or of what the SDK takes for one, in the wire's spelling."""
     if isinstance(message, (str, list)):
         parts = [message] if isinstance(message, str) else message
@@ -252,15 +223,7 @@ def _body(part: Wire, name: str) -> Wire:
     return part[name] if type(part[name]) is dict else {}
 
 
-def _signature(part: Wire) -> str:
-    """A part's signature in one alphabet of base64, or ``""``."""
-    found = part.get("thoughtSignature")
-    if isinstance(found, bytes):  # as the SDK's own types hold it
-        found = b64encode(found).decode()
-    if not isinstance(found, str) or found in SENTINELS:
-        return found if isinstance(found, str) else ""
-    return found.replace("-", "+").replace("_", "/").rstrip("=")
-
-
-def _unsigned(part: Wire) -> Wire:
-    return {name: value for name, value in part.items() if name != "thoughtSignature"}
+def _is_signed(part: Wire) -> bool:
+    """Whether a part has a signature: base64, or bytes as the SDK's own types hold it."""
+    seal = part.get("thoughtSignature")
+    return bool(seal.rstrip("=") if isinstance(seal, str) else isinstance(seal, bytes) and seal)

@@ -17,7 +17,7 @@ from ullage.wires.openai_chat.blocks import (
 )
 from ullage.wires.openai_chat.models import is_gpt_6_2
 from ullage.wires.rules import problem
-from ullage.wires.rules.problem import Report, Wire, items_of, kind_of, name_in
+from ullage.wires.rules.problem import Wire, items_of, kind_of, name_in
 
 __all__ = ["Check"]
 
@@ -41,58 +41,57 @@ class Check(problem.Check):
         self.pairs.speaker(is_model=role == "assistant")
         if role != "tool":
             self._newest = at
-        elif self.report.fields("C0", message, BLOCKS["tool"].needs, where):
+        elif self.fields("C0", message, BLOCKS["tool"].needs, where):
             self._result(message["tool_call_id"], at, where)
         if role == "function":
-            self.report.block("C0", message, _FUNCTION, where)
+            self.block("C0", message, _FUNCTION, where)
         elif role not in ROLES:
-            self.report.add("C0", f"{where}.role", "no such role in this format")
+            self.add("C0", f"{where}.role", "no such role in this format")
         else:
             content = message.get("content")
             if role == "assistant":
                 self._calls(message.get("tool_calls"), at, f"{where}.tool_calls")
                 if content is None:
                     says = any(message.get(key) for key in INSTEAD_OF_CONTENT)
-                    sentence = "content is null and no calls"
-                    self.report.need(says, "C5", f"{where}.content", sentence)
+                    self.need(says, "C5", f"{where}.content", "content is null and no calls")
                     return
             if type(content) is not str:
                 self._content(content, role, f"{where}.content")
 
-    def _end(self, report: Report) -> None:
+    def _end(self) -> None:
         """The calls still open."""
         for at, number in self.pairs.unanswered:
             where = f"messages[{at}].tool_calls[{number}]"
-            report.add("C1", where, "this call has no tool message")
+            self.add("C1", where, "this call has no tool message")
 
     def _result(self, call_id: str, at: int, where: str) -> None:
         self._length(call_id, f"{where}.tool_call_id")
         call = self.pairs.result((at, 0), call_id)
         if call is None:
             sentence = "this tool message answers no open call of the assistant message before"
-            self.report.add("C2", f"{where}.tool_call_id", sentence)
+            self.add("C2", f"{where}.tool_call_id", sentence)
         elif call[0] != self._newest:
-            self.report.add("C3", where, "something stands between the call and this result")
+            self.add("C3", where, "something stands between the call and this result")
 
     def _calls(self, calls: Any, at: int, where: str) -> None:
         if calls is not None and not (isinstance(calls, list) and calls):
-            self.report.add("C4", where, "tool_calls must be a list with calls in it")
+            self.add("C4", where, "tool_calls must be a list with calls in it")
         ids: set[str] = set()
         for number, call in enumerate(items_of(calls)):
             self._call(call, (at, number), f"{where}[{number}]", ids)
 
     def _call(self, call: Any, here: At, where: str, ids: set[str]) -> None:
         if type(call) is not dict:
-            self.report.add("C0", where, f"a call is an object, and it is {kind_of(call)}")
+            self.add("C0", where, f"a call is an object, and it is {kind_of(call)}")
             return
         self._called(call, where)
         call_id = call.get("id")
         if type(call_id) is not str or not call_id:
-            self.report.add("C0", f"{where}.id", "a call has an id")
+            self.add("C0", f"{where}.id", "a call has an id")
             return
         self._length(call_id, f"{where}.id")
         if call_id in ids:
-            self.report.add("C1", f"{where}.id", "two calls of one message share an id")
+            self.add("C1", f"{where}.id", "two calls of one message share an id")
         else:
             self.pairs.call(here, call_id)
         ids.add(call_id)
@@ -101,46 +100,46 @@ class Check(problem.Check):
         """What is called. A call of no type is a call all the same, and its id is answered."""
         kind = name_in(call, "type") if "type" in call else "function"
         if kind is None or kind not in CALLS:
-            self.report.add("C0", f"{where}.type", "a call is of type function or custom")
+            self.add("C0", f"{where}.type", "a call is of type function or custom")
             return
         body, field = call.get(kind), CALLS[kind].text
         if type(body) is not dict or not name_in(body, "name"):
-            self.report.add("C0", where, f"a call names its tool in {kind}.name")
+            self.add("C0", where, f"a call names its tool in {kind}.name")
         elif type(body.get(field)) is not str:
             sentence = f"{field} must be a string, and it is {kind_of(body.get(field))}"
-            self.report.add("C7", f"{where}.{kind}.{field}", sentence)
+            self.add("C7", f"{where}.{kind}.{field}", sentence)
 
     def _length(self, call_id: str, where: str) -> None:
         sentence = f"an id of {len(call_id)} characters, {ID_LENGTH} are allowed"
-        self.report.need(len(call_id) <= ID_LENGTH, "C6", where, sentence)
+        self.need(len(call_id) <= ID_LENGTH, "C6", where, sentence)
 
     def _content(self, content: Any, role: str, where: str) -> None:
         """Content that is not a string: a list of parts this role may hold."""
         if not isinstance(content, list) or not content:
             sentence = f"content must be text or a list of parts, and it is {kind_of(content)}"
-            self.report.add("C0", where, sentence)
+            self.add("C0", where, sentence)
         for index, part in enumerate(items_of(content)):
             row = PARTS.get(name_in(part, "type") or "")
             if row is not None and role in row.roles:
-                self.report.block("C0", part, row, f"{where}[{index}]")
+                self.block("C0", part, row, f"{where}[{index}]")
             else:
                 rule = "C8" if role == "tool" else "C0"
                 sentence = f"a part of this type may not stand in a {role} message"
-                self.report.add(rule, f"{where}[{index}].type", sentence)
+                self.add(rule, f"{where}[{index}].type", sentence)
 
-    def _request(self, head: Wire, report: Report) -> None:
+    def _request(self, head: Wire) -> None:
         """C10 to C12, and that tools are a list."""
         if head.get("stream_options") is not None and not head.get("stream"):
-            report.add("C10", "stream_options", "stream_options is set and stream is not")
+            self.add("C10", "stream_options", "stream_options is set and stream is not")
         if head.get("tools") is not None:
-            report.fields("C0", head, {"tools": list}, "tools")
+            self.fields("C0", head, {"tools": list}, "tools")
         if is_gpt_6_2(head.get("model")):
             for name in _NOT_IN_GPT_6_2:
-                report.need(head.get(name) is None, "C11", name, "this model does not take it here")
+                self.need(head.get(name) is None, "C11", name, "this model does not take it here")
         if signs_calls(head.get("model")):
-            self._signatures(report)
+            self._signatures()
 
-    def _signatures(self, report: Report) -> None:
+    def _signatures(self) -> None:
         """C12: each step since the user last spoke begins with a signed call."""
         for at in range(len(self.messages) - 1, -1, -1):
             message = self.messages[at]
@@ -152,4 +151,4 @@ class Check(problem.Check):
                 google = extra.get("google") if type(extra) is dict else None
                 signed = name_in(google, "thought_signature")
                 where = f"messages[{at}].tool_calls[0]"
-                report.need(signed, "C12", where, "the first call of this step has no signature")
+                self.need(signed, "C12", where, "the first call of this step has no signature")

@@ -1,9 +1,7 @@
 """The rules of OpenAI Responses, R0 to R14 (`provider-rules` §1.C).
 
 One pass over the items: which calls are open (R1, R2), whether reasoning still waits for what it
-was made with (R3), which ids were seen (R5, R6) and whether anything follows a trigger (R14). What
-depends on the replies as they were returned (R4, R8 and the other half of R3) is judged against
-them, in `Check.returned`.
+was made with (R3), which ids were seen (R5, R6) and whether anything follows a trigger (R14).
 
 An asynchronous call may stay open, an output without ``call_id`` answers nothing and asks
 nothing, and a reference may stand for any call: then R2 has nothing to say.
@@ -12,8 +10,7 @@ nothing, and a reference may stand for any call: then R2 has nothing to say.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from typing import Any, TypeAlias
+from typing import Any
 
 from ullage.history.pairing import At
 from ullage.wires.block import Block
@@ -27,7 +24,7 @@ from ullage.wires.openai_responses.blocks import (
     ROLES,
 )
 from ullage.wires.rules import problem
-from ullage.wires.rules.problem import Problem, Report, Wire, items_of, kind_of, name_in
+from ullage.wires.rules.problem import Wire, items_of, kind_of, name_in
 
 __all__ = ["Check"]
 
@@ -57,50 +54,45 @@ class Check(problem.Check):
         self._ids: set[str] = set()
         self._waiting = ""
         self._trigger = ""
-        given = head or {}
-        self._holds_nothing = given.get("store") is False
-        self._is_continued = bool(given.get("previous_response_id") or given.get("conversation"))
+        self._holds_nothing = self.head.get("store") is False
+        continued = self.head.get("previous_response_id") or self.head.get("conversation")
+        self._is_continued = bool(continued)
 
     def _judge(self, item: Any, at: int, where: str) -> None:
-        kind = _type(item)
+        kind = type_of(item)
         if kind is None:
-            self.report.add("R0", where, "an item is an object with a type or a role")
+            self.add("R0", where, "an item is an object with a type or a role")
             return
         if self._trigger:
-            self.report.add("R14", self._trigger, "something follows the compaction_trigger")
+            self.add("R14", self._trigger, "something follows the compaction_trigger")
         self._trigger = where if kind == "compaction_trigger" else ""
-        is_model = not (kind in CALLERS_OWN or _is_callers(item, kind))
+        is_model = not (kind in CALLERS_OWN or is_callers(item, kind))
         self.pairs.speaker(is_model=is_model)
         if self._waiting and not is_model:
             sentence = "the item it was made with does not follow this reasoning"
-            self.report.add("R3", self._waiting, sentence)
+            self.add("R3", self._waiting, sentence)
         self._waiting = (self._waiting or where) if kind == "reasoning" else ""
         if self._holds_nothing and _is_held_elsewhere(item, kind):
-            self.report.add("R7", where, "with store set to false nothing is held under this id")
+            self.add("R7", where, "with store set to false nothing is held under this id")
         self._id(item, kind, where)
         self._shape(item, kind, where)
         self._pair(item, kind, (at, 0), where)
 
-    def _end(self, report: Report) -> None:
+    def _end(self) -> None:
         """Calls without an answer, reasoning without what follows."""
         for call, may_stay_open in self.pairs.unanswered.items():
             if not may_stay_open:
                 sentence = f"the {self._names[call]} has no answer behind it"
-                report.add("R1", f"input[{call[0]}]", sentence)
+                self.add("R1", f"input[{call[0]}]", sentence)
         if self._waiting:
-            report.add("R3", self._waiting, "nothing follows this reasoning")
+            self.add("R3", self._waiting, "nothing follows this reasoning")
 
-    def _request(self, head: Wire, report: Report) -> None:
+    def _request(self, head: Wire) -> None:
         """R10, and that tools are a list."""
         if head.get("previous_response_id") and head.get("conversation"):
-            sentence = "both previous_response_id and conversation are given"
-            report.add("R10", "conversation", sentence)
+            self.add("R10", "conversation", "both previous_response_id and conversation are given")
         if head.get("tools") is not None:
-            report.fields("R0", head, {"tools": list}, "tools")
-
-    def returned(self, history: Sequence[Any]) -> list[Problem]:
-        """See `problem.Check.returned`: R3, R4 and R8."""
-        return _returned_problems(self.messages, history)
+            self.fields("R0", head, {"tools": list}, "tools")
 
     def _id(self, item: Wire, kind: str, where: str) -> None:
         name = item.get("id")
@@ -108,15 +100,14 @@ class Check(problem.Check):
             return
         where, prefix = f"{where}.id", ITEMS.get(kind, _UNKNOWN).prefix
         if type(name) is not str or not _ID(name):
-            self.report.add("R5", where, "the id has characters not allowed in it")
+            self.add("R5", where, "the id has characters not allowed in it")
         elif prefix:
-            sentence = f"the id must begin with {prefix!r}"
-            self.report.need(name.startswith(prefix), "R5", where, sentence)
+            self.need(name.startswith(prefix), "R5", where, f"the id must begin with {prefix!r}")
         elif kind not in _ANY_ID and name.startswith(_PREFIXES):
-            self.report.add("R5", where, "the id is that of an item of another type")
+            self.add("R5", where, "the id is that of an item of another type")
         if type(name) is str:
             if name in self._ids:
-                self.report.add("R6", where, "an item with this id was sent before")
+                self.add("R6", where, "an item with this id was sent before")
             self._ids.add(name)
 
     # ── calls and answers ────────────────────────────────────────────────────────────
@@ -136,11 +127,11 @@ class Check(problem.Check):
             if call_id is None and kind == "function_call_output":
                 return
             if type(call_id) is not str or (kind in CALLS and not call_id):
-                self.report.add("R0", f"{where}.call_id", "it names the call_id of its call")
+                self.add("R0", f"{where}.call_id", "it names the call_id of its call")
                 return
             sentence = f"{len(call_id)} characters, {CALL_ID_LENGTH} are allowed"
             fits = len(call_id) <= CALL_ID_LENGTH
-            self.report.need(fits, "C6", f"{where}.call_id", sentence)
+            self.need(fits, "C6", f"{where}.call_id", sentence)
             name = f"{kind.removesuffix('_output')} {call_id!r}"
             if kind in CALLS:
                 late = bool(item.get("async") or item.get("async_"))
@@ -151,7 +142,7 @@ class Check(problem.Check):
     def _ask(self, name: str, at: At, where: str, *, late: bool = False) -> None:
         """R1: something stands here that wants an answer, unless it may come late."""
         if not late and any(self._names[at] == name for at in self.pairs.unanswered):
-            self.report.add("R1", where, "a call with this call_id is still open")
+            self.add("R1", where, "a call with this call_id is still open")
         self._names[at] = name
         self.pairs.call(at, name, late=late, is_whole=True)
 
@@ -159,41 +150,40 @@ class Check(problem.Check):
         """R2: what is answered here was asked before."""
         self.pairs.result(at, name, is_free=is_free or self._is_continued)
         if at in self.pairs.strays:
-            self.report.add("R2", where, f"no {name} stands before this answer")
+            self.add("R2", where, f"no {name} stands before this answer")
 
     # ── shapes ───────────────────────────────────────────────────────────────────────
 
     def _shape(self, item: Wire, kind: str, where: str) -> None:
-        self.report.block("R0", item, ITEMS.get(kind, _UNKNOWN), where)
+        self.block("R0", item, ITEMS.get(kind, _UNKNOWN), where)
         if kind == "message":
             role = name_in(item, "role")
             if role in ROLES:
                 self._content(item.get("content"), role, f"{where}.content")
             else:
-                self.report.add("R0", f"{where}.role", "no such role in this format")
+                self.add("R0", f"{where}.role", "no such role in this format")
         elif kind in ("function_call_output", "custom_tool_call_output"):
             self._content(item.get("output"), None, f"{where}.output")
         elif kind == "shell_call_output":
             chunks = item.get("output")
             for index, chunk in enumerate(chunks if type(chunks) is list else [chunks]):
                 place = f"{where}.output[{index}]"
-                self.report.block("R0", chunk if type(chunk) is dict else {}, _CHUNK, place)
+                self.block("R0", chunk if type(chunk) is dict else {}, _CHUNK, place)
 
     def _content(self, content: Any, role: str | None, where: str) -> None:
         """What somebody said or, where nobody's ``role`` is given, what a tool gave."""
         if not isinstance(content, (str, list)):
             sentence = f"content must be text or a list of parts, and it is {kind_of(content)}"
-            self.report.add("R0", where, sentence)
+            self.add("R0", where, sentence)
         for index, part in enumerate(items_of(content)):
             row = PARTS.get(name_in(part, "type") or "", _UNKNOWN)
             if row.in_result if role is None else role in row.roles:
-                self.report.block("R0", part, row, f"{where}[{index}]")
+                self.block("R0", part, row, f"{where}[{index}]")
             else:
-                sentence = "a part of this type may not stand here"
-                self.report.add("R0", f"{where}[{index}].type", sentence)
+                self.add("R0", f"{where}[{index}].type", "a part of this type may not stand here")
 
 
-def _type(item: Any) -> str | None:
+def type_of(item: Any) -> str | None:
     """The type of an item, which messages and references may leave out."""
     kind = name_in(item, "type")
     if kind is not None or type(item) is not dict or item.get("type") is not None:
@@ -203,7 +193,7 @@ def _type(item: Any) -> str | None:
     return "item_reference" if "id" in item else None
 
 
-def _is_callers(item: Wire, kind: str) -> bool:
+def is_callers(item: Wire, kind: str) -> bool:
     if kind == "tool_search_output":
         return item.get("execution") == "client"
     return kind == "message" and item.get("role") != "assistant"
@@ -214,66 +204,3 @@ def _is_held_elsewhere(item: Wire, kind: str) -> bool:
     if kind != "reasoning":
         return kind == "item_reference"
     return item.get("id") is not None and not (item.get("encrypted_content") or item.get("content"))
-
-
-# ── what was returned ────────────────────────────────────────────────────────────────────
-
-_Group: TypeAlias = tuple[Wire, list[str], set[str]]
-"""An item as returned, the ids of the reasoning it needs, and the names of what follows it."""
-
-
-def _returned_problems(items: Sequence[Any], history: Sequence[Any]) -> list[Problem]:
-    """R3, R4 and R8 against the full history, as the provider returned it.
-
-    Within a reply, reasoning and the items that follow it up to the next reasoning are one
-    group: the reasoning needs the first of them directly behind it, and each of them that is
-    sent with its id needs the reasoning.
-    """
-    report = Report()
-    groups = _groups(history)
-    present: set[str] = set()
-    for at, item in enumerate(items):
-        name, where = _id_of(item), f"input[{at}]"
-        returned, reasoning, follower = groups.get(name, (item, [], set()))
-        if name in groups and item.get("encrypted_content") != returned.get("encrypted_content"):
-            report.add("R8", f"{where}.encrypted_content", "it is not as it was returned")
-        if _type(item) == "reasoning":
-            present.add(name)
-            if follower and not follower & _names(items, at + 1):
-                report.add("R3", where, "the item this reasoning was made with is missing")
-            continue
-        for each in reasoning:
-            if each not in present:
-                sentence = f"this item was made with the reasoning {each[:64]!r}, which is missing"
-                report.add("R4", where, sentence)
-    return report.found
-
-
-def _groups(history: Sequence[Any]) -> dict[str, _Group]:
-    """Each item of the model by its id: itself, the reasoning it needs, what follows it."""
-    found: dict[str, _Group] = {}
-    reasoning: list[str] = []
-    is_fresh = False
-    for at, item in enumerate(history):
-        kind = _type(item)
-        if kind is None or kind in CALLERS_OWN or _is_callers(item, kind):
-            reasoning, is_fresh = [], False
-            continue
-        thinks = kind == "reasoning"
-        if thinks:
-            reasoning = [*(reasoning if is_fresh else ()), _id_of(item)]
-        is_fresh = thinks
-        if _id_of(item):
-            found[_id_of(item)] = (item, reasoning, _names(history, at + 1) if thinks else set())
-    return found
-
-
-def _id_of(item: Any) -> str:
-    return name_in(item, "id") or ""
-
-
-def _names(items: Sequence[Any], at: int) -> set[str]:
-    """What an item may be known by: its id, and the call_id of a call."""
-    item = items[at] if at < len(items) else None
-    call = name_in(item, "call_id") if _type(item) in CALLS else None
-    return {name for name in (name_in(item, "id"), call) if name}

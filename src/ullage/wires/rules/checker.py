@@ -14,14 +14,14 @@ some are not judged.
 A history with an open call at its end is not legal: it cannot be sent. Consecutive messages
 of one role are legal (A2, C9), a tool_result without content is (A10), reuse of a call id in
 a later turn of Chat Completions or Responses is taken as legal, and so are a second output of
-one call and an asynchronous call without any in Responses. A13, R4, R8, half of R3 and G8 need
-to know what was returned: give the full history as ``history``. What depends on the model
+one call and an asynchronous call without any in Responses. A13, R4, R8, half of R3 and G8
+compare with what was returned, which a request does not show. What depends on the model
 (A11, A12, A24, A25, C11, C12, G7) is judged by `problems` alone, where a model is named.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from ullage.errors import ConfigError
@@ -32,7 +32,7 @@ from ullage.wires.openai_responses import rules as _openai_responses
 from ullage.wires.rules.problem import Check, Problem, Wire, plain
 from ullage.wires.rules.table import RULES, Rule
 
-__all__ = ["RULES", "Problem", "Rule", "check_of", "problems", "problems_of"]
+__all__ = ["RULES", "Problem", "Rule", "check_of", "fed", "problems", "problems_of"]
 
 _CHECKS: Mapping[str, Callable[[Wire | None], Check]] = {
     "anthropic": _anthropic.Check,
@@ -59,15 +59,23 @@ def check_of(format: str, head: Wire | None = None) -> Check:
     return _CHECKS[format](head)
 
 
-def problems(format: str, request: Any, *, history: Sequence[Any] | None = None) -> list[Problem]:
-    """Every rule that a request breaks.
+def problems(format: str, request: Any) -> list[Problem]:
+    """Every rule that a request breaks. See `fed`."""
+    return fed(format, request).problems()
+
+
+def problems_of(format: str, messages: Any) -> list[Problem]:
+    """Every rule that these messages break, in one pass. See `check_of`."""
+    return _fed(check_of(format), messages).problems()
+
+
+def fed(format: str, request: Any) -> Check:
+    """The judge of a request, which has taken in all its messages.
 
     Args:
         format: see `check_of`.
         request: the request as a dict, or an object with ``model_dump``; objects may stand
             anywhere inside. It is not changed.
-        history: the messages as the provider returned them, if known: then thinking blocks
-            (A13), reasoning items (R3, R4, R8) and signatures (G7, G8) are compared with it.
 
     Raises:
         ConfigError: no rules are known for ``format``.
@@ -82,23 +90,10 @@ def problems(format: str, request: Any, *, history: Sequence[Any] | None = None)
     if format == "gemini" and messages is not None and not isinstance(messages, (list, tuple)):
         messages = [messages]  # the SDK takes a content that stands alone
     head = {key: plain(value) for key, value in body.items() if key != where}
-    return _judged(format, head, messages, history)
+    return _fed(check_of(format, head), messages)
 
 
-def problems_of(
-    format: str, messages: Any, *, history: Sequence[Any] | None = None
-) -> list[Problem]:
-    """Every rule that these messages break, in one pass. See `problems`."""
-    return _judged(format, None, messages, history)
-
-
-def _judged(
-    format: str, head: Wire | None, messages: Any, history: Sequence[Any] | None
-) -> list[Problem]:
-    check = check_of(format, head)
+def _fed(check: Check, messages: Any) -> Check:
     for message in messages if isinstance(messages, (list, tuple)) else ():
         check.feed(message)
-    found = check.problems()
-    if history is not None:
-        found += check.returned([*map(check.plain, history)])
-    return found
+    return check

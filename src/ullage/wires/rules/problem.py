@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar, TypeAlias
 
 from msgspec import Struct
@@ -12,7 +12,7 @@ from ullage.history.pairing import Pairing
 from ullage.wires.block import Block
 from ullage.wires.rules.table import RULES
 
-__all__ = ["Check", "Problem", "Report", "Wire", "items_of", "kind_of", "name_in", "plain"]
+__all__ = ["Check", "Problem", "Wire", "items_of", "kind_of", "name_in", "plain"]
 
 Wire: TypeAlias = dict[str, Any]
 _DICT = {dict}
@@ -37,11 +37,69 @@ class Problem(Struct, frozen=True, gc=False):
     verified: bool = True
 
 
-class Report:
-    """Gathers problems; what to do about each comes from the table of rules."""
+class Check(ABC):
+    """One pass over the messages of a request, one message at a time.
 
-    def __init__(self) -> None:
+    Attributes:
+        head: the request without them, as plain JSON; empty if the messages are judged alone.
+        messages: those fed so far.
+        pairs: which result answers which call.
+        found: what was found in them, whatever follows.
+    """
+
+    key: ClassVar[str] = "messages"
+    holds: ClassVar[tuple[str, ...]] = ("content",)
+    """The fields of a message that hold lists of parts."""
+    asks_one: ClassVar[tuple[str, str]]
+    """The rule that asks for one message at least, and its sentence."""
+
+    def __init__(self, head: Wire | None = None) -> None:
+        self.head = head or {}
+        self.messages: list[Any] = []
+        self.pairs = Pairing()
         self.found: list[Problem] = []
+        self._is_request = head is not None
+
+    def feed(self, message: Any) -> None:
+        """Judge the next message (a dict, or an object with ``model_dump``)."""
+        at = len(self.messages)
+        self.messages.append(self.plain(message))
+        self._judge(self.messages[at], at, f"{self.key}[{at}]")
+
+    def problems(self) -> list[Problem]:
+        """What a request that ends with the message fed last would break, in order found."""
+        whatever_follows = self.found.copy()
+        if not self.messages:
+            self.add(self.asks_one[0], self.key, self.asks_one[1])
+        self._end()
+        if self._is_request:
+            self._request(self.head)
+        found, self.found = self.found, whatever_follows
+        return found
+
+    def plain(self, message: Any) -> Any:
+        """A message itself if its parts are dicts, else a copy in plain dicts and lists."""
+        if type(message) is not dict:
+            return plain(message)
+        for key in self.holds:
+            parts = message.get(key)
+            if type(parts) is tuple or (type(parts) is list and not set(map(type, parts)) <= _DICT):
+                return plain(message)
+        return message
+
+    @abstractmethod
+    def _judge(self, message: Any, at: int, where: str) -> None:
+        """Judge a message by itself and by those before it."""
+
+    @abstractmethod
+    def _end(self) -> None:
+        """Judge what is open where the messages end."""
+
+    @abstractmethod
+    def _request(self, head: Wire) -> None:
+        """Judge the head, and what it asks of the messages."""
+
+    # -- what is broken -------------------------------------------------------------------
 
     def add(self, rule: str, where: str, sentence: str) -> None:
         """Note that ``rule`` is broken at ``where``."""
@@ -56,13 +114,8 @@ class Report:
     def block(self, rule: str, block: Wire, row: Block, where: str, unknown: str = "") -> None:
         """Judge the fields of a block by the row of its type.
 
-        Args:
-            rule: what is broken by a field that is missing or of another type.
-            block: as it stands on the wire.
-            row: of its type.
-            where: its path.
-            unknown: what is broken by a field that the row does not have; ``""`` if all may
-                stand there.
+        ``rule`` is broken by a field that is missing or of another type, ``unknown`` by one that
+        the row does not have: ``""`` if all may stand there.
         """
         if unknown:
             self.unknown(row.unknown or unknown, row.unknown_fields(block), where)
@@ -93,75 +146,6 @@ class Report:
         extra = ", ".join(map(repr, names))
         if extra:
             self.add(rule, where, f"fields the API does not know: {extra[:200]}")
-
-
-class Check(ABC):
-    """One pass over the messages of a request, one message at a time.
-
-    Attributes:
-        head: the request without them, as plain JSON; None if the messages are judged alone.
-        messages: those fed so far.
-        pairs: which result answers which call.
-        report: what was found in them, whatever follows.
-    """
-
-    key: ClassVar[str] = "messages"
-    holds: ClassVar[tuple[str, ...]] = ("content",)
-    """The fields of a message that hold lists of parts."""
-    asks_one: ClassVar[tuple[str, str]]
-    """The rule that asks for one message at least, and its sentence."""
-
-    def __init__(self, head: Wire | None = None) -> None:
-        self.head = head
-        self.messages: list[Any] = []
-        self.pairs = Pairing()
-        self.report = Report()
-
-    def feed(self, message: Any) -> None:
-        """Judge the next message (a dict, or an object with ``model_dump``)."""
-        at = len(self.messages)
-        self.messages.append(self.plain(message))
-        self._judge(self.messages[at], at, f"{self.key}[{at}]")
-
-    def problems(self) -> list[Problem]:
-        """What a request that ends with the message fed last would break, in order found."""
-        end = Report()
-        if not self.messages:
-            end.add(self.asks_one[0], self.key, self.asks_one[1])
-        self._end(end)
-        if self.head is not None:
-            self._request(self.head, end)
-        return self.report.found + end.found
-
-    def returned(self, history: Sequence[Any]) -> list[Problem]:
-        """How the messages differ from those that the provider returned, where that is illegal.
-
-        Args:
-            history: all of them, as they came, as plain JSON.
-        """
-        return []
-
-    def plain(self, message: Any) -> Any:
-        """A message itself if its parts are dicts, else a copy in plain dicts and lists."""
-        if type(message) is not dict:
-            return plain(message)
-        for key in self.holds:
-            parts = message.get(key)
-            if type(parts) is tuple or (type(parts) is list and not set(map(type, parts)) <= _DICT):
-                return plain(message)
-        return message
-
-    @abstractmethod
-    def _judge(self, message: Any, at: int, where: str) -> None:
-        """Judge a message by itself and by those before it."""
-
-    @abstractmethod
-    def _end(self, report: Report) -> None:
-        """Judge what is open where the messages end."""
-
-    @abstractmethod
-    def _request(self, head: Wire, report: Report) -> None:
-        """Judge the head, and what it asks of the messages."""
 
 
 def plain(thing: Any) -> Any:

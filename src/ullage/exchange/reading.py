@@ -1,0 +1,140 @@
+"""Bodies that begin like one that was read before: only what is new in them is read.
+
+    {"model": …, "messages": [ m0 , m1 , m2 ], "tools": …}
+    └────────── head ────────┘└─┘└──┘└──┘└──── tail ──────┘
+                               pieces
+
+A conversation's next body begins with the bytes of its last one, up to the new messages, and mostly
+ends like it. Equal bytes lead whoever reads JSON from the same place to the same place, with the
+same values; so the messages of equal pieces are taken over as the very objects they were, and what
+stands between them and the tail is read as a list of its own. Where anything is unusual nothing is
+taken over, and the body is read whole (`ullage.exchange.bodies`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+import msgspec
+from msgspec import Raw, Struct
+from msgspec.structs import replace
+
+__all__ = ["Reading", "read_anew", "read_on"]
+
+_decode = msgspec.json.Decoder().decode
+_members = msgspec.json.Decoder(dict[str, Raw]).decode
+_items = msgspec.json.Decoder(list[Raw]).decode
+_COMMA = re.compile(rb"[ \t\r\n]*,")
+_OPENING = b'{"":'
+_OBJECT = ord("{"), ord("}")
+_UNREADABLE = (msgspec.DecodeError, UnicodeError, RecursionError)
+
+
+class Reading(Struct, frozen=True, weakref=True):
+    """A body that was read.
+
+    Attributes:
+        key: the name of its list of messages, which is a member of the body itself.
+        before: the members in the head, in order; the last that stands there is the list, empty.
+        head: its bytes up to the first message.
+        pieces: those of each message, with what stands before it; each is an object.
+        messages: what the pieces say. Nobody may write into them.
+        tail: the bytes behind the last message.
+        after: the members in the tail, in order.
+    """
+
+    key: str
+    before: dict[str, Any]
+    head: bytes
+    pieces: Sequence[bytes] = ()
+    messages: Sequence[Any] = ()
+    tail: bytes = b""
+    after: dict[str, Any] = {}
+
+    @property
+    def value(self) -> dict[str, Any]:
+        """What the body says, as `ullage.exchange.bodies.read` has it."""
+        return {**self.before, self.key: [*self.messages], **self.after}
+
+    @property
+    def size(self) -> int:
+        """How many bytes there are."""
+        return len(self.head) + sum(map(len, self.pieces)) + len(self.tail)
+
+
+def read_anew(body: bytes, key: str) -> Reading | None:
+    """A body whose messages stand under a key; None if it has to be read whole."""
+    for found in _list_under(key).finditer(body):
+        head = body[: found.end()]
+        try:
+            before = _decode(head + b"]}")
+        except _UNREADABLE:
+            continue  # the name of another list, further down
+        return _read_rest(body[found.end() :], Reading(key, before, head))
+    return None
+
+
+def read_on(known: Reading, body: bytes) -> Reading | None:
+    """A body, read from where it differs from one that was read; None: that is of no use."""
+    if not body.startswith(known.head):
+        return None
+    at, same = len(known.head), 0
+    for piece in known.pieces:
+        if not body.startswith(piece, at):
+            break
+        at, same = at + len(piece), same + 1
+    begun = replace(known, pieces=known.pieces[:same], messages=known.messages[:same])
+    return _read_rest(body[at:], begun)
+
+
+def _read_rest(rest: bytes, begun: Reading) -> Reading | None:
+    """A reading with what stands behind its pieces in the place of its tail."""
+    comma = _COMMA.match(rest) if begun.pieces else None
+    start, tail, after = comma.end() if comma else 0, begun.tail, begun.after
+    try:
+        if tail and rest.endswith(tail):
+            items = _items(b"[%b]" % rest[start : len(rest) - len(tail)])
+        else:
+            found = _list_and_rest(b"[" + rest[start:])
+            if found is None or begun.key in found[1]:
+                return None
+            items, after = found
+        messages = [_decode(item) for item in items]
+    except _UNREADABLE:
+        return None
+    if begun.pieces and bool(comma) != bool(items):
+        return None
+    pieces, stop = list[bytes](), 0
+    for raw in items:
+        item = memoryview(raw)
+        if (item[0], item[-1]) != _OBJECT:
+            return None
+        start = rest.index(b"{", start) + len(item)
+        pieces.append(rest[stop:start])
+        stop = start
+    return replace(
+        begun,
+        pieces=(*begun.pieces, *pieces),
+        messages=(*begun.messages, *messages),
+        tail=rest[stop:],
+        after=after,
+    )
+
+
+def _list_and_rest(text: bytes) -> tuple[list[Raw], dict[str, Any]] | None:
+    """The items of a list that is a member of an object, and the members behind it."""
+    opened = _OPENING + text
+    raw = bytes(_members(opened)[""])
+    if not opened.startswith(raw, len(_OPENING)):  # its name comes again
+        return None
+    rest = text[len(raw) :]
+    comma = _COMMA.match(rest)
+    return _items(raw), _decode(b"{" + rest[comma.end() if comma else 0 :])
+
+
+@lru_cache(maxsize=8)
+def _list_under(key: str) -> re.Pattern[bytes]:
+    return re.compile(rb'"%b"[ \t\r\n]*:[ \t\r\n]*\[' % re.escape(key.encode()))

@@ -1,0 +1,140 @@
+"""Rows of the SQLite file: contents, packed as `ullage.stores._packing`, and the ledger's records.
+
+Whatever writes runs in a transaction of the caller.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from functools import partial
+from typing import Any
+
+from msgspec.structs import replace
+
+from ullage.stores._base import taken
+from ullage.stores._clean import named_in
+from ullage.stores._packing import NewBlob, extents_in, from_utf8, to_utf8
+from ullage.stores.objects.in_sqlite import BODY, text_of
+from ullage.stores.objects.rows import Objects
+from ullage.values.effects import Extent, Record
+
+__all__ = ["MOST_VARIABLES", "chosen", "extents_of", "kept_first", "record_of", "row_of_chunk"]
+__all__ += ["under", "write_blob", "write_records"]
+
+MOST_VARIABLES = 900
+"""Below 999, the most variables that a statement may have in older SQLite."""
+
+_UPSERT = (
+    "INSERT INTO records (tenant, key, kind, n, name, data, used_s) VALUES (?, ?, ?, ?, ?, ?, ?) "
+    "ON CONFLICT DO UPDATE SET data = excluded.data, used_s = excluded.used_s"
+)
+_ONE = "SELECT data FROM records WHERE tenant = ? AND key = ? AND kind = ? AND n = ? AND name = ?"
+_UNDER = "SELECT key, kind, n, name, data, used_s FROM records WHERE tenant = ? AND key IN"
+
+
+def chosen(
+    db: sqlite3.Connection, query: str, values: Sequence[bytes], *before: bytes
+) -> Iterator[Any]:
+    """The rows of a query that ends in ``IN``, for any number of values."""
+    for start in range(0, len(values), MOST_VARIABLES):
+        part = values[start : start + MOST_VARIABLES]
+        yield from db.execute(f"{query} ({','.join('?' * len(part))})", (*before, *part))
+
+
+def write_blob(
+    db: sqlite3.Connection, store: str, tenant: bytes, blob: NewBlob, now_s: int
+) -> None:
+    """Write a content unless it is there, and grant it to a tenant.
+
+    Raises:
+        StoreError: the ref names something else.
+    """
+    place = (tenant, to_utf8(blob.output.ref))
+    held = db.execute("SELECT digest FROM grants WHERE tenant = ? AND ref = ?", place).fetchone()
+    if held is not None and held[0] != blob.digest:
+        if held[0] != blob.content:
+            raise taken(store, blob.output.ref)
+        blob = replace(blob, digest=held[0], rows=None)
+    output, digest = blob.output, blob.digest
+    if db.execute("SELECT 1 FROM blobs WHERE digest = ?", (digest,)).fetchone() is None:
+        rows = blob.packed().rows or ()  # not packed: it was cleaned up just now
+        sizes = sum(row[2] for row in rows), sum(len(row[-1]) for row in rows)
+        db.execute(
+            "INSERT INTO blobs (digest, kind, size_bytes, stored_bytes, chunks) "
+            "VALUES (?, ?, ?, ?, ?)",
+            (digest, output.kind, *sizes, len(rows)),
+        )
+        db.executemany(
+            "INSERT INTO chunks (digest, n, coding, size_bytes, chars, newlines, seal, body) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            ((digest, *row) for row in rows),
+        )
+    db.execute(
+        "INSERT INTO grants (tenant, ref, digest, used_s) VALUES (?, ?, ?, ?) "
+        "ON CONFLICT DO UPDATE SET used_s = excluded.used_s",
+        (*place, digest, now_s),
+    )
+
+
+def extents_of(
+    db: sqlite3.Connection, digest: bytes, chunks: int, size_bytes: int
+) -> tuple[Extent, ...] | None:
+    """The extents of a content's chunks; None if they are not those that were written."""
+    query = "SELECT n, chars, size_bytes, newlines FROM chunks WHERE digest = ? ORDER BY n"
+    return extents_in(db.execute(query, (digest,)).fetchall(), chunks, size_bytes)
+
+
+def row_of_chunk(db: sqlite3.Connection, digest: bytes, n: int) -> Any:
+    """The row of one chunk as `unsealed` takes it, or None."""
+    columns = f"coding, {BODY}, size_bytes, chars, newlines, seal"
+    query = f"SELECT {columns} FROM chunks WHERE digest = ? AND n = ?"
+    return db.execute(query, (digest, n)).fetchone()
+
+
+def under(db: sqlite3.Connection, tenant: bytes, keys: Sequence[bytes]) -> list[Any]:
+    """The rows under some keys: key, kind, n, name, data, last use."""
+    return list(chosen(db, _UNDER, keys, tenant))
+
+
+def record_of(row: Sequence[Any]) -> Record:
+    """The record of a row of `under`."""
+    key, kind, n, name, data, _ = row
+    return Record(key, kind, n, data, from_utf8(name))
+
+
+def kept_first(
+    db: sqlite3.Connection, tenant: bytes, records: Iterable[Record]
+) -> tuple[Record, ...]:
+    """The records written once that are in the place of one of these, with different data."""
+    kept = []
+    for record in records:
+        if record.is_once:
+            place = (tenant, record.key, record.kind, record.n, to_utf8(record.name))
+            row = db.execute(_ONE, place).fetchone()
+            if row is not None and row[0] != record.data:
+                kept.append(Record(*record.place[:3], row[0], record.name))
+    return tuple(kept)
+
+
+def write_records(
+    db: sqlite3.Connection,
+    tenant: bytes,
+    records: Iterable[Record],
+    now_s: int,
+    objects: Objects,
+) -> None:
+    """Write records, in the order of their places, and which refs they need."""
+    held, text = partial(_held, db, tenant), partial(text_of, db, tenant, objects)
+    for one in sorted(records, key=lambda record: record.place):
+        row = (tenant, one.key, one.kind, one.n, to_utf8(one.name), one.data, now_s)
+        db.execute(_UPSERT, row)
+        if one.is_once:
+            names = sorted(named_in(one.data, held, text))
+            rows = ((tenant, to_utf8(ref), one.key) for ref in names)
+            db.executemany("INSERT OR IGNORE INTO names (tenant, ref, key) VALUES (?, ?, ?)", rows)
+
+
+def _held(db: sqlite3.Connection, tenant: bytes, refs: Collection[str]) -> set[str]:
+    query = "SELECT ref FROM grants WHERE tenant = ? AND ref IN"
+    return {from_utf8(ref) for (ref,) in chosen(db, query, [*map(to_utf8, refs)], tenant)}

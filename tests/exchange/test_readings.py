@@ -1,0 +1,163 @@
+"""A body read from where it differs from an earlier one says what it says read whole."""
+
+import json
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from ullage.exchange import bodies
+from ullage.exchange.reading import read_anew, read_on
+from ullage.exchange.readings import Readings
+
+WHITE = st.sampled_from(["", "", " ", "\n  "])
+TEXTS = st.text(max_size=4) | st.sampled_from(['"messages": [', "],", "}{", "\\", "[{", "é", "日"])
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | TEXTS,
+    lambda inner: (
+        st.lists(inner, max_size=2)
+        | st.dictionaries(st.sampled_from(["a", "b", "messages"]), inner, max_size=2)
+    ),
+    max_leaves=4,
+)
+MESSAGES = st.lists(st.dictionaries(st.sampled_from(["role", "content"]), VALUES), max_size=4)
+NAMES = st.sampled_from(["model", "system", "tools", "messages", "\\u006dessages"])
+TOKENS = st.sampled_from(
+    [b"", b",", b"[", b"]", b"{", b"}", b" ", b'"', b'"a":', b"1", b"{}", b",{}", b"]}", b"\\"]
+)
+
+
+@st.composite
+def members(draw, most=2):
+    """Members of an object as text; a name may come twice."""
+    found = draw(st.lists(st.tuples(NAMES, VALUES), max_size=most))
+    return [f'"{name}"{draw(WHITE)}: {written(draw, value)}' for name, value in found]
+
+
+def written(draw, value):
+    return json.dumps(
+        value, ensure_ascii=draw(st.booleans()), indent=draw(st.sampled_from([None, 1]))
+    )
+
+
+@st.composite
+def parts(draw):
+    """A body in parts: what stands before its messages, they, what stands behind."""
+    before, after = draw(members()), draw(members())
+    items = [draw(WHITE) + written(draw, each) + draw(WHITE) for each in draw(MESSAGES)]
+    head = "".join(f"{each},{draw(WHITE)}" for each in before)
+    tail = "".join(f"{draw(WHITE)},{each}" for each in after)
+    return f'{{{head}"messages"{draw(WHITE)}:{draw(WHITE)}[', items, f"{draw(WHITE)}]{tail}}}"
+
+
+def body_of(head, items, tail):
+    return (head + ",".join(items) + tail).encode("utf-8", "surrogatepass")
+
+
+@st.composite
+def two_bodies(draw):
+    """A body, and one that begins or ends like it, or is it with some bytes exchanged."""
+    head, items, tail = draw(parts())
+    other_head, more, other_tail = draw(parts())
+    one = body_of(head, items, tail)
+    if draw(st.booleans()):
+        start, stop = sorted(draw(st.tuples(*[st.integers(0, len(one))] * 2)))
+        return one, one[:start] + draw(TOKENS) + one[stop:]
+    kept = items[: draw(st.integers(0, len(items)))]
+    heads, tails = st.sampled_from([head, head, other_head]), st.sampled_from([tail, other_tail])
+    return one, body_of(draw(heads), [*kept, *more], draw(tails))
+
+
+def agree(body, reading):
+    """Whether a reading is none, or says what the body does when it is read whole."""
+    wanted = bodies.read(body)
+    return reading is None or (
+        json.dumps(reading.value) == json.dumps(wanted)
+        and reading.head + b"".join(reading.pieces) + reading.tail == body
+        and [bodies.read(piece.lstrip(b", \n")) for piece in reading.pieces] == wanted["messages"]
+    )
+
+
+@given(two_bodies())
+@example((b'{"messages":[{"a":1}]}', b'{"messages":[{"a":1},]}'))
+@example((b'{"messages":[{"a":1}]}', b'{"messages":[{"a":1}{"a":2}]}'))
+@example((b'{"messages":[{"a":1}]}', b'{"messages":[{"a":1} ,{"a":2}]}'))
+@example((b'{"messages":[{"a":1}],"b":2}', b'{"messages":[{"a":1}],"b":2,"messages":[]}'))
+@example((b'{"messages":[]}', b'{"messages":[,{"a":1}]}'))
+@example((b'{"messages":[{}]}', b'{"messages":[{},{"a":1}],"":[{"a":1}]}'))
+@example((b'{"messages":[{}],"":[{}]}', b'{"messages":[{},{}],"":[{}]}'))
+@example((b'{"messages":[{}],"":0}', b'{"messages":[{}],"b":0}'))
+@example((b'{"messages":[{}],"messages":[{}]}', b'{"messages":[{},{}],"messages":[{}]}'))
+@example(
+    (b'{"x":{"messages":[{}]},"messages":[{}]}', b'{"x":{"messages":[{}]},"messages":[{},{}]}')
+)
+def test_what_is_read_on_says_what_the_whole_body_does(both):
+    one, other = both
+    first = read_anew(one, "messages")
+    assert agree(one, first)
+    assert agree(other, read_anew(other, "messages"))
+    if first is not None:
+        assert agree(other, read_on(first, other))
+
+
+def conversation(count, text="x" * 900):
+    said = [{"role": "user", "content": f"{n} {text}", "n": {"n": n}} for n in range(count)]
+    return json.dumps({"model": "m", "messages": said, "tools": [{"name": "read"}]}).encode()
+
+
+def kept(readings, body, owner="me", name="one"):
+    """What a body says, as the newest of its conversation."""
+    reading = readings.read(body, "messages", owner)
+    readings.keep(name, owner, body, reading)
+    return reading.value
+
+
+def shared(one, other):
+    """Whether each message of a body is the very object that it is in a longer one."""
+    pairs = zip(one["messages"], other["messages"], strict=False)
+    return [mine is yours for mine, yours in pairs]
+
+
+def test_what_was_read_before_is_the_very_same_object():
+    readings = Readings()
+    first, second = (kept(readings, conversation(count)) for count in (20, 22))
+    assert shared(first, second) == [True] * 20
+    assert first["tools"] is second["tools"]
+    assert first["messages"] is not second["messages"]
+    changed = conversation(22).replace(b'"10 x', b'"ten x')
+    third = kept(readings, changed)
+    assert shared(second, third) == [True] * 10 + [False] * 12
+    assert third == bodies.read(changed)
+
+
+def test_what_one_owner_sent_is_nothing_to_another():
+    readings = Readings()
+    mine, yours = (kept(readings, conversation(20), owner, owner) for owner in ("me", "you"))
+    assert mine == yours
+    assert shared(mine, yours) == [False] * 20
+
+
+def test_no_more_bytes_are_kept_than_there_is_room_for():
+    readings = Readings(most_bytes=100_000)
+    bodies_of_all = [conversation(20, str(n) * 900) for n in range(9)]
+    first = [kept(readings, each, name=str(n)) for n, each in enumerate(bodies_of_all)]
+    again = [readings.read(each, "messages", "me").value for each in bodies_of_all]
+    found = [all(shared(one, other)) for one, other in zip(first, again, strict=True)]
+    assert found == [False] * 4 + [True] * 5
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        b'{"messages": "none"}',
+        b'{"messages": [1, {}]}',
+        b'{"messages": [{}, {}], "messages": [{}]}',
+        b'{"a": {"messages": []}}',
+        b'["messages", {"messages": []}]',
+        b'{"messages": [{"role": "\\ud800"}]}',
+        b'{"messages": [{}]} x',
+        '{"messages": []}'.encode("utf-16"),
+    ],
+)
+def test_what_is_unusual_is_read_whole(odd):
+    assert read_anew(odd, "messages") is None
