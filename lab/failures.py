@@ -18,13 +18,13 @@ _ROWS = (
     (
         "recall f79",
         "turn/turn.py",
-        "outputs = (*fresh.outputs, *fitted.outputs.values())",
+        "outputs = (*fresh.outputs, *walk.outputs.values())",
         "outputs = fresh.outputs",
     ),
     (
         "recall f91_a_full",
         "turn/turn.py",
-        "outputs = (*fresh.outputs, *fitted.outputs.values())",
+        "outputs = (*fresh.outputs, *walk.outputs.values())",
         "outputs = fresh.outputs",
     ),
     (
@@ -42,8 +42,8 @@ _ROWS = (
     (
         "storage f96",
         "turn/memo.py",
-        "return min(len(line.copies), len(ours)), reworded",
-        "return len(line.copies), reworded",
+        "return min(known, len(ours)), reworded",
+        "return known, reworded",
     ),
     (
         "control f29",
@@ -74,7 +74,7 @@ _ROWS = (
     ("summary f46", "values/briefs.py", 'f"> {line}".rstrip()', 'f"{line}".rstrip()'),
     (
         "spend f101",
-        "wires/anthropic/usage.py",
+        "wires/anthropic/format.py",
         'read="cache_read_input_tokens"',
         'read="cache_read"',
     ),
@@ -266,14 +266,14 @@ _ROWS = (
     (
         "storage f99",
         "turn/memo.py",
-        "return min(len(line.copies), len(ours)), reworded",
-        "return len(line.copies), reworded",
+        "return min(known, len(ours)), reworded",
+        "return known, reworded",
     ),
     (
         "storage f94",
         "turn/batches.py",
-        "    fitted.records.append(record)\n    set_aside(cuts, fitted)",
-        "    set_aside(cuts, fitted)",
+        "        self.records.append(record)\n",
+        "        pass\n",
     ),
     ("summary f50", "stages/facts.py", 'error=_error_line(edges) if failed else "",', 'error="",'),
     (
@@ -333,8 +333,8 @@ _ROWS = (
     (
         "pairing f21",
         "turn/turn.py",
-        "    return tool_definitions(asked.wire, words.prefix, words.toolset)\n\n\ndef _present",
-        "    return ()\n\n\ndef _present",
+        "    return tool_definitions(asked.wire, words.prefix, words.toolset), True\n",
+        "    return (), True\n",
     ),
     (
         "counting f59",
@@ -363,9 +363,9 @@ _ROWS = (
     (
         "counting f68",
         "turn/turn.py",
-        "    return tool_definitions(asked.wire, words.prefix, words.toolset)\n\n\ndef _present",
+        "    return tool_definitions(asked.wire, words.prefix, words.toolset), True\n",
         "    found = tool_definitions(asked.wire, words.prefix, words.toolset)\n"
-        "    return found if len(asked.history) % 4 else ()\n\n\ndef _present",
+        "    return (found if len(asked.history) % 4 else ()), True\n",
     ),
     (
         "recall f76",

@@ -17,8 +17,8 @@ from typing import Any, TypeAlias
 from ullage.wires.anthropic.blocks import THOUGHTS
 from ullage.wires.anthropic.rules import blocks_of
 from ullage.wires.gemini import rules as gemini
-from ullage.wires.openai_responses.blocks import CALLERS_OWN, CALLS
-from ullage.wires.openai_responses.rules import is_callers, type_of
+from ullage.wires.openai_responses.blocks import CALLS, is_callers
+from ullage.wires.openai_responses.rules import type_of
 from ullage.wires.rules import checker
 from ullage.wires.rules.problem import Check, Problem, Wire, name_in
 
@@ -130,7 +130,7 @@ def _groups(history: Sequence[Any]) -> dict[str, _Group]:
     is_fresh = False
     for at, item in enumerate(history):
         kind = type_of(item)
-        if kind is None or kind in CALLERS_OWN or is_callers(item, kind):
+        if kind is None or is_callers(item, kind):
             reasoning, is_fresh = [], False
             continue
         thinks = kind == "reasoning"

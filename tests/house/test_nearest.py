@@ -87,7 +87,6 @@ NEAREST = {
     "stages/shorten.py": "stages/test_truncate.py",
     "stages/summary.py": "stages/test_compact.py",
     # the store contract, by the store that keeps everything
-    "stores/_forget.py": "cli/test_forget.py",
     "stores/_conversation*.py": "stores/test_conversations.py",
     "stores/_*.py": "stores/test_sqlite.py",
     "stores/objects/*.py": "stores/objects/test_storage.py",
@@ -98,7 +97,6 @@ NEAREST = {
     "tokens/exact.py": "tokens/test_counters.py",
     "tokens/weights.py": "tokens/test_calibrate.py",
     "tokens/models.py": "tokens/test_counters.py",
-    "tokens/images.py": "tokens/test_media.py",
     "tokens/payload.py": "tokens/test_media.py",
     # the steps of a turn, as effects
     "turn/rendering.py": "turn/test_work.py",
@@ -118,8 +116,7 @@ NEAREST = {
     "wires/convert/*.py": "wires/test_convert.py",
     "wires/overflow/*.py": "wires/test_overflow.py",
     "wires/*/blocks.py": "wires/test_blocks.py",
-    "wires/*/models.py": "wires/test_families.py",
-    "wires/*/usage.py": "wires/test_usage_golden.py",
+    "wires/models.py": "wires/test_families.py",
     "wires/block.py": "wires/test_blocks.py",
     "wires/gemini/*.py": "wires/test_gemini.py",
     "wires/openai_responses/*.py": "wires/test_openai_responses.py",

@@ -103,7 +103,7 @@ class Careless(MemoryStore):
 
     def collect(self, tenant, bounds, cursor=None):
         for own in self._tenants.values():
-            own.needs_of = dict.fromkeys(own.records, frozenset())
+            own.needs = {}
         return super().collect(tenant, bounds, cursor)
 
 

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ullage.tokens.images import image_tokens
-from ullage.tokens.media import media_tokens
+from ullage.tokens.media import image_tokens, media_tokens
 from ullage.tokens.payload import image_size, video_seconds
 from ullage.values.messages import Media
 

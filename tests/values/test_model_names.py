@@ -9,7 +9,7 @@ from ullage.tokens.models import counter_for, family_of
 from ullage.values.model_names import plain_name
 from ullage.wires import FORMATS, recognise
 from ullage.wires.format import family_of as wire_family_of
-from ullage.wires.openai_chat.models import is_gpt_6_2
+from ullage.wires.models import is_gpt_6_2
 
 SPELT = {
     "gpt-4.1": ["openai:gpt-4.1", "azure:gpt-4.1", "azure_openai:gpt-4.1", "openai/gpt-4.1"],

@@ -5,10 +5,10 @@ google-genai joins neighbouring parts to contents, and puts dicts between them f
 
 import pytest
 
+from lab.returned import problems as judge
 from tests.wires.rule_examples import ASK, calls, contents, model, parts, responds
 from ullage import Session, fit, problems
 from ullage.errors import FormatError
-from ullage.wires.rules.checker import problems as judge
 
 STEP = ["go", calls("a"), calls("b"), responds("a"), responds("b")]
 WRAPPED = ["go", model(calls("a"), calls("b")), parts(responds("a"), responds("b"))]

@@ -14,7 +14,7 @@ from ullage.tokens.meter import Meter
 from ullage.values.messages import Reasoning
 from ullage.wires import FORMATS
 from ullage.wires.base import detail_of
-from ullage.wires.gemini.results import clip_of
+from ullage.wires.gemini.fields import clip_of
 
 ALL = sorted(histories.MODEL)
 WORDS = "alpha beta gamma delta " * 1_000

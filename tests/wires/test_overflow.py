@@ -15,6 +15,7 @@ from openai.types.responses import Response
 from ullage.wires import overflow
 from ullage.wires.overflow import Overflow, is_overflow
 from ullage.wires.overflow._evidence import gather
+from ullage.wires.overflow._wordings import EXACT, LOOKALIKES, LOOSE
 
 CODE = "context_length_exceeded"
 
@@ -90,8 +91,10 @@ def test_every_row_of_the_table_decides_somewhere():
     every = [row["body"] for row in TOO_LONG] + TOO_MANY_BYTES + SOMETHING_ELSE + UNION
     texts = ["\n".join(gather(body).texts) for body in every]
     texts.append("\n".join(gather(ContextWindowExceededError("no details")).texts))
-    rows = [row for table in overflow._tables() for row in table]
-    deciding = {next((row for row in rows if row[2].search(text)), None) for text in texts}
+    rows = [*(row.pattern for row in EXACT), *LOOKALIKES, *(row.pattern for row in LOOSE)]
+    deciding = {
+        next((row for row in rows if overflow._found_by(row).search(text)), None) for text in texts
+    }
     assert [row for row in rows if row not in deciding] == []
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import closing
 from datetime import UTC, datetime
 from typing import Any
 
@@ -67,15 +68,11 @@ def command(
     """
     if older_than_s is None and max_bytes is None:
         raise click.UsageError("give --older-than, --max-size or both: without, nothing goes.")
-    kept = open_kept(store)
-    room: Store = kept if spill is None else SpillStore(kept, spill)
     bounds = Bounds(older_than_s, max_bytes, even_needed, every_s or 0, dry_run=dry_run)
-    try:
-        done = _collect(room, tenant, bounds)
+    with closing(open_kept(store)) as kept:
+        done = _collect(kept if spill is None else SpillStore(kept, spill), tenant, bounds)
         if done is not None and not dry_run and (done.removed or done.records):
             _shrink(kept)
-    finally:
-        kept.close()
     _print(done, dry_run=dry_run, as_json=as_json)
 
 

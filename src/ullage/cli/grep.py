@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import closing
 
 import click
 
@@ -44,9 +45,8 @@ def command(
 
     The status is 1 if nothing matches.
     """
-    kept = open_kept(store)
     found: dict[str, Grep] = {}
-    try:
+    with closing(open_kept(store)) as kept:
         for ref in refs or every_ref(kept, tenant):
             steps = search(
                 Source(kept.look(tenant, ref)),
@@ -56,13 +56,12 @@ def command(
                 max_matches=most,
                 max_chars=1_000_000,
             )
-            hits = run(steps, kept, tenant)
+            try:
+                hits = run(steps, kept, tenant)
+            except PatternError as error:
+                raise click.ClickException(str(error)) from None
             if hits.total:
                 found[ref] = hits
-    except PatternError as error:
-        raise click.ClickException(str(error)) from None
-    finally:
-        kept.close()
     if as_json:
         print_json(found)
     for ref, hits in () if as_json else found.items():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 
 import click
 
@@ -33,8 +34,7 @@ def command(
     ref: str, lines: bool, offset: int, limit: int, store: str | None, tenant: str, as_json: bool
 ) -> None:
     """Print the original kept under REF: byte for byte; on a terminal without control codes."""
-    kept = open_kept(store)
-    try:
+    with closing(open_kept(store)) as kept:
         shape = kept.look(tenant, ref)
         chunks: Iterator[str] = (kept.chunk(tenant, ref, n) for n in range(len(shape.chunks)))
         if lines:
@@ -46,5 +46,3 @@ def command(
             return
         for chunk in chunks:
             print_kept(chunk)
-    finally:
-        kept.close()

@@ -25,12 +25,8 @@ def find_in_history(window: Window, wanted: str, length: int, *, thorough: bool)
     location = window.spot_of(wanted) or transcript.newest_result(wanted, length)
     if location is not None:
         return transcript.output(location)
-    if not thorough:
-        return None
-    for output in _everything(window):
-        if output.ref == wanted:
-            return output
-    return None
+    outputs = _everything(window) if thorough else ()
+    return next((output for output in outputs if output.ref == wanted), None)
 
 
 def _everything(window: Window) -> Iterator[Output]:

@@ -43,8 +43,8 @@ from ullage.tokens.catalog import lookup
 from ullage.tokens.models import preload
 from ullage.turn.filling import Asking
 from ullage.turn.memo import Memo
-from ullage.turn.terms import what_decides
-from ullage.turn.turn import Settings, State, Turned, observe, turn
+from ullage.turn.terms import Settings, what_decides
+from ullage.turn.turn import State, Turned, observe, turn
 from ullage.values.effects import Output, Record, Steps, Summarise
 from ullage.values.events import Event
 from ullage.values.limits import Limits

@@ -105,18 +105,7 @@ class Book:
         report: Report | None = None,
         replaces: Row | None = None,
     ) -> Call:
-        """Book a call.
-
-        Args:
-            call: what was called, and what it came to.
-            account: whose it is, 0 for nobody's.
-            view: the number of the view it was for, if it was for one.
-            report: what was reported of it.
-            replaces: the row whose place it takes.
-
-        Returns:
-            The call with the sum after it.
-        """
+        """Book a call, as of `Row`, and give it back with the sum after it."""
         gone = replaces.call.spent if replaces and replaces.call else Spent()
         spent = self.spent - gone + call.spent
         call = replace(call, spent_tokens=spent.tokens, spent_usd=spent.cost_usd)

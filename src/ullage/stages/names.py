@@ -80,16 +80,14 @@ def names_in(words: Iterable[str]) -> dict[str, str]:
 
     A plain word is none, whether or not it begins with a capital, nor is a whole number.
     """
-    every = set(words)
-    marked = [word for word in every if not (word.isalpha() and word[1:].islower())]
-    found = ((word, word.strip(_MARKS)) for word in marked if len(word) >= _LEAST_CHARS)
-    names = {
-        word: name
-        for word, name in found
-        if _LEAST_CHARS <= len(name) <= _MOST_CHARS
-        and not name.isdigit()
-        and not (name.isalpha() and name[1:].islower())
-    }
+    every, names = set(words), dict[str, str]()
+    for word in every:
+        if len(word) < _LEAST_CHARS or (word.isalpha() and word[1:].islower()):
+            continue  # most are: what follows costs as much again
+        name = word.strip(_MARKS)
+        is_plain = name.isalpha() and name[1:].islower()
+        if _LEAST_CHARS <= len(name) <= _MOST_CHARS and not is_plain and not name.isdigit():
+            names[word] = name
     return names | {word: word for word in ALARMS & every}
 
 

@@ -45,22 +45,23 @@ def pays(
     if window.applied.get(window.transcript.decision_key(window.size)):
         return None
     first = max(start, new_from(window), window.settled_to(window.size, _NOTHING))
+    lengths = window.transcript.boundaries(first, window.size)
+    if len(lengths) < least_calls:
+        return None
     shown = [0, *accumulate(window.tally(_SHOWN).each[first:])]
     winnable = [0, *accumulate(window.tally(_WINNABLE).each[first:])]
-    rent = freed = seen = calls = 0
-    for length in window.transcript.boundaries(first):
-        seen = min(length, window.size) - first
+    rent = freed = seen = 0
+    for length in lengths:
+        seen = length - first
         tail = bisect_right(shown, shown[seen] - tail_chars, 1, seen + 1) - 1  # begins there
         freed = winnable[tail]
-        rent, calls = rent + freed, calls + 1
-        if length >= window.size:
-            break
+        rent += freed
     rewritten = shown[seen] - freed
-    if not freed or rent < times * rewritten or calls < least_calls:
+    if freed <= 0 or rent < times * rewritten:
         return None
     return (
         f"a batch pays: it takes out {freed:,} characters and rewrites {rewritten:,}; "
-        f"the last {calls} requests carried {rent:,} old ones"
+        f"the last {len(lengths)} requests carried {rent:,} old ones"
     )
 
 

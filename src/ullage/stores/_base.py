@@ -20,7 +20,9 @@ from ullage.stores._clean import Bounds, Collected
 from ullage.values.effects import Output, Record, Shape
 
 __all__ = ["AsyncStore", "Blobs", "Records", "Store", "Transactional", "closed", "every_ref"]
-__all__ += ["refuse_contradictions", "taken"]
+__all__ += ["forget", "refuse_contradictions", "taken"]
+
+_EVERYTHING = Bounds(older_than_s=-1)
 
 
 class Blobs(Protocol):
@@ -167,6 +169,31 @@ def every_ref(store: Store, tenant: str) -> Iterator[str]:
     while page:
         yield from page
         page = store.refs(tenant, page[-1])
+
+
+def forget(store: Store, tenant: str) -> Collected:
+    """Erase a tenant: its outputs and ledger, in the store and in files beside it.
+
+    Content that another tenant holds too stays theirs. To have the bytes leave an SQLite file as
+    well, `SqliteStore.shrink` follows.
+
+    Args:
+        store: the store. Nothing may be written for the tenant meanwhile.
+        tenant: whose; ``""`` for the unnamed one.
+
+    Returns:
+        What went.
+
+    Raises:
+        StoreError: the store failed. What went until then is gone.
+    """
+    done = Collected((), 0, 0)
+    for _ in range(2):  # what was used later than now counts as used now, and goes after that
+        step = store.collect(tenant, _EVERYTHING)
+        while step is not None:
+            done = done.then(step)
+            step = store.collect(tenant, _EVERYTHING, step.cursor) if step.cursor else None
+    return done
 
 
 class AsyncStore(Protocol):

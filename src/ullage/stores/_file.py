@@ -32,8 +32,9 @@ import os
 import sqlite3
 import stat
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from weakref import WeakSet, WeakValueDictionary
 
@@ -77,15 +78,8 @@ class PrivateFile:
     ) -> PrivateFile:
         """The file, shared with whoever has it open with the same settings.
 
-        Args:
-            holder: who will use it, until it calls `release` or is no more.
-            path: where the file is or shall be.
-            own_folder: the folder is ours alone, so its mode is tightened if it exists.
-            synchronous: SQLite's setting; FULL outlives a loss of power, NORMAL only a crash.
-            wait_s: how long to wait while another process writes.
-
-        Raises:
-            StoreError: the file cannot be opened, or is not ours to open.
+        It is open until every holder has called `release` or is no more. A folder of our own has
+        its mode tightened if it exists.
         """
         settings = (path, own_folder, synchronous, wait_s)
         with _FORKING:
@@ -118,11 +112,8 @@ class PrivateFile:
     ) -> Iterator[sqlite3.Connection]:
         """A connection inside one transaction, rolled back if anything is raised.
 
-        Args:
-            holder: who uses it.
-            operation: what for, as an error names it.
-            writes: others that write wait from its beginning.
-            synced: what is written reaches the disk before this ends.
+        Others that write wait from the beginning of one that ``writes``; what it writes reaches
+        the disk before this ends if it is ``synced``.
         """
         with self.connection(holder, operation) as connection:
             try:
@@ -351,21 +342,15 @@ def _before_fork() -> None:
         file.pause()
 
 
-def _after_fork_in_parent() -> None:
+def _after_fork(go_on: Callable[[PrivateFile], None]) -> None:
     while _PAUSED:
-        _PAUSED.pop().resume()
-    _FORKING.release()
-
-
-def _after_fork_in_child() -> None:
-    while _PAUSED:
-        _PAUSED.pop().restart()
+        go_on(_PAUSED.pop())
     _FORKING.release()
 
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(
         before=_before_fork,
-        after_in_parent=_after_fork_in_parent,
-        after_in_child=_after_fork_in_child,
+        after_in_parent=partial(_after_fork, PrivateFile.resume),
+        after_in_child=partial(_after_fork, PrivateFile.restart),
     )

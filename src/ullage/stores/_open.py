@@ -55,7 +55,7 @@ def open_store(
         spec = os.environ.get("ULLAGE_STORE") or None
         return open_store(spec) if is_url(spec) else SqliteStore(spec)
     if is_url(spec):
-        from ullage.stores.postgres.address import at
+        from ullage.stores.objects.opening import at
 
         return at(spec)
     if isinstance(spec, str) and spec and _WORD.fullmatch(spec):

@@ -14,7 +14,6 @@ from heapq import nsmallest
 from ullage.errors import RefNotFound
 from ullage.locks import Lock
 from ullage.stores._base import Transactional, closed, refuse_contradictions, taken
-from ullage.stores._chunks import shape
 from ullage.stores._clean import Bounds, Collected, Cursor, clean, is_recent, named_in
 from ullage.values.effects import Output, Record, Shape
 
@@ -24,38 +23,35 @@ __all__ = ["MemoryStore"]
 class _Tenant:
     """What one tenant keeps: outputs by ref, records by key and then by kind, n and name.
 
-    Beside them: when each ref and key was last used, the shapes asked for so far, and which
-    refs the records of a key need, as far as a clean-up has looked.
+    Beside them: which refs the records of a key need, the shapes asked for so far, and when each
+    ref and key was last used.
     """
 
-    __slots__ = ("needs_of", "outputs", "records", "shapes", "used_s")
+    __slots__ = ("needs", "outputs", "records", "shapes", "used_s")
 
     def __init__(self) -> None:
         self.outputs: dict[str, Output] = {}
         self.records: dict[bytes, dict[tuple[str, int, str], Record]] = {}
+        self.needs: dict[bytes, set[str]] = {}
         self.shapes: dict[str, Shape] = {}
         self.used_s: dict[str | bytes, float] = {}
-        self.needs_of: dict[bytes, frozenset[str]] = {}
 
-    def needs(self, key: bytes) -> frozenset[str]:
-        """The refs that the records of a key need."""
-        if key not in self.needs_of:
-            self.needs_of[key] = frozenset(
-                ref
-                for record in self.records[key].values()
-                if record.is_once
-                for ref in named_in(
-                    record.data,
-                    lambda refs: {ref for ref in refs if ref in self.outputs},
-                    lambda ref: self.outputs[ref].text,
-                )
-            )
-        return self.needs_of[key]
+    def write(self, record: Record, now_s: float) -> None:
+        """Keep a record, and before that, should this be interrupted, which refs it needs."""
+        self.used_s[record.key] = now_s
+        if record.is_once:
+            held = self.outputs.keys()
+            needed = named_in(record.data, lambda refs: held & {*refs}, self._text_of)
+            self.needs.setdefault(record.key, set()).update(needed)
+        self.records.setdefault(record.key, {})[record.kind, record.n, record.name] = record
 
-    def needed(self, last_s: float) -> frozenset[str]:
+    def _text_of(self, ref: str) -> str:
+        return self.outputs[ref].text
+
+    def needed(self, last_s: float) -> set[str]:
         """The refs that a ledger used after ``last_s`` needs."""
-        live = (self.needs(key) for key in self.records if self.used_s[key] > last_s)
-        return frozenset().union(*live)
+        live = (needs for key, needs in self.needs.items() if self.used_s[key] > last_s)
+        return set[str]().union(*live)
 
 
 class MemoryStore(Transactional):
@@ -89,10 +85,7 @@ class MemoryStore(Transactional):
             first = _first(own, records)
             if not first:
                 for record in records:
-                    under = own.records.setdefault(record.key, {})
-                    under[record.kind, record.n, record.name] = record
-                    own.used_s[record.key] = now_s
-                    own.needs_of.pop(record.key, None)
+                    own.write(record, now_s)
             return first
 
     def find(self, tenant: str, keys: Iterable[bytes]) -> tuple[Record, ...]:
@@ -112,7 +105,7 @@ class MemoryStore(Transactional):
             own, output = self._used("look", tenant, ref)
             found = own.shapes.get(ref)
             if found is None:
-                found = own.shapes[ref] = shape(output)
+                found = own.shapes[ref] = Shape.of(output)
             return found
 
     def chunk(self, tenant: str, ref: str, n: int) -> str:
@@ -190,7 +183,7 @@ def _first(own: _Tenant, records: Sequence[Record]) -> tuple[Record, ...]:
 
 
 class _Contents:
-    """What clean-up asks of some tenants. The contract is `ullage.stores._clean.Contents`."""
+    """What clean-up asks of some tenants: `ullage.stores._clean.Contents`."""
 
     def __init__(
         self,
@@ -218,38 +211,30 @@ class _Contents:
         )
 
     def keys(self, after: Cursor, limit: int) -> list[tuple[str, bytes, float, int]]:
-        """`Contents.keys`; what their records need is found out here, for `outputs`."""
-        behind = after.tenant, after.key
-        places = (
-            (who, key)
+        rows = (
+            (who, key, own.used_s[key], len(records))
             for who, own in self._tenants.items()
-            for key in own.records
-            if (who, key) > behind
+            for key, records in own.records.items()
         )
-        rows = []
-        for who, key in nsmallest(limit, places):
-            own = self._tenants[who]
-            own.needs(key)
-            rows.append((who, key, own.used_s[key], len(own.records[key])))
-        return rows
+        return nsmallest(limit, (row for row in rows if row[:2] > (after.tenant, after.key)))
 
     def outputs(
         self, after: Cursor, limit: int, last_s: float
     ) -> list[tuple[float, str, str, bool]]:
-        behind = after.used_s, after.tenant, after.ref
-        places = (
-            (own.used_s[ref], who, ref)
+        needed = {who: own.needed(last_s) for who, own in self._tenants.items()}
+        rows = (
+            (own.used_s[ref], who, ref, ref in needed[who])
             for who, own in self._tenants.items()
             for ref in own.outputs
-            if (own.used_s[ref], who, ref) > behind
         )
-        needed = {who: own.needed(last_s) for who, own in self._tenants.items()}
-        return [(*place, place[2] in needed[place[1]]) for place in nsmallest(limit, places)]
+        behind = after.used_s, after.tenant, after.ref
+        return nsmallest(limit, (row for row in rows if row[:3] > behind))
 
     def drop(self, tenant: str, key: bytes) -> None:
         if not self._keeps:
             own = self._tenants[tenant]
-            del own.records[key], own.used_s[key], own.needs_of[key]
+            del own.records[key], own.used_s[key]
+            own.needs.pop(key, None)
 
     def used_now(self, tenant: str, key: bytes, now_s: float) -> None:
         self._tenants[tenant].used_s[key] = now_s

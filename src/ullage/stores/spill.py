@@ -27,11 +27,11 @@ from ullage.errors import SpillNotFound, StoreError
 from ullage.history.canon import ref_of
 from ullage.stores._around import Around
 from ullage.stores._base import Store
-from ullage.stores._chunks import pieces, shape
+from ullage.stores._chunks import pieces
 from ullage.stores._clean import DAY_S, Bounds, Collected, is_recent
 from ullage.stores._file import make_folders
 from ullage.stores._reasons import kind_of
-from ullage.values.effects import Output, Record
+from ullage.values.effects import Extent, Output, Record
 
 __all__ = ["SpillStore"]
 
@@ -167,7 +167,7 @@ class SpillStore(Around):
     def _write(self, output: Output) -> None:
         """Put the file there whole, unless it is there; either way it was wanted now."""
         path, now_s = self.path_of(output.ref), self._clock()
-        size_bytes = shape(output).size_bytes
+        size_bytes = Extent.of(output.text).size_bytes
         with suppress(FileNotFoundError):
             there = path.lstat()
             if stat.S_ISREG(there.st_mode) and there.st_size == size_bytes:

@@ -29,7 +29,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ullage.errors import ConfigError, RefNotFound, StoreError
 from ullage.stores._base import Transactional, refuse_contradictions
@@ -49,8 +49,11 @@ from ullage.stores._sqlite_rows import (
     write_records,
 )
 from ullage.stores.objects.in_sqlite import objects_of
-from ullage.stores.objects.rows import Storage, and_objects, at_hand, packed
+from ullage.stores.objects.rows import and_objects, at_hand, packed
 from ullage.values.effects import Output, Record, Shape
+
+if TYPE_CHECKING:
+    from ullage.stores.objects import ObjectStorage
 
 __all__ = ["SqliteStore"]
 
@@ -89,7 +92,7 @@ class SqliteStore(Transactional):
         *,
         synchronous: str = "FULL",
         busy_timeout_s: float = 10.0,
-        objects: Storage | None = None,
+        objects: ObjectStorage | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         if synchronous not in _SYNCHRONOUS:

@@ -3,9 +3,8 @@
 models     which model counts how: ``counter_for(model)`` counts a text
 exact      exact counts of OpenAI's encodings
 estimate   the other families, from what the bytes are
-overhead   what a request costs around its texts
-media      what a picture or a document costs; images, payload
-meter      all of these, for messages
+media      what a picture or a document costs; payload
+meter      all of these, for messages and what stands around their texts
 calibrate  what reported usage teaches about them
 catalog    windows, output limits and prices of models
 

@@ -1,11 +1,10 @@
 """Windows, output limits and prices of models.
 
-The models of Anthropic, OpenAI and Google stand in a table of our own. Those of others, and what
-clouds ask for the same ones, are in genai-prices, a maintained table that never asks the network
-unless told to. It brings a dozen packages and some 200 ms of import, so it is the extra
-``prices``, imported at the first lookup of a model that our table lacks; the tests check our table
-against it. Ours also has what it leaves out: limits of the output, some windows, models it does
-not know yet. Figures are of November 2026.
+The models of Anthropic, OpenAI and Google stand in a table of our own. Those of others are in
+genai-prices, a maintained table that never asks the network unless told to. It brings a dozen
+packages and some 200 ms of import, so it is the extra ``prices``, imported at the first lookup of
+a model that our table lacks; the tests check our table against it. Ours also has what it leaves
+out: limits of the output, some windows, models it does not know yet. Figures are of November 2026.
 
 An unknown model is no error: it gets a conservative window, says ``known=False`` and has no
 prices. A window holds prompt and output together where the vendor says so; the output reserve
@@ -89,27 +88,19 @@ class ModelInfo(Struct, frozen=True, kw_only=True):
 
 
 @lru_cache(maxsize=512)
-def lookup(model: str, provider: str | None = None) -> ModelInfo:
+def lookup(model: str) -> ModelInfo:
     """What is known of a model, by the name a request gives it.
 
     Prefixes of gateways and clouds, dates and versions of a name are seen through.
 
     Args:
         model: such as ``"claude-sonnet-4-5-20250929"`` or ``"openai:gpt-6-astra"``.
-        provider: who serves it, where that is not the maker (``"azure"``, ``"bedrock"``).
     """
     name = plain_name(model)
-    maker = _maker(name)
     ours = _TABLE.get(name)
-    native = provider is None or provider.lower() in _MAKERS.get(maker, ())
-    if ours is not None and native:
-        return _from_row(model, name, ours)
-    listed = _from_library(model, name, provider)
-    if listed is not None:
-        return listed
     if ours is not None:
         return _from_row(model, name, ours)
-    return ModelInfo(id=model, provider=maker)
+    return _from_library(model, name) or ModelInfo(id=model, provider=_maker(name))
 
 
 def advice() -> str:
@@ -117,13 +108,6 @@ def advice() -> str:
     return (
         "" if find_spec("genai_prices") else "; pip install 'ullage[prices]' tells of more models"
     )
-
-
-_MAKERS = {
-    "anthropic": ("anthropic",),
-    "openai": ("openai",),
-    "google": ("google", "gemini", "vertex", "vertex_ai", "google-vertex"),
-}
 
 
 def _maker(name: str) -> str:
@@ -302,9 +286,9 @@ def _gaps(name: str) -> tuple[int, int | None]:
     return 0, None
 
 
-def _from_library(model: str, name: str, provider: str | None) -> ModelInfo | None:
+def _from_library(model: str, name: str) -> ModelInfo | None:
     """What genai-prices says, its gaps filled; None if it does not know the model."""
-    found = _listed(model, name, provider)
+    found = _listed(model, name)
     if found is None:
         return None
     served_by, listed = found
@@ -326,16 +310,16 @@ def _from_library(model: str, name: str, provider: str | None) -> ModelInfo | No
     )
 
 
-def _listed(model: str, name: str, provider: str | None) -> tuple[str, _Listed] | None:
-    """The library's entry: as asked, then by the plain name, then whoever serves it."""
+def _listed(model: str, name: str) -> tuple[str, _Listed] | None:
+    """The library's entry: as asked, then by the plain name."""
     if find_spec("genai_prices") is None:
         return None
     from genai_prices.data_snapshot import get_snapshot
 
     snapshot = get_snapshot()
-    for reference, server in ((model, provider), (name, provider), (name, None)):
+    for reference in (model, name):
         try:
-            found, listed = snapshot.find_provider_model(reference, None, server, None)
+            found, listed = snapshot.find_provider_model(reference, None, None, None)
         except LookupError:
             continue
         return found.id, listed

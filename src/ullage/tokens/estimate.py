@@ -103,12 +103,7 @@ class Estimate(Counter, frozen=True, kw_only=True):
 
 @lru_cache
 def estimate(vocabulary: str, name: str) -> Estimate:
-    """The estimate of a vocabulary's counts.
-
-    Args:
-        vocabulary: one of `WEIGHTS`.
-        name: what shall be said to count.
-    """
+    """The estimate of the counts of a vocabulary of `WEIGHTS`; ``name`` is said to count."""
     weights = base64.b85decode(WEIGHTS[vocabulary])
     return Estimate(name=name, of_bytes=weights[:256], of_pairs=weights[256:])
 

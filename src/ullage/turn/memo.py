@@ -186,8 +186,10 @@ def _shared(
     line: Line, raws: Sequence[Any], leading: int, wire: Format
 ) -> tuple[int, list[tuple[int, Message]]]:
     """How many leading messages a line shares with ``raws``, and those worded anew."""
-    ours = raws[leading:] if leading else raws
+    ours, known = (raws[leading:] if leading else raws), len(line.copies)
     reworded: list[tuple[int, Message]] = []
+    if line.copies == ours[:known]:  # nearly always, and a third faster
+        return known, reworded
     for index in compress(count(), map(ne, line.copies, ours)):
         where = f"{wire.key}[{index + leading}]"
         snapshot_at(ours[index], where)
@@ -195,7 +197,7 @@ def _shared(
         if canon.digest_of(message) != line.transcript.digests[index]:
             return index, reworded
         reworded.append((index, message))
-    return min(len(line.copies), len(ours)), reworded
+    return min(known, len(ours)), reworded
 
 
 def _take_over(line: Line, old: Line, shared: int) -> None:

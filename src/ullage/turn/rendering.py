@@ -84,11 +84,10 @@ class Rendering:
         for index in _parted(view):
             messages[index + leading] = wire.apart(messages[index + leading])
         if view.summaries:
-            laid = [
-                wire.user(each) if isinstance(each, str) else messages[each + leading]
-                for each in layout(view)
+            body = messages[leading:]
+            messages[leading:] = [
+                body[each] if isinstance(each, int) else wire.user(each) for each in layout(view)
             ]
-            messages[leading:] = laid
         return messages
 
 
@@ -115,13 +114,14 @@ def layout(view: ShownHistory) -> list[int | str]:
     laid, pinned = list[int | str](), list[int]()
     at = 0
     for start, stop, edit in (*view.summaries, (view.size, view.size, None)):
-        for index in range(at, start):
-            if pinned:
-                message = view.transcript.messages[index]
-                if message.role not in ("user", "tool") or message.is_control:
-                    laid += pinned
-                    pinned.clear()
-            laid.append(index)
+        while pinned and at < start:
+            message = view.transcript.messages[at]
+            if message.role not in ("user", "tool") or message.is_control:
+                laid += pinned
+                pinned.clear()
+            laid.append(at)
+            at += 1
+        laid += range(at, start)
         if edit is not None:
             laid += edit.texts
             pinned += view.transcript.pinned(start, stop)

@@ -20,19 +20,17 @@ MARKERS = frozenset(("cache_control", "prompt_cache_breakpoint"))
 def check_object(value: Any, where: str) -> None:
     """Raise FormatError unless ``value`` is a dict or an object of an SDK."""
     if not isinstance(value, (dict, Mapping)) and not hasattr(value, "model_dump"):
-        raise FormatError(
-            where,
-            f"expected an object, got {type(value).__name__}",
-            "Give a dict as sent on the wire, or the SDK's own object.",
-        )
+        remedy = "Give a dict as sent on the wire, or the SDK's own object."
+        raise unexpected(value, where, "an object", remedy)
+
+
+def unexpected(value: Any, where: str, wanted: str, remedy: str) -> FormatError:
+    """The error for what is of another type than its place wants."""
+    return FormatError(where, f"expected {wanted}, got {type(value).__name__}", remedy)
 
 
 def plain(value: Any, where: str) -> Mapping[str, Any]:
-    """``value`` as a mapping: itself if it is a dict, its fields if it is an SDK object.
-
-    Raises:
-        FormatError: it is neither.
-    """
+    """A dict itself, or the fields of an SDK object. Raises FormatError if it is neither."""
     if type(value) is dict or isinstance(value, Mapping):
         return value
     check_object(value, where)
@@ -120,18 +118,14 @@ def list_at(value: Any, where: str) -> Sequence[Any]:
     """``value`` if it is a list, nothing if it is None. Raises FormatError if it is neither."""
     if value is None or isinstance(value, (list, tuple)):
         return value or ()
-    raise FormatError(
-        where, f"expected a list, got {type(value).__name__}", "Give a list, or leave it out."
-    )
+    raise unexpected(value, where, "a list", "Give a list, or leave it out.")
 
 
 def text_at(value: Any, where: str) -> str:
     """``value`` if it is a string. Raises FormatError if not."""
     if isinstance(value, str):
         return value
-    raise FormatError(
-        where, f"expected a string, got {type(value).__name__}", "Give text as a string."
-    )
+    raise unexpected(value, where, "a string", "Give text as a string.")
 
 
 def optional_text_at(value: Any, where: str) -> str:
@@ -144,13 +138,8 @@ def content_at(
 ) -> list[Text | PartT]:
     """What stands in a content: one text, or a list of what ``read`` makes of each of its blocks.
 
-    Args:
-        content: a string, a list, or None for nothing.
-        where: its path.
-        read: takes a block, its place in the list, and its path.
-
-    Raises:
-        FormatError: it is none of the three.
+    ``read`` takes a block, its place in the list, and its path. Raises FormatError if the content
+    is neither a string nor a list nor None.
     """
     if type(content) is str:
         return [Text(content)]
@@ -158,20 +147,14 @@ def content_at(
         return []
     if isinstance(content, (list, tuple)):
         return [read(block, at, f"{where}[{at}]") for at, block in enumerate(content)]
-    raise FormatError(
-        where,
-        f"expected a string or a list of parts, got {type(content).__name__}",
-        "Give content as the API takes it.",
-    )
+    wanted = "a string or a list of parts"
+    raise unexpected(content, where, wanted, "Give content as the API takes it.")
 
 
 def block_at(value: Any, where: str) -> Any:
     """A block as it stands on the wire, in containers of its own, without cache markers.
 
-    What is set aside is written down as JSON, so an error names the place of anything that is none.
-
-    Raises:
-        FormatError: something in it is not JSON.
+    What is set aside is written down as JSON: FormatError names the place of anything that is none.
     """
     if isinstance(value, Mapping):
         kept = {key: item for key, item in value.items() if key not in MARKERS}
@@ -202,9 +185,7 @@ def unmarked(value: Any) -> Any:
 def detail_of(said: Any) -> str:
     """How finely a medium is to be looked at, as `ullage.values.messages.Media` has it.
 
-    Args:
-        said: a word of OpenAI's or of Gemini's, or what Gemini wraps it in; of any other type it
-            says nothing.
+    A word of OpenAI's or of Gemini's says it, or what Gemini wraps it in; nothing else does.
     """
     level = get(said, "level") if not isinstance(said, str) else said
     word = getattr(level, "value", level)
@@ -220,23 +201,18 @@ def sealed_bytes(sealed: Any, frame_bytes: int) -> int:
 
 
 def schemas_at(settings: Any, paths: Iterable[str]) -> tuple[str, ...]:
-    """The schemas that stand at these paths, each as text.
+    """The schemas that stand at these paths of a request or of its settings, each as text.
 
-    Args:
-        settings: a request, or the object in it that holds them; None if there is none.
-        paths: names of fields with dots between, in camelCase where a field has two spellings.
-            What is no mapping on the way, a class say, is the schema itself.
+    What is no mapping on the way, a class say, is the schema itself.
     """
-    found = (_schema_text(_at(settings, path.split("."))) for path in paths)
-    return tuple(text for text in found if text)
+    found = (_schema_text(_schema_at(settings, *path.split("."))) for path in paths)
+    return tuple(filter(None, found))
 
 
-def _at(settings: Any, path: list[str]) -> Any:
-    value = get(settings, path[0])
-    for name in path[1:]:
-        if not isinstance(value, Mapping):
-            break
-        value = value.get(name)
+def _schema_at(settings: Any, first: str, *rest: str) -> Any:
+    value = get(settings, first)
+    for name in rest:
+        value = value.get(name) if isinstance(value, Mapping) else value
     return value
 
 
@@ -248,15 +224,10 @@ def _schema_text(schema: Any) -> str:
     elif hasattr(schema, "model_dump"):
         schema = schema.model_dump(mode="json", exclude_none=True, by_alias=True)
     if isinstance(schema, Mapping):
-        return _schema_json(schema)
+        try:
+            return canon.canonical_json(schema)
+        except (TypeError, ValueError, RecursionError):
+            return str(schema)  # an SDK may take what is no JSON
     if inspect.isclass(schema) and not get_args(schema):
         return " ".join([schema.__name__, *map(str, getattr(schema, "__members__", ()))])
     return " ".join(map(_schema_text, get_args(schema)))
-
-
-def _schema_json(schema: Any) -> str:
-    """As JSON text, or as it is shown to people: an SDK may take what is none."""
-    try:
-        return canon.canonical_json(schema)
-    except (TypeError, ValueError, RecursionError):
-        return str(schema)

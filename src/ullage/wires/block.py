@@ -12,7 +12,7 @@ and of every type that the vendors' SDKs know for a row.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, Literal, TypeAlias
 
 import msgspec
@@ -39,7 +39,6 @@ __all__ = [
     "cannot_edit",
     "fields",
     "filled",
-    "media_in_results",
     "medium_at",
     "read_part",
     "replaced",
@@ -160,14 +159,8 @@ def filled(text: str, kind: object, rule: str) -> str:
 def replaced(raw: Any, rows: Blocks, text: str, say: str = "text") -> dict[str, Any]:
     """A block of a content that shows another text, and its cache marker.
 
-    Args:
-        raw: as it is on the wire; a bare text becomes a block.
-        rows: of the blocks that may stand there.
-        text: what it shows.
-        say: the type of a block of text there.
-
-    Raises:
-        UnsupportedPart: nothing but the block itself may stand there.
+    A bare text becomes a block of text, whose type is ``say`` there. Raises UnsupportedPart if
+    nothing but the block itself may stand there.
     """
     if isinstance(raw, str):
         return {"type": say, "text": text}
@@ -195,14 +188,7 @@ def arguments_of(text: str) -> dict[str, Any]:
 def read_part(rows: Blocks, raw: Any, at: int, where: str) -> Content:
     """One part of a content as its row says: a text, a medium, or what is carried through.
 
-    Args:
-        rows: of the parts that may stand there.
-        raw: a bare text, a dict or an object of the SDK.
-        at: its place in the content.
-        where: its path.
-
-    Raises:
-        FormatError: it is not what its type says it is.
+    Raises FormatError if it is not what its type says it is.
     """
     if type(raw) is str:
         return Text(raw, at)
@@ -235,23 +221,13 @@ def medium_at(block: Mapping[str, Any], row: Block, at: int, where: str) -> Medi
     )
 
 
-def media_in_results(blocks: Iterable[Block]) -> frozenset[Kind]:
-    """The kinds of media that the result of a tool may hold."""
-    return frozenset(kind for row in blocks if row.in_result for kind in row.media)
-
-
 def without_medium(blocks: Blocks, content: object, text: str) -> str | None:
     """What the result of a tool says instead of a medium that it may not hold.
 
-    Args:
-        blocks: of the format of the result.
-        content: what was recalled, a part.
-        text: what the result says beside it.
-
-    Returns:
-        ``text`` and why the medium is not there; None if it is none, or may stand there.
+    That is ``text`` and why the medium is not there; None if it is none, or may stand there.
     """
-    if not isinstance(content, Media) or content.kind in media_in_results(blocks.values()):
+    held = (row.media for row in blocks.values() if row.in_result)
+    if not isinstance(content, Media) or any(content.kind in kinds for kinds in held):
         return None
     return (
         f"{text}\n[not shown: a tool result of this format cannot hold {_NAMES[content.kind]}. "

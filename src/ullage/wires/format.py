@@ -6,7 +6,6 @@ policies or stores. What it gives back for an untouched message is the caller's 
 
 from __future__ import annotations
 
-import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import takewhile
@@ -16,14 +15,14 @@ from msgspec import Struct
 
 from ullage.errors import FormatError
 from ullage.values.messages import Message, ReasoningRule, Role, Text, ToolCall
-from ullage.values.model_names import plain_name
 from ullage.values.toolset import ToolSpec
 from ullage.values.usage import Usage
-from ullage.wires.base import MARKERS, as_json, field, get, list_at, plain, schemas_at
+from ullage.wires.base import MARKERS, as_json, field, get, list_at, plain, schemas_at, unexpected
+from ullage.wires.models import Family, family_of
 from ullage.wires.usages import Counts
 from ullage.wires.usages import read as read_usage
 
-__all__ = ["Change", "Family", "Format", "Head", "ToolSpec", "before_last", "family_of"]
+__all__ = ["Change", "Format", "Head", "ToolSpec", "before_last"]
 
 
 class Head(Struct, frozen=True):
@@ -48,28 +47,6 @@ class Head(Struct, frozen=True):
 
 Change: TypeAlias = tuple[int, int, str]
 """A leaf of a message by part and item index, and the text to show there."""
-
-
-class Family(Struct, frozen=True, gc=False):
-    """Models of one format whose reasoning is bound in one way (`provider-rules` §0.1).
-
-    Attributes:
-        name: of the family.
-        models: a regular expression that is looked for in the model's name.
-        rule: what an edit means for the reasoning behind it.
-        manual_rule: the same with manual thinking.
-    """
-
-    name: str
-    models: str
-    rule: ReasoningRule = "free"
-    manual_rule: ReasoningRule = "free"
-
-
-def family_of(families: Sequence[Family], model: str) -> Family:
-    """The first family that a model's name fits; the last one takes every model."""
-    name = plain_name(model)
-    return next(family for family in families if re.search(family.models, name) is not None)
 
 
 class Format(ABC):
@@ -108,11 +85,8 @@ class Format(ABC):
         messages = request.get(self.key)
         if isinstance(messages, list):
             return messages
-        raise FormatError(
-            self.key,
-            f"expected a list, got {type(messages).__name__}",
-            f"Give the whole history under {self.key!r}.",
-        )
+        remedy = f"Give the whole history under {self.key!r}."
+        raise unexpected(messages, self.key, "a list", remedy)
 
     def leading(self, request: Mapping[str, Any]) -> list[Any]:
         """The leading raw messages that are system text. Raises FormatError."""

@@ -31,13 +31,16 @@ Show: TypeAlias = Callable[[Any, Message, Sequence[Change], bool], Any]
 texts by part and item, and whether its reasoning is left out. The original is never changed."""
 
 _APART = "[the result of an earlier call]"
+_ASKED_OF_REQUESTS = ("media_detail", "forbids_tools", "takes_tools")
 
 
 def _as_on_the_wire(name: str) -> Callable[..., Any]:
-    """A method that is the wire's own."""
+    """A method that is the wire's own; of a request it is given what stands beside the messages."""
 
-    def method(self: Host, *args: Any, **named: Any) -> Any:
-        return getattr(self._base, name)(*args, **named)
+    def method(self: Host, given: Any, *more: Any, **named: Any) -> Any:
+        if name in _ASKED_OF_REQUESTS:
+            given = self._without_messages(given)
+        return getattr(self._base, name)(given, *more, **named)
 
     method.__doc__ = getattr(Format, name).__doc__
     return method
@@ -102,17 +105,9 @@ class Host(Format):
         head = self._base.head(self._without_messages(request))
         return replace(head, leading=len(leading), texts=(*texts, *head.texts))
 
-    def media_detail(self, request: Mapping[str, Any]) -> str:
-        """See `Format.media_detail`."""
-        return self._base.media_detail(self._without_messages(request))
-
-    def forbids_tools(self, request: Mapping[str, Any]) -> bool:
-        """See `Format.forbids_tools`."""
-        return self._base.forbids_tools(self._without_messages(request))
-
-    def takes_tools(self, request: Mapping[str, Any], model: str) -> bool:
-        """See `Format.takes_tools`."""
-        return self._base.takes_tools(self._without_messages(request), model)
+    media_detail = _as_on_the_wire("media_detail")
+    forbids_tools = _as_on_the_wire("forbids_tools")
+    takes_tools = _as_on_the_wire("takes_tools")
 
     def reasoning(self, request: Mapping[str, Any], model: str) -> ReasoningRule:
         """See `Format.reasoning`: by the rules of the wire that is really sent."""

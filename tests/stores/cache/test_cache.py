@@ -11,8 +11,7 @@ from tests.stores.contract import FileContract, output
 from tests.stores.postgres.cable import Cable
 from ullage.errors import ConfigError, StoreError
 from ullage.stores import SqliteStore, forget, open_store
-from ullage.stores.cache import Cache
-from ullage.stores.cache.cache import Leased
+from ullage.stores.cache import Cache, Leased
 from ullage.stores.leases import Lease
 from ullage.stores.objects import ObjectStorage
 

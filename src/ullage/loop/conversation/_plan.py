@@ -83,13 +83,8 @@ def planned(
 ) -> Plan:
     """Read a whole conversation and plan its compaction. It blocks, and changes nothing.
 
-    Args:
-        kept: where the conversation is.
-        name: which it is.
-        boundary_id: the first message that is still to be loaded.
-        stage: see `summarising`.
-        shown: the window of what is loaded: its model, limit and words hold here too.
-        tenant: whose content it is.
+    The boundary is the first message that is still to be loaded. ``shown`` is the window of what
+    is loaded: its model, limit and words hold here too.
 
     Raises:
         StoreError: the conversation cannot be read.

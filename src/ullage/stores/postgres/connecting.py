@@ -25,9 +25,10 @@ from psycopg_pool import AsyncConnectionPool, ConnectionPool, PoolTimeout
 
 from ullage.errors import ConfigError, StoreError, StoreFull
 from ullage.stores._base import closed
-from ullage.stores.postgres.schema import NAME
+from ullage.stores.postgres.asking import answered
+from ullage.stores.postgres.schema import NAME, prepare
 
-__all__ = ["AsyncPool", "Pool", "conninfo_of", "failure"]
+__all__ = ["AsyncPool", "Pool", "conninfo_of", "failure", "prepared"]
 
 T = TypeVar("T")
 
@@ -194,6 +195,22 @@ class Pool:
                 _take(self._key, self._timeout_s)
                 self._let_go = weakref.finalize(self, _let_go, self._key)
             return _SHARED[self._key].connections
+
+
+def prepared(url: str, timeout_s: float, most: int) -> Pool:
+    """The connections of this process to an address, whose tables are there.
+
+    Raises:
+        ConfigError: the address cannot be read.
+        StoreError: the server cannot be reached, or has tables that a later version made.
+    """
+    conninfo = conninfo_of(url, timeout_s)
+    try:
+        with psycopg.connect(conninfo, autocommit=True) as db:
+            answered(db, prepare())
+    except psycopg.Error as error:
+        raise failure("open", error) from None
+    return Pool(conninfo, timeout_s, most)
 
 
 class _Key(NamedTuple):

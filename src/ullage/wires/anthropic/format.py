@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from msgspec.structs import replace
+
 from ullage.errors import FormatError
 from ullage.values.messages import (
     WHOLE,
@@ -25,9 +27,7 @@ from ullage.values.messages import (
 )
 from ullage.values.notices import NO_REASONING
 from ullage.values.usage import Usage
-from ullage.wires.anthropic import usage
 from ullage.wires.anthropic.blocks import BLOCKS, ROLES, SERVER, SERVER_CALLS, SERVER_RESULTS
-from ullage.wires.anthropic.models import FAMILIES
 from ullage.wires.base import (
     as_json,
     content_at,
@@ -39,14 +39,30 @@ from ullage.wires.base import (
     sealed_bytes,
     text_at,
 )
-from ullage.wires.block import Block, arguments_of, filled, medium_at, replaced
-from ullage.wires.format import Change, Format, before_last, family_of
+from ullage.wires.block import Block, arguments_of, fields, filled, medium_at, replaced
+from ullage.wires.format import Change, Format, before_last
+from ullage.wires.models import FAMILIES, family_of
+from ullage.wires.usages import Counts, read
 
 __all__ = ["Anthropic"]
 
 _FRAME_BYTES = 170
 """What stands in a signature beside the thought, as measured (docs/tokens.md)."""
 _UNKNOWN = Block("")
+_BESIDE_THE_SUMS = ("compaction", "advisor_message")
+_COUNTS = Counts(
+    prompt="input_tokens",
+    beside_cache=True,
+    read="cache_read_input_tokens",
+    written="cache_creation_input_tokens",
+    long_written="cache_creation.ephemeral_1h_input_tokens",
+    output="output_tokens",
+    reasoning="output_tokens_details.thinking_tokens",
+)
+_COUNTED = fields(
+    "input_tokens cache_read_input_tokens cache_creation_input_tokens cache_creation output_tokens"
+    " output_tokens_details iterations"
+)
 
 
 class Anthropic(Format):
@@ -57,7 +73,7 @@ class Anthropic(Format):
     answer_limits = ("max_tokens",)
     schemas = ("output_format.schema", "output_config.format.schema")
     parameters = "input_schema"
-    families = FAMILIES
+    families = FAMILIES["anthropic"]
 
     def system(self, request: Mapping[str, Any]) -> Iterator[tuple[str, str | None]]:
         """See `Format.system`: text, or blocks of it."""
@@ -73,9 +89,9 @@ class Anthropic(Format):
 
     def parse(self, raw: Any, where: str) -> Message:
         """See `Format.parse`."""
-        fields = raw if type(raw) is dict else plain(raw, where)
-        role = self.role_of(fields.get("role"), where)
-        content = fields.get("content")
+        message = raw if type(raw) is dict else plain(raw, where)
+        role = self.role_of(message.get("role"), where)
+        content = message.get("content")
         if content is None:
             raise FormatError(f"{where}.content", "there is none", "Give text, or blocks.")
         return Message(role, ordered(content_at(content, f"{where}.content", self._block)))
@@ -203,11 +219,26 @@ class Anthropic(Format):
     def usage(self, reply: Any) -> Usage | None:
         """See `Format.usage`."""
         counts = field(reply, "usage")
-        return None if counts is None else usage.of_reply(counts)
+        return None if counts is None else _usage(counts)
 
     def usage_of_stream(self, events: Iterable[Any]) -> Usage | None:
-        """See `Format.usage_of_stream`."""
-        return usage.of_stream(events)
+        """See `Format.usage_of_stream`.
+
+        ``message_start`` has the counts, overlaid by each ``message_delta``: they are cumulative,
+        and what one leaves out stays as it was (`provider-rules` §4.4).
+        """
+        known: dict[str, Any] = {}
+        for event in events:
+            match field(event, "type"):
+                case "message_start":
+                    usage = field(field(event, "message"), "usage")
+                case "message_delta" | "message":
+                    usage = field(event, "usage")
+                case _:
+                    continue
+            given = {name: field(usage, name) for name in _COUNTED}
+            known |= {name: value for name, value in given.items() if value is not None}
+        return _usage(known) if known else None
 
 
 def _row_of(block: Mapping[str, Any]) -> Block:
@@ -252,3 +283,25 @@ def _is_server_tool_open(messages: Sequence[Any]) -> bool:
     kinds = [field(block, "type") for block in blocks] if isinstance(blocks, list) else []
     calls = sum(kind in SERVER_CALLS for kind in kinds)
     return calls > sum(kind in SERVER_RESULTS for kind in kinds)
+
+
+def _usage(usage: Any) -> Usage | None:
+    """What a usage object reports, or None if a count of it is none.
+
+    Where a server ran several iterations, the sums at the top are those of the replies in them.
+    What a compaction or an advisor took is listed under ``iterations`` only, and is added. An
+    advisor's tokens are another model's; nothing here says so to who prices them.
+    """
+    listed = field(usage, "iterations")
+    iterations = listed if isinstance(listed, (list, tuple)) else ()
+    beside = [each for each in iterations if field(each, "type") in _BESIDE_THE_SUMS]
+    read_all = [found for each in (usage, *beside) if (found := read(each, _COUNTS)) is not None]
+    if len(read_all) <= len(beside):
+        return None
+    total = sum(read_all, Usage()) if beside else read_all[0]
+    if not iterations:
+        return total
+    first = iterations[0]
+    is_of_prompt = field(first, "type") not in _BESIDE_THE_SUMS  # and not of what became of it
+    sent = (read(first, _COUNTS) or Usage()) if is_of_prompt else Usage()
+    return replace(total, prompt_tokens=sent.input_tokens)

@@ -3,6 +3,10 @@
 Every batch of calls is followed by one user message with its results. That is the message
 that already holds them, if there is one; what else it holds stays behind them. Everything
 set aside leaves a line of text where it stood.
+
+A server tool runs at the provider: call and result stand in assistant messages, the result
+in the same one, or in the next if the turn stayed open between them (paused, or mixed with
+calls of the client, which are answered by nothing but results).
 """
 
 from __future__ import annotations
@@ -13,15 +17,18 @@ from typing import Any
 
 from ullage.errors import FormatError
 from ullage.history.pairing import Pairing
-from ullage.wires.anthropic import repair_turns as turns
-from ullage.wires.anthropic.blocks import SERVER
+from ullage.wires.anthropic.blocks import SERVER, SERVER_CALLS
 from ullage.wires.anthropic.format import Anthropic
 from ullage.wires.base import field
 from ullage.wires.block import arguments_of
-from ullage.wires.repair.base import EMPTY, At, copy_of, is_blank, is_interrupted
+from ullage.wires.repair.base import BEGIN, EMPTY, At, Reading, copy_of, is_blank, is_interrupted
 from ullage.wires.repair.hosted import Hosted
 
 __all__ = ["Messages"]
+
+_END = object()
+_NO_RESULT = "an interrupted call of a server tool"
+_STRAY = "a server tool's result without its call"
 
 
 class Messages(Hosted):
@@ -51,9 +58,9 @@ class Messages(Hosted):
                 self._outdated.update(self.spoken(self.pairs.calls[here][0], here[0]))
         elif role == "assistant" and kind == "tool_use":
             self.call(here, field(block, "id"))
-        elif role == "assistant" and turns.is_server_call(kind):
+        elif role == "assistant" and _is_server_call(kind):
             self.pairs.call(here, f"{SERVER}{field(block, 'id')}")
-        elif role == "assistant" and turns.is_server_result(kind):
+        elif role == "assistant" and _is_server_result(kind):
             self.answer(here, f"{SERVER}{field(block, 'tool_use_id')}")
 
     def _tool(self, call: At) -> str:
@@ -70,10 +77,10 @@ class Messages(Hosted):
         return role == "assistant" and not all(map(_is_void, blocks))
 
     def _make(self, since: int, stop: int, count: int, last: Any) -> tuple[list[Any], bool]:
-        self._server_tools, is_paused = turns.open_server_tools(self, since, stop)
+        self._server_tools, is_paused = _open_server_tools(self, since, stop)
         messages, _ = super()._make(since, stop, count, last)
-        messages = turns.with_system_placed(messages, self, count)
-        return messages if since else turns.begun(messages, self), not is_paused
+        messages = _with_system_placed(messages, self, count)
+        return messages if since else _begun(messages, self), not is_paused
 
     def _content(self, at: int, caller: int | None) -> list[Any]:
         raw = self.raws[at]
@@ -176,3 +183,96 @@ def _arguments(given: Any) -> dict[str, Any]:
         return arguments_of(given) if isinstance(given, str) else {"input": given}
     except (FormatError, UnicodeError):
         return {"input": given}
+
+
+# ── who speaks when ──────────────────────────────────────────────────────────────────────
+
+
+def _begun(messages: list[Any], reading: Reading) -> list[Any]:
+    """The messages with one of the user in front, if they do not begin with one."""
+    if messages and field(messages[0], "role") == "user":
+        return messages
+    if messages and _kind_at(messages[0], 0) == "compaction":
+        return messages
+    reading.report(0, "the first message was not the user's")
+    return [{"role": "user", "content": BEGIN}, *messages]
+
+
+def _with_system_placed(messages: list[Any], reading: Reading, count: int) -> list[Any]:
+    """The messages with those of the system where they may stand.
+
+    That is between the user and the assistant: one that the user follows waits till then.
+    """
+    made: list[Any] = []
+    waiting: list[Any] = []
+    for at, message in enumerate([*messages, _END]):
+        role = field(message, "role")
+        if role == "system":
+            waiting.append(message)
+            continue
+        if waiting and (role == "assistant" or message is _END):
+            last = made[-1] if made else None
+            if field(last, "role") != "user" and not _is_server_result(_kind_at(last, -1)):
+                why = "a system message did not stand behind one of the user"
+                reading.report(count + len(made), why)
+                made.append({"role": "user", "content": BEGIN})
+            made += waiting
+            waiting = []
+        elif waiting:
+            reading.report(count + at - 1, "a system message stood before one of the user")
+        made += [] if message is _END else [message]
+    return made
+
+
+def _kind_at(message: Any, number: int) -> Any:
+    """The type of the first or last block of a message."""
+    content = field(message, "content")
+    return field(content[number], "type") if isinstance(content, list) and content else ""
+
+
+def _is_server_call(kind: Any) -> bool:
+    """Whether a block of this type is the call of a server tool."""
+    return isinstance(kind, str) and kind in SERVER_CALLS
+
+
+def _is_server_result(kind: Any) -> bool:
+    """Whether a block of this type is the result of a server tool."""
+    return isinstance(kind, str) and kind.endswith("_tool_result")
+
+
+def _open_server_tools(reading: Reading, since: int, stop: int) -> tuple[dict[At, str], bool]:
+    """The blocks of server tools that may not stand where they are, and what each is.
+
+    A message of the assistant answers its own calls, and those that were carried over from the one
+    before. And whether a call at the end may still be answered by the next message of the
+    assistant. No call of a message before ``since`` is open.
+    """
+    found: dict[At, str] = {}
+    carried: list[At] = []
+    caller = -2
+    for at in range(since, stop):
+        role = reading.roles[at]
+        if role == "assistant":
+            kinds = [field(block, "type") for block in reading.blocks[at] or ()]
+            calls = [(at, n) for n, kind in enumerate(kinds) if _is_server_call(kind)]
+            results = [(at, n) for n, kind in enumerate(kinds) if _is_server_result(kind)]
+            answered = [reading.pairs.calls.get(result) for result in results]
+            for result, call in zip(results, answered, strict=True):
+                if call not in calls and call not in carried:
+                    found[result] = _STRAY
+            found.update((call, _NO_RESULT) for call in carried if call not in answered)
+            carried, caller = [call for call in calls if call not in answered], at
+        elif (role == "user" and not _only_answers(reading, at, caller)) or (
+            role == "system" and caller == at - 1 and not reading.batches[caller]
+        ):  # behind the system, a message of the user's will stand between
+            found.update(dict.fromkeys(carried, _NO_RESULT))
+            carried = []
+    return found, bool(carried)
+
+
+def _only_answers(reading: Reading, at: int, caller: int) -> bool:
+    """Whether a message holds nothing but results of one batch."""
+    blocks, calls = reading.blocks[at], reading.pairs.calls
+    return bool(blocks) and all(
+        calls.get((at, number), (-1, 0))[0] == caller for number in range(len(blocks or ()))
+    )

@@ -16,8 +16,8 @@ from ullage.tokens import catalog
 from ullage.tokens.payload import image_size
 from ullage.values.limits import ANTHROPIC_MEDIA
 from ullage.wires.anthropic.blocks import BLOCKS, ROLES, SERVER, SERVER_CALLS, THOUGHTS
-from ullage.wires.anthropic.models import claude, refuses_force, takes_no_system_messages
 from ullage.wires.block import Block
+from ullage.wires.models import claude, refuses_force, takes_no_system_messages
 from ullage.wires.rules import problem
 from ullage.wires.rules.problem import Wire, items_of, kind_of, name_in
 

@@ -12,7 +12,8 @@ from msgspec.structs import replace
 from ullage.errors import UnsupportedPart
 from ullage.values.messages import Text
 from ullage.wires import FORMATS, ToolSpec
-from ullage.wires.base import at_path, get, plain, text_at, unmarked
+from ullage.wires.base import at_path, get, plain, snake, text_at, unmarked
+from ullage.wires.block import fields
 from ullage.wires.convert.read import read
 from ullage.wires.convert.turns import Losses
 from ullage.wires.convert.write import beginning
@@ -36,9 +37,8 @@ class Beside(Struct, frozen=True):
 def beside(name: str, request: Mapping[str, Any], losses: Losses) -> Beside:
     """What a request of the format ``name`` says beside its messages.
 
-    Raises:
-        FormatError: it is not what the format says it is.
-        UnsupportedPart: something of it would be lost, or the provider holds what was said.
+    Raises FormatError if it is not what the format says it is, UnsupportedPart if something of it
+    would be lost, or the provider holds what was said.
     """
     wire = FORMATS[name]
     for path in _HELD.get(name, ()):
@@ -51,7 +51,7 @@ def beside(name: str, request: Mapping[str, Any], losses: Losses) -> Beside:
     system = tuple(_system(name, request, losses))
     for key, what in _BESIDE.get(name, {}).items():
         if request.get(key):
-            losses.lose(key, what, "Leave it out.")
+            losses.lose(key, what)
     given = (_tool(name, raw, where, losses) for where, raw in wire.definitions(request))
     tools = tuple(tool for tool in given if tool is not None)
     if tools and not FORMATS[losses.target].takes_tools({}, losses.model or ""):
@@ -93,7 +93,7 @@ def _system(name: str, request: Mapping[str, Any], losses: Losses) -> Iterator[s
 def _tool(name: str, given: Any, where: str, losses: Losses) -> ToolSpec | None:
     """The definition of a function; any other tool has its meaning with its vendor alone."""
     if isroutine(given):
-        losses.lose(where, "a function of Python that is given as a tool", "Leave it out.")
+        losses.lose(where, "a function of Python that is given as a tool")
         return None
     raw = plain(unmarked(plain(given, where)), where)
     body = raw
@@ -102,11 +102,11 @@ def _tool(name: str, given: Any, where: str, losses: Losses) -> ToolSpec | None:
     schema = _schema(name, raw, body, where)
     if schema is None:
         kind = raw.get("type") or next(iter(raw), "tool")
-        losses.lose(where, f"a tool of type {kind!r}", "Leave it out.")
+        losses.lose(where, f"a tool of type {kind!r}")
         return None
     for key, value in (*body.items(), *(raw.items() if body is not raw else ())):
         if key not in _KNOWN and value not in (None, False, [], {}):
-            losses.lose(f"{where}.{key}", f"the {key!r} of a tool", "Leave it out.")
+            losses.lose(f"{where}.{key}", f"the {key!r} of a tool")
     named = text_at(body.get("name"), f"{where}.name")
     described = text_at(body.get("description") or "", f"{where}.description")
     return ToolSpec(named, described, plain(schema, f"{where}.parameters"))
@@ -126,11 +126,9 @@ def _schema(name: str, raw: Any, body: Any, where: str) -> Any:
     return (schema or {"type": "object"}) if is_function else None
 
 
-_KNOWN = frozenset(
-    (
-        *("type", "name", "description", "parameters", "input_schema", "function"),
-        *("parametersJsonSchema", "parameters_json_schema"),
-    )
+_KNOWN = fields(
+    "type name description parameters input_schema function"
+    " parametersJsonSchema parameters_json_schema"
 )
 
 
@@ -144,12 +142,6 @@ def _lowered(schema: Any) -> Any:
     return [_lowered(item) for item in schema] if isinstance(schema, list) else schema
 
 
-_OUTPUT = {
-    "anthropic": "max_tokens",
-    "openai-chat": "max_completion_tokens",
-    "openai-responses": "max_output_tokens",
-    "gemini": "max_output_tokens",
-}
 _LEADING = {"openai-chat": "system", "openai-responses": "developer"}
 
 
@@ -160,7 +152,7 @@ def request_of(losses: Losses, head: Beside, messages: Sequence[Any]) -> dict[st
     tools = [FORMATS[name].tool(tool) for tool in head.tools]
     settings: dict[str, Any] = {"tools": tools} if tools else {}
     if head.output_tokens is not None:
-        settings[_OUTPUT[name]] = head.output_tokens
+        settings[snake(FORMATS[name].answer_limits[0])] = head.output_tokens
     if name in _LEADING:
         leading = [{"role": _LEADING[name], "content": text} for text in head.system]
         return {**request, **settings, FORMATS[name].key: [*leading, *messages]}

@@ -62,8 +62,8 @@ def block_of(medium: Medium, losses: Losses, source: str) -> dict[str, Any] | st
     """The target's block; a text where the target has none and the caller accepts that."""
     openais = source.startswith("openai") and losses.target.startswith("openai")
     if medium.file_id and not openais:
-        what = f"a file of {source}'s own"
-        return losses.lose(medium.where, what, "Give its data instead of the id.")
+        remedy = "Give its data instead of the id."
+        return losses.lose(medium.where, f"a file of {source}'s own", remedy)
     made = _WRITERS[losses.target](medium)
     named = f"{'an' if medium.kind[0] in 'ai' else 'a'} {medium.kind}"
     if made is None:
@@ -71,16 +71,12 @@ def block_of(medium: Medium, losses: Losses, source: str) -> dict[str, Any] | st
         what = f"{named}{form}{' by URL' if medium.url else ''}"
         return losses.lose(medium.where, what, "Leave it out, or give it otherwise.")
     if medium.detail not in ("", "auto") and not openais:
-        losses.lose(f"{medium.where}.detail", "the detail of an image", "Leave it out.")
-    if medium.name and not _keeps_name(medium, losses.target):
-        losses.lose(f"{medium.where}.title", f"the name of {named}", "Leave it out.")
+        losses.lose(f"{medium.where}.detail", "the detail of an image")
+    # a document's name goes along, to OpenAI beside its data alone
+    keeps_name = {"anthropic": True, "gemini": False}.get(losses.target, bool(medium.data))
+    if medium.name and not (medium.kind == "document" and keeps_name):
+        losses.lose(f"{medium.where}.title", f"the name of {named}")
     return made
-
-
-def _keeps_name(medium: Medium, target: str) -> bool:
-    """Whether the name goes along: a document's, to OpenAI beside its data alone."""
-    where_it_is = {"anthropic": True, "gemini": False}.get(target, bool(medium.data))
-    return medium.kind == "document" and where_it_is
 
 
 def _anthropic(medium: Medium) -> dict[str, Any] | None:

@@ -42,8 +42,7 @@ def tool_names(
 ) -> Mapping[str, str]:
     """For each name that the target does not take, another that no other tool has.
 
-    Raises:
-        UnsupportedPart: there is one, and it may not be written otherwise.
+    Raises UnsupportedPart if there is one, and it may not be written otherwise.
     """
     places = [(tool.name, f"tools[{at}].name") for at, tool in enumerate(tools)]
     calls = (piece for turn in turns for piece in turn.pieces if isinstance(piece, Call))

@@ -14,8 +14,8 @@ from ullage.history.pairing import At, Pairing
 from ullage.history.snapshots import snapshot_at
 from ullage.values.messages import WHOLE, Content, Media, Opaque, Part, Text, ToolCall, ToolResult
 from ullage.wires import BLOCKS, FORMATS
-from ullage.wires.base import field, get, snake, unmarked
-from ullage.wires.block import Block
+from ullage.wires.base import at_path, field, get, snake, unmarked
+from ullage.wires.block import Block, fields
 from ullage.wires.convert.media import medium_of
 from ullage.wires.convert.turns import NOWHERE, Call, Losses, Medium, Piece, Result, Turn, Who
 from ullage.wires.gemini.blocks import PARTS
@@ -31,11 +31,9 @@ FAILED = "[the tool failed]\n"
 _FLAGGED = frozenset(("anthropic", "gemini"))
 _NOTHING: tuple[Any, ...] = (None, "", False, [], {}, {"type": "direct"})
 _NO_BLOCK = Block("")
-_SAYS_NOTHING = frozenset(
-    (
-        *("type", "role", "id", "status", "created_by", "logprobs", "index"),
-        *("thought", "thoughtSignature", "thought_signature", "extra_content"),
-    )
+_SAYS_NOTHING = fields(
+    "type role id status created_by logprobs index"
+    " thought thoughtSignature thought_signature extra_content"
 )
 """Fields that say nothing of the conversation: names and states, and reasoning, sealed."""
 
@@ -61,8 +59,7 @@ def _phases(raws: Sequence[Any], first: int, losses: Losses) -> None:
         kinds = (field(item, "type") for item in behind)
         follows = next((kind for kind in kinds if kind != "reasoning"), None)
         if phase != "commentary" or follows not in ("function_call", "custom_tool_call"):
-            where = f"input[{first + at}].phase"
-            losses.lose(where, "that a text is no final answer", "Leave it out.")
+            losses.lose(f"input[{first + at}].phase", "that a text is no final answer")
 
 
 def _add(turns: list[Turn], turn: Turn, *, merge: bool) -> None:
@@ -141,8 +138,7 @@ class _Reading:
         kind = self._kind_of(block)
         if isinstance(part, Opaque) or (isinstance(part, Media) and part.block is None):
             named = part.kind if isinstance(part, Opaque) else kind
-            what = f"a part of type {named!r} of {self.name}"
-            return Text(self.losses.lose(where, what, "Leave it out."))
+            return Text(self.losses.lose(where, f"a part of type {named!r} of {self.name}"))
         if kind == "refusal":
             self.losses.lose(where, "that a text is a refusal", "Give it as text.")
         else:
@@ -167,8 +163,7 @@ class _Reading:
         kind = "function" if block.get("role") == "function" else block.get("type")
         row = self.rows.get(kind)
         if kind == "function" or (row is not None and row.carried is None):
-            what = f"an item of type {kind!r} of {self.name}"
-            return Text(self.losses.lose(where, what, "Leave it out."))
+            return Text(self.losses.lose(where, f"an item of type {kind!r} of {self.name}"))
         content = tuple(self._items(part, block, where))
         is_error = part.is_error
         first = content[0].text if content and isinstance(content[0], Text) else ""
@@ -177,17 +172,14 @@ class _Reading:
             is_error = True
         name, call = part.name or str(block.get("name") or ""), self.calls.get(at)
         if call is not None and name not in ("", call.name):
-            what = "the name of a result that is not its call's"
-            self.losses.lose(f"{where}.name", what, "Leave it out.")
+            self.losses.lose(f"{where}.name", "the name of a result that is not its call's")
         free = call is not None and call.is_free_text
         return Result(part.call_id, call.name if call else name, content, is_error, where, free, at)
 
     def _items(self, part: ToolResult, block: Any, where: str) -> Iterator[Text | Medium]:
-        if self.name == "gemini":
-            held, path = get(get(block, "functionResponse"), "parts"), "functionResponse.parts"
-        else:
-            path = "output" if self.name == "openai-responses" else "content"
-            held = block.get(path)
+        paths = {"gemini": "functionResponse.parts", "openai-responses": "output"}
+        path = paths.get(self.name, "content")
+        held = at_path(block, path)
         for item in part.content:
             if item.at == WHOLE:
                 yield self._content(item, {}, where)
@@ -219,7 +211,7 @@ class _Reading:
         known = carried.union(map(snake, carried), _SAYS_NOTHING)
         for key, value in block.items():
             if key not in known and value not in _NOTHING:
-                self.losses.lose(f"{where}.{key}", f"the {key!r} of a {kind}", "Leave it out.")
+                self.losses.lose(f"{where}.{key}", f"the {key!r} of a {kind}")
 
 
 def _json(value: Any, where: str) -> str:

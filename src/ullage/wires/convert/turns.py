@@ -89,7 +89,7 @@ class Losses:
         self.model = model
         self._describe = describe
 
-    def lose(self, where: str, what: str, remedy: str) -> str:
+    def lose(self, where: str, what: str, remedy: str = "Leave it out.") -> str:
         """The text to stand in the part's place, where the caller accepts one.
 
         Raises:

@@ -9,12 +9,11 @@ from typing import Any, TypeAlias
 
 from ullage.values.messages import Text
 from ullage.wires import FORMATS
-from ullage.wires.anthropic.models import takes_no_system_messages
 from ullage.wires.convert.media import block_of
 from ullage.wires.convert.names import under_names
 from ullage.wires.convert.read import FAILED
 from ullage.wires.convert.turns import Call, Losses, Medium, Piece, Result, Turn
-from ullage.wires.gemini.models import signs_calls, signs_no_calls
+from ullage.wires.models import signs_calls, signs_no_calls, takes_no_system_messages
 from ullage.wires.repair.base import EMPTY
 
 __all__ = ["beginning", "write"]
@@ -85,8 +84,8 @@ class _Writing:
         """The arguments as the object that the target wants."""
         if call.value is not None:
             return dict(call.value)
-        what = "a call whose arguments are no JSON object"
-        self.losses.lose(call.where, what, "Give its arguments as an object.")
+        remedy = "Give its arguments as an object."
+        self.losses.lose(call.where, "a call whose arguments are no JSON object", remedy)
         return {"input": call.arguments}
 
     def failed(self, result: Result) -> tuple[Text | Medium, ...]:
@@ -100,8 +99,8 @@ class _Writing:
 
     def system(self, turn: Turn) -> Turn:
         """A system message in mid-history, for a target that has none."""
-        what = "a system message in the middle"
-        note = self.losses.lose(turn.where, what, "Put it into the system text.")
+        remedy = "Put it into the system text."
+        note = self.losses.lose(turn.where, "a system message in the middle", remedy)
         return Turn("user", (Text(note), *turn.pieces), turn.where)
 
 
@@ -154,8 +153,7 @@ def _anthropic_block(writing: _Writing, piece: Piece, turn: Turn) -> _Wire:
         case Medium():
             return writing.medium(piece, _text)
     if piece.text.isspace():
-        what = "text of nothing but spaces"
-        return _text(writing.losses.lose(turn.where, what, "Leave it out."))
+        return _text(writing.losses.lose(turn.where, "text of nothing but spaces"))
     return _text(piece.text)
 
 
@@ -179,9 +177,13 @@ def _chat(writing: _Writing, turns: Sequence[Turn]) -> Iterator[_Wire]:
         yield {**message, "tool_calls": calls} if calls else message
 
 
+def _called(call: Call) -> _Wire:
+    return {"name": call.name, "input" if call.is_free_text else "arguments": call.arguments}
+
+
 def _chat_call(call: Call) -> _Wire:
-    kind, held = ("custom", "input") if call.is_free_text else ("function", "arguments")
-    return {"id": call.id, "type": kind, kind: {"name": call.name, held: call.arguments}}
+    kind = "custom" if call.is_free_text else "function"
+    return {"id": call.id, "type": kind, kind: _called(call)}
 
 
 def _chat_result(writing: _Writing, result: Result) -> _Wire:
@@ -211,11 +213,8 @@ def _responses_reply(writing: _Writing, turn: Turn) -> list[_Wire]:
     items: list[_Wire] = []
     for piece in turn.pieces:
         if isinstance(piece, Call):
-            kind, held = (
-                ("custom_tool", "input") if piece.is_free_text else ("function", "arguments")
-            )
-            known = {"type": f"{kind}_call", "call_id": piece.id, "name": piece.name}
-            items.append({**known, held: piece.arguments})
+            kind = "custom_tool_call" if piece.is_free_text else "function_call"
+            items.append({"type": kind, "call_id": piece.id, **_called(piece)})
             continue
         for said in writing.texts((piece,), _REPLY):
             part = {"type": "output_text", "text": said.text, "annotations": []}
@@ -227,10 +226,10 @@ def _responses_reply(writing: _Writing, turn: Turn) -> list[_Wire]:
 
 
 def _responses_output(writing: _Writing, result: Result) -> _Wire:
-    kind = "custom_tool" if result.is_free_text else "function"
+    kind = "custom_tool_call_output" if result.is_free_text else "function_call_output"
     content = writing.failed(result)
     output = _responses_content(writing, content) if content else ""
-    return {"type": f"{kind}_call_output", "call_id": result.call_id, "output": output}
+    return {"type": kind, "call_id": result.call_id, "output": output}
 
 
 def _responses_content(writing: _Writing, said: Sequence[Any]) -> Any:

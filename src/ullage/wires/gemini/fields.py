@@ -1,32 +1,54 @@
-"""Fields of Gemini's two spellings: camelCase in REST bodies, snake_case in the SDK.
+"""Gemini's requests, contents and parts: read in either spelling, and written back edited.
 
-Names are given in camelCase here. A dict may use either spelling, also mixed; an object of
-the SDK has the other one as attributes and is copied by its own ``model_copy``.
+Names are given in camelCase here, as in REST bodies. A dict may use snake_case as well, also mixed;
+an object of the SDK has that as attributes and is copied by its own ``model_copy``.
+
+A function's response is an object. Around what the tool gave there is often a wrapper of one
+key, ``result``, ``output`` or ``error``: what it holds is the result. A text is taken as it
+is, any other value as JSON in its own order of keys; a response without a wrapper is JSON as
+a whole. Written back, it reads as the very text that was to be shown.
 """
 
 from __future__ import annotations
 
 import inspect
+import json
+import re
+from base64 import b64decode, b64encode
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 from ullage.errors import FormatError
-from ullage.wires.base import as_json, check_object, get, snake
+from ullage.values.messages import WHOLE, Media, Opaque, Part, Reasoning, ToolCall, ToolResult
+from ullage.wires.base import block_at, check_object, get, snake
+from ullage.wires.block import arguments_of, cannot_edit, filled
+from ullage.wires.gemini.blocks import PARTS
 
 __all__ = [
+    "block_of",
+    "calls_functions",
     "check_wrapped",
+    "clip_of",
+    "edited",
     "is_built_in",
     "is_content",
     "is_sdk_call",
+    "kind_of",
     "parts_of",
+    "plain_text",
+    "response_text",
     "setting",
     "tool_list",
-    "tool_text",
     "unsigned",
+    "unwrapped",
     "with_field",
 ]
 
 _REST = ("systemInstruction", "generationConfig", "tools", "toolConfig", "safetySettings")
+_WRAPPERS = ("result", "output", "error")
+_PLAIN = "text/plain"
+_SECONDS = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)s")
+_MOST_FRAMES_A_SECOND = 24
 
 
 def with_field(value: Any, name: str, new: Any) -> Any:
@@ -96,8 +118,7 @@ def is_sdk_call(request: Mapping[str, Any]) -> bool:
 def setting(request: Mapping[str, Any], name: str) -> Any:
     """What a request says outside its contents: in the SDK's ``config``, or at its top.
 
-    Raises:
-        FormatError: the config is no object.
+    Raises FormatError if the config is no object.
     """
     config = request.get("config")
     if config:
@@ -129,12 +150,140 @@ def calls_functions(request: Mapping[str, Any]) -> bool:
     return called and not declared and not off
 
 
-def tool_text(tool: Any, where: str) -> str:
-    """A tool as JSON text. Of a function, what its declaration will be made from."""
-    if inspect.isroutine(tool):
-        return as_json([tool.__name__, str(inspect.signature(tool)), tool.__doc__], where)
-    if isinstance(tool, Mapping):
-        return as_json(tool, where)
-    if hasattr(tool, "model_dump"):
-        return as_json(tool.model_dump(mode="json", exclude_none=True, by_alias=True), where)
-    return as_json({"type": type(tool).__name__}, where)
+# ── what stands in a part ────────────────────────────────────────────────────────────────
+
+
+def unwrapped(response: Any) -> tuple[str | None, Any]:
+    """What a tool gave, and the key it was wrapped in, if it was."""
+    if isinstance(response, Mapping) and len(response) == 1:
+        wrapper = next(iter(response))
+        if wrapper in _WRAPPERS:
+            return wrapper, response[wrapper]
+    return None, response
+
+
+def response_text(value: Any, where: str) -> str:
+    """Text as it is, any other value as compact JSON in its own order of keys."""
+    if isinstance(value, str):
+        return value
+    try:
+        return _dumps(value)
+    except (TypeError, ValueError) as error:
+        raise FormatError(where, f"not JSON ({error})", "Give plain JSON values.") from None
+
+
+def _dumps(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+
+
+def edited(raw: Any, part: Part, item: int, text: str) -> Any:
+    """A raw part that shows another text in one place.
+
+    Raises UnsupportedPart if it is reasoning, signed as it stands, or a tool of the server's; or if
+    the text is blank where a text must not be.
+    """
+    if isinstance(raw, str):
+        return filled(text, "text", "G2")
+    if isinstance(part, ToolCall):
+        if get(raw, "thoughtSignature"):
+            raise cannot_edit("functionCall", "carries the signature of these very arguments (G8)")
+        call = get(raw, "functionCall")
+        return with_field(raw, "functionCall", with_field(call, "args", arguments_of(text)))
+    if isinstance(part, ToolResult):
+        leaf = part.content[item]
+        if isinstance(leaf, Opaque):
+            raise cannot_edit(leaf.kind)
+        body = _answering(get(raw, "functionResponse"), leaf.at, text)
+        return with_field(raw, "functionResponse", body)
+    kind = next((kind for kind in PARTS if get(raw, kind) is not None), "")
+    if isinstance(part, Reasoning) or not kind or not PARTS[kind].edited:
+        raise cannot_edit("reasoning" if isinstance(part, Reasoning) else kind or "part")
+    filled(text, kind, "G2")
+    if PARTS[kind].edited == "a text":
+        said = {"text": text}
+        return said if isinstance(raw, Mapping) else type(raw).model_validate(said)
+    if get(raw, "thoughtSignature") is not None:
+        is_dict = isinstance(raw, Mapping)
+        raw = unsigned(raw) if is_dict else with_field(raw, "thoughtSignature", None)
+    return with_field(raw, "text", text)
+
+
+def _answering(body: Any, at: int, text: str) -> Any:
+    """A functionResponse that shows ``text`` in its response, or in one of its parts.
+
+    Parts hold no text but as a file of plain text, so that is what a picture becomes.
+    """
+    if at == WHOLE:
+        return with_field(body, "response", _wrapped(get(body, "response"), text))
+    parts = list(get(body, "parts"))
+    data = b64encode(text.encode("utf-8", "surrogatepass")).decode()
+    blob = {"inlineData": {"mimeType": _PLAIN, "data": data}}
+    old = parts[at]
+    parts[at] = blob if isinstance(old, Mapping) else type(old).model_validate(blob)
+    return with_field(body, "parts", parts)
+
+
+def plain_text(blob: Media) -> str | None:
+    """The text in a blob of plain text; None if it is another, or holds no UTF-8."""
+    if blob.mime != _PLAIN:
+        return None
+    try:
+        return b64decode(blob.data).decode()
+    except ValueError:
+        return None
+
+
+def block_of(raw: Any, data: str, where: str) -> Any:
+    """A blob's part as it stands on the wire, in containers of its own. Raises FormatError."""
+    block = unsigned(raw)
+    inline = get(block, "inlineData")
+    if inline is not None:
+        block = with_field(block, "inlineData", with_field(inline, "data", data))
+    return block_at(block, where)
+
+
+def _wrapped(response: Any, text: str) -> Any:
+    """``response`` with ``text`` for what the tool gave, so that it reads as ``text`` again.
+
+    JSON in place of a list or an object goes back as one; anything else as a string.
+    """
+    wrapper, old = unwrapped(response)
+    new = _like(old, text)
+    if wrapper is not None:
+        return {wrapper: new}
+    if isinstance(response, Mapping) and not (type(new) is dict and unwrapped(new)[0] is None):
+        return {"output": text}
+    return new
+
+
+def _like(old: Any, text: str) -> Any:
+    if not isinstance(old, (list, dict)) or text[:1] not in ("[", "{"):
+        return text
+    try:
+        new = json.loads(text)
+        return new if type(new) is type(old) and _dumps(new) == text else text
+    except (ValueError, RecursionError):
+        return text
+
+
+def kind_of(mime: str) -> Literal["image", "audio", "document"]:
+    """What a blob is counted as. A video is counted by its size, as a document is."""
+    if mime.startswith("image/"):
+        return "image"
+    return "audio" if mime.startswith("audio/") else "document"
+
+
+def clip_of(video: Any) -> tuple[float, float]:
+    """Seconds that Gemini's ``videoMetadata`` asks for, 0 for all, and frames of each."""
+    if video is None:
+        return 0.0, 1.0
+    start, end = (_seconds(get(video, name)) for name in ("startOffset", "endOffset"))
+    fps = get(video, "fps")
+    frames = min(fps, _MOST_FRAMES_A_SECOND) if isinstance(fps, int | float) and fps > 0 else 1
+    return max(end - start, 0.0), float(frames)
+
+
+def _seconds(said: Any) -> float:
+    """A duration as protobuf writes it, ``"12.5s"``; 0 if it is none."""
+    found = _SECONDS.fullmatch(said) if isinstance(said, str) else None
+    return float(found[1]) if found else 0.0

@@ -16,7 +16,9 @@ one loses the signature if it is ever cut: it is optional there, and valid for t
 
 from __future__ import annotations
 
+import inspect
 from base64 import b64encode
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -47,32 +49,12 @@ from ullage.wires.base import (
     optional_text_at,
     ordered,
     text_at,
+    unexpected,
 )
 from ullage.wires.format import Change, Format
+from ullage.wires.gemini import fields
 from ullage.wires.gemini.blocks import PARTS, ROLES
-from ullage.wires.gemini.fields import (
-    calls_functions,
-    check_wrapped,
-    is_built_in,
-    is_content,
-    is_sdk_call,
-    parts_of,
-    setting,
-    tool_list,
-    tool_text,
-    unsigned,
-    with_field,
-)
-from ullage.wires.gemini.models import FAMILIES
-from ullage.wires.gemini.results import (
-    block_of,
-    clip_of,
-    edited,
-    kind_of,
-    plain_text,
-    response_text,
-    unwrapped,
-)
+from ullage.wires.models import FAMILIES
 from ullage.wires.usages import Counts
 
 __all__ = ["Gemini"]
@@ -89,7 +71,7 @@ class Gemini(Format):
     answer_limits = ("maxOutputTokens",)
     schemas = ("responseSchema", "responseJsonSchema", "_responseJsonSchema")
     usage_field = "usageMetadata"
-    families = FAMILIES
+    families = FAMILIES["gemini"]
     counts = Counts(
         prompt="promptTokenCount",
         read="cachedContentTokenCount",
@@ -109,7 +91,7 @@ class Gemini(Format):
         """See `Format.history`. A content that stands alone is a history of one."""
         contents = request.get(self.key)
         if isinstance(contents, list):
-            check_wrapped(contents)
+            fields.check_wrapped(contents)
             return contents
         if contents is None:
             raise FormatError(
@@ -120,7 +102,7 @@ class Gemini(Format):
     def tools(self, request: Mapping[str, Any]) -> Sequence[Any]:
         """See `Format.tools`: function declarations, then whatever else a tool holds."""
         found: list[Any] = []
-        for index, tool in enumerate(tool_list(request)):
+        for index, tool in enumerate(fields.tool_list(request)):
             declared = get(tool, "functionDeclarations")
             found += list_at(declared, f"tools[{index}].functionDeclarations")
             if declared is None:
@@ -134,16 +116,16 @@ class Gemini(Format):
         it holds functions already, or asks for the calls of the server's tools. Where google-genai
         calls Python functions itself, a declaration beside them would switch that off.
         """
-        if calls_functions(request):
+        if fields.calls_functions(request):
             return False
-        tools, config = tool_list(request), setting(request, "toolConfig")
-        own = [tool for tool in tools if is_built_in(tool)]
+        tools, config = fields.tool_list(request), fields.setting(request, "toolConfig")
+        own = [tool for tool in tools if fields.is_built_in(tool)]
         asks = bool(get(config, "includeServerSideToolInvocations"))
         return not own or len(own) < len(tools) or asks
 
     def forbids_tools(self, request: Mapping[str, Any]) -> bool:
         """See `Format.forbids_tools`."""
-        calling = get(setting(request, "toolConfig"), "functionCallingConfig")
+        calling = get(fields.setting(request, "toolConfig"), "functionCallingConfig")
         return str(get(calling, "mode")).rpartition(".")[2] == "NONE"
 
     def compose(
@@ -155,13 +137,13 @@ class Gemini(Format):
         new = {**request, self.key: messages[0] if alone else messages}
         if not tools:
             return new
-        if not is_sdk_call(request):
+        if not fields.is_sdk_call(request):
             added = {"functionDeclarations": list(tools)}
-            return {**new, "tools": [*tool_list(request), added]}
+            return {**new, "tools": [*fields.tool_list(request), added]}
         added = {"function_declarations": list(tools)}
         config = request.get("config")
-        every = [*tool_list(request), added]
-        return {**new, "config": with_field(config or {}, "tools", every)}
+        every = [*fields.tool_list(request), added]
+        return {**new, "config": fields.with_field(config or {}, "tools", every)}
 
     def settings(self, request: Mapping[str, Any]) -> Any:
         """See `Format.settings`: in either form of a request."""
@@ -169,8 +151,8 @@ class Gemini(Format):
 
     def system(self, request: Mapping[str, Any]) -> Iterator[tuple[str, str | None]]:
         """See `Format.system`: a content, or anything that the SDK takes for one."""
-        system = setting(request, "systemInstruction")
-        parts = () if system is None else parts_of(system)
+        system = fields.setting(request, "systemInstruction")
+        parts = () if system is None else fields.parts_of(system)
         for at, part in enumerate(list_at(parts, "systemInstruction.parts")):
             where = f"systemInstruction.parts[{at}]"
             if not isinstance(part, str):
@@ -180,7 +162,13 @@ class Gemini(Format):
 
     def tool_text(self, tool: Any, where: str) -> str:
         """See `Format.tool_text`: of a function, what its declaration will be made from."""
-        return tool_text(tool, where)
+        if inspect.isroutine(tool):
+            tool = [tool.__name__, str(inspect.signature(tool)), tool.__doc__]
+        elif hasattr(tool, "model_dump"):
+            tool = tool.model_dump(mode="json", exclude_none=True, by_alias=True)
+        elif not isinstance(tool, Mapping):
+            tool = {"type": type(tool).__name__}
+        return as_json(tool, where)
 
     def media_detail(self, request: Mapping[str, Any]) -> str:
         """See `Format.media_detail`."""
@@ -190,8 +178,8 @@ class Gemini(Format):
 
     def parse(self, raw: Any, where: str) -> Message:
         """See `Format.parse`. A content without a role is the user's, as the API takes it."""
-        parts = self._parts(parts_of(raw), where)
-        said = get(raw, "role") if is_content(raw) else None
+        parts = self._parts(fields.parts_of(raw), where)
+        said = get(raw, "role") if fields.is_content(raw) else None
         if said is None:
             calls = any(isinstance(part, ToolCall) for part in parts)
             return Message("assistant" if calls else "user", tuple(parts))
@@ -199,21 +187,16 @@ class Gemini(Format):
 
     def _parts(self, raws: Any, where: str) -> list[Part]:
         if not isinstance(raws, (list, tuple)):
-            raise FormatError(
-                f"{where}.parts",
-                f"expected a list of parts, got {type(raws).__name__}",
-                "Give contents as the API takes them.",
-            )
+            remedy = "Give contents as the API takes them."
+            raise unexpected(raws, f"{where}.parts", "a list of parts", remedy)
         parts: list[Part] = []
-        numbers: dict[tuple[type, str], int] = {}
+        numbers: Counter[tuple[type, str]] = Counter()
         signed = False
         for at, raw in enumerate(raws):
             part = self._part(raw, at, f"{where}.parts[{at}]")
             if isinstance(part, (ToolCall, ToolResult)):
-                number = numbers[type(part), part.name] = (
-                    numbers.get((type(part), part.name), 0) + 1
-                )
-                part = _named(part, number)
+                numbers[type(part), part.name] += 1
+                part = _named(part, numbers[type(part), part.name])
             if isinstance(part, ToolCall) and get(raw, "thoughtSignature"):
                 signed = True
             parts.append(part)
@@ -245,14 +228,14 @@ class Gemini(Format):
     def _result(self, raw: Any, at: int, where: str) -> ToolResult:
         name = text_at(get(raw, "name") or "", f"{where}.name")
         response = get(raw, "response")
-        wrapper, value = unwrapped(response)
+        wrapper, value = fields.unwrapped(response)
         content: list[Content] = []
         if response is not None:
-            content.append(Text(response_text(value, f"{where}.response")))
+            content.append(Text(fields.response_text(value, f"{where}.response")))
         for index, part in enumerate(list_at(get(raw, "parts"), f"{where}.parts")):
             check_object(part, f"{where}.parts[{index}]")
             item = self._content(part, index, f"{where}.parts[{index}]")
-            text = plain_text(item) if isinstance(item, Media) else None
+            text = fields.plain_text(item) if isinstance(item, Media) else None
             content.append(item if text is None else Text(text, index))
         call_id = str(get(raw, "id") or "")
         return ToolResult(call_id, tuple(content), wrapper == "error", at, name)
@@ -267,19 +250,19 @@ class Gemini(Format):
             given = get(blob, name)
             text = b64encode(given).decode() if isinstance(given, bytes) else given
             data = optional_text_at(text, f"{where}.{holder}.{name}")
-            clip_s, frames_per_s = clip_of(get(raw, "videoMetadata"))
+            clip_s, frames_per_s = fields.clip_of(get(raw, "videoMetadata"))
             return Media(
-                kind_of(mime),
+                fields.kind_of(mime),
                 mime,
                 data,
                 at,
-                block=block_of(raw, data, where),
+                block=fields.block_of(raw, data, where),
                 detail=detail_of(get(raw, "mediaResolution")),
                 clip_s=clip_s,
                 frames_per_s=frames_per_s,
             )
         kind = next((name for name in _OPAQUE if get(raw, name) is not None), "part")
-        return Opaque(kind, opaque_json(unsigned(raw), where), at)
+        return Opaque(kind, opaque_json(fields.unsigned(raw), where), at)
 
     # ── edits ────────────────────────────────────────────────────────────────────────
 
@@ -287,17 +270,17 @@ class Gemini(Format):
         self, raw: Any, message: Message, changes: Sequence[Change], *, drop_reasoning: bool = False
     ) -> Any:
         """See `Format.edit`. A string stays a string, an object an object of its type."""
-        parts = list(parts_of(raw))
+        parts = list(fields.parts_of(raw))
         for number, item, text in changes:
             part = message.parts[number]
-            parts[part.at] = edited(parts[part.at], part, item, text)
+            parts[part.at] = fields.edited(parts[part.at], part, item, text)
         if drop_reasoning:
             thoughts = {part.at for part in message.parts if isinstance(part, Reasoning)}
             kept = [part for at, part in enumerate(parts) if at not in thoughts]
             parts = kept or [{"text": NO_REASONING}]
         if isinstance(raw, list):
             return parts
-        return with_field(raw, "parts", parts) if is_content(raw) else parts[0]
+        return fields.with_field(raw, "parts", parts) if fields.is_content(raw) else parts[0]
 
     def user(self, text: str) -> dict[str, Any]:
         """See `Format.user`."""
@@ -310,10 +293,10 @@ class Gemini(Format):
             return new
         config = new.get("config")
         choice = get(config or new, "toolConfig") or {}
-        choice = with_field(choice, "functionCallingConfig", {"mode": "NONE"})
+        choice = fields.with_field(choice, "functionCallingConfig", {"mode": "NONE"})
         if config is None:
-            return dict(with_field(new, "toolConfig", choice))
-        return {**new, "config": with_field(config, "toolConfig", choice)}
+            return dict(fields.with_field(new, "toolConfig", choice))
+        return {**new, "config": fields.with_field(config, "toolConfig", choice)}
 
     # ── tools ────────────────────────────────────────────────────────────────────────
 
@@ -353,11 +336,11 @@ class Gemini(Format):
         """See `Format.reply`: the first candidate's content, its signatures untouched."""
         candidates = get(reply, "candidates")
         content = get(candidates[0], "content") if candidates else None
-        return [content] if content is not None and parts_of(content) else []
+        return [content] if content is not None and fields.parts_of(content) else []
 
     def calls(self, raw: Any) -> list[Any]:
         """See `Format.calls`: the parts that hold them."""
-        parts = (part for part in parts_of(raw) if not isinstance(part, str))
+        parts = (part for part in fields.parts_of(raw) if not isinstance(part, str))
         return [part for part in parts if get(part, "functionCall") is not None]
 
 

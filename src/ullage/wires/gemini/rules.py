@@ -17,7 +17,7 @@ from typing import Any
 
 from ullage.history.pairing import At
 from ullage.wires.gemini.blocks import KNOWN, PARTS, ROLES
-from ullage.wires.gemini.models import signs_calls, signs_no_calls
+from ullage.wires.models import signs_calls, signs_no_calls
 from ullage.wires.rules import problem
 from ullage.wires.rules.problem import Wire, items_of, kind_of
 

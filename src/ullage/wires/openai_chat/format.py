@@ -36,8 +36,8 @@ from ullage.wires.base import (
 )
 from ullage.wires.block import cannot_edit, filled, read_part, replaced, without_medium
 from ullage.wires.format import Change, Format, ToolSpec
+from ullage.wires.models import FAMILIES, is_gpt_6_2
 from ullage.wires.openai_chat.blocks import CALLS, FIELDS, PARTS, ROLES, THOUGHTS
-from ullage.wires.openai_chat.models import FAMILIES, is_gpt_6_2
 from ullage.wires.usages import openai_counts
 
 __all__ = ["REFUSAL", "OpenAIChat"]
@@ -56,7 +56,7 @@ class OpenAIChat(Format):
     leading_roles = ("system", "developer")
     answer_limits = ("max_completion_tokens", "max_tokens")
     schemas = ("response_format.json_schema.schema",)
-    families = FAMILIES
+    families = FAMILIES["openai-chat"]
     counts = openai_counts("prompt", "completion")
 
     def takes_tools(self, request: Mapping[str, Any], model: str) -> bool:
@@ -119,7 +119,10 @@ class OpenAIChat(Format):
             part = message.parts[number]
             if isinstance(part, ToolCall):
                 calls = new["tool_calls"] = list(new["tool_calls"])
-                calls[part.at] = _argue(calls[part.at], text)
+                call = plain(calls[part.at], "tool_call")
+                kind = call.get("type") or "function"
+                body = {**plain(call[kind], kind), CALLS.get(kind, _CUSTOM).text: text}
+                calls[part.at] = {**call, kind: body}
                 continue
             leaf = part.content[item] if isinstance(part, ToolResult) else part
             if leaf.at >= 0:
@@ -201,12 +204,6 @@ def _thoughts(fields: Mapping[str, Any]) -> list[Part]:
 
 
 _CUSTOM = CALLS["custom"]
-
-
-def _argue(raw: Any, text: str) -> dict[str, Any]:
-    call = plain(raw, "tool_call")
-    kind = call.get("type") or "function"
-    return {**call, kind: {**plain(call[kind], kind), CALLS.get(kind, _CUSTOM).text: text}}
 
 
 _SAYINGS = ("content", "tool_calls", "refusal", "function_call", "audio")

@@ -6,7 +6,7 @@ from typing import Any
 
 from ullage.history.pairing import At
 from ullage.wires.block import Block
-from ullage.wires.gemini.models import signs_calls
+from ullage.wires.models import is_gpt_6_2, signs_calls
 from ullage.wires.openai_chat.blocks import (
     BLOCKS,
     CALLS,
@@ -15,7 +15,6 @@ from ullage.wires.openai_chat.blocks import (
     PARTS,
     ROLES,
 )
-from ullage.wires.openai_chat.models import is_gpt_6_2
 from ullage.wires.rules import problem
 from ullage.wires.rules.problem import Wire, items_of, kind_of, name_in
 

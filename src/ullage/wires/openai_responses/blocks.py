@@ -10,6 +10,7 @@ import re
 from typing import Any
 
 from ullage.values.messages import Role
+from ullage.wires.base import field
 from ullage.wires.block import Block, fields, table
 
 __all__ = [
@@ -21,6 +22,7 @@ __all__ = [
     "OUTPUTS",
     "PARTS",
     "ROLES",
+    "is_callers",
     "paired_by",
 ]
 
@@ -121,6 +123,16 @@ OUTPUTS = frozenset(row.kind for row in ITEMS.values() if row.becomes == "result
 CALLS = frozenset(kind.removesuffix("_output") for kind in OUTPUTS)
 CALLERS_OWN = frozenset(row.kind for row in ITEMS.values() if row.roles not in ((), _MODEL))
 """The items, but for messages, that the caller makes."""
+
+
+def is_callers(item: Any, kind: str) -> bool:
+    """Whether the caller made an item of this type, or else the model or a tool of the provider."""
+    if kind == "message":
+        return bool(field(item, "role") != "assistant")
+    if kind == "tool_search_output":
+        return bool(field(item, "execution") == "client")
+    return kind in CALLERS_OWN
+
 
 _END_OF_KIND = re.compile("(_call)?(_output)?$|_request$|_response$")
 _ALIKE = ("function", "custom_tool")

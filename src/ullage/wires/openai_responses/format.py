@@ -39,11 +39,12 @@ from ullage.wires.base import (
     plain,
     sealed_bytes,
     text_at,
+    unexpected,
 )
 from ullage.wires.block import Block, cannot_edit, read_part, replaced, without_medium
 from ullage.wires.format import Change, Format, ToolSpec, before_last
+from ullage.wires.models import FAMILIES
 from ullage.wires.openai_responses.blocks import ITEMS, PARTS, ROLES, paired_by
-from ullage.wires.openai_responses.models import FAMILIES
 from ullage.wires.usages import openai_counts
 
 __all__ = ["OpenAIResponses"]
@@ -56,13 +57,10 @@ _STREAMS = ("stdout", "stderr", "outcome")
 _FRAME_BYTES = 650
 """What stands around an encrypted text, as OpenAI's own coding agent reckons it."""
 _BYTES_PER_TOKEN = 4
+_TRIGGER = "compaction_trigger"
 _CLOSING = ("response.completed", "response.incomplete", "response.failed")
 _UNKNOWN = Block("", roles=("assistant",))
 _part = partial(read_part, PARTS)
-
-
-def _is_trigger(item: Any) -> bool:
-    return bool(field(item, "type") == "compaction_trigger")
 
 
 class OpenAIResponses(Format):
@@ -74,7 +72,7 @@ class OpenAIResponses(Format):
     leading_roles = ("system", "developer")
     answer_limits = ("max_output_tokens",)
     schemas = ("text.format.schema", "text_format")
-    families = FAMILIES
+    families = FAMILIES["openai-responses"]
     counts = openai_counts("input", "output")
 
     def history(self, request: Mapping[str, Any]) -> list[Any]:
@@ -165,7 +163,8 @@ class OpenAIResponses(Format):
 
     def wrap_up(self, request: Mapping[str, Any], text: str) -> dict[str, Any]:
         """See `Format.wrap_up`. A compaction_trigger stays the last item (R14)."""
-        items = before_last(self.history(request), self.user(text), _is_trigger)
+        items = self.history(request)
+        items = before_last(items, self.user(text), lambda it: field(it, "type") == _TRIGGER)
         new = self.compose(request, items, ())
         if new.get("tools") or any(field(item, "type") == "additional_tools" for item in items):
             new["tool_choice"] = "none"
@@ -223,10 +222,7 @@ def _kind_of(item: Mapping[str, Any], where: str) -> str:
         return "message" if "role" in item else "item_reference"
     if isinstance(kind, str):
         return kind
-    got = type(kind).__name__
-    raise FormatError(
-        f"{where}.type", f"expected a string, got {got}", "Give items as the API does."
-    )
+    raise unexpected(kind, f"{where}.type", "a string", "Give items as the API does.")
 
 
 def _reasoning(item: Mapping[str, Any], where: str) -> Message:

@@ -21,6 +21,7 @@ from ullage.wires.openai_responses.blocks import (
     CALLS,
     ITEMS,
     OUTPUTS,
+    is_callers,
     paired_by,
 )
 from ullage.wires.openai_responses.format import OpenAIResponses
@@ -275,12 +276,7 @@ def _kind(raw: Any) -> str:
 
 def _is_models(raw: Any, kind: str | None = None) -> bool:
     """Whether an item was made by the model or by a tool of the provider."""
-    kind = _kind(raw) if kind is None else kind
-    if kind == "message":
-        return bool(field(raw, "role") == "assistant")
-    if kind == "tool_search_output":
-        return bool(field(raw, "execution") != "client")
-    return kind not in CALLERS_OWN
+    return not is_callers(raw, _kind(raw) if kind is None else kind)
 
 
 def _is_async(raw: Any) -> bool:

@@ -22,6 +22,7 @@ from ullage.wires.openai_responses.blocks import (
     OUTPUTS,
     PARTS,
     ROLES,
+    is_callers,
 )
 from ullage.wires.rules import problem
 from ullage.wires.rules.problem import Wire, items_of, kind_of, name_in
@@ -66,7 +67,7 @@ class Check(problem.Check):
         if self._trigger:
             self.add("R14", self._trigger, "something follows the compaction_trigger")
         self._trigger = where if kind == "compaction_trigger" else ""
-        is_model = not (kind in CALLERS_OWN or is_callers(item, kind))
+        is_model = not is_callers(item, kind)
         self.pairs.speaker(is_model=is_model)
         if self._waiting and not is_model:
             sentence = "the item it was made with does not follow this reasoning"
@@ -191,12 +192,6 @@ def type_of(item: Any) -> str | None:
     if "role" in item:
         return "message"
     return "item_reference" if "id" in item else None
-
-
-def is_callers(item: Wire, kind: str) -> bool:
-    if kind == "tool_search_output":
-        return item.get("execution") == "client"
-    return kind == "message" and item.get("role") != "assistant"
 
 
 def _is_held_elsewhere(item: Wire, kind: str) -> bool:

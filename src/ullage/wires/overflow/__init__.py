@@ -18,13 +18,14 @@ sees it and the size as it counts.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from functools import cache
 from typing import Any, Literal, TypeAlias
 
 from msgspec import Struct
 
 from ullage.wires.overflow._evidence import Evidence, causes, gather
-from ullage.wires.overflow._wordings import EXACT, LOOKALIKES, LOOSE, PROVIDERS, By, Meaning, Row
+from ullage.wires.overflow._wordings import EXACT, LOOKALIKES, LOOSE, PROVIDERS, By, Row
 
 __all__ = ["By", "Overflow", "is_overflow"]
 
@@ -66,7 +67,6 @@ class Overflow(Struct, frozen=True):
 _MARGIN, _DEEPER = 0.95, 0.75
 _MOST_LAYERS = 32
 _OTHER: Literal["other"] = "other"
-_Table: TypeAlias = tuple[tuple[Meaning, str, re.Pattern[str]], ...]
 _Verdict: TypeAlias = Overflow | Literal["other"] | None
 
 _NUMBER = (  # with or without separators; never the 128 of "128K"
@@ -78,22 +78,11 @@ _CUT_SHORT = re.compile(r"context[ _](?:window|length)[ _]exceeded|model_length"
 _OTHER_STATUSES = frozenset((401, 402, 403, 404, 408, 409, 429, 529))
 
 
-def _compiled(rows: tuple[Row, ...]) -> _Table:
-    flags = re.IGNORECASE | re.DOTALL
-    return tuple(
-        (meaning, provider, re.compile(_pattern(wording), flags))
-        for meaning, provider, wording in rows
-    )
-
-
-def _pattern(wording: str) -> str:
-    return _NAMED.sub(lambda m: _NUMBER.format(m[1]), wording.replace("…", ".{,90}?"))
-
-
 @cache
-def _tables() -> tuple[_Table, _Table, _Table]:
-    """The table in its three parts, compiled when the first error comes."""
-    return _compiled(EXACT), _compiled(LOOKALIKES), _compiled(LOOSE)
+def _found_by(wording: str) -> re.Pattern[str]:
+    """The expression of a wording, compiled when the first error comes."""
+    pattern = _NAMED.sub(lambda m: _NUMBER.format(m[1]), wording.replace("…", ".{,90}?"))
+    return re.compile(pattern, re.IGNORECASE | re.DOTALL)
 
 
 def is_overflow(error: Any) -> Overflow | None:
@@ -134,29 +123,27 @@ def _judge(evidence: Evidence) -> _Verdict:
     if any(_CUT_SHORT.search(stop) for stop in evidence.stops):
         return Overflow(_provider("", evidence), by="after_output")
     text = "\n".join(evidence.texts)
-    certain, lookalikes, likely = _tables()
-    verdict = _first(certain, text, evidence) or _first(lookalikes, text, evidence)
+    verdict = _first(EXACT, text, evidence)
     if verdict is not None:
         return verdict
-    if evidence.statuses & _OTHER_STATUSES:
+    looks_alike = any(_found_by(wording).search(text) for wording in LOOKALIKES)
+    if looks_alike or evidence.statuses & _OTHER_STATUSES:
         return _OTHER
-    verdict = _first(likely, text, evidence)
+    verdict = _first(LOOSE, text, evidence)
     if verdict is None and 413 in evidence.statuses:
         return Overflow(_provider("", evidence), by="bytes")
     return verdict
 
 
-def _first(rows: _Table, text: str, evidence: Evidence) -> _Verdict:
+def _first(rows: Sequence[Row], text: str, evidence: Evidence) -> _Verdict:
     """What the first row says whose pattern is found."""
-    for meaning, provider, pattern in rows:
-        if match := pattern.search(text):
-            return _read(match, meaning, provider, evidence)
+    for row in rows:
+        if match := _found_by(row.pattern).search(text):
+            return _read(match, row, evidence)
     return None
 
 
-def _read(match: re.Match[str], meaning: Meaning, provider: str, evidence: Evidence) -> _Verdict:
-    if meaning == _OTHER:
-        return _OTHER
+def _read(match: re.Match[str], row: Row, evidence: Evidence) -> _Verdict:
     named = {
         name: int(re.sub(r"[^0-9]", "", text)) for name, text in match.groupdict().items() if text
     }
@@ -165,7 +152,8 @@ def _read(match: re.Match[str], meaning: Meaning, provider: str, evidence: Evide
         size = named["input"] + (output or 0)
     if limit and output and output >= limit:
         return _OTHER  # the answer alone is too long: no shorter history helps
-    return Overflow(_provider(provider, evidence), limit or None, size or None, meaning, output)
+    provider = _provider(row.provider, evidence)
+    return Overflow(provider, limit or None, size or None, row.by, output)
 
 
 def _provider(worded: str, evidence: Evidence) -> str:

@@ -110,7 +110,8 @@ class Evidence(Struct):
         for holder in (value, get(value, "request")):
             url = get(holder, "url")
             if url is not None and not callable(url):
-                self.hosts += _host_of(_text_of(url))
+                host = _text_of(url).partition("://")[2].partition("/")[0]
+                self.hosts += [host] if host else []
         if is_a(maker := get(value, "llm_provider"), str):
             self.makers.append(maker)
 
@@ -160,11 +161,6 @@ def _text_of(value: Any) -> str:
         return str(value)[:_MOST_CHARS]
     except Exception:  # noqa: BLE001 - so may a foreign __str__
         return ""
-
-
-def _host_of(url: str) -> list[str]:
-    host = url.partition("://")[2].partition("/")[0]
-    return [host] if host else []
 
 
 def _values_in(text: str) -> Iterator[Any]:

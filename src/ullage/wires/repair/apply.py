@@ -106,14 +106,10 @@ def repair(
             f"Give repair=False, or a request of one of {', '.join(_READINGS)}.",
         )
     closed = [one.closed for one in known if one.closed and one.closed.stop < len(raws)]
-    for beginning in sorted(closed, key=lambda one: one.stop, reverse=True):
-        now = _as_now(beginning, raws)
-        found = None if now is None else _go_on(now, wire, raws, redact)
-        if found is not None:
-            break
-    else:
-        found = _go_on(Beginning(), wire, raws, redact)
-        assert found is not None, "nothing stands before the first message"
+    longest_first = sorted([Beginning(), *closed], key=lambda one: one.stop, reverse=True)
+    now = (_as_now(beginning, raws) for beginning in longest_first)
+    gone_on = (_go_on(one, wire, raws, redact) for one in now if one is not None)
+    found = next(one for one in gone_on if one is not None)  # from no messages one always can
     return _stripped(found, wire) if strips and found.stale else found
 
 
@@ -123,9 +119,8 @@ def _as_now(closed: Beginning, raws: Sequence[Any]) -> Beginning | None:
     if not changed:
         return closed
     own = {one for one in closed.messages if type(one) is int}
-    if not own.issuperset(changed):
-        return None
-    if not all(_is_alike(closed.copies[at], raws[at]) for at in changed):
+    alike = (_is_alike(closed.copies[at], raws[at]) for at in changed)
+    if not own.issuperset(changed) or not all(alike):
         return None
     copies = closed.copies.copy()
     for at in changed:
@@ -169,14 +164,9 @@ def _go_on(
     made, _ = reading.made(stop, closed)
     messages = made.sent(raws)
     same = len(messages) == len(raws) and not any(map(is_not, messages, raws))
-    outputs = {output.ref: output for output in made.outputs}
-    return Repaired(
-        raws if same else messages,
-        tuple(outputs.values()),
-        in_order(made.reports),
-        made.stale,
-        closed,
-    )
+    outputs = tuple({output.ref: output for output in made.outputs}.values())
+    events = in_order(made.reports)
+    return Repaired(raws if same else messages, outputs, events, made.stale, closed)
 
 
 def _stripped(found: Repaired, wire: Format) -> Repaired:
