@@ -399,7 +399,7 @@ _ROWS = (
     (
         "spend f104",
         "spend/book.py",
-        "        return is_same_id and (",
+        "        return self.reply == other.reply and (",
         "        return False and (",
     ),
     (
@@ -454,8 +454,8 @@ _ROWS = (
     (
         "storage f92",
         "stores/conversations.py",
-        '"IsCompacted = 0 AND rowid >= ?", boundary)',
-        '"IsCompacted = 0 AND rowid = ?", boundary)',
+        "summary, *messages[boundary:])",
+        "summary, *messages[boundary : boundary + 1])",
     ),
     (
         "storage f100",

@@ -45,10 +45,13 @@ def no_network():
         yield
 
 
+gc.disable()  # until the tests begin: what is collected is no garbage, and would be looked at often
+
+
 def pytest_collection_finish():
     """What is collected stays to the end, so the garbage collector need not look at it again."""
-    gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture

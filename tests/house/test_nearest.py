@@ -70,7 +70,6 @@ NEAREST = {
     "session/session.py": "session/test_state.py",
     "session/aio.py": "session/test_ahead.py",
     "session/drivers.py": "session/test_bad_stores.py",
-    "session/refusals.py": "loop/test_overflow_recovery.py",
     "session/streams.py": "session/test_call.py",
     "session/view.py": "session/test_workers.py",
     "session/reports.py": "spend/test_reports.py",

@@ -10,7 +10,6 @@ from tests.servers.refusals import too_long
 from ullage import Budget, ConfigError, Limits, Session
 from ullage.errors import StoreError
 from ullage.session.aio import AsyncSession
-from ullage.session.call import call
 from ullage.session.streams import Tap
 from ullage.stores import MemoryStore
 from ullage.wires import FORMATS
@@ -259,7 +258,7 @@ class Foreign:
 def test_an_iterator_of_any_other_client_is_passed_on_with_all_it_has():
     events = [{"choices": []}, {"usage": {"prompt_tokens": 9, "completion_tokens": 2}}]
     own, session = Foreign(events), Session("gpt-4.1")
-    passed = call(session, lambda **_: own, asked("openai-chat"))
+    passed = session.call(lambda **_: own, **asked("openai-chat"))
     assert isinstance(passed, Tap)
     with passed as stream:
         assert stream.model == "gpt-4.1"

@@ -8,7 +8,6 @@ from datetime import UTC, datetime
 from typing import Any
 
 import click
-import msgspec
 
 from ullage.cli._options import json_option, open_kept, print_json, store_option
 from ullage.errors import StoreError
@@ -97,7 +96,8 @@ def _shrink(kept: Store) -> None:
 
 def _print(done: Collected | None, *, dry_run: bool, as_json: bool) -> None:
     if as_json:
-        print_json(None if done is None else _row(done))
+        fields = ("removed", "records", "left_bytes")
+        print_json(done and {field: getattr(done, field) for field in fields})
         return
     if done is None:
         click.echo("cleaned up not long ago: nothing done")
@@ -112,8 +112,3 @@ def _print(done: Collected | None, *, dry_run: bool, as_json: bool) -> None:
         f"{len(done.removed):,} outputs of {freed:,} bytes and {done.records:,} ledger records "
         f"{went}; outputs of {done.left_bytes:,} bytes stay"
     )
-
-
-def _row(done: Collected) -> dict[str, Any]:
-    removed = [msgspec.structs.asdict(gone) for gone in done.removed]
-    return {"removed": removed, "records": done.records, "left_bytes": done.left_bytes}

@@ -75,14 +75,9 @@ class Asked(Struct, frozen=True, kw_only=True):
 
 
 class Found(Struct, frozen=True, kw_only=True):
-    """What came out.
+    """What came out: sums, those over all runs last, and each replay with the name of its file.
 
-    Attributes:
-        rows: the sums, those over all runs last.
-        replays: each replay with the name of its file.
-        profiles: the price profiles; the first is that of the columns.
-        pictures: the runs that a page draws.
-        damage: what could not be read or replayed.
+    The first profile is that of the columns; ``pictures`` are the runs that a page draws.
     """
 
     rows: Sequence[Row]

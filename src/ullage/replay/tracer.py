@@ -263,13 +263,10 @@ def _states(window: Window) -> dict[int, _State]:
 
 def _kind(role: str, part: Part) -> str:
     """What a part is of (`KINDS`)."""
-    if isinstance(part, ToolCall):
-        return "call"
-    if isinstance(part, ToolResult):
-        return "result"
-    if isinstance(part, Reasoning):
-        return "reasoning"
-    return {"system": "head", "tool": "result"}.get(role, role)
+    return _OF_PART.get(type(part)) or {"system": "head", "tool": "result"}.get(role, role)
+
+
+_OF_PART: dict[type, str] = {ToolCall: "call", ToolResult: "result", Reasoning: "reasoning"}
 
 
 def _what(window: Window, index: int, number: int) -> str:

@@ -28,7 +28,7 @@ from ullage.recall.tools import call_of
 from ullage.redaction import Redact
 from ullage.session import reports
 from ullage.session.kept import Kept
-from ullage.session.refusals import Refusals
+from ullage.session.reports import Refusals
 from ullage.session.telling import OnEvent, tell
 from ullage.session.view import Sent
 from ullage.spend.allowance import Claim

@@ -50,25 +50,15 @@ class Report(NamedTuple):
 
 
 class Row(NamedTuple):
-    """One call as it was booked.
-
-    Attributes:
-        number: of the row.
-        call: the call; None for what was spent elsewhere, as before the first of all.
-        spent: the sum with it.
-        account: whose it is, 0 for nobody's.
-        view: the number of the view it was for, None if it was for none.
-        report: what was reported of it, None where it is our estimate.
-        replaces: the number of the row whose place it takes.
-    """
+    """One call as it was booked, and the sum with it."""
 
     number: int
-    call: Call | None
+    call: Call | None  # none: spent elsewhere, as before the first of all
     spent: Spent
-    account: int = 0
-    view: int | None = None
-    report: Report | None = None
-    replaces: int | None = None
+    account: int = 0  # whose it is; 0: nobody's
+    view: int | None = None  # the number of the view it was for
+    report: Report | None = None  # none: it is our estimate
+    replaces: int | None = None  # the number of the row whose place it takes
 
 
 class Book:

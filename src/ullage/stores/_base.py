@@ -12,15 +12,18 @@ A store is both, and what keeps it in bounds. Whoever writes one inherits from `
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from typing import Protocol
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from typing import Concatenate, ParamSpec, Protocol, TypeVar
 
 from ullage.errors import StoreError
 from ullage.stores._clean import Bounds, Collected
 from ullage.values.effects import Output, Record, Shape
 
-__all__ = ["AsyncStore", "Blobs", "Records", "Store", "Transactional", "closed", "every_ref"]
-__all__ += ["forget", "refuse_contradictions", "taken"]
+__all__ = ["Around", "AsyncStore", "Blobs", "Records", "Store", "Transactional", "closed"]
+__all__ += ["every_ref", "forget", "refuse_contradictions", "taken"]
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 _EVERYTHING = Bounds(older_than_s=-1)
 
@@ -161,6 +164,41 @@ class Transactional(Store, Protocol):
     def append(self, tenant: str, records: Sequence[Record]) -> tuple[Record, ...]:
         """`Records.append`."""
         return self.commit(tenant, (), records)
+
+
+def _beneath(
+    method: Callable[Concatenate[Store, P], T],
+) -> Callable[Concatenate[Around, P], T]:
+    """The same method of the store underneath."""
+    name = method.__name__
+
+    def call(self: Around, /, *given: P.args, **named: P.kwargs) -> T:
+        found: Callable[P, T] = getattr(self.store, name)
+        return found(*given, **named)
+
+    call.__doc__ = f"`Store.{name}`."
+    return call
+
+
+class Around(Transactional):
+    """A store around another: each call goes to that, unless it is done otherwise.
+
+    Attributes:
+        store: the store underneath; closing this closes it.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self.name = store.name
+
+    commit = _beneath(Store.commit)
+    find = _beneath(Store.find)
+    look = _beneath(Store.look)
+    chunk = _beneath(Store.chunk)
+    refs = _beneath(Store.refs)
+    held = _beneath(Store.held)
+    collect = _beneath(Store.collect)
+    close = _beneath(Store.close)
 
 
 def every_ref(store: Store, tenant: str) -> Iterator[str]:

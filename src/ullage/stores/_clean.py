@@ -255,12 +255,10 @@ def refs_in(text: str) -> frozenset[str]:
 def named_in(
     data: bytes, held: Callable[[Collection[str]], set[str]], text_of: Callable[[str], str]
 ) -> set[str]:
-    """What a record names, and what the index behind a summary in it names.
+    """What a record with this data names, and what the index behind a summary in it names.
 
-    Args:
-        data: the record's.
-        held: those of some refs that the record's tenant holds.
-        text_of: the text of an output that it holds; ``""`` if it cannot be read.
+    Of some refs ``held`` gives those that the tenant holds, and ``text_of`` the text under one of
+    them, ``""`` if it cannot be read.
     """
     named = held(refs_in(data.decode("latin-1")))
     if _SPAN in data:

@@ -60,9 +60,8 @@ class PrivateFile:
         path: where the file is.
     """
 
-    def __init__(self, path: Path, own_folder: bool, synchronous: str, wait_s: float) -> None:
+    def __init__(self, path: Path, synchronous: str, wait_s: float) -> None:
         self.path = path
-        self._own_folder = own_folder
         self._synchronous = synchronous
         self._wait_s = wait_s
         self._lock = RLock()
@@ -81,13 +80,15 @@ class PrivateFile:
         It is open until every holder has called `release` or is no more. A folder of our own has
         its mode tightened if it exists.
         """
-        settings = (path, own_folder, synchronous, wait_s)
+        settings = (path, synchronous, wait_s)
         with _FORKING:
             file = _FILES.get(settings)
             if file is None:
                 file = _FILES[settings] = PrivateFile(*settings)
             file._holders.add(holder)
         with file.connection(holder, "open"):
+            if own_folder:
+                _tighten(path.parent, 0o700)
             return file
 
     @contextmanager
@@ -176,7 +177,7 @@ class PrivateFile:
 
     def _connect(self) -> tuple[sqlite3.Connection, tuple[int, int]]:
         with _OPENING:
-            inode = _make_private(self.path, own_folder=self._own_folder)
+            inode = _make_private(self.path)
             connection = sqlite3.connect(
                 self.path,
                 timeout=self._wait_s,
@@ -189,7 +190,8 @@ class PrivateFile:
             connection.execute("BEGIN")  # one view: another process may be migrating
             version = _version(connection)  # refuses what is not ours, before it is touched
             connection.execute("COMMIT")
-            _tighten(self.path)
+            for place in _places(self.path):
+                _tighten(place, 0o600)
             if version < len(MIGRATIONS):
                 _migrate(connection)
             connection.execute("PRAGMA journal_mode = WAL")
@@ -262,45 +264,42 @@ def _version(connection: sqlite3.Connection) -> int:
     return int(version)
 
 
-def _make_private(path: Path, *, own_folder: bool) -> tuple[int, int]:
+def _make_private(path: Path) -> tuple[int, int]:
     """Create the folders and the file if need be, and return the file's (device, inode)."""
     found = filter(None, map(_found, _places(path)))
     if not all(stat.S_ISREG(there.st_mode) for there in found):
         raise _unsafe("a link, a folder or a device is at the place of the file. Use another path")
-    create_private(path, own_folder=own_folder)
+    create_private(path)
     inode = _inode(path)
     if inode is None:
         raise _unsafe("the file was taken away while it was being opened. Try again")
     return inode
 
 
-def create_private(path: Path, *, own_folder: bool) -> None:
+def create_private(path: Path) -> None:
     """Create a file with mode 0600, and its folders, unless they are there.
 
     Raises:
         OSError: the system refused.
     """
-    make_folders(path.parent, own_folder=own_folder)
+    make_folders(path.parent)
     flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0)
     with suppress(FileExistsError):
         os.close(os.open(path, flags, 0o600))
 
 
-def make_folders(folder: Path, *, own_folder: bool) -> None:
-    """Create what is missing with mode 0700; leave what exists, unless it is ours."""
+def make_folders(folder: Path) -> None:
+    """Create what is missing with mode 0700; leave what exists."""
     missing = [place for place in (folder, *folder.parents) if not place.exists()]
     for place in reversed(missing):
         place.mkdir(mode=0o700, exist_ok=True)
-    if own_folder and stat.S_IMODE(folder.stat().st_mode) & 0o077:
-        folder.chmod(0o700)
 
 
-def _tighten(path: Path) -> None:
-    """Take the rights of others from the file and what SQLite has put beside it."""
-    for place in _places(path) if os.name == "posix" else ():
-        with suppress(FileNotFoundError):  # another connection may close, and take it away
-            if stat.S_IMODE(place.stat().st_mode) & 0o077:
-                place.chmod(0o600)
+def _tighten(place: Path, mode: int) -> None:
+    """Take the rights of others, if there are any."""
+    with suppress(FileNotFoundError):  # another connection may close, and take a file away
+        if os.name == "posix" and stat.S_IMODE(place.stat().st_mode) & 0o077:
+            place.chmod(mode)
 
 
 def _places(path: Path) -> tuple[Path, ...]:
@@ -311,9 +310,7 @@ def _places(path: Path) -> tuple[Path, ...]:
 def _inode(path: Path) -> tuple[int, int] | None:
     """(device, inode) of a regular file; None for anything else."""
     found = _found(path)
-    if found is None or not stat.S_ISREG(found.st_mode):
-        return None
-    return found.st_dev, found.st_ino
+    return (found.st_dev, found.st_ino) if found and stat.S_ISREG(found.st_mode) else None
 
 
 def _found(place: Path) -> os.stat_result | None:
@@ -330,7 +327,7 @@ def _unsafe(reason: str) -> StoreError:
 
 _OPENING = Lock()
 _FORKING = Lock()
-_FILES: WeakValueDictionary[tuple[Path, bool, str, float], PrivateFile] = WeakValueDictionary()
+_FILES: WeakValueDictionary[tuple[Path, str, float], PrivateFile] = WeakValueDictionary()
 _PAUSED: list[PrivateFile] = []
 _LEFT_BEHIND: list[sqlite3.Connection | None] = []
 

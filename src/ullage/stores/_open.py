@@ -84,11 +84,6 @@ def with_files(
     A store that has spill files already stays as it is. A tenant with a name has a directory
     of its own in the one that is wanted, for a file can be read by whoever sees it.
 
-    Args:
-        store: the session's store.
-        wanted: `ullage.Policy.spill_directory`.
-        tenant: the session's tenant.
-
     Raises:
         StoreError: the directory cannot be made.
     """

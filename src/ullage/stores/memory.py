@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from heapq import nsmallest
+from typing import NamedTuple
 
 from ullage.errors import RefNotFound
 from ullage.locks import Lock
@@ -182,38 +183,31 @@ def _first(own: _Tenant, records: Sequence[Record]) -> tuple[Record, ...]:
     return tuple(theirs for ours, theirs in kept if theirs and theirs.data != ours.data)
 
 
-class _Contents:
+class _Contents(NamedTuple):
     """What clean-up asks of some tenants: `ullage.stores._clean.Contents`."""
 
-    def __init__(
-        self,
-        tenants: Mapping[str, _Tenant],
-        began_s: dict[str | None, float],
-        scope: str | None,
-        dry_run: bool,
-    ) -> None:
-        self._tenants = tenants
-        self._began_s = began_s
-        self._scope = scope
-        self._keeps = dry_run
+    tenants: Mapping[str, _Tenant]
+    began_s: dict[str | None, float]
+    scope: str | None
+    keeps: bool
 
     def begun(self, now_s: float, every_s: float) -> int | None:
-        if is_recent(self._began_s.get(self._scope), now_s, every_s):
+        if is_recent(self.began_s.get(self.scope), now_s, every_s):
             return None
-        if not self._keeps:
-            self._began_s[self._scope] = now_s
-        for own in self._tenants.values():
+        if not self.keeps:
+            self.began_s[self.scope] = now_s
+        for own in self.tenants.values():
             own.used_s = {name: min(at_s, now_s) for name, at_s in own.used_s.items()}
         return sum(
             sys.getsizeof(output.text)
-            for own in self._tenants.values()
+            for own in self.tenants.values()
             for output in own.outputs.values()
         )
 
     def keys(self, after: Cursor, limit: int) -> list[tuple[str, bytes, float, int]]:
         rows = (
             (who, key, own.used_s[key], len(records))
-            for who, own in self._tenants.items()
+            for who, own in self.tenants.items()
             for key, records in own.records.items()
         )
         return nsmallest(limit, (row for row in rows if row[:2] > (after.tenant, after.key)))
@@ -221,28 +215,28 @@ class _Contents:
     def outputs(
         self, after: Cursor, limit: int, last_s: float
     ) -> list[tuple[float, str, str, bool]]:
-        needed = {who: own.needed(last_s) for who, own in self._tenants.items()}
+        needed = {who: own.needed(last_s) for who, own in self.tenants.items()}
         rows = (
             (own.used_s[ref], who, ref, ref in needed[who])
-            for who, own in self._tenants.items()
+            for who, own in self.tenants.items()
             for ref in own.outputs
         )
         behind = after.used_s, after.tenant, after.ref
         return nsmallest(limit, (row for row in rows if row[:3] > behind))
 
     def drop(self, tenant: str, key: bytes) -> None:
-        if not self._keeps:
-            own = self._tenants[tenant]
+        if not self.keeps:
+            own = self.tenants[tenant]
             del own.records[key], own.used_s[key]
             own.needs.pop(key, None)
 
     def used_now(self, tenant: str, key: bytes, now_s: float) -> None:
-        self._tenants[tenant].used_s[key] = now_s
+        self.tenants[tenant].used_s[key] = now_s
 
     def remove(self, tenant: str, ref: str) -> tuple[int, int]:
-        own = self._tenants[tenant]
+        own = self.tenants[tenant]
         size_bytes = sys.getsizeof(own.outputs[ref].text)
-        if not self._keeps:
+        if not self.keeps:
             del own.outputs[ref], own.used_s[ref]
             own.shapes.pop(ref, None)
         return size_bytes, size_bytes

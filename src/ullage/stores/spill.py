@@ -25,8 +25,7 @@ from typing import NamedTuple
 
 from ullage.errors import SpillNotFound, StoreError
 from ullage.history.canon import ref_of
-from ullage.stores._around import Around
-from ullage.stores._base import Store
+from ullage.stores._base import Around, Store
 from ullage.stores._chunks import pieces
 from ullage.stores._clean import DAY_S, Bounds, Collected, is_recent
 from ullage.stores._file import make_folders
@@ -93,7 +92,7 @@ class SpillStore(Around):
         self._files_kept_s = files_kept_s
         self._clock = clock
         with self._errors("open"):
-            make_folders(self.folder, own_folder=False)
+            make_folders(self.folder)
             if any(p.is_symlink() or not p.is_dir() for p in (self._whole, self.folder)):
                 reason = "a link or a file is at the place of the folder. Use another"
                 raise StoreError(self.name, "open spill folder", reason)

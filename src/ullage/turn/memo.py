@@ -11,13 +11,13 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections.abc import Iterable, Sequence
-from itertools import compress, count
-from operator import ne
 from typing import Any
+
+from msgspec import Struct, field
 
 from ullage.history import canon
 from ullage.history.builder import WindowBuilder
-from ullage.history.snapshots import is_only_text, snapshot, snapshot_at
+from ullage.history.snapshots import differing, is_only_text, snapshot, snapshot_at
 from ullage.history.transcript import Transcript
 from ullage.redaction import Redact
 from ullage.tokens.meter import Meter
@@ -34,15 +34,15 @@ __all__ = ["LINES", "Line", "Memo"]
 LINES = 4
 
 
-class Line:
+class Line(Struct, eq=False):
     """One line of history: copies of its raw messages, and what was worked out from them.
 
     Attributes:
+        transcript: the messages as values.
         meter: what counts for its model.
         copies: snapshots of the raw messages.
         mixed: the indexes of those that hold more than texts: what equals them may be written
             otherwise (1 for true).
-        transcript: the messages as values.
         rendering: the edited messages as they were handed out.
         builder: its window is how far the history was walked; None: not at all.
         terms: on what terms it is shown, or None: to be worked out.
@@ -51,28 +51,15 @@ class Line:
             None: to be looked up whole.
     """
 
-    __slots__ = (
-        "builder",
-        "copies",
-        "head",
-        "latest",
-        "meter",
-        "mixed",
-        "rendering",
-        "terms",
-        "transcript",
-    )
-
-    def __init__(self, transcript: Transcript, meter: Meter) -> None:
-        self.meter = meter
-        self.copies: list[Any] = []
-        self.mixed: list[int] = []
-        self.transcript = transcript
-        self.rendering = Rendering()
-        self.builder: WindowBuilder | None = None
-        self.terms: Terms | None = None
-        self.latest: bytes | None = None
-        self.head: tuple[Head, tuple[dict[str, Any], ...], int] | None = None
+    transcript: Transcript
+    meter: Meter
+    copies: list[Any] = []
+    mixed: list[int] = []
+    rendering: Rendering = field(default_factory=Rendering)
+    builder: WindowBuilder | None = None
+    terms: Terms | None = None
+    head: tuple[Head, tuple[dict[str, Any], ...], int] | None = None
+    latest: bytes | None = None
 
     def begin_again(self) -> None:
         """Walk the history anew: something was decided in it elsewhere."""
@@ -190,7 +177,7 @@ def _shared(
     reworded: list[tuple[int, Message]] = []
     if line.copies == ours[:known]:  # nearly always, and a third faster
         return known, reworded
-    for index in compress(count(), map(ne, line.copies, ours)):
+    for index in differing(line.copies, ours):
         where = f"{wire.key}[{index + leading}]"
         snapshot_at(ours[index], where)
         message = wire.parse(ours[index], where)

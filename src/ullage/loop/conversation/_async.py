@@ -7,7 +7,7 @@ fit ─▶ compaction is due: what is ready is written down, what is not is not 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
@@ -144,8 +144,8 @@ class AsyncConversation(ConversationCore, AsyncClosing):
             return None  # the turn that needs it meets the same, and raises it
         return None if plan.cut is None else (yield from self._ask(plan.window, plan.cut))
 
-    def _mark(self, boundary_id: str, summary: str, tokens: int) -> Steps[CompactionPart]:
-        part = yield from super()._mark(boundary_id, summary, tokens)
+    def _written(self, write: Callable[[], CompactionPart]) -> Steps[CompactionPart]:
+        part = yield from super()._written(write)
         self._is_for_next = False
         self._task = self.preparing
         return part

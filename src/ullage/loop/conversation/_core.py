@@ -158,7 +158,9 @@ class ConversationCore(ABC):
         if request.get(key):
             raise ConfigError(key, "it is kept already", "Give the request without it.")
         view = yield from self._view(request)
-        written, before = None, _unfitted(self.session.window)
+        window, written = self.session.window, None
+        held = sum(map(window.message_tokens, range(window.size)))
+        before = window.calibration.apply(window.head_tokens + held)
         for _ in range(_ROUNDS):
             part = yield from self._compact()
             if part is None:
@@ -189,11 +191,12 @@ class ConversationCore(ABC):
         filled = yield from self._filled(plan.window, plan.cut)
         if filled.refused:
             self.session.emit(refusal(filled.refused))
-        row: Row | None = yield Do(partial(row_of, plan, filled.cut))
+        row: Row | None = yield Do(partial(row_of, plan, filled.cut, self._kept))
         if row is None:
             return None
-        yield Commit(row.outputs, ())
-        return (yield from self._mark(row.boundary_id, row.summary, row.tokens))
+        outputs, write = row
+        yield Commit(outputs, ())
+        return (yield from self._written(write))
 
     def _planned(self, boundary_id: str) -> Do:
         """Read the whole history, and plan its compaction up to a boundary."""
@@ -218,11 +221,10 @@ class ConversationCore(ABC):
             asking = Asking(partial(self._summaries.summariser.window_for, caller=model), model)
         return (yield from fill(cut, asking, window.meter.text))
 
-    def _mark(self, boundary_id: str, summary: str, tokens: int) -> Steps[CompactionPart]:
+    def _written(self, write: Callable[[], CompactionPart]) -> Steps[CompactionPart]:
         """Write a compaction down, and load what is left."""
         self._loaded = None
-        mark = partial(self._kept.mark_compacted, boundary_id, summary, tokens=tokens)
-        part: CompactionPart = yield Do(mark)
+        part: CompactionPart = yield Do(write)
         yield from self._load()
         return part
 
@@ -293,12 +295,6 @@ class Conversation(ConversationCore, Closing):
         session = self.session
         with self._lock:
             return run(steps, session.store, session.settings.tenant, self._summaries)
-
-
-def _unfitted(window: Window) -> int:
-    """What the request would hold if nothing stood for a run of messages."""
-    held = sum(map(window.message_tokens, range(window.size)))
-    return window.calibration.apply(window.head_tokens + held)
 
 
 def _result(part: CompactionPart | None, before: int, after: int) -> CompactionResult:

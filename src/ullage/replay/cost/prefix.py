@@ -30,7 +30,6 @@ class Sent(Struct, frozen=True, kw_only=True, gc=False):
     """One request, measured against the one before it.
 
     Attributes:
-        prompt_tokens: the whole request.
         head_tokens: its tools and system text.
         common_tokens: what it begins with as the one before did.
         rewritten_tokens: what the one before held behind that.

@@ -21,8 +21,7 @@ from redis.exceptions import RedisError
 from redis.retry import Retry
 
 from ullage.errors import ConfigError, StoreError
-from ullage.stores._around import Around
-from ullage.stores._base import Store
+from ullage.stores._base import Around, Store
 from ullage.stores._packing import to_utf8
 from ullage.stores.leases import Lease
 

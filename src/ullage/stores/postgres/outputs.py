@@ -29,7 +29,7 @@ from ullage.stores.postgres.asking import EACH, NOW, Asking, Query, Rows
 from ullage.stores.postgres.schema import NAME
 from ullage.values.effects import Output, Shape
 
-__all__ = ["blobs_of", "chunk", "get", "hold", "kept", "look", "opened", "put", "text_of"]
+__all__ = ["blobs_of", "hold", "kept", "look", "opened", "put", "read", "text_of"]
 
 _IS_STALE = f"used_s NOT BETWEEN {NOW} - 86399 AND {NOW}"
 """Not marked as used today, or at a time that is yet to come."""
@@ -170,30 +170,18 @@ def look(tenant: str, ref: str) -> Asking[Shape]:
     return Shape(ref, kind, extents)
 
 
-def chunk(tenant: str, ref: str, n: int) -> Asking[Rows]:
-    """The one row of a chunk, for `opened`."""
-    at = n if 0 <= n < 1 << 31 else -1
+def read(tenant: str, ref: str, n: int | None = None) -> Asking[Rows]:
+    """The row of one chunk of an output, or the rows of all, in one round trip; for `opened`."""
+    at = n if n is None or 0 <= n < 1 << 31 else -1
     given = {"tenant": to_utf8(tenant), "ref": to_utf8(ref), "n": at}
     (rows,) = yield (Query(_READ, given),)
-    if not rows or not 0 <= n < rows[0][2]:
-        raise RefNotFound(NAME, ref)
-    if rows[0][4] != n:
-        raise _damaged("get", ref)
-    return rows
-
-
-def get(tenant: str, ref: str) -> Asking[Rows]:
-    """The rows of all chunks of an output, for `opened`, in one round trip."""
-    given = {"tenant": to_utf8(tenant), "ref": to_utf8(ref), "n": None}
-    (rows,) = yield (Query(_READ, given),)
-    if not rows:
+    if not rows or not (n is None or 0 <= n < rows[0][2]):
         raise RefNotFound(NAME, ref)
     _, kind, chunks, is_stale = rows[0][:4]
-    there = [row for row in rows if row[4] is not None]
-    in_order = [row[4] for row in there] == list(range(chunks))
-    if not in_order or kind not in ("text", "block"):
+    wanted = list(range(chunks)) if n is None else [n]
+    if [row[4] for row in rows if row[4] is not None] != wanted or kind not in ("text", "block"):
         raise _damaged("get", ref)
-    if is_stale:
+    if is_stale and n is None:
         yield from _marked(given)
     return rows
 

@@ -101,7 +101,7 @@ class PostgresStore(Transactional):
 
     def get(self, tenant: str, ref: str) -> Output:
         """`Blobs.get`."""
-        rows = self._run("get", kept.get, tenant, ref)
+        rows = self._run("get", kept.read, tenant, ref)
         return kept.opened(ref, rows, self._objects)
 
     def look(self, tenant: str, ref: str) -> Shape:
@@ -110,7 +110,7 @@ class PostgresStore(Transactional):
 
     def chunk(self, tenant: str, ref: str, n: int) -> str:
         """`Blobs.chunk`, checked by its seal and its counts."""
-        rows = self._run("chunk", kept.chunk, tenant, ref, n)
+        rows = self._run("chunk", kept.read, tenant, ref, n)
         return kept.opened(ref, rows, self._objects).text
 
     def refs(self, tenant: str, after: str = "", limit: int = 1_000) -> tuple[str, ...]:
@@ -207,7 +207,7 @@ class AsyncPostgresStore:
 
     async def get(self, tenant: str, ref: str) -> Output:
         """`Blobs.get`."""
-        return kept.opened(ref, await self._run("get", kept.get, tenant, ref), _NONE)
+        return kept.opened(ref, await self._run("get", kept.read, tenant, ref), _NONE)
 
     async def look(self, tenant: str, ref: str) -> Shape:
         """`Blobs.look`."""
@@ -215,7 +215,7 @@ class AsyncPostgresStore:
 
     async def chunk(self, tenant: str, ref: str, n: int) -> str:
         """`Blobs.chunk`."""
-        return kept.opened(ref, await self._run("chunk", kept.chunk, tenant, ref, n), _NONE).text
+        return kept.opened(ref, await self._run("chunk", kept.read, tenant, ref, n), _NONE).text
 
     async def claim(self, tenant: str, key: bytes, holder: bytes, for_s: float) -> Lease:
         """`ullage.stores.leases.Leases.claim`."""
