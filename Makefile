@@ -19,7 +19,7 @@ TESTED     := $(FRAMEWORKS) $(OLDEST)
 # Temporary files of the tests are in memory where there is room: some thousand commits wait for a disk.
 IN_MEMORY  := $(shell df -Pm /dev/shm 2>/dev/null | awk 'NR == 2 && $$4 > 4000 {print "TMPDIR=/dev/shm"}')
 
-# Bytecode is kept: else each of some hundred processes compiles what it imports.
+# Bytecode is kept, and made before: else each of some hundred processes compiles what it imports.
 COMPILED   := PYTHONDONTWRITEBYTECODE=
 
 # One more than there are cores: some tests wait, for a server, a browser or a process of their own.
@@ -91,6 +91,7 @@ demo: $(READY)
 	    $(if $(WINDOW),--window $(WINDOW)) $(if $(MOST_USD),--most $(MOST_USD))
 
 test: $(READY)
+	@$(BIN)/python -m compileall -q src lab demo examples
 	@$(IN_MEMORY) $(COMPILED) $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup
 
 real-model: $(READY)

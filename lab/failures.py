@@ -18,13 +18,13 @@ _ROWS = (
     (
         "recall f79",
         "turn/turn.py",
-        "outputs = (*fresh.outputs, *fitted.outputs.values())",
+        "outputs = (*fresh.outputs, *walk.outputs.values())",
         "outputs = fresh.outputs",
     ),
     (
         "recall f91_a_full",
         "turn/turn.py",
-        "outputs = (*fresh.outputs, *fitted.outputs.values())",
+        "outputs = (*fresh.outputs, *walk.outputs.values())",
         "outputs = fresh.outputs",
     ),
     (
@@ -42,8 +42,8 @@ _ROWS = (
     (
         "storage f96",
         "turn/memo.py",
-        "return min(len(line.copies), len(ours)), reworded",
-        "return len(line.copies), reworded",
+        "return min(known, len(ours)), reworded",
+        "return known, reworded",
     ),
     (
         "control f29",
@@ -123,7 +123,7 @@ _ROWS = (
     ("control f40", "stages/stall.py", "if 2 * again <= len(new):", "if True:"),
     ("summary f43", "stages/summary.py", "if not texts or room <= 0:", "if True:"),
     ("summary f44", "stages/summary.py", "if not texts or room <= 0:", "if True:"),
-    ("summary f45", "stages/facts.py", 'return "changed", path', 'return "read", path'),
+    ("summary f45", "stages/facts.py", 'subject = "changed", path', 'subject = "read", path'),
     ("summary f47", "turn/filling.py", "if not reply.finished:", "if False:"),
     (
         "summary f48",
@@ -131,7 +131,7 @@ _ROWS = (
         "most_tokens=2 * asked.most_tokens",
         "most_tokens=asked.most_tokens",
     ),
-    ("summary f54", "stages/facts.py", 'return "changed", path', 'return "read", path'),
+    ("summary f54", "stages/facts.py", 'subject = "changed", path', 'subject = "read", path'),
     ("summary f56", "turn/filling.py", "if tokens > brief.room_tokens:", "if False:"),
     (
         "counting f57",
@@ -260,22 +260,27 @@ _ROWS = (
     (
         "storage f97",
         "turn/rendering.py",
-        "messages, parsed, made = list(raws), view.transcript.messages, self._made",
-        "messages, parsed, made = raws, view.transcript.messages, self._made",
+        "messages, parsed, made = list(raws), view.transcript.messages, line.rendered",
+        "messages, parsed, made = raws, view.transcript.messages, line.rendered",
     ),
     (
         "storage f99",
         "turn/memo.py",
-        "return min(len(line.copies), len(ours)), reworded",
-        "return len(line.copies), reworded",
+        "return min(known, len(ours)), reworded",
+        "return known, reworded",
     ),
     (
         "storage f94",
         "turn/batches.py",
-        "    fitted.records.append(record)\n    set_aside(cuts, fitted)",
-        "    set_aside(cuts, fitted)",
+        "        self.records.append(record)\n",
+        "        pass\n",
     ),
-    ("summary f50", "stages/facts.py", 'error=_error_line(edges) if failed else "",', 'error="",'),
+    (
+        "summary f50",
+        "stages/facts.py",
+        'error=errors[-1][:_LINE_CHARS] if failed else "",',
+        'error="",',
+    ),
     (
         "control f28",
         "history/window.py",
@@ -333,8 +338,8 @@ _ROWS = (
     (
         "pairing f21",
         "turn/turn.py",
-        "    return tool_definitions(asked.wire, words.prefix, words.toolset)\n\n\ndef _present",
-        "    return ()\n\n\ndef _present",
+        "    return tool_definitions(asked.wire, words.prefix, words.toolset), True\n",
+        "    return (), True\n",
     ),
     (
         "counting f59",
@@ -363,9 +368,9 @@ _ROWS = (
     (
         "counting f68",
         "turn/turn.py",
-        "    return tool_definitions(asked.wire, words.prefix, words.toolset)\n\n\ndef _present",
+        "    return tool_definitions(asked.wire, words.prefix, words.toolset), True\n",
         "    found = tool_definitions(asked.wire, words.prefix, words.toolset)\n"
-        "    return found if len(asked.history) % 4 else ()\n\n\ndef _present",
+        "    return (found if len(asked.history) % 4 else ()), True\n",
     ),
     (
         "recall f76",
@@ -394,7 +399,7 @@ _ROWS = (
     (
         "spend f104",
         "spend/book.py",
-        "        return is_same_id and (",
+        "        return self.reply == other.reply and (",
         "        return False and (",
     ),
     (
@@ -431,26 +436,26 @@ _ROWS = (
     (
         "summary f51",
         "stages/compact.py",
-        "outputs = (*newly_hidden(window, start, stop), Output(ref, index))",
-        "outputs = (Output(ref, index),)",
+        "return [Cut(edit, outputs, ",
+        "return [Cut(edit, outputs[-1:], ",
     ),
     (
         "recall f82",
         "stages/record.py",
-        "return Cut(edit, (*newly_hidden(window, start, stop), Output(ref, index)))",
-        "return Cut(edit, (Output(ref, index),))",
+        "return Cut(edit, outputs)",
+        "return Cut(edit, outputs[-1:])",
     ),
     (
         "summary f55",
         "stages/record.py",
-        "return Cut(edit, (*newly_hidden(window, start, stop), Output(ref, index)))",
-        "return Cut(edit, (Output(ref, index),))",
+        "return Cut(edit, outputs)",
+        "return Cut(edit, outputs[-1:])",
     ),
     (
         "storage f92",
         "stores/conversations.py",
-        '"IsCompacted = 0 AND rowid >= ?", boundary)',
-        '"IsCompacted = 0 AND rowid = ?", boundary)',
+        "summary, *messages[boundary:])",
+        "summary, *messages[boundary : boundary + 1])",
     ),
     (
         "storage f100",
@@ -526,7 +531,8 @@ _ROWS = (
     (
         "counting f67",
         "turn/rendering.py",
-        "    return asked.wire.compose(asked.raw, messages, tools)",
+        "    return asked.wire.compose(asked.raw, _messages(asked, line, view), tools)",
+        "    messages = _messages(asked, line, view)\n"
         '    status = asked.wire.user(f"{len(messages)} messages")\n'
         "    return asked.wire.compose(asked.raw, [status, *messages], tools)",
     ),

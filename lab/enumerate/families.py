@@ -7,6 +7,7 @@ not listed: a model with a rule of its own becomes a family by itself.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any, NamedTuple, TypeAlias
 
 from msgspec import Struct
@@ -73,6 +74,7 @@ class Family(Struct, frozen=True):
         return f"{self.model}{' with manual thinking' if self.is_manual else ''}"
 
 
+@cache
 def families(format: str) -> tuple[Family, ...]:
     """The families of a wire, in the order of the table of models."""
     letters = alphabet(format)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from functools import lru_cache
 from itertools import product
 from typing import Any, NamedTuple
 
@@ -69,14 +68,9 @@ def units(length: int, *, basic: bool) -> Iterator[Unit]:
     """All units of histories of a length, in an order that stays."""
     for format in FORMATS:
         letters = alphabet(format, basic=basic)
-        for family in _families(format):
+        for family in families(format):
             for prefix in product(letters, repeat=length - 1):
                 yield Unit(format, family, prefix, basic)
-
-
-@lru_cache
-def _families(format: str) -> tuple[Family, ...]:
-    return families(format)
 
 
 def try_unit(unit: Unit) -> Tally:

@@ -42,7 +42,7 @@ class Totals(Struct, frozen=True, kw_only=True):
             written_tokens=call.written_tokens,
             fresh_tokens=call.fresh_tokens,
             rewritten_tokens=call.rewritten_tokens,
-            breaks=int(call.broke),
+            breaks=int(call.rewritten_tokens > 0),
             peak_tokens=call.prompt_tokens,
         )
 

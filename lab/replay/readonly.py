@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 
 from ullage.replay.evidence.atoms import leaves
-from ullage.stages.policy import kind_of
+from ullage.stages.kinds import kind_of
 from ullage.values.messages import ToolCall
 
 __all__ = ["reads_only"]

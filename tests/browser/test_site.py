@@ -4,8 +4,6 @@ By default a page of each kind; with EVERY_PAGE=1, all of them (`make site-acces
 """
 
 import os
-import shutil
-import subprocess
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
@@ -13,7 +11,7 @@ from threading import Thread
 import pytest
 
 from tests.browser.test_accessible import FOUND, axe
-from tests.site.test_site import BUILDER, ROOT
+from tests.site.test_site import built
 
 pytestmark = [pytest.mark.timeout(600), pytest.mark.xdist_group("the browser")]
 __all__ = ["axe"]
@@ -28,34 +26,27 @@ class Quiet(SimpleHTTPRequestHandler):
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory):
+def site():
     """The folder of the built site, and the address it is served at."""
-    if not BUILDER.exists():
-        pytest.skip("the builder is not installed: make docs")
-    folder = tmp_path_factory.mktemp("site")
-    for name in ("docs", "src"):
-        shutil.copytree(ROOT / name, folder / name)
-    shutil.copy(ROOT / "zensical.toml", folder)
-    subprocess.run([BUILDER, "build"], cwd=folder, capture_output=True, check=True, timeout=100)
-    built = folder / "dist" / "site"
-    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=built)) as server:
+    _, folder = built()
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=folder)) as server:
         Thread(target=server.serve_forever, daemon=True).start()
-        yield built, f"http://127.0.0.1:{server.server_port}"
+        yield folder, f"http://127.0.0.1:{server.server_port}"
         server.shutdown()
 
 
-def pages_of(built):
+def pages_of(folder):
     if not os.environ.get("EVERY_PAGE"):
         return KINDS
-    return sorted(f"{path.relative_to(built).with_suffix('')}" for path in built.rglob("*.html"))
+    return sorted(f"{path.relative_to(folder).with_suffix('')}" for path in folder.rglob("*.html"))
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_nothing_is_found_in_the_site(browser, axe, site, scheme):
-    built, url = site
+    folder, url = site
     context = browser.new_context(color_scheme=scheme, reduced_motion="reduce")
     page, found = context.new_page(), {}
-    for name in pages_of(built):
+    for name in pages_of(folder):
         for width in WIDTHS:
             page.set_viewport_size({"width": width, "height": 900})
             page.goto(f"{url}/{name}.html")

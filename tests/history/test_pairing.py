@@ -241,12 +241,10 @@ def test_an_interrupted_call_and_another_with_its_id():
     assert [p["functionResponse"]["name"] for p in parts if "functionResponse" in p] == ["beta"]
     assert by_judge("openai-chat", messages) == {(4, 0): (3, 0)}
     history = History("log", "openai-chat", "test", Report("log", lambda damage: None))
-    for line, message in enumerate(messages[:4]):
+    for message in messages[:4]:
         ids = [call["id"] for call in message.get("tool_calls", ())]
-        history.reply([message], dict.fromkeys(ids, "t"), line) if ids else history.say(
-            message, line
-        )
-    history.result("c", messages[4], 4)
+        history.reply([message], dict.fromkeys(ids, "t")) if ids else history.say(message)
+    history.result("c", messages[4])
     results = [m["content"] for m in history.run().messages if m["role"] == "tool"]
     assert results[-1] == "RESULT"
     assert len(results) == 2

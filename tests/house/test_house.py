@@ -83,7 +83,6 @@ UNTESTED = {
     "ullage.stores.objects.in_sqlite": "what a file keeps of it: the same",
     "ullage.stores.objects.opening": "stores by their addresses: the same",
     "ullage.stores.objects.rows": "rows whose bodies are there: the same",
-    "ullage.stores.postgres.address": "tests/stores/test_open.py",
     "ullage.stores.postgres.asking": "what is asked of a server: tests/stores/postgres",
     "ullage.stores.postgres.leases": "the same",
     "ullage.stores.postgres.outputs": "the same",

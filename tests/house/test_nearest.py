@@ -70,7 +70,6 @@ NEAREST = {
     "session/session.py": "session/test_state.py",
     "session/aio.py": "session/test_ahead.py",
     "session/drivers.py": "session/test_bad_stores.py",
-    "session/refusals.py": "loop/test_overflow_recovery.py",
     "session/streams.py": "session/test_call.py",
     "session/view.py": "session/test_workers.py",
     "session/reports.py": "spend/test_reports.py",
@@ -82,13 +81,11 @@ NEAREST = {
     # shared by several stages, and seen in the conversations of those
     "stages/default.py": "stages/test_policy.py",
     "stages/facts.py": "stages/test_account.py",
-    "stages/flatten.py": "turn/test_filling.py",
     "stages/runs.py": "stages/test_compact.py",
     "stages/ranges.py": "stages/test_compact.py",
     "stages/shorten.py": "stages/test_truncate.py",
     "stages/summary.py": "stages/test_compact.py",
     # the store contract, by the store that keeps everything
-    "stores/_forget.py": "cli/test_forget.py",
     "stores/_conversation*.py": "stores/test_conversations.py",
     "stores/_*.py": "stores/test_sqlite.py",
     "stores/objects/*.py": "stores/objects/test_storage.py",

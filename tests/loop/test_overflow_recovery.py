@@ -12,7 +12,7 @@ from tests.loop.server import calling, saying, serving
 from tests.loop.test_turn import new_session, read_log
 from ullage import AsyncSession, Limits, OverLimitError
 from ullage.loop import arun_turn, run_turn
-from ullage.session.refusals import Refusals
+from ullage.session.reports import Refusals
 from ullage.wires.overflow import Overflow
 
 formats = pytest.mark.parametrize("format", FORMAT_NAMES)

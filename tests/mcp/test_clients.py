@@ -18,6 +18,7 @@ from ullage.values.notices import pointers
 
 pytest.importorskip("aiohttp", reason="the extra proxy is not installed")
 
+pytestmark = pytest.mark.xdist_group("a server on the official SDK")
 HERE = Path(__file__).parent
 PROCESS = ["--", sys.executable, str(HERE / "typed.py")]
 OURS = ["get_continuation", "tool_output_cache", "tool_output_cache_grep"]

@@ -22,6 +22,8 @@ from aiohttp.test_utils import TestClient, TestServer
 from ullage.mcp.front import Front
 from ullage.mcp.settings import Settings, rule_of
 
+pytestmark = pytest.mark.xdist_group("a server on the official SDK")
+
 
 @pytest.fixture(scope="module")
 def front(typed):

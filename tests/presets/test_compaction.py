@@ -20,7 +20,7 @@ from ullage.presets.output_cache import (
 )
 from ullage.presets.three_layer import COMPACTION, ThreeLayerSettings
 from ullage.stages import rough
-from ullage.stages.flatten import flatten
+from ullage.stages.account import flatten
 from ullage.values.effects import Reply
 from ullage.wires import FORMATS
 from ullage.wires.rules.checker import problems_of
@@ -356,7 +356,7 @@ def test_whose_model_is_asked(model):
     "output-cache-and-compaction",
     "2.6.1 Formatting for summaries (important)",
     "If `content` is present, replace it with “AssistantMessage without tool_calls (content only)”",
-    lives="ullage.stages.flatten.flatten",
+    lives="ullage.stages.account.flatten",
 )
 @pytest.mark.says(
     "output-cache-and-compaction",

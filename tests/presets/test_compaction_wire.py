@@ -18,7 +18,7 @@ from ullage.presets.output_cache import (
     output_cache,
     prompt_of,
 )
-from ullage.stages.flatten import flatten
+from ullage.stages.account import flatten
 from ullage.values.effects import Reply
 from ullage.wires.rules.checker import problems_of
 
@@ -123,7 +123,7 @@ REFUSED = {
     "In the Python version, if you include “the state in which the trailing assistant has "
     "tool_calls” in the summary, the tool/result correspondence will break and an API error will "
     "occur, so remove the trailing assistant tool_calls.",
-    lives="ullage.stages.flatten.flatten",
+    lives="ullage.stages.account.flatten",
 )
 @pytest.mark.says(
     "output-cache-and-compaction",

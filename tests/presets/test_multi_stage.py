@@ -295,7 +295,7 @@ def test_200_000_characters_stay_and_are_some_50_000_tokens():
     "multi-stage-strategy",
     "2. Tool Output Truncation",
     "**Strings**: Truncated with a visible indicator.",
-    lives="ullage.stages.typed",
+    lives="ullage.stages.shapes",
 )
 @every
 def test_a_string_ends_in_what_was_left_out_and_how_to_read_on(format):
@@ -311,7 +311,7 @@ def test_a_string_ends_in_what_was_left_out_and_how_to_read_on(format):
     "multi-stage-strategy",
     "2. Tool Output Truncation",
     "**Lists**: Capped at the first 500 items.",
-    lives="ullage.stages.typed",
+    lives="ullage.stages.shapes",
 )
 @every
 def test_a_list_keeps_its_first_500_items_and_says_so_in_one_more(format):
@@ -344,7 +344,7 @@ def test_of_long_items_as_many_stay_as_fit():
     "2. Tool Output Truncation",
     "**Dicts**: If too large, replaced with a preview and an error message "
     "suggesting better filtering.",
-    lives="ullage.stages.typed",
+    lives="ullage.stages.shapes",
 )
 @every
 def test_a_dict_is_replaced_by_advice_and_a_preview(format):

@@ -9,6 +9,7 @@ from tests.histories import Call, Turn
 from ullage import Limits, Session
 from ullage.presets.output_cache import CompactionConfig, ToolOutputCacheConfig, output_cache
 from ullage.stages.compact import rough_full
+from ullage.stages.rough import view_tokens
 from ullage.wires.rules.checker import problems_of
 
 LIMITS = Limits(window_tokens=60_000, output_reserve_tokens=4_000)
@@ -75,6 +76,7 @@ def test_a_window_slides_by_five_events_or_more():
 
 def test_three_layer_compacts_at_its_threshold_itself():
     session, _ = told("three_layer", MESSAGES[:6])
-    at = int(session.window.context_tokens * 0.9)
-    assert rough_full(session.window, share=0.9, held_tokens=at)
-    assert not rough_full(session.window, share=0.9, held_tokens=at - 1)
+    window = session.window
+    held, context = view_tokens(window), window.context_tokens
+    assert rough_full(window, share=(held + 0.5) / context)
+    assert not rough_full(window, share=(held + 1.5) / context), "a token more"

@@ -96,7 +96,7 @@ def test_2000_lines_stay_and_2001_do_not():
     "three-layer-management",
     "Truncation Service",
     "var originalBytes = Encoding.UTF8.GetByteCount(output);",
-    lives="ullage.stages.shapes.utf8_bytes",
+    lives="ullage.stages.shorten.utf8_bytes",
 )
 def test_51200_bytes_of_utf8_stay_and_more_do_not():
     whole = ("é" * 99 + "\n") * 257  # 199 bytes a line

@@ -156,8 +156,7 @@ HOSTILE = [
 
 
 COSTLY = ["[ab]*a[ab]{50}[ab]*b[ab]{50}c", "(?:a.{9}b|b.{11}a|a.{12}a).{30}c"]
-RANDOM = random.Random(1)
-FOUR_MB = "".join(RANDOM.choices("ab", k=4_000_000))
+FOUR_MB = random.Random(1).randbytes(4_000_000).translate(b"ab" * 128).decode()
 
 
 @pytest.mark.parametrize("pattern", COSTLY)

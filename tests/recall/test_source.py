@@ -17,8 +17,7 @@ from ullage.recall.source import Source
 from ullage.session.drivers import run
 from ullage.stages.shorten import safe_cut
 from ullage.stores import SqliteStore
-from ullage.stores._chunks import extent
-from ullage.values.effects import Output, Shape
+from ullage.values.effects import Extent, Output, Shape
 from ullage.values.notices import Words
 
 REF = "0123456789abcdef"
@@ -58,8 +57,7 @@ class Chunked:
 
     @property
     def source(self):
-        sizes = [len(self.text[a:b].encode("utf-8", "surrogatepass")) for a, b in self.spans]
-        extents = (extent(self.text, a, b, s) for (a, b), s in zip(self.spans, sizes, strict=True))
+        extents = (Extent.of(self.text[start:stop]) for start, stop in self.spans)
         return Source(Shape(REF, "text", tuple(extents)))
 
     def chunk(self, tenant, ref, n):

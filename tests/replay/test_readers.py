@@ -6,6 +6,7 @@ import tracemalloc
 
 import pytest
 
+from ullage.cli._runs import runs_in
 from ullage.errors import FormatError
 from ullage.replay.readers import _files, read, size_of
 from ullage.wires.rules.checker import problems_of
@@ -473,8 +474,7 @@ def test_one_bad_file_does_not_stop_the_others(tmp_path):
 def test_progress_rises_to_the_size_on_disk(tmp_path):
     for name in "ab":
         write(tmp_path / name, lines(*[TRAJECTORY | {"task": "x" * 999}] * 50), packed=name == "b")
-    seen = []
-    list(read(tmp_path, progress=seen.append))
+    seen = [read_bytes for _, _, read_bytes in runs_in((tmp_path,), [])]
     assert seen == sorted(seen)
     assert seen[-1] == size_of(tmp_path) == sum(p.stat().st_size for p in tmp_path.iterdir())
 

@@ -10,7 +10,8 @@ from tests.servers.refusals import too_long
 from ullage import Budget, ConfigError, Limits, Session
 from ullage.errors import StoreError
 from ullage.session.aio import AsyncSession
-from ullage.session.call import call
+from ullage.session.call import Round
+from ullage.session.drivers import acting
 from ullage.session.streams import Tap
 from ullage.stores import MemoryStore
 from ullage.wires import FORMATS
@@ -259,7 +260,8 @@ class Foreign:
 def test_an_iterator_of_any_other_client_is_passed_on_with_all_it_has():
     events = [{"choices": []}, {"usage": {"prompt_tokens": 9, "completion_tokens": 2}}]
     own, session = Foreign(events), Session("gpt-4.1")
-    passed = call(session, lambda **_: own, asked("openai-chat"))
+    steps = Round(session, lambda **_: own, asked("openai-chat"), is_awaited=False).steps()
+    passed = acting(steps)
     assert isinstance(passed, Tap)
     with passed as stream:
         assert stream.model == "gpt-4.1"
@@ -567,13 +569,16 @@ def test_a_client_that_blocks_is_sent_to_the_session_for_it(serve):
 
 
 def test_a_call_that_is_cancelled_gives_back_what_was_claimed():
+    called = asyncio.Event()
+
     async def never(**request):
-        await asyncio.sleep(60)
+        called.set()
+        await asyncio.Event().wait()
 
     async def talk():
         session = AsyncSession("claude-opus-4-8", budget=Budget(tokens=10**6))
         task = asyncio.create_task(session.call(never, **asked("anthropic")))
-        await asyncio.sleep(0.05)
+        await called.wait()
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task

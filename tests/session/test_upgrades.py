@@ -15,7 +15,8 @@ from msgspec.structs import replace
 
 from ullage import Limits, Session, Usage
 from ullage.stages.default import DEFAULT
-from ullage.stages.truncate import LIMIT_CHARS, by_kind, truncate
+from ullage.stages.kinds import LIMIT_CHARS
+from ullage.stages.truncate import by_kind, truncate
 from ullage.turn.terms import what_decides
 from ullage.values.toolset import OURS
 from ullage.wires.rules.checker import problems_of

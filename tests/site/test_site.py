@@ -1,9 +1,12 @@
 """The site: every page has a place in it, every public name its entry; built, it asks nobody."""
 
+import atexit
 import re
 import shutil
 import subprocess
+import tempfile
 import tomllib
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -34,19 +37,30 @@ def test_every_public_name_has_its_entry_in_the_reference():
     assert entries >= set(ullage.__all__) - {"__version__"}
 
 
-@pytest.mark.skipif(not BUILDER.exists(), reason="the builder is not installed: make docs")
-def test_it_is_built_without_a_warning_and_loads_nothing_from_elsewhere(tmp_path):
+@cache
+def built():
+    """What the builder said, and the folder of the site: built once for the tests of a process."""
+    if not BUILDER.exists():
+        pytest.skip("the builder is not installed: make docs")
+    folder = Path(tempfile.mkdtemp(prefix="ullage-site-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
     for name in ("docs", "src"):
-        shutil.copytree(ROOT / name, tmp_path / name)
-    shutil.copy(ROOT / "zensical.toml", tmp_path)
+        shutil.copytree(ROOT / name, folder / name)
+    shutil.copy(ROOT / "zensical.toml", folder)
     build = [BUILDER, "build", "--strict"]
-    ran = subprocess.run(build, cwd=tmp_path, capture_output=True, check=False, timeout=100)
+    ran = subprocess.run(build, cwd=folder, capture_output=True, check=False, timeout=300)
+    return ran, folder / "dist" / "site"
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.xdist_group("the browser")  # which looks at the same pages
+def test_it_is_built_without_a_warning_and_loads_nothing_from_elsewhere():
+    ran, folder = built()
     assert ran.returncode == 0, ran.stdout.decode()
-    built = tmp_path / "dist" / "site"
-    for page in built.rglob("*.html"):
+    for page in folder.rglob("*.html"):
         text = page.read_text(encoding="utf-8")
         loaded = re.findall(r"<(?:script|img|iframe|link)[^>]*(?:src|href)=\"(https?:[^\"]*)", text)
         assert loaded == [], page.name
     assert "Keeps one conversation within its window" in (
-        built / "api" / "sessions.html"
+        folder / "api" / "sessions.html"
     ).read_text(encoding="utf-8")

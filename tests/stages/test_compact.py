@@ -6,9 +6,9 @@ from lab import reading
 from tests import histories
 from tests.histories import Call, Turn
 from ullage import Limits, MemoryStore, Session
+from ullage.stages.account import flatten
 from ullage.stages.compact import newest_messages, newest_turns, surely_over
 from ullage.stages.facts import actions, said, unresolved
-from ullage.stages.flatten import flatten
 from ullage.stages.ranges import begin, cut_before
 from ullage.stages.summary import summary
 from ullage.wires import FORMATS

@@ -9,7 +9,8 @@ import pytest
 from tests import histories
 from ullage import ConfigError, Limits, OverLimitError, Policy, Session, stages
 from ullage.stages.default import DEFAULT
-from ullage.stages.policy import fingerprint, kind_of
+from ullage.stages.kinds import kind_of
+from ullage.stages.policy import fingerprint
 from ullage.stages.truncate import by_kind, truncate
 from ullage.values.edits import Cut, Replace
 from ullage.values.notices import Words

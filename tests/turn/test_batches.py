@@ -13,7 +13,7 @@ from ullage.history import canon
 from ullage.history.ledger import Ledger
 from ullage.recall.history import find_in_history
 from ullage.stages.account import index_of, outputs_of
-from ullage.turn.batches import Fitted, show_again
+from ullage.turn.batches import Walk
 from ullage.values.edits import Cut, Summary
 from ullage.values.effects import Output
 from ullage.wires import FORMATS
@@ -70,9 +70,9 @@ def test_every_summary_stays_as_it_was_and_the_next_comes_behind_it(format):
 def test_what_is_shown_is_not_shown_again():
     builder = builder_of(histories.wire("openai-chat", TURNS), 200_000)
     ledger = fit(builder, Ledger(), POLICY).ledger
-    before, fitted = builder.window.summaries, Fitted(ledger, {}, [], [])
+    before, walk = builder.window.summaries, Walk(builder, POLICY, ledger)
     assert len(before) >= 2
     for key in ledger.entries:
-        show_again(builder, key, fitted)
+        walk.show_again(key)
     assert builder.window.summaries == before
-    assert fitted.records == fitted.events == []
+    assert walk.records == walk.events == []

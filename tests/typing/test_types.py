@@ -28,7 +28,7 @@ def checked(*command, **more):
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 def test_mypy_knows_the_types_of_thirteen_programs():
     pytest.importorskip("mypy", reason="mypy is not installed")
     assert len(PROGRAMS) == 13
@@ -37,7 +37,7 @@ def test_mypy_knows_the_types_of_thirteen_programs():
     checked(sys.executable, "-m", "mypy", *given)
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 def test_pyright_knows_them_too(tmp_path):
     node = shutil.which("node")
     if node is None or not PYRIGHT.exists():

@@ -78,11 +78,6 @@ def _word(value: object) -> str:
 def save(path: Path, page: str, option: str = "--html") -> None:
     """Write a page, or a picture, for its owner alone to read: a page holds the conversation.
 
-    Args:
-        path: where.
-        page: its text.
-        option: what it was asked for with.
-
     Raises:
         ConfigError: it cannot be written.
     """

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
 from msgspec.structs import replace
 
-from ullage.errors import FormatError
 from ullage.replay.many import Wanted
-from ullage.replay.readers import Damage, LogFile, Run, is_address, logs_under, read_logs
+from ullage.replay.readers import Damage, Run, is_address, logs_under, runs_of
 
 __all__ = ["Logs", "damage_lines", "runs_in"]
 
@@ -39,39 +38,28 @@ def runs_in(
 ) -> Wanted:
     """Each run with the name of its file and how many bytes have been read by then.
 
-    Args:
-        paths: files or folders, or addresses of them.
-        damage: what is wrong with the files is added to it.
-        least: the fewest messages of a run.
-        most: how many runs of each file; None: all.
-        is_wanted: which of them; None: all.
+    What is wrong with the files is added to ``damage``. Runs of fewer than ``least`` messages are
+    left out, and of each file what comes after the first ``most``.
     """
     before = 0
     for path in paths:
         files = logs_under(path)
         is_named = [file.name for file in files] == [Path(path).name]
+        note = partial(_note, damage, is_named=is_named)
         for file in files:
-            here, count = [0], 0
-            for run in _of_file(file, is_named, damage, here):
+            count = 0
+            for run, read_bytes in runs_of(file, note):
                 is_long = len(run.messages) >= least
                 if is_long and (is_wanted is None or is_wanted(run)) and count != most:
                     count += 1
-                    yield file.name, run, before + here[0]
+                    yield file.name, run, before + read_bytes
             before += file.size_bytes
 
 
-def _of_file(file: LogFile, is_named: bool, damage: list[Damage], here: list[int]) -> Iterator[Run]:
-    """The runs of a file; what is wrong with it is damage, not the end."""
-
-    def note(found: Damage) -> None:
-        foreign = found.grade == "foreign" and is_named
-        damage.append(replace(found, grade="skipped") if foreign else found)
-
-    def progress(bytes_read: int) -> None:
-        here[0] = bytes_read
-
-    with suppress(FormatError):  # no run in it: every such file has said why
-        yield from read_logs([file], note, progress)
+def _note(damage: list[Damage], found: Damage, *, is_named: bool) -> None:
+    """Add what is wrong with a file; of one that was named nothing is foreign."""
+    is_foreign = found.grade == "foreign" and is_named
+    damage.append(replace(found, grade="skipped") if is_foreign else found)
 
 
 def damage_lines(damage: list[Damage]) -> Iterator[str]:

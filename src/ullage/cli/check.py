@@ -78,15 +78,12 @@ def _requests(data: bytes) -> Iterator[tuple[int, Any]]:
 def _judged(request: Any, line: int, wire: str | None) -> list[Problem]:
     place = f"line {line}" if line else "the file"
     if not isinstance(request, dict):
-        raise FormatError(place, f"a request is an object, not {_kind(request)}", _REMEDY)
+        kind = "a list" if isinstance(request, list) else f"{request!r:.20}"
+        raise FormatError(place, f"a request is an object, not {kind}", _REMEDY)
     try:
         return problems(request, wire)
     except FormatError as error:
         raise FormatError(f"{place}, {error.where}", error.rule, error.remedy) from None
-
-
-def _kind(value: Any) -> str:
-    return "a list" if isinstance(value, list) else f"{value!r:.20}"
 
 
 def _row(line: int, problem: Problem) -> dict[str, Any]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import closing
+
 import click
 
 from ullage.cli._options import json_option, open_kept, print_json
-from ullage.stores import SpillStore, SqliteStore, Store, forget
-from ullage.stores.postgres.address import conversations_at
+from ullage.stores import SpillStore, SqliteStore, forget
+from ullage.stores.objects.opening import conversations_at
 
 __all__ = ["command"]
 
@@ -31,14 +33,10 @@ def command(
         messages = conversations_at(store).forget(conversation)
         _print(as_json, f"{messages:,} messages are erased", messages=messages)
         return
-    kept = open_kept(store)
-    room: Store = kept if spill is None else SpillStore(kept, spill)
-    try:
-        done = forget(room, tenant or "")
+    with closing(open_kept(store)) as kept:
+        done = forget(kept if spill is None else SpillStore(kept, spill), tenant or "")
         if isinstance(kept, SqliteStore):
             kept.shrink()
-    finally:
-        kept.close()
     outputs, records = len(done.removed), done.records
     said = f"{outputs:,} outputs and {records:,} ledger records are erased"
     _print(as_json, said, outputs=outputs, records=records)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
+from contextlib import closing
 from datetime import UTC, datetime
 from typing import Any
 
 import click
-import msgspec
 
 from ullage.cli._options import json_option, open_kept, print_json, store_option
 from ullage.errors import StoreError
@@ -67,15 +67,11 @@ def command(
     """
     if older_than_s is None and max_bytes is None:
         raise click.UsageError("give --older-than, --max-size or both: without, nothing goes.")
-    kept = open_kept(store)
-    room: Store = kept if spill is None else SpillStore(kept, spill)
     bounds = Bounds(older_than_s, max_bytes, even_needed, every_s or 0, dry_run=dry_run)
-    try:
-        done = _collect(room, tenant, bounds)
+    with closing(open_kept(store)) as kept:
+        done = _collect(kept if spill is None else SpillStore(kept, spill), tenant, bounds)
         if done is not None and not dry_run and (done.removed or done.records):
             _shrink(kept)
-    finally:
-        kept.close()
     _print(done, dry_run=dry_run, as_json=as_json)
 
 
@@ -100,7 +96,8 @@ def _shrink(kept: Store) -> None:
 
 def _print(done: Collected | None, *, dry_run: bool, as_json: bool) -> None:
     if as_json:
-        print_json(None if done is None else _row(done))
+        fields = ("removed", "records", "left_bytes")
+        print_json(done and {field: getattr(done, field) for field in fields})
         return
     if done is None:
         click.echo("cleaned up not long ago: nothing done")
@@ -115,8 +112,3 @@ def _print(done: Collected | None, *, dry_run: bool, as_json: bool) -> None:
         f"{len(done.removed):,} outputs of {freed:,} bytes and {done.records:,} ledger records "
         f"{went}; outputs of {done.left_bytes:,} bytes stay"
     )
-
-
-def _row(done: Collected) -> dict[str, Any]:
-    removed = [msgspec.structs.asdict(gone) for gone in done.removed]
-    return {"removed": removed, "records": done.records, "left_bytes": done.left_bytes}

@@ -3,17 +3,11 @@
 from __future__ import annotations
 
 import sys
+from contextlib import closing
 
 import click
 
-from ullage.cli._options import (
-    count_option,
-    json_option,
-    open_kept,
-    print_json,
-    print_kept,
-    store_options,
-)
+from ullage.cli._options import count_option, open_kept, print_json, print_kept, store_options
 from ullage.recall.grep import Grep, PatternError, search
 from ullage.recall.source import Source
 from ullage.session.drivers import run
@@ -29,7 +23,6 @@ __all__ = ["command"]
 @count_option("-C", "--context", least=0, default=0, help="Lines around each match.")
 @count_option("--most", least=1, default=50, help="Matching lines to print of each.")
 @store_options
-@json_option
 def command(
     pattern: str,
     refs: tuple[str, ...],
@@ -44,9 +37,8 @@ def command(
 
     The status is 1 if nothing matches.
     """
-    kept = open_kept(store)
     found: dict[str, Grep] = {}
-    try:
+    with closing(open_kept(store)) as kept:
         for ref in refs or every_ref(kept, tenant):
             steps = search(
                 Source(kept.look(tenant, ref)),
@@ -56,13 +48,12 @@ def command(
                 max_matches=most,
                 max_chars=1_000_000,
             )
-            hits = run(steps, kept, tenant)
+            try:
+                hits = run(steps, kept, tenant)
+            except PatternError as error:
+                raise click.ClickException(str(error)) from None
             if hits.total:
                 found[ref] = hits
-    except PatternError as error:
-        raise click.ClickException(str(error)) from None
-    finally:
-        kept.close()
     if as_json:
         print_json(found)
     for ref, hits in () if as_json else found.items():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from itertools import groupby
 from pathlib import Path
 
@@ -52,18 +53,10 @@ def command(
     ledger is only read.
     """
     run, profiles = _run(history, wanted), profiles_of(named)
-    store = open_kept(ledger)
-    try:
+    with closing(open_kept(ledger)) as store:
         found = from_store(
-            run,
-            store,
-            profiles=profiles,
-            window_tokens=window,
-            policy=policy,
-            tenant=tenant,
+            run, store, profiles=profiles, window_tokens=window, policy=policy, tenant=tenant
         )
-    finally:
-        store.close()
     if page is not None:
         save(page, page_of_session(run.id, found, profiles, command=typed(), share=share))
     if plot is not None:

@@ -3,17 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 
 import click
 
-from ullage.cli._options import (
-    count_option,
-    json_option,
-    open_kept,
-    print_json,
-    print_kept,
-    store_options,
-)
+from ullage.cli._options import count_option, open_kept, print_json, print_kept, store_options
 from ullage.recall.read import lines as numbered
 from ullage.recall.source import Source
 from ullage.session.drivers import run
@@ -28,13 +22,11 @@ __all__ = ["command"]
 @count_option("--offset", least=0, default=0, help="With --lines: lines to skip.")
 @count_option("--limit", least=1, default=200, help="With --lines: lines to print.")
 @store_options
-@json_option
 def command(
     ref: str, lines: bool, offset: int, limit: int, store: str | None, tenant: str, as_json: bool
 ) -> None:
     """Print the original kept under REF: byte for byte; on a terminal without control codes."""
-    kept = open_kept(store)
-    try:
+    with closing(open_kept(store)) as kept:
         shape = kept.look(tenant, ref)
         chunks: Iterator[str] = (kept.chunk(tenant, ref, n) for n in range(len(shape.chunks)))
         if lines:
@@ -46,5 +38,3 @@ def command(
             return
         for chunk in chunks:
             print_kept(chunk)
-    finally:
-        kept.close()

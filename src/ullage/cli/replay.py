@@ -41,6 +41,7 @@ from ullage.wires import FORMATS
 __all__ = ["Asked", "Found", "command", "json_of", "replay_asked", "show", "status_of", "totals_of"]
 
 R = TypeVar("R", bound=Row)
+T = TypeVar("T")
 _REMEDY = "Give trajectories, provider requests or session logs, or a lower --least."
 
 
@@ -74,14 +75,9 @@ class Asked(Struct, frozen=True, kw_only=True):
 
 
 class Found(Struct, frozen=True, kw_only=True):
-    """What came out.
+    """What came out: sums, those over all runs last, and each replay with the name of its file.
 
-    Attributes:
-        rows: the sums, those over all runs last.
-        replays: each replay with the name of its file.
-        profiles: the price profiles; the first is that of the columns.
-        pictures: the runs that a page draws.
-        damage: what could not be read or replayed.
+    The first profile is that of the columns; ``pictures`` are the runs that a page draws.
     """
 
     rows: Sequence[Row]
@@ -179,12 +175,7 @@ def command(**given: Any) -> None:
 def replay_asked(
     asked: Asked, *, replayer: Replayer = SESSIONS, is_wanted: Callable[[Run], bool] | None = None
 ) -> Found:
-    """Replay what was asked for under a progress bar, and sum it up.
-
-    Args:
-        asked: the options.
-        replayer: how a run is replayed.
-        is_wanted: which runs to take; None: all.
+    """Replay what was asked for, or of it the runs that are wanted, under a progress bar.
 
     Raises:
         ConfigError: a price profile is unknown.
@@ -195,7 +186,8 @@ def replay_asked(
     draws = asked.page is not None or asked.plot is not None
     album, damage = Album(asked.drawn), list[Damage]()
     with open_engine(asked.engine, asked.jobs) as engine:
-        common = common_in(_read_through(runs([]), asked), engine)
+        read = (run for _, run in _under_bar("reading", "runs", asked, runs([])))
+        common = common_in(read, engine)
         job = Job(profiles, asked.wire, tuple(sorted(common)), draws=draws)
         finished = Finished(asked.kept_at, replayer.outcome)
         done = replay_all(runs(damage), asked.tries, job, engine, finished, replayer)
@@ -215,18 +207,16 @@ def _replayed(
     asked: Asked, outcomes: Outcomes, album: Album, damage: list[Damage]
 ) -> list[tuple[str, Replayed]]:
     """Each replay with the name of its file; what is drawn goes into the album."""
-    console, found = Console(stderr=True), list[tuple[str, Replayed]]()
-    with _progress(console) as progress:
-        task = progress.add_task("replaying", total=_bytes_of(asked), count="0 replays")
-        for name, outcome, done in outcomes:
-            if isinstance(outcome, Damage):
-                damage.append(outcome)
-            elif isinstance(outcome, Drawn):
-                album.add(outcome)
-                found.append((name, outcome.replayed))
-            else:
-                found.append((name, outcome))
-            progress.update(task, completed=done, count=f"{len(found)} replays")
+    found = list[tuple[str, Replayed]]()
+    for name, outcome in _under_bar("replaying", "replays", asked, outcomes):
+        if isinstance(outcome, Damage):
+            damage.append(outcome)
+        elif isinstance(outcome, Drawn):
+            album.add(outcome)
+            found.append((name, outcome.replayed))
+        else:
+            found.append((name, outcome))
+    console = Console(stderr=True)
     for line in damage_lines(damage):
         console.print(harmless(line), style="yellow", markup=False, soft_wrap=True)
     if not found:
@@ -234,17 +224,24 @@ def _replayed(
     return found
 
 
-def _read_through(runs: Iterable[tuple[str, Run, int]], asked: Asked) -> Iterator[Run]:
-    """The runs, under a progress bar of their own: what is common in all of them is found first."""
-    with _progress(Console(stderr=True)) as progress:
-        task = progress.add_task("reading", total=_bytes_of(asked), count="0 runs")
-        for count, (_, run, done) in enumerate(runs, 1):
-            progress.update(task, completed=done, count=f"{count} runs")
-            yield run
-
-
-def _bytes_of(asked: Asked) -> int:
-    return sum(map(size_of, asked.paths))
+def _under_bar(
+    doing: str, things: str, asked: Asked, found: Iterable[tuple[str, T, int]]
+) -> Iterator[tuple[str, T]]:
+    """What is found in the paths, each with the name of its file, under a progress bar."""
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.percentage:>3.0f} %"),
+        TextColumn("{task.fields[count]}"),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        total = sum(map(size_of, asked.paths))
+        task = progress.add_task(doing, total=total, count=f"0 {things}")
+        for count, (name, each, read_bytes) in enumerate(found, 1):
+            progress.update(task, completed=read_bytes, count=f"{count} {things}")
+            yield name, each
 
 
 def plot(path: Path, found: Found) -> None:
@@ -284,19 +281,6 @@ def show(found: Found, *, is_short: bool = False) -> Console:
     for table in tables_of(found.rows, totals, is_short=is_short):
         console.print(table)
     return console
-
-
-def _progress(console: Console) -> Progress:
-    return Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn("{task.percentage:>3.0f} %"),
-        TextColumn("{task.fields[count]}"),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-        console=console,
-        transient=True,
-    )
 
 
 def status_of(found: Found) -> int:

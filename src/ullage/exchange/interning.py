@@ -8,12 +8,10 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
-from itertools import compress, count
-from operator import ne
 from typing import Any
 
 from ullage.history import canon
-from ullage.history.snapshots import is_written_alike
+from ullage.history.snapshots import differing, is_written_alike
 from ullage.session.core import SessionCore
 from ullage.turn.memo import Line
 from ullage.turn.turn import wire_of
@@ -75,9 +73,9 @@ def interned(session: SessionCore, request: Mapping[str, Any]) -> Mapping[str, A
 def _like(line: Line, raws: Sequence[Any]) -> list[Any]:
     """The messages of a line, as far as these are like them."""
     most = min(len(line.copies), len(raws))
-    known = line.copies[: next(compress(count(), map(ne, line.copies, raws)), most)]
+    known = line.copies[: next(differing(line.copies, raws), most)]
     for index in line.mixed[: bisect_left(line.mixed, len(known))]:
-        if not is_written_alike(raws[index], known[index]):
+        if raws[index] is not known[index] and not is_written_alike(raws[index], known[index]):
             known[index] = raws[index]
     return known
 

@@ -6,8 +6,9 @@ Only the engine and the turn hold one; what stages are given is its ``window``.
 from __future__ import annotations
 
 from collections.abc import Sequence, Set
+from typing import cast
 
-from msgspec.structs import force_setattr
+from msgspec.structs import force_setattr, replace
 
 from ullage.history.shown import Placed
 from ullage.history.transcript import Location, Transcript
@@ -22,6 +23,8 @@ __all__ = ["PAST", "WindowBuilder"]
 
 PAST = 3
 """How many boundaries back a history may fork without being walked again from its beginning."""
+_GROWING = ("applied", "changed", "reasoning_dropped", "_shown", "_spots", "_hidden", "_sums")
+"""What of a window is written to in place."""
 
 
 class WindowBuilder:
@@ -41,20 +44,16 @@ class WindowBuilder:
     """
 
     def __init__(self, transcript: Transcript, meter: Meter, words: Words) -> None:
-        self.applied: dict[bytes, int] = {}
-        self.stale: list[tuple[int, int]] = []
+        calibration = Calibration(exact=meter.counter.exact)
+        window = Window(transcript=transcript, meter=meter, words=words, calibration=calibration)
+        self._hold(window, [])
+
+    def _hold(self, window: Window, stale: list[tuple[int, int]]) -> None:
+        self.window, self.stale = window, stale
         self.past: tuple[WindowBuilder, ...] = ()
-        self._changed: dict[int, Sequence[tuple[int, int, str]]] = {}
-        self._reasoning_dropped: set[int] = set()
-        self.window = Window(
-            transcript=transcript,
-            meter=meter,
-            words=words,
-            calibration=Calibration(exact=meter.counter.exact),
-            applied=self.applied,
-            changed=self._changed,
-            reasoning_dropped=self._reasoning_dropped,
-        )
+        self.applied = cast("dict[bytes, int]", window.applied)
+        self._changed = cast("dict[int, Sequence[tuple[int, int, str]]]", window.changed)
+        self._reasoning_dropped = cast("set[int]", window.reasoning_dropped)
 
     def _set(self, **values: object) -> None:
         for name, value in values.items():
@@ -86,17 +85,12 @@ class WindowBuilder:
 
     def _copy(self, transcript: Transcript) -> WindowBuilder:
         """The same state, apart; only what is cached of edits is shared."""
-        old = self.window
-        other = WindowBuilder(transcript, old.meter, old.words)
-        new = other.window
-        values = {name: getattr(old, name) for name in old.__struct_fields__}
-        figures = {n: v for n, v in values.items() if not isinstance(v, (dict, set, Transcript))}
-        other._set(**{**figures, "_edit_tokens": old._edit_tokens, "_sums": old._sums.copy()})
-        for name in ("applied", "changed", "reasoning_dropped", "_shown", "_spots", "_hidden"):
-            getattr(new, name).update(values[name])
-        other.stale += self.stale
-        new._settled.update({key: [*at] for key, at in old._settled.items()})
-        new._tallies.update({key: tally.copy() for key, tally in old._tallies.items()})
+        old, other = self.window, WindowBuilder.__new__(WindowBuilder)
+        copied = {name: getattr(old, name).copy() for name in _GROWING}
+        settled = {key: [*at] for key, at in old._settled.items()}
+        tallies = {key: tally.copy() for key, tally in old._tallies.items()}
+        window = replace(old, transcript=transcript, **copied, _settled=settled, _tallies=tallies)
+        other._hold(window, [*self.stale])
         return other
 
     # ── the request at hand ──────────────────────────────────────────────────────────

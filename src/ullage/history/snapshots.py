@@ -7,11 +7,22 @@ and any other by value, so a comparison is sound and costs nothing for the bytes
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from itertools import compress, count
+from operator import is_not
 from typing import Any
 
 from ullage.errors import FormatError
 
-__all__ = ["LEVELS", "TooDeep", "is_only_text", "is_written_alike", "snapshot", "snapshot_at"]
+__all__ = [
+    "LEVELS",
+    "TooDeep",
+    "differing",
+    "is_only_text",
+    "is_written_alike",
+    "snapshot",
+    "snapshot_at",
+]
 
 LEVELS = 200
 """How deep containers may stand in each other. A cycle is deeper than any number."""
@@ -66,6 +77,12 @@ def snapshot(value: Any, levels: int = LEVELS) -> Any:
         return tuple(snapshot(item, levels - 1) for item in value)
     fields = getattr(value, "__dict__", None)
     return _Fields(kind, snapshot(fields, levels - 1)) if isinstance(fields, dict) else _Unlike()
+
+
+def differing(copies: Sequence[Any], values: Sequence[Any]) -> Iterator[int]:
+    """Where values are other than their snapshots, in order; not looked at where they are those."""
+    others = compress(zip(count(), copies, values, strict=False), map(is_not, copies, values))
+    return (index for index, copy, value in others if copy != value)
 
 
 def is_only_text(value: Any) -> bool:

@@ -185,14 +185,14 @@ class Transcript:
         """The length of the shortest history whose chain is ``key``, or None."""
         return self._lengths.get(key)
 
-    def boundaries(self, after: int) -> Iterator[int]:
+    def boundaries(self, after: int, upto: int | None = None) -> list[int]:
         """The lengths beyond ``after`` at which a request was, or is now to be, sent.
 
-        A request was sent before each reply; a reply may be several assistant messages.
+        A request was sent before each reply; a reply may be several assistant messages. The last
+        is ``upto``, where a request is to be sent now: None for the whole history.
         """
-        yield from self._between("begins", after + 1, len(self.messages))
-        if len(self.messages) > after:
-            yield len(self.messages)
+        stop = len(self.messages) if upto is None else upto
+        return [*self._between("begins", after + 1, stop), stop] if stop > after else []
 
     def decision_key(self, length: int) -> bytes:
         """What a decision made at this length is keyed by: `decision_index` in the chain."""

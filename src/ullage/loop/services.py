@@ -222,16 +222,10 @@ def window_of(
     meter: Meter | None = None,
     redact: Redact | None = None,
 ) -> WindowBuilder:
-    """A window over messages as they are, without a session.
+    """A window over messages of a wire format as they are, without a session.
 
-    Args:
-        messages: in the wire format.
-        wire: that format.
-        words: the wording of notices; None: ours.
-        leading: how many messages at the beginning are left out.
-        tenant: whose content it is.
-        meter: what counts tokens; None: the one for a model nobody knows.
-        redact: takes secrets out of what stages see; None: nothing does.
+    The first ``leading`` of them are left out. Notices are in our words, and tokens are counted as
+    for a model nobody knows, where nothing else is given.
 
     Raises:
         FormatError: a message is not what its format says it is.

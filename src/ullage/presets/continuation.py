@@ -38,6 +38,10 @@ _UNKNOWN = (
     '{{"error": "No truncated result found for tool_call_id \'{asked}\'", '
     '"remedy": "Copy the tool_call_id from the truncation message."}}'
 )
+_DESCRIPTION = (
+    "Retrieve the next chunk of a truncated tool result. Use when a previous tool result "
+    "shows [truncated]."
+)
 
 
 class ContinuationSettings(Settings, frozen=True):
@@ -85,24 +89,7 @@ def truncate_tool_result(
 
 
 def _toolset(limit: int) -> Toolset:
-    return Toolset(
-        tools=(ToolSpec(CONTINUATION, _DESCRIPTION, _parameters(limit)),),
-        offered="always",
-        page_chars=limit,
-        first_offset=limit,
-        next_page=_NEXT,
-        unknown=_UNKNOWN,
-    )
-
-
-_DESCRIPTION = (
-    "Retrieve the next chunk of a truncated tool result. Use when a previous tool result "
-    "shows [truncated]."
-)
-
-
-def _parameters(limit: int) -> dict[str, object]:
-    return {
+    parameters = {
         "type": "object",
         "properties": {
             "tool_call_id": {
@@ -116,3 +103,11 @@ def _parameters(limit: int) -> dict[str, object]:
         },
         "required": ["tool_call_id"],
     }
+    return Toolset(
+        tools=(ToolSpec(CONTINUATION, _DESCRIPTION, parameters),),
+        offered="always",
+        page_chars=limit,
+        first_offset=limit,
+        next_page=_NEXT,
+        unknown=_UNKNOWN,
+    )

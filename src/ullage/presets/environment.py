@@ -51,10 +51,9 @@ def values_of(source: Source) -> Mapping[str, Any]:
     Raises:
         ConfigError: the file cannot be read, or holds no object.
     """
-    return source if isinstance(source, Mapping) else _parsed(Path(source))
-
-
-def _parsed(path: Path) -> Mapping[str, Any]:
+    if isinstance(source, Mapping):
+        return source
+    path = Path(source)
     try:
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:

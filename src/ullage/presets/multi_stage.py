@@ -15,8 +15,8 @@ from ullage.presets._settings import Natural, Positive, Settings
 from ullage.stages.compact import OURS, asked, compact, newest_messages, newest_turns, over_tokens
 from ullage.stages.emergency import emergency
 from ullage.stages.policy import Policy
+from ullage.stages.shapes import by_type
 from ullage.stages.truncate import truncate
-from ullage.stages.typed import by_type
 
 __all__ = ["MultiStageSettings", "multi_stage"]
 

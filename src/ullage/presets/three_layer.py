@@ -7,7 +7,7 @@ enough is won. Layer 3 puts a summary in the place of the older half of the conv
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import ClassVar
 
@@ -17,8 +17,6 @@ from ullage.errors import ConfigError
 from ullage.presets._settings import Natural, Positive, Settings, Share
 from ullage.stages.compact import (
     AHEAD,
-    IsDue,
-    KeepFrom,
     asked,
     compact,
     newest_share,
@@ -29,19 +27,19 @@ from ullage.stages.compact import (
 )
 from ullage.stages.emergency import emergency
 from ullage.stages.placeholders import head_and_marker
-from ullage.stages.policy import BesideStore, Policy, Stage
+from ullage.stages.policy import BesideStore, Policy
 from ullage.stages.pressure import GUARD_SHARE, newest_rough, over_share, rough_over
 from ullage.stages.pressure import newest_share as newest_tokens
-from ullage.stages.prune import Protected, Wanted, prune, results_only, rough_won
+from ullage.stages.prune import prune, results_only, rough_won
 from ullage.stages.shapes import DEFAULT_TOOL, head_lines
 from ullage.stages.truncate import Shape, truncate
 from ullage.values.briefs import Prompt
+from ullage.values.edits import Cut, Skipped
 
 __all__ = [
     "COMPACTION",
     "TOOL_OUTPUT_LIMITS",
     "ThreeLayerSettings",
-    "compacting",
     "output_shape",
     "pruning",
     "three_layer",
@@ -120,6 +118,16 @@ Keep the summary under 2000 tokens. Be concise but preserve critical context."""
 )
 """The words of the document's compaction (layer 3)."""
 
+_COMPACT = partial(
+    compact,
+    prompt=COMPACTION,
+    keeps_task=False,
+    account_tokens=_ACCOUNT_TOKENS,
+    least_share=0.0,
+    warning="Not enough messages to compact",
+)
+"""Layer 3: the oldest messages become a summary."""
+
 
 class ThreeLayerSettings(Settings, frozen=True, rename="pascal"):
     """The document's constants, under the keys of its section ``TokenManagement``.
@@ -182,41 +190,44 @@ _DEFAULTS = ThreeLayerSettings()
 
 
 def three_layer(settings: ThreeLayerSettings = _DEFAULTS) -> Policy:
-    """The policy of the document, its three layers."""
-    threshold = settings.compaction_threshold
-    oldest = partial(oldest_rough, target=settings.compaction_target_percent / 100)
+    """The policy of the document, its three layers.
+
+    Layers 2 and 3 stand there once more, before the guard, by our own count and deeper: the
+    document counts characters, and takes its thresholds of the whole context. Where the answer
+    takes much of that, or text has few characters a token, the limit is reached below them.
+    """
+    threshold, target = settings.compaction_threshold, settings.compaction_target_percent / 100
+    oldest, prunes = partial(oldest_rough, target=target), pruning(settings)
+    prunes_deeper = partial(
+        prunes,
+        wanted=partial(over_share, high=GUARD_SHARE, low=target),
+        protected=partial(
+            newest_tokens, share=_PROTECTED_SHARE, most_tokens=settings.prune_protect_tokens
+        ),
+        show=partial(prunes.keywords["show"], why="the view was near its limit"),
+        least_share=_LEAST_SHARE,
+    )
     return Policy(
         name="three_layer-1",
         at_first_sight=(partial(truncate, shape=output_shape(settings)),),
         under_pressure=(
-            pruning(settings),
-            compacting(partial(rough_full, share=threshold), oldest),
-            *_near_limit(settings),
+            prunes,
+            partial(_COMPACT, is_due=partial(rough_full, share=threshold), keep_from=oldest),
+            prunes_deeper,
+            partial(
+                _COMPACT,
+                is_due=partial(surely_over, share=GUARD_SHARE),
+                keep_from=partial(newest_share, share=target),
+            ),
         ),
         guard=partial(emergency),
-        ahead=compacting(partial(rough_full, share=threshold * AHEAD), oldest),
-        on_request=compacting(asked, partial(newest_turns, turns=1)),
+        ahead=partial(
+            _COMPACT, is_due=partial(rough_full, share=threshold * AHEAD), keep_from=oldest
+        ),
+        on_request=partial(_COMPACT, is_due=asked, keep_from=partial(newest_turns, turns=1)),
         unknown_model=settings.default_context_window,
         spill_directory=_spill_directory(settings),
     )
-
-
-def _near_limit(settings: ThreeLayerSettings) -> tuple[Stage, Stage]:
-    """Layers 2 and 3 once more, before the guard: by our own count, and deeper.
-
-    The document counts characters, and takes its thresholds of the whole context. Where the answer
-    takes much of that, or text has few characters a token, the limit is reached below them.
-    """
-    target = settings.compaction_target_percent / 100
-    deeper = _pruning(
-        settings,
-        "the view was near its limit",
-        partial(over_share, high=GUARD_SHARE, low=target),
-        partial(newest_tokens, share=_PROTECTED_SHARE, most_tokens=settings.prune_protect_tokens),
-        _LEAST_SHARE,
-    )
-    is_due = partial(surely_over, share=GUARD_SHARE)
-    return deeper, compacting(is_due, partial(newest_share, share=target))
 
 
 def output_shape(settings: ThreeLayerSettings = _DEFAULTS) -> Shape:
@@ -233,62 +244,36 @@ def output_shape(settings: ThreeLayerSettings = _DEFAULTS) -> Shape:
     )
 
 
-def pruning(settings: ThreeLayerSettings = _DEFAULTS, *, held_tokens: int | None = None) -> Stage:
+def pruning(
+    settings: ThreeLayerSettings = _DEFAULTS, *, held_tokens: int | None = None
+) -> partial[Sequence[Cut] | Skipped]:
     """Layer 2: the oldest outputs to their first characters, until enough is won.
 
     Args:
         settings: the document's.
         held_tokens: what the whole request holds, where it is known; None: it is estimated.
     """
-    wanted = partial(
-        rough_over,
-        share=settings.prune_threshold,
-        reserve_tokens=settings.default_max_output_tokens,
-        least_tokens=settings.prune_protect_tokens,
-        minimum_tokens=settings.prune_minimum_tokens,
-        held_tokens=held_tokens,
-    )
-    why = f"the window was over {settings.prune_threshold:.0%}, or the answer short of room"
-    protected = partial(newest_rough, tokens=settings.prune_protect_tokens)
-    return _pruning(settings, why, wanted, protected)
-
-
-def _pruning(
-    settings: ThreeLayerSettings,
-    why: str,
-    wanted: Wanted,
-    protected: Protected,
-    least_share: float = 0.0,
-) -> Stage:
     retain_chars = settings.prune_output_retain_chars
     return partial(
         prune,
-        wanted=wanted,
-        protected=protected,
+        wanted=partial(
+            rough_over,
+            share=settings.prune_threshold,
+            reserve_tokens=settings.default_max_output_tokens,
+            least_tokens=settings.prune_protect_tokens,
+            minimum_tokens=settings.prune_minimum_tokens,
+            held_tokens=held_tokens,
+        ),
+        protected=partial(newest_rough, tokens=settings.prune_protect_tokens),
         candidates=results_only,
         show=partial(
             head_and_marker,
             retain_chars=retain_chars,
             marker=_PRUNED.format(retain_chars=retain_chars),
-            why=why,
+            why=f"the window was over {settings.prune_threshold:.0%}, or the answer short of room",
         ),
         won=partial(rough_won, retain_chars=retain_chars),
-        least_share=least_share,
-    )
-
-
-def compacting(is_due: IsDue, keep_from: KeepFrom) -> Stage:
-    """Layer 3: the oldest messages become a summary."""
-    return partial(
-        compact,
-        is_due=is_due,
-        keep_from=keep_from,
-        prompt=COMPACTION,
-        keeps_task=False,
-        account_tokens=_ACCOUNT_TOKENS,
-        least_messages=2,
         least_share=0.0,
-        warning="Not enough messages to compact",
     )
 
 

@@ -15,6 +15,7 @@
     watch.py      who looks on: metrics.py, seen.py (conversations), logs.py, spans.py
     siblings.py   the workers of one proxy, as each other sees them
     server.py     a listening socket, connections, the end
+    stderr.py     standard error that nobody waits for
     workers.py    several processes on one socket
     agents.py     what makes a coding agent talk to the proxy
     command.py    a command with a proxy of its own (``ullage run``)

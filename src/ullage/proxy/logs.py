@@ -25,7 +25,7 @@ def lines_to(file: TextIO | None = None) -> Callable[[Relayed], None]:
 
     def tell(relayed: Relayed) -> None:
         with suppress(OSError, ValueError):
-            print(msgspec.json.encode(line_of(relayed)).decode(), file=file or sys.stderr)
+            (file or sys.stderr).write(f"{msgspec.json.encode(line_of(relayed)).decode()}\n")
 
     return tell
 

@@ -16,6 +16,7 @@ from ullage.proxy.config import Config, host_and_port
 from ullage.proxy.pages import Pages
 from ullage.proxy.relay import Relay
 from ullage.proxy.siblings import ALONE, Siblings
+from ullage.proxy.stderr import unwaited
 from ullage.proxy.tenants import Tenants, secret_of
 from ullage.proxy.upstream import client_of
 from ullage.proxy.watch import Watch, watch_of
@@ -68,7 +69,8 @@ def serve(
     """
     gc.freeze()  # what was imported stays: no collection has to walk it
     gc.set_threshold(*_COLLECTED)
-    asyncio.run(_serve(config, listening, ready, siblings, leash))
+    with unwaited():
+        asyncio.run(_serve(config, listening, ready, siblings, leash))
 
 
 async def _serve(

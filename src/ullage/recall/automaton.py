@@ -83,12 +83,9 @@ class Automaton:
         self._work = self._made = 0
 
     def first(self, line: str, left: str, right: int) -> int | None:
-        r"""The first place in a line at which a match begins.
+        r"""The first place at which a match begins in a line, given without its end.
 
-        Args:
-            line: without its end.
-            left: the character before it, "" at the beginning of the text.
-            right: what is behind it.
+        Left of it is a character, "" at the beginning of the text; right of it a side.
 
         Raises:
             Costly: making the states costs too much.

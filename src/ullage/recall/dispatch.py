@@ -45,10 +45,10 @@ def answer(call: ToolCall, words: Words, from_history: FromHistory) -> Steps[Ans
     arguments = _arguments(call.arguments)
     if name not in words.toolset.names or arguments is None:
         return _error("the arguments are not a JSON object", "Send the call again.")
-    wanted = arguments.get("tool_call_id" if name == CONTINUATION else "ref_id")
+    named_by = "tool_call_id" if name == CONTINUATION else "ref_id"
+    wanted = arguments.get(named_by)
     if not isinstance(wanted, str) or not wanted:
-        missing = "tool_call_id" if name == CONTINUATION else "ref_id"
-        return _error(f"{missing} is missing", "Give the ref that the notice names.")
+        return _error(f"{named_by} is missing", "Give the ref that the notice names.")
     found = yield from find(wanted, from_history)
     if found is None:
         if words.toolset.unknown is not None:

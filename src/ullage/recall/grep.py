@@ -128,8 +128,7 @@ def search(
         ) from None
     page = _Page(source, max(1, max_chars))
     for number, match in scan.hits:
-        has_room = yield from page.add_match(number, match)
-        if not has_room:
+        if not (yield from page.add_match(number, match)):
             break
     shown = len(page.lines)
     if context_lines > 0:
@@ -258,8 +257,7 @@ class _Page:
     def add_match(self, number: int, match: int) -> Steps[bool]:
         """Show the line of a match; False if it has no room."""
         before = yield from self.source.newline_before(match)
-        added = yield from self._add(number, before + 1, match, match)
-        return added
+        return (yield from self._add(number, before + 1, match, match))
 
     def add_context(self, count: int) -> Steps[None]:
         """Show up to ``count`` lines before and after each matching line, in order.
@@ -281,8 +279,7 @@ class _Page:
             begin = end + 1
             if step < 0:
                 begin = (yield from self.source.newline_before(start - 1)) + 1
-            added = yield from self._add(near, begin, begin, None)
-            if not added:
+            if not (yield from self._add(near, begin, begin, None)):
                 return
             start, end = self.spans[near]
 

@@ -13,24 +13,17 @@ __all__ = ["find_in_history"]
 
 
 def find_in_history(window: Window, wanted: str, length: int, *, thorough: bool) -> Output | None:
-    """What a ref or a call id names in the history at hand, or None.
+    """What a ref, or the id of a tool call (the newest one's), names in the history at hand.
 
-    Args:
-        window: the window of the view that is spoken of.
-        wanted: a ref, or the id of a tool call (the newest with that id is meant).
-        length: how many messages that view was made of.
-        thorough: look at every leaf of the history, and at the index behind each summary.
+    That is the history of a view, made of ``length`` messages. A ``thorough`` look is at every
+    leaf of it, and at the index behind each summary.
     """
     transcript = window.transcript
     location = window.spot_of(wanted) or transcript.newest_result(wanted, length)
     if location is not None:
         return transcript.output(location)
-    if not thorough:
-        return None
-    for output in _everything(window):
-        if output.ref == wanted:
-            return output
-    return None
+    outputs = _everything(window) if thorough else ()
+    return next((output for output in outputs if output.ref == wanted), None)
 
 
 def _everything(window: Window) -> Iterator[Output]:

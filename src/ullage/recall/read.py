@@ -23,10 +23,7 @@ _BEFORE_CHARS = 1_100
 def numbered(number: int, text: str, mark: str = "") -> str:
     """A line as the recall tools show it, the one form there is: number, mark, tab, text.
 
-    Args:
-        number: its number, from 1, to the right in six places.
-        text: the line without its newline.
-        mark: one sign behind the number; of a search ``:`` for a match, ``-`` for context.
+    The mark of a search is ``:`` for a match and ``-`` for context.
     """
     return f"{number:>6}{mark}\t{text}"
 

@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from functools import cached_property
 from itertools import accumulate
 
-from ullage.stores._chunks import shape
 from ullage.values.effects import Chunk, Output, Shape, Steps
 
 __all__ = ["PIECE_CHARS", "Source"]
@@ -42,7 +41,7 @@ class Source:
     @cached_property
     def _shape(self) -> Shape:
         """What is at hand is measured when somebody asks."""
-        return shape(self._found) if isinstance(self._found, Output) else self._found
+        return Shape.of(self._found) if isinstance(self._found, Output) else self._found
 
     @property
     def size_bytes(self) -> int:

@@ -34,6 +34,8 @@ from ullage.wires.rules.checker import problems_of
 
 __all__ = ["GATES", "Gates", "Judge", "breaks_wire", "unseen"]
 
+_PAGE = "[ullage: this page"
+"""So begins what stands for a page of recall, which the same call gives again."""
 GATES = ("G1", "G2", "G3", "G4", "G5", "G6", "G8")
 Wire = Mapping[str, Any]
 
@@ -85,7 +87,7 @@ class Gates:
 
     def check(self, raw: Sequence[Wire], view: Sequence[Wire]) -> None:
         """Judge one view against the history it was made from."""
-        self._wire(raw, view)
+        self._count("G1", breaks_wire(str(self.session.state.format), raw, view))
         tokens = self.judge.tokens(view)
         self._count("G2", tokens + self.head_tokens > self.session.window.limit_tokens)
         self._count("G6", tokens > self.judge.tokens(raw) * 1.02)
@@ -100,10 +102,6 @@ class Gates:
     def _count(self, gate: str, is_broken: bool) -> None:
         if is_broken:
             self.broken[gate] += 1
-
-    def _wire(self, raw: Sequence[Wire], view: Sequence[Wire]) -> None:
-        name = str(self.session.state.format)
-        self._count("G1", breaks_wire(name, raw, view))
 
     def _lossless(self, raw: Sequence[Wire], view: Sequence[Wire]) -> None:
         window, leading = self.session.window, len(raw) - len(self.session.window.transcript)
@@ -131,7 +129,7 @@ class Gates:
         for text, seen in zip(self._given_in(original), self._given_in(shown), strict=True):
             if text != seen and text not in self._texts:
                 self._open([seen])
-                if text not in self._texts and not _is_page(seen):
+                if text not in self._texts and not seen.startswith(_PAGE):
                     return False
         return True
 
@@ -195,8 +193,3 @@ def breaks_wire(name: str, raw: Sequence[Wire], view: Sequence[Wire]) -> bool:
     own = Counter(problem.rule for problem in problems_of(name, raw))
     ours = Counter(problem.rule for problem in found)
     return any(ours[rule] > own[rule] for rule in ours)
-
-
-def _is_page(text: str) -> bool:
-    """Whether a placeholder stands for a page of recall, which the same call gives again."""
-    return text.startswith("[ullage: this page")

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -46,9 +47,6 @@ class Recorder(Closing):
         """
         kept = {key: value for key, value in request.items() if key not in _OF_THE_CLIENT}
         line = {"request": kept} if reply is None else {"request": kept, "reply": reply}
-        self._file.write(msgspec.json.encode(line, enc_hook=_plain) + b"\n")
+        hook = partial(plain, where="request or reply")
+        self._file.write(msgspec.json.encode(line, enc_hook=hook) + b"\n")
         self._file.flush()
-
-
-def _plain(value: Any) -> Any:
-    return plain(value, "request or reply")

@@ -64,32 +64,18 @@ class Charge(Bill, frozen=True, kw_only=True):
 
 
 class Row(Struct, frozen=True, kw_only=True):
-    """A sum over runs in one room. Tokens are the judge's.
+    """A sum over runs in one room: the figures of `Replayed`, summed or the largest.
 
     Attributes:
         name: the file, or the run.
-        policy: the policy.
         window_tokens: the window; where it is a share of each run's largest request, the
             largest window.
-        share: that share, or None.
-        runs: how many runs.
-        calls: how many requests were fitted.
         over_window: runs whose largest raw request was larger than their window.
-        raw_peak_tokens: the largest raw request.
-        peak_tokens: the largest view.
-        raw_tokens: all raw requests, summed.
-        tokens: all views, summed.
         mean_tokens: the mean view.
         charges: what it costs under each price profile and clock; the first is of the one
             that was asked for first.
         breaks_per_100: views in 100 that rewrote something already sent.
         rewritten_share: mean share of the view before that a break rewrote.
-        events: how often each kind of event happened.
-        over_limit: calls that could not be made to fit.
-        broken: how often each gate was broken.
-        fit_ms_median: time of a call to ``fit``, median.
-        fit_ms_p99: and its 99th percentile.
-        evidence: of what the calls needed, what was there.
     """
 
     name: str

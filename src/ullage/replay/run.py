@@ -44,18 +44,11 @@ WatchOf: TypeAlias = Callable[[Run, Sequence[int], Session, Set[str]], Watch]
 class Replayed(Struct, frozen=True, kw_only=True):
     """What replaying one run at one window showed.
 
-    Tokens are the judge's (o200k over the texts), not the session's own estimate. Money is
-    reckoned over messages as JSON, which is what is sent.
+    Tokens are the judge's (o200k over the texts), not the session's own estimate, of messages
+    alone: the largest view (peak) and all views summed, and of the requests without ullage (raw).
+    Money is reckoned over messages as JSON, which is what is sent.
 
     Attributes:
-        run: the run's id.
-        policy: the name of the policy.
-        window_tokens: the window it was kept in.
-        calls: requests fitted.
-        raw_peak_tokens: the largest request without ullage, messages only.
-        raw_tokens: all requests without ullage, summed.
-        peak_tokens: the largest view.
-        tokens: all views, summed.
         breaks: views that rewrote something already sent.
         rewritten_share: for each of them the share of the view before that it rewrote, summed.
         bills: what it costs, under each price profile and clock; the first is of the profile
@@ -63,8 +56,7 @@ class Replayed(Struct, frozen=True, kw_only=True):
         events: how often each kind of event happened.
         broken: how often each gate was broken.
         over_limit: calls that could not be made to fit.
-        fit_ms: the time of each call to ``fit``, sorted, in milliseconds.
-        evidence: of what the calls demanded, what was in view.
+        fit_ms: the time of each call to ``fit``, sorted.
         share: the share of its largest request that the window leaves to the prompt; None
             where the window was given in tokens.
         digest: what distinguishes the run from others of its name; empty if nobody had to.
@@ -110,16 +102,9 @@ def replay_run(
     watch_of: WatchOf = watch_session,
     on_view: OnView | None = None,
 ) -> Replayed:
-    """Replay one run in one window.
+    """Replay one run in one window; ``common`` are values that are no evidence.
 
-    Args:
-        run: the recording.
-        window_tokens: the context window to keep it in.
-        profiles: whose caches and prices to reckon with.
-        policy: name of the policy.
-        common: values that are no evidence (`ullage.replay.evidence.common`).
-        watch_of: makes what watches the views.
-        on_view: called with the window after every fit, and what its request came to.
+    ``on_view`` is called with the window after every fit, and what its request came to.
     """
     wire, chosen = FORMATS[run.format], preset(policy)
     new_session = session_for(run, chosen, window_tokens)
@@ -155,10 +140,7 @@ def replay_run(
 class Sums:
     """Sums up the requests of one run, as they were recorded and as they were shown.
 
-    Args:
-        run: the recording.
-        profiles: whose caches and prices to reckon with.
-        added: head text that the views have and the recorded requests have not.
+    ``added`` is head text that the views have and the recorded requests have not.
 
     Attributes:
         lengths: how many messages came before each call.

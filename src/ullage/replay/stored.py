@@ -43,8 +43,6 @@ class Stored(Struct, frozen=True, kw_only=True):
 
     Attributes:
         policy: the name it was opened with.
-        trace: what was shown, turn by turn.
-        story: its messages.
         bills: what it costs under each profile and clock, beside the same without edits.
         unfit: turns that cannot be shown: over the limit, so never sent like this.
     """
@@ -67,13 +65,7 @@ def from_store(
 ) -> Stored:
     """Show a session again from its history and its store.
 
-    Args:
-        run: its history.
-        store: where its ledger is kept.
-        profiles: whose caches and prices to reckon with.
-        window_tokens: the window it ran in; None: its model's.
-        policy: the policy it ran under; None: as the ledger names it.
-        tenant: whose session it was.
+    It ran in ``window_tokens``, or its model's window, under ``policy``, or as the ledger names it.
 
     Raises:
         ConfigError: the store holds no session with this history.
@@ -83,7 +75,8 @@ def from_store(
     if not run.model:  # of several that reported, any
         named = {name for entry in ledger.entries.values() for name in entry.observed if name}
         run = replace(run, request={**run.request, "model": min(named, default="")})
-    chosen = preset(policy) if policy is not None else _named(opened.policy)
+    presets = {each.name: each for each in map(preset, NAMES)}
+    chosen = presets.get(opened.policy, preset("default")) if policy is None else preset(policy)
     session = Session(
         model_of(run),
         policy=_first_sight(chosen),
@@ -138,12 +131,6 @@ def _kept(run: Run, store: Store, tenant: str) -> tuple[Ledger, Opened]:
             "Give the store the session was given, its --tenant, and the history as it was sent.",
         )
     return ledger, opened
-
-
-def _named(name: str) -> Policy:
-    """The preset whose policy has this name; ours where it is no preset's."""
-    presets = map(preset, NAMES)
-    return next((policy for policy in presets if policy.name == name), preset("default"))
 
 
 def _first_sight(policy: Policy) -> Policy:

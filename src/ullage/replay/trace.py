@@ -47,16 +47,12 @@ class Mark(Struct, frozen=True, kw_only=True):
 
     Attributes:
         turn: the request before which it was made, from 0.
-        message: index of the first message it changed.
-        stop: one past the last.
+        message: index of the first message it changed; ``stop`` is one past the last.
         kind: the kind of its event.
         first: whether the message was new, so that nothing sent before was changed.
         what: the tool and its arguments, or what else was there.
-        why: the reason, with its numbers.
         ref: what opens the original; "" where there is none.
-        before: tokens of the place before.
-        after: and after.
-        text: what is shown in its place.
+        before: tokens of the place before; ``after``, those of ``text``, shown in its place.
     """
 
     turn: int
@@ -86,12 +82,9 @@ class Story(Struct, frozen=True, kw_only=True):
     """The messages of one run, as they were recorded; long texts without their middle.
 
     Attributes:
-        run: the run's name.
         head: the system text.
         roles: who speaks, by message.
-        parts: what is said.
         clipped: how many texts were cut for this story.
-        model: the model it was recorded with, or "".
         began: the day of its first message, as ``2026-11-21``, or "".
     """
 
@@ -108,37 +101,30 @@ class Trace(Struct, frozen=True, kw_only=True):
     """What one policy showed of a run in one window. Lists run over the turns.
 
     Attributes:
-        policy: its name.
-        window_tokens: the whole context window.
         share: of the largest request, where that was asked for.
         limit_tokens: the most that a prompt may hold.
         lengths: how many messages the history had.
-        sizes: tokens shown, by kind (`KINDS`).
-        raw: tokens of the history without any edit.
-        cached: read from the cache.
-        written: written to it.
-        fresh: neither.
-        rewritten: what had been sent before and was not sent again in its place.
+        sizes: tokens shown, by kind (`KINDS`); ``raw``, those of the history without any edit.
+        cached: tokens read from the cache; then those written to it, those that are neither, and
+            what had been sent before and was not sent again in its place.
         cost_usd: of the request and its answer; None where no price is known.
-        raw_cost_usd: the same without any edit.
-        profile: whose cache and prices these are; None without any.
-        marks: every edit, in order.
         changes: turn, message, and how it is shown from then on.
+        profile: whose cache and prices these are; None without any.
     """
 
     policy: str
-    window_tokens: int
-    share: float | None
-    limit_tokens: int
-    lengths: list[int]
-    sizes: list[list[int]]
-    raw: list[int]
-    cached: list[int]
-    written: list[int]
-    fresh: list[int]
-    rewritten: list[int]
-    cost_usd: list[float | None]
-    raw_cost_usd: list[float | None]
-    marks: list[Mark]
-    changes: list[tuple[int, int, int]]
+    window_tokens: int = 0
+    share: float | None = None
+    limit_tokens: int = 0
+    lengths: list[int] = []
+    sizes: list[list[int]] = []
+    raw: list[int] = []
+    cached: list[int] = []
+    written: list[int] = []
+    fresh: list[int] = []
+    rewritten: list[int] = []
+    cost_usd: list[float | None] = []
+    raw_cost_usd: list[float | None] = []
+    marks: list[Mark] = []
+    changes: list[tuple[int, int, int]] = []
     profile: Profile | None = None

@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from typing import TypeAlias
 
+from msgspec.structs import replace
+
 from ullage.history.transcript import leaves_of
 from ullage.history.window import Window
 from ullage.replay.cost.money import Priced
@@ -53,11 +55,7 @@ _State: TypeAlias = tuple[int, tuple[Replace, ...]]
 
 
 class Tracer:
-    """Folds windows into a trace.
-
-    Args:
-        count: the tokens of a text.
-    """
+    """Folds windows into a trace; ``count`` gives the tokens of a text."""
 
     def __init__(self, count: Callable[[str], int]) -> None:
         self._count = count
@@ -68,52 +66,41 @@ class Tracer:
         self._summaries: set[Summary] = set()
         self._head = -1
         self._window: Window | None = None
-        self._lengths: list[int] = []
-        self._sizes: list[list[int]] = []
-        self._raw: list[int] = []
-        self._prices: list[Priced] = []
-        self._marks: list[Mark] = []
-        self._changes: list[tuple[int, int, int]] = []
+        self._trace = Trace(policy="")
 
     def __call__(self, window: Window, priced: Priced) -> None:
         """Take in the window after one fit, and what its request came to."""
-        turn = len(self._lengths)
+        trace, call = self._trace, priced.call
+        turn = len(trace.lengths)
         if self._head < 0:
             self._head = sum(map(self._count, window.head_texts))
-        known, self._window = len(self._vectors), window
-        for index in range(known, window.size):
+        self._window = window
+        for index in range(len(self._vectors), window.size):
             self._add(window, index)
         self._look(window, turn)
         notice = self._condensed(window, turn)
         sums = [sum(column) for column in zip(*self._vectors, strict=True)] or [0] * len(KINDS)
         sums[_AT["head"]] += self._head
         sums[_AT["notice"]] += notice
-        self._lengths.append(window.size)
-        self._sizes.append(sums)
-        self._raw.append(self._head + sum(self._raws))
-        self._prices.append(priced)
+        trace.lengths.append(window.size)
+        trace.sizes.append(sums)
+        trace.raw.append(self._head + sum(self._raws))
+        trace.cached.append(call.cached_tokens)
+        trace.written.append(call.written_tokens)
+        trace.fresh.append(call.fresh_tokens)
+        trace.rewritten.append(call.rewritten_tokens)
+        trace.cost_usd.append(priced.cost_usd)
+        trace.raw_cost_usd.append(priced.raw_cost_usd)
+        self._trace = replace(
+            trace,
+            window_tokens=window.context_tokens,
+            limit_tokens=window.limit_tokens,
+            profile=priced.profile,
+        )
 
     def trace(self, policy: str, share: float | None = None) -> Trace:
         """Everything taken in so far."""
-        window, calls = self._window, [priced.call for priced in self._prices]
-        return Trace(
-            policy=policy,
-            window_tokens=window.context_tokens if window else 0,
-            share=share,
-            limit_tokens=window.limit_tokens if window else 0,
-            lengths=self._lengths,
-            sizes=self._sizes,
-            raw=self._raw,
-            cached=[call.cached_tokens for call in calls],
-            written=[call.written_tokens for call in calls],
-            fresh=[call.fresh_tokens for call in calls],
-            rewritten=[call.rewritten_tokens for call in calls],
-            cost_usd=[priced.cost_usd for priced in self._prices],
-            raw_cost_usd=[priced.raw_cost_usd for priced in self._prices],
-            marks=self._marks,
-            changes=self._changes,
-            profile=self._prices[-1].profile if self._prices else None,
-        )
+        return replace(self._trace, policy=policy, share=share)
 
     def story(self, run: Run) -> Story:
         """The messages behind it, and what the recording says of itself."""
@@ -123,6 +110,7 @@ class Tracer:
             head = clipped("\n\n".join(window.head_texts), _SUMMARY_CHARS)
         parts = [list(self._said(window, index)) for index in range(len(messages)) if window]
         cut = sum(said.chars > _TEXT_CHARS for row in parts for said in row)
+        began_s = min(run.stamps.values(), default=0.0)
         roles: list[Role] = [message.role for message in messages]
         return Story(
             run=run.id,
@@ -131,7 +119,7 @@ class Tracer:
             parts=parts,
             clipped=cut,
             model=run.model,
-            began=_day(min(run.stamps.values())) if run.stamps else "",
+            began=f"{datetime.fromtimestamp(began_s, UTC):%Y-%m-%d}" if run.stamps else "",
         )
 
     # ── counting ─────────────────────────────────────────────────────────────────────
@@ -193,10 +181,10 @@ class Tracer:
                 continue
             self._vectors[index] = self._vector(window, index, state)
             if state[0] != before[0]:
-                self._changes.append((turn, index, state[0]))
+                self._trace.changes.append((turn, index, state[0]))
             for edit in state[1]:
                 if edit not in before[1]:
-                    self._marks.append(self._replaced(window, turn, index, edit))
+                    self._trace.marks.append(self._replaced(window, turn, index, edit))
         self._states = now
 
     def _replaced(self, window: Window, turn: int, index: int, edit: Replace) -> Mark:
@@ -225,7 +213,7 @@ class Tracer:
             if edit in self._summaries:
                 continue
             self._summaries.add(edit)
-            self._marks.append(
+            self._trace.marks.append(
                 Mark(
                     turn=turn,
                     message=start,
@@ -275,13 +263,10 @@ def _states(window: Window) -> dict[int, _State]:
 
 def _kind(role: str, part: Part) -> str:
     """What a part is of (`KINDS`)."""
-    if isinstance(part, ToolCall):
-        return "call"
-    if isinstance(part, ToolResult):
-        return "result"
-    if isinstance(part, Reasoning):
-        return "reasoning"
-    return {"system": "head", "tool": "result"}.get(role, role)
+    return _OF_PART.get(type(part)) or {"system": "head", "tool": "result"}.get(role, role)
+
+
+_OF_PART: dict[type, str] = {ToolCall: "call", ToolResult: "result", Reasoning: "reasoning"}
 
 
 def _what(window: Window, index: int, number: int) -> str:
@@ -304,11 +289,6 @@ def _text(leaf: Part | Content) -> str:
     if isinstance(leaf, Media):
         return f"[{leaf.kind}, {leaf.mime}]"
     return f"[{leaf.kind}]" if isinstance(leaf, Opaque) else ""
-
-
-def _day(stamp_s: float) -> str:
-    """The day of a moment given in seconds since 1970."""
-    return f"{datetime.fromtimestamp(stamp_s, UTC):%Y-%m-%d}"
 
 
 def clipped(text: str, most_chars: int) -> str:

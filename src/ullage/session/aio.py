@@ -13,7 +13,7 @@ from ullage.recall.found import ToolOutputRef
 from ullage.session.ahead import Begun, begun, due, proposing, still_of_use
 from ullage.session.closing import AsyncClosing
 from ullage.session.core import SessionCore
-from ullage.session.drivers import arun, run
+from ullage.session.drivers import aacting, arun, run
 from ullage.session.view import AsyncView
 from ullage.stages.policy import Policy
 from ullage.stores import AsyncStore, directory_of, files_of, open_store
@@ -101,9 +101,9 @@ class AsyncSession(SessionCore, AsyncClosing):
     async def call(self, create: Callable[..., T], /, **request: Any) -> T: ...
     async def call(self, create: Callable[..., Any], /, **request: Any) -> Any:
         """See `Session.call`. A client's stream manager is given back to be entered."""
-        from ullage.session.call import acall
+        from ullage.session.call import Round
 
-        return await acall(self, create, request)
+        return await aacting(Round(self, create, request, is_awaited=True).steps())
 
     async def recall(
         self, call: Any, *, request: Mapping[str, Any] | None = None

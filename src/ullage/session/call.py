@@ -17,7 +17,7 @@ import inspect
 import json
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ullage.errors import ConfigError, OverLimitError, StoreError
 from ullage.session.drivers import Actions, aacting, acting
@@ -25,23 +25,7 @@ from ullage.session.streams import AsyncTap, Tap, source_of, tapped
 from ullage.values.events import Event
 from ullage.wires.reported import Unreadable, is_raw, is_stream
 
-__all__ = ["Round", "acall", "call"]
-
-if TYPE_CHECKING:
-    from ullage.session.aio import AsyncSession
-    from ullage.session.session import Session
-
-
-def call(session: Session, create: Callable[..., Any], request: Mapping[str, Any]) -> Any:
-    """See `Session.call`."""
-    return acting(Round(session, create, request, is_awaited=False).steps())
-
-
-async def acall(
-    session: AsyncSession, create: Callable[..., Any], request: Mapping[str, Any]
-) -> Any:
-    """See `AsyncSession.call`."""
-    return await aacting(Round(session, create, request, is_awaited=True).steps())
+__all__ = ["Round"]
 
 
 class Round:

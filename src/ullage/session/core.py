@@ -28,7 +28,7 @@ from ullage.recall.tools import call_of
 from ullage.redaction import Redact
 from ullage.session import reports
 from ullage.session.kept import Kept
-from ullage.session.refusals import Refusals
+from ullage.session.reports import Refusals
 from ullage.session.telling import OnEvent, tell
 from ullage.session.view import Sent
 from ullage.spend.allowance import Claim
@@ -43,8 +43,8 @@ from ullage.tokens.catalog import lookup
 from ullage.tokens.models import preload
 from ullage.turn.filling import Asking
 from ullage.turn.memo import Memo
-from ullage.turn.terms import what_decides
-from ullage.turn.turn import Settings, State, Turned, observe, turn
+from ullage.turn.terms import Settings, what_decides
+from ullage.turn.turn import State, Turned, observe, turn
 from ullage.values.effects import Output, Record, Steps, Summarise
 from ullage.values.events import Event
 from ullage.values.limits import Limits

@@ -21,7 +21,7 @@ from ullage.recall.found import ToolOutputRef
 from ullage.redaction import Redact
 from ullage.session.closing import Closing
 from ullage.session.core import SessionCore
-from ullage.session.drivers import run
+from ullage.session.drivers import acting, run
 from ullage.session.view import View
 from ullage.stages.policy import Policy
 from ullage.stores import Store, open_store
@@ -168,9 +168,9 @@ class Session(SessionCore, Closing):
         ``create`` returns; of overloads the first, so use the client's ``stream`` for
         streams.
         """
-        from ullage.session.call import call
+        from ullage.session.call import Round
 
-        return call(self, create, request)  # type: ignore[no-any-return]
+        return acting(Round(self, create, request, is_awaited=False).steps())  # type: ignore[no-any-return]
 
     def recall(self, call: Any, *, request: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """Answer a call that `owns` said is ours.

@@ -16,6 +16,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 from weakref import ref
 
+from ullage.session.closing import AsyncClosing, Closing
 from ullage.session.drivers import Actions
 
 if TYPE_CHECKING:
@@ -98,7 +99,7 @@ class _Tapped:
         return getattr(self._events, name)
 
 
-class Tap(_Tapped):
+class Tap(_Tapped, Closing):
     """The events of a call by a client that blocks."""
 
     def __iter__(self) -> Tap:
@@ -114,14 +115,8 @@ class Tap(_Tapped):
         """Close the stream, and observe what it reported until now."""
         self._round.run(self._closed("close"))
 
-    def __enter__(self) -> Tap:
-        return self
 
-    def __exit__(self, *error: object) -> None:
-        self.close()
-
-
-class AsyncTap(_Tapped):
+class AsyncTap(_Tapped, AsyncClosing):
     """`Tap` for an event loop."""
 
     def __aiter__(self) -> AsyncTap:
@@ -138,12 +133,6 @@ class AsyncTap(_Tapped):
         await self._round.run(self._closed("close", "aclose"))
 
     aclose = close
-
-    async def __aenter__(self) -> AsyncTap:
-        return self
-
-    async def __aexit__(self, *error: object) -> None:
-        await self.close()
 
 
 def _nothing() -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from inspect import ismethod
 from itertools import count
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 from weakref import WeakMethod
 
 from ullage.spend.allowance import NOTHING
@@ -41,12 +41,8 @@ class UnderWay(NamedTuple):
         return priced(agent, self.model, usage, self.tokens, reported=False)
 
 
-class Dropped(NamedTuple):
-    """What a session left behind that is gone: a call of which nothing was heard."""
-
-    agent: str
-    account: int
-    sent: UnderWay
+Dropped: TypeAlias = tuple[str, int, UnderWay]
+"""What a session left behind that is gone: its agent, its account, a call nobody reported."""
 
 
 class Account:
@@ -95,4 +91,4 @@ class Account:
 
     def __del__(self) -> None:
         if self.sent is not None:  # at any moment: the budget's lock may be held
-            self._drop(Dropped(self.agent, self.number, self.sent))
+            self._drop((self.agent, self.number, self.sent))

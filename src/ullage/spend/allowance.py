@@ -31,6 +31,9 @@ class Claim(Struct, frozen=True):
     tokens: int = 0
     usd: float = 0.0
 
+    def __add__(self, other: Claim) -> Claim:
+        return Claim(self.tokens + other.tokens, self.usd + other.usd)
+
 
 NOTHING = Claim()
 

@@ -50,25 +50,15 @@ class Report(NamedTuple):
 
 
 class Row(NamedTuple):
-    """One call as it was booked.
-
-    Attributes:
-        number: of the row.
-        call: the call; None for what was spent elsewhere, as before the first of all.
-        spent: the sum with it.
-        account: whose it is, 0 for nobody's.
-        view: the number of the view it was for, None if it was for none.
-        report: what was reported of it, None where it is our estimate.
-        replaces: the number of the row whose place it takes.
-    """
+    """One call as it was booked, and the sum with it."""
 
     number: int
-    call: Call | None
+    call: Call | None  # none: spent elsewhere, as before the first of all
     spent: Spent
-    account: int = 0
-    view: int | None = None
-    report: Report | None = None
-    replaces: int | None = None
+    account: int = 0  # whose it is; 0: nobody's
+    view: int | None = None  # the number of the view it was for
+    report: Report | None = None  # none: it is our estimate
+    replaces: int | None = None  # the number of the row whose place it takes
 
 
 class Book:
@@ -105,18 +95,7 @@ class Book:
         report: Report | None = None,
         replaces: Row | None = None,
     ) -> Call:
-        """Book a call.
-
-        Args:
-            call: what was called, and what it came to.
-            account: whose it is, 0 for nobody's.
-            view: the number of the view it was for, if it was for one.
-            report: what was reported of it.
-            replaces: the row whose place it takes.
-
-        Returns:
-            The call with the sum after it.
-        """
+        """Book a call, as of `Row`, and give it back with the sum after it."""
         gone = replaces.call.spent if replaces and replaces.call else Spent()
         spent = self.spent - gone + call.spent
         call = replace(call, spent_tokens=spent.tokens, spent_usd=spent.cost_usd)

@@ -206,18 +206,13 @@ class Budget:
             return True
 
     def claim_wrap_up(self, account: Account, asked: Claim, added_tokens: int) -> None:
-        """Claim the one wrap-up of a account, which may go over the allowance."""
+        """Claim the one wrap-up of an account, which may go over the allowance."""
         with self._lock:
-            unit = self.allowance.used_up(self._spent()) or self._limited_unit
+            unit = self.allowance.used_up(self._spent())
+            unit = unit or ("tokens" if self.allowance.tokens else "usd")
             account.claim, account.wrapped_up = asked, True
-            account.tell(
-                Event(
-                    kind="wrapped_up",
-                    where="after the last message",
-                    why=self._why(unit, account),
-                    tokens_after=added_tokens,
-                )
-            )
+            where, why = "after the last message", self._why(unit, account)
+            account.tell(Event(kind="wrapped_up", where=where, why=why, tokens_after=added_tokens))
 
     def send(self, account: Account, sent: Callable[[], UnderWay]) -> None:
         """A view is given out. Where something is limited, it counts if nobody reports it."""
@@ -314,15 +309,14 @@ class Budget:
             self._book.add(sent.as_call(agent), account, view=sent.view)
 
     def _claimed(self, but: Account | None = None) -> Claim:
-        claims = [account.claim for account in self._accounts if account is not but]
-        return Claim(sum(claim.tokens for claim in claims), sum(claim.usd for claim in claims))
+        claims = (account.claim for account in self._accounts if account is not but)
+        return sum(claims, NOTHING)
 
     def _committed(self, account: Account) -> Claim:
         """What is spent, and what others may yet come to."""
-        spent, others = self._spent(), self._claimed(but=account)
         if self._book.spent.cost_usd is None and self.allowance.usd:
             raise _unpriced("a call was counted whose price is not known")
-        return Claim(spent.tokens + others.tokens, spent.usd + others.usd)
+        return self._spent() + self._claimed(but=account)
 
     def _spent(self) -> Claim:
         spent = self._book.spent
@@ -335,22 +329,14 @@ class Budget:
         self._take_dropped()
         sent = account.sent
         if sent is not None:
-            call = self._book.add(
-                sent.as_call(account.agent),
-                account.number,
-                view=sent.view,
-                replaces=self._estimate(account, sent.view),
-            )
+            known = self._estimate(account, sent.view)
+            call = sent.as_call(account.agent)
+            self._book.add(call, account.number, view=sent.view, replaces=known)
             account.sent = None
-            why = f"nobody reported the last call; {call.usage.total_tokens:,} tokens are counted"
-            account.tell(
-                Event(
-                    kind="unreported",
-                    where="call",
-                    why=f"{why} for it, our estimate",
-                    tokens_after=call.usage.total_tokens,
-                )
-            )
+            tokens = call.usage.total_tokens
+            why = f"nobody reported the last call; {tokens:,} tokens are counted for it, "
+            why += "our estimate"
+            account.tell(Event(kind="unreported", where="call", why=why, tokens_after=tokens))
             self._warn(account)
         self._free(account)
 
@@ -366,16 +352,10 @@ class Budget:
             self._has_warned = True
             account.tell(Event(kind="warned", where="budget", why=self._why(unit, account)))
 
-    @property
-    def _limited_unit(self) -> Unit:
-        return "tokens" if self.allowance.tokens else "usd"
-
-    def _figures(self, unit: Unit, account: Account) -> tuple[float, float, float]:
+    def _figures(self, unit: Unit, account: Account) -> tuple[float, ...]:
         """The allowance in a unit, what of it is spent, and what others have claimed."""
-        others = self._claimed(but=account)
-        if unit == "tokens":
-            return self.allowance.tokens, self._spent().tokens, others.tokens
-        return self.allowance.usd, self._spent().usd, others.usd
+        amounts = (self.allowance, self._spent(), self._claimed(but=account))
+        return tuple(getattr(each, unit) for each in amounts)
 
     def _why(self, unit: Unit, account: Account) -> str:
         allowed, spent, others = self._figures(unit, account)

@@ -12,14 +12,13 @@ after a restart. What is not found stays as the client sent it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import compress, count
-from operator import ne
 from typing import Any, NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from ullage.history import canon
+from ullage.history.snapshots import differing
 from ullage.splice.dialect import Dialect
 from ullage.splice.dialects import dialect_of
 from ullage.splice.record import (
@@ -171,8 +170,7 @@ def _read(
     leading, raws = _parted(request, wire)
     if before is None or before.chain[0] != root:
         before = Read((), [], [root], [])
-    differing = compress(count(), map(ne, before.raws, raws))
-    same = next(differing, min(len(before.raws), len(raws)))
+    same = next(differing(before.raws, raws), min(len(before.raws), len(raws)))
     messages = before.messages[:same] + _parsed(raws[same:], wire, leading + same)
     chain = before.chain[:same] + _chain(before.chain[same], messages[same:])
     runs = [run for run in before.runs if run.stop < same]  # one at the end may go on

@@ -57,8 +57,9 @@ if TYPE_CHECKING:
     from ullage.history.transcript import Location, Transcript, leaves_of
     from ullage.history.window import Window
     from ullage.stages.default import DEFAULT, SUMMARISED
+    from ullage.stages.kinds import kind_of
     from ullage.stages.placeholders import placeholder
-    from ullage.stages.policy import Policy, Stage, fingerprint, kind_of
+    from ullage.stages.policy import Policy, Stage, fingerprint
     from ullage.values.edits import Address, Batch, Cut, Drop, Edit, Replace, Skipped, Summary
     from ullage.values.effects import Output
 else:
@@ -71,8 +72,9 @@ else:
             "ullage.history.transcript": "Location Transcript leaves_of",
             "ullage.history.window": "Window",
             "ullage.stages.default": "DEFAULT SUMMARISED",
+            "ullage.stages.kinds": "kind_of",
             "ullage.stages.placeholders": "placeholder",
-            "ullage.stages.policy": "Policy Stage fingerprint kind_of",
+            "ullage.stages.policy": "Policy Stage fingerprint",
             "ullage.values.edits": "Address Batch Cut Drop Edit Replace Skipped Summary",
             "ullage.values.effects": "Output",
         },

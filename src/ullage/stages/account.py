@@ -1,7 +1,7 @@
-"""The account of a range of messages, and the index of everything it is shown for.
+"""A range of messages as text: its account, its index, and what a summarising model is given.
 
 The account is what the model sees: one bullet for each step, newest kept when room is short.
-The index is complete: every text and every call in full, every result by its ref. Both are
+The index is complete: every text and every call in full, every result by its ref. All are
 pure functions of the messages, so they come out the same wherever the range is condensed.
 """
 
@@ -13,17 +13,20 @@ from typing import TypeAlias
 from ullage.history.measures import Measure
 from ullage.history.transcript import Transcript
 from ullage.stages.quotes import quotes
-from ullage.stages.shorten import on_one_line
+from ullage.stages.shorten import ends_of, on_one_line
 from ullage.values.effects import Output
 from ullage.values.messages import Media, Opaque, Text, ToolCall, ToolResult
 from ullage.values.notices import Words
 
-__all__ = ["account", "index_of", "outputs_of", "said_chars"]
+__all__ = ["account", "flatten", "index_of", "outputs_of", "said_chars"]
 
 _USER = "- user: "
 _SAID_CHARS = 200
 _CALL_CHARS = 140
 _GAVE_CHARS = 80
+_RESULT_CHARS = 6_000
+_ARGUMENTS_CHARS = 1_000
+_GAP = "\n[… {:,} characters …]\n"
 
 _Step: TypeAlias = tuple[str, int, int]
 """Something worth a bullet: who speaks, message index, part index."""
@@ -101,7 +104,10 @@ def account(
     )
     steps = [step for index in range(start, stop) for step in transcript.once(_STEPS, index)]
     kept = _newest(transcript, steps, room_chars - len(head) - 60)
-    kept |= _quoted(transcript, steps, user_chars)
+    said = [number for number, step in enumerate(steps) if step[0] == "user"]  # it may be a rule
+    texts = [_text_of(transcript, steps[number]) for number in said]
+    shown = quotes(texts, user_chars, frame_chars=len(f"{_USER}\n"))
+    kept |= {said[at]: f"{_USER}{text}" for at, text in shown.items()}
     lines = [kept[number] for number in sorted(kept)]
     if len(lines) < len(steps):
         lines.insert(0, f"- … {len(steps) - len(lines):,} more: see the index")
@@ -129,14 +135,6 @@ def _newest(transcript: Transcript, steps: Sequence[_Step], room: int) -> dict[i
         kept[number] = text
         room -= len(text) + 1
     return kept
-
-
-def _quoted(transcript: Transcript, steps: Sequence[_Step], room: int) -> dict[int, str]:
-    """What the user said, by number, as far as it fits: it may be a rule."""
-    said = [number for number, step in enumerate(steps) if step[0] == "user"]
-    texts = [_text_of(transcript, steps[number]) for number in said]
-    shown = quotes(texts, room, frame_chars=len(f"{_USER}\n"))
-    return {said[at]: f"{_USER}{text}" for at, text in shown.items()}
 
 
 def _text_of(transcript: Transcript, step: _Step) -> str:
@@ -169,3 +167,29 @@ def _bullet(transcript: Transcript, role: str, index: int, number: int) -> str:
         is_short = output.kind == "text" and len(text) <= _GAVE_CHARS and text.isprintable()
         gave.append(text if is_short else f"{len(text):,} characters, ref={output.ref}")
     return f"- {_called(call) if call else 'a tool'} → {failed}{'; '.join(gave) or 'nothing'}"
+
+
+def flatten(transcript: Transcript, start: int, stop: int) -> tuple[str, ...]:
+    """Each message of a range as plain text for a summarising model; those that say nothing go.
+
+    Flat text needs no tools in the request and can break no pairing of calls and results
+    (output-cache §2.6.1); what a tool said cannot pass for what the user said. Calls of the last
+    message, which nobody has answered yet, are left out.
+    """
+    pieces = []
+    for index in range(start, stop):
+        message = transcript.messages[index]
+        texts = (part.text for part in message.parts if isinstance(part, Text))
+        lines = [text for text in texts if text.strip()]
+        for number, part in enumerate(message.parts):
+            if isinstance(part, ToolResult):
+                call = transcript.call_for(index, number)
+                text = "\n".join(each.text for each in part.content if isinstance(each, Text))
+                given = ends_of(text, _RESULT_CHARS, _GAP) or "no text"
+                failed = "error: " if part.is_error else ""
+                lines.append(f"result of {call.name if call else 'a tool'}: {failed}{given}")
+        for call in message.calls if index < stop - 1 else ():
+            lines.append(f"calls {call.name} {ends_of(call.arguments, _ARGUMENTS_CHARS, _GAP)}")
+        if lines:
+            pieces.append("\n".join([f"[{message.role}]", *lines, ""]))
+    return tuple(pieces)

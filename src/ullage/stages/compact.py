@@ -19,19 +19,15 @@ from typing import TypeAlias
 
 from msgspec.structs import replace
 
-from ullage.history import canon
 from ullage.history.window import Window
-from ullage.stages.account import index_of
+from ullage.stages.account import flatten
 from ullage.stages.facts import actions, essentials
-from ullage.stages.flatten import flatten
-from ullage.stages.previous import said_before
 from ullage.stages.quotes import USER_SHARE
-from ullage.stages.ranges import begin, coverable, cut_before, newly_hidden, summarised
+from ullage.stages.ranges import begin, coverable, cut_before, said_before, set_aside, summarised
 from ullage.stages.rough import shown_tokens, view_tokens
 from ullage.stages.summary import summary
 from ullage.values.briefs import Brief, Prompt
 from ullage.values.edits import Cut, Skipped, Summary
-from ullage.values.effects import Output
 
 __all__ = [
     "AHEAD",
@@ -97,13 +93,9 @@ def over_tokens(window: Window, *, tokens: int) -> bool:
     return not window.within(tokens)
 
 
-def rough_full(window: Window, *, share: float, held_tokens: int | None = None) -> bool:
-    """By the rough estimate the view has reached a share of the whole context.
-
-    What the whole request holds is ``held_tokens``, where that is known; else it is estimated.
-    """
-    held = view_tokens(window) if held_tokens is None else held_tokens
-    return held >= int(window.context_tokens * share)
+def rough_full(window: Window, *, share: float) -> bool:
+    """By the rough estimate the view has reached a share of the whole context."""
+    return view_tokens(window) >= int(window.context_tokens * share)
 
 
 def reported_full(window: Window, *, share: float) -> bool:
@@ -194,36 +186,21 @@ def compact(
     stop = cut_before(window, keep_from(window, start), since)
     if stop - since < least_messages:
         return () if warning is None else Skipped(warning)
-    most_tokens = window.limit_tokens if account_tokens is None else account_tokens
-    room_tokens = min(int(window.limit_tokens * account_share), most_tokens)
-    chars = int(window.limit_tokens * user_share) * _CHARS_PER_TOKEN
-    return _compacted(window, start, stop, prompt, room_tokens, chars, least_share)
-
-
-def _compacted(
-    window: Window,
-    start: int,
-    stop: int,
-    prompt: Prompt,
-    room_tokens: int,
-    user_chars: int,
-    least_share: float,
-) -> Sequence[Cut]:
-    transcript = window.transcript
-    index = index_of(transcript, start, stop, window.words)
-    ref = canon.ref_of(index)
-    held = sum(map(window.message_tokens, coverable(window, start, stop)))
-    held += window.summaries_tokens
-    room_chars = room_tokens * _CHARS_PER_TOKEN
+    limit, chain = window.limit_tokens, window.transcript.chain
+    most_tokens = limit if account_tokens is None else account_tokens
+    room_chars = min(int(limit * account_share), most_tokens) * _CHARS_PER_TOKEN
+    user_chars = int(limit * user_share) * _CHARS_PER_TOKEN
+    outputs = set_aside(window, start, stop)
+    ref = outputs[-1].ref
     brief = _brief(window, start, stop, prompt, ref, room_chars, user_chars)
     text = brief.compose("")
+    held = sum(map(window.message_tokens, coverable(window, start, stop)))
+    held += window.summaries_tokens
     won = held - window.meter.message(text)
-    if won <= 0 or window.calibration.apply(won) < window.limit_tokens * least_share:
+    if won <= 0 or window.calibration.apply(won) < limit * least_share:
         return ()
     why = f"messages {start + 1} to {stop} held {held:,} tokens"
-    chain = transcript.chain
     edit = Summary(chain[start], chain[stop], text, ref, why, kind="compacted", summarised=True)
-    outputs = (*newly_hidden(window, start, stop), Output(ref, index))
     model_tokens = min(prompt.most_tokens * 5 // 4, won // 2)
     asks = model_tokens >= _LEAST_ROOM_TOKENS  # else no room is left for what a model says
     return [Cut(edit, outputs, replace(brief, room_tokens=model_tokens) if asks else None)]
@@ -243,8 +220,7 @@ def _brief(
     unseen = (transcript.find(upto) or 0) if earlier else start
     tokens = sum(sum(window.leaf_counts(index)) for index in range(start, stop))
     read_on = window.words.read_on(ref, 0)
-    done = actions(transcript, start, stop)
-    account = summary(transcript, start, stop, room_chars, done, user_chars=user_chars)
+    account = summary(transcript, start, stop, room_chars, user_chars=user_chars)
     if "{read_on}" not in prompt.opens:
         account = f"{account}\n\n[Everything in full: {read_on}]"
     return Brief(
@@ -255,5 +231,5 @@ def _brief(
         earlier=earlier,
         pieces=flatten(transcript, unseen, stop),
         room_tokens=0,
-        facts=essentials(done),
+        facts=essentials(actions(transcript, start, stop)),
     )

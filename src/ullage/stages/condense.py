@@ -3,36 +3,42 @@
 It is a user message of its own. Within a tool loop that must begin with thinking (A14) a user
 message would begin another turn, and the reply behind it would lack its thinking. There the
 account stands in a result: at the end of the last one that answers the reply which thought.
+
+Where a summary stood before, what a model said in it is carried over word for word; the
+deterministic part is made anew, of the whole range, from the original messages.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from ullage.history import canon
 from ullage.history.transcript import Location
 from ullage.history.window import Window
-from ullage.stages.account import account, index_of, said_chars
+from ullage.stages.account import account, said_chars
 from ullage.stages.pressure import is_frozen
-from ullage.stages.previous import Over, take_over
-from ullage.stages.ranges import coverable, newly_hidden
+from ullage.stages.prune import tokens_won
+from ullage.stages.ranges import coverable, said_before, set_aside
 from ullage.stages.shorten import level, shorten
 from ullage.stages.shrink import LEAST_TOKENS, cut_to
+from ullage.stages.summary import summary
 from ullage.values.edits import Cut, Replace, Summary
-from ullage.values.effects import Output
 from ullage.values.messages import Text
 
 __all__ = [
     "CHARS_PER_TOKEN",
     "Condensed",
+    "Over",
     "Range",
     "Room",
     "condense",
     "head_of_loop",
+    "held_tokens",
     "ranges_for",
+    "take_over",
     "unread",
 ]
 
@@ -40,6 +46,8 @@ CHARS_PER_TOKEN = 3
 _HEAD_CHARS = 1_000
 """So much of the result in which an account stands is shown before it."""
 _LEAST_CHARS = 400
+_SAID_SHARE = 0.67
+_SUMMARY_SHARE = 0.6
 _TRIES = 4
 
 
@@ -67,6 +75,28 @@ class Range(NamedTuple):
     start: int
     stop: int
     inside: Location | None = None
+
+
+class Over(NamedTuple):
+    """What is taken over; nothing where no summary was.
+
+    Attributes:
+        record: the deterministic summary, ``""`` where no summary was.
+        said: what a model wrote, as it wrote it.
+        said_upto: the chain up to which that covers the range.
+        retain: what a model chose to keep, a message before the summary.
+    """
+
+    record: str = ""
+    said: str = ""
+    said_upto: bytes = b""
+    retain: str = ""
+
+    @property
+    def text(self) -> str:
+        """What comes before the bullets; a model's words are a quotation."""
+        quoted = "\n".join(f"> {line}".rstrip() for line in self.said.splitlines())
+        return "\n\n".join(filter(None, (quoted, self.record)))
 
 
 class Condensed(NamedTuple):
@@ -128,51 +158,72 @@ def unread(window: Window, each: Range) -> list[Location]:
     return [spot for spot in found if isinstance(window.transcript.leaf(spot), Text)]
 
 
+def held_tokens(window: Window, each: Range) -> int:
+    """Tokens of what is shown of a range now, and an account would take the place of."""
+    shown = sum(map(window.message_tokens, coverable(window, each.start, each.stop)))
+    return shown + sum(
+        window.texts_tokens(placed.edit.texts)
+        for placed in window.open_summaries
+        if each.start <= placed.start < each.stop
+    )
+
+
 def condense(window: Window, each: Range, room: Room) -> Condensed | None:
     """An account of a range, or None if it would win nothing.
 
     Bullets make room for what the user said, and both for results that the model has not seen yet.
     """
-    index = index_of(window.transcript, each.start, each.stop, window.words)
-    ref = canon.ref_of(index)
-    over = take_over(window, each.start, each.stop, room.account_chars)
-    text = _text(window, each, ref, over, room)
-    cuts, tokens = _shown(window, each, text, ref, room.why, over)
-    before = sum(map(window.message_tokens, coverable(window, each.start, each.stop)))
-    before += sum(
-        window.texts_tokens(placed.edit.texts)
-        for placed in window.open_summaries
-        if each.start <= placed.start < each.stop
+    chain, outputs = window.transcript.chain, set_aside(window, each.start, each.stop)
+    ref, over = outputs[-1].ref, take_over(window, each.start, each.stop, room.account_chars)
+    edit = Summary(
+        chain[each.start],
+        chain[each.stop],
+        _text(window, each, ref, over, room),
+        ref,
+        room.why,
+        said=over.said,
+        said_upto=over.said_upto,
+        retain=over.retain,
+        summarised=bool(over.record),
     )
-    if tokens >= before and not room.is_owed:
-        return None
-    outputs = (*newly_hidden(window, each.start, each.stop), Output(ref, index))
-    return Condensed((cuts[0]._replace(outputs=outputs), *cuts[1:]), tokens)
+    cuts: tuple[Cut, ...] = (Cut(edit, outputs),)
+    tokens = window.texts_tokens(edit.texts)
+    if each.inside is not None:
+        within = _within(window, each.inside, edit)
+        cuts = Cut(replace(edit, text="", retain=""), outputs), within
+        tokens = -tokens_won(window, each.inside, within)
+    is_worth_it = room.is_owed or tokens < held_tokens(window, each)
+    return Condensed(cuts, tokens) if is_worth_it else None
+
+
+def _within(window: Window, spot: Location, account: Summary) -> Cut:
+    """An account at the end of the result before its range."""
+    output = window.transcript.output(spot)
+    if output is None:
+        raise ValueError(f"no text stands at {spot}")  # `head_of_loop` gives no such place
+    result: str | None = output.text
+    if len(output.text) > _HEAD_CHARS:
+        result = shorten(output.text, _HEAD_CHARS, output.ref, window.words)
+    whole = "\n\n".join(filter(None, (result, account.retain, account.text)))
+    why = f"{account.why}; it holds an account"
+    return Cut(Replace(window.transcript.place(spot), output.ref, whole, "cut", why), (output,))
 
 
 def _text(window: Window, each: Range, ref: str, over: Over, room: Room) -> str:
     """What stands for a range, in no more than its room if that can be."""
-    transcript, words, meter = window.transcript, window.words, window.meter
+    transcript, meter, around = window.transcript, window.meter, (each.start, each.stop)
+    told = partial(account, transcript, *around, window.words, ref, summary=over.text)
     new = unread(window, each)
     new_tokens = sum(map(window.leaf_tokens, new))
     if new_tokens > LEAST_TOKENS and room.most_tokens < (len(new) + 1) * LEAST_TOKENS:
         new, new_tokens = [], 0  # too many to be quoted: the index holds them
     spare = max(room.most_tokens - new_tokens, LEAST_TOKENS)
-    said = min(room.user_chars, said_chars(transcript, each.start, each.stop))
+    said = min(room.user_chars, said_chars(transcript, *around))
     chars, text = spare * CHARS_PER_TOKEN, ""
     for _ in range(_TRIES):
         user_chars = min(said, chars)
         room_chars = min(room.account_chars, max(chars - user_chars, _LEAST_CHARS))
-        text = account(
-            transcript,
-            each.start,
-            each.stop,
-            words,
-            ref,
-            room_chars - len(over.record),
-            user_chars=user_chars,
-            summary=over.text,
-        )
+        text = told(room_chars - len(over.record), user_chars=user_chars)
         tokens = meter.message(text)
         if tokens <= spare or chars <= _LEAST_CHARS:
             break
@@ -186,7 +237,7 @@ def _quoted(window: Window, new: Sequence[Location], room_tokens: int) -> str:
     cap = max(level(sizes, room_tokens), LEAST_TOKENS)
     pieces = []
     for spot, tokens in zip(new, sizes, strict=True):
-        cut = cut_to(window, spot, tokens, cap) if tokens > cap else None
+        cut = cut_to(window, spot, tokens, cap)
         shown = cut.edit if cut else window.shown(spot[0]).get(spot[1:])
         leaf = window.transcript.leaf(spot)
         text = shown.text if isinstance(shown, Replace) else getattr(leaf, "text", "")
@@ -194,33 +245,19 @@ def _quoted(window: Window, new: Sequence[Location], room_tokens: int) -> str:
     return "".join(pieces)
 
 
-def _shown(
-    window: Window, each: Range, text: str, ref: str, why: str, over: Over
-) -> tuple[tuple[Cut, ...], int]:
-    """The edits that show a text in the place of a range, and how many tokens that adds."""
-    chain = window.transcript.chain
-    edit = Summary(
-        chain[each.start],
-        chain[each.stop],
-        text,
-        ref,
-        why,
-        said=over.said,
-        said_upto=over.said_upto,
-        retain=over.retain,
-        summarised=bool(over.record),
-    )
-    if each.inside is None:
-        return (Cut(edit, ()),), window.texts_tokens(edit.texts)
-    output = window.transcript.output(each.inside)
-    if output is None:
-        raise ValueError(f"no text stands at {each.inside}")  # `head_of_loop` gives no such place
-    result: str | None = output.text
-    if len(output.text) > _HEAD_CHARS:
-        result = shorten(output.text, _HEAD_CHARS, output.ref, window.words)
-    whole = "\n\n".join(filter(None, (result, over.retain, text)))
-    place = window.transcript.place(each.inside)
-    within = Replace(place, output.ref, whole, "cut", f"{why}; it holds an account")
-    hidden = replace(edit, text="", retain="")
-    tokens = window.edit_tokens(within) - window.leaf_tokens(each.inside)
-    return (Cut(hidden, ()), Cut(within, (output,))), tokens
+def take_over(window: Window, start: int, stop: int, room_chars: int) -> Over:
+    """What the guard's summary of [start, stop) takes over from the summaries shown.
+
+    What a model said comes on top of the ``room_chars`` of the bullets. Where it is too long, it is
+    left out: the deterministic summary and the index hold what it was made from.
+    """
+    shown = window.open_summaries
+    placed = [each for each in shown if each.edit.summarised and start <= each.start < stop]
+    if not placed:
+        return Over()
+    record = summary(window.transcript, start, stop, int(room_chars * _SUMMARY_SHARE))
+    said, upto = said_before(window)
+    retain = "\n\n".join(filter(None, (each.edit.retain for each in placed)))
+    if len(said) + len(retain) > room_chars * _SAID_SHARE:
+        return Over(record)
+    return Over(record, said, upto, retain)

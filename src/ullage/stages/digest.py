@@ -11,7 +11,7 @@ Figures are whole numbers and ties go to the earlier line, so a digest is the sa
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence
 from heapq import heapify, heappop, heapreplace
 from itertools import chain, pairwise
 from typing import NamedTuple
@@ -36,13 +36,13 @@ class Reading(NamedTuple):
 
     Attributes:
         lines: its lines, a long one in pieces.
-        names: of each line that has any, the words that hold a name.
-        worth: of each such word.
+        worth: of each word that holds a name.
+        names: of each line that has any, these words, and what each is worth.
     """
 
     lines: Sequence[str]
-    names: Mapping[int, Set[str]]
     worth: Mapping[str, int]
+    names: Mapping[int, Mapping[str, int]]
 
     def digest(self, price: int, most_chars: int) -> str:
         """What follows a ref: a few names, and the lines that earn their price, ``…`` between."""
@@ -54,8 +54,8 @@ class Reading(NamedTuple):
         """Names that nothing else in the view tells, nor a chosen line; of most lines first."""
         counts = Counter(chain.from_iterable(self.names.values()))
         shown = ALARMS.union(*(self.names[number] for number in chosen))
-        new = [word for word in counts.keys() - shown if self.worth[word] == WORTH]
-        listed = " ".join([*sorted(new, key=lambda word: (-counts[word], word)), ""])
+        new = sorted(word for word in counts.keys() - shown if self.worth[word] == WORTH)
+        listed = " ".join([*sorted(new, key=counts.__getitem__, reverse=True), ""])
         return f", with {kept}" if (kept := listed[: _NAMES_CHARS + 1].rpartition(" ")[0]) else ""
 
 
@@ -70,36 +70,34 @@ def read(text: str, known: Known) -> Reading:
     names = names_in(words)
     worth = worth_of(names, known)
     known.told.update(names.values())
-    return Reading(lines, _by_line(words, worth.keys()), worth)
+    return Reading(lines, worth, _by_line(words, worth))
 
 
-def _by_line(words: Sequence[str], wanted: Set[str]) -> dict[int, set[str]]:
-    """Of the words that are wanted, those in each line."""
-    number, found = 0, dict[int, set[str]]()
-    for word in filter((wanted | {_LINE_END}).__contains__, words) if wanted else ():
-        if word == _LINE_END:
-            number += 1
+def _by_line(words: Sequence[str], worth: Mapping[str, int]) -> dict[int, dict[str, int]]:
+    """Of the words that have a worth, those in each line, and it."""
+    number, line, found = 0, dict[str, int](), dict[int, dict[str, int]]()
+    for word in filter((worth.keys() | {_LINE_END}).__contains__, words) if worth else ():
+        if word != _LINE_END:
+            line[word] = worth[word]
         else:
-            found.setdefault(number, set()).add(word)
-    return found
+            if line:
+                found[number], line = line, {}
+            number += 1
+    return found | {number: line} if line else found
 
 
 def _lines(text: str) -> list[str]:
     """The lines of a text, a long one in pieces."""
-    lines = text.splitlines()
-    if max(map(len, lines), default=0) <= _LINE_CHARS:
-        return lines
-    return [piece for line in lines for piece in _pieces(line)]
-
-
-def _pieces(line: str) -> Iterator[str]:
-    start = 0
-    while len(line) - start > _LINE_CHARS:
-        stop = line.rfind(" ", start + _LINE_CHARS // 2, start + _LINE_CHARS)
-        stop = stop if stop > 0 else safe_cut(line, start + _LINE_CHARS)
-        yield line[start:stop]
-        start = stop
-    yield line[start:]
+    lines = list[str]()
+    for line in text.splitlines():
+        start = 0
+        while len(line) - start > _LINE_CHARS:
+            stop = line.rfind(" ", start + _LINE_CHARS // 2, start + _LINE_CHARS)
+            stop = stop if stop > 0 else safe_cut(line, start + _LINE_CHARS)
+            lines.append(line[start:stop])
+            start = stop
+        lines.append(line[start:])
+    return lines
 
 
 def _choose(reading: Reading, price: int, room: int) -> list[int]:
@@ -110,7 +108,7 @@ def _choose(reading: Reading, price: int, room: int) -> list[int]:
     lines, names, worth = reading.lines, reading.names, reading.worth.__getitem__
     queue = list[tuple[int, int]]()
     for number, found in names.items():
-        earned, size = sum(map(worth, found)), len(lines[number]) + 1
+        earned, size = sum(found.values()), len(lines[number]) + 1
         if earned >= price * size:
             queue.append((-(earned * _SCALE // size), number))
     heapify(queue)
@@ -118,7 +116,7 @@ def _choose(reading: Reading, price: int, room: int) -> list[int]:
     while queue:
         rate, number = queue[0]
         size = len(lines[number]) + 1
-        now = sum(map(worth, names[number] - shown)) * _SCALE // size
+        now = sum(map(worth, names[number].keys() - shown)) * _SCALE // size
         if now < price * _SCALE or size > room:
             heappop(queue)
         elif now != -rate:
@@ -126,7 +124,7 @@ def _choose(reading: Reading, price: int, room: int) -> list[int]:
         else:
             heappop(queue)
             chosen.append(number)
-            shown |= names[number]
+            shown.update(names[number])
             room -= size
     return sorted(chosen)
 

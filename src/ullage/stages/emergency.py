@@ -16,7 +16,6 @@ it returns cuts that fit (failure F39).
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
 
 from ullage.history.window import Window
 from ullage.stages.account import said_chars
@@ -26,20 +25,13 @@ from ullage.stages.condense import (
     Room,
     condense,
     head_of_loop,
+    held_tokens,
     ranges_for,
     unread,
 )
 from ullage.stages.pressure import GUARD_SHARE, editable_from, is_frozen
-from ullage.stages.prune import tokens_won
 from ullage.stages.quotes import USER_SHARE
-from ullage.stages.ranges import (
-    begin,
-    condensed,
-    control_tail,
-    coverable,
-    newest_compaction,
-    summarised,
-)
+from ullage.stages.ranges import begin, condensed, control_tail, coverable, summarised
 from ullage.stages.shrink import Tier, shrink
 from ullage.values.edits import Cut
 
@@ -92,13 +84,13 @@ def emergency(
     said_tokens = min(room.user_chars, said_chars(window.transcript, first, end)) // CHARS_PER_TOKEN
     beside = most_tokens - said_tokens - room.account_chars // CHARS_PER_TOKEN
     target_tokens = min(whole.most(int(limit * target)), beside)
-    plan = _Plan((), 0)
+    cuts: Sequence[Cut] = ()
     for stop, tiers in _ways(window, first, end, target_tokens, keep_messages):
-        plan = _plan(window, ranges_for(window, first, stop), room, tiers)
-        removed = calibration.removed_tokens + window.tokens - plan.tokens
-        if calibration.without(removed).upper(plan.tokens) <= int(limit * start):
+        cuts, tokens = _plan(window, ranges_for(window, first, stop), room, tiers)
+        removed = calibration.removed_tokens + window.tokens - tokens
+        if calibration.without(removed).upper(tokens) <= int(limit * start):
             break
-    return plan.cuts
+    return cuts
 
 
 def _ways(
@@ -146,31 +138,21 @@ def _pressed(window: Window, start: float, start_tokens: int | None) -> str | No
     return None
 
 
-class _Plan(NamedTuple):
-    """Cuts, and the uncalibrated tokens of the view they would leave."""
-
-    cuts: Sequence[Cut]
-    tokens: int
-
-
-def _plan(window: Window, ranges: Sequence[Range], room: Room, tiers: Sequence[Tier]) -> _Plan:
-    """Condense ranges, and cut what is kept to size.
+def _plan(
+    window: Window, ranges: Sequence[Range], room: Room, tiers: Sequence[Tier]
+) -> tuple[Sequence[Cut], int]:
+    """Condense ranges, and cut what is kept to size: the cuts, and the uncalibrated tokens left.
 
     What the user said comes before results and bullets: these make room for it.
     """
-    gone = {at for each in ranges for at in coverable(window, each.start, each.stop)}
-    kept = [index for index in window.visible if index not in gone]
-    tokens = window.head_tokens + sum(map(window.message_tokens, kept))
-    tokens += sum(
-        window.texts_tokens(placed.edit.texts)
-        for placed in window.open_summaries
-        if not any(each.start <= placed.start < each.stop for each in ranges)
-    )
+    tokens = window.tokens - sum(held_tokens(window, each) for each in ranges)
     wanted = sum(_wanted_tokens(window, each, room) for each in ranges)
-    heads = {each.inside[0] for each in ranges if each.inside}
-    loose = [at for at in kept if at >= editable_from(window) and at not in heads]
-    early = list(shrink(window, loose, _GENTLE[:2], tokens + wanted - room.most_tokens))
-    tokens -= sum(tokens_won(window, *each) for each in early)
+    gone = {at for each in ranges for at in coverable(window, each.start, each.stop)}
+    gone |= {each.inside[0] for each in ranges if each.inside}
+    start = editable_from(window)
+    loose = [at for at in window.visible if at >= start and at not in gone]
+    early, won = shrink(window, loose, _GENTLE[:2], tokens + wanted - room.most_tokens)
+    tokens -= won
     cuts = list[Cut]()
     for each in ranges:
         made = condense(window, each, room._replace(most_tokens=room.most_tokens - tokens))
@@ -178,9 +160,8 @@ def _plan(window: Window, ranges: Sequence[Range], room: Room, tiers: Sequence[T
             return _plan(window, [other for other in ranges if other != each], room, tiers)
         cuts += made.cuts
         tokens += made.tokens
-    late = list(shrink(window, loose, tiers[2:], tokens - room.most_tokens))
-    tokens -= sum(tokens_won(window, *each) for each in late)
-    return _Plan([*cuts, *(cut for _, cut in (*early, *late))], tokens)
+    late, won = shrink(window, loose, tiers[2:], tokens - room.most_tokens)
+    return [*cuts, *early, *late], tokens - won
 
 
 def _wanted_tokens(window: Window, each: Range, room: Room) -> int:
@@ -199,7 +180,8 @@ def reach(window: Window) -> tuple[int, int]:
     """
     placed = condensed(window)
     start = placed[0].start if placed and placed[0].edit.text else begin(window)
-    return start, min(newest_compaction(window, start, window.size), control_tail(window))
+    compacted, tail = window.transcript.compaction(start, window.size), control_tail(window)
+    return start, tail if compacted is None else min(compacted, tail)
 
 
 def _tail_start(

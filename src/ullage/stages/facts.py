@@ -10,14 +10,15 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
-import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ullage.history.measures import Measure
 from ullage.history.transcript import Transcript
-from ullage.stages.policy import kind_of
+from ullage.stages.kinds import fields_of, kind_of
 from ullage.stages.shorten import on_one_line
 from ullage.values.briefs import Fact
+from ullage.values.effects import Output
 from ullage.values.messages import Text, ToolCall, ToolResult
 
 __all__ = [
@@ -43,6 +44,7 @@ _CHANGES = ("write", "edit", "create", "patch", "replace", "insert", "append", "
 _REMOVALS = ("delete", "remove", "unlink")
 _EXIT = re.compile(r"(?i)\bexit(?:ed with)?[ _]?(?:code|status)?\"?[:= ]+(-?\d+)\b")
 _ERROR = re.compile(r"(?i)\b(?:\w*error|exception|fail(?:ed|ure)?|fatal|panic|denied|not found)\b")
+_TRACEBACK = "Traceback (most recent call last)"
 _EDGE_CHARS = 4_000
 _LINE_CHARS = 160
 SENTENCE = re.compile(r"(?:[^.!?\n]|[.!?](?!\s|$))+[.!?]*")
@@ -52,11 +54,11 @@ _DECIDED = re.compile(
     r"will use|we use|fixed|the fix|approach)"
 )
 _OPEN = re.compile(r"(?i)\b(?:next|todo|still|remain|open|later|then i|need to|have to|pending)")
+_CHANGED = ("changed", "removed")
 _DONE = frozenset(("completed", "done", "cancelled", "canceled", "closed"))
 _MOST_ESSENTIALS = 12
 _FACT_CHARS = 80
 _NAME = re.compile(r"[\w.\-]{4,}")
-_decode = msgspec.json.Decoder().decode
 
 
 class Action(Struct, frozen=True, kw_only=True):
@@ -110,50 +112,50 @@ def _actions(transcript: Transcript, index: int) -> list[tuple[tuple[int, str], 
     found = []
     for number, part in enumerate(transcript.messages[index].parts):
         if isinstance(part, ToolCall):
-            verb, subject = _of(part)
-            action = Action(index=index, tool=part.name, verb=verb, subject=subject, ended=None)
-            found.append(((index, part.id), action))
+            found.append(((index, part.id), _asked(part, index)))
         elif isinstance(part, ToolResult) and (call := transcript.call_for(index, number)):
+            outputs = tuple(transcript.outputs(index, number))
             home = transcript.home(index, number) or 0
-            found.append(((home, call.id), _ended(transcript, index, number, part, call)))
+            found.append(((home, call.id), _ended(_asked(call, index), part, outputs)))
     return found
 
 
 _ACTIONS = Measure("ullage.actions", _actions)
 
 
-def _ended(
-    transcript: Transcript, index: int, number: int, result: ToolResult, call: ToolCall
-) -> Action:
-    outputs = tuple(transcript.outputs(index, number))
+def _asked(call: ToolCall, index: int) -> Action:
+    """What a call is to do, and to what; nothing has come of it yet."""
+    arguments, name = fields_of(call.arguments) or {}, call.name.lower()
+    path, command = _first_text(arguments, _PATHS), _first_text(arguments, _COMMANDS)
+    verb: Verb = "ran" if kind_of(call.name) == "shell" else "did"
+    subject = call.arguments
+    if path and any(word in name for word in _REMOVALS):
+        verb, subject = "removed", path
+    elif path and is_change(name):
+        verb, subject = "changed", path
+    elif command:
+        verb, subject = "ran", command
+    elif path and kind_of(call.name) == "read":
+        verb, subject = "read", path
+    return Action(index=index, tool=call.name, verb=verb, subject=subject, ended=None)
+
+
+def _ended(asked: Action, result: ToolResult, outputs: Sequence[Output]) -> Action:
+    """What came of a call. A command's output tells whether it failed: at its edges."""
     text = next((output.text for output in outputs if output.kind == "text"), "")
     edges = text if len(text) <= 2 * _EDGE_CHARS else text[:_EDGE_CHARS] + text[-_EDGE_CHARS:]
-    verb, subject = _of(call)
-    failed = result.is_error or (verb == "ran" and _failed(edges))
-    return Action(
-        index=index,
-        tool=call.name,
-        verb=verb,
-        subject=subject,
+    failed = result.is_error
+    if asked.verb == "ran" and not failed:
+        codes = _EXIT.findall(edges)
+        failed = codes[-1].strip("-") != "0" if codes else _TRACEBACK in edges
+    lines = [" ".join(line.split()) for line in edges.splitlines() if failed and line.strip()]
+    errors = [line for line in lines if _ERROR.search(line)] or lines or ["no output"]
+    return replace(
+        asked,
         ended=not failed,
-        error=_error_line(edges) if failed else "",
+        error=errors[-1][:_LINE_CHARS] if failed else "",
         refs=tuple((output.ref, len(output.text)) for output in outputs),
     )
-
-
-def _of(call: ToolCall) -> tuple[Verb, str]:
-    """What a call does, and to what."""
-    arguments, name = _fields(call.arguments), call.name.lower()
-    path, command = _first_text(arguments, _PATHS), _first_text(arguments, _COMMANDS)
-    if path and any(word in name for word in _REMOVALS):
-        return "removed", path
-    if path and is_change(name):
-        return "changed", path
-    if command:
-        return "ran", command
-    if path and kind_of(call.name) == "read":
-        return "read", path
-    return ("ran" if kind_of(call.name) == "shell" else "did"), call.arguments
 
 
 def is_change(tool: str) -> bool:
@@ -161,28 +163,8 @@ def is_change(tool: str) -> bool:
     return any(word in tool.lower() for word in _CHANGES)
 
 
-def _fields(arguments: str) -> Mapping[str, Any]:
-    try:
-        value = _decode(arguments)
-    except (msgspec.DecodeError, UnicodeError, RecursionError):
-        return {}
-    return value if isinstance(value, dict) else {}
-
-
 def _first_text(fields: Mapping[str, Any], keys: Sequence[str]) -> str:
     return next((fields[key] for key in keys if isinstance(fields.get(key), str)), "")
-
-
-def _failed(edges: str) -> bool:
-    """Whether the output of a command says that it failed."""
-    codes = _EXIT.findall(edges)
-    return codes[-1].strip("-") != "0" if codes else "Traceback (most recent call last)" in edges
-
-
-def _error_line(edges: str) -> str:
-    lines = [" ".join(line.split()) for line in edges.splitlines() if line.strip()]
-    errors = [line for line in lines if _ERROR.search(line)] or lines
-    return errors[-1][:_LINE_CHARS] if errors else "no output"
 
 
 def unresolved(done: Sequence[Action]) -> list[Action]:
@@ -201,24 +183,17 @@ def essentials(done: Sequence[Action]) -> tuple[Fact, ...]:
     A file that was changed, a failure that was not made good, a call without an answer. The
     calls are in the order in which they ended.
     """
+    changed = (each.subject for each in done if each.verb in _CHANGED and each.ended)
+    facts = [(path, path, path.rsplit("/", 1)[-1]) for path in changed]
+    facts += [(it.error, it.subject, *_NAME.findall(it.error)) for it in unresolved(done)]
+    waiting = (each for each in done if each.ended is None)
+    facts += [(f"{each.tool} {each.subject}", each.tool, each.subject) for each in waiting]
     found: dict[str, Fact] = {}
-    for shown, *names in _essentials(done):
+    for shown, *names in facts:
         shown = on_one_line(shown, _FACT_CHARS)
         found.pop(shown, None)
         found[shown] = Fact(shown, tuple(names))
     return tuple(found.values())[-_MOST_ESSENTIALS:]
-
-
-def _essentials(done: Sequence[Action]) -> Iterator[tuple[str, ...]]:
-    """What is shown of each fact, and the names of which a text that speaks of it holds one."""
-    for action in done:
-        if action.verb in ("changed", "removed") and action.ended:
-            yield action.subject, action.subject, action.subject.rsplit("/", 1)[-1]
-    for action in unresolved(done):
-        yield action.error, action.subject, *_NAME.findall(action.error)
-    for action in done:
-        if action.ended is None:
-            yield f"{action.tool} {action.subject}", action.tool, action.subject
 
 
 def sentences(text: str) -> Iterator[str]:
@@ -252,7 +227,7 @@ def _tasks(call: ToolCall) -> list[str]:
     if not any(word in call.name.lower() for word in ("todo", "plan", "task")):
         return []
     tasks = []
-    for each in _fields(call.arguments).values():
+    for each in (fields_of(call.arguments) or {}).values():
         for item in each if isinstance(each, list) else ():
             if isinstance(item, dict) and str(item.get("status", "")).lower() not in _DONE:
                 text = _first_text(item, _TASK_TEXTS)

@@ -1,12 +1,14 @@
-"""What kind of output a tool gives, and how much of it is shown."""
+"""What a call says of itself: its arguments by name, and what kind of output its tool gives."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
-__all__ = ["LIMIT_CHARS", "ToolKind", "head_share_of", "kind_of"]
+import msgspec
+
+__all__ = ["LIMIT_CHARS", "ToolKind", "fields_of", "head_share_of", "kind_of"]
 
 ToolKind: TypeAlias = Literal["read", "search", "shell", "web", "other"]
 
@@ -24,6 +26,18 @@ LIMIT_CHARS: Mapping[ToolKind, int] = {
     "search": 16_000,
     "read": 40_000,
 }
+
+
+_loads = msgspec.json.Decoder().decode
+
+
+def fields_of(arguments: str) -> dict[str, Any] | None:
+    """The arguments of a call by name; None where they are no JSON object."""
+    try:
+        value = _loads(arguments)
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
 
 
 @lru_cache(maxsize=256)

@@ -80,16 +80,14 @@ def names_in(words: Iterable[str]) -> dict[str, str]:
 
     A plain word is none, whether or not it begins with a capital, nor is a whole number.
     """
-    every = set(words)
-    marked = [word for word in every if not (word.isalpha() and word[1:].islower())]
-    found = ((word, word.strip(_MARKS)) for word in marked if len(word) >= _LEAST_CHARS)
-    names = {
-        word: name
-        for word, name in found
-        if _LEAST_CHARS <= len(name) <= _MOST_CHARS
-        and not name.isdigit()
-        and not (name.isalpha() and name[1:].islower())
-    }
+    every, names = set(words), dict[str, str]()
+    for word in every:
+        if len(word) < _LEAST_CHARS or (word.isalpha() and word[1:].islower()):
+            continue  # most are: what follows costs as much again
+        name = word.strip(_MARKS)
+        is_plain = name.isalpha() and name[1:].islower()
+        if _LEAST_CHARS <= len(name) <= _MOST_CHARS and not is_plain and not name.isdigit():
+            names[word] = name
     return names | {word: word for word in ALARMS & every}
 
 
@@ -140,11 +138,7 @@ def said_in(window: Window) -> frozenset[str]:
 
 def told_in(window: Window, leaving: Set[Location]) -> list[str]:
     """What a view shows of results and in summaries, but for the results at these places."""
-    transcript, told = window.transcript, list[str]()
-    for index in range(window.size):
-        shown = {} if window.hidden(index) else window.shown(index)
-        for spot in () if window.hidden(index) else transcript.results(index):
-            if spot not in leaving:
-                leaf = shown.get(spot[1:]) or transcript.leaf(spot)
-                told.append(getattr(leaf, "text", ""))
+    staying = (spot for spot in window.results(0, window.size) if spot not in leaving)
+    shown = (window.edit_at(spot) or window.transcript.leaf(spot) for spot in staying)
+    told = [getattr(each, "text", "") for each in shown]
     return told + [placed.edit.text for placed in window.open_summaries]

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Set
-from typing import Any, NamedTuple
-
-import msgspec
+from typing import Any
 
 from ullage.history import canon
 from ullage.history.remembered import REMEMBERED
 from ullage.history.transcript import Location
 from ullage.history.window import Window
 from ullage.stages.digest import read
+from ullage.stages.kinds import fields_of
 from ullage.stages.names import Known, said_in, told_in
 from ullage.stages.shorten import safe_cut
 from ullage.values.edits import Cut, Replace
 from ullage.values.effects import Output
-from ullage.values.messages import Content, Media, Part, Text, ToolCall
+from ullage.values.messages import Media, Text, ToolCall
 from ullage.values.notices import ref_line
 
 __all__ = ["bare_placeholder", "digests_of", "head_and_marker", "placeholder"]
@@ -26,44 +25,23 @@ _TRIES = 5
 """A price is doubled less often than this."""
 _VALUE_CHARS = 160
 """An argument of more is cut in a stub."""
-_loads = msgspec.json.Decoder().decode
-
-
-class _Leaf(NamedTuple):
-    """A leaf that may be set aside: the original, what is kept of it, how it is shown now."""
-
-    spot: Location
-    original: Part | Content
-    output: Output
-    shown: str
-
-
-def _leaf(window: Window, spot: Location, *, again: bool = False) -> _Leaf | None:
-    """The leaf at a location; None for what cannot be set aside or, but for ``again``, was."""
-    original, output = window.transcript.leaf(spot), window.transcript.output(spot)
-    edit = window.edit_at(spot)
-    if original is None or output is None or (edit is not None and edit.is_late and not again):
-        return None
-    return _Leaf(spot, original, output, output.text if edit is None else edit.text)
 
 
 def placeholder(window: Window, spot: Location, /, *, why: str = "") -> Cut | None:
     """Ours: a few words and the ref; of arguments, a stub that is still valid JSON."""
-    leaf = _leaf(window, spot)
-    return None if leaf is None else _placeholder(window, leaf, why)
-
-
-def _placeholder(window: Window, leaf: _Leaf, why: str = "") -> Cut | None:
-    words, output = window.words, leaf.output
-    match leaf.original:
+    output, words = _kept(window, spot), window.words
+    if output is None:
+        return None
+    match window.transcript.leaf(spot):
         case ToolCall() as call:
-            return _stub(window, leaf, call)
+            stub = _stub(window, spot, call, output.ref)
+            return None if stub is None else _shorter(window, spot, output, stub)
         case Media(mime=mime, kind=kind):
-            return _cut(window, leaf, words.media(output.ref, mime or kind), why)
-        case Text() if words.is_recall(window.tool_of(leaf.spot)):
-            return _cut(window, leaf, _PAGE_GONE)
+            return _cut(window, spot, output, words.media(output.ref, mime or kind), why)
+        case Text() if words.is_recall(window.tool_of(spot)):
+            return _cut(window, spot, output, _PAGE_GONE)
         case Text(text=text):
-            return _shorter(window, leaf, words.placeholder(output.ref, text))
+            return _shorter(window, spot, output, words.placeholder(output.ref, text))
         case _:
             return None
 
@@ -75,13 +53,9 @@ def digests_of(
 
     The newest chooses first, so that what several tell stays where it was told last.
 
-    Args:
-        window: the window at the boundary at hand.
-        spots: the results, which are texts.
-        price: what a line has to earn for each character (`ullage.stages.digest`), doubled while
-            all digests are longer than their share, but not without end.
-        most_chars: the most characters of one digest.
-        most_share: of the characters of all results.
+    A line has to earn ``price`` for each character (`ullage.stages.digest`). That is doubled, but
+    not without end, while all digests have more than ``most_share`` of the characters of all
+    results; one digest has ``most_chars`` at most.
     """
     found = {spot: window.transcript.output(spot) for spot in sorted(spots, reverse=True)}
     outputs = {spot: output for spot, output in found.items() if output is not None}
@@ -111,16 +85,15 @@ def head_and_marker(
     Left alone is what is not text, what already ends in the marker, and what would not
     become shorter.
     """
-    leaf = _leaf(window, spot, again=True)
-    if leaf is None or not isinstance(leaf.original, Text):
+    output = _kept(window, spot, again=True)
+    if output is None or not isinstance(window.transcript.leaf(spot), Text):
         return None
-    if len(leaf.shown) <= retain_chars or leaf.shown.endswith(marker):
+    text, shown = output.text, _shown(window, spot, output)
+    if len(shown) <= retain_chars or shown.endswith(marker):
         return None
-    text, ref = leaf.output.text, leaf.output.ref
-    named = ref_line(ref, len(text), window.words.file_of(ref))
-    return _shorter(
-        window, leaf, f"{text[: safe_cut(text, retain_chars)]}\n\n{named}\n{marker}", why
-    )
+    named = ref_line(output.ref, len(text), window.words.file_of(output.ref))
+    head = text[: safe_cut(text, retain_chars)]
+    return _shorter(window, spot, output, f"{head}\n\n{named}\n{marker}", why)
 
 
 def bare_placeholder(window: Window, spot: Location, /, *, words: str) -> Cut | None:
@@ -131,45 +104,53 @@ def bare_placeholder(window: Window, spot: Location, /, *, words: str) -> Cut | 
 
     The field of the line is ``ref``.
     """
-    leaf = _leaf(window, spot)
-    if leaf is None or not isinstance(leaf.original, (Text, Media)):
+    output = _kept(window, spot)
+    if output is None or not isinstance(window.transcript.leaf(spot), (Text, Media)):
         return None
-    shown = words.format(ref=leaf.output.ref)
-    cut = _shorter(window, leaf, shown, "all outputs together were over their budget")
-    return cut if cut and window.meter.text(shown) < window.leaf_tokens(spot) else None
+    line = words.format(ref=output.ref)
+    if window.meter.text(line) >= window.leaf_tokens(spot):
+        return None
+    return _shorter(window, spot, output, line, "all outputs together were over their budget")
 
 
-def _shorter(window: Window, leaf: _Leaf, shown: str, why: str = "") -> Cut | None:
+def _kept(window: Window, spot: Location, *, again: bool = False) -> Output | None:
+    """What a leaf is set aside as; None for what cannot be or, but for ``again``, was."""
+    edit = window.edit_at(spot)
+    is_gone = edit is not None and edit.is_late and not again
+    return None if is_gone else window.transcript.output(spot)
+
+
+def _shown(window: Window, spot: Location, output: Output) -> str:
+    edit = window.edit_at(spot)
+    return output.text if edit is None else edit.text
+
+
+def _shorter(
+    window: Window, spot: Location, output: Output, text: str, why: str = ""
+) -> Cut | None:
     """A cut, if it makes what is shown shorter."""
-    return _cut(window, leaf, shown, why) if len(shown) < len(leaf.shown) else None
+    is_shorter = len(text) < len(_shown(window, spot, output))
+    return _cut(window, spot, output, text, why) if is_shorter else None
 
 
-def _cut(window: Window, leaf: _Leaf, shown: str, why: str = "") -> Cut:
+def _cut(window: Window, spot: Location, output: Output, text: str, why: str = "") -> Cut:
     """A cut. A page of recall is not set aside: the same call makes it again."""
-    spot, output = leaf.spot, leaf.output
-    why = (
-        why or f"it was old, and the view held {window.tokens:,} of {window.limit_tokens:,} tokens"
-    )
+    if not why:
+        why = f"it was old, and the view held {window.tokens:,} of {window.limit_tokens:,} tokens"
     size = f"{len(output.text):,} characters" if output.kind == "text" else "a block"
-    replace = Replace(
-        window.transcript.place(spot), output.ref, shown, "pruned", f"{why}; {size} set aside"
-    )
-    return Cut(replace, () if window.words.is_recall(window.tool_of(spot)) else (output,))
+    place, why = window.transcript.place(spot), f"{why}; {size} set aside"
+    edit = Replace(place, output.ref, text, "pruned", why)
+    return Cut(edit, () if window.words.is_recall(window.tool_of(spot)) else (output,))
 
 
-def _stub(window: Window, leaf: _Leaf, call: ToolCall) -> Cut | None:
+def _stub(window: Window, spot: Location, call: ToolCall, ref: str) -> str | None:
     """Arguments with their long strings left out: the same keys, still valid JSON."""
-    if window.signed(leaf.spot[0]) or window.words.is_recall(call.name):
+    fields = fields_of(call.arguments)
+    if fields is None or window.signed(spot[0]) or window.words.is_recall(call.name):
         return None
-    try:
-        value = _loads(call.arguments)
-    except (msgspec.DecodeError, UnicodeError, RecursionError):
-        return None
-    if not isinstance(value, dict):
-        return None
-    stub = {key: _short(item) for key, item in value.items()}
-    stub["_ullage"] = window.words.arguments(leaf.output.ref, len(call.arguments))
-    return _shorter(window, leaf, canon.canonical_json(stub))
+    stub = {key: _short(item) for key, item in fields.items()}
+    stub["_ullage"] = window.words.arguments(ref, len(call.arguments))
+    return canon.canonical_json(stub)
 
 
 def _short(value: Any) -> Any:

@@ -10,31 +10,20 @@ from collections.abc import Mapping, Sequence, Set
 from functools import partial
 from typing import Any, Literal, Protocol
 
-import msgspec
 from msgspec import Struct
 from msgspec.structs import asdict
 
 from ullage.errors import ConfigError
 from ullage.history.window import Window
-from ullage.stages.kinds import ToolKind, kind_of
+from ullage.stages.kinds import fields_of
 from ullage.values.edits import Cut, Replace, Skipped
 from ullage.values.messages import ToolCall
 from ullage.values.toolset import OURS, Toolset
 
-__all__ = [
-    "BesideStore",
-    "Policy",
-    "Stage",
-    "ToolKind",
-    "decide",
-    "fingerprint",
-    "kind_of",
-    "name_of",
-]
+__all__ = ["BesideStore", "Policy", "Stage", "decide", "fingerprint", "name_of"]
 
 _FINGERPRINT_VERSION = 1
 """Changes when a stage of ours shows something else with the same settings."""
-_loads = msgspec.json.Decoder().decode
 _SCALARS = (str, int, float, bool, bytes, type(None))
 
 
@@ -121,11 +110,11 @@ def decide(stage: Stage, window: Window) -> Sequence[Cut] | Skipped:
     cuts = stage(window)
     for cut in () if isinstance(cuts, Skipped) else cuts:
         edit = cut.edit
-        if not isinstance(edit, Replace) or edit.place.kind != "call" or _is_object(edit.text):
+        if not isinstance(edit, Replace) or edit.place.kind != "call":
             continue
-        spot = window.spot_for(edit, window.size)
+        spot = window.spot_for(edit, window.size) if fields_of(edit.text) is None else None
         call = window.transcript.leaf(spot) if spot else None
-        if spot and isinstance(call, ToolCall) and _is_object(call.arguments):
+        if spot and isinstance(call, ToolCall) and fields_of(call.arguments) is not None:
             raise ConfigError(
                 f"stage {name_of(stage)}",
                 f"it shows {len(edit.text):,} characters that are no JSON object as the arguments "
@@ -133,13 +122,6 @@ def decide(stage: Stage, window: Window) -> Sequence[Cut] | Skipped:
                 "Show the same keys with shorter values, written by json.dumps.",
             )
     return cuts
-
-
-def _is_object(text: str) -> bool:
-    try:
-        return isinstance(_loads(text), dict)
-    except (msgspec.DecodeError, UnicodeError, RecursionError):
-        return False
 
 
 def fingerprint(value: Any) -> str:

@@ -56,13 +56,7 @@ def over_or_pays(
     if not window.within(int(window.limit_tokens * high), surely=True):
         return f"the view was over {high:.0%} of its limit of {window.limit_tokens:,} tokens"
     start = editable_from(window)
-    due = pays(window, times=times, tail_chars=tail_chars, least_calls=least_calls, start=start)
-    if due is None:
-        return None
-    return (
-        f"a batch pays: it takes out {due.freed:,} characters and rewrites {due.rewritten:,}; "
-        f"the last {due.calls} requests carried {due.rent:,} old ones"
-    )
+    return pays(window, times=times, tail_chars=tail_chars, least_calls=least_calls, start=start)
 
 
 def over_reported(window: Window, *, budget_tokens: int) -> int | None:
@@ -106,11 +100,10 @@ def outputs_over(window: Window, *, budget_tokens: int | None) -> int | None:
     return over if over > 0 else None
 
 
-def _output_tokens(window: Window, index: int) -> int:
-    return sum(map(window.leaf_tokens, window.transcript.results(index)))
-
-
-output_tokens = Measure("ullage.output_tokens", _output_tokens)
+output_tokens = Measure[int](
+    "ullage.output_tokens",
+    lambda window, at: sum(map(window.leaf_tokens, window.transcript.results(at))),
+)
 """Tokens of the tool outputs in a message as they are shown, placeholders included."""
 
 

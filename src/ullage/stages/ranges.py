@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from msgspec.structs import replace
 
+from ullage.history import canon
 from ullage.history.shown import Placed
 from ullage.history.window import Window
-from ullage.stages.account import outputs_of
+from ullage.stages.account import index_of, outputs_of
 from ullage.values.edits import Summary
 from ullage.values.effects import Output
 
@@ -20,8 +19,8 @@ __all__ = [
     "control_tail",
     "coverable",
     "cut_before",
-    "newest_compaction",
-    "newly_hidden",
+    "said_before",
+    "set_aside",
     "summarised",
 ]
 
@@ -35,16 +34,11 @@ def begin(window: Window, *, keeps_task: bool = True) -> int:
     transcript, messages, first = window.transcript, window.transcript.messages, -1
     if keeps_task:
         first = next((i for i in range(window.size) if messages[i].role == "user"), -1)
-    start = 1 + newest_compaction(window, first + 1, first)
+    compacted = transcript.compaction(first + 1, window.size)
+    start = 1 + (first if compacted is None else compacted)
     while start < window.size and not transcript.may_split(start):
         start += 1
     return start
-
-
-def newest_compaction(window: Window, start: int, default: int) -> int:
-    """The newest compaction of the provider at or after ``start``; ``default`` if none."""
-    newest = window.transcript.compaction(start, window.size)
-    return default if newest is None else newest
 
 
 def control_tail(window: Window) -> int:
@@ -69,17 +63,29 @@ def summarised(window: Window) -> tuple[int, int] | None:
     return (placed[0].start, placed[-1].stop) if placed else None
 
 
+def said_before(window: Window) -> tuple[str, bytes]:
+    """What a model wrote in the summaries shown, and the chain up to which that goes."""
+    edits = [placed.edit for placed in window.open_summaries if placed.edit.said]
+    if not edits:
+        return "", b""
+    return "\n\n".join(edit.said for edit in edits), edits[-1].said_upto or edits[-1].upto
+
+
 def coverable(window: Window, start: int, stop: int) -> list[int]:
     """The shown messages of a range whose place a summary may take."""
     pinned = set(window.transcript.pinned(start, stop))
     return [i for i in range(start, stop) if not window.hidden(i) and i not in pinned]
 
 
-def newly_hidden(window: Window, start: int, stop: int) -> Iterator[Output]:
-    """What a summary of a range takes out of the view: outputs that no other one hides yet."""
-    for index in range(start, stop):
-        if not window.hidden(index):
-            yield from outputs_of(window.transcript, index, index + 1)
+def set_aside(window: Window, start: int, stop: int) -> tuple[Output, ...]:
+    """What a summary of a range takes out of the view, and last the index of the whole range.
+
+    They are the outputs that no other summary hides yet.
+    """
+    index = index_of(window.transcript, start, stop, window.words)
+    shown = (at for at in range(start, stop) if not window.hidden(at))
+    outputs = (output for at in shown for output in outputs_of(window.transcript, at, at + 1))
+    return (*outputs, Output(canon.ref_of(index), index))
 
 
 def cut_before(window: Window, index: int, least: int) -> int:

@@ -1,9 +1,13 @@
 """Record: what is old leaves the view, for a record of what was asked, done and found.
 
-In each batch every stretch between two things the user said becomes one message: each call in its
-words, what the model said, and of results the lines that tell most (`ullage.stages.steps`). Records
-stand one behind the other and are never written again, so the cache holds all but the newest; what
-the user said stays where it stands, word for word.
+In each batch every stretch between two things the user said becomes one message of steps. A step is
+what somebody said, or a call and what it gave: what is short stands word for word; of the rest its
+beginning, and of a result the lines that tell most, with its ref. Records stand one behind the
+other and are never written again, so the cache holds all but the newest; what the user said stays
+where it stands, word for word.
+
+A line that begins with ``- `` is a step and nothing else: where a tool or the model wrote such a
+line, or one like a notice of ours, a space comes before it (failure F53).
 
 What no record can stand for stays as it is: what only a provider can read, and a stretch so short
 that nothing would be won.
@@ -11,37 +15,45 @@ that nothing would be won.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from functools import partial
 from typing import TypeAlias
 
+import msgspec
+
 from ullage.history import canon
 from ullage.history.transcript import Location
 from ullage.history.window import Window
-from ullage.stages.account import index_of
+from ullage.stages.facts import is_change
 from ullage.stages.placeholders import digests_of
 from ullage.stages.pressure import HELD, editable_from, newest_share, over_or_pays
 from ullage.stages.prune import Protected
-from ullage.stages.ranges import begin, newly_hidden
+from ullage.stages.ranges import begin, set_aside
 from ullage.stages.rent import new_from, shown_chars, winnable_chars
-from ullage.stages.steps import ROOM, Room, digestible, steps
+from ullage.stages.shorten import safe_cut
 from ullage.values.edits import Cut, Skipped, Summary
-from ullage.values.effects import Output
-from ullage.values.messages import Message, Opaque, ToolResult
+from ullage.values.messages import Media, Message, Opaque, Text, ToolCall, ToolResult
 
-__all__ = ["LINES", "Digests", "record"]
+__all__ = ["LINES", "Digests", "digestible", "record", "steps"]
 
 IsDue: TypeAlias = Callable[[Window], str | None]
 """Why a batch is due now, with its numbers, or None."""
 Digests: TypeAlias = Callable[[Window, Set[Location]], Mapping[Location, str]]
 """What follows the ref of each result."""
-_Stretch: TypeAlias = tuple[int, int]
-"""The first message of a stretch, and one past its last."""
+
+LINES = partial(digests_of, price=6, most_chars=8_000, most_share=0.25)
+"""The lines of a result that tell most, of all results of a batch a quarter at most."""
 _LEAST_CHARS = 300
 """A record that wins no more is not worth its header."""
 _CHARS_PER_TOKEN = 4
-LINES = partial(digests_of, price=6, most_chars=8_000, most_share=0.25)
-"""The lines of a result that tell most, of all results of a batch a quarter at most."""
+_SAID_CHARS = _VALUE_CHARS = 120
+"""The most that stands word for word of what the model says, or of one argument of a call."""
+_CHANGE_CHARS = 600
+"""The same of an argument of a call that changes a file: the next edit may name it."""
+_RESULT_CHARS = 100
+_loads = msgspec.json.Decoder().decode
+_FORGED = re.compile(r"(?<=[\n\r\v\f\x1c-\x1e\x85\u2028\u2029])(?=- |\[ullage)")
 
 
 def record(
@@ -50,7 +62,6 @@ def record(
     *,
     is_due: IsDue = partial(over_or_pays, high=0.90, times=15, tail_chars=16_000, least_calls=45),
     protected: Protected = partial(newest_share, share=0.12, most_tokens=4_000),
-    room: Room = ROOM,
     digests: Digests = LINES,
     least_share: float = 0.20,
     least_tokens: int = 10_000,
@@ -61,7 +72,6 @@ def record(
         window: the window at the boundary at hand.
         is_due: why there is to be a batch now; None ends it there.
         protected: where what must stay begins.
-        room: what stands word for word in a record.
         digests: what is kept of longer results.
         least_share: do nothing unless about this share of the limit can be won,
         least_tokens: or so many tokens, if that is less.
@@ -74,16 +84,12 @@ def record(
     if winnable_chars(window, movable, stop) < least:
         return Skipped(HELD) if winnable_chars(window, first, stop) >= least else ()
     stretches = list(_stretches(window, movable, stop))
-    spots = {spot for each in stretches for spot in digestible(window, *each, room)}
-    kept = digests(window, spots)
-    cuts = (
-        _cut(window, start, end, "\n".join(steps(window, start, end, kept, room)), why)
-        for start, end in stretches
-    )
+    kept = digests(window, {spot for each in stretches for spot in digestible(window, *each)})
+    cuts = (_cut(window, start, end, kept, why) for start, end in stretches)
     return [cut for cut in cuts if cut is not None]
 
 
-def _stretches(window: Window, first: int, stop: int) -> Iterator[_Stretch]:
+def _stretches(window: Window, first: int, stop: int) -> Iterator[tuple[int, int]]:
     """The stretches that a record may stand for: between messages that stay, at seams."""
     transcript, start = window.transcript, first
     stays = [at for at in range(first, stop) if _stays(transcript.messages[at])]
@@ -106,12 +112,100 @@ def _stays(message: Message) -> bool:
     return message.role == "user" and not any(isinstance(p, ToolResult) for p in message.parts)
 
 
-def _cut(window: Window, start: int, stop: int, text: str, why: str) -> Cut | None:
+def _cut(
+    window: Window, start: int, stop: int, digests: Mapping[Location, str], why: str
+) -> Cut | None:
     """The record of a stretch in its place, or None if that wins too little."""
-    index = index_of(window.transcript, start, stop, window.words)
-    ref, chain = canon.ref_of(index), window.transcript.chain
-    shown = f"{window.words.record(ref, start + 1, stop)}\n{text}"
+    outputs, chain = set_aside(window, start, stop), window.transcript.chain
+    opens = window.words.record(outputs[-1].ref, start + 1, stop)
+    shown = "\n".join([opens, *steps(window, start, stop, digests)])
     if shown_chars(window, start, stop) - len(shown) < _LEAST_CHARS:
         return None
-    edit = Summary(chain[start], chain[stop], shown, ref, why, kind="pruned")
-    return Cut(edit, (*newly_hidden(window, start, stop), Output(ref, index)))
+    edit = Summary(chain[start], chain[stop], shown, outputs[-1].ref, why, kind="pruned")
+    return Cut(edit, outputs)
+
+
+def digestible(window: Window, start: int, stop: int) -> Iterator[Location]:
+    """The results of a stretch that are too long to stand in it word for word."""
+    for spot in (at for index in range(start, stop) for at in window.transcript.results(index)):
+        leaf, is_page = window.transcript.leaf(spot), window.words.is_recall(window.tool_of(spot))
+        if isinstance(leaf, Text) and len(leaf.text) > _RESULT_CHARS and not is_page:
+            yield spot
+
+
+def steps(window: Window, start: int, stop: int, digests: Mapping[Location, str]) -> Iterator[str]:
+    """Each step of the messages from ``start`` up to ``stop``, in order.
+
+    Of results that are too long to stand word for word, the digest is shown.
+    """
+    transcript, messages = window.transcript, window.transcript.messages
+    answered = {  # by identity: ids may come again
+        id(transcript.call_for(index, number))
+        for index in range(start, stop)
+        for number, part in enumerate(messages[index].parts)
+        if isinstance(part, ToolResult)
+    }
+    for index in range(start, stop):
+        role = messages[index].role
+        for number, part in enumerate(messages[index].parts):
+            match part:
+                case Text(text=text) if text.strip() and role == "assistant":
+                    said = _beginning(text.strip(), _SAID_CHARS, _SAID_CHARS)
+                    yield _FORGED.sub(" ", f"- {role}: {said}")
+                case Text(text=text) if text.strip():
+                    yield f"- {role}: {text.strip()}"
+                case ToolCall() if id(part) not in answered:
+                    yield _FORGED.sub(" ", f"{_called(part)} → nothing yet")
+                case ToolResult():
+                    call = transcript.call_for(index, number)
+                    failed = "error: " if part.is_error else ""
+                    gave = "\n".join(_gave(window, index, number, digests)) or "nothing"
+                    called = _called(call) if call else "- a tool"
+                    yield _FORGED.sub(" ", f"{called} → {failed}{gave}")
+                case Media() | Opaque():
+                    yield f"- {role}: {_block(window, (index, number, 0))}"
+
+
+def _called(call: ToolCall) -> str:
+    """A call and its arguments; what is no object stands as it was sent."""
+    try:
+        value = _loads(call.arguments)
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        value = call.arguments
+    most = _CHANGE_CHARS if is_change(call.name) else _VALUE_CHARS
+    if not isinstance(value, dict):
+        return f"- {call.name}({_short(value, most)})"
+    return f"- {call.name}({', '.join(f'{key}={_short(of, most)}' for key, of in value.items())})"
+
+
+def _short(value: object, most: int) -> str:
+    text = value if isinstance(value, str) else canon.canonical_json(value)
+    return _beginning(text, most, _VALUE_CHARS // 2)
+
+
+def _beginning(text: str, most: int, kept: int) -> str:
+    return text if len(text) <= most else f"{text[: safe_cut(text, kept)]}…"
+
+
+def _gave(
+    window: Window, index: int, number: int, digests: Mapping[Location, str]
+) -> Iterator[str]:
+    """What a call gave: each item word for word, its lines that are kept, or its ref alone."""
+    part = window.transcript.messages[index].parts[number]
+    is_page = window.words.is_recall(window.tool_of((index, number, 0)))
+    for item, leaf in enumerate(part.content if isinstance(part, ToolResult) else ()):
+        spot = index, number, item
+        if is_page:
+            yield "a page; make the same call to read it again"
+        elif not isinstance(leaf, Text):
+            yield _block(window, spot)
+        elif spot not in digests:
+            yield leaf.text
+        else:
+            shown = f"{len(leaf.text):,} characters, ref={canon.ref_of(leaf.text)}{digests[spot]}"
+            yield shown if len(shown) < len(leaf.text) else leaf.text
+
+
+def _block(window: Window, spot: Location) -> str:
+    output = window.transcript.output(spot)
+    return f"a block, ref={output.ref}" if output else "a block"

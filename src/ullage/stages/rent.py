@@ -12,22 +12,13 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from itertools import accumulate
-from typing import NamedTuple
 
 from ullage.history.measures import Measure
 from ullage.history.transcript import Leaf, leaves_of
 from ullage.history.window import Window
 from ullage.values.messages import Media, Reasoning, ToolCall, ToolResult
 
-__all__ = [
-    "LEFT_SHARE",
-    "Due",
-    "new_from",
-    "nothing_to_win",
-    "pays",
-    "shown_chars",
-    "winnable_chars",
-]
+__all__ = ["LEFT_SHARE", "new_from", "pays", "shown_chars", "winnable_chars"]
 
 LEFT_SHARE, _LEFT_CHARS = 0.20, 150
 """About what is left of a text in a batch: a share of it, and the notice."""
@@ -35,26 +26,10 @@ _MEDIA_CHARS = 4_000
 """About what an image costs, as characters of text."""
 
 
-class Due(NamedTuple):
-    """A batch that pays; figures in characters.
-
-    Attributes:
-        calls: how many requests the last one lies back.
-        rent: what was sent again in these though it was old.
-        freed: what the batch takes out of the view.
-        rewritten: what is behind it, and has to be written anew.
-    """
-
-    calls: int
-    rent: int
-    freed: int
-    rewritten: int
-
-
 def pays(
     window: Window, *, times: float, tail_chars: int, least_calls: int = 0, start: int = 0
-) -> Due | None:
-    """The batch that is due, for the rent of what is old has come to ``times`` its price; or None.
+) -> str | None:
+    """Why a batch is due: the rent of what is old has come to ``times`` its price; else None.
 
     Never where a batch was made: the same request again is shown as it was.
 
@@ -69,20 +44,25 @@ def pays(
     """
     if window.applied.get(window.transcript.decision_key(window.size)):
         return None
-    first = max(start, new_from(window), window.settled_to(window.size, nothing_to_win))
+    first = max(start, new_from(window), window.settled_to(window.size, _NOTHING))
+    lengths = window.transcript.boundaries(first, window.size)
+    if len(lengths) < least_calls:
+        return None
     shown = [0, *accumulate(window.tally(_SHOWN).each[first:])]
     winnable = [0, *accumulate(window.tally(_WINNABLE).each[first:])]
-    rent = freed = seen = calls = 0
-    for length in window.transcript.boundaries(first):
-        seen = min(length, window.size) - first
+    rent = freed = seen = 0
+    for length in lengths:
+        seen = length - first
         tail = bisect_right(shown, shown[seen] - tail_chars, 1, seen + 1) - 1  # begins there
         freed = winnable[tail]
-        rent, calls = rent + freed, calls + 1
-        if length >= window.size:
-            break
-    due = Due(calls, rent, freed, shown[seen] - freed)
-    pays_now = freed > 0 and rent >= times * due.rewritten
-    return due if pays_now and calls >= least_calls else None
+        rent += freed
+    rewritten = shown[seen] - freed
+    if freed <= 0 or rent < times * rewritten:
+        return None
+    return (
+        f"a batch pays: it takes out {freed:,} characters and rewrites {rewritten:,}; "
+        f"the last {len(lengths)} requests carried {rent:,} old ones"
+    )
 
 
 def new_from(window: Window) -> int:
@@ -119,21 +99,6 @@ def _winnable_chars(window: Window, index: int) -> int:
     return won
 
 
-def _shown_chars(window: Window, index: int) -> int:
-    """Characters of a message as it is shown."""
-    return sum(_chars(window, index, leaves_of(window.transcript.messages[index])))
-
-
-def _pruned(window: Window, index: int) -> int:
-    """Whether a batch has edited a message."""
-    return int(any(edit.kind == "pruned" for edit in window.shown(index).values()))
-
-
-_PRUNED = Measure("ullage.pruned", _pruned)
-_WINNABLE = Measure("ullage.winnable_chars", _winnable_chars)
-_SHOWN = Measure("ullage.shown_chars", _shown_chars)
-
-
 def _chars(window: Window, index: int, leaves: Iterable[Leaf]) -> Iterator[int]:
     """Characters of leaves of a message as they are shown."""
     shown = window.shown(index)
@@ -147,11 +112,19 @@ def _chars(window: Window, index: int, leaves: Iterable[Leaf]) -> Iterator[int]:
             yield len(getattr(edit or leaf, "text", ""))
 
 
-def _nothing_to_win(window: Window, index: int) -> bool:
-    """Whether a batch would win nothing in a message: it was pruned, or condensed, or is small."""
-    read = window.read_from <= index and not window.hidden(index)
-    return not read or window.tally(_WINNABLE).each[index] == 0
+def _wins_nothing(window: Window, index: int) -> bool:
+    """Whether a batch would win nothing in a message, now and ever."""
+    is_read = window.read_from <= index and not window.hidden(index)
+    return not is_read or window.tally(_WINNABLE).each[index] == 0
 
 
-nothing_to_win = Measure("ullage.nothing_to_win", _nothing_to_win)
-"""Whether a batch would win nothing in a message, now and ever."""
+_NOTHING = Measure("ullage.nothing_to_win", _wins_nothing)
+_PRUNED = Measure[int](
+    "ullage.pruned",
+    lambda window, at: int(any(edit.kind == "pruned" for edit in window.shown(at).values())),
+)
+_WINNABLE = Measure("ullage.winnable_chars", _winnable_chars)
+_SHOWN = Measure[int](
+    "ullage.shown_chars",
+    lambda window, at: sum(_chars(window, at, leaves_of(window.transcript.messages[at]))),
+)

@@ -14,19 +14,9 @@ from functools import lru_cache
 import msgspec
 
 from ullage.history.measures import Measure
-from ullage.history.transcript import leaves_of
 from ullage.history.window import Window
 from ullage.values.edits import Replace
-from ullage.values.messages import (
-    Content,
-    Message,
-    Opaque,
-    Part,
-    Reasoning,
-    Text,
-    ToolCall,
-    ToolResult,
-)
+from ullage.values.messages import Message, Part, Reasoning, ToolCall, ToolResult
 
 __all__ = [
     "CHARS_PER_TOKEN",
@@ -55,14 +45,10 @@ def message_tokens(
 ) -> int:
     """Tokens of a message with ``shown`` in place of its leaves, without reasoning if asked."""
     names = sum(text_tokens(call.name) for call in message.calls)
-    return (
-        MESSAGE_TOKENS
-        + names
-        + sum(
-            _leaf_tokens(leaf, shown.get((number, item)))
-            for number, item, leaf in leaves_of(message)
-            if not (drop_reasoning and isinstance(leaf, Reasoning))
-        )
+    return (MESSAGE_TOKENS + names) + sum(
+        part_tokens(part, number, shown)
+        for number, part in enumerate(message.parts)
+        if not (drop_reasoning and isinstance(part, Reasoning))
     )
 
 
@@ -76,7 +62,9 @@ def view_tokens(window: Window) -> int:
 def part_tokens(part: Part, number: int, shown: Mapping[tuple[int, int], Replace] = _WHOLE) -> int:
     """Tokens of a part, the ``number``-th of its message, with ``shown`` in place of its leaves."""
     leaves = part.content if isinstance(part, ToolResult) else (part,)
-    return sum(_leaf_tokens(leaf, shown.get((number, item))) for item, leaf in enumerate(leaves))
+    seen = (shown.get((number, item)) or leaf for item, leaf in enumerate(leaves))
+    texts = (it.arguments if isinstance(it, ToolCall) else getattr(it, "text", "") for it in seen)
+    return sum(map(text_tokens, texts))
 
 
 def head_tokens(texts: Iterable[str]) -> int:
@@ -91,16 +79,6 @@ def shown_tokens(window: Window, index: int) -> int:
 
 
 _SHOWN = Measure("ullage.rough", shown_tokens)
-
-
-def _leaf_tokens(leaf: Part | Content, edit: Replace | None) -> int:
-    if edit is not None:
-        return text_tokens(edit.text)
-    match leaf:
-        case ToolCall(arguments=text) | Text(text=text) | Opaque(text=text) | Reasoning(text=text):
-            return text_tokens(text)
-        case _:
-            return 0
 
 
 @lru_cache(maxsize=256)

@@ -5,22 +5,38 @@ Nothing is copied while nothing is cut. Words come as templates from the preset.
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
+from typing import Any, TypeAlias
 
-from ullage.stages.shorten import safe_cut
+import msgspec
+
+from ullage.stages.shorten import safe_cut, utf8_bytes
 from ullage.stages.truncate import Extent, Shown, Source, TextSize
 from ullage.values.notices import Words, ref_line
 
-__all__ = ["DEFAULT_TOOL", "head_chars", "head_lines", "size_of", "text_size", "utf8_bytes"]
+__all__ = [
+    "DEFAULT_TOOL",
+    "by_type",
+    "head_chars",
+    "head_lines",
+    "size_of",
+    "text_size",
+    "utf8_bytes",
+]
 
 DEFAULT_TOOL = "default"
 """The key of the limit of every tool that has none of its own."""
 
-_STEP_CHARS = 1 << 20
 _KB = 1024
 _MOST_BYTES = 4
 """The most bytes of UTF-8 that a character takes."""
+_NOTICE_CHARS = 400
+_VALUE = re.compile(r"[ \t\r\n]*[\[{]")
+_Value: TypeAlias = list[msgspec.Raw] | dict[str, msgspec.Raw]
+_decoder: msgspec.json.Decoder[_Value] = msgspec.json.Decoder(_Value)
 
 
 def head_chars(
@@ -28,13 +44,8 @@ def head_chars(
 ) -> Shown | None:
     """The first characters, the ref, and a marker that names the call to read on with.
 
-    Args:
-        source: the result.
-        words: the wording of the session.
-        limit_chars: characters shown of a result that has more.
-        marker: the last line. Fields: ``shown``, ``total``, ``call_id`` (the ref where there
-            is none), ``prefix``.
-        bare: the last line where no recall tool is offered. Fields: ``shown``, ``total``.
+    Fields of ``marker``: ``shown``, ``total``, ``call_id`` (the ref where there is none) and
+    ``prefix``. ``bare`` stands in its place where no recall tool is offered: ``shown``, ``total``.
     """
     total = len(source.text)
     if total <= limit_chars:
@@ -71,8 +82,8 @@ def head_lines(
     Args:
         source: the result.
         words: the wording of the session, and where outputs are kept as files.
-        max_bytes: of UTF-8, shown of all texts of a result together, newlines included.
-        max_line_chars: characters shown of a line.
+        max_bytes: of UTF-8, of all texts of a result together, newlines included.
+        max_line_chars: characters of a line, before the ``ellipsis``.
         notice: what is at the end. Fields: see `_ended`.
         max_lines: lines shown.
         tool_chars: characters shown, by tool; `DEFAULT_TOOL` for all others.
@@ -172,17 +183,108 @@ def _as_many(lines: Iterable[str], max_bytes: int) -> Iterator[str]:
         yield line
 
 
+def by_type(
+    source: Source,
+    words: Words,
+    /,
+    *,
+    limit_chars: int,
+    max_items: int,
+    preview_chars: int,
+    text_marker: str,
+    list_marker: str,
+    dict_error: str,
+) -> Shown | None:
+    """A text cut with an indicator, a list capped, a dict replaced by advice and a preview.
+
+    JSON inside a text is taken as what it is (DESIGN §10 "structured results"), so a list stays a
+    list and a dict a dict, on every wire, their items as they were written. A list of which not one
+    item fits becomes a list of that advice. Source: multi-stage §2.
+
+    ``limit_chars`` are for all texts of a result together; ``text_marker`` comes on top of them.
+    Its fields, and those of ``list_marker``, the last item: ``shown``, ``total``, ``read_on``; of
+    ``dict_error``: ``total``, ``limit``, ``read_on``.
+    """
+    text, chars = source.text, len(source.text)
+    limit_chars = max(limit_chars - sum(map(len, source.before)), 0)
+    if chars <= min(limit_chars, 2 * max_items):  # an item takes two characters at least
+        return None
+    value, read_on = _parsed(text), words.read_on(source.ref, 0)
+    if isinstance(value, list):
+        is_long = chars > limit_chars or len(value) > max_items
+        is_shown = chars <= limit_chars and _is_capped(value, max_items, list_marker)
+    else:
+        is_long, is_shown = chars > limit_chars, _is_marked(text, limit_chars, text_marker)
+    if is_shown or not is_long:
+        return None
+    why = f"{chars:,} characters, over {limit_chars:,}"
+    if value is None:
+        kept = safe_cut(text, limit_chars)
+        read_on = words.read_on(source.ref, kept)
+        body = text[:kept] + text_marker.format(shown=kept, total=chars, read_on=read_on)
+    else:
+        error = dict_error.format(total=chars, limit=limit_chars, read_on=read_on)
+        preview = text[: safe_cut(text, min(preview_chars, limit_chars))]
+        body = _dumps({"error": error, "preview": preview})
+    if isinstance(value, list):
+        items, shown = _capped(value, limit_chars, max_items, list_marker, read_on)
+        body = items if shown else f"[{body}]"
+        why = f"{len(value):,} items, {chars:,} characters; the first {shown:,} are shown"
+    return Shown(body, why) if len(body) < chars else None
+
+
+# A text cut by the same limits before it came here, as a callback may do, is known by how it ends.
+# It is bounded all the same; to cut it again would name the part and no longer the original.
+
+
+def _is_capped(items: list[msgspec.Raw], most: int, marker: str) -> bool:
+    opening = f'"{marker}'.partition("{")[0].encode()
+    return len(items) == most + 1 and bytes(items[-1]).startswith(opening)
+
+
+def _is_marked(text: str, limit_chars: int, marker: str) -> bool:
+    at = text.rfind(marker.partition("{")[0])
+    return 0 <= at <= limit_chars and len(text) - at <= _NOTICE_CHARS and "\n" not in text[at + 1 :]
+
+
+def _capped(
+    items: list[msgspec.Raw], limit_chars: int, most: int, marker: str, read_on: str
+) -> tuple[str, int]:
+    """As many first items as fit, a notice as the last one; and how many they are."""
+    notice = _notice(marker, len(items), len(items), read_on)  # at its longest
+    room = limit_chars - len(notice) - len("[]")
+    kept = []
+    for raw in items[:most]:
+        item = bytes(raw).decode("utf-8", "surrogatepass")
+        room -= len(item) + 1
+        if room < 0:
+            break
+        kept.append(item)
+    notice = _notice(marker, len(kept), len(items), read_on)
+    return f"[{','.join([*kept, notice])}]", len(kept)
+
+
+def _notice(marker: str, shown: int, total: int, read_on: str) -> str:
+    return _dumps(marker.format(shown=shown, total=total, read_on=read_on))
+
+
+def _parsed(text: str) -> _Value | None:
+    """The list or dict a text holds as JSON, its values as they are written; or None."""
+    if not _VALUE.match(text):
+        return None
+    try:
+        return _decoder.decode(text.encode("utf-8", "surrogatepass"))
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return None
+
+
+def _dumps(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
 def text_size(text: str) -> TextSize:
     """The lines and the bytes of a text."""
     return TextSize(text.count("\n") + 1, utf8_bytes(text))
-
-
-def utf8_bytes(text: str) -> int:
-    """Bytes of a text as UTF-8, counted piece by piece; a lone surrogate counts as three."""
-    if text.isascii():
-        return len(text)
-    pieces = (text[at : at + _STEP_CHARS] for at in range(0, len(text), _STEP_CHARS))
-    return sum(len(piece.encode("utf-8", "surrogatepass")) for piece in pieces)
 
 
 def size_of(count: int) -> str:

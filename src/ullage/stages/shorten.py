@@ -17,7 +17,7 @@ import msgspec
 
 from ullage.values.notices import Words
 
-__all__ = ["ERRORS", "ends_of", "level", "on_one_line", "safe_cut", "shorten"]
+__all__ = ["ERRORS", "ends_of", "level", "on_one_line", "safe_cut", "shorten", "utf8_bytes"]
 
 ERRORS = re.compile(
     r"[aefptAEFPT](?:(?<=\b.)(?i:"  # a set of first letters comes first: the scan skips the rest
@@ -39,6 +39,7 @@ _LEAST_STRING_CHARS = 60
 _LEAST_ITEMS = 6
 """No item of a list is given so little room that fewer than these would fill it."""
 _TRIES = 12
+_STEP_CHARS = 1 << 20
 
 _loads = msgspec.json.Decoder().decode
 _raws = msgspec.json.Decoder(list[msgspec.Raw]).decode
@@ -67,11 +68,15 @@ def shorten(
         shown = _lines(text, room, ref, words, head_share)
     if len(shown) >= len(text):
         return None
-    return shown if shown.isascii() or _utf8_bytes(shown) < _utf8_bytes(text) else None
+    return shown if utf8_bytes(shown) < utf8_bytes(text) else None
 
 
-def _utf8_bytes(text: str) -> int:
-    return len(text.encode("utf-8", "surrogatepass"))
+def utf8_bytes(text: str) -> int:
+    """Bytes of a text as UTF-8, counted piece by piece; a lone surrogate counts as three."""
+    if text.isascii():
+        return len(text)
+    pieces = (text[at : at + _STEP_CHARS] for at in range(0, len(text), _STEP_CHARS))
+    return sum(len(piece.encode("utf-8", "surrogatepass")) for piece in pieces)
 
 
 # ── plain text ───────────────────────────────────────────────────────────────────────────
@@ -174,28 +179,25 @@ def _joined(before: str, after: str) -> bool:
 def _json(text: str, room: int, ref: str, words: Words) -> str | None:
     """A smaller document of the same shape, or None if the text is not JSON, or none fits.
 
-    Nothing is measured by writing it: the values are slices of the text, and a slice knows its
-    length. Room is counted in bytes; where characters take several, there are more tries.
+    The notice is the last item of a list; in a dict it has a key of its own. Nothing is measured by
+    writing it: the values are slices of the text, and a slice knows its length. Room is counted in
+    bytes; where characters take several, there are more tries.
     """
     try:
         whole = _encode(_loads(text))
         size = room * len(whole) // len(whole.decode())
         for _ in range(_TRIES):
             body = _fit(whole, size).decode()
-            shown = _with_notice(body, words.cut(ref, len(body), len(text), 0))
+            key = '"_ullage":' if body[0] == "{" else ""
+            comma = "," if len(body) > len("[]") else ""
+            notice = _encode(words.cut(ref, len(body), len(text), 0)).decode()
+            shown = f"{body[:-1]}{comma}{key}{notice}{body[-1]}"
             if len(shown) <= room + _NOTICE_ROOM_CHARS:
                 return shown
             size = size * 3 // 4
     except (msgspec.DecodeError, UnicodeError, RecursionError):
         pass
     return None
-
-
-def _with_notice(body: str, notice: str) -> str:
-    """A list with the notice as its last item, a dict with it under a key of its own."""
-    key = '"_ullage":' if body[0] == "{" else ""
-    comma = "," if len(body) > len("[]") else ""
-    return f"{body[:-1]}{comma}{key}{_encode(notice).decode()}{body[-1]}"
 
 
 def _fit(raw: bytes, room: int) -> bytes:
@@ -206,11 +208,15 @@ def _fit(raw: bytes, room: int) -> bytes:
     if kind == b'"':
         text = _loads(raw)
         return _encode(ends_of(text, max(len(text) * room // len(raw), _LEAST_STRING_CHARS)))
-    items = list(map(bytes, _raws(raw))) if kind == b"[" else _raw_fields(raw)
+    is_list, items, fields = kind == b"[", list[bytes](), dict[str, bytes]()
+    if is_list:
+        items = list(map(bytes, _raws(raw)))
+    else:
+        fields = {key: bytes(value) for key, value in _raw_dict(raw).items() if key != "_ullage"}
     if room < _LEAST_BYTES:
-        return _encode(f"[… {len(items):,} {'items' if kind == b'[' else 'keys'} …]")
+        return _encode(f"[… {len(items):,} items …]" if is_list else f"[… {len(fields):,} keys …]")
     room -= _LEAST_BYTES // 2  # for what says how much is left out
-    return _fit_list(items, room) if isinstance(items, list) else _fit_dict(items, room)
+    return _fit_list(items, room) if is_list else _fit_dict(fields, room)
 
 
 def _fit_list(items: list[bytes], room: int) -> bytes:
@@ -242,10 +248,6 @@ def _fit_dict(fields: dict[str, bytes], room: int) -> bytes:
         left = f"{len(fields) - count:,} of {len(fields):,} keys left out"
         shown.append(b"%b:%b" % (_encode("…"), _encode(left)))
     return b"{%b}" % b",".join(shown)
-
-
-def _raw_fields(raw: bytes) -> dict[str, bytes]:
-    return {key: bytes(value) for key, value in _raw_dict(raw).items() if key != "_ullage"}
 
 
 def level(sizes: Sequence[int], room: int) -> int:

@@ -26,20 +26,14 @@ _FRAME_CHARS = len("Message 1234:\n\n")
 
 
 def summary(
-    transcript: Transcript,
-    start: int,
-    stop: int,
-    room_chars: int,
-    done: Sequence[Action] | None = None,
-    *,
-    user_chars: int = 0,
+    transcript: Transcript, start: int, stop: int, room_chars: int, *, user_chars: int = 0
 ) -> str:
     """The summary of the messages from ``start`` up to ``stop``, in about ``room_chars``.
 
     On top of them comes what the user said, word for word (`ullage.stages.quotes`), in
-    ``user_chars``. What was done (`actions`) is worked out where it is not given.
+    ``user_chars``.
     """
-    done = actions(transcript, start, stop) if done is None else done
+    done = actions(transcript, start, stop)
     texts = list(said(transcript, start, stop, "assistant"))
     has_task = next(said(transcript, 0, start, "user"), None) is None
     user = _user(list(said(transcript, start, stop, "user")), user_chars, has_task=has_task)

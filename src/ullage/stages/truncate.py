@@ -7,8 +7,8 @@ the documents' are in `ullage.stages.shapes`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple, Protocol
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple, TypeAlias
 
 from ullage.history import canon
 from ullage.history.remembered import REMEMBERED
@@ -20,7 +20,7 @@ from ullage.values.edits import Cut, Replace
 from ullage.values.messages import Text, ToolResult
 from ullage.values.notices import Words
 
-__all__ = ["LIMIT_CHARS", "Extent", "Shape", "Shown", "Source", "TextSize", "by_kind", "truncate"]
+__all__ = ["Extent", "Shape", "Shown", "Source", "TextSize", "by_kind", "truncate"]
 
 
 class Source(NamedTuple):
@@ -81,35 +81,22 @@ class Shown(NamedTuple):
         return 0 if of is None else max(of.whole.bytes - of.kept.bytes, 0)
 
 
-class Shape(Protocol):
-    """Says what is shown of a result."""
-
-    def __call__(self, source: Source, words: Words, /) -> Shown | None:
-        """What is shown in its place; None if it may stay whole."""
+Shape: TypeAlias = Callable[[Source, Words], Shown | None]
+"""Says what is shown in place of a result; None if it may stay whole."""
 
 
 def by_kind(
-    source: Source,
-    words: Words,
-    /,
-    *,
-    limit_chars: Mapping[ToolKind, int] = LIMIT_CHARS,
-    tools: Mapping[str, ToolKind] | None = None,
+    source: Source, words: Words, /, *, limit_chars: Mapping[ToolKind, int] = LIMIT_CHARS
 ) -> Shown | None:
     """Our own shape: head, tail and error lines, or smaller JSON, by kind of tool.
 
-    Limits are generous, for flat ones lose the lines an agent quotes from files (`frontier`).
-
-    Args:
-        source: the result.
-        words: the wording of the session.
-        limit_chars: the most characters shown, by kind of tool.
-        tools: the kind of a tool whose name does not say it.
+    At most ``limit_chars`` are shown, by kind of tool. Limits are generous, for flat ones lose the
+    lines that an agent quotes from files (`frontier`).
     """
     chars = len(source.text)
     if chars <= min(limit_chars.values()):
         return None
-    kind = (tools or {}).get(source.tool) or kind_of(source.tool)
+    kind = kind_of(source.tool)
     limit, head_share = limit_chars[kind], head_share_of(kind)
     if chars <= limit:
         return None

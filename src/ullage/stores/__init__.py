@@ -37,9 +37,8 @@ __all__ = [
 
 if TYPE_CHECKING:
     from ullage.history.canon import ref_of
-    from ullage.stores._base import AsyncStore, Blobs, Records, Store, every_ref
+    from ullage.stores._base import AsyncStore, Blobs, Records, Store, every_ref, forget
     from ullage.stores._clean import DAY_S, Bounds, Collected, Removed, named_in, refs_in
-    from ullage.stores._forget import forget
     from ullage.stores._open import directory_of, files_of, open_store, with_files
     from ullage.stores.bounded import BoundedStore
     from ullage.stores.conversations import CompactionPart, ConversationStore, StoredMessage
@@ -52,9 +51,8 @@ else:
         __name__,
         {
             "ullage.history.canon": "ref_of",
-            "ullage.stores._base": "AsyncStore Blobs Records Store every_ref",
+            "ullage.stores._base": "AsyncStore Blobs Records Store every_ref forget",
             "ullage.stores._clean": "DAY_S Bounds Collected Removed named_in refs_in",
-            "ullage.stores._forget": "forget",
             "ullage.stores._open": "directory_of files_of open_store with_files",
             "ullage.stores.bounded": "BoundedStore",
             "ullage.stores.conversations": "CompactionPart ConversationStore StoredMessage",

@@ -12,15 +12,20 @@ A store is both, and what keeps it in bounds. Whoever writes one inherits from `
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from typing import Protocol
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from typing import Concatenate, ParamSpec, Protocol, TypeVar
 
 from ullage.errors import StoreError
 from ullage.stores._clean import Bounds, Collected
 from ullage.values.effects import Output, Record, Shape
 
-__all__ = ["AsyncStore", "Blobs", "Records", "Store", "Transactional", "closed", "every_ref"]
-__all__ += ["refuse_contradictions", "taken"]
+__all__ = ["Around", "AsyncStore", "Blobs", "Records", "Store", "Transactional", "closed"]
+__all__ += ["every_ref", "forget", "refuse_contradictions", "taken"]
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+_EVERYTHING = Bounds(older_than_s=-1)
 
 
 class Blobs(Protocol):
@@ -161,12 +166,72 @@ class Transactional(Store, Protocol):
         return self.commit(tenant, (), records)
 
 
+def _beneath(
+    method: Callable[Concatenate[Store, P], T],
+) -> Callable[Concatenate[Around, P], T]:
+    """The same method of the store underneath."""
+    name = method.__name__
+
+    def call(self: Around, /, *given: P.args, **named: P.kwargs) -> T:
+        found: Callable[P, T] = getattr(self.store, name)
+        return found(*given, **named)
+
+    call.__doc__ = f"`Store.{name}`."
+    return call
+
+
+class Around(Transactional):
+    """A store around another: each call goes to that, unless it is done otherwise.
+
+    Attributes:
+        store: the store underneath; closing this closes it.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self.name = store.name
+
+    commit = _beneath(Store.commit)
+    find = _beneath(Store.find)
+    look = _beneath(Store.look)
+    chunk = _beneath(Store.chunk)
+    refs = _beneath(Store.refs)
+    held = _beneath(Store.held)
+    collect = _beneath(Store.collect)
+    close = _beneath(Store.close)
+
+
 def every_ref(store: Store, tenant: str) -> Iterator[str]:
     """Every ref of a tenant, asked for page by page."""
     page = store.refs(tenant)
     while page:
         yield from page
         page = store.refs(tenant, page[-1])
+
+
+def forget(store: Store, tenant: str) -> Collected:
+    """Erase a tenant: its outputs and ledger, in the store and in files beside it.
+
+    Content that another tenant holds too stays theirs. To have the bytes leave an SQLite file as
+    well, `SqliteStore.shrink` follows.
+
+    Args:
+        store: the store. Nothing may be written for the tenant meanwhile.
+        tenant: whose; ``""`` for the unnamed one.
+
+    Returns:
+        What went.
+
+    Raises:
+        StoreError: the store failed. What went until then is gone.
+    """
+    done = Collected((), 0, 0)
+    for _ in range(2):  # what was used later than now counts as used now, and goes after that
+        step = store.collect(tenant, _EVERYTHING)
+        while step is not None:
+            done = done.then(step)
+            step = store.collect(tenant, _EVERYTHING, step.cursor) if step.cursor else None
+    return done
 
 
 class AsyncStore(Protocol):

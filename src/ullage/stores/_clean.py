@@ -117,14 +117,34 @@ class Collected(Struct, frozen=True):
 
 
 class Cursor(Struct, frozen=True):
-    """Where a step begins: behind the row with these values, of keys or of outputs."""
+    """Where a step begins: behind the row with these values, of keys, of outputs or of objects.
 
-    phase: Literal["records", "outputs", "needed"]
+    What is in object storage comes last, if there is any (`ullage.stores.objects.storage`).
+    """
+
+    phase: Literal["records", "outputs", "needed", "objects"]
     left_bytes: int
     used_s: float = -1
     tenant: str = ""
     key: bytes = b""
     ref: str = ""
+
+    @staticmethod
+    def read(text: str) -> Cursor:
+        """The cursor that a step returned as a text.
+
+        Raises:
+            ConfigError: none did.
+        """
+        try:
+            return msgspec.convert(json.loads(text), Cursor)
+        except (msgspec.MsgspecError, ValueError):
+            raise ConfigError(
+                "cursor", "it is not one that a step returned", "Begin anew"
+            ) from None
+
+    def __str__(self) -> str:
+        return json.dumps(msgspec.to_builtins(self))
 
 
 class Contents(Protocol):
@@ -167,14 +187,16 @@ def clean(contents: Contents, bounds: Bounds, cursor: str | None, now_s: float) 
             return None
         at: Cursor | None = Cursor("records", left_bytes)
     else:
-        at = _read(cursor)
+        at = Cursor.read(cursor)
+        if at.phase == "objects":
+            raise ConfigError("cursor", "it is of a store with objects", "Begin anew")
     done, left = Collected((), 0, at.left_bytes if at else 0), bounds.limit
     while at is not None and (left > 0 or bounds.dry_run):
         work = _records if at.phase == "records" else _outputs
         limit = bounds.limit if bounds.dry_run else left
         step, at, looked = work(contents, bounds, at, limit, now_s)
         done, left = done.then(step), left - looked
-    return replace(done, cursor=at and json.dumps(msgspec.to_builtins(at)))
+    return replace(done, cursor=at and str(at))
 
 
 _Step: TypeAlias = tuple[Collected, Cursor | None, int]
@@ -220,13 +242,6 @@ def _outputs(contents: Contents, bounds: Bounds, at: Cursor, limit: int, now_s: 
     return done, None, len(rows)
 
 
-def _read(cursor: str) -> Cursor:
-    try:
-        return msgspec.convert(json.loads(cursor), Cursor)
-    except (msgspec.MsgspecError, ValueError):
-        raise ConfigError("cursor", "it is not one that a step returned", "Begin anew") from None
-
-
 def is_recent(at_s: float | None, now_s: float, within_s: float) -> bool:
     """Whether something happened less than ``within_s`` ago; never what lies in the future."""
     return at_s is not None and 0 <= now_s - at_s < within_s
@@ -240,12 +255,10 @@ def refs_in(text: str) -> frozenset[str]:
 def named_in(
     data: bytes, held: Callable[[Collection[str]], set[str]], text_of: Callable[[str], str]
 ) -> set[str]:
-    """What a record names, and what the index behind a summary in it names.
+    """What a record with this data names, and what the index behind a summary in it names.
 
-    Args:
-        data: the record's.
-        held: those of some refs that the record's tenant holds.
-        text_of: the text of an output that it holds; ``""`` if it cannot be read.
+    Of some refs ``held`` gives those that the tenant holds, and ``text_of`` the text under one of
+    them, ``""`` if it cannot be read.
     """
     named = held(refs_in(data.decode("latin-1")))
     if _SPAN in data:

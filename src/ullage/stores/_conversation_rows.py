@@ -71,7 +71,8 @@ _SUMMARY_ROLE = {
     "anthropic": "user",  # no system messages among the others
     "gemini": "user",
 }
-_SERVICE_FIELDS = {"ToolCallsJson": "tool_calls", "ToolCallId": "tool_call_id"}
+_FIELDS = ("CreatedAt", "Role", "Content", "ToolCallsJson", "ToolCallId")
+"""What a row of the service's own may have, or lack."""
 
 
 class StoredMessage(Struct, frozen=True, kw_only=True):
@@ -146,9 +147,9 @@ def messages_of(
 ) -> tuple[StoredMessage, ...]:
     """The messages of a conversation of which ``where`` is true, as they were written."""
     there = columns_of(db)
-    fields = [name if name.lower() in there else "NULL" for name in ("CreatedAt", *_SERVICE_FIELDS)]
+    fields = [name if name.lower() in there else "NULL" for name in _FIELDS]
     rows = db.execute(
-        f"SELECT Id, Wire, IsCompacted, Role, Content, {', '.join(fields)} FROM Messages "
+        f"SELECT Id, Wire, IsCompacted, {', '.join(fields)} FROM Messages "
         f"WHERE SessionId = ? AND {where} ORDER BY rowid",
         (session, *given),
     )
@@ -159,8 +160,7 @@ def messages_of(
             is_compacted=bool(compacted),
             created_at=at or "",
         )
-        for id, wire, compacted, role, content, at, *more in rows
-        for columns in [(role, content, *more)]
+        for id, wire, compacted, at, *columns in rows
     )
 
 
@@ -201,11 +201,7 @@ def synthetic(wire: Format, part: CompactionPart, *, as_user: bool) -> StoredMes
 
 
 def compactible(wire: Format, up_to_boundary: Sequence[StoredMessage]) -> tuple[StoredMessage, ...]:
-    """The messages a summary may replace: those before the last, but for the system's head.
-
-    Args:
-        wire: the format of the messages.
-        up_to_boundary: a history, the last of it the boundary.
+    """The messages a summary may replace: those before the boundary, but for the system's head.
 
     Raises:
         ConfigError: there are none, or the boundary would part a reply, or a call from its
@@ -235,9 +231,10 @@ def compactible(wire: Format, up_to_boundary: Sequence[StoredMessage]) -> tuple[
     return summarised
 
 
-def _from_columns(role: str, content: str | None, *fields: str | None) -> dict[str, Any]:
+def _from_columns(
+    role: str, content: str | None, calls: str | None, call_id: str | None
+) -> dict[str, Any]:
     """An OpenAI Chat message of a row that the service wrote itself."""
-    calls, call_id = fields
     message: dict[str, Any] = {"role": role, "content": content}
     if calls:
         message["tool_calls"] = json.loads(calls)

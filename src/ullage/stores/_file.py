@@ -32,8 +32,9 @@ import os
 import sqlite3
 import stat
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from weakref import WeakSet, WeakValueDictionary
 
@@ -59,9 +60,8 @@ class PrivateFile:
         path: where the file is.
     """
 
-    def __init__(self, path: Path, own_folder: bool, synchronous: str, wait_s: float) -> None:
+    def __init__(self, path: Path, synchronous: str, wait_s: float) -> None:
         self.path = path
-        self._own_folder = own_folder
         self._synchronous = synchronous
         self._wait_s = wait_s
         self._lock = RLock()
@@ -77,23 +77,18 @@ class PrivateFile:
     ) -> PrivateFile:
         """The file, shared with whoever has it open with the same settings.
 
-        Args:
-            holder: who will use it, until it calls `release` or is no more.
-            path: where the file is or shall be.
-            own_folder: the folder is ours alone, so its mode is tightened if it exists.
-            synchronous: SQLite's setting; FULL outlives a loss of power, NORMAL only a crash.
-            wait_s: how long to wait while another process writes.
-
-        Raises:
-            StoreError: the file cannot be opened, or is not ours to open.
+        It is open until every holder has called `release` or is no more. A folder of our own has
+        its mode tightened if it exists.
         """
-        settings = (path, own_folder, synchronous, wait_s)
+        settings = (path, synchronous, wait_s)
         with _FORKING:
             file = _FILES.get(settings)
             if file is None:
                 file = _FILES[settings] = PrivateFile(*settings)
             file._holders.add(holder)
         with file.connection(holder, "open"):
+            if own_folder:
+                _tighten(path.parent, 0o700)
             return file
 
     @contextmanager
@@ -118,11 +113,8 @@ class PrivateFile:
     ) -> Iterator[sqlite3.Connection]:
         """A connection inside one transaction, rolled back if anything is raised.
 
-        Args:
-            holder: who uses it.
-            operation: what for, as an error names it.
-            writes: others that write wait from its beginning.
-            synced: what is written reaches the disk before this ends.
+        Others that write wait from the beginning of one that ``writes``; what it writes reaches
+        the disk before this ends if it is ``synced``.
         """
         with self.connection(holder, operation) as connection:
             try:
@@ -185,7 +177,7 @@ class PrivateFile:
 
     def _connect(self) -> tuple[sqlite3.Connection, tuple[int, int]]:
         with _OPENING:
-            inode = _make_private(self.path, own_folder=self._own_folder)
+            inode = _make_private(self.path)
             connection = sqlite3.connect(
                 self.path,
                 timeout=self._wait_s,
@@ -198,7 +190,8 @@ class PrivateFile:
             connection.execute("BEGIN")  # one view: another process may be migrating
             version = _version(connection)  # refuses what is not ours, before it is touched
             connection.execute("COMMIT")
-            _tighten(self.path)
+            for place in _places(self.path):
+                _tighten(place, 0o600)
             if version < len(MIGRATIONS):
                 _migrate(connection)
             connection.execute("PRAGMA journal_mode = WAL")
@@ -271,45 +264,42 @@ def _version(connection: sqlite3.Connection) -> int:
     return int(version)
 
 
-def _make_private(path: Path, *, own_folder: bool) -> tuple[int, int]:
+def _make_private(path: Path) -> tuple[int, int]:
     """Create the folders and the file if need be, and return the file's (device, inode)."""
     found = filter(None, map(_found, _places(path)))
     if not all(stat.S_ISREG(there.st_mode) for there in found):
         raise _unsafe("a link, a folder or a device is at the place of the file. Use another path")
-    create_private(path, own_folder=own_folder)
+    create_private(path)
     inode = _inode(path)
     if inode is None:
         raise _unsafe("the file was taken away while it was being opened. Try again")
     return inode
 
 
-def create_private(path: Path, *, own_folder: bool) -> None:
+def create_private(path: Path) -> None:
     """Create a file with mode 0600, and its folders, unless they are there.
 
     Raises:
         OSError: the system refused.
     """
-    make_folders(path.parent, own_folder=own_folder)
+    make_folders(path.parent)
     flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0)
     with suppress(FileExistsError):
         os.close(os.open(path, flags, 0o600))
 
 
-def make_folders(folder: Path, *, own_folder: bool) -> None:
-    """Create what is missing with mode 0700; leave what exists, unless it is ours."""
+def make_folders(folder: Path) -> None:
+    """Create what is missing with mode 0700; leave what exists."""
     missing = [place for place in (folder, *folder.parents) if not place.exists()]
     for place in reversed(missing):
         place.mkdir(mode=0o700, exist_ok=True)
-    if own_folder and stat.S_IMODE(folder.stat().st_mode) & 0o077:
-        folder.chmod(0o700)
 
 
-def _tighten(path: Path) -> None:
-    """Take the rights of others from the file and what SQLite has put beside it."""
-    for place in _places(path) if os.name == "posix" else ():
-        with suppress(FileNotFoundError):  # another connection may close, and take it away
-            if stat.S_IMODE(place.stat().st_mode) & 0o077:
-                place.chmod(0o600)
+def _tighten(place: Path, mode: int) -> None:
+    """Take the rights of others, if there are any."""
+    with suppress(FileNotFoundError):  # another connection may close, and take a file away
+        if os.name == "posix" and stat.S_IMODE(place.stat().st_mode) & 0o077:
+            place.chmod(mode)
 
 
 def _places(path: Path) -> tuple[Path, ...]:
@@ -320,9 +310,7 @@ def _places(path: Path) -> tuple[Path, ...]:
 def _inode(path: Path) -> tuple[int, int] | None:
     """(device, inode) of a regular file; None for anything else."""
     found = _found(path)
-    if found is None or not stat.S_ISREG(found.st_mode):
-        return None
-    return found.st_dev, found.st_ino
+    return (found.st_dev, found.st_ino) if found and stat.S_ISREG(found.st_mode) else None
 
 
 def _found(place: Path) -> os.stat_result | None:
@@ -339,7 +327,7 @@ def _unsafe(reason: str) -> StoreError:
 
 _OPENING = Lock()
 _FORKING = Lock()
-_FILES: WeakValueDictionary[tuple[Path, bool, str, float], PrivateFile] = WeakValueDictionary()
+_FILES: WeakValueDictionary[tuple[Path, str, float], PrivateFile] = WeakValueDictionary()
 _PAUSED: list[PrivateFile] = []
 _LEFT_BEHIND: list[sqlite3.Connection | None] = []
 
@@ -351,21 +339,15 @@ def _before_fork() -> None:
         file.pause()
 
 
-def _after_fork_in_parent() -> None:
+def _after_fork(go_on: Callable[[PrivateFile], None]) -> None:
     while _PAUSED:
-        _PAUSED.pop().resume()
-    _FORKING.release()
-
-
-def _after_fork_in_child() -> None:
-    while _PAUSED:
-        _PAUSED.pop().restart()
+        go_on(_PAUSED.pop())
     _FORKING.release()
 
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(
         before=_before_fork,
-        after_in_parent=_after_fork_in_parent,
-        after_in_child=_after_fork_in_child,
+        after_in_parent=partial(_after_fork, PrivateFile.resume),
+        after_in_child=partial(_after_fork, PrivateFile.restart),
     )

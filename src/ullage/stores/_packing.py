@@ -35,14 +35,10 @@ Row: TypeAlias = tuple[int, str, int, int, int, bytes, bytes]  # n, coding … b
 
 
 class NewBlob(Struct, frozen=True, gc=False):
-    """An output on its way into the file; its rows are there once it is packed.
+    """An output on its way into the file; the rows of its chunks are there once it is packed.
 
-    Attributes:
-        output: the output.
-        digest: what its content is kept under: once for each tenant, so that nobody learns from
-            the time it takes what another one holds.
-        content: the digest of the content alone; earlier versions kept it under that.
-        rows: its chunks.
+    Its content is kept under ``digest``: once for each tenant, so that nobody learns from the time
+    it takes what another one holds. Earlier versions kept it under the digest of ``content`` alone.
     """
 
     output: Output

@@ -14,8 +14,7 @@ from typing import TypeVar
 from msgspec.structs import replace
 
 from ullage.errors import StoreError
-from ullage.stores._around import Around
-from ullage.stores._base import Store
+from ullage.stores._base import Around, Store
 from ullage.stores._clean import DAY_S, Bounds, Collected, is_recent
 from ullage.values.effects import Output, Record
 

@@ -249,7 +249,7 @@ class ConversationStore:
     def _create(self) -> None:
         """A new file is private; one that is there stays as it is."""
         try:
-            create_private(self._path, own_folder=False)
+            create_private(self._path)
         except OSError as error:
             raise StoreError(NAME, "open", reason_of(error)) from error
 

@@ -10,11 +10,11 @@ import sys
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from heapq import nsmallest
+from typing import NamedTuple
 
 from ullage.errors import RefNotFound
 from ullage.locks import Lock
 from ullage.stores._base import Transactional, closed, refuse_contradictions, taken
-from ullage.stores._chunks import shape
 from ullage.stores._clean import Bounds, Collected, Cursor, clean, is_recent, named_in
 from ullage.values.effects import Output, Record, Shape
 
@@ -35,27 +35,25 @@ class _Tenant:
         self.records: dict[bytes, dict[tuple[str, int, str], Record]] = {}
         self.shapes: dict[str, Shape] = {}
         self.used_s: dict[str | bytes, float] = {}
-        self.needs_of: dict[bytes, frozenset[str]] = {}
+        self.needs_of: dict[bytes, set[str]] = {}
 
-    def needs(self, key: bytes) -> frozenset[str]:
-        """The refs that the records of a key need."""
+    def needs(self, key: bytes) -> set[str]:
+        """The refs that the records of a key need; to find them takes too long for a commit."""
         if key not in self.needs_of:
-            self.needs_of[key] = frozenset(
-                ref
-                for record in self.records[key].values()
-                if record.is_once
-                for ref in named_in(
-                    record.data,
-                    lambda refs: {ref for ref in refs if ref in self.outputs},
-                    lambda ref: self.outputs[ref].text,
-                )
-            )
+            held, found = self.outputs.keys(), set[str]()
+            for record in self.records[key].values():
+                if record.is_once:
+                    found |= named_in(record.data, lambda refs: held & {*refs}, self._text_of)
+            self.needs_of[key] = found
         return self.needs_of[key]
 
-    def needed(self, last_s: float) -> frozenset[str]:
+    def needed(self, last_s: float) -> set[str]:
         """The refs that a ledger used after ``last_s`` needs."""
         live = (self.needs(key) for key in self.records if self.used_s[key] > last_s)
-        return frozenset().union(*live)
+        return set[str]().union(*live)
+
+    def _text_of(self, ref: str) -> str:
+        return self.outputs[ref].text
 
 
 class MemoryStore(Transactional):
@@ -112,7 +110,7 @@ class MemoryStore(Transactional):
             own, output = self._used("look", tenant, ref)
             found = own.shapes.get(ref)
             if found is None:
-                found = own.shapes[ref] = shape(output)
+                found = own.shapes[ref] = Shape.of(output)
             return found
 
     def chunk(self, tenant: str, ref: str, n: int) -> str:
@@ -189,75 +187,63 @@ def _first(own: _Tenant, records: Sequence[Record]) -> tuple[Record, ...]:
     return tuple(theirs for ours, theirs in kept if theirs and theirs.data != ours.data)
 
 
-class _Contents:
-    """What clean-up asks of some tenants. The contract is `ullage.stores._clean.Contents`."""
+class _Contents(NamedTuple):
+    """What clean-up asks of some tenants: `ullage.stores._clean.Contents`."""
 
-    def __init__(
-        self,
-        tenants: Mapping[str, _Tenant],
-        began_s: dict[str | None, float],
-        scope: str | None,
-        dry_run: bool,
-    ) -> None:
-        self._tenants = tenants
-        self._began_s = began_s
-        self._scope = scope
-        self._keeps = dry_run
+    tenants: Mapping[str, _Tenant]
+    began_s: dict[str | None, float]
+    scope: str | None
+    keeps: bool
 
     def begun(self, now_s: float, every_s: float) -> int | None:
-        if is_recent(self._began_s.get(self._scope), now_s, every_s):
+        if is_recent(self.began_s.get(self.scope), now_s, every_s):
             return None
-        if not self._keeps:
-            self._began_s[self._scope] = now_s
-        for own in self._tenants.values():
+        if not self.keeps:
+            self.began_s[self.scope] = now_s
+        for own in self.tenants.values():
             own.used_s = {name: min(at_s, now_s) for name, at_s in own.used_s.items()}
         return sum(
             sys.getsizeof(output.text)
-            for own in self._tenants.values()
+            for own in self.tenants.values()
             for output in own.outputs.values()
         )
 
     def keys(self, after: Cursor, limit: int) -> list[tuple[str, bytes, float, int]]:
         """`Contents.keys`; what their records need is found out here, for `outputs`."""
-        behind = after.tenant, after.key
-        places = (
-            (who, key)
-            for who, own in self._tenants.items()
-            for key in own.records
-            if (who, key) > behind
+        rows = (
+            (who, key, own.used_s[key], len(records))
+            for who, own in self.tenants.items()
+            for key, records in own.records.items()
         )
-        rows = []
-        for who, key in nsmallest(limit, places):
-            own = self._tenants[who]
-            own.needs(key)
-            rows.append((who, key, own.used_s[key], len(own.records[key])))
-        return rows
+        found = nsmallest(limit, (row for row in rows if row[:2] > (after.tenant, after.key)))
+        for who, key, *_ in found:
+            self.tenants[who].needs(key)
+        return found
 
     def outputs(
         self, after: Cursor, limit: int, last_s: float
     ) -> list[tuple[float, str, str, bool]]:
-        behind = after.used_s, after.tenant, after.ref
-        places = (
-            (own.used_s[ref], who, ref)
-            for who, own in self._tenants.items()
+        needed = {who: own.needed(last_s) for who, own in self.tenants.items()}
+        rows = (
+            (own.used_s[ref], who, ref, ref in needed[who])
+            for who, own in self.tenants.items()
             for ref in own.outputs
-            if (own.used_s[ref], who, ref) > behind
         )
-        needed = {who: own.needed(last_s) for who, own in self._tenants.items()}
-        return [(*place, place[2] in needed[place[1]]) for place in nsmallest(limit, places)]
+        behind = after.used_s, after.tenant, after.ref
+        return nsmallest(limit, (row for row in rows if row[:3] > behind))
 
     def drop(self, tenant: str, key: bytes) -> None:
-        if not self._keeps:
-            own = self._tenants[tenant]
+        if not self.keeps:
+            own = self.tenants[tenant]
             del own.records[key], own.used_s[key], own.needs_of[key]
 
     def used_now(self, tenant: str, key: bytes, now_s: float) -> None:
-        self._tenants[tenant].used_s[key] = now_s
+        self.tenants[tenant].used_s[key] = now_s
 
     def remove(self, tenant: str, ref: str) -> tuple[int, int]:
-        own = self._tenants[tenant]
+        own = self.tenants[tenant]
         size_bytes = sys.getsizeof(own.outputs[ref].text)
-        if not self._keeps:
+        if not self.keeps:
             del own.outputs[ref], own.used_s[ref]
             own.shapes.pop(ref, None)
         return size_bytes, size_bytes

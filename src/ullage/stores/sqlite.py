@@ -1,12 +1,5 @@
 """A store in one SQLite file: durable, private, shared by threads and processes.
 
-    blobs     digest → kind, sizes         each content once
-    chunks    (digest, n) → counts, body   about a MiB each, zstd if that is smaller
-    grants    (tenant, ref) → digest       who may read it, and under which name
-    records   (tenant, key, kind, n, name) → data
-    names     which keys of the ledger need which refs
-    cleanings when whose outputs were last cleaned up
-
 In WAL mode it is durable, faster to put than synced files, and can be queried. synchronous=FULL,
 because a ref that a model has been shown must outlive a loss of power. Records that hold a newest
 value, which the next reply brings again, are not synced by themselves.
@@ -29,14 +22,14 @@ import time
 from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ullage.errors import ConfigError, RefNotFound, StoreError
 from ullage.stores._base import Transactional, refuse_contradictions
 from ullage.stores._clean import DAY_S, Bounds, Collected, clean, is_recent
 from ullage.stores._file import PrivateFile, absolute, default_path
 from ullage.stores._packing import NewBlob, from_utf8, to_utf8, unsealed
-from ullage.stores._sqlite_clean import SqliteContents
+from ullage.stores._sql_clean import SqliteContents
 from ullage.stores._sqlite_rows import (
     MOST_VARIABLES,
     chosen,
@@ -49,8 +42,11 @@ from ullage.stores._sqlite_rows import (
     write_records,
 )
 from ullage.stores.objects.in_sqlite import objects_of
-from ullage.stores.objects.rows import Storage, and_objects, at_hand, packed
+from ullage.stores.objects.rows import and_objects, at_hand, packed
 from ullage.values.effects import Output, Record, Shape
+
+if TYPE_CHECKING:
+    from ullage.stores.objects import ObjectStorage
 
 __all__ = ["SqliteStore"]
 
@@ -89,7 +85,7 @@ class SqliteStore(Transactional):
         *,
         synchronous: str = "FULL",
         busy_timeout_s: float = 10.0,
-        objects: Storage | None = None,
+        objects: ObjectStorage | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         if synchronous not in _SYNCHRONOUS:

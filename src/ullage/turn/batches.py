@@ -1,6 +1,6 @@
 """Batches: the edits of one decision are shown, kept in the ledger, and told as events.
 
-Everything an engine's run decides is gathered in `Fitted`; `ullage.turn` asks a driver to commit
+Everything an engine's run decides is gathered in a `Walk`; `ullage.turn` asks a driver to commit
 it before the view is returned.
 """
 
@@ -18,69 +18,94 @@ from ullage.values.edits import Batch, Cut, Drop, Edit, Replace, Skipped, Summar
 from ullage.values.effects import Output, Record
 from ullage.values.events import Event, Kind
 
-__all__ = [
-    "Fitted",
-    "cuts_of",
-    "edited_from",
-    "keep",
-    "note_stale",
-    "set_aside",
-    "show",
-    "show_again",
-]
+__all__ = ["Walk", "cuts_of", "edited_from"]
 
 
-class Fitted(Struct):
-    """What one run of the engine decided.
+class Walk(Struct):
+    """A window on its way through its history, and what is decided on the way.
 
     Attributes:
+        builder: moves the window.
+        policy: the stages.
         ledger: the ledger with the new batches.
-        outputs: what was set aside and must be kept, by ref.
         records: the ledger rows that must be kept.
+        outputs: what was set aside and must be kept, by ref.
         events: what happened, in order.
         cuts: how many cuts the stages under pressure made.
         diagnostic: what is to be told of them, as of the last of their batches.
     """
 
+    builder: WindowBuilder
+    policy: Policy
     ledger: Ledger
-    outputs: dict[str, Output]
-    records: list[Record]
-    events: list[Event]
+    records: list[Record] = []
+    outputs: dict[str, Output] = {}
+    events: list[Event] = []
     cuts: int = 0
     diagnostic: Event | None = None
 
+    @property
+    def window(self) -> Window:
+        """The window as far as it has come."""
+        return self.builder.window
 
-def keep(
-    builder: WindowBuilder,
-    stage: str,
-    policy: Policy,
-    key: bytes,
-    cuts: Sequence[Cut],
-    fitted: Fitted,
-) -> None:
-    """Show cuts, and keep them as one batch under a key; nothing where there are none."""
-    if not cuts:
-        return
-    window = builder.window
-    before, summaries = window.estimate, window.summaries
-    edits = tuple(storable(cut.edit) for cut in cuts)
-    first = edited_from(window, edits)
-    show(builder, edits, fitted, tell=True)
-    note_stale(builder, first, window.size)
-    for placed in summaries:  # the index of one that is gone, if made just now: a wider one has it
-        if placed not in window.summaries and placed.edit.kind != "pruned":
-            fitted.outputs.pop(placed.edit.ref, None)
-    builder.outdate_past(key)
-    batch = Batch(stage, policy.name, edits, before, window.estimate)
-    fitted.ledger, record = fitted.ledger.with_batch(key, batch)
-    fitted.records.append(record)
-    set_aside(cuts, fitted)
+    def keep(self, stage: str, key: bytes, cuts: Sequence[Cut]) -> None:
+        """Show cuts, and keep them as one batch under a key; nothing where there are none."""
+        if not cuts:
+            return
+        window, before, summaries = self.window, self.window.estimate, self.window.summaries
+        edits = tuple(storable(cut.edit) for cut in cuts)
+        first = edited_from(window, edits)
+        self.show(edits, tell=True)
+        self._note_stale(first, window.size)
+        for placed in summaries:  # the index of one that is gone, if made just now: a wider has it
+            if placed not in window.summaries and placed.edit.kind != "pruned":
+                self.outputs.pop(placed.edit.ref, None)
+        self.builder.outdate_past(key)
+        self.record(stage, key, edits, before)
+        self.set_aside(cuts)
 
+    def record(self, stage: str, key: bytes, edits: tuple[Edit, ...], before_tokens: int) -> None:
+        """Write a batch of edits that are shown to the ledger."""
+        batch = Batch(stage, self.policy.name, edits, before_tokens, self.window.estimate)
+        self.ledger, record = self.ledger.with_batch(key, batch)
+        self.records.append(record)
 
-def set_aside(cuts: Sequence[Cut], fitted: Fitted) -> None:
-    """Have what cuts leave out kept before the view is returned."""
-    for cut in cuts:
-        fitted.outputs.update((output.ref, output) for output in cut.outputs)
+    def set_aside(self, cuts: Sequence[Cut]) -> None:
+        """Have what cuts leave out kept before the view is returned."""
+        for cut in cuts:
+            self.outputs.update((output.ref, output) for output in cut.outputs)
+
+    def show(self, edits: Iterable[Edit], *, tell: bool) -> int:
+        """Apply edits and tell of each that took effect. Returns how many did."""
+        shown = 0
+        for edit in edits:
+            if not tell:
+                shown += self.builder.show(edit)
+            elif (tokens := self.builder.apply(edit)) is not None:
+                shown += 1
+                self.events.append(_event(self.window, edit, *tokens))
+        return shown
+
+    def show_again(self, key: bytes) -> None:
+        """Show what the ledger holds under a key, each batch until all of it has taken effect.
+
+        What a batch replaces may stand behind the history at hand; then it is tried again later.
+        """
+        window, every = self.window, self.builder.applied
+        batches, applied = self.ledger.at(key).batches, every.get(key, 0)
+        for number in range(applied, len(batches)):
+            missing = [edit for edit in batches[number].edits if not window.shows(edit)]
+            first = edited_from(window, missing)
+            shown = self.show(missing, tell=False)
+            self._note_stale(first, window.transcript.find(key) or 0)
+            if shown == len(missing) and number == applied:
+                applied = every[key] = number + 1
+
+    def _note_stale(self, first: int, stop: int) -> None:
+        """Note a batch, if reasoning stays that was bound to what it edited."""
+        if self.window.bound_reasoning(first + 1, stop):
+            self.builder.stale.append((first, stop))
 
 
 def edited_from(window: Window, edits: Iterable[Edit]) -> int:
@@ -96,40 +121,6 @@ def _first(window: Window, edit: Replace | Summary) -> int:
         return spot[0] if spot else window.size
     start = window.transcript.find(edit.after)
     return window.size if start is None else start
-
-
-def note_stale(builder: WindowBuilder, first: int, stop: int) -> None:
-    """Note a batch, if reasoning stays that was bound to what it edited."""
-    if builder.window.bound_reasoning(first + 1, stop):
-        builder.stale.append((first, stop))
-
-
-def show_again(builder: WindowBuilder, key: bytes, fitted: Fitted) -> None:
-    """Show what the ledger holds under a key, each batch until all of it has taken effect.
-
-    What a batch replaces may stand behind the history at hand; then it is tried again later.
-    """
-    window = builder.window
-    batches, applied = fitted.ledger.at(key).batches, builder.applied.get(key, 0)
-    for number in range(applied, len(batches)):
-        missing = [edit for edit in batches[number].edits if not window.shows(edit)]
-        first = edited_from(window, missing)
-        shown = show(builder, missing, fitted, tell=False)
-        note_stale(builder, first, window.transcript.find(key) or 0)
-        if shown == len(missing) and number == applied:
-            applied = builder.applied[key] = number + 1
-
-
-def show(builder: WindowBuilder, edits: Iterable[Edit], fitted: Fitted, *, tell: bool) -> int:
-    """Apply edits and tell of each that took effect. Returns how many did."""
-    shown = 0
-    for edit in edits:
-        if not tell:
-            shown += builder.show(edit)
-        elif (tokens := builder.apply(edit)) is not None:
-            shown += 1
-            fitted.events.append(_event(builder.window, edit, *tokens))
-    return shown
 
 
 def _event(window: Window, edit: Edit, before: int, after: int) -> Event:

@@ -6,7 +6,7 @@ window walks over them in order; at each one
     1. what the provider reported for the request before is learned (`_learn`);
     2. the messages that are new there are taken in;
     3. stages at first sight cut what is too large: pure, so never recorded (`first_sight`);
-    4. batches that the ledger holds for this place are shown again (`batches.show_again`);
+    4. batches that the ledger holds for this place are shown again (`Walk.show_again`);
     5. unless it is decided already, stages under pressure decide, and behind them the guard;
        what they decide becomes a batch of the ledger (`_decide`).
 
@@ -18,7 +18,7 @@ chain: then that decision holds. So a warm session, a cold start and another pro
 at the same window (DESIGN §1, "precisely").
 
 Nothing here does I/O. What must be kept before the view may be returned is collected in
-`Fitted`, and `ullage.turn` asks a driver to commit it.
+`Walk`, and `ullage.turn` asks a driver to commit it.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from ullage.stages.media import refused_media
 from ullage.stages.policy import Policy, Stage, decide, name_of
 from ullage.stages.pressure import HELD, editable_from, is_frozen
 from ullage.stages.stall import stall
-from ullage.turn.batches import Fitted, cuts_of, edited_from, keep
+from ullage.turn.batches import Walk, cuts_of, edited_from
 from ullage.turn.filling import Asking, fill, refusal
 from ullage.turn.first_sight import take_in
 from ullage.turn.terms import Agreed
@@ -44,7 +44,7 @@ from ullage.values.edits import Cut, Edit, Replace, Skipped, Summary
 from ullage.values.effects import Summarise
 from ullage.values.events import Event
 
-__all__ = ["Fitted", "fit"]
+__all__ = ["fit"]
 
 T = TypeVar("T")
 _Asks: TypeAlias = Generator[Summarise, Any, T]
@@ -57,7 +57,7 @@ def fit(
     *,
     asking: Asking | None = None,
     now: bool = False,
-) -> _Asks[Fitted]:
+) -> _Asks[Walk]:
     """Walk the window to the end of its transcript; asks for summaries on the way, if at all.
 
     A model is asked at the end alone: what it says of an earlier place is in the ledger, or
@@ -75,47 +75,46 @@ def fit(
     """
     window, ledger, terms = builder.window, agreed.ledger, agreed.terms
     transcript = window.transcript
-    fitted = Fitted(ledger, {}, list(agreed.records), [])
+    walk = Walk(builder, policy, ledger, list(agreed.records))
     settled = _settled(window, ledger)
     builder.replace_later(_replaced(window, ledger, settled))
-    stops = list(transcript.boundaries(window.size)) or [len(transcript)]
+    stops = transcript.boundaries(window.size) or [len(transcript)]
     for length in stops:
         if settled <= window.size < length and length in stops[-PAST:]:
             builder.keep_past()
         _learn(builder, ledger)
         keys = transcript.decision_keys(window.size, length)
         builder.extend(length)
-        take_in(builder, policy, terms, keys, fitted, decides=length > settled)
+        take_in(walk, terms, keys, decides=length > settled)
         if length > settled:
             is_end = length == len(transcript)
             stages = [policy.on_request] if now and is_end and policy.on_request else []
             stages += () if terms.superseded else policy.under_pressure
-            asked = asking if is_end else None
-            yield from _decide(builder, policy, stages, keys[-1], fitted, asked)
-    if fitted.diagnostic is not None:
-        fitted.events.append(fitted.diagnostic)
-    _drop_stale(builder, policy, fitted)
+            yield from _decide(walk, stages, keys[-1], asking if is_end else None)
+    if walk.diagnostic is not None:
+        walk.events.append(walk.diagnostic)
+    _drop_stale(walk)
     if not window.within(window.limit_tokens, surely=True):
         _refuse(window)
-    if fitted.records:
-        fitted.records.append(latest_record(transcript.chain, fitted.records))
-    return fitted
+    if walk.records:
+        walk.records.append(latest_record(transcript.chain, walk.records))
+    return walk
 
 
-def _drop_stale(builder: WindowBuilder, policy: Policy, fitted: Fitted) -> None:
+def _drop_stale(walk: Walk) -> None:
     """Leave out the reasoning that stayed behind edits which another model had allowed.
 
     Where reasoning is free, none goes with a batch. If the next request is for a model to which
     it is bound, what was thought before the batch, about what it edited, may not be shown (A15).
     """
-    window = builder.window
+    window, stale = walk.window, walk.builder.stale
     if window.reasoning == "free" or is_frozen(window):
         return
-    due = [first for first, stop in builder.stale if window.bound_reasoning(first + 1, stop)]
-    builder.stale.clear()
+    due = [first for first, stop in stale if window.bound_reasoning(first + 1, stop)]
+    stale.clear()
     if due:
         key = window.transcript.decision_key(window.size)
-        keep(builder, "reasoning", policy, key, left_out(window, min(due), ()), fitted)
+        walk.keep("reasoning", key, left_out(window, min(due), ()))
 
 
 def _learn(builder: WindowBuilder, ledger: Ledger) -> None:
@@ -186,26 +185,18 @@ def _replaced_by(window: Window, edit: Edit, length: int) -> Iterator[Location]:
             yield from (spot for index in range(start, stop) for spot in transcript.results(index))
 
 
-def _decide(
-    builder: WindowBuilder,
-    policy: Policy,
-    stages: Iterable[Stage],
-    key: bytes,
-    fitted: Fitted,
-    asking: Asking | None,
-) -> _Asks[None]:
-    window = builder.window
-    builder.removed(_removed_tokens(window, fitted.ledger))
+def _decide(walk: Walk, stages: Iterable[Stage], key: bytes, asking: Asking | None) -> _Asks[None]:
+    window, policy = walk.window, walk.policy
+    walk.builder.removed(_removed_tokens(window, walk.ledger))
     for stage in stages:
-        cuts = _allowed(window, stage, fitted)
+        cuts = _allowed(walk, stage)
         if cuts and policy.diagnostic is not None:
-            fitted.cuts += len(cuts)
-            fitted.diagnostic = _diagnosed(policy.diagnostic, window, fitted.cuts)
-        filled = yield from _filled(window, cuts, fitted, asking)
-        _batch(builder, name_of(stage), policy, key, filled, fitted)
+            walk.cuts += len(cuts)
+            walk.diagnostic = _diagnosed(policy.diagnostic, window, walk.cuts)
+        _batch(walk, name_of(stage), key, (yield from _filled(walk, cuts, asking)))
     if policy.guard is not None:
-        _batch(builder, "media", policy, key, refused_media(window), fitted)
-        _batch(builder, name_of(policy.guard), policy, key, cuts_of(policy.guard, window), fitted)
+        _batch(walk, "media", key, refused_media(window))
+        _batch(walk, name_of(policy.guard), key, cuts_of(policy.guard, window))
 
 
 def _removed_tokens(window: Window, ledger: Ledger) -> int:
@@ -218,16 +209,17 @@ def _removed_tokens(window: Window, ledger: Ledger) -> int:
     return round(won / window.calibration.scale)
 
 
-def _allowed(window: Window, stage: Stage, fitted: Fitted) -> Sequence[Cut]:
+def _allowed(walk: Walk, stage: Stage) -> Sequence[Cut]:
     """The cuts a stage wants, if now they can be made; else it is told why not."""
+    window, where = walk.window, f"stage {name_of(stage)}"
     cuts = decide(stage, window)
     if isinstance(cuts, Skipped):
-        fitted.events.append(_held(name_of(stage), cuts.why))
+        walk.events.append(Event(kind="held", where=where, why=cuts.why))
         return ()
     editable = editable_from(window)
     allowed = [cut for cut in cuts if edited_from(window, [cut.edit]) >= editable]
     if cuts and not allowed:
-        fitted.events.append(_held(name_of(stage), HELD))
+        walk.events.append(Event(kind="held", where=where, why=HELD))
     return [cut for cut in allowed if not _cuts_account(window, cut)]
 
 
@@ -237,39 +229,26 @@ def _cuts_account(window: Window, cut: Cut) -> bool:
     return spot is not None and window.holds_account(spot)
 
 
-def _filled(
-    window: Window, cuts: Sequence[Cut], fitted: Fitted, asking: Asking | None
-) -> _Asks[Sequence[Cut]]:
+def _filled(walk: Walk, cuts: Sequence[Cut], asking: Asking | None) -> _Asks[Sequence[Cut]]:
     """The cuts with what a model has to add to them, if there is one to ask."""
     filled = []
     for cut in cuts:
-        full, refused = yield from fill(cut, asking, window.meter.text)
+        full, refused = yield from fill(cut, asking, walk.window.meter.text)
         filled.append(full)
         if refused:
-            fitted.events.append(refusal(refused))
+            walk.events.append(refusal(refused))
     return filled
 
 
-def _batch(
-    builder: WindowBuilder,
-    stage: str,
-    policy: Policy,
-    key: bytes,
-    cuts: Sequence[Cut],
-    fitted: Fitted,
-) -> None:
+def _batch(walk: Walk, stage: str, key: bytes, cuts: Sequence[Cut]) -> None:
     """Make one batch of cuts, and of the reasoning they make invalid."""
     if not cuts:
         return
-    window = builder.window
-    fitted.events += stall(window, cuts)
+    window = walk.window
+    walk.events += stall(window, cuts)
     first = edited_from(window, [cut.edit for cut in cuts])
-    keep(builder, stage, policy, key, [*cuts, *left_out(window, first, cuts)], fitted)
-    builder.removed(_removed_tokens(window, fitted.ledger))
-
-
-def _held(stage: str, why: str) -> Event:
-    return Event(kind="held", where=f"stage {stage}", why=why)
+    walk.keep(stage, key, [*cuts, *left_out(window, first, cuts)])
+    walk.builder.removed(_removed_tokens(window, walk.ledger))
 
 
 def _diagnosed(diagnostic: str, window: Window, count: int) -> Event:

@@ -8,49 +8,40 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ullage.history.builder import WindowBuilder
 from ullage.history.ledger import Opened
 from ullage.history.window import Window
-from ullage.stages.policy import Policy
-from ullage.turn.batches import Fitted, cuts_of, keep, set_aside, show, show_again
+from ullage.turn.batches import Walk, cuts_of
 from ullage.turn.terms import Terms
-from ullage.values.edits import Batch, Edit, Replace
+from ullage.values.edits import Edit, Replace
 
 __all__ = ["take_in"]
 
 _FIRST_SIGHT = "first sight"
 
 
-def take_in(
-    builder: WindowBuilder,
-    policy: Policy,
-    terms: Terms,
-    keys: Sequence[bytes],
-    fitted: Fitted,
-    *,
-    decides: bool,
-) -> None:
+def take_in(walk: Walk, terms: Terms, keys: Sequence[bytes], *, decides: bool) -> None:
     """Cut what is new at first sight, and show again what the ledger holds for this place.
 
     Where what decides changed, the ledger holds the cuts of everything before, and from there on
     every cut: others cut otherwise, and all must show the same.
     """
-    window = builder.window
-    place = window.transcript.find(keys[-1]) or 0
-    if terms.changed_at < 0:
-        _first_sight(builder, policy, fitted, tell=decides)
+    place = walk.window.transcript.find(keys[-1]) or 0
+    for stage in walk.policy.at_first_sight if terms.changed_at < 0 else ():
+        if cuts := cuts_of(stage, walk.window):
+            walk.set_aside(cuts)
+            walk.show([cut.edit for cut in cuts], tell=decides)
     for key in keys:
-        show_again(builder, key, fitted)
+        walk.show_again(key)
     if decides and 0 <= terms.changed_at <= place:
-        _record_first_sight(builder, policy, terms, place, keys[-1], fitted)
+        _record(walk, terms, place, keys[-1])
     for key in keys:
-        for opened in fitted.ledger.at(key).opened:
-            _note_all_stale(builder, opened)
+        for opened in walk.ledger.at(key).opened:
+            _note_all_stale(walk, opened)
 
 
-def _note_all_stale(builder: WindowBuilder, opened: Opened) -> None:
+def _note_all_stale(walk: Walk, opened: Opened) -> None:
     """Note that what stands before here may have been sent otherwise than it is shown now."""
-    window = builder.window
+    window = walk.window
     first = min(_edited(window), default=window.size) if opened.joined else window.size
     if opened.changed:
         messages = window.transcript.messages
@@ -58,7 +49,7 @@ def _note_all_stale(builder: WindowBuilder, opened: Opened) -> None:
     if opened.adds_tools:
         first = -1  # tools stand before everything
     if first < window.size:
-        builder.stale.append((first, window.size))
+        walk.builder.stale.append((first, window.size))
 
 
 def _edited(window: Window) -> Iterator[int]:
@@ -67,35 +58,18 @@ def _edited(window: Window) -> Iterator[int]:
     yield from (placed.start for placed in window.summaries)
 
 
-def _first_sight(builder: WindowBuilder, policy: Policy, fitted: Fitted, *, tell: bool) -> None:
-    for stage in policy.at_first_sight:
-        cuts = cuts_of(stage, builder.window)
-        if cuts:
-            set_aside(cuts, fitted)
-            show(builder, [cut.edit for cut in cuts], fitted, tell=tell)
-
-
-def _record_first_sight(
-    builder: WindowBuilder,
-    policy: Policy,
-    terms: Terms,
-    place: int,
-    key: bytes,
-    fitted: Fitted,
-) -> None:
+def _record(walk: Walk, terms: Terms, place: int, key: bytes) -> None:
     """Make batches of the cuts at first sight: of all results where the change is made now."""
-    window = builder.window
+    window, builder = walk.window, walk.builder
     if terms.superseded:
-        if not fitted.ledger.at(key).batches:  # what is sent whole now, nobody cuts later
-            batch = Batch(_FIRST_SIGHT, policy.name, (), window.estimate, window.estimate)
-            fitted.ledger, record = fitted.ledger.with_batch(key, batch)
-            fitted.records.append(record)
+        if not walk.ledger.at(key).batches:  # what is sent whole now, nobody cuts later
+            walk.record(_FIRST_SIGHT, key, (), window.estimate)
         return
     fresh = window.fresh
-    for stage in policy.at_first_sight:
+    for stage in walk.policy.at_first_sight:
         builder.look_from(0 if terms.is_new and place == terms.changed_at else fresh)
         cuts = [cut for cut in cuts_of(stage, window) if not _is_edited(window, cut.edit)]
-        keep(builder, _FIRST_SIGHT, policy, key, cuts, fitted)
+        walk.keep(_FIRST_SIGHT, key, cuts)
     builder.look_from(fresh)
 
 

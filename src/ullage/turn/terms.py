@@ -19,6 +19,7 @@ nothing by itself any more but what the guard must (DESIGN §11, "Place").
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec import Struct
@@ -30,15 +31,27 @@ from ullage.history.ledger import Ledger, Opened, latest_key
 from ullage.history.transcript import Transcript
 from ullage.redaction import Redact
 from ullage.stages.policy import Policy, fingerprint
+from ullage.turn.filling import Asking
 from ullage.values.effects import Find, Record, Steps
 from ullage.values.events import Event
-from ullage.values.toolset import RECALL_TOOLS
+from ullage.values.limits import Limits
+from ullage.values.toolset import RECALL_TOOLS, Toolset
+from ullage.wires import Format
 
 if TYPE_CHECKING:
     from ullage.turn.memo import Line
     from ullage.turn.request import Request
 
-__all__ = ["Agreed", "Own", "Terms", "agree", "look_up", "what_decides"]
+__all__ = [
+    "Agreed",
+    "Settings",
+    "Terms",
+    "agree",
+    "holds_tools",
+    "look_up",
+    "tool_definitions",
+    "what_decides",
+]
 
 _CLASH_PREFIX = "ullage_"
 _OURS = "ullage."
@@ -60,20 +73,24 @@ class Terms(Struct, frozen=True):
     is_new: bool = False
 
 
-class Own(Struct, frozen=True):
-    """What the session at hand brings.
+class Settings(Struct, frozen=True, kw_only=True):
+    """What a session was asked to be. See `ullage.Session` for the meaning of each.
 
     Attributes:
-        policy: its policy.
-        decides: the fingerprint of that (`what_decides`).
-        recall: its setting.
-        tools: the recall tools in the wire's form, without a prefix.
+        asking: who is asked for summaries.
+        decides: the fingerprint of what cuts at first sight, as the policy was given.
     """
 
+    model: str
     policy: Policy
-    decides: str
-    recall: bool | Literal["auto", "host"]
-    tools: Sequence[dict[str, Any]]
+    limits: Limits | None = None
+    format: Format | None = None
+    tenant: str = ""
+    recall: bool | Literal["auto", "host"] = "auto"
+    repair: bool = False
+    asking: Asking | None = None
+    redact: Redact | None = None
+    decides: str = ""
 
 
 class Agreed(Struct, frozen=True):
@@ -141,45 +158,56 @@ def _reaches_back(transcript: Transcript, changed: frozenset[bytes], walked: int
 # ── what decides ─────────────────────────────────────────────────────────────────────────
 
 
-def agree(line: Line, ledger: Ledger, request: Request, own: Own, before: Opened | None) -> Agreed:
-    """The terms of a line of history, with an opening where one is due.
+def agree(
+    line: Line, ledger: Ledger, asked: Request, settings: Settings, before: Opened | None
+) -> Agreed:
+    """The terms on which a line is shown, the line's from now on; an opening where one is due.
 
     Args:
-        line: the line.
+        line: the line of history.
         ledger: with everything that is known of it.
-        request: the request at hand.
-        own: what the session at hand brings.
+        asked: the request at hand.
+        settings: of the session at hand.
         before: what was in force in the session's last turn, for a history that has nothing.
 
     Raises:
         ConfigError: recall is asked for, and the request takes no functions.
     """
-    known, family = line.terms, request.envelope.family
-    if known is not None and _may_open_again(line, known.opened, request, own):
-        known = None
-    if known is not None and known.superseded:
-        return Agreed(known, ledger)
-    if known is not None and (known.opened.decides, known.opened.family) == (own.decides, family):
-        return Agreed(replace(known, is_new=False), ledger)
+    agreed = _agree(line, ledger, asked, settings, before)
+    if line.terms is None and agreed.terms.changed_at >= 0:
+        line.builder = None  # another line began it on other terms
+    line.terms = agreed.terms
+    return agreed
+
+
+def _agree(
+    line: Line, ledger: Ledger, asked: Request, settings: Settings, before: Opened | None
+) -> Agreed:
+    known, decides = line.terms, (settings.decides, asked.envelope.family)
+    if known is not None and not _may_open_again(line, known.opened, asked, settings):
+        if known.superseded:
+            return Agreed(known, ledger)
+        if (known.opened.decides, known.opened.family) == decides:
+            return Agreed(replace(known, is_new=False), ledger)
     transcript = line.transcript
     found = list(_openings(transcript, ledger))
     if not found:
-        return _open(line, ledger, request, own, before)
+        return _open(line, ledger, asked, settings, before)
     newest, changed_at = found[-1][1], _changed_at(found)
-    if _may_open_again(line, newest, request, own):
-        return _open(line, ledger, request, own, None)
-    same = newest.decides == own.decides
-    if same and newest.family == family:
+    if _may_open_again(line, newest, asked, settings):
+        return _open(line, ledger, asked, settings, None)
+    same = newest.decides == settings.decides
+    if (newest.decides, newest.family) == decides:
         return Agreed(Terms(newest, changed_at), ledger)
-    if not same and any(opened.decides == own.decides for _, opened in found):
+    if not same and any(opened.decides == settings.decides for _, opened in found):
         event = Event(kind="superseded", where="the whole history", why=_SUPERSEDED % newest.policy)
         return Agreed(Terms(newest, changed_at, superseded=True), ledger, (), (event,))
     opened = replace(
         newest,
-        policy=own.policy.name,
-        decides=own.decides,
-        family=family,
-        folder=newest.folder if same else _folder(own.policy) or newest.folder,
+        policy=settings.policy.name,
+        decides=settings.decides,
+        family=asked.envelope.family,
+        folder=newest.folder if same else _folder(settings.policy) or newest.folder,
         joined=same,
         changed=not same,
     )
@@ -214,54 +242,68 @@ def _write(
     return Agreed(Terms(opened, place, is_new=is_new), ledger, (record,), events)
 
 
-def _open(line: Line, ledger: Ledger, request: Request, own: Own, before: Opened | None) -> Agreed:
+def _open(
+    line: Line, ledger: Ledger, asked: Request, settings: Settings, before: Opened | None
+) -> Agreed:
     """Open a history that nothing is known of."""
-    transcript, envelope = line.transcript, request.envelope
-    names = map(request.wire.tool_name, envelope.tools)
-    present = all(tool in envelope.tools for tool in own.tools)
+    transcript, envelope = line.transcript, asked.envelope
+    names = map(asked.wire.tool_name, envelope.tools)
+    present = holds_tools(asked, "", settings.policy.toolset)
     clash = not present and any(name in RECALL_TOOLS for name in names)
     under_way = any(message.role == "assistant" for message in transcript.messages)
-    prefix = _CLASH_PREFIX if clash and own.recall != "host" else ""
-    offered = _offers(request, own, present=present, under_way=under_way)
-    uses = present or envelope.uses_tools or own.recall != "auto"
+    prefix = _CLASH_PREFIX if clash and settings.recall != "host" else ""
+    offered = _offers(asked, settings, present=present, under_way=under_way)
+    uses = present or envelope.uses_tools or settings.recall != "auto"
     if before is not None and uses and not before.has_no_tools:
         offered, prefix = before.recall, before.prefix
     opened = Opened(
-        policy=own.policy.name,
+        policy=settings.policy.name,
         recall=offered,
         prefix=prefix,
-        decides=own.decides,
+        decides=settings.decides,
         family=envelope.family,
-        folder=_folder(own.policy),
+        folder=_folder(settings.policy),
         joined=under_way,
-        adds_tools=under_way and offered and not present and own.recall != "host",
+        adds_tools=under_way and offered and not present and settings.recall != "host",
         has_no_tools=not uses,
     )
     events = (_joined(len(transcript), offered),) if under_way else ()
     return _write(transcript, ledger, opened, events, -1)
 
 
-def _may_open_again(line: Line, opened: Opened, request: Request, own: Own) -> bool:
+@lru_cache(maxsize=32)
+def tool_definitions(wire: Format, prefix: str, toolset: Toolset) -> tuple[dict[str, Any], ...]:
+    """The tools of a toolset in the wire form of a format; constant within a session."""
+    return tuple(wire.tool(replace(spec, name=prefix + spec.name)) for spec in toolset.tools)
+
+
+def holds_tools(asked: Request, prefix: str, toolset: Toolset) -> bool:
+    """Whether a request holds the recall tools already."""
+    ours = tool_definitions(asked.wire, prefix, toolset)
+    return all(tool in asked.envelope.tools for tool in ours)
+
+
+def _may_open_again(line: Line, opened: Opened, asked: Request, settings: Settings) -> bool:
     """Whether nothing was decided of recall tools, and now it can be: before the first reply."""
     messages = line.transcript.messages
-    undecided = opened.has_no_tools and own.recall == "auto" and request.envelope.uses_tools
+    undecided = opened.has_no_tools and settings.recall == "auto" and asked.envelope.uses_tools
     return undecided and not any(message.role == "assistant" for message in messages)
 
 
-def _offers(request: Request, own: Own, *, present: bool, under_way: bool) -> bool:
+def _offers(asked: Request, settings: Settings, *, present: bool, under_way: bool) -> bool:
     """Whether the requests of a history are to offer the recall tools."""
-    recall = own.recall
+    recall = settings.recall
     if recall == "host":
         return True
-    takes = request.envelope.takes_tools
+    takes = asked.envelope.takes_tools
     if recall == "auto":
         wanted = ("always",) if under_way else ("always", "from the start")
-        uses = takes and request.envelope.uses_tools
-        return present or (uses and own.policy.toolset.offered in wanted)
+        uses = takes and asked.envelope.uses_tools
+        return present or (uses and settings.policy.toolset.offered in wanted)
     if recall and not (present or takes):
         raise ConfigError(
             "recall",
-            f"{request.envelope.model!r} takes no functions in this request",
+            f"{asked.envelope.model!r} takes no functions in this request",
             "Give recall=False, another wire format, or a function beside the provider's tools.",
         )
     return recall

@@ -12,7 +12,6 @@ one frozen `State`; the `Memo` beside it only saves time.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from functools import lru_cache
 from typing import Any, Literal, TypeAlias
 
 from msgspec import Struct
@@ -23,47 +22,32 @@ from ullage.history import canon
 from ullage.history.builder import WindowBuilder
 from ullage.history.ledger import Ledger, Observed, Opened
 from ullage.history.window import Window
-from ullage.redaction import Redact
 from ullage.spend.cost import cost_usd
 from ullage.stages.policy import Policy
 from ullage.tokens.catalog import advice, lookup
 from ullage.turn.engine import fit
-from ullage.turn.filling import Asking
 from ullage.turn.incoming import take_in
 from ullage.turn.memo import Line, Memo
 from ullage.turn.rendering import render
 from ullage.turn.request import Request, read
-from ullage.turn.terms import Agreed, Own, agree, look_up
+from ullage.turn.terms import (
+    Agreed,
+    Settings,
+    agree,
+    holds_tools,
+    look_up,
+    tool_definitions,
+)
 from ullage.values.effects import Commit, Output, Record, Steps
 from ullage.values.events import Event
 from ullage.values.limits import Limits
 from ullage.values.notices import Words
-from ullage.values.toolset import Toolset
 from ullage.values.usage import Usage
 from ullage.wires import Format, Head, format_of
 
-__all__ = ["Settings", "State", "Turned", "observe", "tool_definitions", "turn", "wire_of"]
+__all__ = ["State", "Turned", "observe", "turn", "wire_of"]
 
 Tools: TypeAlias = tuple[dict[str, Any], ...]
-
-
-class Settings(Struct, frozen=True, kw_only=True):
-    """What a session was asked to be. See `ullage.Session` for the meaning of each.
-
-    Attributes:
-        decides: the fingerprint of what cuts at first sight, as the policy was given.
-    """
-
-    model: str
-    policy: Policy
-    limits: Limits | None = None
-    format: Format | None = None
-    tenant: str = ""
-    recall: bool | Literal["auto", "host"] = "auto"
-    repair: bool = False
-    asking: Asking | None = None
-    redact: Redact | None = None
-    decides: str = ""
 
 
 class State(Struct, frozen=True, kw_only=True):
@@ -136,40 +120,31 @@ def turn(
         asked, memo, settings.tenant, settings.redact, repairs=settings.repair
     )
     ledger, lost = state.ledger, tuple[Record, ...]()
+    state = replace(state, format=asked.wire.name)
     while True:
         ledger = yield from look_up(line, ledger.with_records(lost) if lost else ledger)
-        agreed = _agree(line, ledger, asked, state, settings)
-        builder, events, tools = _open_window(line, agreed, asked, settings, memo, added_tokens)
-        fitted = yield from fit(builder, agreed, settings.policy, asking=settings.asking, now=now)
-        outputs = (*fresh.outputs, *fitted.outputs.values())
+        agreed = agree(line, ledger, asked, settings, state.opened)
+        opened = agreed.terms.opened
+        builder, tools, offers, events = _open_window(
+            line, opened, asked, settings, memo, added_tokens
+        )
+        window = builder.window
+        walk = yield from fit(builder, agreed, settings.policy, asking=settings.asking, now=now)
+        outputs = (*fresh.outputs, *walk.outputs.values())
         try:
-            lost = yield from _commit(outputs, tuple(fitted.records), ledger)
+            lost = yield from _commit(outputs, tuple(walk.records), ledger)
         except StoreFull as full:
-            memo = Memo(unkept=memo.aside)
-            uncut = _uncut(full, asked, line, agreed, builder, tools, state, settings, memo)
-            return (yield from uncut)
+            window, event = yield from _uncut(full, line, agreed, window)
+            view, memo = render(asked, line, window, tools), Memo(unkept=memo.aside)
+            return Turned(view, state, (event,), window, asked.wire, offers, memo)
         if not lost:
             break
         line.begin_again()
-    memo.keep(line, fitted.records)
-    state = replace(state, format=asked.wire.name, opened=agreed.terms.opened, ledger=fitted.ledger)
-    told = (*fresh.events, *agreed.events, *events, *fitted.events, *_elsewhere(asked))
-    return _turned(asked, line, builder.window, tools, settings, state, told, memo)
-
-
-def _turned(
-    asked: Request,
-    line: Line,
-    window: Window,
-    tools: Tools,
-    settings: Settings,
-    state: State,
-    told: tuple[Event, ...],
-    memo: Memo,
-) -> Turned:
-    offers = _offers(asked, window.words, tools, settings)
-    rendered = render(asked, line, window, tools)
-    return Turned(rendered, state, told, window, asked.wire, offers, memo)
+    memo.keep(line, walk.records)
+    state = replace(state, opened=opened, ledger=walk.ledger)
+    told = (*fresh.events, *agreed.events, *events, *walk.events, *_elsewhere(asked))
+    view = render(asked, line, window, tools)
+    return Turned(view, state, told, window, asked.wire, offers, memo)
 
 
 def _without_history(settings: Settings) -> Settings:
@@ -178,24 +153,13 @@ def _without_history(settings: Settings) -> Settings:
     return replace(settings, policy=policy, repair=False)
 
 
-def _uncut(
-    full: StoreFull,
-    asked: Request,
-    line: Line,
-    agreed: Agreed,
-    builder: WindowBuilder,
-    tools: Tools,
-    state: State,
-    settings: Settings,
-    memo: Memo,
-) -> Steps[Turned]:
-    """The view without any cut that is not kept: what was decided before stays as it was shown.
+def _uncut(full: StoreFull, line: Line, agreed: Agreed, old: Window) -> Steps[tuple[Window, Event]]:
+    """The window without any cut that is not kept: what was decided before stays as it was shown.
 
     Where that does not fit it is cut all the same, and the history alone opens its notices, as it
     does those of what was repaired. A new memo knows nothing of this history: once there is room
     again, all is decided anew.
     """
-    old = builder.window
     plain = WindowBuilder(line.transcript, line.meter, old.words)
     plain.limit(old.limit_tokens, old.context_tokens, old.head_tokens, old.head_texts)
     plain.reason(old.reasoning, thinks_first=old.thinks_first)
@@ -204,9 +168,7 @@ def _uncut(
         yield from fit(plain, agreed, Policy(name="uncut"))
     except OverLimitError:
         window, what = old, "it does not fit whole: only this history holds what is cut out of it"
-    event = Event(kind="unkept", where="what would be set aside", why=f"{full}; {what}")
-    state = replace(state, format=asked.wire.name)
-    return _turned(asked, line, window, tools, settings, state, (event,), memo)
+    return window, Event(kind="unkept", where="what would be set aside", why=f"{full}; {what}")
 
 
 def _elsewhere(asked: Request) -> Iterator[Event]:
@@ -231,32 +193,16 @@ def wire_of(state: State, settings: Settings) -> Format | None:
     return format_of(state.format)
 
 
-def _agree(line: Line, ledger: Ledger, asked: Request, state: State, settings: Settings) -> Agreed:
-    """The terms on which the line is shown; they are the line's from now on."""
-    tools = tool_definitions(asked.wire, "", settings.policy.toolset)
-    own = Own(settings.policy, settings.decides, settings.recall, tools)
-    agreed = agree(line, ledger, asked, own, state.opened)
-    if line.terms is None and agreed.terms.changed_at >= 0:
-        line.builder = None  # another line began it on other terms
-    line.terms = agreed.terms
-    return agreed
-
-
 def _open_window(
-    line: Line,
-    agreed: Agreed,
-    asked: Request,
-    settings: Settings,
-    memo: Memo,
-    added_tokens: int,
-) -> tuple[WindowBuilder, list[Event], Tools]:
-    """The window of a line with what this request asks of it, and the tools to be added."""
-    opened, envelope, policy = agreed.terms.opened, asked.envelope, settings.policy
+    line: Line, opened: Opened, asked: Request, settings: Settings, memo: Memo, added_tokens: int
+) -> tuple[WindowBuilder, Tools, bool, list[Event]]:
+    """The window of a line with what this request asks of it; see `_tools` for the next two."""
+    envelope, policy = asked.envelope, settings.policy
     words = Words(opened.recall, opened.prefix, policy.toolset, opened.folder)
     if line.builder is None or line.builder.window.words != words:
         line.builder = WindowBuilder(line.transcript, line.meter, words)
     builder = line.builder
-    tools = () if settings.recall == "host" else _added_tools(asked, words, settings.recall)
+    tools, offers = _tools(asked, words, settings.recall)
     limits, events = _limits(envelope.model, settings, memo)
     builder.limit(
         limits.prompt_tokens(envelope.head.asked_output_tokens),
@@ -265,34 +211,40 @@ def _open_window(
         (*envelope.head.texts, *envelope.head.schemas),
     )
     builder.reason(envelope.reasoning, thinks_first=envelope.thinks_first)
-    return builder, events, tools
+    return builder, tools, offers, events
+
+
+def _tools(
+    asked: Request, words: Words, recall: bool | Literal["auto", "host"]
+) -> tuple[Tools, bool]:
+    """The recall tools to be added, and whether a call of one in the reply is ours to answer."""
+    envelope = asked.envelope
+    if not words.recall:
+        return (), False
+    if recall == "host" or holds_tools(asked, words.prefix, words.toolset):
+        return (), True
+    if not envelope.takes_tools or (recall == "auto" and not envelope.tools):
+        return (), False
+    return tool_definitions(asked.wire, words.prefix, words.toolset), True
 
 
 def _limits(model: str, settings: Settings, memo: Memo) -> tuple[Limits, list[Event]]:
-    """The model's window; an event where it is not known, once."""
+    """The model's window; of one that is not known, as the policy wants it, told of once."""
     if settings.limits is not None:
         return settings.limits, []
-    info = lookup(model)
+    info, rule = lookup(model), settings.policy.unknown_model
     if info.known:
         return Limits(window_tokens=info.window_tokens), []
-    tokens = _assumed(model, settings.policy.unknown_model, info.window_tokens)
-    if model in memo.unknown_models:
-        return Limits(window_tokens=tokens), []
-    memo.unknown_models.add(model)
-    why = f"no window is known for {model!r}; {tokens:,} tokens are assumed{advice()}"
-    event = Event(kind="unknown_model", where="model", why=why)
-    return Limits(window_tokens=tokens), [event]
-
-
-def _assumed(model: str, rule: Literal["warn", "error"] | int, cautious_tokens: int) -> int:
-    """The window of a model nobody knows, as the policy wants it."""
+    unknown = f"no window is known for {model!r}"
     if rule == "error":
-        raise ConfigError(
-            "model",
-            f"no window is known for {model!r}{advice()}",
-            "Give limits=Limits(window_tokens=…).",
-        )
-    return cautious_tokens if rule == "warn" else rule
+        remedy = "Give limits=Limits(window_tokens=…)."
+        raise ConfigError("model", f"{unknown}{advice()}", remedy)
+    limits = Limits(window_tokens=info.window_tokens if rule == "warn" else rule)
+    if model in memo.unknown_models:
+        return limits, []
+    memo.unknown_models.add(model)
+    why = f"{unknown}; {limits.window_tokens:,} tokens are assumed{advice()}"
+    return limits, [Event(kind="unknown_model", where="model", why=why)]
 
 
 def _head_tokens(line: Line, head: Head, tools: Tools) -> int:
@@ -320,32 +272,6 @@ def _commit(
         ours = tuple(record for record in records if record.place not in theirs)
         lost = yield Commit(outputs, ours)
     return lost
-
-
-def _added_tools(asked: Request, words: Words, recall: bool | Literal["auto", "host"]) -> Tools:
-    """The recall tools, unless they are not offered or the request holds or takes none."""
-    envelope = asked.envelope
-    if not words.recall or not envelope.takes_tools or _present(asked, words):
-        return ()
-    if recall == "auto" and not envelope.tools:
-        return ()
-    return tool_definitions(asked.wire, words.prefix, words.toolset)
-
-
-def _present(asked: Request, words: Words) -> bool:
-    ours = tool_definitions(asked.wire, words.prefix, words.toolset)
-    return all(tool in asked.envelope.tools for tool in ours)
-
-
-def _offers(asked: Request, words: Words, added: Tools, settings: Settings) -> bool:
-    """Whether a call of a recall tool in the reply is ours to answer."""
-    return words.recall and (bool(added) or settings.recall == "host" or _present(asked, words))
-
-
-@lru_cache(maxsize=32)
-def tool_definitions(wire: Format, prefix: str, toolset: Toolset) -> Tools:
-    """The tools of a toolset in the wire form of a format; constant within a session."""
-    return tuple(wire.tool(replace(spec, name=prefix + spec.name)) for spec in toolset.tools)
 
 
 def observe(

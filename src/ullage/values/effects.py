@@ -43,6 +43,8 @@ __all__ = [
 
 T = TypeVar("T")
 
+_PIECE_CHARS = 1 << 20
+
 
 class Output(Struct, frozen=True, gc=False):
     """Something set aside: a tool result's text, or one content block as JSON.
@@ -117,6 +119,15 @@ class Extent(Struct, frozen=True, gc=False):
     size_bytes: int
     newlines: int
 
+    @staticmethod
+    def of(text: str) -> Extent:
+        """The extent of a text. One that is not ASCII is encoded piece by piece."""
+        size_bytes = len(text)
+        if not text.isascii():
+            pieces = (text[at : at + _PIECE_CHARS] for at in range(0, len(text), _PIECE_CHARS))
+            size_bytes = sum(len(piece.encode("utf-8", "surrogatepass")) for piece in pieces)
+        return Extent(len(text), size_bytes, text.count("\n"))
+
 
 class Shape(Struct, frozen=True):
     """What there is under a ref, without its text.
@@ -130,6 +141,11 @@ class Shape(Struct, frozen=True):
     ref: str
     kind: Literal["text", "block"]
     chunks: tuple[Extent, ...]
+
+    @staticmethod
+    def of(output: Output) -> Shape:
+        """An output as one chunk, as it is at hand."""
+        return Shape(output.ref, output.kind, (Extent.of(output.text),) if output.text else ())
 
     @property
     def chars(self) -> int:

@@ -16,15 +16,23 @@ from lab.returned import problems
 from ullage.wires.rules import problem as _problem
 
 SEED = 1
-FULL_SEED, TRIED = 5, 2_600
+FULL_SEED, TRIED, MOST = 5, 600, 2_600
 """A seed of which the fewest histories fill every cell: 2,500 of its first."""
+RARE = (684, 749, 848, 851, 895, 1016, 1126, 1266, 1340)
+RARE += (1388, 1522, 1702, 1784, 1818, 1978, 2152, 2460)
+"""Those that fill what the first 600 leave empty; where they do not, the others are tried too."""
 
 
-@pytest.mark.timeout(900)  # some ten seconds of one core, on a machine that has one to give
+@pytest.mark.timeout(900)  # for a machine that has little to give
 def test_no_view_breaks_a_rule_and_no_cell_that_could_be_filled_is_empty():
     tally = try_batch(FULL_SEED, 0, TRIED)
+    for number in RARE:
+        add(tally, try_batch(FULL_SEED, number, 1))
+    for start in range(TRIED, MOST, 200):
+        if empty(seen_of(tally)):
+            add(tally, try_batch(FULL_SEED, start, 200))
     assert tally.found == []
-    assert tally.held > TRIED * 0.8
+    assert tally.held > tally.tried * 0.8
     assert empty(seen_of(tally)) == []
 
 

@@ -30,14 +30,12 @@ __all__ = ["AsyncConversation", "CompactionResult", "Conversation"]
 
 if TYPE_CHECKING:
     from ullage.loop.conversation._async import AsyncConversation
-    from ullage.loop.conversation._core import CompactionResult
-    from ullage.loop.conversation._sync import Conversation
+    from ullage.loop.conversation._core import CompactionResult, Conversation
 else:
     __getattr__, __dir__ = names(
         __name__,
         {
             "ullage.loop.conversation._async": "AsyncConversation",
-            "ullage.loop.conversation._core": "CompactionResult",
-            "ullage.loop.conversation._sync": "Conversation",
+            "ullage.loop.conversation._core": "CompactionResult Conversation",
         },
     )

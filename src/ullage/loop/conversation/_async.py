@@ -7,7 +7,7 @@ fit ─▶ compaction is due: what is ready is written down, what is not is not 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
@@ -23,7 +23,7 @@ from ullage.stages.compact import compact, surely_over
 from ullage.stages.ranges import continues
 from ullage.stores.conversations import CompactionPart, StoredMessage
 from ullage.turn.filling import Filled
-from ullage.values.edits import Summary
+from ullage.values.edits import Cut, Summary
 from ullage.values.effects import Do, Steps
 
 __all__ = ["AsyncConversation"]
@@ -101,11 +101,19 @@ class AsyncConversation(ConversationCore, AsyncClosing):
     def _was_begun(self) -> bool:
         return self._is_for_next or self.preparing is not None
 
-    def _ready(self, window: Window) -> Filled | None:
+    def _begun(self, window: Window, cut: Cut) -> Filled | None:
+        """What came of the summary that was begun, if one was.
+
+        Where it cannot be used, nobody is asked again: the deterministic summary is.
+        """
+        if not self._was_begun:
+            return None
         task = self._task
         filled = task.result() if task and task.done() and not task.cancelled() else None
         edit = filled.cut.edit if filled else None
-        return filled if isinstance(edit, Summary) and continues(window, edit) else None
+        if filled is None or not isinstance(edit, Summary) or not continues(window, edit):
+            return Filled(cut, "what was begun beside the turns was not ready")
+        return Filled(cut, filled.refused) if filled.refused else filled
 
     def _look_ahead(self) -> None:
         """Begin the next summary, if the view is over the softer threshold."""
@@ -136,8 +144,8 @@ class AsyncConversation(ConversationCore, AsyncClosing):
             return None  # the turn that needs it meets the same, and raises it
         return None if plan.cut is None else (yield from self._ask(plan.window, plan.cut))
 
-    def _mark(self, boundary_id: str, summary: str, tokens: int) -> Steps[CompactionPart]:
-        part = yield from super()._mark(boundary_id, summary, tokens)
+    def _written(self, write: Callable[[], CompactionPart]) -> Steps[CompactionPart]:
+        part = yield from super()._written(write)
         self._is_for_next = False
         self._task = self.preparing
         return part

@@ -1,4 +1,4 @@
-"""What both conversations share: everything that does no I/O, and each call as steps."""
+"""What both conversations share, each call as steps; and the conversation for synchronous code."""
 
 from __future__ import annotations
 
@@ -6,15 +6,18 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from msgspec import Struct
 
 from ullage.errors import ConfigError
 from ullage.history.window import Window
+from ullage.locks import Lock
 from ullage.loop.conversation._plan import Plan, Row, planned, row_of, summarising
 from ullage.presets import PolicyName, preset
 from ullage.session import Session
+from ullage.session.closing import Closing
+from ullage.session.drivers import run
 from ullage.spend.budget import Budget
 from ullage.stages.policy import Policy
 from ullage.stages.ranges import condensed
@@ -30,11 +33,11 @@ from ullage.values.usage import Usage
 if TYPE_CHECKING:
     from ullage.session.aio import AsyncSession  # it imports asyncio
 
-__all__ = ["CompactionResult", "ConversationCore"]
+__all__ = ["CompactionResult", "Conversation", "ConversationCore"]
 
+T = TypeVar("T")
 _ROUNDS = 3
 """So many compactions a fit makes at most."""
-_LATE = "what was begun beside the turns was not ready"
 
 
 class CompactionResult(Struct, frozen=True, kw_only=True):
@@ -155,7 +158,9 @@ class ConversationCore(ABC):
         if request.get(key):
             raise ConfigError(key, "it is kept already", "Give the request without it.")
         view = yield from self._view(request)
-        written, before = None, _unfitted(self.session.window)
+        window, written = self.session.window, None
+        held = sum(map(window.message_tokens, range(window.size)))
+        before = window.calibration.apply(window.head_tokens + held)
         for _ in range(_ROUNDS):
             part = yield from self._compact()
             if part is None:
@@ -186,11 +191,12 @@ class ConversationCore(ABC):
         filled = yield from self._filled(plan.window, plan.cut)
         if filled.refused:
             self.session.emit(refusal(filled.refused))
-        row: Row | None = yield Do(partial(row_of, plan, filled.cut))
+        row: Row | None = yield Do(partial(row_of, plan, filled.cut, self._kept))
         if row is None:
             return None
-        yield Commit(row.outputs, ())
-        return (yield from self._mark(row.boundary_id, row.summary, row.tokens))
+        outputs, write = row
+        yield Commit(outputs, ())
+        return (yield from self._written(write))
 
     def _planned(self, boundary_id: str) -> Do:
         """Read the whole history, and plan its compaction up to a boundary."""
@@ -201,25 +207,12 @@ class ConversationCore(ABC):
         )
 
     def _filled(self, window: Window, cut: Cut) -> Steps[Filled]:
-        """A cut with what a model has to add; what was begun beside the turns goes first.
+        """A cut with what a model has to add; what was begun beside the turns goes first."""
+        begun = self._begun(window, cut)
+        return (yield from self._ask(window, cut)) if begun is None else begun
 
-        Where something was begun there and cannot be used, nobody is asked again: the
-        deterministic summary is used.
-        """
-        if not self._was_begun:
-            return (yield from self._ask(window, cut))
-        ready = self._ready(window)
-        if ready is None or ready.refused:
-            return Filled(cut, ready.refused if ready else _LATE)
-        return ready
-
-    @property
-    def _was_begun(self) -> bool:
-        """Whether a model was asked for this summary beside the turns."""
-        return False
-
-    def _ready(self, window: Window) -> Filled | None:
-        """What it wrote for this history, if it has."""
+    def _begun(self, window: Window, cut: Cut) -> Filled | None:
+        """What came of a summary that was begun beside the turns, if one was."""
         return None
 
     def _ask(self, window: Window, cut: Cut) -> Steps[Filled]:
@@ -228,19 +221,80 @@ class ConversationCore(ABC):
             asking = Asking(partial(self._summaries.summariser.window_for, caller=model), model)
         return (yield from fill(cut, asking, window.meter.text))
 
-    def _mark(self, boundary_id: str, summary: str, tokens: int) -> Steps[CompactionPart]:
+    def _written(self, write: Callable[[], CompactionPart]) -> Steps[CompactionPart]:
         """Write a compaction down, and load what is left."""
         self._loaded = None
-        mark = partial(self._kept.mark_compacted, boundary_id, summary, tokens=tokens)
-        part: CompactionPart = yield Do(mark)
+        part: CompactionPart = yield Do(write)
         yield from self._load()
         return part
 
 
-def _unfitted(window: Window) -> int:
-    """What the request would hold if nothing stood for a run of messages."""
-    held = sum(map(window.message_tokens, range(window.size)))
-    return window.calibration.apply(window.head_tokens + held)
+class Conversation(ConversationCore, Closing):
+    """One conversation of a `ConversationStore`, kept within its window.
+
+    Args:
+        kept: where its messages are, in their provider's form.
+        name: which conversation of that store.
+        model: the model its requests are for.
+        policy: a policy that compacts, or the name of one.
+        limits: see `ullage.Session`.
+        store: where what is set aside is kept; see `ullage.Session`. Give one that lasts.
+        tenant: see `ullage.Session`.
+        recall: whether requests offer the recall tools; None: if the policy's toolset is offered.
+        budget: see `ullage.Session`; summaries are charged to it too.
+        summariser: a model that adds to the summaries; see `ullage.Session`.
+
+    Attributes:
+        session: what fits the loaded messages; it also takes replies in and answers recalls.
+        compacted: what the newest `fit` did.
+
+    Raises:
+        ConfigError: the policy has no compaction, or the summariser must be awaited.
+        StoreError: the conversation cannot be read.
+
+    It may be used from several threads; its calls run one at a time.
+    """
+
+    session: Session
+    _session_of = Session
+
+    def _begin(self) -> None:
+        self._lock = Lock()
+        self._run(self._load())
+
+    @property
+    def messages(self) -> list[Any]:
+        """What is loaded: the newest summary, then every message from its boundary on."""
+        return self._run(self._messages())
+
+    def append(self, messages: Sequence[Any]) -> tuple[str, ...]:
+        """Keep some messages at the end, all of them or none. Returns their ids.
+
+        Raises:
+            FormatError, StoreError: see `ConversationStore.append`.
+        """
+        return self._run(self._append(messages))
+
+    def fit(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        """A request that fits, with what is loaded as its history; compacts where it is time.
+
+        Args:
+            request: the keyword arguments of the provider call, but for the history.
+
+        Raises:
+            ConfigError: there is a history in the request.
+            FormatError, OverLimitError, StoreError, BudgetExceeded: see `ullage.Session.fit`.
+        """
+        return self._run(self._fit(request))
+
+    def close(self) -> None:
+        """Close the session; see `ullage.Session.close`."""
+        self.session.close()
+
+    def _run(self, steps: Steps[T]) -> T:
+        session = self.session
+        with self._lock:
+            return run(steps, session.store, session.settings.tenant, self._summaries)
 
 
 def _result(part: CompactionPart | None, before: int, after: int) -> CompactionResult:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple, TypeGuard
+from typing import Any, NamedTuple, TypeAlias, TypeGuard
 
 from msgspec.structs import replace
 
@@ -14,7 +15,7 @@ from ullage.stages.account import outputs_of
 from ullage.stages.compact import OURS, compact
 from ullage.stages.policy import Policy, Stage
 from ullage.stages.summary import summary
-from ullage.stores.conversations import ConversationStore
+from ullage.stores.conversations import CompactionPart, ConversationStore
 from ullage.tokens.meter import Meter
 from ullage.values.edits import Cut, Skipped, Summary
 from ullage.values.effects import Output
@@ -26,6 +27,10 @@ _BEFORE_CHARS = 8_000
 """For what is before a stage's summary, the task say, which is loaded no more either."""
 _BOUNDLESS_TOKENS = 1 << 40
 """The limit of the window over the whole history: nothing of it is ever sent."""
+
+
+Row: TypeAlias = tuple[tuple[Output, ...], Callable[[], CompactionPart]]
+"""Everything that a compaction names, which is to be kept first; and what writes its row."""
 
 
 class Plan(NamedTuple):
@@ -40,22 +45,6 @@ class Plan(NamedTuple):
     window: Window
     ids: tuple[str, ...]
     cut: Cut | None
-
-
-class Row(NamedTuple):
-    """A compaction as it is written down.
-
-    Attributes:
-        boundary_id: the first message that is still to be loaded.
-        summary: what is loaded in place of those before it, without the store's words around it.
-        tokens: how many tokens those had.
-        outputs: everything the summary names, to be kept first.
-    """
-
-    boundary_id: str
-    summary: str
-    tokens: int
-    outputs: tuple[Output, ...]
 
 
 def summarising(policy: Policy) -> Stage:
@@ -83,13 +72,8 @@ def planned(
 ) -> Plan:
     """Read a whole conversation and plan its compaction. It blocks, and changes nothing.
 
-    Args:
-        kept: where the conversation is.
-        name: which it is.
-        boundary_id: the first message that is still to be loaded.
-        stage: see `summarising`.
-        shown: the window of what is loaded: its model, limit and words hold here too.
-        tenant: whose content it is.
+    The boundary is the first message that is still to be loaded. ``shown`` is the window of what
+    is loaded: its model, limit and words hold here too.
 
     Raises:
         StoreError: the conversation cannot be read.
@@ -118,25 +102,22 @@ def planned(
     return Plan(window, ids, _cut(window, ids.index(boundary_id), stage, shown.limit_tokens))
 
 
-def row_of(plan: Plan, cut: Cut) -> Row | None:
-    """A cut of this plan's history as it is written down; None if it is no summary."""
+def row_of(plan: Plan, cut: Cut, kept: ConversationStore) -> Row | None:
+    """A cut of this plan's history as it is to be written down; None if it is no summary."""
     span, window = cut.edit, plan.window
     if not isinstance(span, Summary):
         return None
     stop = window.transcript.find(span.upto) or 0
     start = window.transcript.find(span.after) or 0
-    before = (
-        (summary(window.transcript, 0, start, _BEFORE_CHARS, user_chars=_BEFORE_CHARS),)
-        if start
-        else ()
-    )
-    return Row(
-        boundary_id=plan.ids[stop],
-        summary="\n\n".join((*before, *span.texts)),
-        tokens=sum(sum(window.leaf_counts(index)) for index in range(stop)),
-        # All the run's outputs, not the new ones alone: this store may never have seen the others.
-        outputs=(*outputs_of(window.transcript, 0, stop), *cut.outputs),
-    )
+    texts = list(span.texts)
+    if start:
+        chars = _BEFORE_CHARS
+        texts.insert(0, summary(window.transcript, 0, start, chars, user_chars=chars))
+    tokens = sum(sum(window.leaf_counts(index)) for index in range(stop))
+    # All the run's outputs, not the new ones alone: this store may never have seen the others.
+    outputs = (*outputs_of(window.transcript, 0, stop), *cut.outputs)
+    write = partial(kept.mark_compacted, plan.ids[stop], "\n\n".join(texts), tokens=tokens)
+    return outputs, write
 
 
 def _cut(window: Window, stop: int, stage: Stage, limit_tokens: int) -> Cut | None:

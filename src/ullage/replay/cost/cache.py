@@ -44,11 +44,6 @@ class Call(Struct, frozen=True, kw_only=True, gc=False):
     fresh_tokens: int
     rewritten_tokens: int = 0
 
-    @property
-    def broke(self) -> bool:
-        """Something that had been sent before was not sent again at its place."""
-        return self.rewritten_tokens > 0
-
 
 def usd(call: Call, profile: Profile, output_tokens: int = 0) -> float | None:
     """What one call and its answer cost in US dollars; None if a price is not known.

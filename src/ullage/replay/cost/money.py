@@ -96,14 +96,11 @@ class CostMeter:
     """Prices one run while it is replayed.
 
     Args:
-        profiles: the profiles to price it under.
         heads: tools and system text as recorded, and as shown (`head_of`).
         clocks: the start of each call in seconds, by clock (`clocks_of`).
-        count: the tokens of a text.
 
     Attributes:
-        raw: the recorded requests, measured.
-        shown: the views, measured.
+        raw, shown: the recorded requests, and the views.
         newest: the newest view under the first profile and clock.
     """
 
@@ -114,7 +111,7 @@ class CostMeter:
         clocks: Mapping[Clock, Sequence[float]],
         count: CountText,
     ) -> None:
-        self.raw, self.shown = (_Row(head, count) for head in heads)
+        self.raw, self.shown, self._heads = Prefix(count), Prefix(count), heads
         self._pricings = [
             _Pricing(profile, clock, starts)
             for profile in profiles
@@ -127,7 +124,8 @@ class CostMeter:
         self, number: int, history: Sequence[Wire], view: Sequence[Wire], output_tokens: int
     ) -> None:
         """Take in call ``number`` of the run: as recorded, as shown, and its answer's tokens."""
-        raw, shown = self.raw.take(history), self.shown.take(view)
+        raw = self.raw.sent(history, self._heads[0])
+        shown = self.shown.sent(view, self._heads[1])
         for pricing in self._pricings:
             pricing.take(raw, shown, output_tokens, number)
         self.newest = self._pricings[0].newest if self._pricings else None
@@ -142,23 +140,6 @@ def _matters(clock: Clock, profile: Profile) -> bool:
     if profile.hits == "never":
         return clock == "warm"
     return clock != "recorded" or profile.ttl_s is not None
-
-
-class _Row:
-    """Measures of one row of requests."""
-
-    def __init__(self, head: str, count: CountText) -> None:
-        self._head, self._prefix = head, Prefix(count)
-        self.breaks = self.rewritten_tokens = 0
-        self.rewritten_share = 0.0
-
-    def take(self, messages: Sequence[Wire]) -> Sent:
-        sent = self._prefix.sent(messages, self._head)
-        if sent.broke:
-            self.breaks += 1
-            self.rewritten_tokens += sent.rewritten_tokens
-            self.rewritten_share += sent.rewritten_tokens / sent.before_tokens
-        return sent
 
 
 class _Pricing:
@@ -199,13 +180,7 @@ def _side(call: Call, profile: Profile, cost_usd: float | None) -> Side:
 def clocks_of(
     name: str, lengths: Sequence[int], stamps: Mapping[int, float]
 ) -> dict[Clock, list[float]]:
-    """The start of each call in seconds, by clock.
-
-    Args:
-        name: the run's name; it seeds the lossy clock.
-        lengths: how long the history is at each call.
-        stamps: seconds since 1970 by message index, as far as recorded.
-    """
+    """The start of each call in seconds, by clock. The run's name seeds the lossy one."""
     chance = Random(f"ullage {name}")
     gaps = [_LONG_S if chance.random() < _LOST_SHARE else 0.0 for _ in lengths]
     clocks: dict[Clock, list[float]] = {"warm": [0.0] * len(lengths)}

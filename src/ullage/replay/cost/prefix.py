@@ -30,7 +30,6 @@ class Sent(Struct, frozen=True, kw_only=True, gc=False):
     """One request, measured against the one before it.
 
     Attributes:
-        prompt_tokens: the whole request.
         head_tokens: its tools and system text.
         common_tokens: what it begins with as the one before did.
         rewritten_tokens: what the one before held behind that.
@@ -44,11 +43,6 @@ class Sent(Struct, frozen=True, kw_only=True, gc=False):
     rewritten_tokens: int
     before_tokens: int
     blocks: int
-
-    @property
-    def broke(self) -> bool:
-        """Something that had been sent before was not sent again at its place."""
-        return self.rewritten_tokens > 0
 
 
 _HEADS = ("tools", "system", "instructions", "systemInstruction", "system_instruction")
@@ -69,8 +63,9 @@ class Prefix:
     A call costs one look at each message that is shared with the request before, and a
     count of each that is new.
 
-    Args:
-        count: the tokens of a text.
+    Attributes:
+        breaks: requests that rewrote something already sent.
+        rewritten_tokens: what they rewrote; ``rewritten_share``, its shares of the request before.
     """
 
     def __init__(self, count: CountText) -> None:
@@ -82,11 +77,17 @@ class Prefix:
         self._sizes: list[int] = []
         self._total = 0
         self._blocks: list[int] = []
+        self.breaks = self.rewritten_tokens = 0
+        self.rewritten_share = 0.0
 
     def sent(self, messages: Sequence[Wire], head: str = "") -> Sent:
         """Take in one request: its messages in wire form, and its head as text (`head_of`)."""
         before = self._total
         common = self._take(messages, head)
+        if common < before:
+            self.breaks += 1
+            self.rewritten_tokens += before - common
+            self.rewritten_share += (before - common) / before
         return Sent(
             prompt_tokens=self._total,
             head_tokens=self._head_tokens,
@@ -108,7 +109,10 @@ class Prefix:
             shared = _common(self._head, head)
             common = min(self._count(shared), self._head_tokens) if shared else 0
             self._head, self._head_tokens = head, self._count(head) if head else 0
-        self._measure(messages, same)
+        self._sizes[same:] = map(self._size, messages[same:])
+        self._blocks[same:] = map(_blocks_of, messages[same:])
+        self._messages = list(messages)
+        self._total = self._head_tokens + sum(self._sizes)
         return min(common, self._total)
 
     def _same(self, messages: Sequence[Wire]) -> int:
@@ -129,12 +133,6 @@ class Prefix:
             if before != now:
                 break
         return tokens
-
-    def _measure(self, messages: Sequence[Wire], same: int) -> None:
-        self._sizes[same:] = map(self._size, messages[same:])
-        self._blocks[same:] = map(_blocks_of, messages[same:])
-        self._messages = list(messages)
-        self._total = self._head_tokens + sum(self._sizes)
 
     def _size(self, message: Wire) -> int:
         texts = tuple(_texts(_bare(message)))

@@ -90,7 +90,6 @@ class Census:
     """Counts in how many tasks each value is found. Of a text only hashes are kept."""
 
     def __init__(self) -> None:
-        """Nothing is counted yet."""
         self._used: set[str] = set()
         self._by_task: dict[str, list[array[int]]] = {}
 

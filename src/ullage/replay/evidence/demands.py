@@ -48,7 +48,6 @@ class Demand(Struct, frozen=True):
 
     Attributes:
         call: the number of the call, from 0.
-        atom: the value.
         use: its first use, or one the model has written before.
         age: calls between the latest text that holds it and this one; 1 is the newest.
         weight: 1 over the number of demands of the same use in this call.

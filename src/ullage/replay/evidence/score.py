@@ -76,7 +76,6 @@ class Watch:
     """
 
     def __init__(self, story: Story, demands: Demands, library: Library) -> None:
-        """Watch the run of this story, whose refs the library opens."""
         self.story, self.demands, self.library = story, demands, library
         self.verdicts: list[Verdict] = []
         self._sight = Sight(story)

@@ -53,7 +53,6 @@ class Sight:
     """Looks at the views of one story. A message is read once for as long as views hold it."""
 
     def __init__(self, story: Story) -> None:
-        """Look at views of this story."""
         self.story = story
         self._read: dict[int, tuple[Any, tuple[Piece, ...]]] = {}
         self._lines: dict[tuple[Atom, int], tuple[Line, ...]] = {}

@@ -25,15 +25,10 @@ _QUOTE_WORDS = 50
 
 
 class Piece(Struct, frozen=True, gc=False):
-    """One text of a message.
+    """One text of a message, as on the wire and without JSON escapes (``plain``).
 
-    Attributes:
-        by: who said it.
-        text: as on the wire.
-        plain: without JSON escapes.
-        part: the number of its part in the message.
-        item: the number of the item within a tool result.
-        call_id: the id of the call whose arguments or result this is, or ``""``.
+    It is the text of a part, or of an item within a tool result; of arguments and results
+    ``call_id`` says of which call.
     """
 
     by: Speaker
@@ -73,7 +68,6 @@ class Story:
     """
 
     def __init__(self, wire: Format, messages: Sequence[Any] = ()) -> None:
-        """Begin with these messages."""
         self.wire = wire
         self.messages: list[Any] = []
         self.parsed: list[Message] = []

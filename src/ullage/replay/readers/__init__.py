@@ -33,16 +33,16 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol
 
 from ullage.errors import FormatError
 from ullage.replay.readers import _documents, _exchanges, _request, _trajectory
 from ullage.replay.readers._claude_code import CLAUDE_CODE
 from ullage.replay.readers._codex import CODEX
 from ullage.replay.readers._events import COPILOT, PI
-from ullage.replay.readers._files import LogFile, Progress, is_address, logs_under, values
+from ullage.replay.readers._files import LogFile, is_address, logs_under, values
 from ullage.replay.readers._gemini_cli import GEMINI_CLI
-from ullage.replay.readers._log import Kind, Log
+from ullage.replay.readers._log import Log
 from ullage.replay.readers._opencode import OPENCODE
 from ullage.replay.readers._run import Damage, FormatName, Grade, OnDamage, Report, Run
 
@@ -55,7 +55,7 @@ __all__ = [
     "is_address",
     "logs_under",
     "read",
-    "read_logs",
+    "runs_of",
     "size_of",
 ]
 
@@ -65,19 +65,13 @@ def size_of(path: str | os.PathLike[str]) -> int:
     return sum(file.size_bytes for file in logs_under(path))
 
 
-def read(
-    path: str | os.PathLike[str],
-    *,
-    on_damage: OnDamage | None = None,
-    progress: Progress | None = None,
-) -> Iterator[Run]:
+def read(path: str | os.PathLike[str], *, on_damage: OnDamage | None = None) -> Iterator[Run]:
     """The runs in a file, or in every file below a folder, sorted by path.
 
     Args:
         path: a file, a folder, or an address as ``s3://bucket/folder``; hidden files in a
             folder are left out.
         on_damage: called for everything that is skipped.
-        progress: called with the bytes read so far, of `size_of(path)` in all.
 
     Raises:
         FormatError: the path does not exist (at once), or nothing under it could be read
@@ -88,34 +82,41 @@ def read(
         name = Path(path).name or "."
         remedy = "Give a JSON or JSON Lines file, compressed or not, or a folder of them."
         raise FormatError(name, "there is no such file, or no file in it", remedy)
-    return read_logs(files, on_damage, progress or (lambda _: None))
+    return _read(files, on_damage)
 
 
-def read_logs(
-    files: Sequence[LogFile], on_damage: OnDamage | None, progress: Progress
-) -> Iterator[Run]:
-    """The runs in these files; see `read`."""
-    found, before = 0, 0
+def _read(files: Sequence[LogFile], on_damage: OnDamage | None) -> Iterator[Run]:
+    has_runs = False
     for file in files:
-        report, found_before = Report(file.name, on_damage), found
-        for run in _runs(file, report, partial(_advance, progress, before)):
-            found += 1
+        for run, _ in runs_of(file, on_damage):
+            has_runs = True
             yield run
-        report.close(has_runs=found > found_before)
-        before += file.size_bytes
-        progress(before)
-    if not found:
+    if not has_runs:
         name = files[0].name if len(files) == 1 else f"{len(files):,} files"
         request = '{"model": …, "messages": […]}'
         remedy = f"Readable are trajectories, provider requests ({request}), logs of agents."
         raise FormatError(name, "no run in it could be read", remedy)
 
 
-def _advance(progress: Progress, before: int, here: int) -> None:
-    progress(before + here)
+def runs_of(file: LogFile, on_damage: OnDamage | None) -> Iterator[tuple[Run, int]]:
+    """The runs in one file, each with the bytes read by then; those of session logs come last."""
+    report, name = Report(file.name, on_damage), file.name.split(".")[0]
+    logs: dict[int, _Log] = {}
+    has_runs, read_bytes = False, 0
+    for number, value, read_bytes in values(file, report):
+        with report.guarded(number):
+            for run in _taken(value, number, name, report, logs):
+                has_runs = True
+                yield run, read_bytes
+    for log in logs.values():
+        with report.guarded(0):
+            for run in log.runs():
+                has_runs = True
+                yield run, read_bytes
+    report.close(has_runs=has_runs)
 
 
-class _Reader(Protocol):
+class _Log(Protocol):
     """Reads the values of one kind in one file."""
 
     def add(self, value: dict[str, Any], line: int, /) -> Iterator[Run]:
@@ -125,64 +126,39 @@ class _Reader(Protocol):
         """The runs that the end of the file ends."""
 
 
-_RunsOf: TypeAlias = Callable[[dict[str, Any], str, int, Report], Iterator[Run]]
-
-
-class _Whole:
-    """Reads runs that are one value each."""
-
-    def __init__(self, runs_of: _RunsOf, name: str, report: Report) -> None:
-        self._runs_of, self._name, self._report = runs_of, name, report
-
-    def add(self, value: dict[str, Any], line: int) -> Iterator[Run]:
-        return self._runs_of(value, self._name, line, self._report)
-
-    def runs(self) -> Iterator[Run]:
-        return iter(())
-
-
-def _log(kind: Kind) -> _Row:
-    return kind.is_line, partial(Log, kind)
-
-
-_Row: TypeAlias = tuple[Callable[[dict[str, Any]], bool], Callable[[str, Report], _Reader]]
-_KINDS: tuple[_Row, ...] = (
-    # The first that knows a value has it: those that look for more come before those that look
-    # for less.
-    (_trajectory.is_trajectory, partial(_Whole, _trajectory.runs_of)),
-    (_documents.is_document, partial(_Whole, _documents.runs_of)),
-    (_request.is_request, partial(_Whole, _request.runs_of)),
+# The first that knows a value has it: those that look for more come before those for less.
+_WHOLE = (
+    (_trajectory.is_trajectory, _trajectory.runs_of),
+    (_documents.is_document, _documents.runs_of),
+    (_request.is_request, _request.runs_of),
+)
+"""Kinds whose runs are one value each."""
+_LOGS: tuple[tuple[Callable[[dict[str, Any]], bool], Callable[[str, Report], _Log]], ...] = (
     (_exchanges.is_line, _exchanges.Log),
-    *map(_log, (CODEX, GEMINI_CLI, OPENCODE, COPILOT, CLAUDE_CODE, PI)),
+    *(
+        (kind.is_line, partial(Log, kind))
+        for kind in (CODEX, GEMINI_CLI, OPENCODE, COPILOT, CLAUDE_CODE, PI)
+    ),
 )
 
 
-def _runs(file: LogFile, report: Report, progress: Progress) -> Iterator[Run]:
-    """The runs in one file; those of session logs come last."""
-    name = file.name.split(".")[0]
-    readers: dict[int, _Reader] = {}
-    for number, value in values(file, report, progress):
-        with report.guarded(number):
-            reader = _reader_of(value, number, name, report, readers)
-            if reader is not None:
-                report.is_readable = True
-                yield from reader.add(value, number)
-    for reader in readers.values():
-        with report.guarded(0):
-            yield from reader.runs()
-
-
-def _reader_of(
-    value: Any, number: int, name: str, report: Report, readers: dict[int, _Reader]
-) -> _Reader | None:
-    """What reads values of this kind in the file; None where the kind is not known."""
+def _taken(
+    value: Any, number: int, name: str, report: Report, logs: dict[int, _Log]
+) -> Iterator[Run]:
+    """The runs that a value gives at once: its own, or those of its log that are over."""
     if not isinstance(value, dict):
         report.add(number, "is not an object", "foreign")
-        return None
-    for at, (is_known, new_reader) in enumerate(_KINDS):
+        return
+    for is_known, runs_in in _WHOLE:
         if is_known(value):
-            if at not in readers:
-                readers[at] = new_reader(name, report)
-            return readers[at]
+            report.is_readable = True
+            yield from runs_in(value, name, number, report)
+            return
+    for at, (is_line, new_log) in enumerate(_LOGS):
+        if is_line(value):
+            report.is_readable = True
+            if at not in logs:
+                logs[at] = new_log(name, report)
+            yield from logs[at].add(value, number)
+            return
     report.add(number, "is of no kind known here", "foreign")
-    return None

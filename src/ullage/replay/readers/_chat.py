@@ -14,22 +14,13 @@ Call = tuple[str, str, Any]
 """Id, tool and arguments, the arguments as JSON text or a value."""
 
 
-def say(
-    history: History, text: str, line: int, stamp: float | None = None, *, role: str = "user"
-) -> None:
+def say(history: History, text: str, *, role: str = "user") -> None:
     """The user, or the system, says this, if it is anything."""
     if text:
-        history.say({"role": role, "content": text}, line, stamp)
+        history.say({"role": role, "content": text})
 
 
-def reply(
-    history: History,
-    content: Any,
-    calls: list[Call],
-    line: int,
-    stamp: float | None = None,
-    usage: Usage | None = None,
-) -> None:
+def reply(history: History, content: Any, calls: list[Call], usage: Usage | None = None) -> None:
     """The model replies; an empty text is left out where there are calls."""
     message: dict[str, Any] = {
         "role": "assistant",
@@ -37,7 +28,7 @@ def reply(
     }
     if calls:
         message["tool_calls"] = [_call(*call) for call in calls]
-    history.reply([message], {id: tool for id, tool, _ in calls}, line, stamp, usage)
+    history.reply([message], {id: tool for id, tool, _ in calls}, usage)
 
 
 def _call(id: str, tool: str, arguments: Any) -> dict[str, Any]:
@@ -45,10 +36,10 @@ def _call(id: str, tool: str, arguments: Any) -> dict[str, Any]:
     return {"id": id, "type": "function", "function": {"name": tool, "arguments": text}}
 
 
-def answer(history: History, call_id: str | None, text: Any, line: int) -> None:
+def answer(history: History, call_id: str | None, text: Any) -> None:
     """A call returns this; without an id, the first open one."""
     id = history.open_call if call_id is None else call_id
-    history.result(id, {"role": "tool", "tool_call_id": id, "content": text}, line)
+    history.result(id, {"role": "tool", "tool_call_id": id, "content": text})
 
 
 def calls_in(values: Any, id: str, tool: str, arguments: str) -> list[Call]:

@@ -23,7 +23,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ullage.replay.readers._chat import fields_of
-from ullage.replay.readers._log import Event, History, Kind, Lines, seconds, usage_of
+from ullage.replay.readers._log import Event, History, Kind, Lines, usage_of
 from ullage.replay.readers._run import Report
 from ullage.wires.usages import Counts
 
@@ -143,28 +143,26 @@ def _ids(kind: str, key: str, value: Event) -> Iterator[str]:
 # ── messages ─────────────────────────────────────────────────────────────────────────────
 
 
-def _take(history: History, value: Event, number: int) -> None:
-    content, stamp = value["message"]["content"], seconds(value.get("timestamp"))
+def _take(history: History, value: Event) -> None:
+    content = value["message"]["content"]
     blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
     kept = [b for b in blocks if not (_is(b, "text") and not str(b.get("text")).strip())]
     if len(kept) < len(blocks):  # a provider sends some, and takes none back
-        history.report.repaired(number, "an empty text is left out")
+        history.report.repaired(history.line, "an empty text is left out")
     if value["type"] == "assistant":
-        _take_reply(history, value, kept, number, stamp)
+        _take_reply(history, value, kept)
     else:
-        _take_user(history, content, kept, number, stamp)
+        _take_user(history, content, kept)
 
 
-def _take_reply(
-    history: History, value: Event, blocks: list[Any], number: int, stamp: float | None
-) -> None:
+def _take_reply(history: History, value: Event, blocks: list[Any]) -> None:
     """One line of a reply: begins it, or adds to it. The last usage counts."""
     message = value["message"]
     history.of_model(message.get("model"))
-    id = str(message.get("id") or _uuid(value, number))
+    id = str(message.get("id") or _uuid(value, history.line))
     turn = history.replies.get(id)
     if turn is None:
-        turn = history.replies[id] = history.reply([], {}, number, stamp)
+        turn = history.replies[id] = history.reply([], {})
     if blocks:
         said = turn.raws[0]["content"] if turn.raws else []
         turn.raws = [{"role": "assistant", "content": [*said, *blocks]}]
@@ -173,23 +171,20 @@ def _take_reply(
     turn.usage = usage_of(message.get("usage"), _COUNTS) or turn.usage
 
 
-def _take_user(
-    history: History, content: Any, blocks: list[Any], number: int, stamp: float | None
-) -> None:
+def _take_user(history: History, content: Any, blocks: list[Any]) -> None:
     """Results go to the reply that asked; the rest beside them, or is a message by itself."""
     answered, rest = None, []
     for block in blocks:
         if not _is(block, "tool_result"):
             rest.append(block)
             continue
-        turn = history.result(str(block.get("tool_use_id")), block, number)
+        turn = history.result(str(block.get("tool_use_id")), block)
         if turn is not None:
-            answered, turn.answered_s = turn, stamp
+            answered, turn.answered_s = turn, history.stamp
     if answered is not None:
         answered.beside += rest
     elif rest:
-        said = content if isinstance(content, str) else rest
-        history.say({"role": "user", "content": said}, number, stamp)
+        history.say({"role": "user", "content": content if isinstance(content, str) else rest})
 
 
 def _is(block: Any, kind: str) -> bool:

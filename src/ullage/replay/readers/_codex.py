@@ -17,7 +17,7 @@ from __future__ import annotations
 from typing import Any
 
 from ullage.replay.readers._chat import fields_of
-from ullage.replay.readers._log import Event, History, Kind, seconds, usage_of
+from ullage.replay.readers._log import Event, History, Kind, usage_of
 from ullage.wires.usages import Counts
 
 __all__ = ["CODEX"]
@@ -49,8 +49,8 @@ def _is_item(value: Event) -> bool:
     return kind in _OF_THE_MODEL or str(kind) in {f"{call}_output" for call in _CALLS}
 
 
-def _take(history: History, value: Event, line: int) -> None:
-    kind, payload, stamp = value.get("type"), value.get("payload"), seconds(value.get("timestamp"))
+def _take(history: History, value: Event) -> None:
+    kind, payload = value.get("type"), value.get("payload")
     if not isinstance(payload, dict):
         kind, payload = ("response_item" if _is_item(value) else "session_meta"), value
     match kind:
@@ -59,13 +59,13 @@ def _take(history: History, value: Event, line: int) -> None:
         case "turn_context":
             history.of_model(payload.get("model"))
         case "response_item":
-            _item(history, payload, line, stamp)
+            _item(history, payload)
         case "event_msg" if payload.get("type") == "token_count":
             _used(history, fields_of(payload.get("info")).get("last_token_usage"))
         case "event_msg" if payload.get("type") == "thread_rolled_back":
             _back(history, payload.get("num_turns"))
         case "compacted" if payload.get("message"):
-            history.say({"role": "user", "content": str(payload["message"])}, line, stamp)
+            history.say({"role": "user", "content": str(payload["message"])})
 
 
 def _meta(history: History, payload: Event) -> None:
@@ -78,22 +78,22 @@ def _meta(history: History, payload: Event) -> None:
         history.request.setdefault("instructions", text)
 
 
-def _item(history: History, payload: Event, line: int, stamp: float | None) -> None:
+def _item(history: History, payload: Event) -> None:
     kind, item = payload.get("type"), _sent(payload)
     call_id = str(payload.get("call_id") or payload.get("id"))
     if kind == "message" and payload.get("role") != "assistant":
         if payload.get("content"):
-            history.say(item, line, stamp)
+            history.say(item)
     elif kind == "message" or kind in _OF_THE_MODEL:
         calls = {call_id: str(kind)} if kind in _CALLS else {}
         last = history.turns[-1] if history.turns else None
         if last is None or last.calls is None or last.results:
-            history.reply([item], calls, line, stamp)
+            history.reply([item], calls)
         else:  # one more item of the same reply
             last.raws.append(item)
             history.asks(last, calls)
     elif str(kind).endswith("_output"):
-        history.result(call_id, item, line)
+        history.result(call_id, item)
 
 
 def _used(history: History, counts: Any) -> None:

@@ -63,7 +63,8 @@ def runs_of(value: Value, name: str, line: int, report: Report) -> Iterator[Run]
         return
     kind = _kind_of(value) or ""
     history = History(f"{name}:{_id_in(value) or line}", "openai-chat", kind, report)
-    _TAKE[kind](value, history, line)
+    history.line = line
+    _TAKE[kind](value, history)
     run = history.run()
     if run is None:
         report.add(line, f"a run of {kind} in which no model replies")
@@ -104,24 +105,25 @@ def _is_sample(value: Any) -> bool:
     return known and are_objects(value["messages"])
 
 
-def _atif(value: Value, history: History, line: int) -> None:
+def _atif(value: Value, history: History) -> None:
     """A step is one reply with what came of it."""
     history.of_model(fields_of(value.get("agent")).get("model_name"))
     for step in value["steps"]:
-        stamp, text = seconds(step.get("timestamp")), text_of(step.get("message"))
+        history.stamp, text = seconds(step.get("timestamp")), text_of(step.get("message"))
         history.of_model(step.get("model_name"))
         if step.get("source") in ("user", "system"):
-            say(history, text, line, stamp, role=step["source"])
+            say(history, text, role=step["source"])
             continue
         calls = calls_in(step.get("tool_calls"), "tool_call_id", "function_name", "arguments")
         counts = usage_of(step.get("metrics"), _ATIF_COUNTS)
-        reply(history, text, calls, line, stamp, counts)
+        reply(history, text, calls, counts)
+        history.stamp = None
         for result in fields_of(step.get("observation")).get("results") or ():
             seen, source = text_of(result.get("content")), result.get("source_call_id")
             if calls:
-                answer(history, str(source) if source else None, seen, line)
+                answer(history, str(source) if source else None, seen)
             else:
-                say(history, seen, line)
+                say(history, seen)
 
 
 _ATIF_COUNTS = Counts(
@@ -129,19 +131,19 @@ _ATIF_COUNTS = Counts(
 )
 
 
-def _swe_agent(value: Value, history: History, line: int) -> None:
+def _swe_agent(value: Value, history: History) -> None:
     for message in value["history"]:
         asked = [call for call in message.get("tool_calls") or () if isinstance(call, dict)]
         calls = [(str(call.get("id")), *_function(call.get("function"))) for call in asked]
         answered = message.get("tool_call_ids") or [message.get("tool_call_id")]
-        _message(message, str(message.get("role")), calls, answered[0], history, line)
+        _message(history, message, str(message.get("role")), calls, answered[0])
 
 
 def _function(body: Any) -> tuple[str, Any]:
     return (str(body.get("name")), body.get("arguments")) if isinstance(body, dict) else ("", "")
 
 
-def _inspect(value: Value, history: History, line: int) -> None:
+def _inspect(value: Value, history: History) -> None:
     kept = fields_of(value.get("attachments"))
     history.of_model(fields_of(value.get("output")).get("model"))
     for stored in value["messages"]:
@@ -150,8 +152,8 @@ def _inspect(value: Value, history: History, line: int) -> None:
         error = message.get("error")
         if isinstance(error, dict) and error.get("message") and not message.get("content"):
             message = {**message, "content": error["message"]}
-        role, answered = str(message.get("role")), message.get("tool_call_id")
-        _message(message, role, calls, answered, history, line)
+        role = str(message.get("role"))
+        _message(history, message, role, calls, message.get("tool_call_id"))
 
 
 def _attached(value: Any, kept: Mapping[str, Any]) -> Any:
@@ -163,30 +165,28 @@ def _attached(value: Any, kept: Mapping[str, Any]) -> Any:
     return [_attached(item, kept) for item in value] if isinstance(value, list) else value
 
 
-def _langchain(value: Value, history: History, line: int) -> None:
+def _langchain(value: Value, history: History) -> None:
     for message in value["messages"]:
         calls = calls_in(message.get("tool_calls"), "id", "name", "args")
-        role, answered = _LANGCHAIN[message["type"]], message.get("tool_call_id")
-        _message(message, role, calls, answered, history, line)
+        role = _LANGCHAIN[message["type"]]
+        _message(history, message, role, calls, message.get("tool_call_id"))
 
 
-def _message(
-    message: Value, role: str, calls: list[Call], answered: Any, history: History, line: int
-) -> None:
+def _message(history: History, message: Value, role: str, calls: list[Call], answered: Any) -> None:
     """One message with a role: said, replied, or the result of a call."""
     content = message.get("content")
     text = text_of(content) if isinstance(content, (str, list)) else json_text(content)
     if role == "tool":
-        answer(history, str(answered) if answered else None, text, line)
+        answer(history, str(answered) if answered else None, text)
         return
     text = "" if content is None else text
     if role != "assistant":
-        say(history, text, line, role="system" if role == "system" else "user")
+        say(history, text, role="system" if role == "system" else "user")
     elif text or calls:
-        reply(history, text, calls, line)
+        reply(history, text, calls)
 
 
-_TAKE: dict[str, Callable[[Value, History, int], None]] = {
+_TAKE: dict[str, Callable[[Value, History], None]] = {
     "atif": _atif,
     "swe-agent": _swe_agent,
     "inspect": _inspect,

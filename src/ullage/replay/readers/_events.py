@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ullage.replay.readers._chat import answer, calls_in, fields_of, reply, say, text_of
-from ullage.replay.readers._log import Event, History, Kind, Lines, seconds
+from ullage.replay.readers._log import Event, History, Kind, Lines
 from ullage.replay.readers._run import Report
 from ullage.wires.usages import Counts, read
 
@@ -59,24 +59,22 @@ def _branch(id: str, lines: Lines, report: Report) -> Iterable[tuple[str, Lines]
     yield id, [each for each in lines if each[0].get("id") in kept] if is_chain else lines
 
 
-def _take_pi(history: History, value: Event, line: int) -> None:
-    stamp = seconds(value["timestamp"])
+def _take_pi(history: History, value: Event) -> None:
     if value["type"] in ("compaction", "branch_summary"):
-        say(history, str(value.get("summary")), line, stamp)
+        say(history, str(value.get("summary")))
     elif value["type"] == "custom_message":
-        say(history, text_of(value.get("content")), line, stamp)
+        say(history, text_of(value.get("content")))
     elif value["type"] == "message":
-        _take_pi_message(history, value["message"], line, stamp)
+        _take_pi_message(history, value["message"])
 
 
-def _take_pi_message(history: History, message: Event, line: int, stamp: float | None) -> None:
+def _take_pi_message(history: History, message: Event) -> None:
     content = message.get("content")
     match message["role"]:
         case "user":
-            say(history, text_of(content), line, stamp)
+            say(history, text_of(content))
         case "bashExecution":
-            said = f"$ {message.get('command')}\n{message.get('output')}"
-            say(history, said, line, stamp)
+            say(history, f"$ {message.get('command')}\n{message.get('output')}")
         case "assistant":
             blocks = [block for block in content or () if isinstance(block, dict)]
             asked = [block for block in blocks if block.get("type") == "toolCall"]
@@ -85,9 +83,9 @@ def _take_pi_message(history: History, message: Event, line: int, stamp: float |
                 history.of_model(message.get("model"))
                 counts = fields_of(message.get("usage"))
                 usage = read(counts, _PI_COUNTS) if counts.get("totalTokens") else None
-                reply(history, text, calls, line, stamp, usage)
+                reply(history, text, calls, usage)
         case "toolResult":
-            answer(history, str(message.get("toolCallId")), text_of(content), line)
+            answer(history, str(message.get("toolCallId")), text_of(content))
 
 
 def _is_copilot_line(value: Event) -> bool:
@@ -98,26 +96,24 @@ def _is_copilot_line(value: Event) -> bool:
     return is_event and isinstance(value.get("data"), dict)
 
 
-def _take_copilot(history: History, value: Event, line: int) -> None:
-    data, stamp = value.get("data", {}), seconds(value.get("timestamp"))
+def _take_copilot(history: History, value: Event) -> None:
+    data = value.get("data", {})
     if data.get("parentToolCallId"):
         return  # of a subagent: its result is all that the session sees
     match value["type"]:
         case "user.message" | "system.message":
             text = data.get("transformedContent") or data.get("content") or ""
-            role = value["type"].removesuffix(".message")
-            say(history, str(text), line, stamp, role=role)
+            say(history, str(text), role=value["type"].removesuffix(".message"))
         case "assistant.message":
             calls = calls_in(data.get("toolRequests"), "toolCallId", "name", "arguments")
             history.of_model(data.get("model"))
             if calls or data.get("content"):
-                reply(history, data.get("content"), calls, line, stamp)
+                reply(history, data.get("content"), calls)
         case "tool.execution_complete":
             given = data.get("result") or data.get("error") or {}
-            text = (
-                given.get("content") or given.get("message") if isinstance(given, dict) else given
-            )
-            answer(history, str(data.get("toolCallId")), str(text or ""), line)
+            if isinstance(given, dict):
+                given = given.get("content") or given.get("message")
+            answer(history, str(data.get("toolCallId")), str(given or ""))
 
 
 PI = Kind(

@@ -18,7 +18,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, BinaryIO, Protocol, TypeAlias
+from typing import Any, BinaryIO, Protocol
 
 import msgspec
 from msgspec import Struct
@@ -37,13 +37,11 @@ __all__ = [
     "MOST_LINE_BYTES",
     "MOST_VALUES",
     "LogFile",
-    "Progress",
     "is_address",
     "logs_under",
     "values",
 ]
 
-Progress: TypeAlias = Callable[[int], None]
 MOST_LINE_BYTES = 256 * 1024 * 1024
 MOST_VALUES = 16_000_000  # by its commas, those in texts too; of objects and lists a quarter
 
@@ -88,16 +86,13 @@ def logs_under(path: str | os.PathLike[str]) -> list[LogFile]:
         return objects_under(str(path))
     here = Path(path)
     if here.is_dir():
-        return [_on_disk(p) for p in sorted(here.rglob("*")) if p.is_file() and _shown(p, here)]
+        found = ((path, path.relative_to(here).as_posix()) for path in sorted(here.rglob("*")))
+        return [_on_disk(path) for path, name in found if "/." not in f"/{name}" and path.is_file()]
     return [_on_disk(here)] if here.is_file() else []
 
 
 def _on_disk(path: Path) -> LogFile:
     return LogFile(path.name, path.stat().st_size, lambda: path.open("rb"))
-
-
-def _shown(file: Path, folder: Path) -> bool:
-    return not any(part.startswith(".") for part in file.relative_to(folder).parts)
 
 
 class Lines(Protocol):
@@ -106,8 +101,8 @@ class Lines(Protocol):
     def readline(self, most: int, /) -> bytes: ...
 
 
-def values(file: LogFile, report: Report, progress: Progress) -> Iterator[tuple[int, Any]]:
-    """The JSON values in a file, each with its line number; damage goes to ``report``."""
+def values(file: LogFile, report: Report) -> Iterator[tuple[int, Any, int]]:
+    """The JSON values in a file, each with its line number and the bytes read by then."""
     try:
         with file.open() as raw:
             start = raw.read(len(_ZIP))
@@ -117,9 +112,8 @@ def values(file: LogFile, report: Report, progress: Progress) -> Iterator[tuple[
             else:
                 stream: Lines = gzip.GzipFile(fileobj=raw) if start[:2] == _GZIP else raw
                 found = _documents(_lines(stream, report), report)
-            for item in found:
-                progress(raw.tell())
-                yield item
+            for number, value in found:
+                yield number, value, raw.tell()
     except OSError as error:
         report.add(0, f"the file cannot be opened ({error.strerror or type(error).__name__})")
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from ullage.replay.readers._log import Event, History, Kind, Lines, seconds, usage_of
+from ullage.replay.readers._log import Event, History, Kind, Lines, usage_of
 from ullage.replay.readers._run import Report
 from ullage.wires.usages import Counts
 
@@ -68,12 +68,12 @@ def _arranged(id: str, lines: Lines, report: Report) -> Iterable[tuple[str, Line
     yield id, [({**message, "answers": answers}, line) for message, line in messages.values()]
 
 
-def _take(history: History, message: Event, line: int) -> None:
-    parts, stamp = _parts(message["content"]), seconds(message["timestamp"])
+def _take(history: History, message: Event) -> None:
+    parts = _parts(message["content"])
     if message["type"] == "user":
         said = [part for part in parts if "functionResponse" not in part]
         if said:
-            history.say({"role": "user", "parts": said}, line, stamp)
+            history.say({"role": "user", "parts": said})
     elif message["type"] == "gemini":
         asked = message.get("toolCalls") or ()
         calls = [call for call in asked if isinstance(call, dict) and {"id", "name"} <= call.keys()]
@@ -82,22 +82,22 @@ def _take(history: History, message: Event, line: int) -> None:
             history.of_model(message.get("model"))
             names = {str(call["id"]): str(call["name"]) for call in calls}
             usage = usage_of(message.get("tokens"), _COUNTS)
-            history.reply([{"role": "model", "parts": parts}], names, line, stamp, usage)
+            history.reply([{"role": "model", "parts": parts}], names, usage)
             for call in calls:
-                _result(history, call, message["answers"], line)
+                _result(history, call, message["answers"])
 
 
 def _called(call: Event) -> Event:
     return {"id": str(call["id"]), "name": call["name"], "args": call.get("args") or {}}
 
 
-def _result(history: History, call: Event, answers: dict[str, Event], line: int) -> None:
+def _result(history: History, call: Event, answers: dict[str, Event]) -> None:
     """The result in the call, else that of a later message."""
     own = [part for part in _parts(call.get("result")) if "functionResponse" in part]
     part = own[0] if own else answers.get(str(call["id"]))
     if part is not None:
         given = {**part["functionResponse"], "id": str(call["id"]), "name": call["name"]}
-        history.result(str(call["id"]), {"functionResponse": given}, line)
+        history.result(str(call["id"]), {"functionResponse": given})
 
 
 def _parts(content: Any) -> list[Event]:

@@ -64,13 +64,13 @@ class History:
         turns: what was said and replied, in order.
         replies: for a reader whose log holds a reply in pieces: the replies by their ids.
         report: takes what is wrong with the log.
-        line: the line it begins at; 0: that of its first turn.
+        line: the line that is being read, and ``stamp``, when it was written.
     """
 
-    def __init__(
-        self, id: str, format: FormatName, source: str, report: Report, line: int = 0
-    ) -> None:
-        self.id, self.format, self.source, self.line = id, format, source, line
+    def __init__(self, id: str, format: FormatName, source: str, report: Report) -> None:
+        self.id, self.format, self.source = id, format, source
+        self.line = 0
+        self.stamp: float | None = None
         self.request: dict[str, Any] = {}
         self.turns: list[Turn] = []
         self.replies: dict[str, Turn] = {}
@@ -85,20 +85,15 @@ class History:
         if isinstance(model, str) and model:
             self.request["model"] = model
 
-    def say(self, raw: Any, line: int, stamp: float | None = None) -> None:
+    def say(self, raw: Any) -> None:
         """The user, or the system, says this."""
-        self.turns.append(Turn([raw], line, stamp))
+        self.turns.append(Turn([raw], self.line, self.stamp))
 
     def reply(
-        self,
-        raws: Sequence[Any],
-        calls: Mapping[str, str],
-        line: int,
-        stamp: float | None = None,
-        usage: Usage | None = None,
+        self, raws: Sequence[Any], calls: Mapping[str, str], usage: Usage | None = None
     ) -> Turn:
         """The model replies. ``calls`` are the names of the tools it calls, by call id."""
-        turn = Turn(list(raws), line, stamp)
+        turn = Turn(list(raws), self.line, self.stamp)
         turn.calls, turn.usage = {}, usage
         self.turns.append(turn)
         self.asks(turn, calls)
@@ -120,7 +115,7 @@ class History:
         replies = [turn for turn in self.turns if turn.calls is not None]
         return next(iter(replies[-1].unanswered), "") if replies else ""
 
-    def result(self, call_id: str, raw: Any, line: int) -> Turn | None:
+    def result(self, call_id: str, raw: Any) -> Turn | None:
         """A result; the reply whose call it answers, or None where it is left out."""
         self._count += 1
         here = (self._count, 0)
@@ -128,7 +123,7 @@ class History:
         if call is None:
             of_one = self._pairs.of(here)
             what = "a second result of one call" if of_one else "a result without its call"
-            self.report.repaired(line, f"{what} is left out")
+            self.report.repaired(self.line, f"{what} is left out")
             return None
         turn = self._owners[call]
         turn.results[call_id] = raw
@@ -139,7 +134,7 @@ class History:
         turns, cut = self._kept()
         if not any(turn.calls is not None for turn in turns) and cut is None:
             return None
-        line = self.line or (turns[0].line if turns else 0)
+        line = turns[0].line if turns else 0
         run = Run(self.id, self.format, self.request, [], {}, self.source, {}, line)
         for turn in turns:
             self._emit(turn, run)
@@ -211,7 +206,7 @@ class Kind(Struct, frozen=True, kw_only=True):
         source: what its runs are called.
         format: the wire they are read on.
         is_line: whether a value is a line of such a log.
-        take: takes an event, with its line, into the history of its session.
+        take: takes an event into the history of its session.
         events: the events of a line, each with its session; None: that of the line before,
             "": the file's.
         arranged: the histories in a session: the id of each, and its events as they count in
@@ -221,7 +216,7 @@ class Kind(Struct, frozen=True, kw_only=True):
     source: str
     format: FormatName
     is_line: Callable[[Event], bool]
-    take: Callable[[History, Event, int], None]
+    take: Callable[[History, Event], None]
     events: Callable[[Event], Iterable[tuple[str | None, Event]]] = lambda value: ((None, value),)
     arranged: Callable[[str, Lines, Report], Iterable[tuple[str, Lines]]] = lambda id, lines, _: (
         (id, lines),
@@ -256,5 +251,6 @@ class Log:
         history = History(id, kind.format, kind.source, self._report)
         for event, line in lines:
             with self._report.guarded(line):
-                kind.take(history, event, line)
+                history.line, history.stamp = line, seconds(event.get("timestamp"))
+                kind.take(history, event)
         return history

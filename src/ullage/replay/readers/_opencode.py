@@ -49,12 +49,12 @@ def _events(value: Event) -> Iterable[tuple[str | None, Event]]:
         yield str(session), message
 
 
-def _take(history: History, message: Event, line: int) -> None:
+def _take(history: History, message: Event) -> None:
     info = message["info"]
     parts = [part for part in message["parts"] if isinstance(part, dict)]
-    stamp = seconds(fields_of(info.get("time")).get("created"))
+    history.stamp = seconds(fields_of(info.get("time")).get("created"))
     if info["role"] == "user":
-        say(history, "\n".join(_texts(parts)), line, stamp)
+        say(history, "\n".join(_texts(parts)))
         return
     history.of_model(info.get("modelID"))
     steps: list[list[Event]] = [[]]
@@ -63,7 +63,7 @@ def _take(history: History, message: Event, line: int) -> None:
             steps.append([])
         steps[-1].append(part)
     for step in steps:
-        _reply(history, step, info.get("tokens"), line, stamp)
+        _reply(history, step, info.get("tokens"))
 
 
 def _texts(parts: list[Event]) -> Iterator[str]:
@@ -74,9 +74,7 @@ def _texts(parts: list[Event]) -> Iterator[str]:
             yield f"[file: {part.get('filename') or part.get('mime')}]"
 
 
-def _reply(
-    history: History, parts: list[Event], tokens: Any, line: int, stamp: float | None
-) -> None:
+def _reply(history: History, parts: list[Event], tokens: Any) -> None:
     found = [part for part in parts if part.get("type") == "tool"]
     states = [(str(part.get("callID")), fields_of(part.get("state"))) for part in found]
     calls = [
@@ -88,12 +86,12 @@ def _reply(
         return
     ends = [part.get("tokens") for part in parts if part.get("type") == "step-finish"]
     usage = usage_of(ends[-1] if ends else tokens, _COUNTS)
-    reply(history, text, calls, line, stamp, usage)
+    reply(history, text, calls, usage)
     for id, state in states:
         given = {"completed": state.get("output"), "error": state.get("error")}
         result = given.get(str(state.get("status")))
         if isinstance(result, str):
-            answer(history, id, result, line)
+            answer(history, id, result)
 
 
 OPENCODE = Kind(

@@ -6,8 +6,8 @@
     {"contents": […], "response": {…}}                              Gemini
     […]                                                             the history alone
 
-The format follows from the field of the history, then from structure only one of the two
-APIs with ``messages`` has, then from the model's name.
+The format follows from the field of the history; of the two APIs with ``messages`` from the reply,
+else as a session recognises it (`ullage.wires.recognise`); else it is Chat Completions.
 The reply is appended when it can be part of a history: a reply whose calls nobody answered
 cannot, so it is left off and its usage is kept under the index it would have had.
 """
@@ -15,11 +15,13 @@ cannot, so it is left off and its usage is kept under the index it would have ha
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
+from ullage.errors import FormatError
 from ullage.replay.readers._run import FormatName, Report, Run
 from ullage.values.usage import Usage
-from ullage.wires import FORMATS
+from ullage.wires import FORMATS, recognise
 
 __all__ = ["are_objects", "as_request", "has_messages", "is_request", "run_of", "runs_of"]
 
@@ -29,18 +31,12 @@ _OF_THE_LOG = (
     "cost", "timestamp", "latency_sec", "id", "usage", "input", "contents",
 )  # fmt: skip
 _OF_THE_CLIENT = ("extra_body", "extra_headers", "extra_query", "timeout")
-_ANTHROPIC_BLOCKS = {
-    "tool_use", "tool_result", "thinking", "redacted_thinking", "image", "document",
-    "server_tool_use", "search_result",
-}  # fmt: skip
-_OPENAI_PARTS = {"image_url", "input_audio", "file", "refusal"}
 _REPLY: dict[str, str] = {
     "openai-chat": "choices",
     "openai-responses": "output",
     "anthropic": "content",
     "gemini": "candidates",
 }
-_USAGE = {**dict.fromkeys(_REPLY, "usage"), "gemini": "usageMetadata"}
 _REPLY_KEYS = ("role", "content", "refusal", "tool_calls", "function_call", "audio")
 
 
@@ -115,27 +111,11 @@ def _is_message(message: Any) -> bool:
 def _format(value: dict[str, Any], response: dict[str, Any]) -> FormatName:
     if "messages" not in value:
         return "gemini" if "contents" in value else "openai-responses"
-    openai, anthropic = "choices" in response, "system" in value or "content" in response
-    for tool in value.get("tools") or ():
-        if isinstance(tool, dict):
-            openai, anthropic = openai or "function" in tool, anthropic or "input_schema" in tool
-    for message in value["messages"]:
-        kinds = _kinds(message.get("content"))
-        openai = openai or bool(kinds & _OPENAI_PARTS) or _only_openai(message)
-        anthropic = anthropic or bool(kinds & _ANTHROPIC_BLOCKS)
-    if openai != anthropic:
-        return "openai-chat" if openai else "anthropic"
-    model = value.get("model")
-    return "anthropic" if isinstance(model, str) and "claude" in model else "openai-chat"
-
-
-def _only_openai(message: dict[str, Any]) -> bool:
-    return "tool_calls" in message or message["role"] in ("tool", "developer", "function")
-
-
-def _kinds(content: Any) -> set[str]:
-    blocks = content if isinstance(content, list) else ()
-    return {str(block.get("type")) for block in blocks if isinstance(block, dict)}
+    is_openai, is_anthropic = "choices" in response, "content" in response
+    if is_openai == is_anthropic:
+        with suppress(FormatError):
+            is_anthropic = recognise(value).name == "anthropic"
+    return "anthropic" if is_anthropic else "openai-chat"
 
 
 def _head(value: dict[str, Any], response: dict[str, Any]) -> dict[str, Any]:
@@ -153,7 +133,7 @@ def _head(value: dict[str, Any], response: dict[str, Any]) -> dict[str, Any]:
 def _answer(name: FormatName, response: dict[str, Any]) -> tuple[list[Any], Usage | None]:
     """What the reply adds to the history, and its usage. A reply with calls adds nothing."""
     wire = FORMATS[name]
-    usage = wire.usage(response) if isinstance(response.get(_USAGE[name]), dict) else None
+    usage = wire.usage(response) if isinstance(response.get(wire.usage_field), dict) else None
     if not are_objects(response.get(_REPLY[name])):
         return [], usage
     raws = wire.reply(response)

@@ -36,7 +36,7 @@ def runs_of(value: dict[str, Any], name: str, line: int, report: Report) -> Iter
         return
     messages = [_bare(message) for message in value["messages"]]
     recorded = value.get("id")
-    model = value.get("model")
+    model, task = value.get("model"), value.get("task")
     yield Run(
         id=recorded if isinstance(recorded, str) and recorded else f"{name}:{line}",
         format=value["format"],
@@ -46,14 +46,8 @@ def runs_of(value: dict[str, Any], name: str, line: int, report: Report) -> Iter
         source="trajectory",
         stamps={},
         line=line,
-        task=_task(value),
+        task=task if isinstance(task, str) and not value.get("joined") else "",
     )
-
-
-def _task(value: dict[str, Any]) -> str:
-    """The recorded task; several joined in one run have none in common."""
-    task = value.get("task")
-    return task if isinstance(task, str) and not value.get("joined") else ""
 
 
 def _bare(message: dict[str, Any]) -> dict[str, Any]:

@@ -5,10 +5,14 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Collection
+from typing import TYPE_CHECKING
 
 from ullage.stores._file import PrivateFile
 from ullage.stores._packing import MOST_BYTES, to_utf8, unpacked
-from ullage.stores.objects.rows import CODINGS, NoObjects, Objects, Storage, at_hand
+from ullage.stores.objects.rows import CODINGS, Objects, at_hand
+
+if TYPE_CHECKING:
+    from ullage.stores.objects.storage import ObjectStorage
 
 __all__ = ["BODY", "objects_of", "text_of"]
 
@@ -19,16 +23,11 @@ _TABLE = "SELECT 1 FROM sqlite_master WHERE name = 'agreed'"
 _ID = "SELECT value FROM agreed WHERE name = 'objects'"
 
 
-def objects_of(owner: object, file: PrivateFile, storage: Storage | None) -> Objects:
-    """The objects of a file.
+def objects_of(owner: object, file: PrivateFile, storage: ObjectStorage | None) -> Objects:
+    """The objects of a file, which ``owner`` holds; without a storage, of one opened without.
 
     The table with what they are known by is only in files that have objects; no earlier version
     minds it.
-
-    Args:
-        owner: who holds the file.
-        file: the file.
-        storage: where its objects are; None: it is opened without.
     """
 
     def are_there() -> bool:
@@ -40,7 +39,7 @@ def objects_of(owner: object, file: PrivateFile, storage: Storage | None) -> Obj
             return {name for name in names if _is_named(db, name)}
 
     if storage is None:
-        return NoObjects(are_there)
+        return Objects(are_there)
     with file.transaction(owner, "open", writes=True) as db:
         db.execute("CREATE TABLE IF NOT EXISTS agreed (name TEXT PRIMARY KEY, value BLOB NOT NULL)")
         db.execute("INSERT OR IGNORE INTO agreed VALUES ('objects', ?)", (os.urandom(32),))

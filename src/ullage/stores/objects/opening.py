@@ -1,23 +1,27 @@
-"""The store that addresses mean: a file or a server, a bucket and a cache beside it."""
+"""The store that addresses mean: a file or a server, a bucket and a cache beside it.
+
+What a server, a bucket or a cache needs is loaded only for one that is named.
+"""
 
 from __future__ import annotations
 
+import importlib.util
 import os
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ullage.errors import ConfigError
 from ullage.stores._base import Store
 from ullage.stores._open import is_url
-from ullage.stores.postgres.address import at
 from ullage.stores.sqlite import SqliteStore
 
 if TYPE_CHECKING:
-    from ullage.stores.cache.cache import Cache
+    from ullage.stores.cache import Cache
+    from ullage.stores.conversations import ConversationStore
     from ullage.stores.objects.storage import ObjectStorage
 
 T = TypeVar("T")
 
-__all__ = ["beside", "opened"]
+__all__ = ["beside", "conversations_at", "opened"]
 
 
 def beside(spec: T, blobs: str | None, cache: str | None) -> T | Store:
@@ -49,8 +53,41 @@ def opened(spec: object, blobs: str | None, cache: str | None, *, leases: bool =
         where = os.environ.get("ULLAGE_STORE") or None
     near = _cache(cache) if cache else None
     objects = _objects(blobs, near) if blobs else None
-    store = at(where, objects) if is_url(where) else SqliteStore(where, objects=objects)
+    store = _on_server(where, objects) if is_url(where) else SqliteStore(where, objects=objects)
     return near.around(store) if near and leases else store
+
+
+def _on_server(url: str, objects: ObjectStorage | None) -> Store:
+    _check(url)
+    from ullage.stores.postgres.store import PostgresStore
+
+    return PostgresStore(url, objects=objects)
+
+
+def conversations_at(where: str) -> ConversationStore:
+    """The conversations on a server, or in a file that has some.
+
+    Raises:
+        ConfigError: it is no address of a PostgreSQL server, or psycopg is not installed.
+        StoreError: the server cannot be reached, or the file has none.
+    """
+    if not is_url(where):
+        from ullage.stores.conversations import ConversationStore
+
+        return ConversationStore.existing(where)
+    _check(where)
+    from ullage.stores.postgres.conversations import PostgresConversations
+
+    return PostgresConversations(where)
+
+
+def _check(url: str) -> None:
+    if not url.startswith(("postgresql://", "postgres://")):
+        reason = "stores behind such an address are not known"
+        raise ConfigError("store", reason, "Use a path, or postgresql://user@host/database")
+    if importlib.util.find_spec("psycopg") is None:
+        remedy = "pip install 'ullage[postgres]'"
+        raise ConfigError("store", "psycopg is not installed", remedy)
 
 
 def _objects(url: str, cache: Any) -> ObjectStorage:
@@ -64,7 +101,7 @@ def _objects(url: str, cache: Any) -> ObjectStorage:
 
 def _cache(url: str) -> Cache:
     try:
-        from ullage.stores.cache.cache import Cache
+        from ullage.stores.cache import Cache
     except ModuleNotFoundError:
         remedy = "pip install 'ullage[valkey]'"
         raise ConfigError("cache", "redis, the client, is not installed", remedy) from None

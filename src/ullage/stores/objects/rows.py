@@ -7,16 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import wraps
-from typing import Any, Protocol, TypeAlias, TypeVar
+from typing import Any, TypeAlias
 
 from ullage.errors import StoreError
 from ullage.stores._clean import Bounds, Collected
 from ullage.stores._packing import NewBlob, Row
 
-__all__ = ["CODINGS", "NoObjects", "Objects", "Storage", "and_objects", "at_hand", "in_object"]
-__all__ += ["Named", "Step", "packed"]
-
-S = TypeVar("S")
+__all__ = ["CODINGS", "Named", "Objects", "Step", "and_objects", "at_hand", "in_object", "packed"]
 
 IN_OBJECT = " in object"
 CODINGS = ("raw" + IN_OBJECT, "zstd" + IN_OBJECT)
@@ -26,34 +23,10 @@ Named: TypeAlias = Callable[[Collection[bytes]], set[bytes]]
 Step: TypeAlias = Callable[[], Collected | None]
 
 
-class Objects(Protocol):
-    """The objects of one store (`ullage.stores.objects.storage.StoreObjects`)."""
-
-    def moved(self, tenant: bytes, blobs: Iterable[NewBlob]) -> list[NewBlob]:
-        """Contents as they are to be written: packed, and their larger bodies in objects."""
-
-    def body(self, name: bytes) -> bytes | None:
-        """The bytes of an object that a row names; None if it is not there.
-
-        Raises:
-            StoreError: the bucket failed.
-        """
-
-    def collected(
-        self, tenant: str | None, bounds: Bounds, cursor: str | None, collect: Step
-    ) -> Collected | None:
-        """A step of a clean-up: ``collect``, and after its last one those among the objects."""
-
-
-class Storage(Protocol):
-    """Where objects are kept (`ullage.stores.objects.ObjectStorage`)."""
-
-    def of(self, store: bytes, named: Named) -> Objects:
-        """The objects of one store, which no other store is named as."""
-
-
-class NoObjects:
+class Objects:
     """The objects of a store that was opened without; others may have kept some.
+
+    Those of a store that has them are `ullage.stores.objects.storage.StoreObjects`.
 
     Args:
         are_there: whether they have.
@@ -63,17 +36,25 @@ class NoObjects:
         self._are_there = are_there
 
     def moved(self, tenant: bytes, blobs: Iterable[NewBlob]) -> list[NewBlob]:
-        """`Objects.moved`: packed."""
+        """Contents as they are to be written: packed, and their larger bodies in objects."""
         return [blob.packed() for blob in blobs]
 
     def body(self, name: bytes) -> bytes | None:
-        """`Objects.body`: it cannot be had."""
+        """The bytes of an object that a row names; None if it is not there.
+
+        Raises:
+            StoreError: the bucket failed, or was not given.
+        """
         raise _not_given("get")
 
     def collected(
         self, tenant: str | None, bounds: Bounds, cursor: str | None, collect: Step
     ) -> Collected | None:
-        """`Objects.collected`. A clean-up that would leave objects behind is none."""
+        """A step of a clean-up: ``collect``, and after its last one those among the objects.
+
+        Raises:
+            StoreError: as of `body`: a clean-up that would leave objects behind is none.
+        """
         if self._are_there():
             raise _not_given("collect")
         return collect()

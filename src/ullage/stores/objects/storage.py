@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import re
@@ -12,16 +11,14 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
-import msgspec
 from blake3 import blake3
-from msgspec import Struct
 from msgspec.structs import replace
 
-from ullage.errors import ConfigError, StoreError
-from ullage.stores._clean import DAY_S, Bounds, Collected
+from ullage.errors import StoreError
+from ullage.stores._clean import DAY_S, Bounds, Collected, Cursor
 from ullage.stores._packing import MOST_BYTES, NewBlob, to_utf8
 from ullage.stores.objects.bucket import Bucket, Listed
-from ullage.stores.objects.rows import Named, Step, in_object
+from ullage.stores.objects.rows import Named, Objects, Step, in_object
 
 __all__ = ["BodyCache", "ObjectStorage", "StoreObjects"]
 
@@ -80,17 +77,12 @@ class ObjectStorage:
         self.bucket.page("", "", 1)
 
     def of(self, store: bytes, named: Named) -> StoreObjects:
-        """The objects of one store among those of others in the bucket.
-
-        Args:
-            store: what no other store is named.
-            named: which of some objects its rows name.
-        """
+        """The objects of one store among those of others, which no other store is named as."""
         return StoreObjects(self, blake3(store).hexdigest()[:32], named)
 
 
-class StoreObjects:
-    """The objects of one store. The contract is `ullage.stores.objects.rows.Objects`."""
+class StoreObjects(Objects):
+    """The objects of one store."""
 
     def __init__(self, storage: ObjectStorage, folder: str, named: Named) -> None:
         self._bucket, self._cache = storage.bucket, storage.cache
@@ -98,10 +90,7 @@ class StoreObjects:
         self._away_until_s = 0.0
 
     def moved(self, tenant: bytes, blobs: Iterable[NewBlob]) -> list[NewBlob]:
-        """Contents as they are to be written: packed, their larger bodies in the bucket.
-
-        If the bucket fails, the bodies stay in their rows; of those that come next, too.
-        """
+        """`Objects.moved`. If the bucket fails, bodies stay in their rows; the next ones, too."""
         packed = [blob.packed() for blob in blobs]
         if time.monotonic() < self._away_until_s:
             return packed
@@ -116,11 +105,7 @@ class StoreObjects:
         return moved
 
     def body(self, name: bytes) -> bytes | None:
-        """The bytes of an object that a row names; None if it is not there.
-
-        Raises:
-            StoreError: the bucket failed.
-        """
+        """`Objects.body`."""
         where = name.decode("ascii", "replace")
         held = self._cache.body(where) if self._cache else None
         if held is None:
@@ -132,19 +117,19 @@ class StoreObjects:
     def collected(
         self, tenant: str | None, bounds: Bounds, cursor: str | None, collect: Step
     ) -> Collected | None:
-        """A step of a clean-up: ``collect``, and after its last one those among the objects."""
-        at = _read(cursor)
-        if at is None:
+        """`Objects.collected`."""
+        at = None if cursor is None else Cursor.read(cursor)
+        if at is None or at.phase != "objects":
             done = collect()
             if done is None or done.cursor is not None or bounds.dry_run:
                 return done
-            return replace(done, cursor=_written(_Place(done.left_bytes)))
+            return replace(done, cursor=str(Cursor("objects", done.left_bytes)))
         prefix = self._folder if tenant is None else self._folder_of(to_utf8(tenant))
         limit = min(bounds.limit, _PAGE)
-        page = self._bucket.page(prefix, at.objects_after, limit)
+        page = self._bucket.page(prefix, at.ref, limit)
         self._sweep(page, bounds)
         is_last = len(page) < limit
-        more = None if is_last else _written(replace(at, objects_after=page[-1].name))
+        more = None if is_last else str(replace(at, ref=page[-1].name))
         return Collected((), 0, at.left_bytes, more)
 
     def _sweep(self, page: Sequence[Listed], bounds: Bounds) -> None:
@@ -182,24 +167,3 @@ class StoreObjects:
             return
         with ThreadPoolExecutor(min(_AT_ONCE, len(large))) as pool:
             list(pool.map(lambda one: self._bucket.put(*one), large))
-
-
-class _Place(Struct, frozen=True, forbid_unknown_fields=True):
-    """Where a step among the objects begins, and what the store's outputs take."""
-
-    left_bytes: int
-    objects_after: str = ""
-
-
-def _written(at: _Place) -> str:
-    return json.dumps(msgspec.to_builtins(at))
-
-
-def _read(cursor: str | None) -> _Place | None:
-    """A cursor among the objects; None for one of the store's own."""
-    if cursor is None or '"objects_after"' not in cursor:
-        return None
-    try:
-        return msgspec.convert(json.loads(cursor), _Place)
-    except (msgspec.MsgspecError, ValueError):
-        raise ConfigError("cursor", "it is not one that a step returned", "Begin anew") from None

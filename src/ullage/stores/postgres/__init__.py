@@ -10,7 +10,6 @@
     conversations.py  conversations, as a chat service keeps them
     connecting.py  pools of connections; what is tried again, and what a failure means
     store.py       the two stores
-    address.py     the store that an address means
 
 Everything that is asked of the server is asked by a generator of queries. It knows neither a
 connection nor a loop, so that the store and the one for an event loop are the same code.

@@ -1,7 +1,8 @@
 """Generators of queries, and how one is run on a connection.
 
 A generator yields the queries of one round trip and is sent the rows of each. They are sent
-together (libpq's pipeline mode). What the server refuses is raised into the generator.
+together (libpq's pipeline mode). What the server refuses is raised into the generator. Each is
+given the time as well, None for the server's (`NOW`).
 """
 
 from __future__ import annotations
@@ -38,6 +39,10 @@ class Query(NamedTuple):
     sql: LiteralString
     given: Mapping[str, Any] = {}
 
+    def at(self, now_s: int | None) -> Query:
+        """The same with the time, unless it names one."""
+        return Query(self.sql, {"now": now_s, **self.given})
+
 
 Rows: TypeAlias = list[tuple[Any, ...]]
 Asking: TypeAlias = Generator[Sequence[Query], list[Rows], T]
@@ -45,13 +50,13 @@ Asking: TypeAlias = Generator[Sequence[Query], list[Rows], T]
 BEGIN, COMMIT = Query("BEGIN"), Query("COMMIT")
 
 
-def answered(connection: Connection, asking: Asking[T]) -> T:
+def answered(connection: Connection, asking: Asking[T], now_s: int | None = None) -> T:
     """Run a generator of queries to its end."""
     try:
         queries = next(asking)
         while True:
             try:
-                found = _ask(connection, queries)
+                found = _ask(connection, [query.at(now_s) for query in queries])
             except Error as error:
                 queries = asking.throw(error)
             else:
@@ -62,13 +67,15 @@ def answered(connection: Connection, asking: Asking[T]) -> T:
         asking.close()
 
 
-async def async_answered(connection: AsyncConnection, asking: Asking[T]) -> T:
+async def async_answered(
+    connection: AsyncConnection, asking: Asking[T], now_s: int | None = None
+) -> T:
     """`answered` for an event loop."""
     try:
         queries = next(asking)
         while True:
             try:
-                found = await _ask_async(connection, queries)
+                found = await _ask_async(connection, [query.at(now_s) for query in queries])
             except Error as error:
                 queries = asking.throw(error)
             else:

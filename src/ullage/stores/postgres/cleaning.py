@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, LiteralString
+from typing import Any
 
 from psycopg import Connection
 
 from ullage.stores._clean import Bounds, Collected, Cursor, clean
-from ullage.stores._packing import from_utf8, to_utf8
+from ullage.stores._packing import to_utf8
+from ullage.stores._sql_clean import SqlContents
 from ullage.stores.postgres.asking import NOW
 
 __all__ = ["collect"]
@@ -37,21 +38,6 @@ _SIZE = """
 SELECT coalesce(sum(stored_bytes), 0)::bigint FROM ullage.outputs
 WHERE %(only)s::bytea IS NULL OR tenant = %(only)s
 """
-_KEYS = """
-SELECT tenant, key, max(used_s), count(*) FROM ullage.records
-WHERE (tenant, key) > (%(tenant)s, %(key)s) {of}
-GROUP BY tenant, key ORDER BY tenant, key LIMIT %(limit)s
-"""
-_OUTPUTS = """
-SELECT used_s, tenant, ref, EXISTS (
-    SELECT FROM ullage.names JOIN ullage.records USING (tenant, key)
-    WHERE names.tenant = outputs.tenant AND names.ref = outputs.ref
-        AND records.used_s > %(last)s::float8)
-FROM ullage.outputs
-WHERE (used_s, tenant, ref) > (%(used)s::bigint, %(tenant)s, %(ref)s) {of}
-ORDER BY used_s, tenant, ref LIMIT %(limit)s FOR UPDATE OF outputs SKIP LOCKED
-"""
-_OF = "AND tenant = %(only)s"
 _DROP = """
 WITH free AS (
     SELECT kind, n, name, used_s FROM ullage.records
@@ -92,71 +78,61 @@ def _unhurried(db: Any, for_all: bool) -> Iterator[None]:
         db.longest_s = longest_s
 
 
-class _Contents:
+class _Contents(SqlContents):
     """The outputs and records of one tenant, or of all. The contract is `_clean.Contents`."""
 
+    of = "AND tenant = %(only)s"
+    keys_query = """
+        SELECT tenant, key, max(used_s), count(*) FROM ullage.records
+        WHERE (tenant, key) > (%(tenant)s, %(key)s) {of}
+        GROUP BY tenant, key ORDER BY tenant, key LIMIT %(limit)s
+    """
+    # locked until the step is over, so that nobody names them now
+    outputs_query = """
+        SELECT used_s, tenant, ref, EXISTS (
+            SELECT FROM ullage.names JOIN ullage.records USING (tenant, key)
+            WHERE names.tenant = outputs.tenant AND names.ref = outputs.ref
+                AND records.used_s > %(last)s::float8)
+        FROM ullage.outputs
+        WHERE (used_s, tenant, ref) > (%(used)s::bigint, %(tenant)s, %(ref)s) {of}
+        ORDER BY used_s, tenant, ref LIMIT %(limit)s FOR UPDATE OF outputs SKIP LOCKED
+    """
+
     def __init__(self, db: Connection, tenant: str | None, last_s: float) -> None:
-        self._db = db
-        self._only = None if tenant is None else to_utf8(tenant)
-        self._of: LiteralString = "" if tenant is None else _OF
+        super().__init__(db, tenant)
         self._last_s = last_s
         self._counts: dict[tuple[str, bytes], int] = {}
 
     def begun(self, now_s: float, every_s: float) -> int | None:
         """`Contents.begun`; the keys of the ledger are looked at one by one."""
-        scope = b"all" if self._only is None else b"one " + self._only
-        given = {"scope": scope, "now": int(now_s), "every": every_s, "only": self._only}
-        if self._db.execute(_BEGUN, given).fetchone() is None:
+        given = {"scope": self.scope, "now": int(now_s), "every": every_s, "only": self.only}
+        if self.db.execute(_BEGUN, given).fetchone() is None:
             return None
-        self._db.execute(_FUTURE, given)
-        self._db.execute(_LEASES, {**given, "all": self._last_s >= now_s})
-        (size_bytes,) = self._db.execute(_SIZE, given).fetchone() or (0,)
+        self.db.execute(_FUTURE, given)
+        self.db.execute(_LEASES, {**given, "all": self._last_s >= now_s})
+        (size_bytes,) = self.db.execute(_SIZE, given).fetchone() or (0,)
         return int(size_bytes)
 
     def keys(self, after: Cursor, limit: int) -> list[tuple[str, bytes, float, int]]:
         """`Contents.keys`."""
-        rows = self._rows(_KEYS.format(of=self._of), after, limit)
-        found = [(from_utf8(tenant), *row) for tenant, *row in rows]
+        found = super().keys(after, limit)
         self._counts = {(tenant, key): count for tenant, key, _, count in found}
         return found
-
-    def outputs(
-        self, after: Cursor, limit: int, last_s: float
-    ) -> list[tuple[float, str, str, bool]]:
-        """`Contents.outputs`, locked until the step is over, so that nobody names them now."""
-        rows = self._rows(_OUTPUTS.format(of=self._of), after, limit, last_s)
-        return [
-            (at_s, from_utf8(who), from_utf8(ref), is_needed) for at_s, who, ref, is_needed in rows
-        ]
 
     def drop(self, tenant: str, key: bytes) -> None:
         """`Contents.drop`, unless something was written under it since it was looked at."""
         count = self._counts[tenant, key]
         given = {"tenant": to_utf8(tenant), "key": key, "last": self._last_s, "count": count}
-        self._db.execute(_DROP, given)
-        self._db.execute(_UNNAMED, given)
+        self.db.execute(_DROP, given)
+        self.db.execute(_UNNAMED, given)
 
     def used_now(self, tenant: str, key: bytes, now_s: float) -> None:
         """`Contents.used_now`."""
-        self._db.execute(_USED, {"tenant": to_utf8(tenant), "key": key, "now": int(now_s)})
+        self.db.execute(_USED, {"tenant": to_utf8(tenant), "key": key, "now": int(now_s)})
 
     def remove(self, tenant: str, ref: str) -> tuple[int, int]:
         """`Contents.remove`."""
         given = {"tenant": to_utf8(tenant), "ref": to_utf8(ref)}
-        (size_bytes,) = self._db.execute(_REMOVE, given).fetchone() or (0,)
-        self._db.execute(_REMOVE_CHUNKS, given)
+        (size_bytes,) = self.db.execute(_REMOVE, given).fetchone() or (0,)
+        self.db.execute(_REMOVE_CHUNKS, given)
         return size_bytes, size_bytes
-
-    def _rows(
-        self, query: LiteralString, after: Cursor, limit: int, last_s: float = 0
-    ) -> list[Any]:
-        given = {
-            "only": self._only,
-            "used": int(after.used_s),
-            "tenant": to_utf8(after.tenant),
-            "key": after.key,
-            "ref": to_utf8(after.ref),
-            "limit": limit,
-            "last": last_s,
-        }
-        return self._db.execute(query, given).fetchall()

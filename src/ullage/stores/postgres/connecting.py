@@ -15,7 +15,7 @@ import time
 import weakref
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import psycopg
 from psycopg import AsyncConnection, Connection, errors
@@ -25,9 +25,10 @@ from psycopg_pool import AsyncConnectionPool, ConnectionPool, PoolTimeout
 
 from ullage.errors import ConfigError, StoreError, StoreFull
 from ullage.stores._base import closed
-from ullage.stores.postgres.schema import NAME
+from ullage.stores.postgres.asking import answered
+from ullage.stores.postgres.schema import NAME, prepare
 
-__all__ = ["AsyncPool", "Pool", "conninfo_of", "failure"]
+__all__ = ["AsyncPool", "Pool", "conninfo_of", "failure", "prepared"]
 
 T = TypeVar("T")
 
@@ -159,8 +160,7 @@ class Pool:
 
     def __init__(self, conninfo: str, timeout_s: float, most: int) -> None:
         self._conninfo, self._timeout_s, self._most = conninfo, timeout_s, most
-        self._key: _Key | None = None
-        self._let_go: Callable[[], object] = tuple
+        self._held: _Held | None = None
         self._is_open = True
 
     def run(self, operation: str, work: Callable[[Connection], T]) -> T:
@@ -182,63 +182,61 @@ class Pool:
 
     def close(self) -> None:
         """Let go of the connections, unless another store of this process uses them."""
-        self._is_open = False
-        self._let_go()
+        self._is_open, self._held = False, None
 
     def _connections(self, operation: str) -> ConnectionPool[_Bounded]:
         if not self._is_open:
             raise closed(NAME, operation)
+        key = os.getpid(), self._conninfo, self._most
         with _LOCK:
-            if self._key is None or self._key.process != os.getpid():
-                self._key = _Key(os.getpid(), self._conninfo, self._most)
-                _take(self._key, self._timeout_s)
-                self._let_go = weakref.finalize(self, _let_go, self._key)
-            return _SHARED[self._key].connections
+            held = self._held
+            if held is None or held.process != os.getpid():
+                held = _SHARED.get(key) or _Held(self._conninfo, self._timeout_s, self._most)
+                self._held = _SHARED[key] = held
+            return held.connections
 
 
-class _Key(NamedTuple):
-    process: int
-    conninfo: str
-    most: int
+def prepared(url: str, timeout_s: float, most: int) -> Pool:
+    """The connections of this process to an address, whose tables are there.
+
+    Raises:
+        ConfigError: the address cannot be read.
+        StoreError: the server cannot be reached, or has tables that a later version made.
+    """
+    conninfo = conninfo_of(url, timeout_s)
+    try:
+        with psycopg.connect(conninfo, autocommit=True) as db:
+            answered(db, prepare())
+    except psycopg.Error as error:
+        raise failure("open", error) from None
+    return Pool(conninfo, timeout_s, most)
 
 
-class _Shared(NamedTuple):
-    connections: ConnectionPool[_Bounded]
-    holders: int
+class _Held:
+    """Connections that are closed when no store holds them; a fork leaves them to its parent."""
+
+    def __init__(self, conninfo: str, timeout_s: float, most: int) -> None:
+        self.connections = ConnectionPool(
+            conninfo,
+            connection_class=_Bounded,
+            kwargs={"autocommit": True},
+            configure=partial(_prepare, timeout_s=timeout_s),
+            min_size=1,
+            max_size=most,
+            open=True,
+        )
+        self.process = os.getpid()
+        weakref.finalize(self, _close, self.connections, self.process)
 
 
-_SHARED: dict[_Key, _Shared] = {}
+def _close(connections: ConnectionPool[_Bounded], process: int) -> None:
+    if process == os.getpid():
+        connections.close()
+
+
+_SHARED: weakref.WeakValueDictionary[tuple[int, str, int], _Held] = weakref.WeakValueDictionary()
+"""By process, address and number of connections."""
 _LOCK = threading.Lock()
-
-
-def _take(key: _Key, timeout_s: float) -> None:
-    """Hold connections; the first to do so opens them. The lock is held."""
-    connections, holders = _SHARED.get(key) or (_opened(key, timeout_s), 0)
-    _SHARED[key] = _Shared(connections, holders + 1)
-
-
-def _opened(key: _Key, timeout_s: float) -> ConnectionPool[_Bounded]:
-    return ConnectionPool(
-        key.conninfo,
-        connection_class=_Bounded,
-        kwargs={"autocommit": True},
-        configure=partial(_prepare, timeout_s=timeout_s),
-        min_size=1,
-        max_size=key.most,
-        open=True,
-    )
-
-
-def _let_go(key: _Key) -> None:
-    """Hold connections no more; the last to do so closes them. A fork leaves them to its parent."""
-    if key.process != os.getpid():
-        return
-    with _LOCK:
-        connections, holders = _SHARED.pop(key)
-        if holders > 1:
-            _SHARED[key] = _Shared(connections, holders - 1)
-            return
-    connections.close()
 
 
 def _prepare(db: _Bounded, timeout_s: float) -> None:

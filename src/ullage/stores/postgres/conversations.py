@@ -15,7 +15,6 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import psycopg
 from blake3 import blake3
 from msgspec.structs import asdict
 
@@ -24,7 +23,7 @@ from ullage.stores._packing import from_utf8, to_utf8
 from ullage.stores.conversations import CompactionPart, ConversationStore, StoredMessage
 from ullage.stores.postgres import schema
 from ullage.stores.postgres.asking import BEGIN, COMMIT, Asking, Query, Rows, answered
-from ullage.stores.postgres.connecting import Pool, conninfo_of, failure
+from ullage.stores.postgres.connecting import prepared
 from ullage.wires import Format, format_of
 
 __all__ = ["PostgresConversations"]
@@ -105,13 +104,7 @@ class PostgresConversations(ConversationStore):
         self.redact = redact
         self.wire: Format = format_of(format)
         self._clock = clock
-        conninfo = conninfo_of(url, timeout_s)
-        try:
-            with psycopg.connect(conninfo, autocommit=True) as db:
-                answered(db, schema.prepare())
-        except psycopg.Error as error:
-            raise failure("open", error) from None
-        self._pool = Pool(conninfo, timeout_s, most_connections)
+        self._pool = prepared(url, timeout_s, most_connections)
 
     def _insert(self, session: str, new: Sequence[dict[str, Any]]) -> None:
         given = {

@@ -29,7 +29,7 @@ from ullage.stores.postgres.asking import EACH, NOW, Asking, Query, Rows
 from ullage.stores.postgres.schema import NAME
 from ullage.values.effects import Output, Shape
 
-__all__ = ["blobs_of", "chunk", "get", "hold", "kept", "look", "opened", "put", "text_of"]
+__all__ = ["blobs_of", "hold", "kept", "look", "opened", "put", "read", "text_of"]
 
 _IS_STALE = f"used_s NOT BETWEEN {NOW} - 86399 AND {NOW}"
 """Not marked as used today, or at a time that is yet to come."""
@@ -102,24 +102,15 @@ def kept(tenant: bytes, refs: Iterable[bytes]) -> Asking[set[bytes]]:
     return {ref for (ref,) in rows}
 
 
-def hold(tenant: bytes, refs: Iterable[bytes], now_s: int | None) -> Query:
+def hold(tenant: bytes, refs: Iterable[bytes]) -> Query:
     """Ref, digest, and whether a mark is due, of those that are kept; kept until the commit."""
-    return Query(_HOLD, {"tenant": tenant, "refs": sorted(refs), "now": now_s})
+    return Query(_HOLD, {"tenant": tenant, "refs": sorted(refs)})
 
 
-def put(
-    tenant: bytes, blobs: Mapping[bytes, NewBlob], held: Sequence[Any], now_s: int | None
-) -> list[Query]:
-    """The queries that keep what is not kept yet, and mark the others as used.
+def put(tenant: bytes, blobs: Mapping[bytes, NewBlob], held: Sequence[Any]) -> list[Query]:
+    """The queries that keep what is not kept yet, and mark as used what was found by `hold`.
 
-    Args:
-        tenant: whose.
-        blobs: by ref, in order.
-        held: what `hold` found.
-        now_s: the time, None for the server's.
-
-    Returns:
-        The first of them, if there is one, gives the ref and the digest of what is kept.
+    The first of them, if there is one, gives the ref and the digest of what is kept.
 
     Raises:
         StoreError: a ref is taken by different content.
@@ -131,9 +122,8 @@ def put(
             stale.append(ref)
     refuse_others(blobs, known)
     new = {ref: blob.packed() for ref, blob in blobs.items() if ref not in known}
-    given = {"tenant": tenant, "now": now_s}
-    queries = [*_rows_of(new, given)] if new else []
-    return [*queries, Query(_MARK, {**given, "refs": stale})] if stale else queries
+    queries = [*_rows_of(tenant, new)] if new else []
+    return [*queries, Query(_MARK, {"tenant": tenant, "refs": stale})] if stale else queries
 
 
 def refuse_others(blobs: Mapping[bytes, NewBlob], kept: Mapping[bytes, bytes]) -> None:
@@ -147,9 +137,10 @@ def refuse_others(blobs: Mapping[bytes, NewBlob], kept: Mapping[bytes, bytes]) -
             raise taken(NAME, from_utf8(ref))
 
 
-def _rows_of(new: Mapping[bytes, NewBlob], given: dict[str, Any]) -> tuple[Query, ...]:
+def _rows_of(tenant: bytes, new: Mapping[bytes, NewBlob]) -> tuple[Query, ...]:
     packed = [(ref, blob, blob.rows or ()) for ref, blob in new.items()]
     outputs = {
+        "tenant": tenant,
         "refs": list(new),
         "digests": [blob.digest for blob in new.values()],
         "kinds": [blob.output.kind for blob in new.values()],
@@ -161,12 +152,12 @@ def _rows_of(new: Mapping[bytes, NewBlob], given: dict[str, Any]) -> tuple[Query
     chunks = [(ref, *row) for ref, _, rows in packed for row in rows]
     parts = zip(*chunks, strict=True) if chunks else ([] for _ in range(8))
     named = dict(zip(("refs", *columns), map(list, parts), strict=True))
-    return Query(_PUT, {**given, **outputs}), Query(_CHUNKS, {**given, **named})
+    return Query(_PUT, outputs), Query(_CHUNKS, {"tenant": tenant, **named})
 
 
-def look(tenant: str, ref: str, now_s: int | None) -> Asking[Shape]:
+def look(tenant: str, ref: str) -> Asking[Shape]:
     """`Blobs.look`. Reads no text."""
-    given = {"tenant": to_utf8(tenant), "ref": to_utf8(ref), "now": now_s}
+    given = {"tenant": to_utf8(tenant), "ref": to_utf8(ref)}
     (rows,) = yield (Query(_LOOK, given),)
     if not rows:
         raise RefNotFound(NAME, ref)
@@ -179,30 +170,18 @@ def look(tenant: str, ref: str, now_s: int | None) -> Asking[Shape]:
     return Shape(ref, kind, extents)
 
 
-def chunk(tenant: str, ref: str, n: int) -> Asking[Rows]:
-    """The one row of a chunk, for `opened`."""
-    at = n if 0 <= n < 1 << 31 else -1
-    given = {"tenant": to_utf8(tenant), "ref": to_utf8(ref), "n": at, "now": None}
+def read(tenant: str, ref: str, n: int | None = None) -> Asking[Rows]:
+    """The row of one chunk of an output, or the rows of all, in one round trip; for `opened`."""
+    at = n if n is None or 0 <= n < 1 << 31 else -1
+    given = {"tenant": to_utf8(tenant), "ref": to_utf8(ref), "n": at}
     (rows,) = yield (Query(_READ, given),)
-    if not rows or not 0 <= n < rows[0][2]:
-        raise RefNotFound(NAME, ref)
-    if rows[0][4] != n:
-        raise _damaged("get", ref)
-    return rows
-
-
-def get(tenant: str, ref: str, now_s: int | None) -> Asking[Rows]:
-    """The rows of all chunks of an output, for `opened`, in one round trip."""
-    given = {"tenant": to_utf8(tenant), "ref": to_utf8(ref), "n": None, "now": now_s}
-    (rows,) = yield (Query(_READ, given),)
-    if not rows:
+    if not rows or not (n is None or 0 <= n < rows[0][2]):
         raise RefNotFound(NAME, ref)
     _, kind, chunks, is_stale = rows[0][:4]
-    there = [row for row in rows if row[4] is not None]
-    in_order = [row[4] for row in there] == list(range(chunks))
-    if not in_order or kind not in ("text", "block"):
+    wanted = list(range(chunks)) if n is None else [n]
+    if [row[4] for row in rows if row[4] is not None] != wanted or kind not in ("text", "block"):
         raise _damaged("get", ref)
-    if is_stale:
+    if is_stale and n is None:
         yield from _marked(given)
     return rows
 
@@ -224,7 +203,7 @@ def opened(ref: str, rows: Rows, objects: Objects) -> Output:
 
 def text_of(tenant: bytes, ref: bytes, objects: Objects) -> Asking[str]:
     """An output as the search for refs takes it: what is damaged in it is left out."""
-    (rows,) = yield (Query(_READ, {"tenant": tenant, "ref": ref, "n": None, "now": None}),)
+    (rows,) = yield (Query(_READ, {"tenant": tenant, "ref": ref, "n": None}),)
     bodies = (unpacked(*at_hand(objects, row[5:])[:3]) or b"" for row in rows)
     return b"".join(bodies).decode("latin-1")
 

@@ -57,12 +57,12 @@ _SAVEPOINT, _UNDO = Query("SAVEPOINT put"), Query("ROLLBACK TO put")
 _SPAN = b"span"
 
 
-def find(tenant: str, keys: Iterable[bytes], now_s: int | None) -> Asking[tuple[Record, ...]]:
+def find(tenant: str, keys: Iterable[bytes]) -> Asking[tuple[Record, ...]]:
     """`Records.find`: one statement, so one view of the ledger."""
     order = {key: place for place, key in enumerate(dict.fromkeys(keys))}
     if not order:
         return ()
-    given = {"tenant": to_utf8(tenant), "keys": list(order), "now": now_s}
+    given = {"tenant": to_utf8(tenant), "keys": list(order)}
     (rows,) = yield (Query(_FIND, given),)
     rows.sort(key=lambda row: (order[row[0]], *row[1:4]))
     stale = sorted({row[0] for row in rows if row[5]})
@@ -76,30 +76,24 @@ def commit(
     who: bytes,
     blobs: Mapping[bytes, NewBlob],
     records: Sequence[Record],
-    now_s: int | None,
     objects: Objects,
 ) -> Asking[tuple[Record, ...]]:
     """`Store.commit` in one transaction; of a lost race the outputs are kept.
 
-    Args:
-        who: the tenant.
-        blobs: the outputs (`blobs_of`); those that are packed are written as they are.
-        records: the records.
-        now_s: the time, None for the server's.
-        objects: where bodies may be.
+    The outputs are those of `blobs_of`; those that are packed are written as they are.
     """
     refuse_contradictions(NAME, records)
     places = {one.place: one for one in records}  # of two newest values the later one
     once = [one for one in places.values() if one.is_once]
-    append = _append(who, [places[place] for place in sorted(places)], now_s)
+    append = _append(who, [places[place] for place in sorted(places)])
     if not blobs and not once:  # one statement; the next reply brings again what it keeps
         if append:
             yield append
         return ()
     refs = {*blobs, *map(to_utf8, _refs_behind(once, blobs))}
-    held = (yield (BEGIN, hold(who, refs, now_s)))[1]
-    names = yield from _names(who, once, blobs, {row[0] for row in held}, now_s, objects)
-    writes = put(who, blobs, held, now_s)
+    held = (yield (BEGIN, hold(who, refs)))[1]
+    names = yield from _names(who, once, blobs, {row[0] for row in held}, objects)
+    writes = put(who, blobs, held)
     found = yield (*writes, _SAVEPOINT, *append, *names)
     refuse_others(blobs, dict(found[0]) if writes else {})
     first = _first(once, found[len(writes) + 1]) if once else ()
@@ -107,12 +101,11 @@ def commit(
     return first
 
 
-def _append(tenant: bytes, records: Sequence[Record], now_s: int | None) -> list[Query]:
+def _append(tenant: bytes, records: Sequence[Record]) -> list[Query]:
     if not records:
         return []
     given = {
         "tenant": tenant,
-        "now": now_s,
         "keys": [one.key for one in records],
         "kinds": [one.kind for one in records],
         "ns": [one.n for one in records],
@@ -145,7 +138,6 @@ def _names(
     once: Sequence[Record],
     blobs: Mapping[bytes, NewBlob],
     held: set[bytes],
-    now_s: int | None,
     objects: Objects,
 ) -> Asking[list[Query]]:
     """The query that notes which keys need which refs; asks for an index that is not at hand."""
@@ -156,7 +148,7 @@ def _names(
         for ref in sorted(behind - texts.keys()):
             texts[ref] = yield from text_of(tenant, to_utf8(ref), objects)
             more = [to_utf8(name) for name in refs_in(texts[ref])]
-            (rows,) = yield (hold(tenant, more, now_s),)
+            (rows,) = yield (hold(tenant, more),)
             there |= {from_utf8(row[0]) for row in rows}
     pairs = sorted(
         (to_utf8(ref), one.key)

@@ -4,29 +4,30 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Iterable, Sequence
-from typing import Any, TypeVar
-
-import psycopg
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ullage.stores._base import Transactional
 from ullage.stores._clean import Bounds, Collected
 from ullage.stores._packing import from_utf8, to_utf8
 from ullage.stores.leases import Lease
-from ullage.stores.objects.rows import NoObjects, Objects, Storage, and_objects
+from ullage.stores.objects.rows import Objects, and_objects
 from ullage.stores.postgres import leases, schema
 from ullage.stores.postgres import outputs as kept
 from ullage.stores.postgres import records as ledger
 from ullage.stores.postgres.asking import Asking, Query, answered, async_answered
 from ullage.stores.postgres.cleaning import collect
-from ullage.stores.postgres.connecting import AsyncPool, Pool, conninfo_of, failure
+from ullage.stores.postgres.connecting import AsyncPool, conninfo_of, prepared
 from ullage.stores.postgres.spending import Booked, booked
 from ullage.values.effects import Output, Record, Shape
+
+if TYPE_CHECKING:
+    from ullage.stores.objects import ObjectStorage
 
 __all__ = ["AsyncPostgresStore", "PostgresStore"]
 
 T = TypeVar("T")
 
-_NONE = NoObjects(lambda: True)
+_NONE = Objects(lambda: True)
 
 _REFS = """
 SELECT ref FROM ullage.outputs WHERE tenant = %(tenant)s AND ref > %(after)s
@@ -71,18 +72,13 @@ class PostgresStore(Transactional):
         *,
         timeout_s: float = 10.0,
         most_connections: int = 8,
-        objects: Storage | None = None,
+        objects: ObjectStorage | None = None,
         clock: Callable[[], float] | None = None,
     ) -> None:
         self._clock = clock
-        conninfo = conninfo_of(url, timeout_s)
-        try:
-            with psycopg.connect(conninfo, autocommit=True) as db:
-                answered(db, schema.prepare())
-        except psycopg.Error as error:
-            raise failure("open", error) from None
-        self._pool = Pool(conninfo, timeout_s, most_connections)
-        self._objects: Objects = NoObjects(self._has_objects)
+        self._pool = prepared(url, timeout_s, most_connections)
+        self._objects = Objects(self._has_objects)
+        self._has_storage = objects is not None
         if objects is not None:
             self._objects = objects.of(self.agreed("objects", os.urandom(32)), self._named)
 
@@ -92,30 +88,29 @@ class PostgresStore(Transactional):
         """`Store.commit` in one transaction; of a lost race the outputs are kept."""
         who = to_utf8(tenant)
         blobs = kept.blobs_of(who, outputs)
-        if blobs and not isinstance(self._objects, NoObjects):
+        if blobs and self._has_storage:
             there = self._run("commit", kept.kept, who, blobs)
             new = [ref for ref in blobs if ref not in there]
             moved = self._objects.moved(who, [blobs[ref] for ref in new])
             blobs.update(zip(new, moved, strict=True))
-        given = who, blobs, records, self._now_s(), self._objects
-        return self._run("commit", ledger.commit, *given)
+        return self._run("commit", ledger.commit, who, blobs, records, self._objects)
 
     def find(self, tenant: str, keys: Iterable[bytes]) -> tuple[Record, ...]:
         """`Records.find`."""
-        return self._run("find", ledger.find, tenant, tuple(keys), self._now_s())
+        return self._run("find", ledger.find, tenant, tuple(keys))
 
     def get(self, tenant: str, ref: str) -> Output:
         """`Blobs.get`."""
-        rows = self._run("get", kept.get, tenant, ref, self._now_s())
+        rows = self._run("get", kept.read, tenant, ref)
         return kept.opened(ref, rows, self._objects)
 
     def look(self, tenant: str, ref: str) -> Shape:
         """`Blobs.look`. Reads no text."""
-        return self._run("look", kept.look, tenant, ref, self._now_s())
+        return self._run("look", kept.look, tenant, ref)
 
     def chunk(self, tenant: str, ref: str, n: int) -> str:
         """`Blobs.chunk`, checked by its seal and its counts."""
-        rows = self._run("chunk", kept.chunk, tenant, ref, n)
+        rows = self._run("chunk", kept.read, tenant, ref, n)
         return kept.opened(ref, rows, self._objects).text
 
     def refs(self, tenant: str, after: str = "", limit: int = 1_000) -> tuple[str, ...]:
@@ -133,7 +128,7 @@ class PostgresStore(Transactional):
         self, tenant: str | None, bounds: Bounds, cursor: str | None = None
     ) -> Collected | None:
         """`Store.collect`. An output's size is that of its compressed chunks."""
-        now_s = self._now_s()
+        now_s = _now_s(self._clock)
         return self._pool.run("collect", lambda db: collect(db, tenant, bounds, cursor, now_s))
 
     def claim(self, tenant: str, key: bytes, holder: bytes, for_s: float) -> Lease:
@@ -169,10 +164,8 @@ class PostgresStore(Transactional):
         return {*self._run("collect", _found, Query(_NAMED, {"names": list(objects)}))}
 
     def _run(self, operation: str, ask: Callable[..., Asking[T]], *given: Any) -> T:
-        return self._pool.run(operation, lambda db: answered(db, ask(*given)))
-
-    def _now_s(self) -> int | None:
-        return None if self._clock is None else int(self._clock())
+        now_s = _now_s(self._clock)
+        return self._pool.run(operation, lambda db: answered(db, ask(*given), now_s))
 
 
 class AsyncPostgresStore:
@@ -206,23 +199,23 @@ class AsyncPostgresStore:
         """`Store.commit`. Cancelled, it is kept whole or not at all."""
         who = to_utf8(tenant)
         blobs = kept.blobs_of(who, outputs)
-        return await self._run("commit", ledger.commit, who, blobs, records, self._now_s(), _NONE)
+        return await self._run("commit", ledger.commit, who, blobs, records, _NONE)
 
     async def find(self, tenant: str, keys: Iterable[bytes]) -> tuple[Record, ...]:
         """`Records.find`."""
-        return await self._run("find", ledger.find, tenant, tuple(keys), self._now_s())
+        return await self._run("find", ledger.find, tenant, tuple(keys))
 
     async def get(self, tenant: str, ref: str) -> Output:
         """`Blobs.get`."""
-        return kept.opened(ref, await self._run("get", kept.get, tenant, ref, self._now_s()), _NONE)
+        return kept.opened(ref, await self._run("get", kept.read, tenant, ref), _NONE)
 
     async def look(self, tenant: str, ref: str) -> Shape:
         """`Blobs.look`."""
-        return await self._run("look", kept.look, tenant, ref, self._now_s())
+        return await self._run("look", kept.look, tenant, ref)
 
     async def chunk(self, tenant: str, ref: str, n: int) -> str:
         """`Blobs.chunk`."""
-        return kept.opened(ref, await self._run("chunk", kept.chunk, tenant, ref, n), _NONE).text
+        return kept.opened(ref, await self._run("chunk", kept.read, tenant, ref, n), _NONE).text
 
     async def claim(self, tenant: str, key: bytes, holder: bytes, for_s: float) -> Lease:
         """`ullage.stores.leases.Leases.claim`."""
@@ -242,10 +235,12 @@ class AsyncPostgresStore:
         if not self._is_prepared:
             await self._pool.run("open", lambda db: async_answered(db, schema.prepare()))
             self._is_prepared = True
-        return await self._pool.run(operation, lambda db: async_answered(db, ask(*given)))
+        now_s = _now_s(self._clock)
+        return await self._pool.run(operation, lambda db: async_answered(db, ask(*given), now_s))
 
-    def _now_s(self) -> int | None:
-        return None if self._clock is None else int(self._clock())
+
+def _now_s(clock: Callable[[], float] | None) -> int | None:
+    return None if clock is None else int(clock())
 
 
 def _agreed(name: str, proposed: bytes) -> Asking[bytes]:

@@ -9,7 +9,6 @@ reported as unknown: never as 0.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
 
@@ -118,11 +117,6 @@ def profile_named(name: str) -> Profile:
     return PROFILES[name]
 
 
-def _shipped() -> Iterator[tuple[str, Profile]]:
-    for path in sorted(Path(__file__).parent.glob("*.toml")):
-        profile = profile_at(path)
-        yield profile.name, profile
-
-
-PROFILES: dict[str, Profile] = dict(_shipped())
+_SHIPPED = map(profile_at, sorted(Path(__file__).parent.glob("*.toml")))
+PROFILES: dict[str, Profile] = {profile.name: profile for profile in _SHIPPED}
 """The profiles that ship, by name. Terms change: each has its date and source."""
