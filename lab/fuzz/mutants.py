@@ -34,8 +34,8 @@ __all__ = ["MUTANTS", "Mutant", "caught", "planted"]
 Changed: TypeAlias = Callable[[Any], Any]
 """The mutated thing, made from the right one."""
 
-condense = import_module("ullage.stages.condense")
 emergency = import_module("ullage.stages.emergency")
+ranges = import_module("ullage.stages.ranges")
 _A, _C, _R, _G = ("anthropic",), ("openai-chat",), ("openai-responses",), ("gemini",)
 
 
@@ -236,7 +236,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("nothing is settled", engine, "_settled", _always(0)),
     Mutant("what does not fit is sent", engine, "_refuse", _always(None)),
     # the emergency
-    Mutant("the guard sleeps", emergency, "_plan", _always(emergency._Plan((), 0))),
+    Mutant("the guard sleeps", emergency, "_plan", _always(((), 0))),
     Mutant("a run begins one message early", emergency, "reach", _split),
     Mutant("a compaction may go", transcript.Transcript, "compaction", _always(None), (*_A, *_R)),
     Mutant(
@@ -246,7 +246,7 @@ MUTANTS: tuple[Mutant, ...] = (
         _all_counted,
         _A,
     ),
-    Mutant("the index is empty", condense, "index_of", _bare_index),
+    Mutant("the index is empty", ranges, "index_of", _bare_index),
     Mutant("no notice names what reads on", notices.Words, "read_on", _always("")),
     # what is shown instead
     Mutant("a placeholder is empty", notices.Words, "placeholder", _always("")),

@@ -119,7 +119,7 @@ def shared(one, other):
 
 
 def test_what_was_read_before_is_the_very_same_object():
-    readings = Readings()
+    readings = Readings(1 << 20)
     first, second = (kept(readings, conversation(count)) for count in (20, 22))
     assert shared(first, second) == [True] * 20
     assert first["tools"] is second["tools"]
@@ -131,7 +131,7 @@ def test_what_was_read_before_is_the_very_same_object():
 
 
 def test_what_one_owner_sent_is_nothing_to_another():
-    readings = Readings()
+    readings = Readings(1 << 20)
     mine, yours = (kept(readings, conversation(20), owner, owner) for owner in ("me", "you"))
     assert mine == yours
     assert shared(mine, yours) == [False] * 20
@@ -144,6 +144,14 @@ def test_no_more_bytes_are_kept_than_there_is_room_for():
     again = [readings.read(each, "messages", "me").value for each in bodies_of_all]
     found = [all(shared(one, other)) for one, other in zip(first, again, strict=True)]
     assert found == [False] * 4 + [True] * 5
+
+
+def test_one_body_that_is_over_the_room_is_not_kept_and_harms_none():
+    readings = Readings(most_bytes=100_000)
+    large, small = conversation(200), conversation(20)
+    assert kept(readings, large) == bodies.read(large)
+    first, again = kept(readings, small), kept(readings, small)
+    assert shared(first, again) == [True] * 20
 
 
 @pytest.mark.parametrize(

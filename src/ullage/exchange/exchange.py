@@ -148,15 +148,13 @@ class Exchange:
     def _read(self, route: Route) -> Any:
         """What the body says; of what was read before no more than what is new."""
         if route.kind != "batch":
-            readings, key = self._exchanges.readings, FORMATS[route.wire].key
-            self._reading = readings.read(self._body, key, self._owner(route))
-            if self._reading is not None:
-                return self._reading.value
+            self._owner = f"{route.wire} {self._exchanges.tenant(self._tenant, self._name)}"
+            key = FORMATS[route.wire].key
+            self._reading = self._exchanges.readings.read(self._body, key, self._owner)
+        if self._reading is not None:
+            return self._reading.value
         body, self._write = bodies.read_to_write(self._body)
         return body
-
-    def _owner(self, route: Route) -> str:
-        return f"{route.wire} {self._exchanges.tenant(self._tenant, self._name)}"
 
     def _fit_history(self, wire: Format) -> Actions[None]:
         """Fit a request with the turns that its client never saw."""
@@ -172,7 +170,7 @@ class Exchange:
         self._client = interned(session, self._client)
         if self._reading is not None:
             reading = replace(self._reading, messages=self._client[wire.key])
-            self._exchanges.readings.keep(key, self._owner(self.route), self._body, reading)
+            self._exchanges.readings.keep(key, self._owner, self._body, reading)
         steps = knit(self._client, wire, tenant, self._exchanges.read.get(session))
         knitted: Knitted = yield partial(self._exchanges.do, steps, tenant)
         if knitted.read is not None:
@@ -187,8 +185,8 @@ class Exchange:
 
     def see(self, request: Mapping[str, Any]) -> Actions[None]:
         """Fit a request: the view of it, and the bytes that are sent for it."""
-        is_interned = request is self._client
-        self.request = request if is_interned else interned(self._session, request)
+        is_known = request is self._client
+        self.request = request if is_known else interned(self._session, request)
         self.view = yield partial(self._session.fit, self.request)
         self._note(events=(*self.report.events, *self.view.events))
         self._sent = self._written(self._marked())

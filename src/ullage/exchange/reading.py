@@ -28,7 +28,6 @@ _decode = msgspec.json.Decoder().decode
 _members = msgspec.json.Decoder(dict[str, Raw]).decode
 _items = msgspec.json.Decoder(list[Raw]).decode
 _COMMA = re.compile(rb"[ \t\r\n]*,")
-_OPENING = b'{"":'
 _OBJECT = ord("{"), ord("}")
 _UNREADABLE = (msgspec.DecodeError, UnicodeError, RecursionError)
 
@@ -67,13 +66,23 @@ class Reading(Struct, frozen=True, weakref=True):
 
 def read_anew(body: bytes, key: str) -> Reading | None:
     """A body whose messages stand under a key; None if it has to be read whole."""
+    try:
+        listed = bytes(_members(body)[key])
+    except (*_UNREADABLE, KeyError):
+        return None
     for found in _list_under(key).finditer(body):
-        head = body[: found.end()]
+        head, rest = body[: found.end()], body[found.end() :]
         try:
             before = _decode(head + b"]}")
+        except _UNREADABLE:  # the name of another list, further down
+            continue
+        if not body.startswith(listed, found.end() - 1):  # it comes again
+            return None
+        begun, behind = Reading(key, before, head), rest[len(listed) - 1 :]
+        try:
+            return _with(begun, rest, 0, _items(listed), _members_behind(behind))
         except _UNREADABLE:
-            continue  # the name of another list, further down
-        return _read_rest(body[found.end() :], Reading(key, before, head))
+            return None
     return None
 
 
@@ -98,14 +107,30 @@ def _read_rest(rest: bytes, begun: Reading) -> Reading | None:
         if tail and rest.endswith(tail):
             items = _items(b"[%b]" % rest[start : len(rest) - len(tail)])
         else:
-            found = _list_and_rest(b"[" + rest[start:])
-            if found is None or begun.key in found[1]:
+            opened = b'{"":[' + rest[start:]
+            listed = bytes(_members(opened)[""])
+            if not opened.startswith(listed, 4):  # that name comes again
                 return None
-            items, after = found
-        messages = [_decode(item) for item in items]
+            items, after = _items(listed), _members_behind(opened[4 + len(listed) :])
+        if begun.pieces and bool(comma) != bool(items):
+            return None
+        return _with(begun, rest, start, items, after)
     except _UNREADABLE:
         return None
-    if begun.pieces and bool(comma) != bool(items):
+
+
+def _members_behind(rest: bytes) -> dict[str, Any]:
+    """What stands behind a list in the object that it is a member of."""
+    comma = _COMMA.match(rest)
+    members: dict[str, Any] = _decode(b"{" + rest[comma.end() if comma else 0 :])
+    return members
+
+
+def _with(
+    begun: Reading, rest: bytes, start: int, items: Sequence[Raw], after: dict[str, Any]
+) -> Reading | None:
+    """A reading with these messages, which stand in the rest from a place on."""
+    if begun.key in after:
         return None
     pieces, stop = list[bytes](), 0
     for raw in items:
@@ -118,21 +143,10 @@ def _read_rest(rest: bytes, begun: Reading) -> Reading | None:
     return replace(
         begun,
         pieces=(*begun.pieces, *pieces),
-        messages=(*begun.messages, *messages),
+        messages=(*begun.messages, *map(_decode, items)),
         tail=rest[stop:],
         after=after,
     )
-
-
-def _list_and_rest(text: bytes) -> tuple[list[Raw], dict[str, Any]] | None:
-    """The items of a list that is a member of an object, and the members behind it."""
-    opened = _OPENING + text
-    raw = bytes(_members(opened)[""])
-    if not opened.startswith(raw, len(_OPENING)):  # its name comes again
-        return None
-    rest = text[len(raw) :]
-    comma = _COMMA.match(rest)
-    return _items(raw), _decode(b"{" + rest[comma.end() if comma else 0 :])
 
 
 @lru_cache(maxsize=8)

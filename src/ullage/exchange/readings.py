@@ -11,8 +11,7 @@ from ullage.locks import Lock
 
 __all__ = ["Readings"]
 
-_MOST_BYTES = 64 << 20
-_LEAST_BYTES, _SAMPLE_BYTES = 4_096, 48
+_LEAST_BYTES, _SAMPLE_BYTES = 256, 48
 
 
 class Readings:
@@ -25,7 +24,7 @@ class Readings:
         most_bytes: of the bodies that are kept.
     """
 
-    def __init__(self, most_bytes: int = _MOST_BYTES) -> None:
+    def __init__(self, most_bytes: int) -> None:
         self._held: OrderedDict[str, Reading] = OrderedDict()
         self._sampled: WeakValueDictionary[tuple[str, bytes], Reading] = WeakValueDictionary()
         self._most_bytes, self._bytes = most_bytes, 0
@@ -62,14 +61,15 @@ class Readings:
             self._held[conversation] = reading
             for sample in _samples(body, size - len(reading.tail)):
                 self._sampled[owner, sample] = reading
-            while self._bytes > self._most_bytes:
+            while self._held and self._bytes > self._most_bytes:
                 _, oldest = self._held.popitem(last=False)
                 self._bytes -= oldest.size
+            self._bytes *= bool(self._held)  # an interrupt may have left a sum too large
 
 
 def _samples(body: bytes, stop: int) -> Iterator[bytes]:
-    """Bytes of a body at places that are powers of two, the furthest before ``stop`` first."""
-    place = 1 << max(stop, 1).bit_length() - 1
-    while place >= _LEAST_BYTES // 2:
+    """Bytes of a body at places that are powers of four, the furthest before ``stop`` first."""
+    place = 1 << (max(stop, 1).bit_length() - 1 & ~1)
+    while place >= _LEAST_BYTES:
         yield b"%d " % place + body[place - _SAMPLE_BYTES : place]
-        place >>= 1
+        place >>= 2

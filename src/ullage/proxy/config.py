@@ -49,7 +49,8 @@ class Room(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             compressed one may become.
         held_bytes: about the most of request bodies that one worker holds at once; what comes
             beyond passes through unfitted.
-        conversations_bytes: about the most of conversations that one worker keeps warm.
+        conversations_bytes: about the most of conversations that one worker keeps warm; half as
+            many bytes of their newest bodies are kept beside them.
         exchanges: the most requests of one worker in flight; more are answered 503.
         idle_s: how long a client may be silent in the middle of its request, or take nothing of
             its reply.

@@ -93,4 +93,4 @@ def exchanges_of(config: Config) -> Exchanges:
         most=_MOST_CONVERSATIONS,
         most_bytes=config.limits.conversations_bytes,
     )
-    return Exchanges(sessions)
+    return Exchanges(sessions, bodies_bytes=config.limits.conversations_bytes // 2)

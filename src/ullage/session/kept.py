@@ -7,8 +7,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from ullage.history.increments import changes, taken
-from ullage.history.ledger import Ledger
+from ullage.history.ledger import Ledger, changes, taken
 from ullage.session.reports import Refusals
 from ullage.session.view import Sent
 from ullage.spend.book import Report

@@ -13,7 +13,7 @@ from bisect import bisect_left, insort
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from msgspec import Struct, field
+from msgspec import Struct
 
 from ullage.history import canon
 from ullage.history.builder import WindowBuilder
@@ -21,7 +21,7 @@ from ullage.history.snapshots import differing, is_only_text, snapshot, snapshot
 from ullage.history.transcript import Transcript
 from ullage.redaction import Redact
 from ullage.tokens.meter import Meter
-from ullage.turn.rendering import Rendering
+from ullage.turn.rendering import Rendered
 from ullage.turn.request import Envelopes, Request
 from ullage.turn.terms import Terms
 from ullage.values.effects import Output, Record
@@ -43,7 +43,7 @@ class Line(Struct, eq=False):
         copies: snapshots of the raw messages.
         mixed: the indexes of those that hold more than texts: what equals them may be written
             otherwise (1 for true).
-        rendering: the edited messages as they were handed out.
+        rendered: the edited messages as they were handed out, by index.
         builder: its window is how far the history was walked; None: not at all.
         terms: on what terms it is shown, or None: to be worked out.
         head: what stood around its messages last, the tools added to it, and their tokens.
@@ -55,7 +55,7 @@ class Line(Struct, eq=False):
     meter: Meter
     copies: list[Any] = []
     mixed: list[int] = []
-    rendering: Rendering = field(default_factory=Rendering)
+    rendered: dict[int, Rendered] = {}
     builder: WindowBuilder | None = None
     terms: Terms | None = None
     head: tuple[Head, tuple[dict[str, Any], ...], int] | None = None
@@ -191,7 +191,7 @@ def _take_over(line: Line, old: Line, shared: int) -> None:
     """Take what was worked out for the shared part of another line."""
     line.copies, line.transcript = old.copies[:shared], old.transcript.upto(shared)
     line.mixed = old.mixed[: bisect_left(old.mixed, shared)]
-    line.rendering = old.rendering.upto(shared)
+    line.rendered = {index: it for index, it in old.rendered.items() if index < shared}
     if old.meter is not line.meter:
         line.transcript.counts = {}
         return

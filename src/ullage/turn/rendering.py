@@ -16,16 +16,16 @@ from msgspec import Struct
 
 from ullage.history.shown import ShownHistory
 from ullage.history.snapshots import is_written_alike, snapshot
-from ullage.wires import Change, Format
+from ullage.wires import Change
 
 if TYPE_CHECKING:
     from ullage.turn.memo import Line
     from ullage.turn.request import Request
 
-__all__ = ["Rendering", "layout", "render"]
+__all__ = ["Rendered", "layout", "render"]
 
 
-class _Rendered(Struct, frozen=True, gc=False):
+class Rendered(Struct, frozen=True, gc=False):
     """An edited message, and what it was made from."""
 
     raw: Any
@@ -46,61 +46,37 @@ class _Rendered(Struct, frozen=True, gc=False):
         )
 
 
-class Rendering:
-    """The edited messages of one line of history, by index."""
-
-    def __init__(self) -> None:
-        self._made: dict[int, _Rendered] = {}
-
-    def upto(self, length: int) -> Rendering:
-        """What was rendered of the first messages, for another line of history."""
-        other = Rendering()
-        other._made = {index: made for index, made in self._made.items() if index < length}
-        return other
-
-    def messages(
-        self,
-        raws: Sequence[Any],
-        copies: Sequence[Any],
-        leading: int,
-        view: ShownHistory,
-        wire: Format,
-    ) -> list[Any]:
-        """The raw messages of the view: the caller's own objects where nothing is edited.
-
-        The first ``leading`` of the caller's messages are system text outside the chain; of the
-        others each equals its snapshot.
-        """
-        messages, parsed, made = list(raws), view.transcript.messages, self._made
-        for index, changes in _edited(view):
-            raw, copy = raws[index + leading], copies[index]
-            drop_reasoning = index in view.reasoning_dropped
-            kept = made.get(index)
-            if kept is None or not kept.holds(raw, copy, changes, drop_reasoning):
-                message = wire.edit(raw, parsed[index], changes, drop_reasoning=drop_reasoning)
-                kept = _Rendered(raw, copy, changes, drop_reasoning, message, snapshot(message))
-                made[index] = kept
-            messages[index + leading] = kept.message
-        for index in _parted(view):
-            messages[index + leading] = wire.apart(messages[index + leading])
-        if view.summaries:
-            body = messages[leading:]
-            messages[leading:] = [
-                body[each] if isinstance(each, int) else wire.user(each) for each in layout(view)
-            ]
-        return messages
-
-
 def render(
-    asked: Request, line: Line, window: ShownHistory, tools: Sequence[dict[str, Any]]
+    asked: Request, line: Line, view: ShownHistory, tools: Sequence[dict[str, Any]]
 ) -> dict[str, Any]:
     """The view as a request: untouched messages are the caller's own objects.
 
     The tools stand behind the request's own.
     """
-    leading = asked.envelope.head.leading
-    messages = line.rendering.messages(asked.history, line.copies, leading, window, asked.wire)
-    return asked.wire.compose(asked.raw, messages, tools)
+    return asked.wire.compose(asked.raw, _messages(asked, line, view), tools)
+
+
+def _messages(asked: Request, line: Line, view: ShownHistory) -> list[Any]:
+    """The raw messages of the view. The first of the caller's are system text outside the chain."""
+    wire, raws, leading = asked.wire, asked.history, asked.envelope.head.leading
+    messages, parsed, made = list(raws), view.transcript.messages, line.rendered
+    for index, changes in _edited(view):
+        raw, copy = raws[index + leading], line.copies[index]
+        drop_reasoning = index in view.reasoning_dropped
+        kept = made.get(index)
+        if kept is None or not kept.holds(raw, copy, changes, drop_reasoning):
+            message = wire.edit(raw, parsed[index], changes, drop_reasoning=drop_reasoning)
+            kept = Rendered(raw, copy, changes, drop_reasoning, message, snapshot(message))
+            made[index] = kept
+        messages[index + leading] = kept.message
+    for index in _parted(view):
+        messages[index + leading] = wire.apart(messages[index + leading])
+    if view.summaries:
+        body = messages[leading:]
+        messages[leading:] = [
+            body[each] if isinstance(each, int) else wire.user(each) for each in layout(view)
+        ]
+    return messages
 
 
 def layout(view: ShownHistory) -> list[int | str]:
