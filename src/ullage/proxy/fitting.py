@@ -27,45 +27,45 @@ class Near(Threaded):
 
     Args:
         store: the store.
-        quick: another handle of what it keeps, which waits for nobody; None: the store itself.
+        quick: another handle of what it keeps, which waits for nobody; None: there is none, and
+            whatever is written is written in a thread.
     """
 
     def __init__(self, store: Store, quick: Store | None = None) -> None:
         super().__init__(store)
         self.blocking = store
-        self._quick = quick or store
+        self._quick = quick
 
     async def find(self, tenant: str, keys: Iterable[bytes]) -> tuple[Record, ...]:
         """See `Store.find`. Reading waits for no writer."""
         wanted = tuple(keys)
         if len(wanted) <= _FEW_KEYS:
             with suppress(StoreError):
-                return self._quick.find(tenant, wanted)
+                return (self._quick or self.store).find(tenant, wanted)
         return await super().find(tenant, wanted)
 
     async def commit(
         self, tenant: str, outputs: Sequence[Output], records: Sequence[Record]
     ) -> tuple[Record, ...]:
         """See `Store.commit`. What is not synced is written at once, unless others write now."""
-        if not outputs and not any(record.is_once for record in records):
+        is_synced = bool(outputs) or any(record.is_once for record in records)
+        if self._quick is not None and not is_synced:
             with suppress(StoreError):
                 return self._quick.commit(tenant, outputs, records)
         return await super().commit(tenant, outputs, records)
 
     async def close(self) -> None:
         """See `Store.close`."""
-        self._quick.close()
+        if self._quick is not None:
+            self._quick.close()
         await super().close()
 
 
 def near(store: Store) -> Near:
-    """A store on this machine, for an event loop.
-
-    Raises:
-        StoreError: it cannot be opened once more.
-    """
+    """A store on this machine, for an event loop."""
     if isinstance(store, SqliteStore):
-        return Near(store, SqliteStore(store.path, busy_timeout_s=0.0))
+        with suppress(StoreError):  # another process holds the file just now
+            return Near(store, SqliteStore(store.path, busy_timeout_s=0.0))
     return Near(store)
 
 
