@@ -123,7 +123,7 @@ _ROWS = (
     ("control f40", "stages/stall.py", "if 2 * again <= len(new):", "if True:"),
     ("summary f43", "stages/summary.py", "if not texts or room <= 0:", "if True:"),
     ("summary f44", "stages/summary.py", "if not texts or room <= 0:", "if True:"),
-    ("summary f45", "stages/facts.py", 'return "changed", path', 'return "read", path'),
+    ("summary f45", "stages/facts.py", 'subject = "changed", path', 'subject = "read", path'),
     ("summary f47", "turn/filling.py", "if not reply.finished:", "if False:"),
     (
         "summary f48",
@@ -131,7 +131,7 @@ _ROWS = (
         "most_tokens=2 * asked.most_tokens",
         "most_tokens=asked.most_tokens",
     ),
-    ("summary f54", "stages/facts.py", 'return "changed", path', 'return "read", path'),
+    ("summary f54", "stages/facts.py", 'subject = "changed", path', 'subject = "read", path'),
     ("summary f56", "turn/filling.py", "if tokens > brief.room_tokens:", "if False:"),
     (
         "counting f57",
@@ -275,7 +275,12 @@ _ROWS = (
         "        self.records.append(record)\n",
         "        pass\n",
     ),
-    ("summary f50", "stages/facts.py", 'error=_error_line(edges) if failed else "",', 'error="",'),
+    (
+        "summary f50",
+        "stages/facts.py",
+        'error=errors[-1][:_LINE_CHARS] if failed else "",',
+        'error="",',
+    ),
     (
         "control f28",
         "history/window.py",
@@ -431,20 +436,20 @@ _ROWS = (
     (
         "summary f51",
         "stages/compact.py",
-        "outputs = (*newly_hidden(window, start, stop), Output(ref, index))",
-        "outputs = (Output(ref, index),)",
+        "return [Cut(edit, outputs, ",
+        "return [Cut(edit, outputs[-1:], ",
     ),
     (
         "recall f82",
         "stages/record.py",
-        "return Cut(edit, (*newly_hidden(window, start, stop), Output(ref, index)))",
-        "return Cut(edit, (Output(ref, index),))",
+        "return Cut(edit, outputs)",
+        "return Cut(edit, outputs[-1:])",
     ),
     (
         "summary f55",
         "stages/record.py",
-        "return Cut(edit, (*newly_hidden(window, start, stop), Output(ref, index)))",
-        "return Cut(edit, (Output(ref, index),))",
+        "return Cut(edit, outputs)",
+        "return Cut(edit, outputs[-1:])",
     ),
     (
         "storage f92",

@@ -108,8 +108,8 @@ MUTANTS = (
     ),
     Mutant(
         "stages/condense.py",
-        ", Output(ref, index))",
-        ",)",
+        "(Cut(edit, outputs),)",
+        "(Cut(edit, outputs[:-1]),)",
         _TESTS_GUARD,
         "the index of what was condensed opens nothing",
     ),

@@ -49,8 +49,12 @@ gc.disable()  # until the tests begin: what is collected is no garbage, and woul
 
 
 def pytest_collection_finish():
-    """What is collected stays to the end, so the garbage collector need not look at it again."""
+    """What is collected stays to the end, so the garbage collector need not look at it again.
+
+    It looks at the rest less often than it would: a tenth of all processor time went there.
+    """
     gc.freeze()
+    gc.set_threshold(20_000, 20, 20)
     gc.enable()
 
 

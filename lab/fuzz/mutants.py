@@ -22,8 +22,8 @@ from ullage.turn import engine, rendering
 from ullage.values import notices
 from ullage.values.messages import Reasoning
 from ullage.wires.anthropic import format as anthropic
+from ullage.wires.gemini import fields as _gemini_fields
 from ullage.wires.gemini import format as gemini
-from ullage.wires.gemini import results as _gemini_results
 from ullage.wires.openai_chat import format as openai_chat
 from ullage.wires.openai_responses import format as openai_responses
 from ullage.wires.repair import apply
@@ -34,8 +34,8 @@ __all__ = ["MUTANTS", "Mutant", "caught", "planted"]
 Changed: TypeAlias = Callable[[Any], Any]
 """The mutated thing, made from the right one."""
 
-condense = import_module("ullage.stages.condense")
 emergency = import_module("ullage.stages.emergency")
+ranges = import_module("ullage.stages.ranges")
 _A, _C, _R, _G = ("anthropic",), ("openai-chat",), ("openai-responses",), ("gemini",)
 
 
@@ -211,7 +211,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("nothing is signed", shown.ShownHistory, "signed", _always(False)),
     Mutant("Gemini's calls are not signed", gemini.Gemini, "_parts", _unsigned_parts, _G),
     Mutant("no call is signed in Chat", openai_chat, "_is_signed", _always(False), _C),
-    Mutant("a cut text keeps its signature", _gemini_results, "unsigned", lambda _: dict, _G),
+    Mutant("a cut text keeps its signature", _gemini_fields, "unsigned", lambda _: dict, _G),
     Mutant("edits lose the signature", anthropic.Anthropic, "edit", _without("signature"), _A),
     Mutant(
         "edits lose sealed text", anthropic.Anthropic, "edit", _without("encrypted_content"), _A
@@ -236,7 +236,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("nothing is settled", engine, "_settled", _always(0)),
     Mutant("what does not fit is sent", engine, "_refuse", _always(None)),
     # the emergency
-    Mutant("the guard sleeps", emergency, "_plan", _always(emergency._Plan((), 0))),
+    Mutant("the guard sleeps", emergency, "_plan", _always(((), 0))),
     Mutant("a run begins one message early", emergency, "reach", _split),
     Mutant("a compaction may go", transcript.Transcript, "compaction", _always(None), (*_A, *_R)),
     Mutant(
@@ -246,7 +246,7 @@ MUTANTS: tuple[Mutant, ...] = (
         _all_counted,
         _A,
     ),
-    Mutant("the index is empty", condense, "index_of", _bare_index),
+    Mutant("the index is empty", ranges, "index_of", _bare_index),
     Mutant("no notice names what reads on", notices.Words, "read_on", _always("")),
     # what is shown instead
     Mutant("a placeholder is empty", notices.Words, "placeholder", _always("")),

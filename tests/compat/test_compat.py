@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from tests.compat import make
-from tests.stores.postgres.conftest import server, url  # noqa: F401  (fixtures)
+from tests.stores.conftest import server, url  # noqa: F401  (fixtures)
 from ullage import Record
 from ullage.integrations._entries import record_of
 from ullage.stores import PostgresStore

@@ -92,19 +92,18 @@ def test_f94_a_write_that_fails_leaves_the_old_view_or_the_new_one(left):
 
 def test_f95_a_compaction_that_was_given_up_is_not_running_for_ever():
     """ "Compaction running" stood in the database, and nobody ever cleared it."""
-
-    begun = []
+    begun = asyncio.Event()
 
     async def hangs(asked):
-        begun.append(asked)
-        if len(begun) == 1:
+        if not begun.is_set():
+            begun.set()
             await asyncio.Event().wait()
         return tagged("It went on.")
 
     async def cancelled():
         session = AsyncSession("gpt-4.1", limits=Limits(window_tokens=100_000), summariser=hangs)
         task = asyncio.create_task(session.compact(whole(steps(9))))
-        await asyncio.sleep(0.02)
+        await begun.wait()
         task.cancel()
         await asyncio.wait([task])
         await session.compact(whole(steps(9)))

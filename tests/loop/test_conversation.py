@@ -5,7 +5,6 @@ import sqlite3
 import pytest
 from msgspec.structs import replace
 
-from lab import reading
 from tests import histories
 from tests.conversations import (
     LOG,
@@ -22,6 +21,7 @@ from tests.conversations import (
 from tests.stores.killed import dies, forks, silent
 from ullage import ConfigError, Limits, StoreError
 from ullage.loop.conversation import Conversation
+from ullage.replay import reading
 from ullage.stages import DEFAULT
 from ullage.stores import SqliteStore
 from ullage.stores.conversations import ConversationStore

@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lab import reading
 from tests import histories
 from tests.conversations import (
     LIMITS,
@@ -30,6 +29,7 @@ from tests.servers import Reply as Says
 from tests.stores.killed import dies, forks, silent
 from ullage import Budget, ConfigError, FormatError, MemoryStore, StoreError, Usage
 from ullage.loop.conversation import AsyncConversation
+from ullage.replay import reading
 from ullage.stores import ConversationStore
 from ullage.values.effects import Reply
 from ullage.wires import FORMATS

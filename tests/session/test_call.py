@@ -569,13 +569,16 @@ def test_a_client_that_blocks_is_sent_to_the_session_for_it(serve):
 
 
 def test_a_call_that_is_cancelled_gives_back_what_was_claimed():
+    called = asyncio.Event()
+
     async def never(**request):
-        await asyncio.sleep(60)
+        called.set()
+        await asyncio.Event().wait()
 
     async def talk():
         session = AsyncSession("claude-opus-4-8", budget=Budget(tokens=10**6))
         task = asyncio.create_task(session.call(never, **asked("anthropic")))
-        await asyncio.sleep(0.05)
+        await called.wait()
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task

@@ -46,10 +46,19 @@ def test_a_cancelled_fit_leaves_the_session_as_it_was_or_as_it_would_be():
     limits = Limits(window_tokens=12_000)
 
     async def cancelled():
-        session = AsyncSession("gpt-4.1", limits=limits)
+        loop, works, may_go_on = asyncio.get_running_loop(), asyncio.Event(), threading.Event()
+
+        def look(window, /):
+            loop.call_soon_threadsafe(works.set)
+            may_go_on.wait()
+            return ()
+
+        policy = replace(DEFAULT, name="looks-2", under_pressure=(look, *DEFAULT.under_pressure))
+        session = AsyncSession("gpt-4.1", policy=policy, limits=limits)
         task = asyncio.create_task(session.fit(request))
-        await asyncio.sleep(0.005)
+        await works.wait()
         task.cancel()
+        may_go_on.set()
         with pytest.raises(asyncio.CancelledError):
             await task
         return await session.fit(request)

@@ -3,11 +3,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from lab import reading
 from tests.histories import Turn, wire
 from tests.stages.conversations import cases, check
 from tests.turn.test_engine import CALL, step
 from ullage import Limits, OverLimitError, Session
+from ullage.replay import reading
 from ullage.values.effects import Commit
 from ullage.values.usage import Usage
 

@@ -154,15 +154,19 @@ def test_one_that_hangs_is_given_up_once_and_what_it_costs_is_counted_when_it_co
 
 
 def test_an_async_one_that_hangs_is_given_up_or_cancelled():
+    called = asyncio.Event()
+
     async def hangs(asked):
+        called.set()
         await asyncio.Event().wait()
 
     async def run():
         made = session(AsyncSession, summariser=summarise.of(hangs, timeout_s=0.05))
         assert await made.compact(REQUEST)
+        called.clear()
         slow = session(AsyncSession, summariser=hangs)
         task = asyncio.create_task(slow.compact(REQUEST))
-        await asyncio.sleep(0.05)
+        await called.wait()
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task

@@ -103,7 +103,7 @@ class Careless(MemoryStore):
 
     def collect(self, tenant, bounds, cursor=None):
         for own in self._tenants.values():
-            own.needs = {}
+            own.needs_of = dict.fromkeys(own.records, frozenset())
         return super().collect(tenant, bounds, cursor)
 
 

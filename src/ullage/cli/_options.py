@@ -55,9 +55,9 @@ def count_option(*names: str, least: int, default: int, help: str) -> Callable[[
 
 
 def store_options(command: F) -> F:
-    """``--store`` and ``--tenant``."""
+    """``--store``, ``--tenant`` and ``--json``."""
     whose = click.option("--tenant", default="", help="Whose content. Default: the unnamed tenant.")
-    return store_option(whose(command))
+    return store_option(whose(json_option(command)))
 
 
 def open_kept(path: str | os.PathLike[str] | None) -> Store:

@@ -7,7 +7,7 @@ from typing import BinaryIO
 
 import click
 
-from ullage.cli._options import format_option, json_option, print_json, read_whole, store_options
+from ullage.cli._options import format_option, print_json, read_whole, store_options
 from ullage.errors import FormatError
 from ullage.presets import NAMES
 from ullage.session import Session
@@ -29,7 +29,6 @@ __all__ = ["command"]
 @click.option("--recall/--no-recall", default=None, help="Offer the recall tools. Default: auto.")
 @click.option("--repair", is_flag=True, help="Repair a history the provider would refuse.")
 @store_options
-@json_option
 def command(
     file: BinaryIO,
     model: str,

@@ -7,14 +7,7 @@ from contextlib import closing
 
 import click
 
-from ullage.cli._options import (
-    count_option,
-    json_option,
-    open_kept,
-    print_json,
-    print_kept,
-    store_options,
-)
+from ullage.cli._options import count_option, open_kept, print_json, print_kept, store_options
 from ullage.recall.grep import Grep, PatternError, search
 from ullage.recall.source import Source
 from ullage.session.drivers import run
@@ -30,7 +23,6 @@ __all__ = ["command"]
 @count_option("-C", "--context", least=0, default=0, help="Lines around each match.")
 @count_option("--most", least=1, default=50, help="Matching lines to print of each.")
 @store_options
-@json_option
 def command(
     pattern: str,
     refs: tuple[str, ...],

@@ -7,14 +7,7 @@ from contextlib import closing
 
 import click
 
-from ullage.cli._options import (
-    count_option,
-    json_option,
-    open_kept,
-    print_json,
-    print_kept,
-    store_options,
-)
+from ullage.cli._options import count_option, open_kept, print_json, print_kept, store_options
 from ullage.recall.read import lines as numbered
 from ullage.recall.source import Source
 from ullage.session.drivers import run
@@ -29,7 +22,6 @@ __all__ = ["command"]
 @count_option("--offset", least=0, default=0, help="With --lines: lines to skip.")
 @count_option("--limit", least=1, default=200, help="With --lines: lines to print.")
 @store_options
-@json_option
 def command(
     ref: str, lines: bool, offset: int, limit: int, store: str | None, tenant: str, as_json: bool
 ) -> None:

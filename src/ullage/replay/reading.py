@@ -8,8 +8,10 @@ from functools import lru_cache
 from typing import Any, Protocol
 
 from ullage.session import Session
+from ullage.values.messages import Text
 from ullage.values.notices import Pointer, next_offset, pointers
 from ullage.values.toolset import CONTINUATION, READ
+from ullage.wires import FORMATS
 
 __all__ = [
     "Library",
@@ -26,25 +28,18 @@ _INDEX = "Index of messages"
 
 
 def ask(session: Session, tool: str, arguments: Mapping[str, Any]) -> str:
-    """Make a recall call in the session's own format.
-
-    Returns:
-        The text that comes back.
-    """
-    call: dict[str, Any]
-    if session.state.format == "gemini":
-        call = {"functionCall": {"name": tool, "args": dict(arguments)}}
-        (text,) = session.recall(call)["functionResponse"]["response"].values()
-        return str(text)
-    if session.state.format == "anthropic":
-        call = {"type": "tool_use", "id": "toolu_read", "name": tool, "input": dict(arguments)}
-        return str(session.recall(call)["content"])
-    body = {"name": tool, "arguments": json.dumps(arguments)}
-    if session.state.format == "openai-responses":
-        call = {"type": "function_call", "call_id": "call_read", **body}
-        return str(session.recall(call)["output"])
-    call = {"id": "call_read", "type": "function", "function": body}
-    return str(session.recall(call)["content"])
+    """Make a recall call in the session's own format; the text that comes back."""
+    wire, given = FORMATS[str(session.state.format)], dict(arguments)
+    body = {"name": tool, "arguments": json.dumps(given)}
+    calls: dict[str, dict[str, Any]] = {
+        "gemini": {"functionCall": {"name": tool, "args": given}},
+        "anthropic": {"type": "tool_use", "id": "toolu_read", "name": tool, "input": given},
+        "openai-responses": {"type": "function_call", "call_id": "call_read", **body},
+        "openai-chat": {"id": "call_read", "type": "function", "function": body},
+    }
+    (carrier,) = wire.results([session.recall(calls[wire.name])])
+    (answer,) = wire.parse(carrier, "a recall").results
+    return "".join(leaf.text for leaf in answer.content if isinstance(leaf, Text))
 
 
 def follow(session: Session, ref: str, offset: int = 0) -> str:

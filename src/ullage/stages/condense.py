@@ -11,6 +11,7 @@ deterministic part is made anew, of the whole range, from the original messages.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -210,27 +211,19 @@ def _within(window: Window, spot: Location, account: Summary) -> Cut:
 
 def _text(window: Window, each: Range, ref: str, over: Over, room: Room) -> str:
     """What stands for a range, in no more than its room if that can be."""
-    transcript, words, meter = window.transcript, window.words, window.meter
+    transcript, meter, around = window.transcript, window.meter, (each.start, each.stop)
+    told = partial(account, transcript, *around, window.words, ref, summary=over.text)
     new = unread(window, each)
     new_tokens = sum(map(window.leaf_tokens, new))
     if new_tokens > LEAST_TOKENS and room.most_tokens < (len(new) + 1) * LEAST_TOKENS:
         new, new_tokens = [], 0  # too many to be quoted: the index holds them
     spare = max(room.most_tokens - new_tokens, LEAST_TOKENS)
-    said = min(room.user_chars, said_chars(transcript, each.start, each.stop))
+    said = min(room.user_chars, said_chars(transcript, *around))
     chars, text = spare * CHARS_PER_TOKEN, ""
     for _ in range(_TRIES):
         user_chars = min(said, chars)
         room_chars = min(room.account_chars, max(chars - user_chars, _LEAST_CHARS))
-        text = account(
-            transcript,
-            each.start,
-            each.stop,
-            words,
-            ref,
-            room_chars - len(over.record),
-            user_chars=user_chars,
-            summary=over.text,
-        )
+        text = told(room_chars - len(over.record), user_chars=user_chars)
         tokens = meter.message(text)
         if tokens <= spare or chars <= _LEAST_CHARS:
             break
@@ -244,7 +237,7 @@ def _quoted(window: Window, new: Sequence[Location], room_tokens: int) -> str:
     cap = max(level(sizes, room_tokens), LEAST_TOKENS)
     pieces = []
     for spot, tokens in zip(new, sizes, strict=True):
-        cut = cut_to(window, spot, tokens, cap) if tokens > cap else None
+        cut = cut_to(window, spot, tokens, cap)
         shown = cut.edit if cut else window.shown(spot[0]).get(spot[1:])
         leaf = window.transcript.leaf(spot)
         text = shown.text if isinstance(shown, Replace) else getattr(leaf, "text", "")

@@ -88,20 +88,16 @@ def _by_line(words: Sequence[str], worth: Mapping[str, int]) -> dict[int, dict[s
 
 def _lines(text: str) -> list[str]:
     """The lines of a text, a long one in pieces."""
-    lines = text.splitlines()
-    if max(map(len, lines), default=0) <= _LINE_CHARS:
-        return lines
-    return [piece for line in lines for piece in _pieces(line)]
-
-
-def _pieces(line: str) -> Iterator[str]:
-    start = 0
-    while len(line) - start > _LINE_CHARS:
-        stop = line.rfind(" ", start + _LINE_CHARS // 2, start + _LINE_CHARS)
-        stop = stop if stop > 0 else safe_cut(line, start + _LINE_CHARS)
-        yield line[start:stop]
-        start = stop
-    yield line[start:]
+    lines = list[str]()
+    for line in text.splitlines():
+        start = 0
+        while len(line) - start > _LINE_CHARS:
+            stop = line.rfind(" ", start + _LINE_CHARS // 2, start + _LINE_CHARS)
+            stop = stop if stop > 0 else safe_cut(line, start + _LINE_CHARS)
+            lines.append(line[start:stop])
+            start = stop
+        lines.append(line[start:])
+    return lines
 
 
 def _choose(reading: Reading, price: int, room: int) -> list[int]:

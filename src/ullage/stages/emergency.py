@@ -30,7 +30,6 @@ from ullage.stages.condense import (
     unread,
 )
 from ullage.stages.pressure import GUARD_SHARE, editable_from, is_frozen
-from ullage.stages.prune import tokens_won
 from ullage.stages.quotes import USER_SHARE
 from ullage.stages.ranges import begin, condensed, control_tail, coverable, summarised
 from ullage.stages.shrink import Tier, shrink
@@ -152,8 +151,8 @@ def _plan(
     gone |= {each.inside[0] for each in ranges if each.inside}
     start = editable_from(window)
     loose = [at for at in window.visible if at >= start and at not in gone]
-    early = list(shrink(window, loose, _GENTLE[:2], tokens + wanted - room.most_tokens))
-    tokens -= sum(tokens_won(window, *each) for each in early)
+    early, won = shrink(window, loose, _GENTLE[:2], tokens + wanted - room.most_tokens)
+    tokens -= won
     cuts = list[Cut]()
     for each in ranges:
         made = condense(window, each, room._replace(most_tokens=room.most_tokens - tokens))
@@ -161,9 +160,8 @@ def _plan(
             return _plan(window, [other for other in ranges if other != each], room, tiers)
         cuts += made.cuts
         tokens += made.tokens
-    late = list(shrink(window, loose, tiers[2:], tokens - room.most_tokens))
-    tokens -= sum(tokens_won(window, *each) for each in late)
-    return [*cuts, *(cut for _, cut in (*early, *late))], tokens
+    late, won = shrink(window, loose, tiers[2:], tokens - room.most_tokens)
+    return [*cuts, *early, *late], tokens - won
 
 
 def _wanted_tokens(window: Window, each: Range, room: Room) -> int:

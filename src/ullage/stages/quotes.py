@@ -9,7 +9,7 @@ what demands or forbids something, then small talk, the newest of each first.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from ullage.stages.facts import SENTENCE
 from ullage.stages.shorten import level, safe_cut
@@ -70,7 +70,8 @@ def _excerpt(text: str, chars: int) -> str:
         return text
     marker = len(_CUT.format(len(text)))
     spans, room = list[tuple[int, int]](), int(chars * _DEMANDS_SHARE)
-    for start, stop in _demands(text):
+    sentences = (found for found in SENTENCE.finditer(text) if _DEMANDS.search(found[0]))
+    for start, stop in (found.span() for found in sentences):
         room -= stop - start + marker
         if room < 0:
             break
@@ -84,8 +85,3 @@ def _excerpt(text: str, chars: int) -> str:
         shown += (_CUT.format(start - at) if start > at else "") + text[start:stop]
         at = stop
     return shown
-
-
-def _demands(text: str) -> Iterator[tuple[int, int]]:
-    """Where the sentences stand that demand or forbid something."""
-    return (found.span() for found in SENTENCE.finditer(text) if _DEMANDS.search(found[0]))

@@ -14,6 +14,7 @@ from ullage.history import canon
 from ullage.history.transcript import Location, leaves_of
 from ullage.history.window import Window
 from ullage.stages.pressure import editable_from
+from ullage.stages.prune import tokens_won
 from ullage.stages.shorten import level, shorten
 from ullage.values.edits import Cut, Replace
 from ullage.values.effects import Output
@@ -40,27 +41,29 @@ class Tier(Enum):
 
 def shrink(
     window: Window, kept: Sequence[int], tiers: Sequence[Tier], excess_tokens: int
-) -> Iterator[tuple[Location, Cut]]:
-    """Cuts of texts among the kept messages that win ``excess_tokens``, as far as may be.
+) -> tuple[list[Cut], int]:
+    """Cuts of texts among the kept messages, and the tokens they win: the excess, if that can be.
 
     What the tiers name is cut, in their order, and nothing more than is needed.
     """
-    if excess_tokens <= 0:
-        return
-    found: dict[Tier, list[tuple[Location, int]]] = {tier: [] for tier in tiers}
-    for spot, tier in _texts(window, kept):
+    cuts, found = list[Cut](), {tier: list[tuple[Location, int]]() for tier in tiers}
+    for spot, tier in _texts(window, kept) if excess_tokens > 0 else ():
         if tier in found:
             found[tier].append((spot, window.leaf_tokens(spot)))
-    for tier in tiers:
-        for spot, tokens, cap in _caps(found[tier], excess_tokens, oldest=tier is Tier.OPEN):
-            cut = cut_to(window, spot, tokens, cap)
-            if cut is not None and isinstance(cut.edit, Replace):
-                excess_tokens -= tokens - window.edit_tokens(cut.edit)
-                yield spot, cut
-                if excess_tokens <= 0 and tier is Tier.OPEN:
-                    return
-        if excess_tokens <= 0:
-            return
+    left = excess_tokens
+    for tier, texts in found.items():
+        sizes, is_oldest_first = [tokens for _, tokens in texts], tier is Tier.OPEN
+        cap = 0 if is_oldest_first else level(sizes, sum(sizes) - left)
+        for spot, tokens in texts if is_oldest_first else sorted(texts, key=lambda each: -each[1]):
+            cut = cut_to(window, spot, tokens, max(cap, LEAST_TOKENS))
+            if cut is not None:
+                cuts.append(cut)
+                left -= tokens_won(window, spot, cut)
+            if left <= 0 and is_oldest_first:
+                break
+        if left <= 0:
+            break
+    return cuts, excess_tokens - left
 
 
 def reducible_tokens(window: Window) -> int:
@@ -69,16 +72,6 @@ def reducible_tokens(window: Window) -> int:
     mild = (Tier.OLD, Tier.OPEN, Tier.SAID)
     texts = (spot for spot, tier in _texts(window, kept) if tier in mild)
     return sum(max(window.leaf_tokens(spot) - LEAST_TOKENS, 0) for spot in texts)
-
-
-def _caps(
-    texts: list[tuple[Location, int]], excess: int, *, oldest: bool
-) -> Iterator[tuple[Location, int, int]]:
-    """Each text that is to be cut, its tokens, and how many of them stay."""
-    sizes = [tokens for _, tokens in texts]
-    cap = max(0 if oldest else level(sizes, sum(sizes) - excess), LEAST_TOKENS)
-    ordered = texts if oldest else sorted(texts, key=lambda pair: -pair[1])
-    return ((spot, tokens, cap) for spot, tokens in ordered if tokens > cap)
 
 
 def _texts(window: Window, kept: Sequence[int]) -> Iterator[tuple[Location, Tier]]:
@@ -109,9 +102,9 @@ def _texts(window: Window, kept: Sequence[int]) -> Iterator[tuple[Location, Tier
 
 
 def cut_to(window: Window, spot: Location, tokens: int, cap: int) -> Cut | None:
-    """A cut of one text to at most ``cap`` tokens."""
+    """A cut of one text to at most ``cap`` tokens, or None if that would win too little."""
     output = window.transcript.output(spot)
-    if output is None:
+    if output is None or tokens <= cap:
         return None
     edit = window.edit_at(spot)
     shown_chars = len(edit.text) if edit is not None else len(output.text)

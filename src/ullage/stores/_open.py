@@ -45,19 +45,12 @@ def open_store(
         ConfigError: it means none of these.
         StoreError: the file cannot be opened.
     """
-    if blobs or cache:
+    if blobs or cache or spec == "sqlite" or is_url(spec):
         from ullage.stores.objects.opening import opened
 
         return opened(spec, blobs, cache)
     if spec is None or spec == "memory":
         return MemoryStore()
-    if spec == "sqlite":
-        spec = os.environ.get("ULLAGE_STORE") or None
-        return open_store(spec) if is_url(spec) else SqliteStore(spec)
-    if is_url(spec):
-        from ullage.stores.objects.opening import at
-
-        return at(spec)
     if isinstance(spec, str) and spec and _WORD.fullmatch(spec):
         raise ConfigError(
             "store", f"{spec[:40]!r} is no kind of store", f"{_REMEDY} (./{spec[:40]})"

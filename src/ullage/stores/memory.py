@@ -24,35 +24,36 @@ __all__ = ["MemoryStore"]
 class _Tenant:
     """What one tenant keeps: outputs by ref, records by key and then by kind, n and name.
 
-    Beside them: which refs the records of a key need, the shapes asked for so far, and when each
-    ref and key was last used.
+    Beside them: when each ref and key was last used, the shapes asked for so far, and which
+    refs the records of a key need, as far as a clean-up has looked.
     """
 
-    __slots__ = ("needs", "outputs", "records", "shapes", "used_s")
+    __slots__ = ("needs_of", "outputs", "records", "shapes", "used_s")
 
     def __init__(self) -> None:
         self.outputs: dict[str, Output] = {}
         self.records: dict[bytes, dict[tuple[str, int, str], Record]] = {}
-        self.needs: dict[bytes, set[str]] = {}
         self.shapes: dict[str, Shape] = {}
         self.used_s: dict[str | bytes, float] = {}
+        self.needs_of: dict[bytes, set[str]] = {}
 
-    def write(self, record: Record, now_s: float) -> None:
-        """Keep a record, and before that, should this be interrupted, which refs it needs."""
-        self.used_s[record.key] = now_s
-        if record.is_once:
-            held = self.outputs.keys()
-            needed = named_in(record.data, lambda refs: held & {*refs}, self._text_of)
-            self.needs.setdefault(record.key, set()).update(needed)
-        self.records.setdefault(record.key, {})[record.kind, record.n, record.name] = record
-
-    def _text_of(self, ref: str) -> str:
-        return self.outputs[ref].text
+    def needs(self, key: bytes) -> set[str]:
+        """The refs that the records of a key need; to find them takes too long for a commit."""
+        if key not in self.needs_of:
+            held, found = self.outputs.keys(), set[str]()
+            for record in self.records[key].values():
+                if record.is_once:
+                    found |= named_in(record.data, lambda refs: held & {*refs}, self._text_of)
+            self.needs_of[key] = found
+        return self.needs_of[key]
 
     def needed(self, last_s: float) -> set[str]:
         """The refs that a ledger used after ``last_s`` needs."""
-        live = (needs for key, needs in self.needs.items() if self.used_s[key] > last_s)
+        live = (self.needs(key) for key in self.records if self.used_s[key] > last_s)
         return set[str]().union(*live)
+
+    def _text_of(self, ref: str) -> str:
+        return self.outputs[ref].text
 
 
 class MemoryStore(Transactional):
@@ -86,7 +87,10 @@ class MemoryStore(Transactional):
             first = _first(own, records)
             if not first:
                 for record in records:
-                    own.write(record, now_s)
+                    under = own.records.setdefault(record.key, {})
+                    under[record.kind, record.n, record.name] = record
+                    own.used_s[record.key] = now_s
+                    own.needs_of.pop(record.key, None)
             return first
 
     def find(self, tenant: str, keys: Iterable[bytes]) -> tuple[Record, ...]:
@@ -205,12 +209,16 @@ class _Contents(NamedTuple):
         )
 
     def keys(self, after: Cursor, limit: int) -> list[tuple[str, bytes, float, int]]:
+        """`Contents.keys`; what their records need is found out here, for `outputs`."""
         rows = (
             (who, key, own.used_s[key], len(records))
             for who, own in self.tenants.items()
             for key, records in own.records.items()
         )
-        return nsmallest(limit, (row for row in rows if row[:2] > (after.tenant, after.key)))
+        found = nsmallest(limit, (row for row in rows if row[:2] > (after.tenant, after.key)))
+        for who, key, *_ in found:
+            self.tenants[who].needs(key)
+        return found
 
     def outputs(
         self, after: Cursor, limit: int, last_s: float
@@ -227,8 +235,7 @@ class _Contents(NamedTuple):
     def drop(self, tenant: str, key: bytes) -> None:
         if not self.keeps:
             own = self.tenants[tenant]
-            del own.records[key], own.used_s[key]
-            own.needs.pop(key, None)
+            del own.records[key], own.used_s[key], own.needs_of[key]
 
     def used_now(self, tenant: str, key: bytes, now_s: float) -> None:
         self.tenants[tenant].used_s[key] = now_s

@@ -20,6 +20,7 @@ import stat
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
@@ -36,7 +37,7 @@ __all__ = ["SpillStore"]
 
 _SUBFOLDER = re.compile(r"[0-9a-z]{16}")
 _NAME = re.compile(r"([0-9a-z]{16})\.txt")
-_UNFINISHED = re.compile(r"\.[0-9a-z]{16}\.[0-9a-f]{16}\.part")
+_UNFINISHED = re.compile(r"\.([0-9a-z]{16})\.[0-9a-f]{16}\.part")
 _UNFINISHED_S = 3_600
 _SWEPT = ".swept"
 _NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
@@ -220,26 +221,18 @@ class SpillStore(Around):
             if file.ref in gone or (at_end and beyond):
                 file.path.unlink(missing_ok=True)
                 total -= file.size_bytes
-        for path in self._places() if at_end else ():
-            if _UNFINISHED.fullmatch(path.name):
-                with suppress(FileNotFoundError):
-                    if path.lstat().st_mtime < began_s - _UNFINISHED_S:
-                        path.unlink()
+        for file in self._files(_UNFINISHED) if at_end else ():
+            if file.used_s < began_s - _UNFINISHED_S:
+                file.path.unlink(missing_ok=True)
 
-    def _places(self) -> Iterator[Path]:
-        """What is in the folder and in each of its subfolders."""
-        for path in self._whole.iterdir():
-            if _SUBFOLDER.fullmatch(path.name) and path.is_dir() and not path.is_symlink():
-                yield from path.iterdir()
-            else:
-                yield path
-
-    def _files(self) -> Iterator[_File]:
-        for path in self._places():
-            found = _NAME.fullmatch(path.name)
+    def _files(self, name: re.Pattern[str] = _NAME) -> Iterator[_File]:
+        """The files with such names in the folder and in each of its subfolders."""
+        subfolders = (path for path in self._whole.iterdir() if _SUBFOLDER.fullmatch(path.name))
+        inner = (path for path in subfolders if path.is_dir() and not path.is_symlink())
+        for path in chain(self._whole.iterdir(), *(folder.iterdir() for folder in inner)):
+            found = name.fullmatch(path.name)
             with suppress(FileNotFoundError):
-                there = path.lstat()
-                if found and stat.S_ISREG(there.st_mode):
+                if found and stat.S_ISREG((there := path.lstat()).st_mode):
                     yield _File(found[1], path, there.st_mtime, there.st_size)
 
     @contextmanager

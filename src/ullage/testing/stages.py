@@ -34,11 +34,10 @@ from ullage.testing._samples import smallest
 from ullage.testing.runs import MODELS, Run, boundaries, example_runs, in_format
 from ullage.values.edits import Cut, Skipped
 from ullage.values.limits import Limits
+from ullage.wires import FORMATS
 from ullage.wires.judge import problems
 
 __all__ = ["check_policy", "check_stage"]
-
-_KEYS = {"openai-responses": "input", "gemini": "contents"}
 
 
 def check_stage(
@@ -159,7 +158,7 @@ def _promises(
     request: dict[str, Any], format: str, warm: Session, twin: Session, cold: Session
 ) -> Iterator[tuple[str, bool]]:
     """Each promise in turn, and whether it is kept of the next request of a run."""
-    key, before = _KEYS.get(format, "messages"), deepcopy(request)
+    key, before = FORMATS[format].key, deepcopy(request)
     view = warm.fit(request)
     messages, made = view[key], _batches(warm)
     yield "pure: the request was changed", request == before

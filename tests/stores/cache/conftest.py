@@ -1,9 +1,6 @@
 import pytest
 
-from tests.stores.objects.conftest import bucket
 from tests.stores.programs import CacheServer, program
-
-__all__ = ["bucket"]
 
 
 @pytest.fixture(scope="session", params=["valkey-server", "redis-server"])

@@ -39,6 +39,11 @@ class Cable:
             self._passed = {"asked": 0, "answered": 0}
             self.cut_at, self._instead = (what, number), instead
 
+    @property
+    def connections(self):
+        """How many were made through it."""
+        return len(self._pairs)
+
     def close(self):
         self._listening.close()
         for pair in self._pairs:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-__all__ = ["at", "beside", "conversations_at", "opened"]
+__all__ = ["beside", "conversations_at", "opened"]
 
 
 def beside(spec: T, blobs: str | None, cache: str | None) -> T | Store:
@@ -53,17 +53,11 @@ def opened(spec: object, blobs: str | None, cache: str | None, *, leases: bool =
         where = os.environ.get("ULLAGE_STORE") or None
     near = _cache(cache) if cache else None
     objects = _objects(blobs, near) if blobs else None
-    store = at(where, objects) if is_url(where) else SqliteStore(where, objects=objects)
+    store = _on_server(where, objects) if is_url(where) else SqliteStore(where, objects=objects)
     return near.around(store) if near and leases else store
 
 
-def at(url: str, objects: ObjectStorage | None = None) -> Store:
-    """The store on a server, its larger bodies in object storage if there is one.
-
-    Raises:
-        ConfigError: it is no address of a PostgreSQL server, or psycopg is not installed.
-        StoreError: see `ullage.stores.PostgresStore`.
-    """
+def _on_server(url: str, objects: ObjectStorage | None) -> Store:
     _check(url)
     from ullage.stores.postgres.store import PostgresStore
 
@@ -74,7 +68,7 @@ def conversations_at(where: str) -> ConversationStore:
     """The conversations on a server, or in a file that has some.
 
     Raises:
-        ConfigError: as of `at`.
+        ConfigError: it is no address of a PostgreSQL server, or psycopg is not installed.
         StoreError: the server cannot be reached, or the file has none.
     """
     if not is_url(where):

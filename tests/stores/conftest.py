@@ -1,6 +1,9 @@
+"""The servers that the tests of several stores share: each is started once for a process."""
+
 import pytest
 
 from tests.stores.postgres.server import Server, is_there
+from tests.stores.programs import Bucket, program
 
 
 @pytest.fixture(scope="session")
@@ -19,3 +22,13 @@ def url(server):
     with server.connect() as db:
         db.execute("DROP SCHEMA IF EXISTS ullage CASCADE")
     return server.url
+
+
+@pytest.fixture(scope="session")
+def bucket():
+    """An S3 server for all tests of a process."""
+    if program("moto_server") is None:
+        pytest.skip("no S3 server is there (make servers)")
+    bucket = Bucket()
+    yield bucket
+    bucket.stop()
