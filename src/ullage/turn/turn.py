@@ -200,10 +200,10 @@ def _open_window(
     """The window of a line with what this request asks of it; see `_tools` for the next two."""
     envelope, policy = asked.envelope, settings.policy
     words = Words(opened.recall, opened.prefix, policy.toolset, opened.folder)
+    tools, offers = _tools(asked, words, settings.recall)
     if line.builder is None or line.builder.window.words != words:
         line.builder = WindowBuilder(line.transcript, line.meter, words)
     builder = line.builder
-    tools, offers = _tools(asked, words, settings.recall)
     limits, events = _limits(envelope.model, settings, memo)
     builder.limit(
         limits.prompt_tokens(envelope.head.asked_output_tokens),
