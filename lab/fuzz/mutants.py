@@ -22,8 +22,8 @@ from ullage.turn import engine, rendering
 from ullage.values import notices
 from ullage.values.messages import Reasoning
 from ullage.wires.anthropic import format as anthropic
+from ullage.wires.gemini import fields as _gemini_fields
 from ullage.wires.gemini import format as gemini
-from ullage.wires.gemini import results as _gemini_results
 from ullage.wires.openai_chat import format as openai_chat
 from ullage.wires.openai_responses import format as openai_responses
 from ullage.wires.repair import apply
@@ -211,7 +211,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("nothing is signed", shown.ShownHistory, "signed", _always(False)),
     Mutant("Gemini's calls are not signed", gemini.Gemini, "_parts", _unsigned_parts, _G),
     Mutant("no call is signed in Chat", openai_chat, "_is_signed", _always(False), _C),
-    Mutant("a cut text keeps its signature", _gemini_results, "unsigned", lambda _: dict, _G),
+    Mutant("a cut text keeps its signature", _gemini_fields, "unsigned", lambda _: dict, _G),
     Mutant("edits lose the signature", anthropic.Anthropic, "edit", _without("signature"), _A),
     Mutant(
         "edits lose sealed text", anthropic.Anthropic, "edit", _without("encrypted_content"), _A
