@@ -8,7 +8,7 @@ from ullage.tokens.catalog import lookup
 from ullage.tokens.models import counter_for, family_of
 from ullage.values.model_names import plain_name
 from ullage.wires import FORMATS, recognise
-from ullage.wires.format import family_of as wire_family_of
+from ullage.wires.models import family_of as wire_family_of
 from ullage.wires.models import is_gpt_6_2
 
 SPELT = {

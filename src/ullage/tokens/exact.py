@@ -52,13 +52,9 @@ class Vocabulary(Counter, frozen=True, kw_only=True):
 
 
 def exact(encoding: str) -> Vocabulary:
-    """The exact counter of an encoding.
+    """The exact counter of ``"o200k_base"`` (GPT-4o and later) or ``"cl100k_base"`` (before).
 
-    Args:
-        encoding: ``"o200k_base"`` (GPT-4o and later) or ``"cl100k_base"`` (GPT-4, GPT-3.5).
-
-    Raises:
-        KeyError: there is no such encoding here.
+    Raises KeyError if there is no such encoding here.
     """
     if encoding not in _ENCODINGS:
         raise KeyError(f"unknown encoding {encoding!r}; there are {', '.join(_ENCODINGS)}")

@@ -22,18 +22,11 @@ __all__ = ["block_of", "medium_of"]
 
 _DATA_URL = re.compile(r"data:([\w.+/-]+);base64,", re.ASCII)
 _URL_SAFE = str.maketrans("-_", "+/")
-_IMAGES = frozenset(("image/png", "image/jpeg", "image/gif", "image/webp"))
+_IMAGES = {name: f"image/{name}" for name in ("png", "jpeg", "gif", "webp")}
 _SOUNDS = {"audio/wav": "wav", "audio/x-wav": "wav", "audio/mp3": "mp3", "audio/mpeg": "mp3"}
 _TYPES = {"wav": "audio/wav", "mp3": "audio/mp3"}
 _PDF = "application/pdf"
-_BY_ENDING = {
-    "png": "image/png",
-    "jpg": "image/jpeg",
-    "jpeg": "image/jpeg",
-    "gif": "image/gif",
-    "webp": "image/webp",
-    "pdf": _PDF,
-}
+_BY_ENDING = {**_IMAGES, "jpg": "image/jpeg", "pdf": _PDF}
 _GOOGLES_OWN = re.compile(r"gs://|https://generativelanguage\.googleapis\.com/")
 
 
@@ -80,7 +73,7 @@ def block_of(medium: Medium, losses: Losses, source: str) -> dict[str, Any] | st
 
 
 def _anthropic(medium: Medium) -> dict[str, Any] | None:
-    allowed = {"image": _IMAGES, "document": {_PDF}}.get(medium.kind, frozenset())
+    allowed = {"image": (*_IMAGES.values(),), "document": (_PDF,)}.get(medium.kind, ())
     if medium.url and medium.kind != "audio":
         source = {"type": "url", "url": medium.url}
     elif medium.mime in allowed:
