@@ -84,6 +84,6 @@ def test_a_proxy_that_ended_is_told(browser):
         context = browser.new_context()
         page = context.new_page()
         page.goto(f"{url}/_ullage/")
-        expect(page.locator("#lead")).to_contain_text("Policy default")
+        expect(page.locator("#lead")).to_contain_text("Policy continuation")
     expect(page.locator("#lead")).to_have_text("The proxy does not answer any more.")
     context.close()

@@ -48,7 +48,7 @@ class Span(trace.NonRecordingSpan):
 def test_what_a_session_decides_is_counted_and_on_the_span_that_is_open():
     kept, span = Kept(), Span()
     told = events_told("gpt-5.4", meter_provider=kept, conversation="c-1")
-    session = ullage.Session("gpt-5.4", on_event=told)
+    session = ullage.Session("gpt-5.4", on_event=told, recall=True)
     result = {"role": "tool", "tool_call_id": "call_1", "content": f"{SECRET}\n" * 20_000}
     messages = [{"role": "user", "content": "Why?"}, calling(1, "read_log"), result]
     with trace.use_span(span):

@@ -411,7 +411,7 @@ def _counted(asked):
     return metrics.under_its_own_names()
 
 
-@pytest.mark.parametrize("policy", ["three_layer", "default"])
+@pytest.mark.parametrize("policy", ["three_layer", histories.CUTS_ALWAYS])
 @pytest.mark.parametrize("store", [type(None), MemoryStore])
 def test_a_session_for_each_request_counts_each_cut_once(policy, store):
     calls = [Call("bash", f"{n}", f"line {n} of this\n" * 2_500) for n in range(9)]

@@ -24,7 +24,8 @@ def history(outputs):
 
 @pytest.fixture(scope="module")
 def played():
-    session, messages = Session("gpt-4.1", limits=Limits(window_tokens=6_000)), history(12)
+    session = Session("gpt-4.1", limits=Limits(window_tokens=6_000), recall=True)
+    messages = history(12)
     for length in range(1, len(messages) + 1, 2):
         session.fit({"messages": messages[:length]})
     return session

@@ -63,11 +63,11 @@ def test_a_session_goes_on_with_a_bucket_on_another_worker(tmp_path, place):
         {"role": "tool", "tool_call_id": "c", "content": text},
     ]
     request = {"model": "gpt-4.1", "messages": messages}
-    with ullage.Session("gpt-4.1", store=store, blobs=place) as session:
+    with ullage.Session("gpt-4.1", store=store, blobs=place, recall=True) as session:
         view = session.fit(request)
         (ref,) = session.store.refs("")
     assert len(objects(place)) == 1
-    with ullage.Sessions("gpt-4.1", store=store, blobs=place) as sessions:
+    with ullage.Sessions("gpt-4.1", store=store, blobs=place, recall=True) as sessions:
         again = sessions.of("a", tenant="")
         assert dict(again.fit(request)) == dict(view)
         assert again.store.get("", ref).text == text

@@ -10,7 +10,7 @@ TEXT = "\n".join(f"{number:5}\tthe line of entry_{number} in this file" for numb
 
 def view_of(*results):
     run = run_of(user("Go."), *(call("read", text, path="a.py") for text in results))
-    session = Session("gpt-4.1", policy=POLICIES["no_repeats"]())
+    session = Session("gpt-4.1", policy=POLICIES["no_repeats"](), recall=True)
     return [m["content"] for m in session.fit({"messages": run.messages})["messages"]][2::2]
 
 
