@@ -33,7 +33,7 @@ def main():
 
 
 def of(text, *, said=(), told=(), price=6, most_chars=5_000):
-    return lines_of(read(text, Known(set(said), set(told))).digest(price, most_chars))
+    return lines_of(read(text, Known(set(said), set(told), set())).digest(price, most_chars))
 
 
 def lines_of(digest):
@@ -45,13 +45,13 @@ def test_names_that_no_line_shows_stand_beside_the_ref_the_most_frequent_first()
     source = (
         "class Tide:\n" + "    level_cm = read_gauge(harbour_id)\n" * 2 + "    return port_of()\n"
     )
-    digest = read(source, Known({"harbour_id"}, set())).digest(1_000, 5_000)
+    digest = read(source, Known.of({"harbour_id"}, ())).digest(1_000, 5_000)
     assert digest == ", with level_cm read_gauge port_of"
     log = "\n".join(f"name_{n} failed" for n in range(90))
-    assert read(log, Known(set(), set())).digest(9_999, 5_000) == (
+    assert read(log, Known.of(set(), ())).digest(9_999, 5_000) == (
         ", with name_0 name_1 name_10 name_11 name_12 name_13 name_14 name_15 name_16 name_17"
     )
-    every = read(source, Known(set(), set())).digest(1, 5_000)
+    every = read(source, Known.of(set(), ())).digest(1, 5_000)
     assert every.startswith(":\n"), "names that a line shows are not listed"
 
 
@@ -73,7 +73,7 @@ def test_what_was_said_or_is_told_elsewhere_does_not_stay():
 
 
 def test_a_text_tells_its_names_to_the_next():
-    known = Known(set(), set())
+    known = Known.of(set(), ())
     first = lines_of(read(SOURCE, known).digest(6, 5_000))
     assert "load_config" in first
     assert "load_config" in known.told
@@ -123,7 +123,7 @@ def test_nothing_is_invented_and_lines_keep_their_order(text, price):
 def test_a_digest_is_the_same_in_every_process():
     code = (
         "from ullage.stages.digest import read; from ullage.stages.names import Known; "
-        f"print(read({SOURCE * 9!r}, Known(set(), set())).digest(6, 400))"
+        f"print(read({SOURCE * 9!r}, Known.of(set(), ())).digest(6, 400))"
     )
     shown = {
         subprocess.run(

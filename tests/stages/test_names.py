@@ -39,7 +39,7 @@ def test_what_is_in_no_name_becomes_a_space_whatever_the_script(text):
 
 
 def test_a_name_is_worth_most_where_nobody_told_it():
-    known = Known({"said_name"}, {"told_name", "failed"})
+    known = Known({"said_name"}, {"told_name", "failed"}, set())
     text = "said_name told_name new_name 404_page failed"
     worth = worth_of(names_in(text.split()), known)
     assert worth["new_name"] == worth["failed"] == WORTH
@@ -71,3 +71,12 @@ def test_a_text_that_is_told_again_is_not_read_again_but_for_another_root(monkey
     assert (read, known.told) == (texts, {"first_name", "other_name"})
     Known.of(said, texts, b"another root")
     assert read == texts + texts
+
+
+def test_words_known_to_be_plain_are_remembered_and_change_no_name():
+    plain = set()
+    first = names_in(["the", "Plain", "harbour_id", "failed", "12345"], plain)
+    assert plain == {"the", "Plain", "failed", "12345"}
+    again = names_in(["the", "Plain", "harbour_id", "failed", "other_id"], plain)
+    assert first == {"harbour_id": "harbour_id", "failed": "failed"}
+    assert again == {**first, "other_id": "other_id"}

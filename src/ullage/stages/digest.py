@@ -67,7 +67,7 @@ def read(text: str, known: Known) -> Reading:
     """
     lines = _lines(ends_of(text, _READ_CHARS, "\n"))
     words = spaced("\n".join(lines)).replace("\n", f" {_LINE_END} ").split()
-    names = names_in(words)
+    names = names_in(words, known.plain)
     worth = worth_of(names, known)
     known.told.update(names.values())
     return Reading(lines, worth, _by_line(words, worth))

@@ -54,15 +54,17 @@ class Known(NamedTuple):
     Attributes:
         said: by the user or the model, ever.
         told: by outputs that stay. Grows by the names of each output that was looked at.
+        plain: words in which no name stands, as far as they were met.
     """
 
     said: Set[str]
     told: set[str]
+    plain: set[str]
 
     @classmethod
-    def of(cls, said: Set[str], told: Iterable[str], root: bytes) -> Known:
+    def of(cls, said: Set[str], told: Iterable[str], root: bytes = b"") -> Known:
         """These names, and those in texts that are told; of each text remembered, under a root."""
-        return cls(said, set().union(*(_told(text, root) for text in told)))
+        return cls(said, set().union(*(_told(text, root) for text in told)), set())
 
 
 def spaced(text: str) -> str:
@@ -75,19 +77,26 @@ def spaced(text: str) -> str:
     return text.translate(_SPACES)
 
 
-def names_in(words: Iterable[str]) -> dict[str, str]:
+def names_in(words: Iterable[str], plain: set[str] | None = None) -> dict[str, str]:
     """The name in each word that holds one: a word may have marks at its ends.
 
     A plain word is none, whether or not it begins with a capital, nor is a whole number.
+
+    Args:
+        words: the words.
+        plain: of these it is known that they hold none.
     """
     every, names = set(words), dict[str, str]()
-    for word in every:
+    new = every if plain is None else every - plain
+    for word in new:
         if len(word) < _LEAST_CHARS or (word.isalpha() and word[1:].islower()):
             continue  # most are: what follows costs as much again
         name = word.strip(_MARKS)
         is_plain = name.isalpha() and name[1:].islower()
         if _LEAST_CHARS <= len(name) <= _MOST_CHARS and not is_plain and not name.isdigit():
             names[word] = name
+    if plain is not None:
+        plain |= new - names.keys()
     return names | {word: word for word in ALARMS & every}
 
 
