@@ -265,6 +265,25 @@ def test_a_history_that_forks_near_its_end_is_not_walked_from_its_beginning(
 
 
 @pytest.mark.parametrize("format", ALL)
+def test_a_history_that_forks_where_it_was_taken_up_is_not_walked_from_its_beginning(
+    format, monkeypatch
+):
+    messages, walked, extend = history(format), list[int](), WindowBuilder.extend
+    session = fit(format, messages)  # what it opened stands at its end, which a fork may share
+    last = len(step(format, 1)) - 1
+
+    def watched(builder, length):
+        walked.append(length - builder.window.size)
+        extend(builder, length)
+
+    monkeypatch.setattr(WindowBuilder, "extend", watched)
+    for number in range(98, 101):
+        retold = step(format, number)[-last:]
+        session.fit(histories.request(format, [*messages[:-last], *retold]))
+    assert sum(walked) <= 3 * (len(step(format, 1)) + 1)
+
+
+@pytest.mark.parametrize("format", ALL)
 def test_a_history_that_forks_near_its_end_is_looked_up_where_it_is_new(format, monkeypatch):
     messages, tail = history(format), step(format, 98)
     session = fit(format, messages)
