@@ -14,8 +14,10 @@ from ullage import FormatError, Limits, MemoryStore, OverLimitError, Session
 from ullage.history import canon
 from ullage.history.builder import WindowBuilder
 from ullage.history.remembered import REMEMBERED
+from ullage.history.window import Window
 from ullage.stages.default import DEFAULT
 from ullage.tokens.meter import Meter
+from ullage.values.usage import Usage
 from ullage.wires import FORMATS
 
 ALL = sorted(histories.MODEL)
@@ -262,6 +264,54 @@ def test_a_history_that_forks_near_its_end_is_not_walked_from_its_beginning(
     assert sum(walked) <= 2 * len(tail) + 1
     session.fit(histories.request(format, messages))
     assert sum(walked) <= 2 * len(tail) + 1, "the line it forked from goes on"
+
+
+@pytest.mark.parametrize("format", ALL)
+def test_a_history_that_forks_where_it_was_taken_up_is_not_walked_from_its_beginning(
+    format, monkeypatch
+):
+    messages, walked, extend = history(format), list[int](), WindowBuilder.extend
+    session = fit(format, messages)  # what it opened stands at its end, which a fork may share
+    last = len(step(format, 1)) - 1
+
+    def watched(builder, length):
+        walked.append(length - builder.window.size)
+        extend(builder, length)
+
+    monkeypatch.setattr(WindowBuilder, "extend", watched)
+    for number in range(98, 101):
+        retold = step(format, number)[-last:]
+        session.fit(histories.request(format, [*messages[:-last], *retold]))
+    assert sum(walked) <= 3 * (len(step(format, 1)) + 1)
+
+
+@pytest.mark.parametrize("limit", [VAST, Limits(window_tokens=50_000)])
+@pytest.mark.parametrize("format", ALL)
+def test_of_a_history_that_forks_again_only_what_is_new_is_counted_and_measured(
+    format, limit, monkeypatch
+):
+    messages, worked_out, store = history(format, 20), Counter[str](), MemoryStore()
+    first = fit(format, messages, store, limit)
+    first.observe(Usage(fresh_tokens=first.window.estimate))
+    session = fit(format, messages, store, limit)  # of its places but the last all is decided
+
+    def watch(name):
+        whole = getattr(Window, name)
+
+        def counting(*given):
+            worked_out[name] += 1
+            return whole(*given)
+
+        monkeypatch.setattr(Window, name, counting)
+
+    for number in range(98, 102):
+        session.fit(histories.request(format, [*messages[:-1], step(format, number)[-1]]))
+        if number == 98:  # the states that are forked from are caught up once
+            watch("count_message")
+            watch("_added")
+    new = len(step(format, 1))
+    assert worked_out["count_message"] <= 3 * new * (limit is not VAST)
+    assert 0 < worked_out["_added"] <= 3 * new * len(session.window._tallies)
 
 
 @pytest.mark.parametrize("format", ALL)

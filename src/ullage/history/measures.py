@@ -88,19 +88,24 @@ class Tally:
     The window knows which messages are new and which are shown differently since; a tally works
     out only those, so a stage may ask for its sum at every boundary.
 
+    Args:
+        measure: what a message adds.
+
     Attributes:
+        measure: the same.
         each: what each message adds, as of the last `to`.
         sum: of all of them.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, measure: Measure[int]) -> None:
+        self.measure = measure
         self.each: list[int] = []
         self.sum = 0
         self._outdated: set[int] = set()
 
     def copy(self) -> Tally:
         """The same sum so far, to go on by itself."""
-        other = Tally()
+        other = Tally(self.measure)
         other.each, other.sum, other._outdated = [*self.each], self.sum, {*self._outdated}
         return other
 

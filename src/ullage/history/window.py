@@ -242,7 +242,7 @@ class Window(ShownHistory, frozen=True, eq=False, kw_only=True):
         Raises:
             ConfigError: it is a plain function. A `Measure` gives it a name.
         """
-        tally = table_of(self._tallies, measure, Tally)
+        tally = table_of(self._tallies, measure, partial(Tally, measure))
         return tally.to(self.size, partial(self._added, measure))
 
     def total(self, measure: Measure[int]) -> int:

@@ -24,7 +24,7 @@ from ullage.values.effects import Record, Steps
 
 __all__ = ["AsyncSession"]
 
-_LIGHT_MESSAGES, _LIGHT_TOKENS = 32, 60_000
+_LIGHT_MESSAGES, _LIGHT_TOKENS = 32, 120_000
 """With no more new messages, behind a view of no more tokens, a turn is worked out on the event
 loop itself: a thread costs more."""
 

@@ -46,6 +46,7 @@ class Line(Struct, eq=False):
         rendered: the edited messages as they were handed out, by index.
         builder: its window is how far the history was walked; None: not at all.
         terms: on what terms it is shown, or None: to be worked out.
+        begun_on: those of the line that its builder was taken over from.
         head: what stood around its messages last, the tools added to it, and their tokens.
         latest: what stood in the ledger as its last decision when that was last looked up;
             None: to be looked up whole.
@@ -58,6 +59,7 @@ class Line(Struct, eq=False):
     rendered: dict[int, Rendered] = {}
     builder: WindowBuilder | None = None
     terms: Terms | None = None
+    begun_on: Terms | None = None
     head: tuple[Head, tuple[dict[str, Any], ...], int] | None = None
     latest: bytes | None = None
 
@@ -197,7 +199,7 @@ def _take_over(line: Line, old: Line, shared: int) -> None:
         return
     line.head, line.latest = old.head, old.latest  # what is shared was looked up with it
     if old.builder is not None:
-        line.builder = old.builder.behind(line.transcript)
+        line.builder, line.begun_on = old.builder.behind(line.transcript), old.terms
 
 
 def _append(line: Line, raws: Sequence[Any], leading: int, wire: Format) -> None:

@@ -149,7 +149,8 @@ def look_up(line: Line, ledger: Ledger) -> Steps[Ledger]:
         ledger, further = ledger.merged(records)
         changed |= further
     decided = changed - {pointer}
-    unwalked = transcript.chain[walked + 1 :]  # another line of this session may have opened there
+    # another line of this session may have opened there; of one begun by another `agree` sees it
+    unwalked = () if line.terms is None else transcript.chain[walked + 1 :]
     reopened = any(ledger.at(key).opened for key in (*decided, *unwalked))
     if window is not None and (reopened or _reaches_back(transcript, decided, walked)):
         line.begin_again()
@@ -181,7 +182,7 @@ def agree(
         ConfigError: recall is asked for, and the request takes no functions.
     """
     agreed = _agree(line, ledger, asked, settings, before)
-    if line.terms is None and agreed.terms.changed_at >= 0:
+    if line.terms is None and (agreed.terms.changed_at >= 0 or agreed.terms != line.begun_on):
         line.builder = None  # another line began it on other terms
     line.terms = agreed.terms
     return agreed
