@@ -74,6 +74,7 @@ def request(messages):
 EARLY = partial(over_share, high=0.75, low=0.4)
 TINY = replace(
     DEFAULT,
+    without_recall=None,
     name="tiny",
     under_pressure=(partial(prune, wanted=EARLY, least_share=0.0),),
 )
