@@ -50,7 +50,7 @@ class UllageCallback(CustomLogger, AsyncClosing):  # type: ignore[misc]  # of an
 
     Attributes:
         tools: the recall tools, for ``tools`` of a call. A conversation whose first call does not
-            list them is told of none.
+            list them is told of none, and the default cuts only what its limit asks for.
         sessions: the sessions, by conversation.
         id: what LiteLLM tells it from another by. It tells of streams only one of two callbacks
             of a class whose public texts and numbers are equal.

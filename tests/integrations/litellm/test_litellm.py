@@ -11,6 +11,7 @@ pytest.importorskip("litellm", reason="litellm is not installed (make litellm)")
 
 import litellm
 
+from tests.histories import CUTS_ALWAYS
 from tests.integrations.litellm.world import (
     TOO_LONG,
     ask,
@@ -133,14 +134,17 @@ def test_the_last_request_of_a_budget_forbids_tools():
     assert server.sent[-1]["tool_choice"] == "none"
 
 
-def test_a_call_that_lists_no_recall_tools_is_told_of_none():
+@pytest.mark.parametrize("settings", [{"policy": CUTS_ALWAYS}, {}])
+def test_a_call_that_lists_no_recall_tools_is_told_of_none(settings):
     call = calls(("look", {"n": 1}))
     result = {"role": "tool", "tool_call_id": call["tool_calls"][0]["id"], "content": big(1)}
-    ullage = UllageCallback()
+    ullage = UllageCallback(**settings)
     with installed(ullage), upstream([says("Yes.")]) as server:
         asyncio.run(ask(server, [USER, call, result], "t"))
     (request,) = server.sent
-    assert len(text_of(request["messages"])) < 20_000
+    whole = big(1) in text_of(request["messages"])
+    assert whole == (not settings)  # what nothing could open the default does not cut
+    assert whole or len(text_of(request["messages"])) < 20_000
     assert "tool_output_cache" not in text_of(request["messages"])
     assert [tool["function"]["name"] for tool in request["tools"]] == ["look", "turn"]
 
