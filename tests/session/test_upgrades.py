@@ -29,9 +29,8 @@ def policy(limit_chars=8_000, name="mine-1", page_chars=8_000):
     """The default with other limits at first sight, or another wording."""
     shape = partial(by_kind, limit_chars=dict.fromkeys(LIMIT_CHARS, limit_chars))
     toolset = OURS if page_chars == OURS.page_chars else replace(OURS, page_chars=page_chars)
-    return replace(
-        DEFAULT, name=name, at_first_sight=(partial(truncate, shape=shape),), toolset=toolset
-    )
+    first = (partial(truncate, shape=shape),)
+    return replace(DEFAULT, name=name, at_first_sight=first, toolset=toolset, without_recall=None)
 
 
 POLICIES = (policy(), policy(2_000), policy(20_000), policy(page_chars=4_000))
