@@ -7,7 +7,7 @@ import shutil
 import pytest
 
 from tests import histories
-from tests.histories import Call, Turn
+from tests.histories import CUTS_ALWAYS, Call, Turn
 from ullage import Limits, MemoryStore, Record, Session, SqliteStore, Usage, View
 from ullage.session.drivers import run as drive
 from ullage.wires import FORMATS
@@ -36,7 +36,8 @@ class Run:
         self.format, self.ratio = format, ratio
         limits = Limits(window_tokens=limits)
         self.sessions = [
-            Session(MODEL[format], limits=limits, format=format, store=store) for store in stores
+            Session(MODEL[format], policy=CUTS_ALWAYS, limits=limits, format=format, store=store)
+            for store in stores
         ]
         self.views = []
 
@@ -226,7 +227,7 @@ def test_a_reply_observed_twice_on_its_view_counts_once():
 
 def test_a_view_explains_itself_with_its_numbers():
     messages, lengths = conversation("anthropic")
-    limits, policy = Limits(window_tokens=WINDOW), histories.CUTS_ALWAYS
+    limits, policy = Limits(window_tokens=WINDOW), CUTS_ALWAYS
     session = Session(MODEL["anthropic"], policy=policy, limits=limits, format="anthropic")
     told = [
         session.fit(histories.request("anthropic", messages[:length])).explain()
@@ -242,7 +243,7 @@ def test_the_store_may_be_moved_in_mid_conversation(tmp_path):
     messages, lengths = conversation("anthropic", turns=30)
     (tmp_path / "a").mkdir()
     (tmp_path / "b").mkdir()
-    for policy in ("default", "three_layer", "continuation"):
+    for policy in (CUTS_ALWAYS, "three_layer", "continuation"):
         views = []
         for folder, several in (("a", lengths[:20]), ("b", lengths[20:])):
             if folder == "b":
