@@ -33,8 +33,6 @@ from ullage.session.sessions import Sessions
 from ullage.stores import DAY_S, MemoryStore, PostgresStore, SqliteStore, Store
 from ullage.stores.postgres.spending import Booked
 
-__all__ = ["ONE", "OTHER", "Asked", "Held", "Machine", "Needs", "Traffic", "main", "needs_of"]
-
 _MODEL = "claude-sonnet-4-5"
 _CONNECTIONS = 8  # the most that a process opens
 
@@ -96,10 +94,12 @@ class Counting(MemoryStore):
         self._rows, self._refs = set[tuple[object, ...]](), set[str]()
 
     def find(self, tenant: str, keys: Sequence[bytes]) -> Any:
+        """See `MemoryStore`."""
         self._count(finds=1)
         return super().find(tenant, keys)
 
     def commit(self, tenant: str, outputs: Sequence[Any], records: Sequence[Any]) -> Any:
+        """See `MemoryStore`."""
         self._count(writes=1, synced=bool(outputs) or any(each.is_once for each in records))
         self._keep(records)
         for output in outputs:

@@ -12,8 +12,6 @@ import sys
 
 from lab.mutants_by_hand import Mutant, main
 
-__all__ = ["GUARDS"]
-
 _ROWS = (
     (
         "recall f79",

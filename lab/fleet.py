@@ -34,8 +34,6 @@ from ullage import Limits, Session, Usage
 from ullage.session.sessions import Sessions
 from ullage.stores import DAY_S, BoundedStore, Bounds, MemoryStore, PostgresStore, Store
 
-__all__ = ["main", "run"]
-
 _MODEL, _WINDOW = "claude-sonnet-4-5", 6_000
 _TURNS = 14
 _BOUNDS = Bounds(older_than_s=30 * DAY_S, every_s=5, limit=50)

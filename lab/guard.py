@@ -14,8 +14,6 @@ from typing import Any, NamedTuple
 from ullage import Limits, Session
 from ullage.presets.three_layer import COMPACTION
 
-__all__ = ["POLICIES", "WINDOWS", "Seen", "loop", "planted", "rules_kept", "seen"]
-
 POLICIES = ("default", "output_cache", "three_layer", "multi_stage", "token_budget", "continuation")
 WINDOWS = (4_000, 8_000, 16_000)
 _CALLS, _RULES = 120, 24

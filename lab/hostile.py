@@ -16,8 +16,6 @@ from tests.oddities import EVERYTHING, with_odd
 from tests.session.test_interrupts import ACTS, interrupted
 from tests.session.test_malformed import ODD_ONES, new_session, withstands
 
-__all__ = ["bad_inputs"]
-
 
 def bad_inputs(format: str) -> tuple[int, int]:
     """Give every bad input of a format to a session; how many there were, and got a view."""

@@ -46,8 +46,6 @@ from ullage.stores.conversations import ConversationStore
 from ullage.values.effects import Output
 from ullage.wires.rules.checker import problems
 
-__all__ = ["WORKS", "Work", "survived"]
-
 _MODEL = "claude-sonnet-4-5"
 _BEGAN_S, _LATER_S = 1_800_000_000.0, 1_800_000_000.0 + 40 * DAY_S
 _OLD = Bounds(older_than_s=30 * DAY_S, limit=3)

@@ -20,8 +20,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-__all__ = ["MUTANTS", "Mutant", "main"]
-
 ROOT = Path(__file__).parents[1]
 
 

@@ -26,8 +26,6 @@ from ullage.session import Session
 from ullage.stages.policy import Policy
 from ullage.stages.rough import view_tokens
 
-__all__ = ["ACTS", "POLICIES", "WINDOWS", "Played", "play"]
-
 POLICIES = ("three_layer", "output_cache")
 WINDOWS = (64_000, 128_000, 200_000)
 ACTS = {"pruned": "prune", "compacted": "compact", "condensed": "guard"}

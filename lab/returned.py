@@ -22,8 +22,6 @@ from ullage.wires.openai_responses.rules import type_of
 from ullage.wires.rules import checker
 from ullage.wires.rules.problem import Check, Problem, Wire, name_in
 
-__all__ = ["problems", "problems_of"]
-
 
 def problems(format: str, request: Any, *, history: Sequence[Any] | None = None) -> list[Problem]:
     """Every rule that a request breaks, by itself and against what was returned.

@@ -37,8 +37,6 @@ from rich.table import Table
 
 import ullage
 
-__all__ = ["ORCHESTRATORS", "VOCABULARY", "Climb", "Trace", "traced_session"]
-
 ROOT = Path(__file__).parents[1]
 SRC = ROOT / "src"
 ORCHESTRATORS = ("session.session", "session.core", "turn.turn")

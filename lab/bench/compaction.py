@@ -19,8 +19,6 @@ from ullage.stages.account import flatten
 from ullage.stages.summary import summary
 from ullage.wires import FORMATS
 
-__all__ = ["measure"]
-
 GROUP = "Compaction (bench.compaction)"
 SIZES = ((478, 5.0), (5_000, 8.0))
 VAST = 50_000_000

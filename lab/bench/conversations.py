@@ -16,8 +16,6 @@ from rich.console import Console
 from lab.bench.figures import Figure, of_times, table, timed_ms
 from ullage.stores import ConversationStore
 
-__all__ = ["measure"]
-
 MESSAGES, OTHERS, KEPT = 10_000, 20, 100
 GROUP = f"A conversation of {MESSAGES:,} messages in SQLite (bench.conversations)"
 BOUNDARY_TARGET_MS = 10

@@ -15,8 +15,6 @@ from lab.bench.material import Material
 from ullage.stages.digest import read
 from ullage.stages.names import Known, names_in, spaced
 
-__all__ = ["rates"]
-
 _TEXTS, _CHARS, _TRIES = 200, 20_000, 5
 _PRICE, _MOST_CHARS = 6, 8_000
 

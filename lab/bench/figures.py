@@ -9,8 +9,6 @@ from statistics import median, quantiles
 from msgspec import Struct
 from rich.table import Table
 
-__all__ = ["Figure", "of_times", "table", "timed_ms"]
-
 
 class Figure(Struct, frozen=True):
     """One row of a table.

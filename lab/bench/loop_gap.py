@@ -27,8 +27,6 @@ from ullage import AsyncSession, Limits
 from ullage.history.remembered import REMEMBERED
 from ullage.tokens.models import make_ready
 
-__all__ = ["main", "measure"]
-
 TICK_S = 0.001
 MESSAGES = 478
 MEGABYTES = 5.0

@@ -17,8 +17,6 @@ from typing import Any, Literal
 
 from lab.bench.stores import json_line, log_line
 
-__all__ = ["FORMATS", "KEYS", "MODELS", "Material", "grown", "request", "said_by_user"]
-
 Format = Literal["openai-chat", "openai-responses", "anthropic", "gemini"]
 Message = dict[str, Any]
 

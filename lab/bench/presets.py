@@ -22,8 +22,6 @@ from ullage.presets import NAMES, preset
 from ullage.stages.truncate import Source, by_kind
 from ullage.values.notices import Words
 
-__all__ = ["measure"]
-
 WINDOW = 128_000
 REPEATS = 200
 GROWN = 20

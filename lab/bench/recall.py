@@ -32,8 +32,6 @@ from ullage.stores import MemoryStore, SqliteStore
 from ullage.values.effects import Output, Steps
 from ullage.values.notices import Words
 
-__all__ = ["main", "measure"]
-
 MB = 1_000_000
 SIZES_MB = (10, 100)
 TIMES = 20

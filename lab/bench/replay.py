@@ -28,8 +28,6 @@ from ullage.replay.gates import Judge
 from ullage.replay.readers import Run
 from ullage.replay.run import replay_run
 
-__all__ = ["measure", "recorded_run"]
-
 MESSAGES, MEGABYTES = 300, 1.0
 WINDOW = 32_000
 TIMES = 3

@@ -31,8 +31,6 @@ from ullage import Session
 from ullage.stores import MemoryStore, PostgresStore, SqliteStore, Store
 from ullage.values.effects import Output, Record
 
-__all__ = ["main"]
-
 TURNS = 150
 ROWS = (1_000, 1_000_000)
 MODEL = "gpt-4.1"

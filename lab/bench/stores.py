@@ -30,8 +30,6 @@ from ullage.session.drivers import run
 from ullage.stores import MemoryStore, SqliteStore, Store
 from ullage.values.effects import Output, Record
 
-__all__ = ["main", "measure"]
-
 OUTPUTS = 1_000
 CHARS = 50_000
 KEYS = 5_000

@@ -17,8 +17,6 @@ from ullage.history.canon import ref_of
 from ullage.stores import SqliteStore, Store
 from ullage.values.effects import Output
 
-__all__ = ["main", "measured"]
-
 _VICTIM, _GUESSER = "victim", "guesser"
 
 

@@ -22,8 +22,6 @@ from pathlib import Path
 
 from ullage.tokens.estimate import pairs
 
-__all__ = ["PIECES", "features", "generated", "machine", "split"]
-
 PIECES = 12
 """Into how many pieces the table cuts a text."""
 

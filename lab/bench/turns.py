@@ -50,8 +50,6 @@ from ullage.stages.emergency import emergency
 from ullage.tokens.models import counter_for
 from ullage.wires import FORMATS as WIRES
 
-__all__ = ["main", "measure"]
-
 VAST = 50_000_000
 """A window so large that the bound of a history decides and nothing is counted."""
 NARROW = 128_000

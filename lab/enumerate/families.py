@@ -19,8 +19,6 @@ from tests.second_reading import broken
 from ullage.tokens.catalog import NAMES
 from ullage.wires import FORMATS
 
-__all__ = ["Family", "asked", "families", "rules_broken"]
-
 _MAKERS = {"anthropic": "claude", "openai-responses": "gpt", "gemini": "gemini", "openai-chat": ""}
 _OTHERS = ("deepseek-v4",)
 _SEARCH = {"type": "web_search_20250305", "name": "web_search"}

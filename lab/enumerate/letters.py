@@ -28,8 +28,6 @@ from ullage.history.transcript import leaves_of
 from ullage.values.messages import Text, ToolResult
 from ullage.wires import FORMATS
 
-__all__ = ["Letter", "Message", "alphabet", "history", "is_models", "said"]
-
 Message: TypeAlias = dict[str, Any]
 
 

@@ -28,8 +28,6 @@ from ullage.values.messages import Text, ToolCall, ToolResult
 from ullage.values.notices import Words
 from ullage.wires import FORMATS
 
-__all__ = ["TREATMENTS", "Treatment", "faults"]
-
 _SHOWN_CHARS = 300
 _ACCOUNT = Room(600, 200, 10_000, "every run is condensed")
 

@@ -21,8 +21,6 @@ from ullage import Limits, Session
 from ullage.errors import UllageError
 from ullage.wires import FORMATS
 
-__all__ = ["Tally", "Unit", "add", "try_unit", "units"]
-
 _WINDOW = Limits(window_tokens=200_000, output_reserve_tokens=0)
 """So large that nothing is cut but what a treatment cuts."""
 

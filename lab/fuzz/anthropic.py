@@ -6,8 +6,6 @@ from msgspec.structs import replace
 
 from lab.fuzz.steps import Call, Media, Page, Step, opaque
 
-__all__ = ["write"]
-
 _MOST_MARKERS = 3
 
 

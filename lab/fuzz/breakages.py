@@ -7,8 +7,6 @@ from random import Random
 
 from lab import reading
 
-__all__ = ["break_one", "rewritten"]
-
 LONG_CHARS = 300
 _ANSWERS = ("function_call_output", "custom_tool_call_output")
 

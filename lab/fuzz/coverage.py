@@ -13,8 +13,6 @@ from typing import Any, TypeAlias
 
 from lab.fuzz.steps import FEATURES
 
-__all__ = ["EDITS", "SUBJECTS", "Cell", "Row", "empty", "exercised", "reason", "rows_of", "table"]
-
 Cell: TypeAlias = tuple[str, str]
 """A rule and a kind of edit."""
 

@@ -15,8 +15,6 @@ from lab.fuzz import anthropic, chat, gemini, responses
 from lab.fuzz.breakages import break_one
 from lab.fuzz.steps import Call, Page, Step, draw
 
-__all__ = ["FORMATS", "Case", "case"]
-
 WRITERS: dict[str, Callable[[Page, list[Step], frozenset[str]], None]] = {
     "anthropic": anthropic.write,
     "openai-chat": chat.write,

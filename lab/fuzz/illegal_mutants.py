@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-__all__ = ["ILLEGAL_MUTANTS", "LEGAL"]
-
 Request: TypeAlias = dict[str, Any]
 IllegalMutant: TypeAlias = tuple[str, str, Callable[[Request], None]]
 """Format, rule, and what breaks it, in place."""

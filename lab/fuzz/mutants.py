@@ -29,8 +29,6 @@ from ullage.wires.openai_responses import format as openai_responses
 from ullage.wires.repair import apply
 from ullage.wires.repaired import Repaired
 
-__all__ = ["MUTANTS", "Mutant", "caught", "planted"]
-
 Changed: TypeAlias = Callable[[Any], Any]
 """The mutated thing, made from the right one."""
 

@@ -7,16 +7,6 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
 
-__all__ = [
-    "arguments",
-    "blocks",
-    "changed",
-    "is_signed",
-    "newest_compaction",
-    "reordered",
-    "stubbed",
-]
-
 FIELDS = frozenset(
     (
         "signature",

@@ -6,8 +6,6 @@ import json
 
 from lab.fuzz.steps import Call, Media, Page, Step, opaque
 
-__all__ = ["write"]
-
 
 def write(page: Page, steps: list[Step], wanted: frozenset[str]) -> None:
     """Write the steps down; what comes late stands before the user or the next reply."""

@@ -24,8 +24,6 @@ from ullage.stages.shrink import cut_to
 from ullage.values.edits import Cut, Replace
 from ullage.values.messages import Text, ToolCall
 
-__all__ = ["policy_of"]
-
 _WORTH_CHARS = 350
 _ROOM_CHARS = (300, 450, 700, 1_500)
 

@@ -12,8 +12,6 @@ from random import Random
 
 from msgspec import Struct
 
-__all__ = ["FEATURES", "Call", "Media", "Page", "Step", "draw", "opaque"]
-
 EVERYWHERE = (
     "parallel calls",
     "empty output",

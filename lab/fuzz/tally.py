@@ -11,8 +11,6 @@ from lab.fuzz.coverage import Row, rows_of
 from lab.fuzz.histories import Case, case
 from lab.fuzz.trial import Tried, try_case
 
-__all__ = ["BATCH", "Tally", "add", "be_quiet", "is_trivial", "seen_of", "try_batch"]
-
 BATCH = 400
 
 

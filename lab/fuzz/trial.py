@@ -35,8 +35,6 @@ from ullage.values.events import Event
 from ullage.wires import FORMATS
 from ullage.wires.rules.checker import check_of
 
-__all__ = ["Tried", "lost", "try_case"]
-
 REFUSABLE = frozenset(
     ("compaction", "mixed server tool", "late result", "never answered", "late approval")
 )

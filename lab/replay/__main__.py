@@ -32,8 +32,6 @@ from ullage.replay.budgets import Room, label_of
 from ullage.replay.report.pages import page_of_replays
 from ullage.replay.rows import rows_of
 
-__all__ = ["command"]
-
 _POLICIES = click.Option(
     ["--policy", "policies"],
     multiple=True,

@@ -27,8 +27,6 @@ from lab.replay.past import Frame, Past, Shown
 from ullage.replay.evidence.atoms import atoms_in
 from ullage.replay.evidence.texts import plain
 
-__all__ = ["ADVERSARIES"]
-
 _ID_KEYS = frozenset(("id", "tool_call_id", "tool_use_id", "call_id"))
 _TAIL_CHARS = 30
 

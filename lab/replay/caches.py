@@ -11,8 +11,6 @@ from ullage.replay.cost.cache import Cache, Call, sum_usd, usd
 from ullage.replay.cost.prefix import CountText, Prefix, Wire
 from ullage.replay.cost.prices import Profile, profile_named
 
-__all__ = ["CacheSimulator", "Caches", "Totals", "total_usd"]
-
 
 class Totals(Struct, frozen=True, kw_only=True):
     """The sum of many calls under one profile, in tokens.

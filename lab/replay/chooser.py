@@ -22,8 +22,6 @@ from ullage.session import Session
 from ullage.values.messages import Text
 from ullage.values.notices import Pointer
 
-__all__ = ["PagedLibrary", "SessionPages", "Shelf", "Stub", "question", "stubs_in"]
-
 _TERM = re.compile(r"[^\W\d_]+|\d+")
 _NEAR_CHARS = 300
 _K1, _B = 1.5, 0.75

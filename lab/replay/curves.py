@@ -16,8 +16,6 @@ from msgspec import Struct
 from lab.replay.story import Story
 from ullage.replay.evidence.demands import Demands
 
-__all__ = ["Life", "Touch", "farthest", "least_recent", "lives", "survival", "touches", "waste"]
-
 CountText: TypeAlias = Callable[[str], int]
 
 

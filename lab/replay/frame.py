@@ -23,19 +23,6 @@ from lab.replay.past import Block, Frame, Past, Shown
 from ullage.replay.evidence.demands import Demand, Demands
 from ullage.replay.evidence.sight import lines_of
 
-__all__ = [
-    "BASE",
-    "FRAMES",
-    "ORACLE",
-    "belady",
-    "fixed",
-    "frame",
-    "head_tail",
-    "masking",
-    "newest",
-    "recency",
-]
-
 MASKED = "[output left out]"
 KEPT_RESULTS = 10
 LIMITS_CHARS = (20_000, 10_000, 5_000, 2_500, 1_200, 600, 300, 150)

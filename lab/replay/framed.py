@@ -18,8 +18,6 @@ from ullage.replay.gates import breaks_wire
 from ullage.replay.readers import Run
 from ullage.replay.run import Replayed, Sums
 
-__all__ = ["FRAME_NAMES", "replay_frame"]
-
 FRAME_NAMES = (*FRAMES, *ADVERSARIES)
 """What `replay_frame` takes as policy; none is a preset that a session can have."""
 

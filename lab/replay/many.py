@@ -14,8 +14,6 @@ from ullage.replay.readers import Run
 from ullage.replay.run import Replayed
 from ullage.replay.tracer import Tracer
 
-__all__ = ["SERVED", "TRIED", "Tried", "tried"]
-
 
 class Tried(Replayed, frozen=True, kw_only=True):
     """A replay, and what it costs where every miss is paid for.

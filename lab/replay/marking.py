@@ -37,8 +37,6 @@ from ullage.session.view import View
 from ullage.tokens.catalog import lookup
 from ullage.values.usage import Usage
 
-__all__ = ["SCHEMES", "Bill", "Blocks", "bills_of", "command"]
-
 _WRITE, _BACK, _LEAST_TOKENS, _BYTES_PER_TOKEN = 1.25, 20, 1_024, 4
 READS = (0.1, 0.05, 0.025)
 

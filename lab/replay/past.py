@@ -19,8 +19,6 @@ from ullage.values.messages import Text, ToolResult
 from ullage.values.notices import Pointer
 from ullage.wires import Change
 
-__all__ = ["Block", "Frame", "PageLibrary", "Past", "Shown", "budget_of"]
-
 Block: TypeAlias = range
 """Messages that stay or go together: a reply with its results, or what a user says."""
 

@@ -11,8 +11,6 @@ from ullage.replay.evidence.atoms import leaves
 from ullage.stages.kinds import kind_of
 from ullage.values.messages import ToolCall
 
-__all__ = ["reads_only"]
-
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 _READS = re.compile(
     "browse|cat|describe|fetch|find|get|glob|grep|list|lookup|ls|open|query|read|search|show|"

@@ -11,8 +11,6 @@ from bisect import bisect_left
 from lab.replay.story import Story
 from ullage.replay.evidence.sight import View
 
-__all__ = ["leaves_unsaid"]
-
 
 def leaves_unsaid(story: Story, length: int, view: View) -> bool:
     """Whether some text of the user or the system is missing.

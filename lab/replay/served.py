@@ -17,8 +17,6 @@ from ullage.replay.evidence.demands import Head, demands_of
 from ullage.replay.readers import Run
 from ullage.wires import FORMATS
 
-__all__ = ["full_service"]
-
 
 def full_service(
     run: Run,

@@ -33,8 +33,6 @@ from ullage.replay.gates import Judge
 from ullage.replay.readers import Run
 from ullage.wires.convert import convert
 
-__all__ = ["Counts", "Serviced", "Subject", "cost_usd", "serve"]
-
 _TRIES = 3
 _READ_ON = "get_continuation"
 

@@ -12,8 +12,6 @@ from typing import Literal, TypeAlias
 from ullage.replay.evidence.common import task_of
 from ullage.replay.readers import Run
 
-__all__ = ["SIDES", "Side", "is_on"]
-
 Side: TypeAlias = Literal["all", "dev", "held-out"]
 SIDES: tuple[Side, ...] = ("all", "dev", "held-out")
 

@@ -11,8 +11,6 @@ from ullage.replay.evidence import story
 from ullage.values.messages import Message, ToolCall, ToolResult
 from ullage.wires import Format
 
-__all__ = ["Story"]
-
 
 class Story(story.Story):
     """The messages of a run, read once; it grows, so that any beginning can be judged.

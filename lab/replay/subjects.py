@@ -20,8 +20,6 @@ from ullage.replay.readers import Run
 from ullage.values.usage import Usage
 from ullage.wires import FORMATS
 
-__all__ = ["FrameSubject", "SessionSubject", "subject_for"]
-
 
 class FrameSubject:
     """A policy of the frame, or an adversary, in one window.

@@ -21,8 +21,6 @@ from ullage.replay.readers import Run
 from ullage.session import Session
 from ullage.wires import FORMATS
 
-__all__ = ["Evidence", "Ranked", "Tally", "Watch", "evidence_of", "watch_over", "watch_pages"]
-
 _TRIES = 3
 
 

@@ -15,8 +15,6 @@ import sys
 from collections.abc import Callable, Mapping
 from importlib import import_module
 
-__all__ = ["names"]
-
 
 def names(
     package: str, homes: Mapping[str, str]

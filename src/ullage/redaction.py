@@ -26,8 +26,6 @@ from msgspec.structs import replace
 from ullage.errors import ConfigError
 from ullage.values.messages import Media, Message, Opaque, Text, ToolCall, ToolResult
 
-__all__ = ["REDACTED", "Redact", "common_keys", "in_json", "in_message", "redacted"]
-
 S = TypeVar("S", bound=Struct)
 Redact: TypeAlias = Callable[[str], str]
 """Gives a text back without its secrets: the same for the same text, in every process."""

@@ -16,8 +16,6 @@ from lab.bench.peers.process import PeerProcess
 from ullage.replay.cost.prices import Profile
 from ullage.replay.readers import Run
 
-__all__ = ["OURS", "Arena", "Entry"]
-
 OURS = ("everything", "recency", "ullage")
 
 

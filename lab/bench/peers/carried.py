@@ -38,8 +38,6 @@ from ullage.replay.readers import Damage, Run
 from ullage.tokens.catalog import lookup
 from ullage.wires import FORMATS
 
-__all__ = ["Carry", "command", "requests_of"]
-
 
 def requests_of(run: Run, peer: Peer, budget_tokens: int) -> Iterator[Sent | None]:
     """The requests of a run that a peer makes; None where it makes none.

@@ -11,8 +11,6 @@ from pathlib import Path
 
 from msgspec import Struct
 
-__all__ = ["HERE", "PEERS", "PeerKind", "PolicyNote"]
-
 HERE = Path(__file__).parent
 
 

@@ -27,8 +27,6 @@ from ullage.replay.readers import Run
 from ullage.values.notices import Pointer
 from ullage.values.usage import Usage
 
-__all__ = ["Contestant", "Everything", "Own", "Peer", "Recency", "Refused"]
-
 
 class Refused(Exception):
     """There is no view for this call: the library would not make one."""

@@ -12,8 +12,6 @@ from pathlib import Path
 
 from lab.bench.peers.process import Trouble
 
-__all__ = ["python_of"]
-
 
 def python_of(name: str, requirements: Path, root: Path) -> Path:
     """The interpreter of a peer's environment, which is made if it is not there.

@@ -14,8 +14,6 @@ from typing import Any
 from lab.bench.stores import log_line
 from ullage.replay.readers import Run
 
-__all__ = ["generated_run"]
-
 _TOOLS = ("list_orders", "show_order", "track_parcel")
 
 

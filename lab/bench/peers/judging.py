@@ -28,8 +28,6 @@ from ullage.replay.readers import Run
 from ullage.replay.run import Sums
 from ullage.wires import FORMATS, Format
 
-__all__ = ["Case", "Make", "Score", "case_of", "score"]
-
 
 class Case(Struct, frozen=True):
     """One run, read once for all contestants.

@@ -20,8 +20,6 @@ from lab.replay.past import Memo, Past
 from ullage.replay.evidence.texts import plain
 from ullage.replay.reading import Library, reachable_with
 
-__all__ = ["Keep", "keep", "markdown_of_keeps"]
-
 _LEAST_CHARS = 200
 """A shorter result, such as "ok", is in many texts by chance."""
 

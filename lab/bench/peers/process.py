@@ -19,8 +19,6 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-__all__ = ["Answer", "PeerProcess", "Trouble"]
-
 BEGIN_SECONDS = 120.0
 _QUIET = {
     "DO_NOT_TRACK": "1",

@@ -14,8 +14,6 @@ from ullage.replay.evidence.common import Census
 from ullage.replay.gates import Judge
 from ullage.replay.readers import Run, read
 
-__all__ = ["sample_of"]
-
 
 def sample_of(
     paths: Iterable[Path], most: int, peak_tokens: int

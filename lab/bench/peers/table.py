@@ -13,8 +13,6 @@ from lab.replay.compare.bootstrap import Interval, paired
 from lab.replay.compare.rows import JudgedRow, judged_row
 from ullage.replay.rows import rows_of
 
-__all__ = ["Line", "lines_of", "markdown_of", "table_of"]
-
 _ULLAGE = "ullage"
 _LEAST_RUNS = 5
 """Fewer tell nothing of how a mean would vary."""

@@ -11,8 +11,6 @@ import aiohttp
 
 from lab.bench.material import Format, Material, grown, request, said_by_user
 
-__all__ = ["PATHS", "bodies_of", "times_of"]
-
 PATHS = {"openai-chat": "/v1/chat/completions", "anthropic": "/v1/messages"}
 _HEADERS = {
     "Content-Type": "application/json",

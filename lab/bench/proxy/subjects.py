@@ -19,8 +19,6 @@ from msgspec import Struct
 
 from lab.bench.peers.environments import python_of
 
-__all__ = ["SUBJECTS", "Running", "children", "started"]
-
 _HERE = Path(__file__).parent
 _PATIENCE_S = 300.0
 

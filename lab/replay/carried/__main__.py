@@ -20,8 +20,6 @@ from ullage.cli._runs import runs_in
 from ullage.history.canon import canonical_json
 from ullage.replay.readers import Damage, Run
 
-__all__ = ["command", "is_wanted", "pairs_of", "rows_of", "window_of"]
-
 _OWN = "own"
 Row: TypeAlias = tuple[str, str, int, Figures]
 

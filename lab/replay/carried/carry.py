@@ -24,8 +24,6 @@ from ullage.tokens.catalog import lookup
 from ullage.values.usage import Usage
 from ullage.wires import FORMATS
 
-__all__ = ["Carried", "Carrier", "Sent"]
-
 
 class Carried(Struct, frozen=True, kw_only=True):
     """What a run costs under a policy in one window, and without any.

@@ -38,8 +38,6 @@ from ullage.tokens.catalog import lookup
 from ullage.values.usage import Usage
 from ullage.wires import FORMATS
 
-__all__ = ["Looked", "command", "looked"]
-
 _NEVER = 1 << 30
 
 

@@ -23,8 +23,6 @@ from lab.replay.carried.sums import Sums
 from lab.replay.carried.wants import Wants, unnumbered
 from lab.replay.story import Story
 
-__all__ = ["Shown", "oracle"]
-
 _BYTES_PER_TOKEN = 4
 
 

@@ -17,8 +17,6 @@ from ullage.stages.default import DEFAULT
 from ullage.stages.policy import Policy
 from ullage.stages.record import LINES, Digests, record
 
-__all__ = ["POLICIES"]
-
 _NEVER = 1 << 30
 """A price that no line earns."""
 

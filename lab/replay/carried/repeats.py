@@ -18,8 +18,6 @@ from ullage.stages.truncate import truncate
 from ullage.values.edits import Cut, Replace
 from ullage.values.messages import Text
 
-__all__ = ["unrepeated"]
-
 _LINES, _LEAST_CHARS, _POINTER_CHARS = 4, 200, 70
 
 

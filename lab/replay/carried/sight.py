@@ -12,8 +12,6 @@ from lab.replay.carried.wants import Value, unnumbered
 from ullage.replay.evidence.story import Story, said
 from ullage.replay.evidence.texts import Atom, places
 
-__all__ = ["Read", "Reader", "View"]
-
 _NEAR_CHARS = 30
 _MOST_PLACES = 20
 

@@ -18,8 +18,6 @@ from lab.replay.carried.wants import Wants
 from ullage.history.canon import ref_of
 from ullage.replay.evidence.story import Piece
 
-__all__ = ["READS", "Sums"]
-
 READS = (0.1, 0.05, 0.025)
 """What a token read from the cache costs, in tokens of input."""
 _WRITE = 1.25

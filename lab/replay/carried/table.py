@@ -10,8 +10,6 @@ from lab.replay.carried.carry import Carried
 from lab.replay.carried.sums import READS, Sums
 from lab.replay.compare.bootstrap import Interval, paired
 
-__all__ = ["NOTES", "Figures", "figures_of", "paired_table", "table_of"]
-
 Figures = dict[str, float]
 NOTES = """
 serviced: cost with every miss paid for, sum over sum of keeping everything, at three read prices.

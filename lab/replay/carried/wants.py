@@ -20,8 +20,6 @@ from ullage.replay.evidence.story import Piece, Story, said
 from ullage.replay.evidence.texts import Atom
 from ullage.values.messages import ToolResult
 
-__all__ = ["FAR_RESULTS", "Value", "Wants", "unnumbered", "wants_of"]
-
 FAR_RESULTS = 4
 """A value is far if its newest source is so many results back, or more."""
 _VALUE = re.compile(r"\w[\w./-]{4,}\w")

@@ -17,8 +17,6 @@ from lab.replay.compare.spread import Spread
 from ullage.replay.budgets import label_of
 from ullage.replay.tables import percent, table_with
 
-__all__ = ["cost_table", "evidence_table"]
-
 
 def evidence_table(rows: Sequence[JudgedRow], floors: Sequence[Floor]) -> Table:
     """What the policies keep, in each room, and the floors they are held against.

@@ -7,8 +7,6 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-__all__ = ["ROUNDS", "Interval", "paired"]
-
 ROUNDS = 10_000
 
 

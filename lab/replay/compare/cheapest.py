@@ -10,8 +10,6 @@ from lab.replay.compare.rows import JudgedRow
 from ullage.replay.budgets import Room
 from ullage.replay.cost.money import Clock
 
-__all__ = ["Cheapest", "cheapest_of"]
-
 
 class Cheapest(Struct, frozen=True, kw_only=True):
     """Which of several policies costs least under one profile and clock.

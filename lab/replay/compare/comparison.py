@@ -28,8 +28,6 @@ from lab.replay.service import cost_usd
 from ullage.replay.budgets import LEAST_PEAK, Room
 from ullage.replay.rows import ratio
 
-__all__ = ["Compared", "Comparison", "Curve", "compared"]
-
 
 class Compared(Struct, frozen=True, kw_only=True):
     """One policy in one room, beside the others there. None is what cannot be said.

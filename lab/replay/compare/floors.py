@@ -20,8 +20,6 @@ from msgspec.structs import replace
 
 from ullage.errors import ConfigError
 
-__all__ = ["FLOORS", "Floor", "Judged", "floors_with", "judged_by", "passes"]
-
 
 class Floor(Struct, frozen=True):
     """One floor.

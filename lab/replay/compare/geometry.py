@@ -14,8 +14,6 @@ from itertools import pairwise
 from math import log2
 from typing import TypeAlias
 
-__all__ = ["Point", "area", "front", "hypervolume"]
-
 Point: TypeAlias = tuple[float, float]
 
 

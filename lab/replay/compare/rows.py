@@ -11,8 +11,6 @@ from lab.replay.watch import Evidence
 from ullage.replay.rows import Row, row_of
 from ullage.replay.run import Replayed
 
-__all__ = ["JudgedRow", "judged_row"]
-
 
 class JudgedRow(Row, frozen=True, kw_only=True):
     """A sum over runs in one room, held against the floors.

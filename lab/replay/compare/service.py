@@ -11,8 +11,6 @@ from lab.replay.compare.spread import Spread, spread_of
 from lab.replay.service import Counts, Serviced, cost_usd
 from ullage.replay.tables import percent, table_with
 
-__all__ = ["SERVICE_NOTES", "Service", "service_of", "service_table"]
-
 
 class Service(Counts, frozen=True, kw_only=True):
     """Some runs at full service, summed.

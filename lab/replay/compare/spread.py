@@ -11,8 +11,6 @@ from typing import Literal
 
 from msgspec import Struct
 
-__all__ = ["Spread", "spread_of"]
-
 
 class Spread(Struct, frozen=True, kw_only=True):
     """A share of something, over runs. All are None without a run that has any of it.

@@ -13,8 +13,6 @@ from lab.replay.compare.service import Service
 from ullage.replay.budgets import Room, label_of
 from ullage.replay.tables import percent, table_with
 
-__all__ = ["curves_table", "standings_table"]
-
 
 def standings_table(
     rows: Sequence[JudgedRow], comparison: Comparison, services: Mapping[tuple[str, Room], Service]

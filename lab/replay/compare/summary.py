@@ -13,8 +13,6 @@ from lab.replay.watch import Evidence, Tally
 from ullage.replay.evidence.demands import BUCKETS
 from ullage.replay.rows import Needed, needed_of
 
-__all__ = ["Summary", "summary_of"]
-
 
 class Summary(Needed, frozen=True, kw_only=True):
     """Evidence over runs. Shares are of first uses of age 4 and more; None without any.

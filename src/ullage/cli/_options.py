@@ -19,19 +19,6 @@ from ullage.stores._open import is_url
 from ullage.stores.objects.opening import opened
 from ullage.wires import FORMATS
 
-__all__ = [
-    "count_option",
-    "format_option",
-    "harmless",
-    "json_option",
-    "open_kept",
-    "print_json",
-    "print_kept",
-    "read_whole",
-    "store_option",
-    "store_options",
-]
-
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")  # a tab and a line end are none
 _MOST_BYTES = 256 * 1024 * 1024
 F = TypeVar("F", bound=Callable[..., Any])

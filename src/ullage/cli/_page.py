@@ -15,8 +15,6 @@ from ullage.errors import ConfigError
 from ullage.replay.cost.own import OWN, Wanted
 from ullage.replay.cost.prices import PROFILES, profile_at, profile_named
 
-__all__ = ["FILE", "page_options", "profiles_of", "save", "typed"]
-
 F = TypeVar("F", bound=Callable[..., Any])
 FILE = click.Path(dir_okay=False, path_type=Path)
 

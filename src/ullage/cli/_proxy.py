@@ -14,8 +14,6 @@ from ullage.errors import ConfigError
 from ullage.presets import NAMES
 from ullage.proxy.config import Config, config_of
 
-__all__ = ["proxy_options", "settings_of"]
-
 F = TypeVar("F", bound=Callable[..., Any])
 
 _OPTIONS = (

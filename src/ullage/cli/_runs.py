@@ -14,8 +14,6 @@ from msgspec.structs import replace
 from ullage.replay.many import Wanted
 from ullage.replay.readers import Damage, Run, is_address, logs_under, runs_of
 
-__all__ = ["Logs", "damage_lines", "runs_in"]
-
 
 class Logs(click.Path):
     """A file or a folder that is there, as a path; or an address of objects, as it was typed."""

@@ -14,8 +14,6 @@ from ullage.errors import FormatError
 from ullage.wires.judge import problems
 from ullage.wires.rules.checker import Problem
 
-__all__ = ["command"]
-
 _REMEDY = "Give one request as JSON, or one on each line."
 _decode = msgspec.json.Decoder().decode
 

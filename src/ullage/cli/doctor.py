@@ -15,8 +15,6 @@ from ullage.errors import ConfigError
 from ullage.proxy.config import config_of
 from ullage.proxy.doctor import findings
 
-__all__ = ["command"]
-
 _SIGNS = {"ok": "  ok", "note": "   –", "wrong": "   ✗"}
 
 

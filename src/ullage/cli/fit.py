@@ -13,8 +13,6 @@ from ullage.presets import NAMES
 from ullage.session import Session
 from ullage.values.limits import Limits
 
-__all__ = ["command"]
-
 
 @click.command("fit", short_help="Make a request fit its model's window.")
 @click.argument("file", type=click.File("rb"))

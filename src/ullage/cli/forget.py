@@ -10,8 +10,6 @@ from ullage.cli._options import json_option, open_kept, print_json
 from ullage.stores import SpillStore, SqliteStore, forget
 from ullage.stores.objects.opening import conversations_at
 
-__all__ = ["command"]
-
 
 @click.command("forget", short_help="Erase a tenant or a conversation.")
 @click.argument("store", type=click.Path(dir_okay=False))

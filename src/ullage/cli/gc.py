@@ -13,8 +13,6 @@ from ullage.cli._options import json_option, open_kept, print_json, store_option
 from ullage.errors import StoreError
 from ullage.stores import Bounds, Collected, SpillStore, SqliteStore, Store
 
-__all__ = ["command"]
-
 _SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 _BYTES = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 

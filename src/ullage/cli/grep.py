@@ -13,8 +13,6 @@ from ullage.recall.source import Source
 from ullage.session.drivers import run
 from ullage.stores import every_ref
 
-__all__ = ["command"]
-
 
 @click.command("grep", short_help="Search what was set aside.")
 @click.argument("pattern")

@@ -19,8 +19,6 @@ from ullage.replay.report.plot import plot_of
 from ullage.replay.stored import Stored, from_store
 from ullage.replay.trace import Mark
 
-__all__ = ["command"]
-
 
 @click.command("inspect", short_help="Show what a session did to its history.")
 @click.argument("ledger", type=click.Path(exists=True, dir_okay=False, path_type=Path))

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from ullage.mcp.installing import Change
     from ullage.mcp.settings import Settings
 
-__all__ = ["command"]
-
 _Given: TypeAlias = tuple[tuple[str, ...], str | None, str | None, str]
 """The options: limits, a file of settings, a store, a tenant."""
 

@@ -11,8 +11,6 @@ import click
 from ullage.cli._proxy import proxy_options, settings_of
 from ullage.proxy.config import Config
 
-__all__ = ["command"]
-
 
 @click.command("proxy", short_help="Stand between clients and providers.")
 @click.option("--listen", metavar="ADDRESS:PORT", help="Default: 127.0.0.1:8787.")

@@ -13,8 +13,6 @@ from ullage.recall.source import Source
 from ullage.session.drivers import run
 from ullage.values.notices import Words
 
-__all__ = ["command"]
-
 
 @click.command("read", short_help="Print what was set aside, by its ref.")
 @click.argument("ref")

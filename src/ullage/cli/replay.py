@@ -38,8 +38,6 @@ from ullage.replay.run import Replayed
 from ullage.replay.tables import WIDTH, tables_of
 from ullage.wires import FORMATS
 
-__all__ = ["Asked", "Found", "command", "json_of", "replay_asked", "show", "status_of", "totals_of"]
-
 R = TypeVar("R", bound=Row)
 T = TypeVar("T")
 _REMEDY = "Give trajectories, provider requests or session logs, or a lower --least."

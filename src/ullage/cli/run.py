@@ -14,8 +14,6 @@ from ullage.cli._proxy import proxy_options, settings_of
 from ullage.proxy.agents import MARK, arguments_for, setting_for
 from ullage.proxy.config import UPSTREAMS, Config
 
-__all__ = ["command"]
-
 
 @click.command(
     "run",

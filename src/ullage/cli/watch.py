@@ -14,8 +14,6 @@ from ullage.errors import ConfigError
 from ullage.watch.reading import read
 from ullage.watch.screen import Screen
 
-__all__ = ["command"]
-
 
 @click.command("watch", short_help="Follow live sessions in the terminal.")
 @click.argument("store", type=click.Path(dir_okay=False, path_type=Path))

@@ -19,8 +19,6 @@ from zlib import crc32
 from ullage.exchange import bodies
 from ullage.exchange.frames import Frame, Framing
 
-__all__ = ["AMAZON", "AmazonReader", "written"]
-
 _PRELUDE_BYTES, _CHECKSUM_BYTES, _MOST_BYTES = 12, 4, 25 << 20
 _TEXT = b"\x07"
 

@@ -12,8 +12,6 @@ from ullage.session.drivers import Actions
 if TYPE_CHECKING:
     from ullage.exchange.exchange import Exchange
 
-__all__ = ["Teed", "Untouched", "Whole"]
-
 _MOST_BYTES = 32 << 20
 """So much of a stream is held to be read at its end; of a longer one the usage is not known."""
 

@@ -12,8 +12,6 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-__all__ = ["Write", "read", "read_to_write", "write"]
-
 Write: TypeAlias = Callable[[Mapping[str, Any]], bytes]
 """Makes a body of JSON values. Raises TypeError, ValueError or RecursionError for others."""
 

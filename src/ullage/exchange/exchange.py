@@ -35,8 +35,6 @@ from ullage.wires import FORMATS, Format
 if TYPE_CHECKING:
     from ullage.exchange.exchanges import Exchanges
 
-__all__ = ["Exchange"]
-
 _ELSEWHERE = ("conversation", "cachedContent", "cached_content")
 """What names a history to which a round more than the client asked for would be added, or tools."""
 _SPENT = 402

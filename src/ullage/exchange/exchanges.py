@@ -22,8 +22,6 @@ from ullage.session.sessions import AsyncSessions, Sessions
 from ullage.splice import Read
 from ullage.values.effects import Steps
 
-__all__ = ["Exchanges", "conversation"]
-
 T = TypeVar("T")
 
 _NAME: ContextVar[str | None] = ContextVar("ullage_conversation", default=None)

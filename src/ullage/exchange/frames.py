@@ -7,8 +7,6 @@ from typing import Any, NamedTuple, Protocol
 
 from msgspec import Struct
 
-__all__ = ["Frame", "Framing", "Reader"]
-
 
 class Frame(Struct, frozen=True, gc=False):
     """One event.

@@ -16,8 +16,6 @@ from ullage.session.core import SessionCore
 from ullage.turn.memo import Line
 from ullage.turn.turn import wire_of
 
-__all__ = ["Around", "interned", "newest_request"]
-
 _MOST_AROUND = 64
 
 

@@ -20,8 +20,6 @@ from ullage.wires.base import MARKERS, field
 if TYPE_CHECKING:
     from ullage.session.view import AsyncView, View
 
-__all__ = ["marked"]
-
 _KEY, _MARKER = "cache_control", {"type": "ephemeral"}
 _BACK = 18
 """Messages from one marker to the next before it, so that no block lies between their reaches."""

@@ -22,8 +22,6 @@ import msgspec
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
-__all__ = ["Reading", "read_anew", "read_on"]
-
 _decode = msgspec.json.Decoder().decode
 _members = msgspec.json.Decoder(dict[str, Raw]).decode
 _items = msgspec.json.Decoder(list[Raw]).decode

@@ -9,8 +9,6 @@ from weakref import WeakValueDictionary
 from ullage.exchange.reading import Reading, read_anew, read_on
 from ullage.locks import Lock
 
-__all__ = ["Readings"]
-
 _LEAST_BYTES, _SAMPLE_BYTES = 256, 48
 
 

@@ -6,8 +6,6 @@ from typing import Any
 
 from ullage.exchange import bodies
 
-__all__ = ["error_event", "error_of", "events_of", "is_error", "is_opening", "refusal"]
-
 _OPENINGS = frozenset(
     ("message_start", "ping", "response.created", "response.in_progress", "response.queued")
 )

@@ -14,8 +14,6 @@ from ullage.exchange.routes import Route
 from ullage.history.canon import digest_of
 from ullage.wires import FORMATS
 
-__all__ = ["beginning", "body_of", "each_of", "is_same", "request_of", "with_each", "with_usage"]
-
 _BATCHES = {
     "anthropic": (("requests",), "params"),
     "gemini": (("batch", "inputConfig", "requests", "requests"), "request"),

@@ -28,8 +28,6 @@ from typing import Literal
 
 from msgspec import Struct
 
-__all__ = ["Route", "route_of"]
-
 
 class Route(Struct, frozen=True):
     """What is asked at a path.

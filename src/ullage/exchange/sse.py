@@ -18,8 +18,6 @@ from typing import Any
 from ullage.exchange import bodies
 from ullage.exchange.frames import Frame, Framing
 
-__all__ = ["SSE", "SseReader", "written"]
-
 _LINE = re.compile(rb"\r\n|\n|\r")
 _EMPTY_LINE = re.compile(rb"(?>\r\n|\n|\r)(?>\r\n|\n|\r)")
 _MARK = b"\xef\xbb\xbf"

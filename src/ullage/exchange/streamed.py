@@ -30,8 +30,6 @@ from ullage.values.toolset import RECALL_TOOLS
 if TYPE_CHECKING:
     from ullage.exchange.exchange import Exchange
 
-__all__ = ["Streamed", "framing_of"]
-
 _LAST = b"[DONE]"
 _REPORTS = b"sage"
 """In every event that reports ``usage`` or ``usageMetadata``."""

@@ -11,8 +11,6 @@ from ullage.session.drivers import Actions
 from ullage.values.events import Event
 from ullage.values.usage import Usage
 
-__all__ = ["Answer", "Counts", "Passed", "Reply", "Report", "Upstream"]
-
 Passed: TypeAlias = Literal[
     "path",
     "body",

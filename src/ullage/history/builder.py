@@ -19,8 +19,6 @@ from ullage.values.edits import Drop, Edit, Replace, Summary
 from ullage.values.messages import Reasoning, ReasoningRule
 from ullage.values.notices import Words
 
-__all__ = ["PAST", "WindowBuilder"]
-
 PAST = 3
 """How many boundaries back a history may fork without being walked again from its beginning."""
 _GROWING = ("applied", "changed", "reasoning_dropped", "_shown", "_spots", "_hidden", "_sums")

@@ -22,8 +22,6 @@ from blake3 import blake3
 
 from ullage.values.messages import Content, Media, Message, Opaque, Part, Text, ToolCall, ToolResult
 
-__all__ = ["VERSION", "canonical_json", "content_digest", "digest_of", "extend", "ref_of", "root"]
-
 VERSION = 1
 _SLICE_CHARS = 1 << 20
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"

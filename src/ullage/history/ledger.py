@@ -26,17 +26,6 @@ from ullage.history import canon
 from ullage.values.edits import Batch
 from ullage.values.effects import Record
 
-__all__ = [
-    "Entry",
-    "Ledger",
-    "Observed",
-    "Opened",
-    "changes",
-    "latest_key",
-    "latest_record",
-    "taken",
-]
-
 _NUMBERED = ("batch", "opened")
 """Kinds that are written once, one after the other; of the others the newest value counts."""
 

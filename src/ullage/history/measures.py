@@ -11,8 +11,6 @@ from typing import Any, Generic, TypeVar
 
 from ullage.errors import ConfigError
 
-__all__ = ["TABLES", "Measure", "Tally", "table_of"]
-
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 

@@ -23,8 +23,6 @@ from msgspec import Struct
 
 from ullage.values.messages import WHOLE, Message, Opaque, ToolCall, ToolResult
 
-__all__ = ["INTERRUPTED", "At", "Pairing", "is_made_up", "made_up"]
-
 INTERRUPTED = "[ullage: this call was interrupted; it has no result]"
 """The text of a placeholder: the result that a call without one gets."""
 

@@ -13,8 +13,6 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import Any
 
-__all__ = ["REMEMBERED", "Remembered"]
-
 _ENTRY_BYTES = 400
 """About what an entry takes beside its texts."""
 

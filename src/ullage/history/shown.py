@@ -10,8 +10,6 @@ from msgspec import Struct, field
 from ullage.history.transcript import Location, Transcript
 from ullage.values.edits import Drop, Edit, Replace, Summary
 
-__all__ = ["Placed", "Shown", "ShownHistory"]
-
 Shown = Mapping[tuple[int, int], Replace]
 """What replaces the leaves of one message, by part and item index."""
 

@@ -14,16 +14,6 @@ from typing import Any
 
 from ullage.errors import FormatError
 
-__all__ = [
-    "LEVELS",
-    "TooDeep",
-    "differing",
-    "is_only_text",
-    "is_written_alike",
-    "snapshot",
-    "snapshot_at",
-]
-
 LEVELS = 200
 """How deep containers may stand in each other. A cycle is deeper than any number."""
 

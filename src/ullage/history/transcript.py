@@ -28,8 +28,6 @@ from ullage.values.messages import (
     ToolResult,
 )
 
-__all__ = ["Leaf", "Location", "Transcript", "leaves_of"]
-
 Location = tuple[int, int, int]
 """Where a leaf is: message index, part index, item index."""
 

@@ -24,8 +24,6 @@ from ullage.values.edits import Replace
 from ullage.values.messages import Reasoning, ReasoningRule, ToolCall
 from ullage.values.notices import NO_REASONING, Words
 
-__all__ = ["Sums", "Window"]
-
 T = TypeVar("T")
 _WORTH_CHARS = 2_000
 """Counting a shorter text is not worth remembering."""

@@ -21,16 +21,6 @@ from ullage.wires import BLOCKS
 from ullage.wires.base import content_at, field, plain, sealed_bytes
 from ullage.wires.block import Block, fields, filled, read_part, replaced, table
 
-__all__ = [
-    "counted",
-    "is_thought",
-    "medium",
-    "read_parts",
-    "show_text",
-    "thought",
-    "wire_of",
-]
-
 # ── content ──────────────────────────────────────────────────────────────────────────────
 
 _DATA = ("base64", "data", "url", "file_id")

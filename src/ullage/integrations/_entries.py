@@ -25,8 +25,6 @@ from ullage.spend.budget import Budget
 from ullage.spend.calls import Spent
 from ullage.values.effects import KINDS, Record
 
-__all__ = ["Account", "Entries", "entry_of", "record_of"]
-
 _ENTRY = re.compile(
     rf"ullage:([0-9a-f]{{32}}):({'|'.join(KINDS)}):(0|[1-9][0-9]{{0,5}})(?::(.+))?", re.DOTALL
 )

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-__all__ = ["needs"]
-
 
 @contextmanager
 def needs(extra: str) -> Iterator[None]:

@@ -17,8 +17,6 @@ from ullage.values.events import Event
 from ullage.values.notices import Words
 from ullage.wires import Format
 
-__all__ = ["cut_message"]
-
 
 async def cut_message(
     session: AsyncSession,

@@ -38,17 +38,6 @@ from ullage.values.limits import Limits
 from ullage.values.toolset import ToolSpec
 from ullage.wires import Format
 
-__all__ = [
-    "AsyncHostSessions",
-    "Calls",
-    "Family",
-    "HostSessions",
-    "answered",
-    "forbids",
-    "given",
-    "limits_of",
-]
-
 # ── sessions ─────────────────────────────────────────────────────────────────────────────
 
 

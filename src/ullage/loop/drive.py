@@ -14,8 +14,6 @@ from ullage.session import Session
 from ullage.session.aio import AsyncSession
 from ullage.session.drivers import adrive, drive
 
-__all__ = ["arun_turn", "run_turn"]
-
 
 def run_turn(
     call: Callable[..., Any],

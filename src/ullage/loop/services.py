@@ -36,15 +36,6 @@ from ullage.values.effects import Output
 from ullage.values.notices import Words
 from ullage.wires import Format, format_of
 
-__all__ = [
-    "PruneResult",
-    "TruncationResult",
-    "prune_messages",
-    "retrieve_spilled",
-    "truncate_output",
-    "window_of",
-]
-
 _DEFAULTS = ThreeLayerSettings()
 
 

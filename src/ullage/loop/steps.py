@@ -42,8 +42,6 @@ if TYPE_CHECKING:
     from ullage.session import Session
     from ullage.session.aio import AsyncSession
 
-__all__ = ["UNCOUNTED_TOOLS", "AgentTurn", "Limit", "Outcome", "Steps", "Together", "Why"]
-
 UNCOUNTED_TOOLS = RECALL_TOOLS
 """Tools whose calls do not count as an iteration (`tool-result-continuation` §5)."""
 

@@ -11,8 +11,6 @@ from msgspec import Struct
 
 from ullage.errors import ConfigError
 
-__all__ = ["Returned", "Tool", "by_name", "outcome_of", "tool"]
-
 _JSON = msgspec.json.Encoder(enc_hook=str).encode
 
 

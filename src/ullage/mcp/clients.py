@@ -24,18 +24,6 @@ from msgspec import Struct
 from ullage.errors import ConfigError
 from ullage.mcp.jsonc import Node, NotJson, scanned
 
-__all__ = [
-    "CLIENTS",
-    "Client",
-    "changed",
-    "is_ours",
-    "read",
-    "says",
-    "servers_of",
-    "unwrapped",
-    "wrapped",
-]
-
 
 class Client(Struct, frozen=True):
     """A client's configuration.

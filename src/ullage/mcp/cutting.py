@@ -24,8 +24,6 @@ from ullage.stages.shorten import level
 from ullage.values.effects import Output
 from ullage.values.notices import Words
 
-__all__ = ["UNLISTED", "WHOLE_CHARS", "CutResult", "cut"]
-
 WHOLE_CHARS = 500_000
 """A structure that cannot be shortened under its schema goes whole up to this size."""
 

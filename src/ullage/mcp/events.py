@@ -6,8 +6,6 @@ from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-__all__ = ["Blocks", "Place", "events"]
-
 _LONGEST_WAIT_S = 60.0
 
 

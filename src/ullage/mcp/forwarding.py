@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from ullage.mcp.spool import Spool
     from ullage.stores import Store
 
-__all__ = ["IN_FOLDER", "Link", "forward", "open_store", "run", "run_several", "store_at"]
-
 IN_FOLDER = "ullage.db"
 """The file in which a folder keeps what was cut in it."""
 

@@ -13,26 +13,6 @@ from typing import Any, NamedTuple
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
-__all__ = [
-    "MOST_FRAME_BYTES",
-    "Envelope",
-    "Id",
-    "Piece",
-    "Splitter",
-    "Unreadable",
-    "batch_of",
-    "batched",
-    "compact",
-    "encode",
-    "envelope_of",
-    "failure",
-    "fields_of",
-    "items_of",
-    "reply",
-    "value_of",
-    "with_field",
-]
-
 MOST_FRAME_BYTES = 64 << 20
 """A longer frame is passed on as it comes, and never held."""
 

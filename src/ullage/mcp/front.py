@@ -24,8 +24,6 @@ from ullage.mcp.relay import Asked, Known, Relay
 from ullage.mcp.settings import Settings
 from ullage.mcp.stdio import tell
 
-__all__ = ["Front", "serve"]
-
 _OF_A_HOP = frozenset(
     (
         *("connection", "keep-alive", "proxy-authenticate", "proxy-authorization", "te"),

@@ -17,8 +17,6 @@ from msgspec import UNSET, Raw
 from ullage.mcp.frames import Envelope, Unreadable, fields_of, items_of, value_of
 from ullage.mcp.tools import version_of
 
-__all__ = ["Marked", "marked_in", "said"]
-
 Marked = Mapping[tuple[str, ...], str]
 """The arguments of a tool that are said in headers: the names on the way to each, its header."""
 

@@ -35,8 +35,6 @@ from ullage.mcp.frames import (
     with_field,
 )
 
-__all__ = ["Hub", "Move"]
-
 Move = tuple[str | None, bytes]
 """A frame and the server it goes to; None: the client."""
 

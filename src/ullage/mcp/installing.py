@@ -29,8 +29,6 @@ from ullage.mcp.clients import (
     wrapped,
 )
 
-__all__ = ["Change", "apply", "called_as", "file_of", "install", "uninstall"]
-
 _BACKUP = ".before-ullage"
 
 

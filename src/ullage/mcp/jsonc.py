@@ -10,8 +10,6 @@ import json
 import re
 from typing import Any, NamedTuple
 
-__all__ = ["Node", "NotJson", "scanned"]
-
 _BLANK = re.compile(r"(?:[ \t\r\n\ufeff]|//[^\n]*|/\*.*?\*/)*", re.DOTALL)
 _STRING = re.compile(r'"(?:[^"\\\x00-\x1f]|\\.)*"')
 _WORD = re.compile(r"[-+.\w]+")

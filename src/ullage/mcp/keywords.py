@@ -15,8 +15,6 @@ from typing import Any
 from ullage.mcp.frames import encode
 from ullage.mcp.shorter import Path
 
-__all__ = ["Keywords", "understood"]
-
 _NOTES = frozenset(
     (
         *("title", "description", "default", "examples", "deprecated", "readOnly", "writeOnly"),

@@ -40,8 +40,6 @@ from ullage.session.results import open_result
 from ullage.stores import Blobs
 from ullage.values.notices import Words
 
-__all__ = ["Asked", "Known", "Relay", "Told"]
-
 Told = Callable[[str], None]
 """Takes a line for whoever looks after the proxy. Never content."""
 

@@ -37,8 +37,6 @@ if TYPE_CHECKING:
 
     from ullage.mcp.frames import Piece
 
-__all__ = ["ACCEPTED", "Remote"]
-
 ACCEPTED = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
 
 _STREAM = "text/event-stream"

@@ -15,8 +15,6 @@ from ullage.mcp.frames import Unreadable, value_of
 from ullage.mcp.keywords import Keywords, understood
 from ullage.mcp.shorter import Fault, Path
 
-__all__ = ["faults_of"]
-
 
 def faults_of(schema: bytes | None) -> tuple[Fault, ...] | None:
     """What finds a fault under a schema: with formats checked first, then without.

@@ -33,8 +33,6 @@ from ullage.values.effects import Output, Shape
 from ullage.values.notices import Words
 from ullage.values.toolset import GREP, ToolSpec
 
-__all__ = ["LIST", "Shelf", "answered"]
-
 LIST = "tool_output_list"
 
 _VERSIONS = ("2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05")

@@ -30,8 +30,6 @@ from ullage.mcp.cutting import WHOLE_CHARS
 from ullage.mcp.frames import MOST_FRAME_BYTES, Unreadable, fields_of, value_of
 from ullage.stages.kinds import LIMIT_CHARS, kind_of
 
-__all__ = ["LEAST_CHARS", "Rule", "Server", "Settings", "limit_of", "rule_of", "settings_of"]
-
 LEAST_CHARS = 500
 """No limit may be under it: a notice has to fit."""
 

@@ -16,8 +16,6 @@ from msgspec import Raw
 from ullage.mcp.frames import Unreadable, compact, encode, fields_of, items_of, value_of
 from ullage.stages.shorten import ends_of, level
 
-__all__ = ["Fault", "Path", "shorter"]
-
 Path: TypeAlias = tuple[str | None, ...]
 """Where a value is: the names on the way to it, None for any item of a list."""
 Fault: TypeAlias = Callable[[bytes], Path | None]

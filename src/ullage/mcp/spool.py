@@ -21,8 +21,6 @@ from ullage.stores._base import closed, taken
 from ullage.stores._chunks import pieces
 from ullage.values.effects import Output, Shape
 
-__all__ = ["MOST_BYTES", "Spool"]
-
 MOST_BYTES = 4 << 30
 """What one session may keep; then the oldest is forgotten, half of it at a time."""
 

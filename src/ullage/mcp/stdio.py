@@ -19,7 +19,6 @@ from ullage.errors import ConfigError
 
 if TYPE_CHECKING:
     from ullage.mcp.frames import Piece
-__all__ = ["Pipe", "Process", "leave", "pass_signals_on", "pump", "started", "tell"]
 
 _BLOCK_BYTES = 1 << 16
 _PASSED_ON = ("SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2")

@@ -17,8 +17,6 @@ from ullage.mcp.frames import Unreadable, encode, fields_of, items_of, value_of
 from ullage.values.notices import Words
 from ullage.values.toolset import CONTINUATION, OURS, ToolSpec
 
-__all__ = ["TOOLSET", "Listed", "as_listed", "extended", "prefix_beside", "version_of"]
-
 _VERSION_KEY = "io.modelcontextprotocol/protocolVersion"
 
 

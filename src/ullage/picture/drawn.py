@@ -9,8 +9,6 @@ from typing import Any
 from ullage.picture.svg import svg
 from ullage.picture.values import OneWindow, OverCalls
 
-__all__ = ["Drawn"]
-
 
 class Drawn:
     """Has a picture, or none yet."""

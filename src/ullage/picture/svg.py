@@ -8,8 +8,6 @@ from itertools import accumulate, pairwise
 
 from ullage.picture.values import KINDS, OneWindow, OverCalls, short
 
-__all__ = ["svg"]
-
 _WIDTH, _HEIGHT = 640, 316
 _LEFT, _RIGHT, _TOP, _BOTTOM = 52, 496, 66, 272
 _STYLE = """

@@ -9,8 +9,6 @@ from rich.text import Text
 
 from ullage.picture.values import KINDS, OneWindow, OverCalls, short
 
-__all__ = ["columns", "text"]
-
 _COLUMNS = 40
 _HEIGHTS = "▁▂▃▄▅▆▇█"
 _COLOURS = ("magenta", "cyan", "green", "bright_black", "yellow")

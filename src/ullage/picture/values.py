@@ -6,8 +6,6 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
-__all__ = ["KINDS", "OneWindow", "OverCalls", "short"]
-
 KINDS = ("system and tools", "user", "model", "tool results", "records and notices")
 """What tokens are of; the last: what stands in place of something set aside."""
 

@@ -10,8 +10,6 @@ from ullage.history.window import Window
 from ullage.picture.values import KINDS, OneWindow
 from ullage.values.messages import Reasoning, ToolResult
 
-__all__ = ["one_window"]
-
 _HEAD, _USER, _MODEL, _RESULTS, _REFERRED = KINDS
 _OF_ROLE = {"system": _HEAD, "user": _USER, "assistant": _MODEL, "tool": _RESULTS}
 

@@ -11,8 +11,6 @@ from msgspec.structs import fields
 
 from ullage.errors import ConfigError
 
-__all__ = ["Natural", "Positive", "Settings", "Share", "read"]
-
 S = TypeVar("S", bound="Settings")
 
 Natural: TypeAlias = Annotated[int, Meta(ge=0)]

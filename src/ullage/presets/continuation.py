@@ -16,14 +16,6 @@ from ullage.stages.truncate import Shape, Source, truncate
 from ullage.values.notices import Words
 from ullage.values.toolset import CONTINUATION, Toolset, ToolSpec
 
-__all__ = [
-    "MAX_TOOL_RESULT_CHARS",
-    "ContinuationSettings",
-    "continuation",
-    "output_shape",
-    "truncate_tool_result",
-]
-
 MAX_TOOL_RESULT_CHARS = 4_000
 _MARKER = (
     "[truncated — showing {shown}/{total} chars. Call {prefix}get_continuation with "

@@ -12,8 +12,6 @@ from typing import Any, TypeAlias
 
 from ullage.errors import ConfigError
 
-__all__ = ["TOKEN_BUDGET", "Source", "values_of", "whole_number"]
-
 Source: TypeAlias = str | os.PathLike[str] | Mapping[str, Any]
 """A TOML or JSON file, or a mapping as one holds it."""
 

@@ -18,8 +18,6 @@ from ullage.stages.policy import Policy
 from ullage.stages.shapes import by_type
 from ullage.stages.truncate import truncate
 
-__all__ = ["MultiStageSettings", "multi_stage"]
-
 _SUMMARY_TOKENS = 2_500
 NARRATIVE = replace(
     OURS,

@@ -33,15 +33,6 @@ from ullage.values import toolset
 from ullage.values.briefs import Prompt
 from ullage.values.usage import Usage
 
-__all__ = [
-    "CompactionConfig",
-    "TokenUsage",
-    "ToolOutputCacheConfig",
-    "output_cache",
-    "prompt_of",
-    "should_compact",
-]
-
 _NOTE = "[Continuation can be expanded with reference ID: ref={ref}]"
 _PLACEHOLDER = "[tool output trimmed; ref={ref}]"
 _ACCOUNT_TOKENS = 4_000

@@ -36,15 +36,6 @@ from ullage.stages.truncate import Shape, truncate
 from ullage.values.briefs import Prompt
 from ullage.values.edits import Cut, Skipped
 
-__all__ = [
-    "COMPACTION",
-    "TOOL_OUTPUT_LIMITS",
-    "ThreeLayerSettings",
-    "output_shape",
-    "pruning",
-    "three_layer",
-]
-
 TOOL_OUTPUT_LIMITS: Mapping[str, int] = {
     "read": 100_000,
     "bash": 50_000,

@@ -19,8 +19,6 @@ from ullage.stages.pressure import newest_answered, over_reported
 from ullage.stages.prune import prune, strings_only
 from ullage.values.toolset import OURS
 
-__all__ = ["MARKER", "TokenBudgetSettings", "token_budget"]
-
 MARKER = "[truncated for context management]"
 _NOTE = (
     "Note: Compacted {{count}} old tool result(s) — input tokens ({{reported_tokens:,}}) "

@@ -13,8 +13,6 @@ from typing import Any
 
 from msgspec import Struct
 
-__all__ = ["AGENTS", "MARK", "VARIABLES", "Setting", "arguments_for", "setting_for"]
-
 VARIABLES = {
     "ANTHROPIC_BASE_URL": "anthropic",  # Claude Code, Anthropic's SDKs
     "ANTHROPIC_API_BASE": "anthropic",  # LiteLLM, aider

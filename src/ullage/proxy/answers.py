@@ -9,8 +9,6 @@ from aiohttp import web
 
 from ullage.proxy.headers import TOLD
 
-__all__ = ["failure", "json_answer"]
-
 _STATUS = {400: "INVALID_ARGUMENT", 408: "DEADLINE_EXCEEDED", 426: "UNIMPLEMENTED"}
 _KIND = {400: "invalid_request_error", 408: "timeout_error", 426: "invalid_request_error"}
 

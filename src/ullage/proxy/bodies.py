@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from aiohttp import StreamReader
 
-__all__ = ["Body", "Held", "decoded", "decoder_of", "read_body"]
-
 
 class Held:
     """How many bytes of bodies a worker holds at once, of at most so many."""

@@ -22,8 +22,6 @@ from ullage.proxy.seen import Totals
 from ullage.proxy.server import bound, running
 from ullage.proxy.watch import Watch, watch_of
 
-__all__ = ["behind_a_proxy", "run_command", "summary"]
-
 _PASSED_ON = ("SIGTERM", "SIGHUP", "SIGQUIT")
 """Signals for this process that are meant for the command. An interrupt from the terminal reaches
 both; it is the command's to act on."""

@@ -26,8 +26,6 @@ from msgspec import Struct
 from ullage.errors import ConfigError
 from ullage.presets import NAMES
 
-__all__ = ["UPSTREAMS", "Config", "Room", "config_of", "host_and_port", "is_loopback"]
-
 UPSTREAMS = {
     "anthropic": "https://api.anthropic.com",
     "openai": "https://api.openai.com",

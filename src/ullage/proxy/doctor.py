@@ -25,8 +25,6 @@ from ullage.stores._file import default_path
 from ullage.stores._open import is_url
 from ullage.stores.objects.opening import opened
 
-__all__ = ["Finding", "Verdict", "findings"]
-
 Verdict: TypeAlias = Literal["ok", "note", "wrong"]
 
 

@@ -17,8 +17,6 @@ from ullage.stores.threaded import Threaded
 from ullage.values.effects import Output, Record
 from ullage.values.limits import Limits
 
-__all__ = ["Near", "exchanges_of"]
-
 _MOST_CONVERSATIONS, _FEW_KEYS = 10_000, 256
 
 

@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from multidict import CIMultiDict, CIMultiDictProxy
 
-__all__ = ["TOLD", "passed_down", "passed_up"]
-
 TOLD = "X-Ullage"
 """The header of a reply that says what was done to its request."""
 

@@ -13,8 +13,6 @@ import msgspec
 from ullage.proxy.metrics import done_with
 from ullage.proxy.relayed import Relayed, raw_tokens
 
-__all__ = ["line_of", "lines_to"]
-
 
 def lines_to(file: TextIO | None = None) -> Callable[[Relayed], None]:
     """What writes the line of a request that is over.

@@ -11,8 +11,6 @@ from collections.abc import Iterable, Mapping
 
 from ullage.proxy.relayed import Relayed, raw_tokens
 
-__all__ = ["Metrics", "done_with", "merged"]
-
 _BOUNDS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 60.0)
 
 _HELP = {

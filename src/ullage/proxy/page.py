@@ -21,8 +21,6 @@ from ullage.stores import Store
 from ullage.stores._open import innermost
 from ullage.wires import FORMATS, Format
 
-__all__ = ["live_page", "page_of_conversation"]
-
 
 @cache
 def live_page() -> str:

@@ -28,8 +28,6 @@ from ullage.proxy.seen import Shown, Totals, joined
 from ullage.proxy.siblings import Siblings
 from ullage.proxy.watch import Watch
 
-__all__ = ["Pages"]
-
 _ROOT = "/_ullage"
 _PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
 _GUARDED = {

@@ -34,8 +34,6 @@ from ullage.proxy.upstream import Reply, Upstream, proxies_of
 from ullage.session.drivers import aacting
 from ullage.stores.threaded import to_its_end
 
-__all__ = ["Relay"]
-
 
 class Relay:
     """Passes requests on. One for each worker.

@@ -6,8 +6,6 @@ from msgspec import Struct
 
 from ullage.exchange.values import Passed, Report
 
-__all__ = ["Relayed", "raw_tokens", "told"]
-
 
 class Relayed(Struct, frozen=True, kw_only=True):
     """One request and its reply. No content, no credential.

@@ -6,8 +6,6 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
-__all__ = ["Route", "route_of"]
-
 
 class Route(Struct, frozen=True):
     """Where a request goes.

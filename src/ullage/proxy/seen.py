@@ -14,8 +14,6 @@ from ullage.proxy.relayed import Relayed, raw_tokens
 from ullage.spend.cost import cost_usd
 from ullage.tokens.catalog import lookup
 
-__all__ = ["Decision", "Seen", "Shown", "Totals", "Turn", "joined", "totalled"]
-
 _CONVERSATIONS, _TURNS, _DECISIONS = 200, 400, 100
 _QUIET = frozenset(("observed", "unreported", "diagnostic"))
 """Kinds of events that decide nothing."""

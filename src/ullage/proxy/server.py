@@ -21,8 +21,6 @@ from ullage.proxy.tenants import Tenants, secret_of
 from ullage.proxy.upstream import client_of
 from ullage.proxy.watch import Watch, watch_of
 
-__all__ = ["bound", "running", "serve"]
-
 _BACKLOG = 1_024
 _COLLECTED = 10_000, 20, 50
 """So many new containers, and collections of the generation before, lead to the next collection. A

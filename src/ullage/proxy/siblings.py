@@ -17,8 +17,6 @@ import msgspec
 from aiohttp import web
 from msgspec import Struct
 
-__all__ = ["ALONE", "Siblings"]
-
 _PATIENCE_S = 2.0
 _URL = "http://sibling"
 

@@ -13,8 +13,6 @@ from typing import Any
 from ullage.proxy.metrics import done_with
 from ullage.proxy.relayed import Relayed, raw_tokens
 
-__all__ = ["attributes_of", "spans"]
-
 _SCHEMA = "https://opentelemetry.io/schemas/1.39.0"
 _PROVIDERS = {
     "anthropic": "anthropic",

@@ -15,8 +15,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from queue import SimpleQueue
 
-__all__ = ["Unwaited", "unwaited"]
-
 _MOST_TEXTS = 10_000
 _PATIENCE_S = 1.0
 

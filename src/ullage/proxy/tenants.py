@@ -21,8 +21,6 @@ from ullage.proxy.config import Config
 from ullage.stores._file import default_path
 from ullage.stores._open import is_url
 
-__all__ = ["Tenants", "credential_of", "secret_of"]
-
 _HEADERS = ("x-api-key", "authorization", "x-goog-api-key", "api-key")
 
 

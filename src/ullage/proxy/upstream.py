@@ -15,8 +15,6 @@ from yarl import URL
 from ullage.proxy.bodies import decoder_of
 from ullage.proxy.config import Config
 
-__all__ = ["Reply", "Upstream", "client_of", "proxies_of"]
-
 _OF_BODY = ("content-encoding", "content-length")
 
 

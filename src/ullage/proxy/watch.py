@@ -11,8 +11,6 @@ from ullage.proxy.relayed import Relayed
 from ullage.proxy.seen import Seen
 from ullage.proxy.spans import spans
 
-__all__ = ["Watch", "watch_of"]
-
 
 class Watch:
     """Who looks on in one worker. A mistake of theirs never reaches a request.

@@ -20,8 +20,6 @@ from ullage.proxy.config import Config
 from ullage.proxy.server import serve
 from ullage.proxy.siblings import Siblings
 
-__all__ = ["serve_with_workers"]
-
 _SOON_S, _MOST_WAIT_S = 1.0, 5.0
 _ENDS = (signal.SIGTERM, signal.SIGINT)
 

@@ -19,8 +19,6 @@ from typing import TypeAlias
 
 from ullage.recall.pattern import Assertion, Chars, Either, Node, Repeat, Sequence, parse, too_large
 
-__all__ = ["LINE_END", "OTHER", "TEXT_END", "Automaton", "Costly"]
-
 TEXT_END, LINE_END, CR_END, OTHER, _WORD = range(5)
 r"""What is on a side of a place: `CR_END` is the "\r" of a "\r\n"."""
 

@@ -16,8 +16,6 @@ from ullage.values.messages import ToolCall
 from ullage.values.notices import Words
 from ullage.values.toolset import CONTINUATION, GREP
 
-__all__ = ["Answer", "answer"]
-
 D = TypeVar("D", int, None)
 
 _loads = msgspec.json.Decoder().decode

@@ -11,8 +11,6 @@ from ullage.errors import RefNotFound
 from ullage.recall.source import Source
 from ullage.values.effects import Look, Output, Shape, Steps
 
-__all__ = ["FromHistory", "ToolOutputRef", "find", "output_ref"]
-
 FromHistory: TypeAlias = Callable[[str, bool], Output | None]
 """Finds a ref, or the id of a tool call, in the history at hand, which holds the originals:
 first at a glance, and thoroughly if the store has nothing."""

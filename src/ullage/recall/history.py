@@ -9,8 +9,6 @@ from ullage.history.window import Window
 from ullage.stages.account import index_of
 from ullage.values.effects import Output
 
-__all__ = ["find_in_history"]
-
 
 def find_in_history(window: Window, wanted: str, length: int, *, thorough: bool) -> Output | None:
     """What a ref, or the id of a tool call (the newest one's), names in the history at hand.

@@ -14,9 +14,6 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
-__all__ = ["PATTERN_CHARS", "Assertion", "Chars", "Either", "Node", "PatternError", "Repeat"]
-__all__ += ["Sequence", "parse", "too_large"]
-
 PATTERN_CHARS = 1_000
 """The longest pattern accepted."""
 

@@ -13,8 +13,6 @@ from ullage.values.effects import Steps
 from ullage.values.notices import Words
 from ullage.values.toolset import OURS
 
-__all__ = ["characters", "lines", "numbered"]
-
 LINE_CHARS = 2_000
 _BEFORE_CHARS = 1_100
 """`safe_cut` looks at no more than so many characters before a place."""

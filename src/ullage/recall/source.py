@@ -13,8 +13,6 @@ from itertools import accumulate
 
 from ullage.values.effects import Chunk, Output, Shape, Steps
 
-__all__ = ["PIECE_CHARS", "Source"]
-
 PIECE_CHARS = 1 << 18
 """A text is looked through in pieces of so many characters."""
 

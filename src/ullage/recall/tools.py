@@ -20,8 +20,6 @@ from ullage.values.toolset import ToolSpec
 if TYPE_CHECKING:
     from ullage.stages.policy import Policy
 
-__all__ = ["call_of", "recall_tools"]
-
 
 def recall_tools(policy: str | Policy = "default") -> tuple[ToolSpec, ...]:
     """The tools that a policy's notices speak of: name, description, schema, in their order.

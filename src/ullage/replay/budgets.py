@@ -17,16 +17,6 @@ from ullage.replay.readers import Run
 from ullage.values.limits import Limits
 from ullage.wires import FORMATS
 
-__all__ = [
-    "LEAST_PEAK",
-    "MOST_SHARE",
-    "Room",
-    "asked_output_tokens",
-    "label_of",
-    "window_for",
-    "window_of",
-]
-
 Room: TypeAlias = int | float
 """An int is a window in tokens; a float is the prompt's share of the largest raw request."""
 

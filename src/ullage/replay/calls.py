@@ -15,16 +15,6 @@ from ullage.values.limits import Limits
 from ullage.wires import FORMATS
 from ullage.wires.convert import convert
 
-__all__ = [
-    "answer_of",
-    "boundaries",
-    "is_models",
-    "model_of",
-    "on_wire",
-    "request_of",
-    "session_for",
-]
-
 _REQUESTS = ("request", "exchanges")
 """Recordings whose whole history was one request."""
 _MODELS = {

@@ -32,8 +32,6 @@ from ullage.values.messages import Message, Text
 from ullage.wires import FORMATS
 from ullage.wires.rules.checker import problems_of
 
-__all__ = ["GATES", "Gates", "Judge", "breaks_wire", "unseen"]
-
 _PAGE = "[ullage: this page"
 """So begins what stands for a page of recall, which the same call gives again."""
 GATES = ("G1", "G2", "G3", "G4", "G5", "G6", "G8")

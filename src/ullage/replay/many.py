@@ -33,19 +33,6 @@ from ullage.replay.report import Drawn, packed
 from ullage.replay.run import Replayed, WatchOf, replay_run, watch_session
 from ullage.replay.tracer import Tracer
 
-__all__ = [
-    "SESSIONS",
-    "Finished",
-    "Job",
-    "Outcome",
-    "Outcomes",
-    "Replayer",
-    "Try",
-    "Wanted",
-    "replay_all",
-    "replay_session",
-]
-
 Wanted: TypeAlias = Iterator[tuple[str, Run, int]]
 """Each run with the name of its file, and how many bytes were read by then."""
 Outcome: TypeAlias = Replayed | Drawn | Damage

@@ -21,8 +21,6 @@ from ullage import __version__
 from ullage.errors import ConfigError
 from ullage.replay.run import Replayed
 
-__all__ = ["write_parquet"]
-
 _Type: TypeAlias = Any
 _PLAIN = {int: "BIGINT", float: "DOUBLE", str: "VARCHAR", bool: "BOOLEAN"}
 

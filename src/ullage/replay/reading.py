@@ -13,17 +13,6 @@ from ullage.values.notices import Pointer, next_offset, pointers
 from ullage.values.toolset import CONTINUATION, READ
 from ullage.wires import FORMATS
 
-__all__ = [
-    "Library",
-    "SessionLibrary",
-    "ask",
-    "follow",
-    "leads_to",
-    "reachable",
-    "reachable_with",
-    "refs_in",
-]
-
 _INDEX = "Index of messages"
 
 

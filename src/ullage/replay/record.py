@@ -24,8 +24,6 @@ import msgspec
 from ullage.session.closing import Closing
 from ullage.wires.base import plain
 
-__all__ = ["Recorder"]
-
 _OF_THE_CLIENT = frozenset(("extra_headers", "extra_query", "timeout"))
 
 

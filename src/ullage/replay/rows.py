@@ -20,8 +20,6 @@ from ullage.replay.evidence.demands import BUCKETS
 from ullage.replay.evidence.score import Evidence, Tally
 from ullage.replay.run import Replayed
 
-__all__ = ["Charge", "Needed", "Row", "charges_of", "needed_of", "ratio", "row_of", "rows_of"]
-
 R = TypeVar("R", bound="Row")
 _MANY_FILES = 12
 _NEAR = ("1", "2-3")

@@ -32,8 +32,6 @@ from ullage.values.toolset import Toolset
 from ullage.values.usage import Usage
 from ullage.wires import FORMATS
 
-__all__ = ["OnView", "Replayed", "Sums", "WatchOf", "replay_run", "watch_session"]
-
 _COLD_CHECKS = 4
 
 OnView: TypeAlias = Callable[[Window, Priced], None]

@@ -35,8 +35,6 @@ from ullage.turn import State
 from ullage.values.limits import Limits
 from ullage.wires import FORMATS
 
-__all__ = ["Stored", "from_store"]
-
 
 class Stored(Struct, frozen=True, kw_only=True):
     """One session as it went.

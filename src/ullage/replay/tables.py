@@ -14,8 +14,6 @@ from ullage.replay.budgets import label_of
 from ullage.replay.cost.own import OWN
 from ullage.replay.rows import Charge, Row, ratio
 
-__all__ = ["WIDTH", "Figures", "dollars", "percent", "table_with", "tables_of"]
-
 WIDTH = 120
 """Characters that every table fits in; a longer name is folded. In less, a row is a paragraph."""
 

@@ -16,20 +16,6 @@ from msgspec import Struct
 
 from ullage.replay.cost.prices import Profile
 
-__all__ = [
-    "KINDS",
-    "REASONING_DROPPED",
-    "SHORTENED",
-    "STUB",
-    "SUMMED_UP",
-    "WHOLE",
-    "Mark",
-    "Role",
-    "Said",
-    "Story",
-    "Trace",
-]
-
 KINDS = ("head", "user", "assistant", "reasoning", "call", "result", "notice")
 """What a token shown is of: system text and tools, the user, the model's text, its reasoning,
 its calls, their results, and what ullage wrote in place of any of them."""

@@ -42,8 +42,6 @@ from ullage.values.messages import (
     ToolResult,
 )
 
-__all__ = ["Tracer", "clipped"]
-
 _FRAMING_TOKENS = 4
 _TEXT_CHARS = 1_600
 _SHOWN_CHARS = 900

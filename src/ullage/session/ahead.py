@@ -26,8 +26,6 @@ from ullage.turn.filling import Filled
 from ullage.values.edits import Cut, Skipped, Summary
 from ullage.values.events import Event
 
-__all__ = ["Begun", "begun", "due", "proposing", "still_of_use"]
-
 _KEPT = 4
 """So many are kept for histories that are not shown now: branches alternate."""
 

@@ -22,8 +22,6 @@ from ullage.tokens.models import is_ready, make_ready
 from ullage.turn.filling import Filled, fill
 from ullage.values.effects import Record, Steps
 
-__all__ = ["AsyncSession"]
-
 _LIGHT_MESSAGES, _LIGHT_TOKENS = 32, 120_000
 """With no more new messages, behind a view of no more tokens, a turn is worked out on the event
 loop itself: a thread costs more."""

@@ -25,8 +25,6 @@ from ullage.session.streams import AsyncTap, Tap, source_of, tapped
 from ullage.values.events import Event
 from ullage.wires.reported import Unreadable, is_raw, is_stream
 
-__all__ = ["Round"]
-
 
 class Round:
     """One call, until its reply is observed or it has failed: steps for either driver.

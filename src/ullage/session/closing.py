@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Self
 
-__all__ = ["AsyncClosing", "Closing"]
-
 
 class Closing:
     """Closed at the end of its block."""

@@ -54,8 +54,6 @@ from ullage.wires import Format, FormatName, format_of
 from ullage.wires.overflow import Overflow, is_overflow
 from ullage.wires.reported import Unreadable
 
-__all__ = ["SessionCore"]
-
 V = TypeVar("V")
 
 

@@ -17,8 +17,6 @@ if TYPE_CHECKING:  # who only reads in a store loads nothing else
     from ullage.stores import AsyncStore, Store
     from ullage.summarise import Summaries
 
-__all__ = ["Actions", "aacting", "acting", "adrive", "arun", "asking", "awaiting", "drive", "run"]
-
 T = TypeVar("T")
 E = TypeVar("E")
 Actions: TypeAlias = Generator[Callable[[], Any], Any, T]

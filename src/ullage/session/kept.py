@@ -16,8 +16,6 @@ from ullage.turn.memo import Memo
 from ullage.values.effects import Record
 from ullage.values.events import Event
 
-__all__ = ["EVENTS_KEPT", "Kept"]
-
 EVENTS_KEPT = 4_096
 """The newest events that a session still lists."""
 OBSERVED_KEPT = 256

@@ -21,16 +21,6 @@ from ullage.values.usage import Usage
 from ullage.wires.overflow import Overflow
 from ullage.wires.reported import Unreadable, id_of, left_out_of, plausible, usage_of
 
-__all__ = [
-    "Refusals",
-    "report_of",
-    "reported_in",
-    "under_way",
-    "unreported",
-    "with_more",
-    "without",
-]
-
 
 def report_of(reply: Any, sent: Sent, limits: Limits | None) -> Report | Unreadable:
     """What a reply to a view reports, or why that cannot be read, or cannot be.

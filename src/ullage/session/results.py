@@ -25,8 +25,6 @@ from ullage.values.toolset import SHORT
 if TYPE_CHECKING:
     from ullage.stores import Blobs, Store
 
-__all__ = ["cut_result", "cut_text", "open_result"]
-
 _WORDS = Words(toolset=SHORT)
 
 

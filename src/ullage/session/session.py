@@ -30,8 +30,6 @@ from ullage.values.limits import Limits
 from ullage.wires import Format, FormatName
 from ullage.wires.base import field
 
-__all__ = ["Session", "fit"]
-
 T = TypeVar("T")
 
 

@@ -31,8 +31,6 @@ from ullage.values.messages import Message
 if TYPE_CHECKING:
     from ullage.session.aio import AsyncSession
 
-__all__ = ["AsyncSessions", "Sessions"]
-
 S = TypeVar("S", bound="Session | AsyncSession")
 
 _MESSAGE_BYTES = 4_000

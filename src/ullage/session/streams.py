@@ -22,8 +22,6 @@ from ullage.session.drivers import Actions
 if TYPE_CHECKING:
     from ullage.session.call import Round
 
-__all__ = ["AsyncTap", "Tap", "source_of", "tapped"]
-
 _END = object()
 
 

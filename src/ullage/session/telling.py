@@ -15,8 +15,6 @@ from typing import TypeAlias
 
 from ullage.values.events import Event, Kind
 
-__all__ = ["LEVELS", "OnEvent", "tell"]
-
 OnEvent: TypeAlias = Callable[[Event], object]
 """Is given each event once, in the thread of the call that made it; what it returns is dropped."""
 

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from ullage.session.session import Session
     from ullage.turn import Turned
 
-__all__ = ["AsyncView", "Sent", "View"]
-
 _NUMBERS = count()
 
 

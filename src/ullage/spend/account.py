@@ -15,8 +15,6 @@ from ullage.spend.cost import priced
 from ullage.values.events import Event
 from ullage.values.usage import Usage
 
-__all__ = ["Account", "Dropped", "UnderWay"]
-
 _NUMBERS = count(1)
 
 

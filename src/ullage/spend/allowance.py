@@ -12,8 +12,6 @@ from msgspec import Struct
 
 from ullage.errors import ConfigError
 
-__all__ = ["NOTHING", "WRAP_UP", "Allowance", "Claim", "OnExceeded", "Unit"]
-
 OnExceeded: TypeAlias = Literal["wrap_up", "stop", "warn"]
 Unit: TypeAlias = Literal["tokens", "usd"]
 

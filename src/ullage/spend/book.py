@@ -15,8 +15,6 @@ from msgspec.structs import replace
 from ullage.spend.calls import Call, Spent
 from ullage.values.usage import Usage
 
-__all__ = ["Book", "Report", "Row"]
-
 _LOOKED_BACK = 256
 """Among so many of the newest calls a report is looked for that was booked before."""
 

@@ -35,8 +35,6 @@ from ullage.values.effects import Steps
 from ullage.values.events import Event
 from ullage.values.usage import Usage
 
-__all__ = ["Budget"]
-
 
 class Budget:
     """An allowance shared by any number of sessions, threads and event loops.

@@ -10,8 +10,6 @@ from msgspec import Struct
 
 from ullage.values.usage import Usage
 
-__all__ = ["Call", "Spent", "totals"]
-
 By: TypeAlias = Literal["agent", "model"]
 
 

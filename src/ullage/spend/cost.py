@@ -12,8 +12,6 @@ from ullage.spend.calls import Call
 from ullage.tokens.catalog import ModelInfo, lookup
 from ullage.values.usage import Usage
 
-__all__ = ["cost_usd", "priced", "worst_usd"]
-
 _MILLION = 1_000_000
 
 

@@ -21,8 +21,6 @@ from msgspec import Struct
 from ullage.stores import files_of
 from ullage.values.events import Event, Kind
 
-__all__ = ["TokenManagementMetrics"]
-
 
 class TokenManagementMetrics(Struct, frozen=True, kw_only=True):
     """Eight sums (three-layer document, "Monitoring and Metrics"). They can be added.

@@ -15,8 +15,6 @@ from ullage.splice.pieces import Pieces, add, summed, whole
 from ullage.values.messages import Message
 from ullage.wires.base import MARKERS
 
-__all__ = ["Anthropic", "AnthropicStream"]
-
 _THOUGHTS = {"thinking": "signature", "redacted_thinking": "data"}
 _PROMPT = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
 

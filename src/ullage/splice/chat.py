@@ -12,8 +12,6 @@ from typing import Any
 from ullage.splice.dialect import Dialect, Stream, index_of, joint, object_at, objects_at
 from ullage.splice.pieces import add, summed, whole
 
-__all__ = ["Chat", "ChatStream"]
-
 _TEXTS = ("content", "refusal", "reasoning_content", "reasoning")
 _LISTS = ("reasoning_details", "annotations")
 _UNCHECKED = "skip_thought_signature_validator"

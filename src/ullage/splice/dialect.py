@@ -9,8 +9,6 @@ from typing import Any, ClassVar
 from ullage.values.messages import Message
 from ullage.wires import Format
 
-__all__ = ["Dialect", "Stream", "index_of", "joint", "object_at", "objects_at"]
-
 
 class Dialect(ABC):
     """One wire. Raw values are JSON, and never changed.

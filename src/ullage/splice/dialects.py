@@ -12,8 +12,6 @@ from ullage.splice.gemini import Gemini
 from ullage.splice.responses import Responses
 from ullage.wires import Format
 
-__all__ = ["DIALECTS", "dialect_of"]
-
 DIALECTS: Mapping[str, type[Dialect]] = {
     "anthropic": Anthropic,
     "openai-chat": Chat,

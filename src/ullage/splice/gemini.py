@@ -14,8 +14,6 @@ from ullage.splice.pieces import summed
 from ullage.values.messages import Message
 from ullage.wires.base import get
 
-__all__ = ["Gemini", "GeminiStream"]
-
 _UNCHECKED = "skip_thought_signature_validator"
 """What the API takes in the place of a signature (G10)."""
 _GOOD_STOPS = ("STOP", "FINISH_REASON_UNSPECIFIED", "")

@@ -34,8 +34,6 @@ from ullage.values.effects import Find, Steps
 from ullage.values.messages import Message
 from ullage.wires import Format
 
-__all__ = ["Knitted", "Read", "chain_of", "knit", "takes_rounds"]
-
 
 class _Run(NamedTuple):
     """A reply in the client's history: where it stands, and what it is looked up by."""

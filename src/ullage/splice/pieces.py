@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-__all__ = ["Pieces", "add", "summed", "whole"]
-
 _ONCE = frozenset(("id", "index", "name", "type", "role", "format"))
 """Fields that come whole, by some servers with every piece."""
 

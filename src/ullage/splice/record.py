@@ -30,18 +30,6 @@ from ullage.history.pairing import is_made_up
 from ullage.values.effects import Record
 from ullage.values.messages import Message, Text, ToolCall
 
-__all__ = [
-    "KIND",
-    "Splice",
-    "held_key",
-    "key_of",
-    "mark_key",
-    "opening_key",
-    "record_of",
-    "says_the_same",
-    "splice_in",
-]
-
 KIND = "splice"
 
 _SPACE = re.compile(r"\s*")

@@ -15,8 +15,6 @@ from typing import Any
 from ullage.splice.dialect import Dialect, Stream, object_at
 from ullage.splice.pieces import summed
 
-__all__ = ["Responses", "ResponsesStream"]
-
 _ENDINGS = ("response.completed", "response.incomplete", "response.failed")
 _BEGINNINGS = ("response.created", "response.in_progress", "response.queued")
 

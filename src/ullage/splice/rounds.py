@@ -17,8 +17,6 @@ from ullage.values.effects import Record
 from ullage.values.messages import Message
 from ullage.wires import Format
 
-__all__ = ["MOST_ROUNDS", "Again", "Calls", "Done", "Rounds"]
-
 MOST_ROUNDS = 8
 """So many rounds of private calls are answered; then the answer says that this is the limit."""
 

@@ -17,8 +17,6 @@ from msgspec.structs import replace
 
 from ullage.splice.rounds import Again, Calls, Done, Rounds
 
-__all__ = ["Streamed"]
-
 
 class Streamed:
     """`Rounds` whose replies come as events.

@@ -18,8 +18,6 @@ from ullage.values.effects import Output
 from ullage.values.messages import Media, Opaque, Text, ToolCall, ToolResult
 from ullage.values.notices import Words
 
-__all__ = ["account", "flatten", "index_of", "outputs_of", "said_chars"]
-
 _USER = "- user: "
 _SAID_CHARS = 200
 _CALL_CHARS = 140

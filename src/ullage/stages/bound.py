@@ -10,8 +10,6 @@ from collections.abc import Sequence
 from ullage.history.window import Window
 from ullage.values.edits import Cut, Drop, Summary
 
-__all__ = ["left_out"]
-
 
 def left_out(window: Window, first: int, cuts: Sequence[Cut]) -> list[Cut]:
     """The cut that drops reasoning bound to a history that an edit of ``first`` changes.

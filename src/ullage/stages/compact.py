@@ -29,23 +29,6 @@ from ullage.stages.summary import summary
 from ullage.values.briefs import Brief, Prompt
 from ullage.values.edits import Cut, Skipped, Summary
 
-__all__ = [
-    "AHEAD",
-    "OURS",
-    "IsDue",
-    "KeepFrom",
-    "asked",
-    "compact",
-    "newest_messages",
-    "newest_share",
-    "newest_turns",
-    "oldest_rough",
-    "over_tokens",
-    "reported_full",
-    "rough_full",
-    "surely_over",
-]
-
 AHEAD = 0.9
 """At this share of its threshold a compaction is begun, where it can be made beside the turns."""
 _CHARS_PER_TOKEN = 3

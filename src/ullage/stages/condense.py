@@ -28,20 +28,6 @@ from ullage.stages.summary import summary
 from ullage.values.edits import Cut, Replace, Summary
 from ullage.values.messages import Text
 
-__all__ = [
-    "CHARS_PER_TOKEN",
-    "Condensed",
-    "Over",
-    "Range",
-    "Room",
-    "condense",
-    "head_of_loop",
-    "held_tokens",
-    "ranges_for",
-    "take_over",
-    "unread",
-]
-
 CHARS_PER_TOKEN = 3
 _HEAD_CHARS = 1_000
 """So much of the result in which an account stands is shown before it."""

@@ -13,8 +13,6 @@ from ullage.stages.record import record
 from ullage.stages.truncate import truncate
 from ullage.values.toolset import SHORT
 
-__all__ = ["DEFAULT", "SUMMARISED"]
-
 DEFAULT = Policy(
     name="default-8",
     at_first_sight=(partial(truncate),),

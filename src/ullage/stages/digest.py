@@ -19,8 +19,6 @@ from typing import NamedTuple
 from ullage.stages.names import ALARMS, WORTH, Known, names_in, spaced, worth_of
 from ullage.stages.shorten import ends_of, safe_cut
 
-__all__ = ["Reading", "read"]
-
 _LINE_CHARS = 240
 _GAP = "…"
 _READ_CHARS = 24_000

@@ -35,8 +35,6 @@ from ullage.stages.ranges import begin, condensed, control_tail, coverable, summ
 from ullage.stages.shrink import Tier, shrink
 from ullage.values.edits import Cut
 
-__all__ = ["emergency", "reach"]
-
 _LEAST_ACCOUNT_TOKENS = 150
 _GENTLE = (Tier.OLD, Tier.OPEN, Tier.SAID)
 

@@ -21,20 +21,6 @@ from ullage.values.briefs import Fact
 from ullage.values.effects import Output
 from ullage.values.messages import Text, ToolCall, ToolResult
 
-__all__ = [
-    "SENTENCE",
-    "Action",
-    "Said",
-    "actions",
-    "decisions",
-    "essentials",
-    "is_change",
-    "open_items",
-    "said",
-    "sentences",
-    "unresolved",
-]
-
 Verb: TypeAlias = Literal["read", "changed", "removed", "ran", "did"]
 
 _PATHS = ("file_path", "path", "filename", "file", "filepath", "notebook_path", "target_file")

@@ -8,8 +8,6 @@ from typing import Any, Literal, TypeAlias
 
 import msgspec
 
-__all__ = ["LIMIT_CHARS", "ToolKind", "fields_of", "head_share_of", "kind_of"]
-
 ToolKind: TypeAlias = Literal["read", "search", "shell", "web", "other"]
 
 _KINDS: tuple[tuple[ToolKind, tuple[str, ...]], ...] = (

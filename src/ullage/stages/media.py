@@ -19,8 +19,6 @@ from ullage.values.edits import Cut
 from ullage.values.limits import ANTHROPIC_MEDIA, OTHER_MEDIA, MediaLimits
 from ullage.values.messages import Media
 
-__all__ = ["refused_media"]
-
 _WHY = "the provider would refuse a request with it"
 
 

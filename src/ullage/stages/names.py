@@ -16,8 +16,6 @@ from ullage.history.transcript import Location, Transcript, leaves_of
 from ullage.history.window import Window
 from ullage.values.messages import ToolCall, ToolResult
 
-__all__ = ["ALARMS", "WORTH", "Known", "names_in", "said_in", "spaced", "told_in", "worth_of"]
-
 WORTH = 400
 """What a name is worth that nobody has told."""
 _SAID, _TOLD, _NUMBER = (15, 100), (15, 100), (30, 100)

@@ -18,8 +18,6 @@ from ullage.values.effects import Output
 from ullage.values.messages import Media, Text, ToolCall
 from ullage.values.notices import ref_line
 
-__all__ = ["bare_placeholder", "digests_of", "head_and_marker", "placeholder"]
-
 _PAGE_GONE = "[ullage: this page has left the window. Make the same call to read it again.]"
 _TRIES = 5
 """A price is doubled less often than this."""

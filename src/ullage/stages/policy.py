@@ -20,8 +20,6 @@ from ullage.values.edits import Cut, Replace, Skipped
 from ullage.values.messages import ToolCall
 from ullage.values.toolset import OURS, Toolset
 
-__all__ = ["BesideStore", "Policy", "Stage", "decide", "fingerprint", "name_of", "unrecalled"]
-
 _FINGERPRINT_VERSION = 1
 """Changes when a stage of ours shows something else with the same settings."""
 _SCALARS = (str, int, float, bool, bytes, type(None))

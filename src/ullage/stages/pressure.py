@@ -10,23 +10,6 @@ from ullage.history.window import Window
 from ullage.stages import rough
 from ullage.stages.rent import pays
 
-__all__ = [
-    "GUARD_SHARE",
-    "HELD",
-    "editable_from",
-    "is_frozen",
-    "newest_answered",
-    "newest_batch",
-    "newest_rough",
-    "newest_share",
-    "output_tokens",
-    "outputs_over",
-    "over_or_pays",
-    "over_reported",
-    "over_share",
-    "rough_over",
-]
-
 HELD = "reasoning must stay as it is while its turn is open (manual thinking)"
 """Why a stage that is due does nothing."""
 GUARD_SHARE = 0.94

@@ -26,18 +26,6 @@ from ullage.stages.rent import LEFT_SHARE
 from ullage.values.edits import Cut, Replace, Skipped
 from ullage.values.messages import Text, ToolResult
 
-__all__ = [
-    "Candidates",
-    "Protected",
-    "Show",
-    "Wanted",
-    "prune",
-    "results_only",
-    "rough_won",
-    "strings_only",
-    "tokens_won",
-]
-
 _LEFT_TOKENS = 40
 """No more than these tokens, and `LEFT_SHARE`, are left of a leaf."""
 

@@ -14,8 +14,6 @@ from collections.abc import Sequence
 from ullage.stages.facts import SENTENCE
 from ullage.stages.shorten import level, safe_cut
 
-__all__ = ["USER_SHARE", "quotes"]
-
 USER_SHARE = 0.30
 """What the user said may take this share of the limit beside any summary."""
 _DEMANDS = re.compile(

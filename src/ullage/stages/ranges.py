@@ -11,19 +11,6 @@ from ullage.stages.account import index_of, outputs_of
 from ullage.values.edits import Summary
 from ullage.values.effects import Output
 
-__all__ = [
-    "before_record",
-    "begin",
-    "condensed",
-    "continues",
-    "control_tail",
-    "coverable",
-    "cut_before",
-    "said_before",
-    "set_aside",
-    "summarised",
-]
-
 
 def begin(window: Window, *, keeps_task: bool = True) -> int:
     """The first message that may be condensed.

@@ -35,8 +35,6 @@ from ullage.stages.shorten import safe_cut
 from ullage.values.edits import Cut, Skipped, Summary
 from ullage.values.messages import Media, Message, Opaque, Text, ToolCall, ToolResult
 
-__all__ = ["LINES", "Digests", "digestible", "record", "steps"]
-
 IsDue: TypeAlias = Callable[[Window], str | None]
 """Why a batch is due now, with its numbers, or None."""
 Digests: TypeAlias = Callable[[Window, Set[Location]], Mapping[Location, str]]

@@ -18,8 +18,6 @@ from ullage.history.transcript import Leaf, leaves_of
 from ullage.history.window import Window
 from ullage.values.messages import Media, Reasoning, ToolCall, ToolResult
 
-__all__ = ["LEFT_SHARE", "new_from", "pays", "shown_chars", "winnable_chars"]
-
 LEFT_SHARE, _LEFT_CHARS = 0.20, 150
 """About what is left of a text in a batch: a share of it, and the notice."""
 _MEDIA_CHARS = 4_000

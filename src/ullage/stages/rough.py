@@ -18,17 +18,6 @@ from ullage.history.window import Window
 from ullage.values.edits import Replace
 from ullage.values.messages import Message, Part, Reasoning, ToolCall, ToolResult
 
-__all__ = [
-    "CHARS_PER_TOKEN",
-    "MESSAGE_TOKENS",
-    "head_tokens",
-    "message_tokens",
-    "part_tokens",
-    "shown_tokens",
-    "text_tokens",
-    "view_tokens",
-]
-
 CHARS_PER_TOKEN = 4
 MESSAGE_TOKENS = 4
 _SCHEMAS = ("parameters", "input_schema", "inputSchema", "parametersJsonSchema")

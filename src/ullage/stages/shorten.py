@@ -17,8 +17,6 @@ import msgspec
 
 from ullage.values.notices import Words
 
-__all__ = ["ERRORS", "ends_of", "level", "on_one_line", "safe_cut", "shorten", "utf8_bytes"]
-
 ERRORS = re.compile(
     r"[aefptAEFPT](?:(?<=\b.)(?i:"  # a set of first letters comes first: the scan skips the rest
     r"(?<=e)(?:rror|xception|xit (?:code|status))|(?<=t)raceback|(?<=p)anic"

@@ -20,8 +20,6 @@ from ullage.values.edits import Cut, Replace
 from ullage.values.effects import Output
 from ullage.values.messages import Text, ToolCall
 
-__all__ = ["LEAST_TOKENS", "Tier", "cut_to", "reducible_tokens", "shrink"]
-
 LEAST_TOKENS = 60
 """No text is cut below this: less says nothing."""
 _WORTH_SHARE = 0.95

@@ -9,8 +9,6 @@ from ullage.stages.facts import actions
 from ullage.values.edits import Cut, Summary
 from ullage.values.events import Event
 
-__all__ = ["stall"]
-
 _LEAST_CALLS = 4
 
 

@@ -19,8 +19,6 @@ from ullage.stages.facts import Action, Said, actions, decisions, open_items, sa
 from ullage.stages.quotes import quotes
 from ullage.stages.shorten import on_one_line
 
-__all__ = ["summary"]
-
 _QUOTE_CHARS = 160
 _FRAME_CHARS = len("Message 1234:\n\n")
 

@@ -20,8 +20,6 @@ from ullage.values.edits import Cut, Replace
 from ullage.values.messages import Text, ToolResult
 from ullage.values.notices import Words
 
-__all__ = ["Extent", "Shape", "Shown", "Source", "TextSize", "by_kind", "truncate"]
-
 
 class Source(NamedTuple):
     """A text of a result as a shape sees it.

@@ -19,9 +19,6 @@ from ullage.errors import StoreError
 from ullage.stores._clean import Bounds, Collected
 from ullage.values.effects import Output, Record, Shape
 
-__all__ = ["Around", "AsyncStore", "Blobs", "Records", "Store", "Transactional", "closed"]
-__all__ += ["every_ref", "forget", "refuse_contradictions", "taken"]
-
 P = ParamSpec("P")
 T = TypeVar("T")
 

@@ -10,8 +10,6 @@ from collections.abc import Iterator
 
 from ullage.values.effects import Extent
 
-__all__ = ["CHUNK_CHARS", "pieces"]
-
 CHUNK_CHARS = 1 << 20
 
 

@@ -34,9 +34,6 @@ from msgspec.structs import replace
 
 from ullage.errors import ConfigError
 
-__all__ = ["DAY_S", "Bounds", "Collected", "Contents", "Cursor", "Removed", "clean", "is_recent"]
-__all__ += ["named_in", "refs_in"]
-
 DAY_S = 86_400
 
 _REF = re.compile(r"(?=([0-9a-z]{16}))")

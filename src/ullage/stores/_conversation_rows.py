@@ -29,9 +29,6 @@ from ullage.values.messages import Message, Text, ToolResult
 from ullage.wires import Format
 from ullage.wires.base import plain
 
-__all__ = ["EMPTY_ID", "NAME", "CompactionPart", "StoredMessage", "columns_of", "compactible"]
-__all__ += ["insert_part", "messages_of", "newest_part", "prepare", "row_of", "synthetic"]
-
 NAME = "conversations"
 
 _MESSAGES = """CREATE TABLE IF NOT EXISTS Messages (

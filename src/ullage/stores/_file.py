@@ -44,8 +44,6 @@ from ullage.stores._base import closed
 from ullage.stores._reasons import code_of, kind_of, reason_of
 from ullage.stores._schema import APPLICATION_ID, MIGRATIONS
 
-__all__ = ["PrivateFile", "absolute", "create_private", "default_path", "make_folders"]
-
 _STORE = "sqlite"
 _RETRY_S = 0.02
 _SIDE_FILES = ("", "-wal", "-shm", "-journal")

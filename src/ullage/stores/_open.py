@@ -17,9 +17,6 @@ from ullage.stores.memory import MemoryStore
 from ullage.stores.spill import SpillStore
 from ullage.stores.sqlite import SqliteStore
 
-__all__ = ["directory_of", "files_of", "innermost", "is_url", "layers", "open_store"]
-__all__ += ["with_files"]
-
 FILES_KEPT_S = 30 * DAY_S
 """How long the files of a policy are kept unused; what they hold stays in the store."""
 

@@ -25,8 +25,6 @@ if sys.version_info >= (3, 14):
 else:
     from backports import zstd
 
-__all__ = ["MOST_BYTES", "NewBlob", "extents_in", "from_utf8", "to_utf8", "unpacked", "unsealed"]
-
 MOST_BYTES = 4 * CHUNK_CHARS  # no chunk has more in UTF-8
 _LEVEL = 3
 _LIMITS = {int(zstd.DecompressionParameter.window_log_max): MOST_BYTES.bit_length()}

@@ -7,8 +7,6 @@ import sqlite3
 
 from ullage.errors import StoreError, StoreFull
 
-__all__ = ["code_of", "kind_of", "reason_of"]
-
 _REASONS = {
     sqlite3.SQLITE_FULL: "the disk or its quota is full. Free some space and try again",
     sqlite3.SQLITE_READONLY: "the file may only be read. Check its mode and its file system",

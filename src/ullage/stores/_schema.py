@@ -6,8 +6,6 @@ something was last used is in seconds since 1970.
 
 from __future__ import annotations
 
-__all__ = ["APPLICATION_ID", "MIGRATIONS"]
-
 APPLICATION_ID = 0x756C6C67  # "ullg"
 
 MIGRATIONS: tuple[tuple[str, ...], ...] = (

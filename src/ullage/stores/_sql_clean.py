@@ -7,8 +7,6 @@ from typing import Any, ClassVar
 from ullage.stores._clean import Cursor, is_recent
 from ullage.stores._packing import from_utf8, to_utf8
 
-__all__ = ["SqlContents", "SqliteContents"]
-
 
 class SqlContents:
     """The outputs and records of one tenant, or of all: what of `_clean.Contents` is one query.

@@ -19,9 +19,6 @@ from ullage.stores.objects.in_sqlite import BODY, text_of
 from ullage.stores.objects.rows import Objects
 from ullage.values.effects import Extent, Record
 
-__all__ = ["MOST_VARIABLES", "chosen", "extents_of", "kept_first", "record_of", "row_of_chunk"]
-__all__ += ["under", "write_blob", "write_records"]
-
 MOST_VARIABLES = 900
 """Below 999, the most variables that a statement may have in older SQLite."""
 

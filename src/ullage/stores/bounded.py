@@ -18,8 +18,6 @@ from ullage.stores._base import Around, Store
 from ullage.stores._clean import DAY_S, Bounds, Collected, is_recent
 from ullage.values.effects import Output, Record
 
-__all__ = ["BoundedStore"]
-
 K = TypeVar("K")
 V = TypeVar("V")
 

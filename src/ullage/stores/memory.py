@@ -18,8 +18,6 @@ from ullage.stores._base import Transactional, closed, refuse_contradictions, ta
 from ullage.stores._clean import Bounds, Collected, Cursor, clean, is_recent, named_in
 from ullage.values.effects import Output, Record, Shape
 
-__all__ = ["MemoryStore"]
-
 
 class _Tenant:
     """What one tenant keeps: outputs by ref, records by key and then by kind, n and name.

@@ -33,8 +33,6 @@ from ullage.stores._file import make_folders
 from ullage.stores._reasons import kind_of
 from ullage.values.effects import Extent, Output, Record
 
-__all__ = ["SpillStore"]
-
 _SUBFOLDER = re.compile(r"[0-9a-z]{16}")
 _NAME = re.compile(r"([0-9a-z]{16})\.txt")
 _UNFINISHED = re.compile(r"\.([0-9a-z]{16})\.[0-9a-f]{16}\.part")

@@ -48,8 +48,6 @@ from ullage.values.effects import Output, Record, Shape
 if TYPE_CHECKING:
     from ullage.stores.objects import ObjectStorage
 
-__all__ = ["SqliteStore"]
-
 _FORGET_CLEANINGS = (
     "DELETE FROM cleanings WHERE substr(scope, 1, 4) = CAST('one ' AS BLOB) AND substr(scope, 5) "
     "NOT IN (SELECT tenant FROM grants UNION SELECT tenant FROM records)"

@@ -11,8 +11,6 @@ from typing import Any, Concatenate, ParamSpec, TypeAlias, TypeVar
 
 from ullage.stores._base import Store
 
-__all__ = ["Threaded", "in_thread", "to_its_end"]
-
 P = ParamSpec("P")
 T = TypeVar("T")
 

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     import asyncio
     from concurrent.futures import Future
 
-__all__ = ["Summaries"]
-
 _REMEMBERED = 8
 _MOST_CHARS_PER_TOKEN = 1_000
 """A reply that is longer than so many for each token it may have is not even counted."""

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-__all__ = ["Circuit"]
-
 _TRIES = 2
 """So many requests may fail before any is left out: the second says what was wrong."""
 _MOST = 64

@@ -13,8 +13,6 @@ from ullage.values.usage import Usage
 from ullage.wires import FORMATS, Format
 from ullage.wires.base import field
 
-__all__ = ["anthropic", "gemini", "openai"]
-
 
 def anthropic(
     client: Any, model: str = "", *, window_tokens: int | None = None, timeout_s: float = TIMEOUT_S

@@ -13,8 +13,6 @@ from ullage.tokens.catalog import lookup
 from ullage.values.effects import Reply, Summarise
 from ullage.values.usage import Usage
 
-__all__ = ["Summariser", "of"]
-
 TIMEOUT_S = 60.0
 
 

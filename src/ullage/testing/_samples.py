@@ -15,9 +15,6 @@ from ullage.stores import DAY_S
 from ullage.values.edits import Batch, Edit
 from ullage.values.effects import KINDS, Output, Record
 
-__all__ = ["HUGE", "KEYS", "ODD", "TENANTS", "Clock", "Opened", "batch", "decided", "expect"]
-__all__ += ["fails_with", "in_threads", "output", "random_commit", "smallest"]
-
 T = TypeVar("T")
 E = TypeVar("E", bound=Exception)
 

@@ -19,8 +19,6 @@ from typing import TypeAlias
 from msgspec import Struct
 from msgspec.structs import replace
 
-__all__ = ["Calibration"]
-
 Slope: TypeAlias = tuple[float, int]
 """Tokens reported for each token estimated, and how many estimated tokens say so."""
 

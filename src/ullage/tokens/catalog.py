@@ -26,8 +26,6 @@ from ullage.values.model_names import plain_name
 if TYPE_CHECKING:
     from genai_prices.types import ModelInfo as _Listed
 
-__all__ = ["NAMES", "UNKNOWN_WINDOW_TOKENS", "ModelInfo", "Prices", "advice", "lookup"]
-
 UNKNOWN_WINDOW_TOKENS = 128_000
 """The window of a model we know nothing about."""
 

@@ -26,8 +26,6 @@ from msgspec import Struct
 
 from ullage.tokens.weights import WEIGHTS
 
-__all__ = ["STEPS", "Counter", "Estimate", "byte_length", "estimate", "pairs"]
-
 STEPS = 160
 """A weight is a whole number of so many parts of a token."""
 

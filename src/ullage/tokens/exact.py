@@ -26,8 +26,6 @@ from importlib.util import find_spec
 
 from ullage.tokens.estimate import Counter
 
-__all__ = ["Vocabulary", "exact", "is_installed", "is_loaded", "load", "repaired"]
-
 _ENCODINGS = ("o200k_base", "cl100k_base")
 
 

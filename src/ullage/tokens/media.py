@@ -31,8 +31,6 @@ from ullage.tokens.payload import (
 from ullage.values.messages import Media
 from ullage.values.model_names import plain_name
 
-__all__ = ["image_tokens", "media_tokens"]
-
 _TEXT_TOKENS_A_PAGE = 2_250
 _LETTER_PX = (816, 1056)
 _UNKNOWN_SOUND_S, _UNKNOWN_VIDEO_S = 60, 300

@@ -32,8 +32,6 @@ from ullage.values.messages import (
     ToolResult,
 )
 
-__all__ = ["Meter", "Overhead", "argument_text", "overhead_for"]
-
 
 class Overhead(Struct, frozen=True, kw_only=True):
     """Tokens around the texts of a request.

@@ -17,8 +17,6 @@ from ullage.tokens.estimate import Counter, estimate
 from ullage.tokens.exact import Vocabulary, exact, is_installed, is_loaded, load, load_in_thread
 from ullage.values.model_names import plain_name
 
-__all__ = ["Family", "counter_for", "family_of", "is_ready", "make_ready", "preload"]
-
 Family: TypeAlias = Literal["openai", "claude-v3", "claude-v4.8", "gemini", "unknown"]
 
 _O200K = re.compile(r"gpt-?4o|gpt-?4\.[15]|gpt-?5|chatgpt-4o|gpt-oss|codex|^o[134](?:-|$)")

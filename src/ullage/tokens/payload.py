@@ -11,8 +11,6 @@ import re
 import struct
 from math import ceil, isfinite
 
-__all__ = ["image_size", "is_known", "pages", "payload_bytes", "sound_seconds", "video_seconds"]
-
 _HEAD_CHARS = 64
 _JPEG_CHARS = 400_000
 _PDF_CHARS = 200_000

@@ -1,7 +1,5 @@
 """The weights of `ullage.tokens.estimate`, written by ``lab.bench.fit_families``."""
 
-__all__ = ["WEIGHTS"]
-
 # fmt: off
 WEIGHTS = {
     "claude-v3": (

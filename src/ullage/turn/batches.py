@@ -18,8 +18,6 @@ from ullage.values.edits import Batch, Cut, Drop, Edit, Replace, Skipped, Summar
 from ullage.values.effects import Output, Record
 from ullage.values.events import Event, Kind
 
-__all__ = ["Walk", "cuts_of", "edited_from"]
-
 
 class Walk(Struct):
     """A window on its way through its history, and what is decided on the way.

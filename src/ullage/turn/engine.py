@@ -44,8 +44,6 @@ from ullage.values.edits import Cut, Edit, Replace, Skipped, Summary
 from ullage.values.effects import Summarise
 from ullage.values.events import Event
 
-__all__ = ["fit"]
-
 T = TypeVar("T")
 _Asks: TypeAlias = Generator[Summarise, Any, T]
 

@@ -25,8 +25,6 @@ from ullage.values.edits import Cut, Summary, whole
 from ullage.values.effects import Reply, Summarise
 from ullage.values.events import Event
 
-__all__ = ["Accepted", "Asking", "Filled", "fill", "judge", "parts", "refusal"]
-
 _SHARED_CHARS = 24
 """A sentence of our own of at least this length may not come back in a summary."""
 _MARGIN = 0.8

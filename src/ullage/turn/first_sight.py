@@ -14,8 +14,6 @@ from ullage.turn.batches import Walk, cuts_of
 from ullage.turn.terms import Terms
 from ullage.values.edits import Edit, Replace
 
-__all__ = ["take_in"]
-
 _FIRST_SIGHT = "first sight"
 
 

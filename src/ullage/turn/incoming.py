@@ -24,8 +24,6 @@ from ullage.values.notices import aside
 from ullage.wires.base import as_json
 from ullage.wires.repaired import Repaired, news, remember
 
-__all__ = ["take_in"]
-
 _KEPT_LEVELS = 8
 """No block of any wire stands deeper: what does is somebody's arguments or result."""
 

@@ -29,8 +29,6 @@ from ullage.values.messages import Message
 from ullage.wires import Format, Head
 from ullage.wires.repaired import Repaired
 
-__all__ = ["LINES", "Line", "Memo"]
-
 LINES = 4
 
 

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from ullage.turn.memo import Line
     from ullage.turn.request import Request
 
-__all__ = ["Rendered", "layout", "render"]
-
 
 class Rendered(Struct, frozen=True, gc=False):
     """An edited message, and what it was made from."""

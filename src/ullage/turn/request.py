@@ -19,8 +19,6 @@ from ullage.values.messages import ReasoningRule
 from ullage.wires import Format, Head, recognise
 from ullage.wires.base import field, text_at
 
-__all__ = ["Envelope", "Envelopes", "Request", "read"]
-
 _CACHES = ("cachedContent", "cached_content")
 _HELD_ELSEWHERE = {
     "previous_response_id": "openai-responses",

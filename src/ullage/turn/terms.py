@@ -42,17 +42,6 @@ if TYPE_CHECKING:
     from ullage.turn.memo import Line
     from ullage.turn.request import Request
 
-__all__ = [
-    "Agreed",
-    "Settings",
-    "Terms",
-    "agree",
-    "holds_tools",
-    "look_up",
-    "tool_definitions",
-    "what_decides",
-]
-
 _CLASH_PREFIX = "ullage_"
 _OURS = "ullage."
 

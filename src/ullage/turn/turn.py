@@ -45,8 +45,6 @@ from ullage.values.notices import Words
 from ullage.values.usage import Usage
 from ullage.wires import Format, Head, format_of
 
-__all__ = ["State", "Turned", "observe", "turn", "wire_of"]
-
 Tools: TypeAlias = tuple[dict[str, Any], ...]
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-__all__ = ["Brief", "Fact", "Prompt"]
-
 
 class Fact(Struct, frozen=True):
     """Something a summary has to speak of.

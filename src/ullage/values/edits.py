@@ -19,19 +19,6 @@ from msgspec.structs import replace
 from ullage.values.briefs import Brief
 from ullage.values.effects import Output
 
-__all__ = [
-    "Address",
-    "Batch",
-    "Cut",
-    "Drop",
-    "Edit",
-    "Replace",
-    "Skipped",
-    "Summary",
-    "storable",
-    "whole",
-]
-
 
 class Address(Struct, frozen=True, array_like=True):
     """One leaf of the conversation: a text, a result's item or a call's arguments.

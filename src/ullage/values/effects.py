@@ -23,24 +23,6 @@ from msgspec import Struct
 
 from ullage.values.usage import Usage
 
-__all__ = [
-    "KINDS",
-    "Chunk",
-    "Commit",
-    "Do",
-    "Effect",
-    "Extent",
-    "Find",
-    "Get",
-    "Look",
-    "Output",
-    "Record",
-    "Reply",
-    "Shape",
-    "Steps",
-    "Summarise",
-]
-
 T = TypeVar("T")
 
 _PIECE_CHARS = 1 << 20

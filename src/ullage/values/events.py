@@ -6,8 +6,6 @@ from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
-__all__ = ["Event", "Kind"]
-
 Kind: TypeAlias = Literal[
     "truncated",  # a result was cut when first seen
     "pruned",  # old messages became a record, or an old result left the view

@@ -8,8 +8,6 @@ from typing import Any
 
 from msgspec import Struct
 
-__all__ = ["held_bytes"]
-
 _CONTAINERS = (tuple, list, set, frozenset)
 
 

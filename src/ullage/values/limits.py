@@ -6,8 +6,6 @@ from msgspec import Struct
 
 from ullage.errors import ConfigError
 
-__all__ = ["ANTHROPIC_MEDIA", "OTHER_MEDIA", "Limits", "MediaLimits"]
-
 DEFAULT_RESERVE_TOKENS = 16_384
 _ANY = 1 << 62
 

@@ -15,21 +15,6 @@ from typing import Any, Literal, TypeAlias
 
 from msgspec import Struct
 
-__all__ = [
-    "WHOLE",
-    "Content",
-    "Media",
-    "Message",
-    "Opaque",
-    "Part",
-    "Reasoning",
-    "ReasoningRule",
-    "Role",
-    "Text",
-    "ToolCall",
-    "ToolResult",
-]
-
 Role: TypeAlias = Literal["system", "user", "assistant", "tool"]
 
 ReasoningRule: TypeAlias = Literal["free", "strip", "frozen"]

@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-__all__ = ["plain_name"]
-
 _FRAMEWORK = re.compile(
     r"^(?:gateway/)?(?:openai|anthropic|google|gla|gemini|vertex|vertexai|bedrock|azure|aws|"
     r"openrouter|litellm|gateway|groq|mistral|mistralai|cohere|deepseek|xai|grok|together|"

@@ -16,8 +16,6 @@ from msgspec import Struct
 
 from ullage.values.toolset import CONTINUATION, GREP, OURS, READ, Toolset
 
-__all__ = ["NO_REASONING", "Pointer", "Words", "aside", "next_offset", "pointers", "ref_line"]
-
 NO_REASONING = "[ullage: reasoning left out]"
 """What stands in place of a message that was nothing but reasoning."""
 

@@ -12,8 +12,6 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-__all__ = ["CONTINUATION", "GREP", "OURS", "READ", "RECALL_TOOLS", "SHORT", "ToolSpec", "Toolset"]
-
 CONTINUATION = "get_continuation"
 READ = "tool_output_cache"
 GREP = "tool_output_cache_grep"

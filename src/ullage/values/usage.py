@@ -8,8 +8,6 @@ from typing import Any
 
 from msgspec import Struct
 
-__all__ = ["Modalities", "Usage"]
-
 
 class Modalities(Struct, frozen=True, kw_only=True, repr_omit_defaults=True):
     """Of some tokens those that are no text, each in one modality. What is left is text."""

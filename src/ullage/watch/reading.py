@@ -21,8 +21,6 @@ from ullage.stores._schema import APPLICATION_ID
 from ullage.values.edits import Batch
 from ullage.values.effects import Record
 
-__all__ = ["Happened", "Seen", "read"]
-
 _REMEDY = "Give the file that a session was given."
 MOST = 200
 """The newest records that are looked at."""

@@ -12,8 +12,6 @@ from ullage.picture.terminal import columns
 from ullage.picture.values import short
 from ullage.watch.reading import Happened, Seen
 
-__all__ = ["Screen"]
-
 _COLOURS = {"observed": "bright_black", "cut": "red", "truncated": "yellow"}
 _HEAD_LINES = 5
 

@@ -31,21 +31,6 @@ from ullage.wires.base import (
     text_at,
 )
 
-__all__ = [
-    "Block",
-    "Blocks",
-    "Kind",
-    "arguments_of",
-    "cannot_edit",
-    "fields",
-    "filled",
-    "medium_at",
-    "read_part",
-    "replaced",
-    "table",
-    "without_medium",
-]
-
 _loads = msgspec.json.Decoder().decode
 Kind: TypeAlias = Literal["image", "document", "audio"]
 Becomes: TypeAlias = Literal["text", "media", "call", "result", "reasoning", "opaque", "message"]

@@ -21,8 +21,6 @@ from ullage.values.usage import Usage
 from ullage.wires import format_of
 from ullage.wires.format import Change, Format, Head
 
-__all__ = ["Host", "Parse", "Show"]
-
 Parse: TypeAlias = Callable[[Any], Message]
 """Reads one of the framework's messages; each part has its own ``at`` for `Show`."""
 

@@ -11,8 +11,6 @@ from ullage.wires.base import plain
 from ullage.wires.rules.checker import Problem
 from ullage.wires.rules.checker import problems as judge
 
-__all__ = ["problems"]
-
 
 def problems(request: Any, format: str | None = None) -> list[Problem]:
     """Every rule of its provider that a request breaks, in the order found.

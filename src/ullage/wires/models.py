@@ -14,18 +14,6 @@ from msgspec import Struct
 from ullage.values.messages import ReasoningRule
 from ullage.values.model_names import plain_name
 
-__all__ = [
-    "FAMILIES",
-    "Family",
-    "claude",
-    "family_of",
-    "is_gpt_6_2",
-    "refuses_force",
-    "signs_calls",
-    "signs_no_calls",
-    "takes_no_system_messages",
-]
-
 
 class Family(Struct, frozen=True, gc=False):
     """Models of one format whose reasoning is bound in one way.

@@ -11,8 +11,6 @@ from msgspec.structs import replace
 from ullage.values.effects import Output
 from ullage.values.events import Event
 
-__all__ = ["Repaired", "news", "remember"]
-
 LINES = 4
 
 

@@ -24,8 +24,6 @@ from ullage.values.usage import Usage
 from ullage.wires import Format
 from ullage.wires.base import field
 
-__all__ = ["Unreadable", "id_of", "is_raw", "is_stream", "left_out_of", "plausible", "usage_of"]
-
 _ANY_TOKENS = 10_000_000
 _LEAST_PART, _SLACK_TOKENS = 20, 4_000
 """A provider that clears old results by itself counts a part of the prompt, but no less of it than

@@ -13,8 +13,6 @@ from msgspec import Struct
 from ullage.values.usage import Modalities, Usage
 from ullage.wires.base import at_path, get
 
-__all__ = ["Counts", "openai_counts", "read"]
-
 _MOST_TOKENS = 1 << 53
 """What JSON numbers hold exactly, and more than anybody ever sent."""
 

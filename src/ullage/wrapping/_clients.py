@@ -21,8 +21,6 @@ from ullage.wrapping._http import http_client_around, is_awaited, library_of
 from ullage.wrapping._signing import Signer
 from ullage.wrapping.wrapped import Wrapped
 
-__all__ = ["wrap", "wrapped"]
-
 C = TypeVar("C")
 
 _TAKEN = (

@@ -22,8 +22,6 @@ from ullage.session.drivers import Actions, aacting, acting
 from ullage.wrapping._signing import Signer, is_signed
 from ullage.wrapping.wrapped import Wrapped
 
-__all__ = ["http_client_around", "is_awaited", "library_of"]
-
 _OF_BODY = (b"content-length", b"content-encoding", b"transfer-encoding")
 
 

@@ -14,8 +14,6 @@ from typing import Any
 
 from ullage.session.drivers import Actions
 
-__all__ = ["Signer", "is_signed"]
-
 _OF_SIGNATURE = ("authorization", "x-amz-date", "x-amz-content-sha256", "x-amz-security-token")
 _NAME = re.compile(r"Credential=([^,\s]+)")
 

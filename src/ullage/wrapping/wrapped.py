@@ -15,8 +15,6 @@ from ullage.stores import open_store
 if TYPE_CHECKING:
     import asyncio
 
-__all__ = ["Wrapped"]
-
 _NEWEST = 256
 
 

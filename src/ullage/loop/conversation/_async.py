@@ -26,8 +26,6 @@ from ullage.turn.filling import Filled
 from ullage.values.edits import Cut, Summary
 from ullage.values.effects import Do, Steps
 
-__all__ = ["AsyncConversation"]
-
 T = TypeVar("T")
 
 _BEFORE_GUARD = partial(

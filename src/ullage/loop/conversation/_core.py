@@ -33,8 +33,6 @@ from ullage.values.usage import Usage
 if TYPE_CHECKING:
     from ullage.session.aio import AsyncSession  # it imports asyncio
 
-__all__ = ["CompactionResult", "Conversation", "ConversationCore"]
-
 T = TypeVar("T")
 _ROUNDS = 3
 """So many compactions a fit makes at most."""

@@ -20,8 +20,6 @@ from ullage.tokens.meter import Meter
 from ullage.values.edits import Cut, Skipped, Summary
 from ullage.values.effects import Output
 
-__all__ = ["Plan", "Row", "planned", "row_of", "summarising"]
-
 _SUMMARY_SHARE = 0.12
 _BEFORE_CHARS = 8_000
 """For what is before a stage's summary, the task say, which is loaded no more either."""

@@ -28,9 +28,6 @@ from msgspec.structs import replace
 from ullage.replay.cost.prefix import Sent
 from ullage.replay.cost.prices import Profile
 
-__all__ = ["Cache", "Call", "input_units", "sum_usd", "usd"]
-
-
 _EVER_S = 1e8
 """Where no time to live is known, an entry lives three years."""
 

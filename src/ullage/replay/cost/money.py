@@ -26,8 +26,6 @@ from ullage.replay.cost.cache import Cache, Call, input_units, sum_usd, usd
 from ullage.replay.cost.prefix import CountText, Prefix, Sent, Wire
 from ullage.replay.cost.prices import Profile
 
-__all__ = ["Bill", "Clock", "CostMeter", "Priced", "Side", "clocks_of"]
-
 Clock: TypeAlias = Literal["warm", "lossy", "recorded"]
 
 _LOST_SHARE = 0.05

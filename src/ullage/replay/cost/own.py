@@ -16,8 +16,6 @@ from ullage.replay.readers import Run
 from ullage.tokens.catalog import Prices, lookup
 from ullage.tokens.models import family_of
 
-__all__ = ["OWN", "Wanted", "own_profile", "profiles_for"]
-
 OWN: Literal["own"] = "own"
 Wanted: TypeAlias = Profile | Literal["own"]
 """A profile, or that of each run's own model."""

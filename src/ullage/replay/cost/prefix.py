@@ -20,8 +20,6 @@ from typing import Any, TypeAlias
 import msgspec
 from msgspec import Struct
 
-__all__ = ["CountText", "Prefix", "Sent", "Wire", "head_of", "message_tokens"]
-
 CountText: TypeAlias = Callable[[str], int]
 Wire: TypeAlias = Mapping[str, Any]
 

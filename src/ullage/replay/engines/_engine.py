@@ -7,8 +7,6 @@ from typing import Protocol, TypeVar
 
 from msgspec import Struct
 
-__all__ = ["TRIES", "Died", "Engine"]
-
 T = TypeVar("T")
 U = TypeVar("U")
 R = TypeVar("R")

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
 
-__all__ = ["Here"]
-
 T = TypeVar("T")
 U = TypeVar("U")
 R = TypeVar("R")

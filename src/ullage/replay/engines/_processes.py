@@ -21,8 +21,6 @@ from typing import Any, TypeVar
 from ullage.replay.engines._engine import TRIES, Died, Engine
 from ullage.replay.engines._here import Here
 
-__all__ = ["processes"]
-
 T = TypeVar("T")
 U = TypeVar("U")
 R = TypeVar("R")

@@ -19,8 +19,6 @@ from ullage.errors import ConfigError
 from ullage.replay.engines._engine import TRIES, Died, Engine
 from ullage.tokens.exact import is_installed
 
-__all__ = ["ray_cluster"]
-
 T = TypeVar("T")
 U = TypeVar("U")
 R = TypeVar("R")

@@ -20,8 +20,6 @@ from typing import Any
 
 from ullage.replay.evidence.texts import URL, Atom, Kind, bare_url, plain
 
-__all__ = ["atoms_in", "atoms_of", "leaves", "tokens_in"]
-
 _LITERAL_CHARS = 8
 _PHRASE = re.compile(r"[\w ,.'’@:#+-]{8,80}")
 _NAME = r"\w+(?:[.@-]\w+)*"

@@ -23,8 +23,6 @@ from ullage.replay.evidence.story import said
 from ullage.replay.readers import Run
 from ullage.wires import FORMATS
 
-__all__ = ["SHARE", "Census", "Counted", "common_in", "counted", "task_of"]
-
 SHARE = 0.02
 
 

@@ -19,18 +19,6 @@ from ullage.replay.evidence.story import Piece, Story
 from ullage.replay.evidence.texts import Atom, holds, plain, quotes
 from ullage.wires import Format
 
-__all__ = [
-    "BUCKETS",
-    "Demand",
-    "Demands",
-    "Head",
-    "Sources",
-    "Use",
-    "bucket_of",
-    "classes_of",
-    "demands_of",
-]
-
 Use: TypeAlias = Literal["first", "reuse"]
 Sources: TypeAlias = tuple[tuple[int, Piece], ...]
 """The texts that hold a value, oldest first, each with the number of its message."""

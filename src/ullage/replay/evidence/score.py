@@ -22,8 +22,6 @@ from ullage.replay.readers import Run
 from ullage.replay.reading import Library, reachable_with
 from ullage.wires import FORMATS
 
-__all__ = ["Evidence", "Tally", "Verdict", "Watch", "holds_in", "watch_over"]
-
 
 class Verdict(Struct, frozen=True):
     """What became of one demand in the view of its call.

@@ -19,8 +19,6 @@ from ullage.replay.evidence.demands import Demand
 from ullage.replay.evidence.story import Piece, Story, said
 from ullage.replay.evidence.texts import Atom, places, quotes, words
 
-__all__ = ["Line", "Seen", "Sight", "View", "line_at", "lines_of"]
-
 Seen: TypeAlias = Literal["line", "mention", "nothing"]
 
 _SIDE_CHARS = 80

@@ -17,8 +17,6 @@ from ullage.replay.evidence.texts import Atom, holds, plain, quotes, words
 from ullage.values.messages import Message, Reasoning, Text, ToolCall, ToolResult
 from ullage.wires import Format
 
-__all__ = ["Piece", "Speaker", "Story", "said"]
-
 Speaker: TypeAlias = Literal["user", "model", "tool"]
 """By whom; the system says what it says as the user does."""
 _QUOTE_WORDS = 50

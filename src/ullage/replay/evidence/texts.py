@@ -17,8 +17,6 @@ from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
-__all__ = ["URL", "Atom", "Kind", "bare_url", "holds", "places", "plain", "quotes", "words"]
-
 Kind: TypeAlias = Literal["path", "identifier", "number", "hash", "literal", "quote"]
 
 _HEX = "[0-9a-fA-F]"

@@ -8,8 +8,6 @@ from typing import Any
 from ullage.replay.readers._log import History
 from ullage.values.usage import Usage
 
-__all__ = ["Call", "answer", "calls_in", "fields_of", "json_text", "reply", "say", "text_of"]
-
 Call = tuple[str, str, Any]
 """Id, tool and arguments, the arguments as JSON text or a value."""
 

@@ -27,8 +27,6 @@ from ullage.replay.readers._log import Event, History, Kind, Lines, usage_of
 from ullage.replay.readers._run import Report
 from ullage.wires.usages import Counts
 
-__all__ = ["CLAUDE_CODE"]
-
 _COUNTS = Counts(
     prompt="input_tokens",
     read="cache_read_input_tokens",

@@ -20,8 +20,6 @@ from ullage.replay.readers._chat import fields_of
 from ullage.replay.readers._log import Event, History, Kind, usage_of
 from ullage.wires.usages import Counts
 
-__all__ = ["CODEX"]
-
 _LINES = ("session_meta", "turn_context", "response_item", "event_msg", "compacted")
 _CALLS = ("function_call", "custom_tool_call", "local_shell_call")
 _OF_THE_MODEL = (*_CALLS, "reasoning", "web_search_call", "image_generation_call")

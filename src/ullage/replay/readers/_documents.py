@@ -34,8 +34,6 @@ from ullage.replay.readers._request import are_objects
 from ullage.replay.readers._run import Report, Run
 from ullage.wires.usages import Counts
 
-__all__ = ["is_document", "runs_of"]
-
 Value = dict[str, Any]
 _LANGCHAIN = {
     **dict.fromkeys(("SystemMessage", "system"), "system"),

@@ -19,8 +19,6 @@ from ullage.replay.readers._log import Event, History, Kind, Lines
 from ullage.replay.readers._run import Report
 from ullage.wires.usages import Counts, read
 
-__all__ = ["COPILOT", "PI"]
-
 _PI_KINDS = (
     *("session", "message", "compaction", "thinking_level_change", "model_change"),
     *("branch_summary", "custom", "custom_message", "label", "session_info"),

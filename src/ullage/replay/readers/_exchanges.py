@@ -20,8 +20,6 @@ import msgspec
 from ullage.replay.readers._request import is_request, run_of
 from ullage.replay.readers._run import Report, Run
 
-__all__ = ["Log", "is_line"]
-
 _MOST_AT_ONCE = 16
 _REPLIES = ("response", "reply")
 

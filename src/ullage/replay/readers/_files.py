@@ -33,15 +33,6 @@ if sys.version_info >= (3, 14):
 else:  # whose own zipfile opens no Zstandard, in which Inspect packs its logs
     from backports.zstd import ZstdError, zipfile
 
-__all__ = [
-    "MOST_LINE_BYTES",
-    "MOST_VALUES",
-    "LogFile",
-    "is_address",
-    "logs_under",
-    "values",
-]
-
 MOST_LINE_BYTES = 256 * 1024 * 1024
 MOST_VALUES = 16_000_000  # by its commas, those in texts too; of objects and lists a quarter
 

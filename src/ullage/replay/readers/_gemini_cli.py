@@ -18,8 +18,6 @@ from ullage.replay.readers._log import Event, History, Kind, Lines, usage_of
 from ullage.replay.readers._run import Report
 from ullage.wires.usages import Counts
 
-__all__ = ["GEMINI_CLI"]
-
 _KINDS = ("user", "gemini", "info", "error", "warning")
 _COUNTS = Counts(
     prompt="input",

@@ -29,8 +29,6 @@ from ullage.values.usage import Usage
 from ullage.wires import FORMATS
 from ullage.wires.usages import Counts, read
 
-__all__ = ["Event", "History", "Kind", "Lines", "Log", "Turn", "seconds", "usage_of"]
-
 NO_RESULT = "No result was recorded for this call."
 
 

@@ -15,8 +15,6 @@ from typing import Any, BinaryIO
 from ullage.errors import ConfigError
 from ullage.replay.readers._files import LogFile
 
-__all__ = ["objects_under"]
-
 _CHUNK_BYTES = 8 * 1024 * 1024
 
 

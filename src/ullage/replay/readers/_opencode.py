@@ -16,8 +16,6 @@ from ullage.replay.readers._chat import answer, fields_of, reply, say
 from ullage.replay.readers._log import Event, History, Kind, seconds, usage_of
 from ullage.wires.usages import Counts
 
-__all__ = ["OPENCODE"]
-
 _COUNTS = Counts(
     prompt="input",
     read="cache.read",

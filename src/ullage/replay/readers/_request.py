@@ -23,8 +23,6 @@ from ullage.replay.readers._run import FormatName, Report, Run
 from ullage.values.usage import Usage
 from ullage.wires import FORMATS, recognise
 
-__all__ = ["are_objects", "as_request", "has_messages", "is_request", "run_of", "runs_of"]
-
 _ROLES = ("system", "developer", "user", "assistant", "tool", "function")
 _OF_THE_LOG = (
     "messages", "response", "kwargs", "context_window", "raw_messages", "raw_response",

@@ -15,8 +15,6 @@ from ullage.replay.readers._run import FormatName, Report, Run
 from ullage.values.usage import Usage
 from ullage.wires.usages import Counts, read
 
-__all__ = ["is_trajectory", "runs_of"]
-
 _FORMATS: tuple[FormatName, ...] = ("openai-chat", "anthropic")
 # Their output counts are often the value at the start of the stream.
 _UNSURE_OUTPUT = ("claude-code", "claudecode_run")

@@ -12,8 +12,6 @@ from ullage.replay.report import Picture, page_of
 from ullage.replay.rows import Row
 from ullage.replay.stored import Stored
 
-__all__ = ["Replays", "page_of_replays", "page_of_session"]
-
 
 class Replays(Protocol):
     """What came of a replay."""

@@ -9,8 +9,6 @@ from ullage.picture.values import short
 from ullage.replay.budgets import label_of
 from ullage.replay.trace import Trace
 
-__all__ = ["plot_of"]
-
 
 def plot_of(trace: Trace, title: str = "") -> str:
     """The picture of one run under one policy, as SVG.

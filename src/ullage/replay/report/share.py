@@ -18,8 +18,6 @@ import msgspec
 
 from ullage.redaction import REDACTED, common_keys
 
-__all__ = ["repacked", "shareable", "without_private"]
-
 _HOMES = re.compile(
     r"(?:/home|/Users|/var/home)/[^\s/\\:;,'\"`<>|()]+|/root(?![\w-])"
     r"|\b[A-Za-z]:(?:\\{1,2}|/)(?:Users|Documents and Settings)(?:\\{1,2}|/)[^\s/\\:;,'\"`<>|()]+"

@@ -6,8 +6,6 @@ from ullage.replay.budgets import label_of
 from ullage.replay.rows import Row
 from ullage.replay.tables import dollars, percent
 
-__all__ = ["in_words"]
-
 
 def in_words(row: Row) -> str:
     """What came of a policy in a room: what was sent, its cost, what was there when needed.

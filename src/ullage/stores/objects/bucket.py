@@ -17,8 +17,6 @@ from obstore.store import S3Store
 
 from ullage.errors import ConfigError, StoreError
 
-__all__ = ["NAME", "Bucket", "Listed"]
-
 NAME = "object storage"
 _SETTINGS = frozenset(("endpoint", "region", "virtual_hosted_style_request", "skip_signature"))
 _CONNECT_S = 5.0

@@ -14,8 +14,6 @@ from ullage.stores.objects.rows import CODINGS, Objects, at_hand
 if TYPE_CHECKING:
     from ullage.stores.objects.storage import ObjectStorage
 
-__all__ = ["BODY", "objects_of", "text_of"]
-
 BODY = f"CASE WHEN length(body) <= {MOST_BYTES} THEN body END"
 """A body as it is read: never more than a chunk can have."""
 

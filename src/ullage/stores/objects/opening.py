@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-__all__ = ["beside", "conversations_at", "opened"]
-
 
 def beside(spec: T, blobs: str | None, cache: str | None) -> T | Store:
     """``spec``, or the store that it means with these beside it."""

@@ -13,8 +13,6 @@ from ullage.errors import StoreError
 from ullage.stores._clean import Bounds, Collected
 from ullage.stores._packing import NewBlob, Row
 
-__all__ = ["CODINGS", "Named", "Objects", "Step", "and_objects", "at_hand", "in_object", "packed"]
-
 IN_OBJECT = " in object"
 CODINGS = ("raw" + IN_OBJECT, "zstd" + IN_OBJECT)
 

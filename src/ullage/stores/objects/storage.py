@@ -20,8 +20,6 @@ from ullage.stores._packing import MOST_BYTES, NewBlob, to_utf8
 from ullage.stores.objects.bucket import Bucket, Listed
 from ullage.stores.objects.rows import Named, Objects, Step, in_object
 
-__all__ = ["BodyCache", "ObjectStorage", "StoreObjects"]
-
 _log = logging.getLogger("ullage.stores")
 
 _AT_ONCE = 8

@@ -12,18 +12,6 @@ from typing import Any, LiteralString, NamedTuple, TypeAlias, TypeVar
 
 from psycopg import AsyncConnection, Connection, Error
 
-__all__ = [
-    "BEGIN",
-    "COMMIT",
-    "EACH",
-    "NOW",
-    "Asking",
-    "Query",
-    "Rows",
-    "answered",
-    "async_answered",
-]
-
 T = TypeVar("T")
 
 NOW = "coalesce(%(now)s::bigint, extract(epoch FROM statement_timestamp())::bigint)"

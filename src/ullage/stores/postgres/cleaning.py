@@ -17,8 +17,6 @@ from ullage.stores._packing import to_utf8
 from ullage.stores._sql_clean import SqlContents
 from ullage.stores.postgres.asking import NOW
 
-__all__ = ["collect"]
-
 _TIME = f"SELECT {NOW}"
 _BEGUN = """
 INSERT INTO ullage.cleanings AS last (scope, began_s) VALUES (%(scope)s, %(now)s)

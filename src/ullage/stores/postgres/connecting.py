@@ -28,8 +28,6 @@ from ullage.stores._base import closed
 from ullage.stores.postgres.asking import answered
 from ullage.stores.postgres.schema import NAME, prepare
 
-__all__ = ["AsyncPool", "Pool", "conninfo_of", "failure", "prepared"]
-
 T = TypeVar("T")
 
 _AGAIN = (

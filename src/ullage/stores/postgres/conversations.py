@@ -26,8 +26,6 @@ from ullage.stores.postgres.asking import BEGIN, COMMIT, Asking, Query, Rows, an
 from ullage.stores.postgres.connecting import prepared
 from ullage.wires import Format, format_of
 
-__all__ = ["PostgresConversations"]
-
 _SNAPSHOT = Query("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
 _LOCK = "SELECT pg_advisory_xact_lock(%(lock)s)"
 _APPEND = """

@@ -6,8 +6,6 @@ from ullage.stores._packing import to_utf8
 from ullage.stores.leases import Lease
 from ullage.stores.postgres.asking import Asking, Query
 
-__all__ = ["claim", "fulfil"]
-
 _NOW = "extract(epoch FROM clock_timestamp())"
 _CLAIM = f"""
 WITH mine AS (

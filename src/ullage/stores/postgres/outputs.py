@@ -29,8 +29,6 @@ from ullage.stores.postgres.asking import EACH, NOW, Asking, Query, Rows
 from ullage.stores.postgres.schema import NAME
 from ullage.values.effects import Output, Shape
 
-__all__ = ["blobs_of", "hold", "kept", "look", "opened", "put", "read", "text_of"]
-
 _IS_STALE = f"used_s NOT BETWEEN {NOW} - 86399 AND {NOW}"
 """Not marked as used today, or at a time that is yet to come."""
 _BODY = f"CASE WHEN octet_length(body) <= {MOST_BYTES} THEN body END"

@@ -22,8 +22,6 @@ from ullage.stores.postgres.outputs import hold, put, refuse_others, text_of
 from ullage.stores.postgres.schema import NAME
 from ullage.values.effects import Record
 
-__all__ = ["commit", "find"]
-
 _FIND = f"""
 SELECT found.* FROM unnest(%(keys)s::bytea[]) AS given (key), LATERAL (
     SELECT key, kind, n, name, data, used_s NOT BETWEEN {NOW} - 86399 AND {NOW}

@@ -28,8 +28,6 @@ from typing import LiteralString, NamedTuple
 from ullage.errors import StoreError
 from ullage.stores.postgres.asking import BEGIN, COMMIT, Asking, Query
 
-__all__ = ["MIGRATIONS", "NAME", "Step", "prepare"]
-
 NAME = "postgresql"
 _LOCK = 0x756C6C67  # "ullg"
 

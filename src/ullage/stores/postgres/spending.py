@@ -12,8 +12,6 @@ from typing import NamedTuple
 
 from ullage.stores.postgres.asking import Asking, Query
 
-__all__ = ["Booked", "booked"]
-
 
 class Booked(NamedTuple):
     """One call, or by how much a fuller report of it is more.

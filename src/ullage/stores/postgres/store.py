@@ -23,8 +23,6 @@ from ullage.values.effects import Output, Record, Shape
 if TYPE_CHECKING:
     from ullage.stores.objects import ObjectStorage
 
-__all__ = ["AsyncPostgresStore", "PostgresStore"]
-
 T = TypeVar("T")
 
 _NONE = Objects(lambda: True)

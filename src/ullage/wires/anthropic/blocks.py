@@ -11,8 +11,6 @@ from typing import Any
 from ullage.values.messages import Role
 from ullage.wires.block import Block, fields, table
 
-__all__ = ["BLOCKS", "ROLES", "SERVER", "SERVER_CALLS", "SERVER_RESULTS", "THOUGHTS"]
-
 ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant", "system": "system"}
 
 _USER, _MODEL, _SYSTEM = ("user",), ("assistant",), ("system",)

@@ -44,8 +44,6 @@ from ullage.wires.format import Change, Format, before_last
 from ullage.wires.models import FAMILIES, family_of
 from ullage.wires.usages import Counts, read
 
-__all__ = ["Anthropic"]
-
 _FRAME_BYTES = 170
 """What stands in a signature beside the thought, as measured (docs/tokens.md)."""
 _UNKNOWN = Block("")

@@ -24,8 +24,6 @@ from ullage.wires.block import arguments_of
 from ullage.wires.repair.base import BEGIN, EMPTY, At, Reading, copy_of, is_blank, is_interrupted
 from ullage.wires.repair.hosted import Hosted
 
-__all__ = ["Messages"]
-
 _END = object()
 _NO_RESULT = "an interrupted call of a server tool"
 _STRAY = "a server tool's result without its call"

@@ -21,8 +21,6 @@ from ullage.wires.models import claude, refuses_force, takes_no_system_messages
 from ullage.wires.rules import problem
 from ullage.wires.rules.problem import Wire, items_of, kind_of, name_in
 
-__all__ = ["Check"]
-
 _MESSAGE = frozenset(("role", "content"))
 _SYSTEM_MESSAGE = _MESSAGE | {"clear_at", "output_config"}
 _NO_PREFILL_SINCE = (4, 6)

@@ -18,8 +18,6 @@ from ullage.wires.convert.read import read
 from ullage.wires.convert.turns import Losses
 from ullage.wires.convert.write import beginning
 
-__all__ = ["Beside", "beside", "request_of"]
-
 
 class Beside(Struct, frozen=True):
     """The system texts in order, the tools, and the most tokens of the answer."""

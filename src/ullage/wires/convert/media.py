@@ -18,8 +18,6 @@ from ullage.wires.base import at_path, text_at
 from ullage.wires.block import Block
 from ullage.wires.convert.turns import Losses, Medium
 
-__all__ = ["block_of", "medium_of"]
-
 _DATA_URL = re.compile(r"data:([\w.+/-]+);base64,", re.ASCII)
 _URL_SAFE = str.maketrans("-_", "+/")
 _IMAGES = {name: f"image/{name}" for name in ("png", "jpeg", "gif", "webp")}

@@ -16,8 +16,6 @@ from ullage.history.pairing import At
 from ullage.wires import ToolSpec
 from ullage.wires.convert.turns import Call, Losses, Piece, Result, Turn
 
-__all__ = ["tool_names", "under_names"]
-
 _LEGAL_ID: Mapping[str, Callable[[str], Any]] = {
     "anthropic": re.compile(r"[a-zA-Z0-9_-]+\Z").match,
     "openai-chat": re.compile(r".{1,40}\Z", re.DOTALL).match,

@@ -23,8 +23,6 @@ from ullage.wires.gemini.fields import is_content, parts_of
 from ullage.wires.openai_chat.format import REFUSAL
 from ullage.wires.repair.base import EMPTY
 
-__all__ = ["FAILED", "read"]
-
 FAILED = "[the tool failed]\n"
 """Says that a result is an error where the wire has no flag for it; read back as the flag."""
 

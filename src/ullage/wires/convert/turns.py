@@ -15,8 +15,6 @@ from ullage.errors import UnsupportedPart
 from ullage.history.pairing import At
 from ullage.values.messages import Text
 
-__all__ = ["Call", "Losses", "Medium", "Piece", "Result", "Turn", "Who"]
-
 NOWHERE: At = (-1, -1)
 Who: TypeAlias = Literal["system", "user", "assistant", "results"]
 

@@ -16,8 +16,6 @@ from ullage.wires.convert.turns import Call, Losses, Medium, Piece, Result, Turn
 from ullage.wires.models import signs_calls, signs_no_calls, takes_no_system_messages
 from ullage.wires.repair.base import EMPTY
 
-__all__ = ["beginning", "write"]
-
 _Wire: TypeAlias = dict[str, Any]
 _Say: TypeAlias = Callable[[str], _Wire]
 

@@ -8,8 +8,6 @@ from __future__ import annotations
 from ullage.values.messages import Role
 from ullage.wires.block import Block, fields, table
 
-__all__ = ["BLOCKS", "KNOWN", "PARTS", "ROLES"]
-
 ROLES: dict[str, Role] = {"user": "user", "model": "assistant", "function": "tool"}
 
 _USER, _MODEL = ("user", "function"), ("model",)

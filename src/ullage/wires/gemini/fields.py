@@ -24,26 +24,6 @@ from ullage.wires.base import block_at, check_object, get, snake
 from ullage.wires.block import arguments_of, cannot_edit, filled
 from ullage.wires.gemini.blocks import PARTS
 
-__all__ = [
-    "block_of",
-    "calls_functions",
-    "check_wrapped",
-    "clip_of",
-    "edited",
-    "is_built_in",
-    "is_content",
-    "is_sdk_call",
-    "kind_of",
-    "parts_of",
-    "plain_text",
-    "response_text",
-    "setting",
-    "tool_list",
-    "unsigned",
-    "unwrapped",
-    "with_field",
-]
-
 _REST = ("systemInstruction", "generationConfig", "tools", "toolConfig", "safetySettings")
 _WRAPPERS = ("result", "output", "error")
 _PLAIN = "text/plain"

@@ -57,8 +57,6 @@ from ullage.wires.gemini.blocks import PARTS, ROLES
 from ullage.wires.models import FAMILIES
 from ullage.wires.usages import Counts
 
-__all__ = ["Gemini"]
-
 _OPAQUE = tuple(row.kind for row in PARTS.values() if row.becomes == "opaque")
 
 

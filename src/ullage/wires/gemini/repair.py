@@ -15,8 +15,6 @@ from ullage.wires.gemini.format import Gemini
 from ullage.wires.repair.base import BEGIN, EMPTY, GO_ON, At, is_interrupted, is_object
 from ullage.wires.repair.hosted import Hosted
 
-__all__ = ["Contents"]
-
 
 class Contents(Hosted):
     """A history with its calls paired, and the contents that come of it."""

@@ -11,17 +11,6 @@ from typing import Any
 from ullage.values.messages import Role
 from ullage.wires.block import Block, Kind, fields, table
 
-__all__ = [
-    "BLOCKS",
-    "CALLS",
-    "FIELDS",
-    "ID_LENGTH",
-    "INSTEAD_OF_CONTENT",
-    "PARTS",
-    "ROLES",
-    "THOUGHTS",
-]
-
 ROLES: dict[str, Role] = {
     "system": "system",
     "developer": "system",

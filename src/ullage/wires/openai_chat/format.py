@@ -40,8 +40,6 @@ from ullage.wires.models import FAMILIES, is_gpt_6_2
 from ullage.wires.openai_chat.blocks import CALLS, FIELDS, PARTS, ROLES, THOUGHTS
 from ullage.wires.usages import openai_counts
 
-__all__ = ["REFUSAL", "OpenAIChat"]
-
 REFUSAL = -2
 """Where a text stands that is the field ``refusal`` of a message, beside its content."""
 

@@ -17,8 +17,6 @@ from ullage.wires.openai_chat.blocks import CALLS, ID_LENGTH, INSTEAD_OF_CONTENT
 from ullage.wires.openai_chat.format import OpenAIChat
 from ullage.wires.repair.base import EMPTY, At, Reading, copy_of, is_interrupted, is_object
 
-__all__ = ["Messages"]
-
 _ROLES = ("system", "developer", "user", "assistant")
 _BESIDE = "[ullage: what a tool gave beside text follows]"
 _SEE = "[ullage: what this tool gave is in the next message of the user]"

@@ -18,8 +18,6 @@ from ullage.wires.openai_chat.blocks import (
 from ullage.wires.rules import problem
 from ullage.wires.rules.problem import Wire, items_of, kind_of, name_in
 
-__all__ = ["Check"]
-
 _NOT_IN_GPT_6_2 = ("tools", "temperature", "top_p", "logprobs")
 _FUNCTION = Block("function", needs={"name": str})
 

@@ -13,19 +13,6 @@ from ullage.values.messages import Role
 from ullage.wires.base import field
 from ullage.wires.block import Block, fields, table
 
-__all__ = [
-    "BLOCKS",
-    "CALLERS_OWN",
-    "CALLS",
-    "CALL_ID_LENGTH",
-    "ITEMS",
-    "OUTPUTS",
-    "PARTS",
-    "ROLES",
-    "is_callers",
-    "paired_by",
-]
-
 CALL_ID_LENGTH = 64
 """Most characters of a call_id (C6)."""
 

@@ -47,8 +47,6 @@ from ullage.wires.models import FAMILIES
 from ullage.wires.openai_responses.blocks import ITEMS, PARTS, ROLES, paired_by
 from ullage.wires.usages import openai_counts
 
-__all__ = ["OpenAIResponses"]
-
 _NAMELESS = frozenset(("id", "status", "created_by"))
 """Fields of an item that have no say in what it is."""
 

@@ -27,8 +27,6 @@ from ullage.wires.openai_responses.blocks import (
 from ullage.wires.openai_responses.format import OpenAIResponses
 from ullage.wires.repair.base import INTERRUPTED, At, Reading, copy_of, is_interrupted
 
-__all__ = ["Items"]
-
 _is_legal = re.compile(r"[a-zA-Z0-9_-]+\Z").match
 _TEXTS = {row.kind: row.text for row in ITEMS.values() if row.becomes == "call"}
 _PREFIXES = {row.kind: row.prefix for row in ITEMS.values() if row.prefix}

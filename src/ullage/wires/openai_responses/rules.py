@@ -27,8 +27,6 @@ from ullage.wires.openai_responses.blocks import (
 from ullage.wires.rules import problem
 from ullage.wires.rules.problem import Wire, items_of, kind_of, name_in
 
-__all__ = ["Check"]
-
 _ID = re.compile(r"[a-zA-Z0-9_-]+\Z").match
 _PREFIXES = tuple(row.prefix for row in ITEMS.values() if row.prefix)
 _APPROVAL = "mcp_approval_request"

@@ -17,8 +17,6 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-__all__ = ["Evidence", "causes", "gather"]
-
 _MOST_CHARS = 8_000
 _MOST_VALUES = 200
 _MOST_DEPTH = 8

@@ -18,8 +18,6 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple, TypeAlias
 
-__all__ = ["EXACT", "LOOKALIKES", "LOOSE", "PROVIDERS", "By", "Row"]
-
 By: TypeAlias = Literal["tokens", "bytes", "after_output"]
 """What was too much: tokens before the answer, the request's bytes, tokens while answering."""
 

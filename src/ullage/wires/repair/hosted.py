@@ -7,8 +7,6 @@ from typing import Any
 
 from ullage.wires.repair.base import At, Reading
 
-__all__ = ["Hosted"]
-
 
 class Hosted(Reading):
     """A history whose messages hold calls, results and other things beside one another."""

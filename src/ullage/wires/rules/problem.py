@@ -12,8 +12,6 @@ from ullage.history.pairing import Pairing
 from ullage.wires.block import Block
 from ullage.wires.rules.table import RULES
 
-__all__ = ["Check", "Problem", "Wire", "items_of", "kind_of", "name_in", "plain"]
-
 Wire: TypeAlias = dict[str, Any]
 _DICT = {dict}
 

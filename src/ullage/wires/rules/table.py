@@ -13,8 +13,6 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-__all__ = ["RULES", "Rule"]
-
 _VERIFIED = frozenset("SDI")
 
 
