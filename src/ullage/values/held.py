@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from itertools import chain
 from sys import getsizeof
 from typing import Any
 
@@ -46,5 +45,5 @@ def _parts(value: Any) -> Iterable[Any]:
     if isinstance(value, _CONTAINERS):
         return value
     if isinstance(value, Mapping):
-        return chain.from_iterable(value.items())
+        return (*value, *value.values())
     return vars(value).values() if hasattr(value, "__dict__") and not callable(value) else ()
