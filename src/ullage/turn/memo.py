@@ -20,7 +20,7 @@ from ullage.history.builder import WindowBuilder
 from ullage.history.snapshots import differing, is_only_text, snapshot, snapshot_at
 from ullage.history.transcript import Transcript
 from ullage.redaction import Redact
-from ullage.tokens.meter import Meter
+from ullage.tokens.meter import Meter, meter_for
 from ullage.turn.rendering import Rendered
 from ullage.turn.request import Envelopes, Request
 from ullage.turn.terms import Terms
@@ -85,16 +85,6 @@ class Memo:
         self.repaired: tuple[Repaired, ...] = ()
         self.flat = Repaired(())
         self.unkept = unkept
-        self._meters: dict[tuple[str, str], Meter] = {}
-
-    def meter(self, model: str, detail: str = "") -> Meter:
-        """What counts for a model and a detail of media."""
-        known = self._meters.get((model, detail))
-        if known is None:
-            if len(self._meters) >= LINES:
-                self._meters.clear()
-            known = self._meters[model, detail] = Meter(model, detail)
-        return known
 
     @property
     def aside(self) -> tuple[Output, ...]:
@@ -115,7 +105,7 @@ class Memo:
         """
         wire, raws, leading = request.wire, request.history, request.envelope.head.leading
         root = canon.root(wire.name, tenant)
-        meter = self.meter(request.envelope.model, request.envelope.detail)
+        meter = meter_for(request.envelope.model, request.envelope.detail)
         best, best_shared, anew = None, 0, list[tuple[int, Message]]()
         for line in self.lines:
             if line.transcript.chain[0] != root:
