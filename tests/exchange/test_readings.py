@@ -5,10 +5,12 @@ import json
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from ullage.exchange import bodies
 from ullage.exchange.reading import read_anew, read_on
 from ullage.exchange.readings import Readings
+from ullage.exchange.requests import beginning
 
 WHITE = st.sampled_from(["", "", " ", "\n  "])
 TEXTS = st.text(max_size=4) | st.sampled_from(['"messages": [', "],", "}{", "\\", "[{", "é", "日"])
@@ -144,6 +146,25 @@ def test_no_more_bytes_are_kept_than_there_is_room_for():
     again = [readings.read(each, "messages", "me").value for each in bodies_of_all]
     found = [all(shared(one, other)) for one, other in zip(first, again, strict=True)]
     assert found == [False] * 4 + [True] * 5
+
+
+WORDS = st.text("ab", max_size=2)
+TURNS = st.lists(st.tuples(st.sampled_from(["system", "user", "assistant"]), WORDS), max_size=12)
+
+
+@pytest.mark.parametrize("wire", ["anthropic", "openai-chat"])
+@given(TURNS, TURNS, st.integers(0, 12))
+def test_how_a_history_begins_is_remembered_only_as_long_as_it_does(wire, before, after, shared):
+    one, other = ([*before], [*before[:shared], *after])
+    found = []
+    for turns in (one, other):
+        said = [{"role": role, "content": text} for role, text in turns]
+        found.append({"model": "m", "messages": said})
+    known = read_anew(json.dumps(found[0]).encode(), "messages")
+    begins = beginning(wire, found[0])
+    read = read_on(replace(known, beginning=begins), json.dumps(found[1]).encode())
+    assert read.beginning in (None, beginning(wire, found[1]))
+    assert read.beginning == begins or shared < begins.read or len(before) < begins.read
 
 
 def test_one_body_that_is_over_the_room_is_not_kept_and_harms_none():

@@ -12,7 +12,8 @@ from tests.proxy.started import started
 from tests.proxy.upstream import ask, upstream
 from ullage.errors import ConfigError
 from ullage.proxy.config import Config
-from ullage.proxy.server import bound
+from ullage.proxy.server import bound, running
+from ullage.proxy.watch import Watch
 
 
 def test_a_proxy_that_is_stopped_ends_its_replies_first(tmp_path):
@@ -48,6 +49,25 @@ def _takes_connections(url):
     except OSError:
         return False
     return True
+
+
+def test_connections_that_come_together_are_left_for_other_workers_too(tmp_path):
+    config = Config(listen="127.0.0.1:0", store=f"{tmp_path}/kept.db")
+
+    async def left():
+        with bound(config) as listening:
+            other = listening.dup()  # as a worker beside it holds it
+            async with running(config, listening, Watch()):
+                clients = [socket.create_connection(listening.getsockname()) for _ in range(8)]
+                await asyncio.sleep(0)
+                await asyncio.sleep(0)
+                taken = [other.accept()[0] for _ in range(4)]  # fails where none is left
+                for each in (*clients, *taken, other):
+                    each.close()
+                for _ in range(20):  # what was taken is seen to its end
+                    await asyncio.sleep(0)
+
+    asyncio.run(left())
 
 
 def test_an_address_that_is_taken_is_told_without_a_traceback():

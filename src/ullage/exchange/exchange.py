@@ -158,17 +158,19 @@ class Exchange:
         """Fit a request with the turns that its client never saw."""
         assert self.route is not None
         self._takes = takes_rounds(self._client, wire) and not self.route.is_array
+        read = self._reading
+        begins = (read and read.beginning) or requests.beginning(wire.name, self._client)
         key, session = self._exchanges.session(
-            self.route, self._client, self._tenant, self._name, can_recall=self._takes
+            self.route, self._client, self._tenant, self._name, begins, can_recall=self._takes
         )
         is_held = bool(self._client.get("previous_response_id"))  # each is the first of its own
         self._note(conversation="" if is_held else key, model=str(self._client.get("model") or ""))
         self._session, tenant = session, self._exchanges.tenant(self._tenant, self._name)
         self._exchanges.around.give(session, tenant, wire.name)
         self._client = interned(session, self._client)
-        if self._reading is not None:
-            reading = replace(self._reading, messages=self._client[wire.key])
-            self._exchanges.readings.keep(key, self._owner, self._body, reading)
+        if read is not None:
+            read = replace(read, messages=self._client[wire.key], beginning=begins)
+            self._exchanges.readings.keep(key, self._owner, self._body, read)
         steps = knit(self._client, wire, tenant, self._exchanges.read.get(session))
         knitted: Knitted = yield partial(self._exchanges.do, steps, tenant)
         if knitted.read is not None:
@@ -221,8 +223,9 @@ class Exchange:
         assert self.route is not None
         try:
             whole = requests.request_of(self.route, request)
+            begins = requests.beginning(self.route.wire, whole)
             key, session = self._exchanges.session(
-                self.route, whole, self._tenant, self._name, can_recall=False
+                self.route, whole, self._tenant, self._name, begins, can_recall=False
             )
             view = yield partial(session.fit, whole)
             session.release()

@@ -13,7 +13,7 @@ from blake3 import blake3
 from ullage.exchange.exchange import Exchange
 from ullage.exchange.interning import Around
 from ullage.exchange.readings import Readings
-from ullage.exchange.requests import beginning
+from ullage.exchange.requests import Beginning
 from ullage.exchange.routes import Route
 from ullage.exchange.values import Counts, Passed, Report, Upstream
 from ullage.locks import Lock
@@ -127,6 +127,7 @@ class Exchanges:
         request: Mapping[str, Any],
         tenant: str,
         name: str | None,
+        begins: Beginning,
         *,
         can_recall: bool,
     ) -> tuple[str, Any]:
@@ -137,17 +138,15 @@ class Exchanges:
             request: as the client sent it, with its model.
             tenant: whose content it is.
             name: of the conversation, if it was named.
+            begins: how its history begins.
             can_recall: whether recall calls can be answered here.
-
-        Raises:
-            FormatError: one of the request's first messages is not what its wire says it is.
         """
         owner = self.tenant(tenant, name) + ("" if can_recall else _UNATTENDED)
-        named = None if name is None else name.encode("utf-8", "surrogatepass")
-        first, reply = beginning(route.wire, request) if named is None else (named, b"")
-        key = _key(owner, route.wire, str(request.get("model")), first.hex())
-        if reply and self._first_to(key, reply) != reply:
-            key = _key(key, reply.hex())
+        if name is not None:
+            begins = Beginning(name.encode("utf-8", "surrogatepass"))
+        key = _key(owner, route.wire, str(request.get("model")), begins.first.hex())
+        if begins.reply and self._first_to(key, begins.reply) != begins.reply:
+            key = _key(key, begins.reply.hex())
         recall = "auto" if can_recall and self.recalls else False
         return key, self.sessions.of(key, tenant=owner, format=route.wire, recall=recall)
 

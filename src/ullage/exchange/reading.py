@@ -22,6 +22,8 @@ import msgspec
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
+from ullage.exchange.requests import Beginning
+
 _decode = msgspec.json.Decoder().decode
 _members = msgspec.json.Decoder(dict[str, Raw]).decode
 _items = msgspec.json.Decoder(list[Raw]).decode
@@ -41,6 +43,7 @@ class Reading(Struct, frozen=True, weakref=True):
         messages: what the pieces say. Nobody may write into them.
         tail: the bytes behind the last message.
         after: the members in the tail, in order.
+        beginning: how its history begins, once somebody has found out.
     """
 
     key: str
@@ -50,6 +53,7 @@ class Reading(Struct, frozen=True, weakref=True):
     messages: Sequence[Any] = ()
     tail: bytes = b""
     after: dict[str, Any] = {}
+    beginning: Beginning | None = None
 
     @property
     def value(self) -> dict[str, Any]:
@@ -93,7 +97,10 @@ def read_on(known: Reading, body: bytes) -> Reading | None:
         if not body.startswith(piece, at):
             break
         at, same = at + len(piece), same + 1
-    begun = replace(known, pieces=known.pieces[:same], messages=known.messages[:same])
+    begins = known.beginning if known.beginning and known.beginning.read <= same else None
+    begun = replace(
+        known, pieces=known.pieces[:same], messages=known.messages[:same], beginning=begins
+    )
     return _read_rest(body[at:], begun)
 
 

@@ -7,7 +7,10 @@ fitted, and left out of what is sent. A batch holds many requests.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
+from operator import is_
 from typing import Any
+
+from msgspec import Struct
 
 from ullage.errors import FormatError
 from ullage.exchange.routes import Route
@@ -50,11 +53,7 @@ def _are_same(one: Any, other: Any) -> bool:
     if one is other:
         return True
     both_lists = isinstance(one, list) and isinstance(other, list) and len(one) == len(other)
-    return both_lists and all(map(_is, one, other))
-
-
-def _is(one: Any, other: Any) -> bool:
-    return one is other
+    return both_lists and all(map(is_, one, other))
 
 
 def with_usage(route: Route, view: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -70,24 +69,35 @@ def with_usage(route: Route, view: Mapping[str, Any]) -> dict[str, Any] | None:
     return {**view, "stream_options": {**(options or {}), "include_usage": True}}
 
 
-def beginning(wire: str, request: Mapping[str, Any]) -> tuple[bytes, bytes]:
-    """The digests of the first message behind the system text, and of the first that replies to it.
+class Beginning(Struct, frozen=True):
+    """How a history begins.
 
-    ``b""`` in the place of one that is not there; of the second also where it stands far behind.
+    Attributes:
+        first: the digest of the first message behind the system text; ``b""``: there is none.
+        reply: that of the first that replies to it; ``b""`` also where it stands far behind.
+        read: whatever stands behind so many messages, the history begins like this.
+    """
+
+    first: bytes = b""
+    reply: bytes = b""
+    read: int = 0
+
+
+def beginning(wire: str, request: Mapping[str, Any]) -> Beginning:
+    """How the history of a request begins.
 
     Raises:
-        FormatError: one of them is not what the wire says it is.
+        FormatError: one of its first messages is not what the wire says it is.
     """
     format = FORMATS[wire]
     leading = len(format.leading(request))
-    first = reply = b""
-    for at, raw in enumerate(format.history(request)[leading : leading + _NEAR], leading):
+    first, stop = b"", leading + _NEAR
+    for at, raw in enumerate(format.history(request)[leading:stop], leading):
         message = format.parse(raw, f"{format.key}[{at}]")
         first = first or digest_of(message)
         if message.role == "assistant" and not message.only_thought:
-            reply = digest_of(message)
-            break
-    return first, reply
+            return Beginning(first, digest_of(message), at + 1)
+    return Beginning(first, read=stop)
 
 
 def with_each(

@@ -22,6 +22,9 @@ from ullage.proxy.upstream import client_of
 from ullage.proxy.watch import Watch, watch_of
 
 _BACKLOG = 1_024
+_TAKEN_AT_ONCE = 1
+"""So many connections a worker takes before it looks after those it has; asyncio takes as many as
+may wait, so that of sixteen that come together one worker would get nearly all."""
 _COLLECTED = 10_000, 20, 50
 """So many new containers, and collections of the generation before, lead to the next collection. A
 body of 2 MB makes thousands of containers and no cycle."""
@@ -113,8 +116,9 @@ async def running(
 
         runner = web.ServerRunner(_http(answer), handle_signals=False)
         await runner.setup()
-        site = web.SockSite(runner, listening, backlog=_BACKLOG)
+        site = web.SockSite(runner, listening, backlog=_TAKEN_AT_ONCE)
         await site.start()
+        listening.listen(_BACKLOG)  # the site has made the queue as short as that
         try:
             async with siblings.answering(pages.for_siblings):
                 yield relay

@@ -7,8 +7,10 @@ from sys import getsizeof
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import astuple
 
 _CONTAINERS = (tuple, list, set, frozenset)
+_LEAVES = frozenset((str, bytes, int, float, bool, type(None)))
 
 
 def held_bytes(value: Any, seen: set[int] | None = None) -> int:
@@ -31,16 +33,17 @@ def held_bytes(value: Any, seen: set[int] | None = None) -> int:
             continue
         seen.add(id(one))
         total += getsizeof(one)
-        rest.extend(_parts(one))
+        if type(one) not in _LEAVES:
+            rest.extend(_parts(one))
     return total
 
 
 def _parts(value: Any) -> Iterable[Any]:
     """What a value holds references to."""
-    if isinstance(value, Mapping):
-        return (part for item in value.items() for part in item)
+    if isinstance(value, Struct):
+        return astuple(value)
     if isinstance(value, _CONTAINERS):
         return value
-    if isinstance(value, Struct):
-        return (getattr(value, name) for name in value.__struct_fields__)
+    if isinstance(value, Mapping):
+        return (*value, *value.values())
     return vars(value).values() if hasattr(value, "__dict__") and not callable(value) else ()
