@@ -80,10 +80,9 @@ def is_only_text(value: Any) -> bool:
 
     The order of names is left out of it: no provider reads one.
     """
-    if type(value) not in (dict, list):
-        return type(value) in _TEXTS
-    items = value.values() if type(value) is dict else value
-    return _TEXTS.issuperset(map(type, items)) or all(map(is_only_text, items))
+    if type(value) is dict:
+        return all(map(is_only_text, value.values()))
+    return all(map(is_only_text, value)) if type(value) is list else type(value) in _TEXTS
 
 
 def is_written_alike(value: Any, equal: Any) -> bool:

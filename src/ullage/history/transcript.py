@@ -46,7 +46,7 @@ def leaves_of(message: Message) -> Iterator[Leaf]:
 
 
 T = TypeVar("T")
-Mark = Literal["begins", "pinned", "bound", "asks", "media", "compacted", "late"]
+_Mark = Literal["begins", "pinned", "bound", "asks", "media", "compacted", "late"]
 """What a message is known for: begins a reply, stays, holds bound reasoning, is the user's own
 word, holds media, a compaction of the provider, a result that may be parted from its call."""
 
@@ -79,7 +79,7 @@ class Transcript:
         self._said: list[int] = [-1]
         self._turns: list[int] = [-1]
         self._closed: list[bool] = []
-        self._marked: dict[Mark, list[int]] = {mark: [] for mark in get_args(Mark)}
+        self._marked: dict[_Mark, list[int]] = {mark: [] for mark in get_args(_Mark)}
         self._spots: dict[tuple[str, str, int], tuple[int, int]] = {}
         self._ordinals: dict[tuple[int, int], int] = {}
         self._times: dict[tuple[str, str], int] = {}
@@ -117,6 +117,8 @@ class Transcript:
                 home = self.home(index, number)
                 if home is not None and any(self._closed[home + 1 : index + 1]):
                     marked["late"].append(index)
+            elif isinstance(part, Opaque) and part.kind == "compaction":
+                marked["compacted"].append(index)
 
     def upto(self, length: int) -> Transcript:
         """Another transcript of the first ``length`` messages, with all that is known of them."""
@@ -324,7 +326,7 @@ class Transcript:
         """The newest message of a range that holds a compaction of the provider."""
         return next(reversed(self.marked("compacted", start, stop)), None)
 
-    def marked(self, mark: Mark, start: int, stop: int) -> list[int]:
+    def marked(self, mark: _Mark, start: int, stop: int) -> list[int]:
         """The messages of a range that are known for this, in order."""
         at = self._marked[mark]
         return at[bisect_left(at, start) : bisect_left(at, stop)]
@@ -364,7 +366,7 @@ def _set_aside(leaf: Part | Content | None) -> tuple[str, Literal["text", "block
             return None
 
 
-def _marks(message: Message, kinds: Set[type], *, begins: bool) -> Iterator[Mark]:
+def _marks(message: Message, kinds: Set[type], *, begins: bool) -> Iterator[_Mark]:
     """What a message is known for as soon as it is there, by the kinds of its parts."""
     if begins:
         yield "begins"
@@ -376,9 +378,6 @@ def _marks(message: Message, kinds: Set[type], *, begins: bool) -> Iterator[Mark
         yield "asks"
     if kinds & {Media, ToolResult} and any(isinstance(it, Media) for *_, it in leaves_of(message)):
         yield "media"
-    opaque = (part for part in message.parts if isinstance(part, Opaque))
-    if Opaque in kinds and any(part.kind == "compaction" for part in opaque):
-        yield "compacted"
 
 
 def _is_bound(message: Message) -> bool:

@@ -32,8 +32,7 @@ class _Medium(NamedTuple):
 
 def refused_media(window: Window) -> list[Cut]:
     """Cuts of the media that would be refused: what is too large, and the oldest of too many."""
-    holders = window.transcript.marked("media", window.read_from, window.size)
-    if not holders:
+    if not (holders := window.transcript.marked("media", window.read_from, window.size)):
         return []
     limits = ANTHROPIC_MEDIA if "claude" in family_of(window.meter.model) else OTHER_MEDIA
     shown = [each for at in holders for each in _shown(window, at)]
