@@ -29,7 +29,6 @@ from ullage.exchange.streamed import Streamed, framing_of
 from ullage.exchange.values import Answer, Passed, Reply, Report, Upstream
 from ullage.session.drivers import Actions
 from ullage.splice import Again, Calls, Done, Knitted, Rounds, knit, takes_rounds
-from ullage.values.usage import Usage
 from ullage.wires import FORMATS, Format
 
 if TYPE_CHECKING:
@@ -357,10 +356,10 @@ class Exchange:
     def observe(self, reply: Any) -> Actions[None]:
         """Take in a reply, or the events of it that report something. Nothing fails for it."""
         yield from self._tried(partial(self.view.observe, reply))
-        events = reply if isinstance(reply, list) else [reply]
-        found = self.view.wire.usage_of_stream(events) if events != [None] else None
+        wire, before = self.view.wire, self.report.usage
+        found = wire.usage_of_stream(reply) if isinstance(reply, list) else wire.usage(reply)
         if found is not None:
-            self._note(usage=(self.report.usage or Usage()) + found)
+            self._note(usage=found if before is None else before + found)
 
     # ── the report ───────────────────────────────────────────────────────────────────
 
