@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeVar, get_args
 
 from ullage.history import canon
 from ullage.history.measures import Measure, table_of
-from ullage.history.pairing import Pairing
+from ullage.history.pairing import At, Pairing
 from ullage.redaction import Redact, redacted
 from ullage.values.edits import Address, whole
 from ullage.values.effects import Output
@@ -75,14 +75,12 @@ class Transcript:
         self.chain: list[bytes] = [root]
         self.counts: dict[Location, int] = {}
         self._lengths: dict[bytes, int] = {root: 0}
-        self._alike: dict[bytes, list[int]] = {}
+        self._alike: dict[bytes, tuple[int, ...]] = {}
         self._said: list[int] = [-1]
         self._turns: list[int] = [-1]
         self._closed: list[bool] = []
         self._marked: dict[Mark, list[int]] = {mark: [] for mark in get_args(Mark)}
-        self._spots: dict[tuple[str, str, int], tuple[int, int]] = {}
-        self._ordinals: dict[tuple[int, int], int] = {}
-        self._times: dict[tuple[str, str], int] = {}
+        self._spots: dict[str, dict[str, tuple[At, ...]]] = {"call": {}, "result": {}}
         self._pairs = Pairing()
         self._fed = 0, Pairing()  # how they were at the fork that this began at
         self._refs: dict[Location, str] = {}
@@ -102,7 +100,7 @@ class Transcript:
         self.digests.append(digest)
         self.chain.append(last if kinds == {Reasoning} else canon.extend(last, digest))
         self._lengths.setdefault(self.chain[-1], index + 1)
-        self._alike.setdefault(digest, []).append(index)
+        self._alike[digest] = (*self._alike.get(digest, ()), index)
         self._turns.append(index if begins else self._turns[-1])
         self._said.append(index if speaks else self._said[-1])
         self._closed.append(not self._pairs.waiting)
@@ -111,9 +109,9 @@ class Transcript:
             marked[mark].append(index)
         for number, part in enumerate(message.parts):
             if isinstance(part, ToolCall):
-                self._note("call", part.id, index, number)
+                self._note("call", part.id, (index, number))
             elif isinstance(part, ToolResult):
-                self._note("result", part.call_id, index, number)
+                self._note("result", part.call_id, (index, number))
                 home = self.home(index, number)
                 if home is not None and any(self._closed[home + 1 : index + 1]):
                     marked["late"].append(index)
@@ -126,16 +124,17 @@ class Transcript:
             setattr(other, row, getattr(self, row)[:length])
         for row in ("chain", "_said", "_turns"):
             setattr(other, row, getattr(self, row)[: length + 1])
-        for table in ("counts", "_ordinals", "_refs", "_texts"):
+        for table in ("counts", "_refs", "_texts"):
             known = getattr(self, table).items()
             setattr(other, table, {spot: it for spot, it in known if spot[0] < length})
         other._marked = {mark: self.marked(mark, 0, length) for mark in self._marked}
         other._lengths = {key: at for key, at in self._lengths.items() if at <= length}
-        other._spots = {name: at for name, at in self._spots.items() if at[0] < length}
-        for kind, name, ordinal in other._spots:
-            other._times[kind, name] = ordinal + 1
-        for index, digest in enumerate(other.digests):
-            other._alike.setdefault(digest, []).append(index)
+        for kind, spots in self._spots.items():
+            parts = ((name, at[: bisect_left(at, (length,))]) for name, at in spots.items())
+            other._spots[kind] = {name: at for name, at in parts if at}
+        for digest in other.digests:
+            alike = self._alike[digest]
+            other._alike[digest] = alike[: bisect_left(alike, length)]
         fed, pairs = self._fed if self._fed[0] <= length else (0, Pairing())
         other._pairs = pairs.copy()
         for index in range(fed, length):
@@ -145,12 +144,9 @@ class Transcript:
             other._made[make] = {index: it for index, it in made.items() if index < length}
         return other
 
-    def _note(self, kind: str, name: str, index: int, number: int) -> None:
-        name = whole(name)
-        ordinal = self._times.get((kind, name), 0)
-        self._times[kind, name] = ordinal + 1
-        self._spots[kind, name, ordinal] = (index, number)
-        self._ordinals[index, number] = ordinal
+    def _note(self, kind: str, name: str, at: At) -> None:
+        spots, name = self._spots[kind], whole(name)
+        spots[name] = (*spots.get(name, ()), at)
 
     def refresh(self, index: int, message: Message) -> None:
         """Take a message's new wording: same digest, but markers or reasoning differ."""
@@ -260,18 +256,17 @@ class Transcript:
 
     def newest_result(self, call_id: str, length: int) -> Location | None:
         """Where the newest result of a call id is in a history of this length."""
-        name = whole(call_id)
-        times = self._times.get(("result", name), 0)
-        found = (self._spots["result", name, ordinal] for ordinal in reversed(range(times)))
-        return next(((*spot, 0) for spot in found if spot[0] < length), None)
+        found = self._spots["result"].get(whole(call_id), ())
+        before = bisect_left(found, (length,))
+        return (*found[before - 1], 0) if before else None
 
     def locate(self, place: Address) -> Location | None:
         """Where a place is in this history, or None."""
         if place.kind == "text":
             alike = self._alike.get(bytes.fromhex(place.id), ())
             return (alike[place.ordinal], place.item, 0) if place.ordinal < len(alike) else None
-        found = self._spots.get((place.kind, place.id, place.ordinal))
-        return (*found, place.item) if found else None
+        found = self._spots[place.kind].get(place.id, ())
+        return (*found[place.ordinal], place.item) if place.ordinal < len(found) else None
 
     def leaf(self, spot: Location) -> Part | Content | None:
         """What is at a spot, or None if the message is shorter than that."""
@@ -334,11 +329,15 @@ class Transcript:
         index, number, item = spot
         part = self.messages[index].parts[number]
         if isinstance(part, ToolResult):
-            return Address("result", whole(part.call_id), self._ordinals[index, number], item)
+            return self._address("result", part.call_id, (index, number), item)
         if isinstance(part, ToolCall):
-            return Address("call", whole(part.id), self._ordinals[index, number])
+            return self._address("call", part.id, (index, number), 0)
         digest = self.digests[index]
         return Address("text", digest.hex(), bisect_left(self._alike[digest], index), number)
+
+    def _address(self, kind: Literal["result", "call"], name: str, at: At, item: int) -> Address:
+        name = whole(name)
+        return Address(kind, name, bisect_left(self._spots[kind][name], at), item)
 
 
 def _leaf(message: Message, spot: Location) -> Part | Content | None:
