@@ -6,6 +6,7 @@ from collections import Counter
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from tests import histories
 from tests.wires.test_repair import ALL, WRITERS, anthropic, break_up, formats, legal, repaired
@@ -162,7 +163,7 @@ def test_a_turn_reads_and_makes_the_last_turn_and_what_is_new(format, monkeypatc
         assert work["read"] <= 3 * len(step)
         assert work["made"] <= 3 * len(step)
     cold = Session(histories.MODEL[format], repair=True, limits=Limits(window_tokens=10**6))
-    cold._kept = cold._kept._replace(state=session.state)
+    cold._kept = replace(cold._kept, state=session.state)
     assert cold.fit(histories.request(format, messages)) == view
 
 
