@@ -14,7 +14,7 @@ from ullage import Limits, Session
 from ullage.history.pairing import Pairing
 from ullage.wires import FORMATS
 from ullage.wires.repair import apply
-from ullage.wires.repair.base import Beginning, in_order
+from ullage.wires.repair.base import MOVED, Beginning, in_order
 from ullage.wires.repaired import news, remember
 
 
@@ -174,7 +174,7 @@ def test_after_a_late_result_the_work_is_that_of_the_last_turn_again(format, mon
     messages = [message for step in steps[:55] for message in step]
     before, known = gone_on(format, messages, ())
     found, known = gone_on(format, [*messages, late[50]], known)
-    assert apply.MOVED in str(found.messages[-1])
+    assert MOVED in str(found.messages[-1])
     assert [event.why for event in news(found, (before,)).events] == ["a result came late"]
     messages = [*messages, late[50]]
     for step in steps[55:]:

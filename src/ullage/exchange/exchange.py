@@ -167,9 +167,6 @@ class Exchange:
         self._session, tenant = session, self._exchanges.tenant(self._tenant, self._name)
         self._exchanges.around.give(session, tenant, wire.name)
         self._client = interned(session, self._client)
-        if read is not None:
-            read = replace(read, messages=self._client[wire.key], beginning=begins)
-            self._exchanges.readings.keep(key, self._owner, self._body, read)
         steps = knit(self._client, wire, tenant, self._exchanges.read.get(session))
         knitted: Knitted = yield partial(self._exchanges.do, steps, tenant)
         if knitted.read is not None:
@@ -178,14 +175,17 @@ class Exchange:
             self._body = self._written(knitted.request)
         yield from self.see(knitted.request)
         self._exchanges.around.take(session, tenant, wire.name)
+        if read is not None and not is_held:
+            said = interned(session, self._client)[wire.key]
+            read = replace(read, messages=said, beginning=begins)
+            self._exchanges.readings.keep(session, self._owner, self._body, read)
         if self.route.kind == "create" and self._takes:
             redact = session.settings.redact
             self.rounds = Rounds(self.view.wire, knitted, self.view.owns, redact=redact)
 
     def see(self, request: Mapping[str, Any]) -> Actions[None]:
         """Fit a request: the view of it, and the bytes that are sent for it."""
-        is_known = request is self._client
-        self.request = request if is_known else interned(self._session, request)
+        self.request = request if request is self._client else interned(self._session, request)
         self.view = yield partial(self._session.fit, self.request)
         self._note(events=(*self.report.events, *self.view.events))
         self._sent = self._written(self._marked())

@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeVar, get_args
 
 from ullage.history import canon
 from ullage.history.measures import Measure, table_of
-from ullage.history.pairing import Pairing
+from ullage.history.pairing import At, Pairing
 from ullage.redaction import Redact, redacted
 from ullage.values.edits import Address, whole
 from ullage.values.effects import Output
@@ -46,7 +46,7 @@ def leaves_of(message: Message) -> Iterator[Leaf]:
 
 
 T = TypeVar("T")
-_Mark = Literal["begins", "pinned", "bound", "asks", "media", "compacted", "late"]
+Mark = Literal["begins", "pinned", "bound", "asks", "media", "compacted", "late"]
 """What a message is known for: begins a reply, stays, holds bound reasoning, is the user's own
 word, holds media, a compaction of the provider, a result that may be parted from its call."""
 
@@ -75,14 +75,12 @@ class Transcript:
         self.chain: list[bytes] = [root]
         self.counts: dict[Location, int] = {}
         self._lengths: dict[bytes, int] = {root: 0}
-        self._alike: dict[bytes, list[int]] = {}
+        self._alike: dict[bytes, tuple[int, ...]] = {}
         self._said: list[int] = [-1]
         self._turns: list[int] = [-1]
         self._closed: list[bool] = []
-        self._marked: dict[_Mark, list[int]] = {mark: [] for mark in get_args(_Mark)}
-        self._spots: dict[tuple[str, str, int], tuple[int, int]] = {}
-        self._ordinals: dict[tuple[int, int], int] = {}
-        self._times: dict[tuple[str, str], int] = {}
+        self._marked: dict[Mark, list[int]] = {mark: [] for mark in get_args(Mark)}
+        self._spots: dict[str, dict[str, tuple[At, ...]]] = {"call": {}, "result": {}}
         self._pairs = Pairing()
         self._fed = 0, Pairing()  # how they were at the fork that this began at
         self._refs: dict[Location, str] = {}
@@ -102,7 +100,7 @@ class Transcript:
         self.digests.append(digest)
         self.chain.append(last if kinds == {Reasoning} else canon.extend(last, digest))
         self._lengths.setdefault(self.chain[-1], index + 1)
-        self._alike.setdefault(digest, []).append(index)
+        self._alike[digest] = (*self._alike.get(digest, ()), index)
         self._turns.append(index if begins else self._turns[-1])
         self._said.append(index if speaks else self._said[-1])
         self._closed.append(not self._pairs.waiting)
@@ -111,9 +109,9 @@ class Transcript:
             marked[mark].append(index)
         for number, part in enumerate(message.parts):
             if isinstance(part, ToolCall):
-                self._note("call", part.id, index, number)
+                self._note("call", part.id, (index, number))
             elif isinstance(part, ToolResult):
-                self._note("result", part.call_id, index, number)
+                self._note("result", part.call_id, (index, number))
                 home = self.home(index, number)
                 if home is not None and any(self._closed[home + 1 : index + 1]):
                     marked["late"].append(index)
@@ -124,20 +122,20 @@ class Transcript:
         """Another transcript of the first ``length`` messages, with all that is known of them."""
         other = Transcript(self.chain[0], self._redact)
         other.originals = {index: it for index, it in self.originals.items() if index < length}
-        for row in ("messages", "digests", "_closed"):
-            setattr(other, row, getattr(self, row)[:length])
-        for row in ("chain", "_said", "_turns"):
-            setattr(other, row, getattr(self, row)[: length + 1])
-        for table in ("counts", "_ordinals", "_refs", "_texts"):
-            known = getattr(self, table).items()
-            setattr(other, table, {spot: it for spot, it in known if spot[0] < length})
+        for row in ("messages", "digests", "_closed", "chain", "_said", "_turns"):
+            known = getattr(self, row)
+            setattr(other, row, known[: length + len(known) - len(self)])
+        for table in ("counts", "_refs", "_texts"):
+            setattr(other, table, spots := getattr(self, table).copy())
+            for spot in [spot for spot in spots if spot[0] >= length]:
+                del spots[spot]
         other._marked = {mark: self.marked(mark, 0, length) for mark in self._marked}
         other._lengths = {key: at for key, at in self._lengths.items() if at <= length}
-        other._spots = {name: at for name, at in self._spots.items() if at[0] < length}
-        for kind, name, ordinal in other._spots:
-            other._times[kind, name] = ordinal + 1
-        for index, digest in enumerate(other.digests):
-            other._alike.setdefault(digest, []).append(index)
+        for kind, spots in self._spots.items():
+            parts = ((name, at[: bisect_left(at, (length,))]) for name, at in spots.items())
+            other._spots[kind] = {name: at for name, at in parts if at}
+        alike = self._alike.items()
+        other._alike = {key: at[: bisect_left(at, length)] for key, at in alike if at[0] < length}
         fed, pairs = self._fed if self._fed[0] <= length else (0, Pairing())
         other._pairs = pairs.copy()
         for index in range(fed, length):
@@ -147,12 +145,9 @@ class Transcript:
             other._made[make] = {index: it for index, it in made.items() if index < length}
         return other
 
-    def _note(self, kind: str, name: str, index: int, number: int) -> None:
-        name = whole(name)
-        ordinal = self._times.get((kind, name), 0)
-        self._times[kind, name] = ordinal + 1
-        self._spots[kind, name, ordinal] = (index, number)
-        self._ordinals[index, number] = ordinal
+    def _note(self, kind: str, name: str, at: At) -> None:
+        spots, name = self._spots[kind], whole(name)
+        spots[name] = (*spots.get(name, ()), at)
 
     def refresh(self, index: int, message: Message) -> None:
         """Take a message's new wording: same digest, but markers or reasoning differ."""
@@ -232,9 +227,7 @@ class Transcript:
 
     def newest_asked(self, length: int) -> int | None:
         """The newest message below ``length`` in which the user says more than results."""
-        asks = self._marked["asks"]
-        at = bisect_left(asks, length)
-        return asks[at - 1] if at else None
+        return next(reversed(self.marked("asks", 0, length)), None)
 
     def closed(self, length: int) -> bool:
         """Whether nothing before this length still waits for its answer."""
@@ -262,18 +255,17 @@ class Transcript:
 
     def newest_result(self, call_id: str, length: int) -> Location | None:
         """Where the newest result of a call id is in a history of this length."""
-        name = whole(call_id)
-        times = self._times.get(("result", name), 0)
-        found = (self._spots["result", name, ordinal] for ordinal in reversed(range(times)))
-        return next(((*spot, 0) for spot in found if spot[0] < length), None)
+        found = self._spots["result"].get(whole(call_id), ())
+        before = bisect_left(found, (length,))
+        return (*found[before - 1], 0) if before else None
 
     def locate(self, place: Address) -> Location | None:
         """Where a place is in this history, or None."""
         if place.kind == "text":
             alike = self._alike.get(bytes.fromhex(place.id), ())
             return (alike[place.ordinal], place.item, 0) if place.ordinal < len(alike) else None
-        found = self._spots.get((place.kind, place.id, place.ordinal))
-        return (*found, place.item) if found else None
+        found = self._spots[place.kind].get(place.id, ())
+        return (*found[place.ordinal], place.item) if place.ordinal < len(found) else None
 
     def leaf(self, spot: Location) -> Part | Content | None:
         """What is at a spot, or None if the message is shorter than that."""
@@ -326,7 +318,7 @@ class Transcript:
         """The newest message of a range that holds a compaction of the provider."""
         return next(reversed(self.marked("compacted", start, stop)), None)
 
-    def marked(self, mark: _Mark, start: int, stop: int) -> list[int]:
+    def marked(self, mark: Mark, start: int, stop: int) -> list[int]:
         """The messages of a range that are known for this, in order."""
         at = self._marked[mark]
         return at[bisect_left(at, start) : bisect_left(at, stop)]
@@ -336,11 +328,15 @@ class Transcript:
         index, number, item = spot
         part = self.messages[index].parts[number]
         if isinstance(part, ToolResult):
-            return Address("result", whole(part.call_id), self._ordinals[index, number], item)
+            return self._address("result", part.call_id, (index, number), item)
         if isinstance(part, ToolCall):
-            return Address("call", whole(part.id), self._ordinals[index, number])
+            return self._address("call", part.id, (index, number), 0)
         digest = self.digests[index]
         return Address("text", digest.hex(), bisect_left(self._alike[digest], index), number)
+
+    def _address(self, kind: Literal["result", "call"], name: str, at: At, item: int) -> Address:
+        name = whole(name)
+        return Address(kind, name, bisect_left(self._spots[kind][name], at), item)
 
 
 def _leaf(message: Message, spot: Location) -> Part | Content | None:
@@ -366,7 +362,7 @@ def _set_aside(leaf: Part | Content | None) -> tuple[str, Literal["text", "block
             return None
 
 
-def _marks(message: Message, kinds: Set[type], *, begins: bool) -> Iterator[_Mark]:
+def _marks(message: Message, kinds: Set[type], *, begins: bool) -> Iterator[Mark]:
     """What a message is known for as soon as it is there, by the kinds of its parts."""
     if begins:
         yield "begins"

@@ -63,6 +63,8 @@ class SessionCore(Drawn, ABC):
     The arguments are those of `Session`.
     """
 
+    bytes_beside = 0  # how much others keep of its conversation as long as it is there
+
     def __init__(
         self,
         model: str,

@@ -9,7 +9,7 @@ Several lines of history are kept, because branches and models alternate.
 
 from __future__ import annotations
 
-from bisect import bisect_left, insort
+from collections import deque
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from ullage.history import canon
 from ullage.history.builder import WindowBuilder
-from ullage.history.snapshots import differing, is_only_text, snapshot_at
+from ullage.history.snapshots import differing, snapshot_at
 from ullage.history.transcript import Transcript
 from ullage.redaction import Redact
 from ullage.tokens.meter import Meter, meter_for
@@ -30,6 +30,7 @@ from ullage.wires import Head
 from ullage.wires.repaired import Repaired
 
 LINES = 4
+_FEW_MESSAGES = 8
 
 
 class Line(Struct, eq=False):
@@ -39,8 +40,6 @@ class Line(Struct, eq=False):
         transcript: the messages as values.
         meter: what counts for its model.
         copies: snapshots of the raw messages.
-        mixed: the indexes of those that hold more than texts: what equals them may be written
-            otherwise (1 for true).
         rendered: the edited messages as they were handed out, by index.
         builder: its window is how far the history was walked; None: not at all.
         terms: on what terms it is shown, or None: to be worked out.
@@ -53,7 +52,6 @@ class Line(Struct, eq=False):
     transcript: Transcript
     meter: Meter
     copies: list[Any] = []
-    mixed: list[int] = []
     rendered: dict[int, Rendered] = {}
     builder: WindowBuilder | None = None
     terms: Terms | None = None
@@ -107,9 +105,7 @@ class Memo:
         root = canon.root(request.wire.name, tenant)
         meter = meter_for(request.envelope.model, request.envelope.detail)
         best, best_shared, anew = None, 0, list[tuple[int, Message]]()
-        for line in self.lines:
-            if line.transcript.chain[0] != root:
-                continue
+        for line in (each for each in self.lines if each.transcript.chain[0] == root):
             shared, reworded = _shared(line, read, leading)
             if line.meter is meter and shared == len(line.copies):
                 _reword(line, reworded, read, leading)
@@ -146,25 +142,29 @@ class Memo:
                 line.begin_again()
 
 
-class _Read(dict[int, tuple[Any, Message, bytes]]):
-    """The messages of a request, read once each: a snapshot, what it says, the digest of that."""
+class _Read(dict[int, tuple[Any, Message]]):
+    """The messages of a request, each read once: a snapshot of it, and what it says."""
 
     def __init__(self, request: Request) -> None:
         self.raws, self.wire = request.history, request.wire
+        self._digests: dict[int, bytes] = {}
 
-    def __missing__(self, at: int) -> tuple[Any, Message, bytes]:
+    def __missing__(self, at: int) -> tuple[Any, Message]:
         raw, where = self.raws[at], f"{self.wire.key}[{at}]"
-        copy, message = snapshot_at(raw, where), self.wire.parse(raw, where)
-        self[at] = copy, message, canon.digest_of(message)
+        self[at] = snapshot_at(raw, where), self.wire.parse(raw, where)
         return self[at]
+
+    def digest(self, at: int) -> bytes:
+        """The digest of what it says."""
+        if at not in self._digests:
+            self._digests[at] = canon.digest_of(self[at][1])
+        return self._digests[at]
 
 
 def _reword(line: Line, reworded: Iterable[tuple[int, Message]], read: _Read, leading: int) -> None:
     """Take in messages that mean the same as before in other words."""
     for index, message in reworded:
-        line.copies[index] = copy = read[index + leading][0]
-        if index not in line.mixed and not is_only_text(copy):
-            insort(line.mixed, index)
+        line.copies[index] = read[index + leading][0]
         line.transcript.refresh(index, message)
         if line.builder is not None:
             line.builder.refresh(index)
@@ -177,17 +177,15 @@ def _shared(line: Line, read: _Read, leading: int) -> tuple[int, list[tuple[int,
     if line.copies == ours[:known]:  # nearly always, and a third faster
         return known, reworded
     for index in differing(line.copies, ours):
-        _, message, digest = read[index + leading]
-        if digest != line.transcript.digests[index]:
+        if read.digest(index + leading) != line.transcript.digests[index]:
             return index, reworded
-        reworded.append((index, message))
+        reworded.append((index, read[index + leading][1]))
     return min(known, len(ours)), reworded
 
 
 def _take_over(line: Line, old: Line, shared: int) -> None:
     """Take what was worked out for the shared part of another line."""
     line.copies, line.transcript = old.copies[:shared], old.transcript.upto(shared)
-    line.mixed = old.mixed[: bisect_left(old.mixed, shared)]
     line.rendered = {index: it for index, it in old.rendered.items() if index < shared}
     if old.meter is not line.meter:
         line.transcript.counts = {}
@@ -198,9 +196,15 @@ def _take_over(line: Line, old: Line, shared: int) -> None:
 
 
 def _append(line: Line, read: _Read, leading: int) -> None:
-    for index in range(len(line.copies) + leading, len(read.raws)):
-        copy, message, digest = read[index]
-        line.transcript.append(message, digest)
-        if not is_only_text(copy):
-            line.mixed.append(len(line.copies))
+    """Take in what is new, hashing much at once: else an event loop would starve along the walk.
+
+    Hashing lets go of the interpreter too briefly to be of use, yet who waits (5 ms) begins anew.
+    """
+    transcript, start = line.transcript, len(line.copies)
+    new = [read[at] for at in range(start + leading, len(read.raws))]
+    digests = [read.digest(at) for at in range(start + leading, len(read.raws))]
+    for (copy, message), digest in zip(new, digests, strict=True):
+        transcript.append(message, digest)
         line.copies.append(copy)
+    for index in range(start, len(transcript)) if len(new) > _FEW_MESSAGES else ():
+        deque(map(transcript.output, transcript.results(index)), maxlen=0)
