@@ -156,9 +156,7 @@ class _Read(dict[int, tuple[Any, Message]]):
 
     def digest(self, at: int) -> bytes:
         """The digest of what it says."""
-        if at not in self._digests:
-            self._digests[at] = canon.digest_of(self[at][1])
-        return self._digests[at]
+        return self._digests.get(at) or self._digests.setdefault(at, canon.digest_of(self[at][1]))
 
 
 def _reword(line: Line, reworded: Iterable[tuple[int, Message]], read: _Read, leading: int) -> None:

@@ -215,8 +215,9 @@ def _agree(
 
 def _openings(transcript: Transcript, ledger: Ledger) -> Iterator[tuple[int, Opened]]:
     """Every opening of a history with its place, in order."""
-    for key in dict.fromkeys(transcript.chain):
-        for opened in ledger.at(key).opened:
+    entries = ledger.entries
+    for key in filter(entries.__contains__, dict.fromkeys(transcript.chain)):
+        for opened in entries[key].opened:
             yield transcript.find(key) or 0, opened
 
 
