@@ -7,7 +7,7 @@ everything up to the change.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from typing import Any, Literal, TypeVar, get_args
 
 from ullage.history import canon
@@ -46,9 +46,9 @@ def leaves_of(message: Message) -> Iterator[Leaf]:
 
 
 T = TypeVar("T")
-_Mark = Literal["begins", "pinned", "bound", "asks", "compacted", "late"]
+Mark = Literal["begins", "pinned", "bound", "asks", "media", "compacted", "late"]
 """What a message is known for: begins a reply, stays, holds bound reasoning, is the user's own
-word, holds a compaction of the provider, a result that comes behind a place to part at."""
+word, holds media, a compaction of the provider, a result that may be parted from its call."""
 
 
 class Transcript:
@@ -79,7 +79,7 @@ class Transcript:
         self._said: list[int] = [-1]
         self._turns: list[int] = [-1]
         self._closed: list[bool] = []
-        self._marked: dict[_Mark, list[int]] = {mark: [] for mark in get_args(_Mark)}
+        self._marked: dict[Mark, list[int]] = {mark: [] for mark in get_args(Mark)}
         self._spots: dict[str, dict[str, tuple[At, ...]]] = {"call": {}, "result": {}}
         self._pairs = Pairing()
         self._fed = 0, Pairing()  # how they were at the fork that this began at
@@ -94,25 +94,19 @@ class Transcript:
         """Take in the next message."""
         index, last, marked = len(self.messages), self.chain[-1], self._marked
         message = self._without_secrets(index, message)
-        speaks = message.role == "assistant"
+        speaks, kinds = message.role == "assistant", {*map(type, message.parts)}
         begins = speaks and not (index and self.messages[-1].role == "assistant")
         self.messages.append(message)
         self.digests.append(digest)
-        self.chain.append(last if message.only_thought else canon.extend(last, digest))
+        self.chain.append(last if kinds == {Reasoning} else canon.extend(last, digest))
         self._lengths.setdefault(self.chain[-1], index + 1)
         self._alike[digest] = (*self._alike.get(digest, ()), index)
         self._turns.append(index if begins else self._turns[-1])
         self._said.append(index if speaks else self._said[-1])
         self._closed.append(not self._pairs.waiting)
         self._pairs.feed(index, message)
-        if begins:
-            marked["begins"].append(index)
-        if message.stands:
-            marked["pinned"].append(index)
-        if _is_bound(message):
-            marked["bound"].append(index)
-        if message.role == "user" and not message.results:
-            marked["asks"].append(index)
+        for mark in _marks(message, kinds, begins=begins):
+            marked[mark].append(index)
         for number, part in enumerate(message.parts):
             if isinstance(part, ToolCall):
                 self._note("call", part.id, (index, number))
@@ -121,8 +115,6 @@ class Transcript:
                 home = self.home(index, number)
                 if home is not None and any(self._closed[home + 1 : index + 1]):
                     marked["late"].append(index)
-            elif isinstance(part, Opaque) and part.kind == "compaction":
-                marked["compacted"].append(index)
 
     def upto(self, length: int) -> Transcript:
         """Another transcript of the first ``length`` messages, with all that is known of them."""
@@ -135,7 +127,7 @@ class Transcript:
         for table in ("counts", "_refs", "_texts"):
             known = getattr(self, table).items()
             setattr(other, table, {spot: it for spot, it in known if spot[0] < length})
-        other._marked = {mark: self._between(mark, 0, length) for mark in self._marked}
+        other._marked = {mark: self.marked(mark, 0, length) for mark in self._marked}
         other._lengths = {key: at for key, at in self._lengths.items() if at <= length}
         for kind, spots in self._spots.items():
             parts = ((name, at[: bisect_left(at, (length,))]) for name, at in spots.items())
@@ -186,7 +178,7 @@ class Transcript:
         is ``upto``, where a request is to be sent now: None for the whole history.
         """
         stop = len(self.messages) if upto is None else upto
-        return [*self._between("begins", after + 1, stop), stop] if stop > after else []
+        return [*self.marked("begins", after + 1, stop), stop] if stop > after else []
 
     def decision_key(self, length: int) -> bytes:
         """What a decision made at this length is keyed by: `decision_index` in the chain."""
@@ -204,7 +196,7 @@ class Transcript:
         counts as one turn: a reply that went on, or a user who did.
         """
         lengths = range(min(after + 1, length), length + 1)
-        return list(dict.fromkeys(self.decision_key(stop) for stop in lengths))
+        return list(dict.fromkeys(map(self.decision_key, lengths)))
 
     def starts_turn(self, index: int) -> bool:
         """Whether a reply of the model begins with this message."""
@@ -230,7 +222,7 @@ class Transcript:
 
     def in_loop(self, index: int, length: int) -> bool:
         """Whether the user says nothing but results from this message on up to ``length``."""
-        return not self._between("asks", index, length)
+        return not self.marked("asks", index, length)
 
     def newest_asked(self, length: int) -> int | None:
         """The newest message below ``length`` in which the user says more than results."""
@@ -323,23 +315,12 @@ class Transcript:
             made[index] = measure(self, index)
         return made[index]
 
-    def pinned(self, start: int, stop: int) -> list[int]:
-        """The messages of a range that nothing may take the place of (`Message.stands`)."""
-        return self._between("pinned", start, stop)
-
-    def bound(self, start: int, stop: int) -> list[int]:
-        """The messages of a range that hold reasoning bound to what is before it."""
-        return self._between("bound", start, stop)
-
-    def late(self, start: int, stop: int) -> list[int]:
-        """The messages of a range with a result that may have been parted from its call."""
-        return self._between("late", start, stop)
-
     def compaction(self, start: int, stop: int) -> int | None:
         """The newest message of a range that holds a compaction of the provider."""
-        return next(reversed(self._between("compacted", start, stop)), None)
+        return next(reversed(self.marked("compacted", start, stop)), None)
 
-    def _between(self, mark: _Mark, start: int, stop: int) -> list[int]:
+    def marked(self, mark: Mark, start: int, stop: int) -> list[int]:
+        """The messages of a range that are known for this, in order."""
         at = self._marked[mark]
         return at[bisect_left(at, start) : bisect_left(at, stop)]
 
@@ -380,6 +361,23 @@ def _set_aside(leaf: Part | Content | None) -> tuple[str, Literal["text", "block
             return text, "block"
         case _:
             return None
+
+
+def _marks(message: Message, kinds: Set[type], *, begins: bool) -> Iterator[Mark]:
+    """What a message is known for as soon as it is there, by the kinds of its parts."""
+    if begins:
+        yield "begins"
+    if message.stands:
+        yield "pinned"
+    if Reasoning in kinds and _is_bound(message):
+        yield "bound"
+    if message.role == "user" and ToolResult not in kinds:
+        yield "asks"
+    if kinds & {Media, ToolResult} and any(isinstance(it, Media) for *_, it in leaves_of(message)):
+        yield "media"
+    opaque = (part for part in message.parts if isinstance(part, Opaque))
+    if Opaque in kinds and any(part.kind == "compaction" for part in opaque):
+        yield "compacted"
 
 
 def _is_bound(message: Message) -> bool:

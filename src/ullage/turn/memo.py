@@ -9,6 +9,7 @@ Several lines of history are kept, because branches and models alternate.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -19,7 +20,7 @@ from ullage.history.builder import WindowBuilder
 from ullage.history.snapshots import differing, snapshot, snapshot_at
 from ullage.history.transcript import Transcript
 from ullage.redaction import Redact
-from ullage.tokens.meter import Meter
+from ullage.tokens.meter import Meter, meter_for
 from ullage.turn.rendering import Rendered
 from ullage.turn.request import Envelopes, Request
 from ullage.turn.terms import Terms
@@ -29,6 +30,7 @@ from ullage.wires import Format, Head
 from ullage.wires.repaired import Repaired
 
 LINES = 4
+_FEW_MESSAGES = 8
 
 
 class Line(Struct, eq=False):
@@ -81,16 +83,6 @@ class Memo:
         self.repaired: tuple[Repaired, ...] = ()
         self.flat = Repaired(())
         self.unkept = unkept
-        self._meters: dict[tuple[str, str], Meter] = {}
-
-    def meter(self, model: str, detail: str = "") -> Meter:
-        """What counts for a model and a detail of media."""
-        known = self._meters.get((model, detail))
-        if known is None:
-            if len(self._meters) >= LINES:
-                self._meters.clear()
-            known = self._meters[model, detail] = Meter(model, detail)
-        return known
 
     @property
     def aside(self) -> tuple[Output, ...]:
@@ -111,7 +103,7 @@ class Memo:
         """
         wire, raws, leading = request.wire, request.history, request.envelope.head.leading
         root = canon.root(wire.name, tenant)
-        meter = self.meter(request.envelope.model, request.envelope.detail)
+        meter = meter_for(request.envelope.model, request.envelope.detail)
         best, best_shared, anew = None, 0, list[tuple[int, Message]]()
         for line in (each for each in self.lines if each.transcript.chain[0] == root):
             shared, reworded = _shared(line, raws, leading, wire)
@@ -192,9 +184,18 @@ def _take_over(line: Line, old: Line, shared: int) -> None:
 
 
 def _append(line: Line, raws: Sequence[Any], leading: int, wire: Format) -> None:
-    for index in range(len(line.copies) + leading, len(raws)):
-        raw = raws[index]
-        where = f"{wire.key}[{index}]"
-        copy, message = snapshot_at(raw, where), wire.parse(raw, where)
-        line.transcript.append(message, canon.digest_of(message))
+    """Take in what is new, hashing much at once: else an event loop would starve along the walk.
+
+    Hashing lets go of the interpreter too briefly to be of use, yet who waits (5 ms) begins anew.
+    """
+    transcript, start = line.transcript, len(line.copies)
+    new = [
+        (snapshot_at(raws[at], where := f"{wire.key}[{at}]"), wire.parse(raws[at], where))
+        for at in range(start + leading, len(raws))
+    ]
+    digests = [canon.digest_of(message) for _, message in new]
+    for (copy, message), digest in zip(new, digests, strict=True):
+        transcript.append(message, digest)
         line.copies.append(copy)
+    for index in range(start, len(transcript)) if len(new) > _FEW_MESSAGES else ():
+        deque(map(transcript.output, transcript.results(index)), maxlen=0)
