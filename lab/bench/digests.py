@@ -40,7 +40,7 @@ def _seconds(work: Callable[[Sequence[str]], object], texts: Sequence[str]) -> f
 def _digests(texts: Sequence[str], *, with_lines: bool) -> None:
     known = Known.of(set(), ())
     for text in texts:
-        reading = read(text, known)
+        reading = read(text, known, _PRICE)
         if with_lines:
             reading.digest(_PRICE, _MOST_CHARS)
 

@@ -8,12 +8,23 @@ from tests import histories
 from tests.histories import Call, Turn
 from tests.history.test_window import METER, transcript_of
 from ullage.history.builder import WindowBuilder
-from ullage.stages.names import WORTH, Known, names_in, said_in, spaced, told_in, worth_of
+from ullage.history.remembered import REMEMBERED
+from ullage.stages.names import (
+    LINE_END,
+    WORTH,
+    Known,
+    Lexicon,
+    names_in,
+    said_in,
+    spaced,
+    told_in,
+    worth_of,
+)
 from ullage.values.notices import Words
 
 
 def names(text):
-    return set(names_in(spaced(text).split()).values())
+    return set(names_in(spaced(text).split())[1].values())
 
 
 @pytest.mark.parametrize(
@@ -39,9 +50,9 @@ def test_what_is_in_no_name_becomes_a_space_whatever_the_script(text):
 
 
 def test_a_name_is_worth_most_where_nobody_told_it():
-    known = Known({"said_name"}, {"told_name", "failed"}, set())
+    known = Known({"said_name"}, {"told_name", "failed"}, b"")
     text = "said_name told_name new_name 404_page failed"
-    worth = worth_of(names_in(text.split()), known)
+    worth = worth_of(names_in(text.split())[1], known)
     assert worth["new_name"] == worth["failed"] == WORTH
     assert worth["said_name"] == worth["told_name"] < worth["404_page"] < WORTH
 
@@ -73,10 +84,20 @@ def test_a_text_that_is_told_again_is_not_read_again_but_for_another_root(monkey
     assert read == texts + texts
 
 
-def test_words_known_to_be_plain_are_remembered_and_change_no_name():
-    plain = set()
-    first = names_in(["the", "Plain", "harbour_id", "failed", "12345"], plain)
-    assert plain == {"the", "Plain", "failed", "12345"}
-    again = names_in(["the", "Plain", "harbour_id", "failed", "other_id"], plain)
-    assert first == {"harbour_id": "harbour_id", "failed": "failed"}
-    assert again == {**first, "other_id": "other_id"}
+def test_a_word_is_looked_at_once_and_what_was_looked_at_before_changes_no_name(monkeypatch):
+    looked, look = [], Lexicon.__missing__
+    monkeypatch.setattr(Lexicon, "__missing__", lambda *it: looked.append(it[1]) or look(*it))
+    first = ["the", "Plain", "harbour_id", LINE_END, "failed", "12345", "-a/b.c-"]
+    held = ["harbour_id", LINE_END, "failed", "-a/b.c-"]
+    found = {"harbour_id": "harbour_id", "failed": "failed", "-a/b.c-": "a/b.c"}
+    for root in (b"one root", b"one root", b"another root"):
+        assert names_in(first, root) == (held, found)
+    assert looked == ["the", "Plain", "harbour_id", "12345", "-a/b.c-"] * 2
+    assert names_in(["other_id", "the"], b"one root")[1] == {"other_id": "other_id"}
+    assert looked[10:] == ["other_id"]
+
+
+def test_no_more_than_some_thousands_of_words_are_remembered():
+    names_in((f"word_{number}" for number in range(30_000)), b"many")
+    names_in(["harbour_id"], b"many")
+    assert len(REMEMBERED.get((b"many", "lexicon"))) < 100

@@ -151,11 +151,9 @@ def compact(
     Args:
         window: the window at the boundary at hand.
         is_due: whether it is time.
-        keep_from: where what stays whole begins; it is moved outward to where a reply begins and
-            no call is open.
+        keep_from: where what stays whole begins; moved outward to a reply with no call open.
         prompt: the words, the model's and those around its summary.
-        keeps_task: whether the first user message stays where it is, before the summary; else
-            it is in the summary, verbatim.
+        keeps_task: the first user message stays where it is; else it is in the summary, verbatim.
         account_share: the deterministic account may take this share of the limit,
         account_tokens: and no more than this; None for no other bound.
         user_share: what the user said may take this share more, quoted word for word.
@@ -177,8 +175,7 @@ def compact(
     ref = outputs[-1].ref
     brief = _brief(window, start, stop, prompt, ref, room_chars, user_chars)
     text = brief.compose("")
-    held = sum(map(window.message_tokens, coverable(window, start, stop)))
-    held += window.summaries_tokens
+    held = window.summaries_tokens + sum(map(window.message_tokens, coverable(window, start, stop)))
     won = held - window.meter.message(text)
     if won <= 0 or window.calibration.apply(won) < limit * least_share:
         return ()

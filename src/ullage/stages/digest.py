@@ -16,31 +16,33 @@ from heapq import heapify, heappop, heapreplace
 from itertools import chain, pairwise
 from typing import NamedTuple
 
-from ullage.stages.names import ALARMS, WORTH, Known, names_in, spaced, worth_of
+from ullage.stages.names import ALARMS, LINE_END, WORTH, Known, names_in, spaced, worth_of
 from ullage.stages.shorten import ends_of, safe_cut
 
 _LINE_CHARS = 240
 _GAP = "…"
 _READ_CHARS = 24_000
 _NAMES_CHARS = 80  # beside a ref: by names a reader tells which one to open
-_LINE_END = ";"
-"""Stands for a line end among words. No word has it: `spaced` puts a space there."""
 _SCALE = 1 << 20
 """Worth for each character is reckoned in whole numbers, this many times."""
+_MOST_LINES = 1 << 16
+"""The rank of a line is lower, the more it earns for its length; of equals, the earlier it is."""
 
 
 class Reading(NamedTuple):
-    """What a text tells that is not known: enough to make digests of it at any price.
+    """What a text tells that is not known: enough to make digests of it at any price not lower.
 
     Attributes:
         lines: its lines, a long one in pieces.
         worth: of each word that holds a name.
-        names: of each line that has any, these words, and what each is worth.
+        names: of each line that earns the price or tells a name first, its words and their worth.
+        ranks: of each of these lines.
     """
 
     lines: Sequence[str]
     worth: Mapping[str, int]
     names: Mapping[int, Mapping[str, int]]
+    ranks: Sequence[int]
 
     def digest(self, price: int, most_chars: int) -> str:
         """What follows a ref: a few names, and the lines that earn their price, ``…`` between."""
@@ -50,52 +52,56 @@ class Reading(NamedTuple):
 
     def _others(self, chosen: Sequence[int]) -> str:
         """Names that nothing else in the view tells, nor a chosen line; of most lines first."""
-        counts = Counter(chain.from_iterable(self.names.values()))
-        shown = ALARMS.union(*(self.names[number] for number in chosen))
-        new = sorted(word for word in counts.keys() - shown if self.worth[word] == WORTH)
-        listed = " ".join([*sorted(new, key=counts.__getitem__, reverse=True), ""])
+        new = {word for word, worth in self.worth.items() if worth == WORTH}
+        new = new.difference(ALARMS, *(self.names[number] for number in chosen))
+        told = chain.from_iterable(self.names.values())
+        counts = Counter(filter(new.__contains__, told)) if new else {}
+        listed = " ".join([*sorted(sorted(new), key=counts.__getitem__, reverse=True), ""])
         return f", with {kept}" if (kept := listed[: _NAMES_CHARS + 1].rpartition(" ")[0]) else ""
 
 
-def read(text: str, known: Known) -> Reading:
+def read(text: str, known: Known, price: int) -> Reading:
     """What a text tells that is not known; its names are known from now on.
 
     A line of more than 240 characters is taken in pieces, and of a text of more than 24,000 the
-    middle is passed over.
+    middle is passed over. The price is the least that a digest is made at.
     """
     lines = _lines(ends_of(text, _READ_CHARS, "\n"))
-    words = spaced("\n".join(lines)).replace("\n", f" {_LINE_END} ").split()
-    names = names_in(words, known.plain)
+    words = spaced("\n".join([*lines, ""])).replace("\n", f" {LINE_END} ").split()
+    held, names = names_in(words, known.root)
     worth = worth_of(names, known)
     known.told.update(names.values())
-    return Reading(lines, worth, _by_line(words, worth))
-
-
-def _by_line(words: Sequence[str], worth: Mapping[str, int]) -> dict[int, dict[str, int]]:
-    """Of the words that have a worth, those in each line, and it."""
-    number, line, found = 0, dict[str, int](), dict[int, dict[str, int]]()
-    for word in filter((worth.keys() | {_LINE_END}).__contains__, words) if worth else ():
-        if word != _LINE_END:
+    number, line, found, ranks = 0, dict[str, int](), dict[int, dict[str, int]](), list[int]()
+    for word in held:
+        if word != LINE_END:
             line[word] = worth[word]
-        else:
-            if line:
+            continue
+        if line:
+            size, earned = len(lines[number]) + 1, sum(line.values())
+            if earned >= price * size or WORTH in line.values():
+                ranks.append(number - earned * _SCALE // size * _MOST_LINES)
                 found[number], line = line, {}
-            number += 1
-    return found | {number: line} if line else found
+            else:
+                line.clear()
+        number += 1
+    return Reading(lines, worth, found, ranks)
 
 
 def _lines(text: str) -> list[str]:
     """The lines of a text, a long one in pieces."""
-    lines = list[str]()
-    for line in text.splitlines():
-        start = 0
-        while len(line) - start > _LINE_CHARS:
-            stop = line.rfind(" ", start + _LINE_CHARS // 2, start + _LINE_CHARS)
-            stop = stop if stop > 0 else safe_cut(line, start + _LINE_CHARS)
-            lines.append(line[start:stop])
-            start = stop
-        lines.append(line[start:])
-    return lines
+    lines = text.splitlines()
+    is_short = max(map(len, lines), default=0) <= _LINE_CHARS
+    return lines if is_short else [piece for line in lines for piece in _pieces(line)]
+
+
+def _pieces(line: str) -> Iterator[str]:
+    start = 0
+    while len(line) - start > _LINE_CHARS:
+        stop = line.rfind(" ", start + _LINE_CHARS // 2, start + _LINE_CHARS)
+        stop = stop if stop > 0 else safe_cut(line, start + _LINE_CHARS)
+        yield line[start:stop]
+        start = stop
+    yield line[start:]
 
 
 def _choose(reading: Reading, price: int, room: int) -> list[int]:
@@ -103,26 +109,26 @@ def _choose(reading: Reading, price: int, room: int) -> list[int]:
 
     What a line earns only falls as others are chosen, so it is reckoned anew when its turn comes.
     """
-    lines, names, worth = reading.lines, reading.names, reading.worth.__getitem__
-    queue = list[tuple[int, int]]()
-    for number, found in names.items():
-        earned, size = sum(found.values()), len(lines[number]) + 1
-        if earned >= price * size:
-            queue.append((-(earned * _SCALE // size), number))
+    lines, names = reading.lines, reading.names
+    queue, too_low = [*reading.ranks], (1 - price * _SCALE) * _MOST_LINES
     heapify(queue)
     chosen, shown = list[int](), set[str]()
-    while queue:
-        rate, number = queue[0]
-        size = len(lines[number]) + 1
-        now = sum(map(worth, names[number].keys() - shown)) * _SCALE // size
-        if now < price * _SCALE or size > room:
+    while queue and queue[0] < too_low:
+        number = queue[0] % _MOST_LINES
+        line, size, rank = names[number], len(lines[number]) + 1, queue[0]
+        if not shown.isdisjoint(line):
+            earned = 0
+            for word in line:
+                earned += 0 if word in shown else line[word]
+            rank = number - earned * _SCALE // size * _MOST_LINES
+        if rank >= too_low or size > room:
             heappop(queue)
-        elif now != -rate:
-            heapreplace(queue, (-now, number))
+        elif rank > queue[0]:
+            heapreplace(queue, rank)
         else:
             heappop(queue)
             chosen.append(number)
-            shown.update(names[number])
+            shown.update(line)
             room -= size
     return sorted(chosen)
 

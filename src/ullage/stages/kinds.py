@@ -25,7 +25,6 @@ LIMIT_CHARS: Mapping[ToolKind, int] = {
     "read": 40_000,
 }
 
-
 _loads = msgspec.json.Decoder().decode
 
 

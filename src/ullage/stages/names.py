@@ -18,16 +18,18 @@ from ullage.values.messages import ToolCall, ToolResult
 
 WORTH = 400
 """What a name is worth that nobody has told."""
-_SAID, _TOLD, _NUMBER = (15, 100), (15, 100), (30, 100)
-"""What of that it is worth if user or model said it, another output tells it, a digit begins it."""
+_WORTHS = (WORTH, 60, 60, 9, 120, 18, 18, 2)
+"""Of a name: 1 further if user or model said it, 2 if another output tells it, 4 for a digit."""
 _MARKS = "_$.-/"
 ALARMS = frozenset(
     ("error", "errors", "Error", "ERROR", "failed", "FAILED", "exception", "fatal", "panic")
 )
 """Plain words that count as names, anew in each output: a line that speaks of errors stays."""
+LINE_END = ";"
+"""Stands for a line end among words. No word has it: `spaced` puts a space there."""
 _LEAST_CHARS, _MOST_CHARS = 4, 80
 _ASCII, _FEW = bytes(range(128)), 32
-_MOST_KNOWN = 20_000
+_MOST_KNOWN, _MOST_WORDS = 20_000, 10_000
 _NAME_BYTES = 80
 """About what a name takes in a set beside its characters."""
 
@@ -46,23 +48,35 @@ class _Spaces(dict[int, str]):
 _SPACES = _Spaces()
 
 
+class Lexicon(dict[str, str]):
+    """The name in each word, looked at once; ``""`` for a plain word and a whole number."""
+
+    def __missing__(self, word: str) -> str:
+        is_plain = len(word) < _LEAST_CHARS or (word.isalpha() and word[1:].islower())
+        name = "" if is_plain else word.strip(_MARKS)
+        if not _LEAST_CHARS <= len(name) <= _MOST_CHARS or name.isdigit():
+            name = ""
+        self[word] = found = "" if name.isalpha() and name[1:].islower() else name
+        return found
+
+
 class Known(NamedTuple):
     """The names that a view tells beside the outputs that are about to leave it.
 
     Attributes:
         said: by the user or the model, ever.
         told: by outputs that stay. Grows by the names of each output that was looked at.
-        plain: words in which no name stands, as far as they were met.
+        root: the chain of the empty history, another for each tenant.
     """
 
     said: Set[str]
     told: set[str]
-    plain: set[str]
+    root: bytes
 
     @classmethod
     def of(cls, said: Set[str], told: Iterable[str], root: bytes = b"") -> Known:
         """These names, and those in texts that are told; of each text remembered, under a root."""
-        return cls(said, set().union(*(_told(text, root) for text in told)), set())
+        return cls(said, set().union(*(_told(text, root) for text in told)), root)
 
 
 def spaced(text: str) -> str:
@@ -75,55 +89,41 @@ def spaced(text: str) -> str:
     return text.translate(_SPACES)
 
 
-def names_in(words: Iterable[str], plain: set[str] | None = None) -> dict[str, str]:
-    """The name in each word that holds one: a word may have marks at its ends.
+def names_in(words: Iterable[str], root: bytes = b"") -> tuple[list[str], dict[str, str]]:
+    """The words that hold a name, and the line ends, in their order; and the name in each.
 
-    A plain word is none, whether or not it begins with a capital, nor is a whole number.
-
-    Args:
-        words: the words.
-        plain: of these it is known that they hold none.
+    What words hold is remembered under a root: of some thousands, then anew.
     """
-    every, names = set(words), dict[str, str]()
-    new = every if plain is None else every - plain
-    for word in new:
-        if len(word) < _LEAST_CHARS or (word.isalpha() and word[1:].islower()):
-            continue  # most are: what follows costs as much again
-        name = word.strip(_MARKS)
-        is_plain = name.isalpha() and name[1:].islower()
-        if _LEAST_CHARS <= len(name) <= _MOST_CHARS and not is_plain and not name.isdigit():
-            names[word] = name
-    if plain is not None:
-        plain |= new - names.keys()
-    return names | {word: word for word in ALARMS & every}
+    lexicon: Lexicon | None = REMEMBERED.get((root, "lexicon"))
+    if lexicon is None or len(lexicon) > _MOST_WORDS:
+        lexicon = Lexicon((word, word) for word in (LINE_END, *ALARMS))
+        REMEMBERED.put((root, "lexicon"), lexicon, _MOST_WORDS * _NAME_BYTES)
+    held = list(filter(lexicon.__getitem__, words))
+    return held, {word: lexicon[word] for word in {*held} - {LINE_END}}
 
 
-def _told(text: str, root: bytes) -> frozenset[str]:
+def _names(text: str, root: bytes) -> tuple[str, ...]:
+    return tuple({*names_in(spaced(text).split(), root)[1].values()})
+
+
+def _told(text: str, root: bytes) -> tuple[str, ...]:
     key = root, "names", len(text), hash(text)
-    names: frozenset[str] | None = REMEMBERED.get(key)
+    names: tuple[str, ...] | None = REMEMBERED.get(key)
     if names is None:
-        names = frozenset(names_in(spaced(text).split()).values())
+        names = _names(text, root)
         REMEMBERED.put(key, names, sum(len(name) + _NAME_BYTES for name in names))
     return names
 
 
 def worth_of(names: Mapping[str, str], known: Known) -> dict[str, int]:
-    """What each word is worth that holds a name, at most `WORTH`; nothing is left out of worth."""
-    said, told, worth = known.said, known.told, dict[str, int]()
+    """What each word is worth that holds a name."""
+    worth, (said, told, _) = dict[str, int](), known
     for word, name in names.items():
-        value = WORTH
-        if name in said and name not in ALARMS:
-            value = value * _SAID[0] // _SAID[1]
-        if name in told and name not in ALARMS:
-            value = value * _TOLD[0] // _TOLD[1]
-        if name[0].isdigit():
-            value = value * _NUMBER[0] // _NUMBER[1]
-        if value:
-            worth[word] = value
-    return worth
+        worth[word] = _WORTHS[(name in said) + 2 * (name in told) + 4 * name[0].isdigit()]
+    return worth | {word: WORTH for word, name in names.items() if name in ALARMS}
 
 
-def _said(transcript: Transcript, index: int) -> frozenset[str]:
+def _said(transcript: Transcript, index: int) -> tuple[str, ...]:
     """The names that the user or the model says in a message, arguments included."""
     message = transcript.messages[index]
     texts = [
@@ -131,7 +131,7 @@ def _said(transcript: Transcript, index: int) -> frozenset[str]:
         for number, _, leaf in leaves_of(message)
         if not isinstance(message.parts[number], ToolResult)
     ]
-    return frozenset(names_in(spaced("\n".join(texts)).split()).values())
+    return _names("\n".join(texts), transcript.chain[0])
 
 
 _SAID_NAMES = Measure("ullage.said_names", _said)

@@ -64,7 +64,7 @@ def digests_of(
     digests: list[str] | None = REMEMBERED.get(key)
     if digests is None:
         known = Known.of(said, told, root)
-        readings = [read(output.text, known) for output in outputs.values()]
+        readings = [read(output.text, known, price) for output in outputs.values()]
         most = sum(len(output.text) for output in outputs.values()) * most_share
         digests = [each.digest(price, most_chars) for each in readings]
         for times in range(1, _TRIES):

@@ -38,7 +38,6 @@ Protected: TypeAlias = Callable[[Window], tuple[int, int]]
 Candidates: TypeAlias = Callable[[Window, tuple[int, int]], Sequence[Location]]
 """What may leave, in the order in which it leaves, given where what must stay begins."""
 
-
 Show: TypeAlias = Callable[[Window, Location], Cut | None]
 """What is shown in place of a leaf, or None if it stays."""
 

@@ -17,16 +17,6 @@ from ullage.stages.shorten import safe_cut, utf8_bytes
 from ullage.stages.truncate import Extent, Shown, Source, TextSize
 from ullage.values.notices import Words, ref_line
 
-__all__ = [
-    "DEFAULT_TOOL",
-    "by_type",
-    "head_chars",
-    "head_lines",
-    "size_of",
-    "text_size",
-    "utf8_bytes",
-]
-
 DEFAULT_TOOL = "default"
 """The key of the limit of every tool that has none of its own."""
 

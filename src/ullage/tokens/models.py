@@ -25,7 +25,6 @@ _OPENAI = re.compile(r"gpt|openai|computer-use")
 _CLAUDE = re.compile(r"claude\D*?(\d{1,2})(?:[-.](\d{1,2}))?(?!\d)")
 _SECOND_VOCABULARY = (4, 7)
 
-
 _ESTIMATES: dict[Family, str] = {
     "claude-v3": "an estimate of Claude 3–4.6",
     "claude-v4.8": "an estimate of Claude 4.7 and later",
