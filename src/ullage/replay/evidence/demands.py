@@ -116,8 +116,7 @@ def _made(
     for use in uses:
         mine = [(atom, sources) for atom, (kind, sources) in found.items() if kind == use]
         for atom, sources in mine:
-            first_shown = bisect_right(lengths, sources[-1][0])
-            age = number - first_shown + 1
+            age = number - bisect_right(lengths, sources[-1][0]) + 1
             yield Demand(number, atom, use, age, 1 / len(mine), sources)
 
 
