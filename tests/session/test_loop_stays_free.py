@@ -4,11 +4,13 @@ import asyncio
 import threading
 
 import pytest
+from blake3 import blake3
 from msgspec.structs import replace
 
 from tests import histories
 from tests.histories import CUTS_ALWAYS, Call, Turn
-from ullage import AsyncSession, Limits
+from ullage import AsyncSession, Limits, Session
+from ullage.history import canon
 
 
 def conversation(turns):
@@ -37,6 +39,45 @@ def test_what_is_long_and_new_is_worked_out_beside_the_loop(turns, in_thread):
     loop = asyncio.run(twice())
     assert seen
     assert all((ident != loop) is in_thread for ident in seen)
+
+
+@pytest.mark.parametrize("format", sorted(histories.MODEL))
+def test_a_long_walk_hashes_nothing_long_on_its_way(format, monkeypatch):
+    """Of 2,048 bytes and more blake3 lets go of the interpreter: who waits for it begins anew."""
+    hashed = []
+
+    class Hashing:
+        def __init__(self, data=b"", **more):
+            hashed.append(len(data))
+            self.real = blake3(data, **more)
+
+        def update(self, data):
+            hashed.append(len(data))
+            self.real.update(data)
+
+        def digest(self, *length):
+            return self.real.digest(*length)
+
+    def walks(window, /):
+        if window.size <= 2:
+            hashed.append("walks")
+        return ()
+
+    monkeypatch.setattr(canon, "blake3", Hashing)
+    calls = [Call("bash", f"{n}.py", f"value_{n} = {n}\n" * 900) for n in range(60)]
+    messages = histories.wire(format, [Turn(calls=(call,)) for call in calls])
+    policy = replace(
+        CUTS_ALWAYS, name="walks-1", at_first_sight=(walks, *CUTS_ALWAYS.at_first_sight)
+    )
+    limits = Limits(window_tokens=60_000)
+    session = Session(histories.MODEL[format], policy=policy, format=format, limits=limits)
+    session.fit(histories.request(format, messages))
+    assert {event.kind for event in session.events} == {"joined", "truncated", "pruned"}
+    start = hashed.index("walks")
+    before, after = hashed[:start], [size for size in hashed[start:] if size != "walks"]
+    assert max(before) > 10_000
+    assert after
+    assert len([size for size in after if size >= 2_048]) <= 1, "all that was decided, at the end"
 
 
 def test_a_cancelled_fit_leaves_the_session_as_it_was_or_as_it_would_be():

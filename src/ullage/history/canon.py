@@ -24,6 +24,7 @@ from ullage.values.messages import Content, Media, Message, Opaque, Part, Text, 
 
 VERSION = 1
 _SLICE_CHARS = 1 << 20
+_SHORT_CHARS, _SHORT_SLICE_CHARS = 8_192, 2_000  # blake3 lets go of the interpreter for more
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 _LETTERS = tuple(first + second for first in _ALPHABET for second in _ALPHABET)
 """Two characters of a ref for each ten bits."""
@@ -64,8 +65,9 @@ def content_digest(text: str, kind: str = "text") -> bytes:
     Encodes a slice at a time, so that a huge text is never held twice.
     """
     raw = blake3(derive_key_context=f"ullage {kind}")
-    for start in range(0, len(text), _SLICE_CHARS):
-        raw.update(text[start : start + _SLICE_CHARS].encode("utf-8", "surrogatepass"))
+    slice_chars = _SHORT_SLICE_CHARS if len(text) <= _SHORT_CHARS else _SLICE_CHARS
+    for start in range(0, len(text), slice_chars):
+        raw.update(text[start : start + slice_chars].encode("utf-8", "surrogatepass"))
     return raw.digest()
 
 

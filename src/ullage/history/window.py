@@ -21,7 +21,7 @@ from ullage.history.transcript import Location, leaves_of
 from ullage.tokens.calibrate import Calibration
 from ullage.tokens.meter import Meter
 from ullage.values.edits import Replace
-from ullage.values.messages import Reasoning, ReasoningRule, ToolCall
+from ullage.values.messages import Reasoning, ReasoningRule, Text, ToolCall
 from ullage.values.notices import NO_REASONING, Words
 
 T = TypeVar("T")
@@ -159,10 +159,9 @@ class Window(ShownHistory, frozen=True, eq=False, kw_only=True):
         if spot[0] in self.transcript.originals:
             return self.meter.leaf(leaf)
         text = leaf.arguments if isinstance(leaf, ToolCall) else getattr(leaf, "text", "")
-        output = self.transcript.output(spot) if len(text) >= _WORTH_CHARS else None
-        if output is None or output.kind != "text":
+        if len(text) < _WORTH_CHARS or not isinstance(leaf, (Text, ToolCall)):
             return self.meter.leaf(leaf)
-        return self._remembered((type(leaf), output.ref), self.meter.leaf, leaf)
+        return self._remembered((type(leaf), len(text), hash(text)), self.meter.leaf, leaf)
 
     def edit_tokens(self, edit: Replace) -> int:
         """Tokens of what an edit shows, counted once."""

@@ -51,7 +51,7 @@ _CHANGE_CHARS = 600
 """The same of an argument of a call that changes a file: the next edit may name it."""
 _RESULT_CHARS = 100
 _loads = msgspec.json.Decoder().decode
-_FORGED = re.compile(r"(?<=[\n\r\v\f\x1c-\x1e\x85\u2028\u2029])(?=- |\[ullage)")
+_FORGED = re.compile(r"[\n\r\v\f\x1c-\x1e\x85\u2028\u2029](?=- |\[ullage)")
 
 
 def record(
@@ -149,17 +149,17 @@ def steps(window: Window, start: int, stop: int, digests: Mapping[Location, str]
             match part:
                 case Text(text=text) if text.strip() and role == "assistant":
                     said = _beginning(text.strip(), _SAID_CHARS, _SAID_CHARS)
-                    yield _FORGED.sub(" ", f"- {role}: {said}")
+                    yield _FORGED.sub(r"\g<0> ", f"- {role}: {said}")
                 case Text(text=text) if text.strip():
                     yield f"- {role}: {text.strip()}"
                 case ToolCall() if id(part) not in answered:
-                    yield _FORGED.sub(" ", f"{_called(part)} → nothing yet")
+                    yield _FORGED.sub(r"\g<0> ", f"{_called(part)} → nothing yet")
                 case ToolResult():
                     call = transcript.call_for(index, number)
                     failed = "error: " if part.is_error else ""
                     gave = "\n".join(_gave(window, index, number, digests)) or "nothing"
                     called = _called(call) if call else "- a tool"
-                    yield _FORGED.sub(" ", f"{called} → {failed}{gave}")
+                    yield _FORGED.sub(r"\g<0> ", f"{called} → {failed}{gave}")
                 case Media() | Opaque():
                     yield f"- {role}: {_block(window, (index, number, 0))}"
 
@@ -197,10 +197,10 @@ def _gave(
             yield "a page; make the same call to read it again"
         elif not isinstance(leaf, Text):
             yield _block(window, spot)
-        elif spot not in digests:
+        elif spot not in digests or (output := window.transcript.output(spot)) is None:
             yield leaf.text
         else:
-            shown = f"{len(leaf.text):,} characters, ref={canon.ref_of(leaf.text)}{digests[spot]}"
+            shown = f"{len(leaf.text):,} characters, ref={output.ref}{digests[spot]}"
             yield shown if len(shown) < len(leaf.text) else leaf.text
 
 

@@ -8,6 +8,7 @@ the documents' are in `ullage.stages.shapes`.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import NamedTuple, TypeAlias
 
 from ullage.history import canon
@@ -17,6 +18,7 @@ from ullage.history.window import Window
 from ullage.stages.kinds import LIMIT_CHARS, ToolKind, head_share_of, kind_of
 from ullage.stages.shorten import shorten
 from ullage.values.edits import Cut, Replace
+from ullage.values.effects import Output
 from ullage.values.messages import Text, ToolResult
 from ullage.values.notices import Words
 
@@ -30,6 +32,7 @@ class Source(NamedTuple):
         call_id: the id of the call it answers, for its first item; any other has none.
         before: the texts before it in the same result.
         root: the chain of the empty history, another for each tenant.
+        output: gives what the text is set aside as, where that is known.
     """
 
     text: str
@@ -37,11 +40,13 @@ class Source(NamedTuple):
     call_id: str = ""
     before: tuple[str, ...] = ()
     root: bytes = b""
+    output: Callable[[], Output | None] = lambda: None
 
     @property
     def ref(self) -> str:
         """What opens the original."""
-        return canon.ref_of(self.text)
+        output = self.output()
+        return output.ref if output else canon.ref_of(self.text)
 
 
 class TextSize(NamedTuple):
@@ -124,10 +129,10 @@ def _cut(window: Window, spot: Location, shape: Shape) -> Cut | None:
         return None
     before = tuple(part.text for part in result.content[:item] if isinstance(part, Text))
     call_id = "" if item else result.call_id
-    source = Source(leaf.text, tool, call_id, before, transcript.chain[0])
+    known = partial(transcript.output, spot)
+    source = Source(leaf.text, tool, call_id, before, transcript.chain[0], known)
     shown = shape(source, window.words)
-    output = transcript.output(spot) if shown else None
-    if shown is None or output is None:
+    if shown is None or (output := known()) is None:
         return None
     place, left_out = transcript.place(spot), shown.left_out_bytes
     edit = Replace(place, output.ref, shown.text, "truncated", shown.why, left_out)

@@ -10,6 +10,7 @@ Several lines of history are kept, because branches and models alternate.
 from __future__ import annotations
 
 from bisect import bisect_left, insort
+from collections import deque
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -30,6 +31,7 @@ from ullage.wires import Format, Head
 from ullage.wires.repaired import Repaired
 
 LINES = 4
+_FEW_MESSAGES = 8
 
 
 class Line(Struct, eq=False):
@@ -201,11 +203,20 @@ def _take_over(line: Line, old: Line, shared: int) -> None:
 
 
 def _append(line: Line, raws: Sequence[Any], leading: int, wire: Format) -> None:
-    for index in range(len(line.copies) + leading, len(raws)):
-        raw = raws[index]
-        where = f"{wire.key}[{index}]"
-        copy, message = snapshot_at(raw, where), wire.parse(raw, where)
-        line.transcript.append(message, canon.digest_of(message))
+    """Take in what is new, hashing much at once: else an event loop would starve along the walk.
+
+    Hashing lets go of the interpreter too briefly to be of use, yet who waits (5 ms) begins anew.
+    """
+    transcript, start = line.transcript, len(line.copies)
+    new = [
+        (snapshot_at(raws[at], where := f"{wire.key}[{at}]"), wire.parse(raws[at], where))
+        for at in range(start + leading, len(raws))
+    ]
+    digests = [canon.digest_of(message) for _, message in new]
+    for index, ((copy, message), digest) in enumerate(zip(new, digests, strict=True), start):
+        transcript.append(message, digest)
         if not is_only_text(copy):
-            line.mixed.append(len(line.copies))
+            line.mixed.append(index)
         line.copies.append(copy)
+    for index in range(start, len(transcript)) if len(new) > _FEW_MESSAGES else ():
+        deque(map(transcript.output, transcript.results(index)), maxlen=0)
