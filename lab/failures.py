@@ -294,7 +294,7 @@ _ROWS = (
     (
         "control f37",
         "session/core.py",
-        "self._know(self._kept._replace(refusals=refusals), event)",
+        "self._know(replace(self._kept, refusals=refusals), event)",
         "self._know(self._kept, event)",
     ),
     (

@@ -6,6 +6,7 @@ in one. Parallel calls, errors, empty and huge outputs, unicode, repeated ids, d
 
 import json
 from functools import partial
+from itertools import product
 
 from hypothesis import strategies as st
 from msgspec import Struct
@@ -99,33 +100,45 @@ class Turn(Struct, frozen=True):
     thought: bool = False
 
 
-@st.composite
-def outputs(draw):
-    """A tool's output: empty, small, huge, text of any script, or JSON."""
-    kind = draw(st.sampled_from(("empty", "small", "big", "huge", "json", "seen")))
-    if kind == "empty":
-        return ""
-    if kind == "small":
-        return draw(st.text(max_size=40))
-    if kind == "seen":
-        return "the same output every time\n" * 60
-    if kind == "json":
-        rows = draw(st.integers(1, 400))
-        return json.dumps([{"id": n, "name": f"row {n}", "v": n * n} for n in range(rows)])
-    seed = draw(st.sampled_from(SEEDS))
-    size = draw(st.integers(200, 3_000)) if kind == "big" else draw(st.integers(3_000, 60_000))
-    mark = draw(st.integers(0, 999))
-    return f"{mark}\n" + (seed * (size // len(seed) + 1))[:size]
+def _repeated(number, mark):
+    """One of the seeds again and again, to the length that stands in the number."""
+    size, seed = divmod(number, len(SEEDS))
+    return f"{mark}\n" + (SEEDS[seed] * (size // len(SEEDS[seed]) + 1))[:size]
 
 
-calls = st.builds(
-    Call,
-    tool=st.sampled_from(TOOLS),
-    argument=st.one_of(st.sampled_from(("a.py", "b.py")), st.text(max_size=8), st.just(HUGE)),
-    output=outputs(),
-    failed=st.booleans(),
-    items=st.sampled_from((0, 0, 0, 1, 2)),
+def _text(least, most):
+    return st.builds(
+        _repeated, st.integers(least * len(SEEDS), most * len(SEEDS)), st.integers(0, 999)
+    )
+
+
+def _table(rows):
+    return json.dumps([{"id": n, "name": f"row {n}", "v": n * n} for n in range(rows)])
+
+
+OUTPUTS = {
+    "empty": st.just(""),
+    "small": st.text(max_size=40),
+    "big": _text(200, 3_000),
+    "huge": _text(3_000, 60_000),
+    "table": st.integers(1, 400).map(_table),
+    "seen": st.just("the same output every time\n" * 60),
+}
+"""What a tool returns: nothing, text of any script and length, JSON, what it returned before."""
+CALLS = tuple(
+    product(TOOLS, ("a.py", "b.py", "", "", HUGE, HUGE), OUTPUTS, (False, True), (0, 0, 0, 1, 2))
 )
+"""Tool, argument ("": any short one), kind of output, whether it failed, how many items.
+
+They are drawn at once, by number: each draw takes its time, and so does `sampled_from` many.
+"""
+
+
+@st.composite
+def _calls(draw):
+    tool, argument, output, failed, items = CALLS[draw(st.integers(0, len(CALLS) - 1))]
+    argument = argument or draw(st.text(max_size=8))
+    return Call(tool, argument, draw(OUTPUTS[output]), failed, items)
 
 
 def sendable(turn):
@@ -141,14 +154,21 @@ def sendable(turn):
     return replace(turn, calls=tuple(shorter))
 
 
-turns = st.builds(
-    Turn,
-    user=st.one_of(st.none(), st.none(), st.text(min_size=1, max_size=60).map(lambda t: "u" + t)),
-    said=st.sampled_from(("", "Let me look.", "I now know what is wrong: the cache.")),
-    calls=st.lists(calls, max_size=3).map(tuple),
-    thought=st.booleans(),
-).map(sendable)
+SAID = ("", "Let me look.", "I now know what is wrong: the cache.")
+TURNS = tuple(product((False, False, True), SAID, (False, True), range(4)))
+"""Whether the user speaks, what the model says, whether it thought, how often it calls."""
+
+
+@st.composite
+def _turns(draw):
+    asked, said, thought, count = TURNS[draw(st.integers(0, len(TURNS) - 1))]
+    user = "u" + draw(st.text(min_size=1, max_size=60)) if asked else None
+    return sendable(Turn(user, said, tuple(draw(calls) for _ in range(count)), thought))
+
+
+calls, turns = _calls(), _turns()
 histories = st.lists(turns, min_size=1, max_size=14)
+few = st.lists(turns, min_size=3, max_size=4)
 
 
 def wire(format, turns, *, reuse_ids=False, start=0):

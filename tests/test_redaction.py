@@ -320,7 +320,7 @@ def test_one_request_is_fitted_without_a_key_in_what_was_cut(tmp_path):
     messages = conversation("openai-chat")
     request = histories.request("openai-chat", messages)
     limits, store = Limits(window_tokens=8_000), str(tmp_path / "u.db")
-    view = fit(request, limits=limits, store=store, redact=common_keys)
+    view = fit(request, limits=limits, store=store, redact=common_keys, recall=True)
     sent = [message for message in view["messages"] if message not in messages]
     assert sent
     assert not holds_a_secret(json.dumps(sent) + bytes_of(tmp_path))

@@ -9,6 +9,8 @@ import copy
 import json
 from collections import Counter
 
+from msgspec.structs import replace
+
 from lab import reading
 from tests import histories
 from ullage import AsyncSession, Limits, MemoryStore, Session, Usage
@@ -79,7 +81,7 @@ class World:
         return [{"role": "system", "content": f"You are an agent. It is {self.clock} o'clock."}]
 
     def drop_memo(self):
-        self.session._kept = self.session._kept._replace(memo=None)
+        self.session._kept = replace(self.session._kept, memo=None)
 
     def restart(self):
         """Another process: with a file, it knows what the file holds; else the state."""
@@ -211,12 +213,12 @@ class World:
                 store=Threaded(self.session.store),
                 state=self.session.state,
             )
-            session._kept = session._kept._replace(memo=self.session._kept.memo)
+            session._kept = replace(session._kept, memo=self.session._kept.memo)
             return session, await session.fit(request)
 
         other, view = asyncio.run(once())
         events = (*self.session.events, *other.events)
-        self.session._kept = other._kept._replace(events=events, view=lambda: None)
+        self.session._kept = replace(other._kept, events=events, view=lambda: None)
         return view
 
     def matches_sessions_without_memory(self, request, known, view):

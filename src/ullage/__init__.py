@@ -120,7 +120,7 @@ if TYPE_CHECKING:
     from ullage.wires.host import Host
     from ullage.wires.judge import problems
     from ullage.wires.overflow import Overflow, is_overflow
-    from ullage.wires.rules.checker import Problem
+    from ullage.wires.rules.problem import Problem
     from ullage.wrapping import wrap, wrapped
 else:
     __getattr__, __dir__ = names(
@@ -156,7 +156,7 @@ else:
             "ullage.wires.host": "Host",
             "ullage.wires.judge": "problems",
             "ullage.wires.overflow": "Overflow is_overflow",
-            "ullage.wires.rules.checker": "Problem",
+            "ullage.wires.rules.problem": "Problem",
             "ullage.wrapping": "wrap wrapped",
         },
     )

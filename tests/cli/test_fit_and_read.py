@@ -59,7 +59,9 @@ def test_a_request_that_fits_comes_out_as_it_came_in(kept):
 def test_a_file_and_standard_input_are_the_same(kept, tmp_path):
     file = tmp_path / "request.json"
     file.write_text(json.dumps(conversation(LOG)))
-    assert ullage("fit", file, "--store", kept).out == fitted(LOG, kept).out
+    ran = ullage("fit", file, "--store", kept, "--recall")
+    assert ran.out == fitted(LOG, kept, "--recall").out
+    assert ref_in(ran)
 
 
 def test_with_json_the_request_comes_with_what_happened_to_it(kept):

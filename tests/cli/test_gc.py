@@ -8,6 +8,7 @@ import pytest
 from tests.cli.terminal import conversation, told, ullage
 from tests.stores.contract import Clock, decided, output, replaced
 from ullage.stores import SpillStore, SqliteStore
+from ullage.values.notices import pointers
 
 NEEDED, OLD, NEW = (
     output(f"{name} {random.Random(name).randbytes(40_000).hex()}") for name in ("a", "b", "c")
@@ -92,14 +93,11 @@ def test_run_often_it_works_rarely(kept):
 
 
 def test_nothing_of_what_was_kept_is_printed(kept):
-    ullage(
-        "fit",
-        "-",
-        "--store",
-        kept,
-        stdin=json.dumps(conversation("secret line\n" * 2_000)).encode(),
-    )
+    request = json.dumps(conversation("secret line\n" * 2_000)).encode()
+    fitted = ullage("fit", "-", "--store", kept, "--recall", stdin=request)
     ran = ullage("gc", "--max-size", "0", "--even-needed", "--store", kept)
+    (pointer,) = pointers(fitted.json["messages"][2]["content"])
+    assert pointer.ref in ran.text
     assert "secret" not in ran.text + ran.err
     assert str(kept.parent) not in ran.text + ran.err
 

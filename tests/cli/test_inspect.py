@@ -17,20 +17,21 @@ def played(tmp_path_factory):
     folder = tmp_path_factory.mktemp("played")
     messages = trajectory("one", 12)["messages"]
     limits = Limits(window_tokens=WINDOW)
-    with Session("gpt-4.1", store=folder / "own.db", limits=limits) as session:
+    store = folder / "own.db"
+    with Session("gpt-4.1", store=store, limits=limits, recall=True) as session:
         for length in [*range(1, len(messages), 2)]:
             session.fit({"model": "gpt-4.1", "messages": messages[:length]})
         refs = {event.ref for event in session.events if event.ref}
+    assert refs
     history = folder / "history.json"
     history.write_text(json.dumps({"model": "gpt-4.1", "messages": messages}))
-    return folder / "own.db", history, refs
+    return store, history, refs
 
 
 def test_every_edit_of_the_session_is_listed_with_its_ref(played):
     ledger, history, refs = played
     ran = ullage("inspect", ledger, history, "--window", WINDOW)
     assert ran.status == 0
-    assert refs
     assert all(ref in ran.text for ref in refs)
     assert "instead of" in ran.text
 
@@ -53,7 +54,7 @@ def test_as_json_it_is_the_trace_and_the_bills(played):
 def test_the_model_is_the_ledgers_where_the_history_names_none(tmp_path):
     messages = trajectory("one", 4)["messages"]
     usage = {"prompt_tokens": 3_000, "completion_tokens": 20, "total_tokens": 3_020}
-    with Session("gpt-5.4", store=tmp_path / "own.db") as session:
+    with Session("gpt-5.4", store=tmp_path / "own.db", recall=True) as session:
         view = session.fit({"model": "gpt-5.4", "messages": messages[:-1]})
         view.observe({"choices": [], "usage": usage})
     history = tmp_path / "history.json"

@@ -1,3 +1,5 @@
+import json
+
 import pytest
 import toktok
 
@@ -8,9 +10,23 @@ from demo.tally import Memo
 from demo.tools import SPECS, Tools
 
 
+class Remembering(Tools):
+    """Gives again what it gave to the same call: most runs ask the same, and no file changes."""
+
+    def __init__(self):
+        super().__init__()
+        self._given = {}
+
+    def _dispatch(self, name, arguments):
+        asked = name, json.dumps(arguments)
+        if asked not in self._given:
+            self._given[asked] = super()._dispatch(name, arguments)
+        return self._given[asked]
+
+
 @pytest.fixture(scope="session")
 def tools():
-    return Tools()
+    return Remembering()
 
 
 @pytest.fixture(scope="session")

@@ -108,6 +108,23 @@ def test_conversations_that_begin_alike_are_kept_warm_apart(format):
     assert len(door.sessions) == 2
 
 
+@every
+def test_conversations_that_do_not_stay_warm_are_sent_as_if_they_did(format):
+    names = [f"{n}.py" for n in range(18)]
+    sent, doors = [], [exchanges(limits=LIMITS, **room)[0] for room in ({}, {"older_bytes": 1})]
+    for door in doors:
+        for stop in (10, 11, 12):
+            for name in names:
+                turns = [histories.Turn(calls=(histories.Call("bash", name, f"{name}\n" * 400),))]
+                asked = body(format, turns + LONG[:stop])
+                _, _, upstream = ask(door, PATHS[format], asked, Reply(replied(format)))
+                sent += upstream.sent
+    assert sent[: len(sent) // 2] == sent[len(sent) // 2 :]
+    assert [door.counts.changed for door in doors] == [54, 54]
+    assert [len(door.sessions) for door in doors] == [18, 16]
+    assert [len(door.readings) for door in doors] == [18, 16]
+
+
 @pytest.mark.parametrize(
     ("path", "format"),
     [

@@ -1,13 +1,16 @@
 """A body read from where it differs from an earlier one says what it says read whole."""
 
+import gc
 import json
+from unittest.mock import patch
 
 import pytest
+from blake3 import blake3
 from hypothesis import example, given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from ullage.exchange import bodies
+from ullage.exchange import bodies, reading
 from ullage.exchange.reading import read_anew, read_on
 from ullage.exchange.readings import Readings
 from ullage.exchange.requests import beginning
@@ -70,36 +73,52 @@ def two_bodies(draw):
     return one, body_of(draw(heads), [*kept, *more], draw(tails))
 
 
-def agree(body, reading):
+def agree(body, found):
     """Whether a reading is none, or says what the body does when it is read whole."""
     wanted = bodies.read(body)
-    return reading is None or (
-        json.dumps(reading.value) == json.dumps(wanted)
-        and reading.head + b"".join(reading.pieces) + reading.tail == body
-        and [bodies.read(piece.lstrip(b", \n")) for piece in reading.pieces] == wanted["messages"]
+    return found is None or (
+        json.dumps(found.value) == json.dumps(wanted)
+        and body.startswith(found.head)
+        and body[found.stop :] == found.tail
+        and said_in_parts(body, found) == wanted["messages"]
     )
 
 
-@given(two_bodies())
-@example((b'{"messages":[{"a":1}]}', b'{"messages":[{"a":1},]}'))
-@example((b'{"messages":[{"a":1}]}', b'{"messages":[{"a":1}{"a":2}]}'))
-@example((b'{"messages":[{"a":1}]}', b'{"messages":[{"a":1} ,{"a":2}]}'))
-@example((b'{"messages":[{"a":1}],"b":2}', b'{"messages":[{"a":1}],"b":2,"messages":[]}'))
-@example((b'{"messages":[]}', b'{"messages":[,{"a":1}]}'))
-@example((b'{"messages":[{}]}', b'{"messages":[{},{"a":1}],"":[{"a":1}]}'))
-@example((b'{"messages":[{}],"":[{}]}', b'{"messages":[{},{}],"":[{}]}'))
-@example((b'{"messages":[{}],"":0}', b'{"messages":[{}],"b":0}'))
-@example((b'{"messages":[{}],"messages":[{}]}', b'{"messages":[{},{}],"messages":[{}]}'))
+def said_in_parts(body, found):
+    """The messages of a body, read part by part: its spans, which hold what they should, and
+    its pieces."""
+    said, at = [], len(found.head)
+    for span in found.spans:
+        part, at = body[at : at + span.size_bytes], at + span.size_bytes
+        here = bodies.read(b"[" + part.lstrip(b", \n") + b"]")
+        assert (len(here), blake3(part).digest()) == (span.count, span.digest)
+        said += here
+    assert body[at : found.stop] == b"".join(found.pieces)
+    return said + [bodies.read(piece.lstrip(b", \n")) for piece in found.pieces]
+
+
+@pytest.mark.parametrize("span_bytes", [1, 20, 1 << 16])
+@given(both=two_bodies())
+@example(both=(b'{"messages":[{"a":1}]}', b'{"messages":[{"a":1},]}'))
+@example(both=(b'{"messages":[{"a":1}]}', b'{"messages":[{"a":1}{"a":2}]}'))
+@example(both=(b'{"messages":[{"a":1}]}', b'{"messages":[{"a":1} ,{"a":2}]}'))
+@example(both=(b'{"messages":[{"a":1}],"b":2}', b'{"messages":[{"a":1}],"b":2,"messages":[]}'))
+@example(both=(b'{"messages":[]}', b'{"messages":[,{"a":1}]}'))
+@example(both=(b'{"messages":[{}]}', b'{"messages":[{},{"a":1}],"":[{"a":1}]}'))
+@example(both=(b'{"messages":[{}],"":[{}]}', b'{"messages":[{},{}],"":[{}]}'))
+@example(both=(b'{"messages":[{}],"":0}', b'{"messages":[{}],"b":0}'))
+@example(both=(b'{"messages":[{}],"messages":[{}]}', b'{"messages":[{},{}],"messages":[{}]}'))
 @example(
-    (b'{"x":{"messages":[{}]},"messages":[{}]}', b'{"x":{"messages":[{}]},"messages":[{},{}]}')
+    both=(b'{"x":{"messages":[{}]},"messages":[{}]}', b'{"x":{"messages":[{}]},"messages":[{},{}]}')
 )
-def test_what_is_read_on_says_what_the_whole_body_does(both):
+def test_what_is_read_on_says_what_the_whole_body_does(span_bytes, both):
     one, other = both
-    first = read_anew(one, "messages")
-    assert agree(one, first)
-    assert agree(other, read_anew(other, "messages"))
-    if first is not None:
-        assert agree(other, read_on(first, other))
+    with patch.multiple(reading, _SPAN_BYTES=span_bytes, _LOOSE=1):
+        first = read_anew(one, "messages")
+        assert agree(one, first)
+        assert agree(other, read_anew(other, "messages"))
+        if first is not None:
+            assert agree(other, read_on(first, other))
 
 
 def conversation(count, text="x" * 900):
@@ -107,11 +126,18 @@ def conversation(count, text="x" * 900):
     return json.dumps({"model": "m", "messages": said, "tools": [{"name": "read"}]}).encode()
 
 
-def kept(readings, body, owner="me", name="one"):
+class Session:
+    """A reading is kept as long as this is there."""
+
+
+ALWAYS = Session()
+
+
+def kept(readings, body, owner="me", session=None):
     """What a body says, as the newest of its conversation."""
-    reading = readings.read(body, "messages", owner)
-    readings.keep(name, owner, body, reading)
-    return reading.value
+    found = readings.read(body, "messages", owner)
+    readings.keep(session or ALWAYS, owner, body, found)
+    return found.value
 
 
 def shared(one, other):
@@ -121,7 +147,7 @@ def shared(one, other):
 
 
 def test_what_was_read_before_is_the_very_same_object():
-    readings = Readings(1 << 20)
+    readings = Readings()
     first, second = (kept(readings, conversation(count)) for count in (20, 22))
     assert shared(first, second) == [True] * 20
     assert first["tools"] is second["tools"]
@@ -133,19 +159,25 @@ def test_what_was_read_before_is_the_very_same_object():
 
 
 def test_what_one_owner_sent_is_nothing_to_another():
-    readings = Readings(1 << 20)
-    mine, yours = (kept(readings, conversation(20), owner, owner) for owner in ("me", "you"))
+    readings = Readings()
+    mine, yours = (kept(readings, conversation(20), owner) for owner in ("me", "you"))
     assert mine == yours
     assert shared(mine, yours) == [False] * 20
 
 
-def test_no_more_bytes_are_kept_than_there_is_room_for():
-    readings = Readings(most_bytes=100_000)
-    bodies_of_all = [conversation(20, str(n) * 900) for n in range(9)]
-    first = [kept(readings, each, name=str(n)) for n, each in enumerate(bodies_of_all)]
-    again = [readings.read(each, "messages", "me").value for each in bodies_of_all]
-    found = [all(shared(one, other)) for one, other in zip(first, again, strict=True)]
-    assert found == [False] * 4 + [True] * 5
+def test_a_long_body_is_read_on_too_and_most_of_its_bytes_are_not_held():
+    readings = Readings()
+    long = conversation(400)
+    first, second = kept(readings, long), kept(readings, conversation(402))
+    assert shared(first, second) == [True] * 400
+    assert readings.read(long, "messages", "me").held_bytes < len(long) / 4
+    changed = conversation(402).replace(b'"9 x', b'"nine x')
+    third = kept(readings, changed)
+    assert shared(second, third) == [False] * 402
+    assert third == bodies.read(changed)
+    fourth = kept(readings, changed.replace(b'"395 x', b'"last x'))
+    assert shared(third, fourth)[:320] == [True] * 320
+    assert fourth["messages"][395] == {**third["messages"][395], "content": f"last {'x' * 900}"}
 
 
 WORDS = st.text("ab", max_size=2)
@@ -167,12 +199,19 @@ def test_how_a_history_begins_is_remembered_only_as_long_as_it_does(wire, before
     assert read.beginning == begins or shared < begins.read or len(before) < begins.read
 
 
-def test_one_body_that_is_over_the_room_is_not_kept_and_harms_none():
-    readings = Readings(most_bytes=100_000)
-    large, small = conversation(200), conversation(20)
-    assert kept(readings, large) == bodies.read(large)
-    first, again = kept(readings, small), kept(readings, small)
-    assert shared(first, again) == [True] * 20
+def test_what_was_read_goes_with_the_session_that_it_was_read_for():
+    readings, mine, yours = Readings(), Session(), Session()
+    texts = ["a" * 900, "b" * 900]
+    first = [
+        kept(readings, conversation(20, text), session=session)
+        for text, session in zip(texts, (mine, yours), strict=True)
+    ]
+    del mine
+    gc.collect()
+    again = [readings.read(conversation(20, text), "messages", "me").value for text in texts]
+    assert [all(shared(*pair)) for pair in zip(first, again, strict=True)] == [False, True]
+    del yours
+    assert (len(readings), first[0]) == (0, again[0])
 
 
 @pytest.mark.parametrize(

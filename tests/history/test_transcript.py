@@ -151,10 +151,10 @@ def worked_out(transcript):
 
 def test_a_result_is_late_where_its_history_could_have_been_parted_before_it():
     at_once = transcript_of([called("a", "b"), gave("b", "1"), gave("a", "2"), called("c")])
-    assert at_once.late(0, 4) == []
+    assert at_once.marked("late", 0, 4) == []
     said = {"role": "assistant", "content": "It takes long."}
     messages = [called("a", "b"), gave("b", "1"), said, gave("a", "2"), gave("b", "again")]
-    assert transcript_of(messages).late(0, 5) == [3, 4]
-    assert transcript_of(messages).upto(4).late(0, 4) == [3]
+    assert transcript_of(messages).marked("late", 0, 5) == [3, 4]
+    assert transcript_of(messages).upto(4).marked("late", 0, 4) == [3]
     placeholder = gave("a", INTERRUPTED)
-    assert transcript_of([called("a"), placeholder, gave("a", "2")]).late(0, 3) == [2]
+    assert transcript_of([called("a"), placeholder, gave("a", "2")]).marked("late", 0, 3) == [2]

@@ -138,5 +138,5 @@ def test_models_without_a_vocabulary_load_none(model):
 )
 def test_rules_and_repair_load_for_who_asks_for_them(code, wanted):
     found = loaded(f"import ullage; {code}")
-    of_wires = ("ullage.wires.repair.", "ullage.wires.rules.checker")
+    of_wires = ("ullage.wires.repair.", "ullage.wires.rules.")
     assert {name.split(".")[2] for name in found if name.startswith(of_wires)} == wanted

@@ -11,8 +11,8 @@ import anyio
 import pytest
 from mcp import Client
 
-from tests.mcp.conftest import free_port, wait_for
 from tests.mcp.wired import MCP
+from tests.ports import started
 from ullage.values.notices import pointers
 
 pytest.importorskip("aiohttp", reason="the extra proxy is not installed")
@@ -26,17 +26,16 @@ pytestmark = pytest.mark.xdist_group("a server on the official SDK")
 
 
 @pytest.fixture(scope="module")
-def front(typed):
+def front(typed, tmp_path_factory):
     """The URL of a front."""
-    port = free_port()
-    words = [*MCP, "--limit", "3000", "--url", typed, "--listen", f"127.0.0.1:{port}"]
-    process = subprocess.Popen(words, stderr=subprocess.PIPE)
-    wait_for(port)
-    yield f"http://127.0.0.1:{port}/mcp"
-    process.terminate()
-    assert process.wait(100) in (0, -15)
-    assert b"Traceback" not in process.stderr.read()
-    process.stderr.close()
+    words = [*MCP, "--limit", "3000", "--url", typed, "--listen"]
+    said = tmp_path_factory.mktemp("front") / "stderr"
+    with said.open("wb") as stderr:
+        process, port = started(lambda port: [*words, f"127.0.0.1:{port}"], stderr=stderr)
+        yield f"http://127.0.0.1:{port}/mcp"
+        process.terminate()
+        assert process.wait(100) in (0, -15)
+    assert b"Traceback" not in said.read_bytes()
 
 
 @pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])

@@ -28,7 +28,8 @@ MESSAGES = [
 
 
 def seen(messages=MESSAGES):
-    session = ullage.Session("gpt-4.1", limits=ullage.Limits(window_tokens=16_000))
+    limits = ullage.Limits(window_tokens=16_000)
+    session = ullage.Session("gpt-4.1", limits=limits, recall=True)
     return session, session.fit({"model": "gpt-4.1", "messages": messages})
 
 

@@ -181,11 +181,12 @@ def test_so_does_one_that_no_exchange_survives(monkeypatch):
 
 def test_conversations_of_two_credentials_are_kept_apart(tmp_path):
     told_of = []
-    settings = {"tenant": None, "store": str(tmp_path / "kept.db")}
+    settings = {"tenant": None, "store": str(tmp_path / "kept.db"), "policy": CUTS_ALWAYS}
     with upstream() as there, proxy(there, told_of.append, **settings) as url:
         for key in ("one", "two", "one"):
             headers = {"Authorization": f"Bearer {key}"}
             ask(url, "POST", "/v1/chat/completions", long_chat(), headers)
+    assert all(each.report.is_changed for each in told_of)
     tenants = [each.tenant for each in told_of]
     conversations = [each.report.conversation for each in told_of]
     assert tenants[0] == tenants[2] != tenants[1]

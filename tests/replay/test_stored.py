@@ -22,6 +22,7 @@ def live(run, store, policy="default"):
         store=store,
         format=run.format,
         limits=Limits(window_tokens=WINDOW),
+        recall=True,
     )
     key = "contents" if run.format == "gemini" else "messages"
     judge, views = Judge(), []

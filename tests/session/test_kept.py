@@ -1,5 +1,7 @@
 """What a session knows between two calls is a value: none of it changes, all of it is bounded."""
 
+from msgspec.structs import replace
+
 from tests.history.test_increments import played, session_of
 from ullage import State
 from ullage.history.ledger import Ledger
@@ -26,7 +28,7 @@ def test_the_newest_events_are_kept_and_no_more():
 
 def test_what_is_told_once_is_not_told_again():
     session, _, increments, _ = played("openai-chat", 6)
-    one = kept()._replace(state=session.state)
+    one = replace(kept(), state=session.state)
     told, found = one.with_news()
     assert set(found) == {record for increment in increments for record in increment}
     assert told.with_news() == (told, ())
@@ -38,6 +40,6 @@ def test_new_records_drop_what_is_remembered_and_known_ones_do_not():
     records = [record for increment in increments for record in increment]
     one = kept(memo=Memo()).with_records(records)
     assert one.memo is None
-    again = one._replace(memo=Memo())
+    again = replace(one, memo=Memo())
     assert again.with_records(records).memo is again.memo
     assert session_of("openai-chat").news() == ()

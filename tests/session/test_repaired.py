@@ -10,8 +10,9 @@ from lab import reading
 from tests import histories
 from tests.wires.test_repair import speaks
 from ullage import AsyncSession, Limits, Session
+from ullage.history.pairing import INTERRUPTED
 from ullage.values.notices import pointers
-from ullage.wires.repair.apply import INTERRUPTED, MOVED
+from ullage.wires.repair.base import MOVED
 from ullage.wires.rules.checker import problems
 
 MODEL = histories.MODEL
@@ -130,8 +131,11 @@ def test_repair_is_off_unless_asked_for(format):
 def test_a_mended_request_goes_to_another_process_as_it_is():
     messages, _, _ = broken("anthropic", lose=[3])
     store = ullage.MemoryStore()
-    one, two = (Session("claude-sonnet-4-5", store=store, repair=True) for _ in range(2))
-    assert one.fit(request("anthropic", messages)) == two.fit(request("anthropic", messages))
+    settings = {"store": store, "repair": True, "recall": True}
+    one, two = (Session("claude-sonnet-4-5", **settings) for _ in range(2))
+    view = one.fit(request("anthropic", messages))
+    assert pointers(str(view)), "what was large is cut too"
+    assert two.fit(request("anthropic", messages)) == view
 
 
 def thinking(number):

@@ -100,6 +100,35 @@ def test_what_is_held_is_bounded_by_size_too():
     assert "c11" in sessions
 
 
+def test_those_used_last_are_held_though_older_ones_have_no_room():
+    sessions = made(older_bytes=1)
+    for n in range(20):
+        sessions.of(f"c{n}").fit(asked(f"c{n}"))
+    sessions.of("c19")
+    assert [f"c{n}" in sessions for n in range(20)] == [False] * 4 + [True] * 16
+    room = made(older_bytes=2 * sessions.held_bytes // 15)
+    for n in range(20):
+        room.of(f"c{n}").fit(asked(f"c{n}"))
+    room.of("c19")
+    assert 16 < len(room) < 20
+
+
+def test_what_is_kept_beside_a_session_is_counted_with_it():
+    sessions = made(most_bytes=200_000)
+    for n in range(3):
+        sessions.of(f"c{n}").fit(asked("a", 2))
+    sessions.of("c0")
+    alone = sessions.held_bytes
+    sessions.of("c0").bytes_beside = 90_000
+    sessions.of("c1")
+    assert sessions.held_bytes == alone + 90_000
+    sessions.of("c1").bytes_beside = 100_000
+    sessions.of("c2").bytes_beside = 20_000
+    sessions.of("c1")
+    assert ["c0" in sessions, "c1" in sessions, "c2" in sessions] == [False, True, True]
+    assert 120_000 < sessions.held_bytes < 200_000
+
+
 def test_sessions_that_work_side_by_side_are_all_counted():
     sessions = made(most_bytes=200_000)
     under_way = [sessions.of(f"c{n}") for n in range(12)]
@@ -184,7 +213,9 @@ def test_a_budget_is_one_for_all_or_one_for_each():
     assert each.of("a").budget is not each.of("b").budget
 
 
-@pytest.mark.parametrize("setting", [{"most": 0}, {"most_bytes": 0}, {"policy": "no such"}])
+@pytest.mark.parametrize(
+    "setting", [{"most": 0}, {"most_bytes": 0}, {"older_bytes": 0}, {"policy": "no such"}]
+)
 def test_a_setting_that_cannot_be_meant_is_told_at_once(setting):
     with pytest.raises(ConfigError):
         made(**setting)

@@ -11,14 +11,14 @@ CALL = histories.Call("bash", "a.py", "a line of output\n" * 400)
 def test_a_session_goes_on_from_a_state_that_was_written_down():
     limits = Limits(window_tokens=12_000)
     messages = histories.wire("openai-chat", [histories.Turn(calls=(CALL,))] * 20)
-    first = Session("gpt-4.1", limits=limits)
+    first = Session("gpt-4.1", limits=limits, recall=True)
     for length in range(1, len(messages) + 1, 2):
         view = first.fit(histories.request("openai-chat", messages[:length]))
         first.observe({"usage": {"prompt_tokens": first.window.tokens + 500}})
-    assert first.state.ledger.entries
+    assert {"truncated", "pruned"} <= {event.kind for event in first.events}
     written = msgspec.msgpack.encode(first.state)
     state = msgspec.msgpack.decode(written, type=State)
     assert state == first.state
-    second = Session("gpt-4.1", limits=limits, state=state)
+    second = Session("gpt-4.1", limits=limits, recall=True, state=state)
     assert second.fit(histories.request("openai-chat", messages[:length])) == view
     assert second.usage == first.usage

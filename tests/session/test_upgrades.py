@@ -51,16 +51,19 @@ def step(number, lines):
     ]
 
 
-def request(model, messages):
-    tools = [{"name": "bash", "input_schema": {"type": "object"}}]
-    return {"model": model, "max_tokens": 1_000, "messages": messages, "tools": tools}
+TOOLS = {"tools": [{"name": "bash", "input_schema": {"type": "object"}}]}
+
+
+def request(model, messages, more=TOOLS):
+    return {"model": model, "max_tokens": 1_000, "messages": messages, **more}
 
 
 class Talk:
     """One conversation, over any number of sessions on one store."""
 
-    def __init__(self, folder):
+    def __init__(self, folder, recall=False):
         self.folder, self.messages = folder, [{"role": "user", "content": "go"}]
+        self.recall, self.more = recall, {} if recall == "auto" else TOOLS
         self.replies = {}
         self.last = []
         self.events = []
@@ -71,7 +74,7 @@ class Talk:
             model,
             policy=policy,
             store=self.folder / "u.db",
-            recall=False,
+            recall=self.recall,
             limits=Limits(window_tokens=window),
         )
 
@@ -82,7 +85,7 @@ class Talk:
     def turn(self, session, model, number, lines):
         """Send what there is, be answered, and run the tool."""
         before = len(session.events)
-        view = session.fit(request(model, list(self.messages)))
+        view = session.fit(request(model, list(self.messages), self.more))
         new = session.events[before:]
         self.events += new
         self._check(view["messages"], new)
@@ -182,6 +185,40 @@ def test_a_rolling_upgrade_breaks_the_prefix_once(tmp_path):
     assert (kinds.count("changed"), kinds.count("superseded")) == (1, 1)
     (told,) = (event for event in talk.events if event.kind == "superseded")
     assert f"({policy().name}) decides here" in told.why
+
+
+SEVEN = replace(DEFAULT, name="default-7", without_recall=None)
+"""The default of before: it cut with the recall tools or without."""
+
+
+@pytest.mark.parametrize("recall", [False, "auto"])
+def test_what_was_cut_without_recall_tools_stays_and_no_more_is_cut(tmp_path, recall):
+    """The session is not to offer them, or the requests have no tools at all."""
+    old, new = Talk(tmp_path / "old", recall), Talk(tmp_path / "new", recall)
+    before = old.session(SEVEN, 60_000)
+    for number in range(15):
+        old.turn(before, BOUND, number, 900)
+    kinds = [event.kind for event in old.events]
+    assert kinds.count("pruned") == 2, "the second is of the turns behind the upgrade"
+
+    session = new.session(SEVEN, 60_000)
+    for number in range(9):
+        new.turn(session, BOUND, number, 900)
+    records = [raw for raw in new.last if "[ullage: " in raw]
+    session = new.session(DEFAULT, 60_000)
+    for number in range(9, 15):
+        view = new.turn(session, BOUND, number, 900)
+    assert [raw for raw in new.last if "[ullage: " in raw] == records != []
+    behind = zip(view["messages"][-10:], new.messages[-12:-2], strict=True)
+    assert all(shown is own for shown, own in behind)
+    assert [event.kind for event in session.events[:2]] == ["changed", "reasoning"]
+    assert {event.kind for event in session.events[2:]} == {"observed"}
+
+    entries = session.state.ledger.entries.values()
+    assert [each.policy for entry in entries for each in entry.opened] == [SEVEN.name, DEFAULT.name]
+    cold = new.session(DEFAULT, 60_000)
+    again = cold.fit(request(BOUND, new.messages[: -len(step(0, 0))], new.more))
+    assert (again["messages"], cold.events) == (view["messages"], ())
 
 
 def test_models_of_one_family_alternate_and_nothing_changes(tmp_path):

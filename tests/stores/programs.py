@@ -3,13 +3,13 @@
 import http.client
 import os
 import shutil
-import socket
 import subprocess
 import tempfile
-import time
 from pathlib import Path
 
-__all__ = ["Bucket", "CacheServer", "free_port", "program"]
+from tests import ports
+
+__all__ = ["Bucket", "CacheServer", "program"]
 
 _APART = Path(__file__).parents[2] / ".venv-servers"
 
@@ -22,32 +22,19 @@ def program(name):
     return str(found[0]) if found else shutil.which(name)
 
 
-def free_port():
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        return listening.getsockname()[1]
-
-
 class _Process:
     """A server's process, which is waited for until it answers."""
 
     def __init__(self):
-        self.port, self._process = free_port(), None
+        self.port = None
         self.start()
 
-    def command(self):
+    def command(self, port):
         raise NotImplementedError
 
     def start(self):
-        self._process = subprocess.Popen(
-            self.command(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-        )
-        until = time.monotonic() + 30
-        while True:
-            try:
-                return socket.create_connection(("127.0.0.1", self.port)).close()
-            except OSError:
-                assert time.monotonic() < until, "the server does not answer"
-                time.sleep(0.02)
+        silent = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        self._process, self.port = ports.started(self.command, self.port, **silent)
 
     def kill(self):
         """As a crash: nobody is asked, nothing is written."""
@@ -62,8 +49,8 @@ class Bucket(_Process):
 
     name = "ullage-tests"
 
-    def command(self):
-        return [program("moto_server"), "-H", "127.0.0.1", "-p", str(self.port)]
+    def command(self, port):
+        return [program("moto_server"), "-H", "127.0.0.1", "-p", str(port)]
 
     def start(self):
         super().start()
@@ -91,19 +78,10 @@ class CacheServer(_Process):
         self.name = name
         super().__init__()
 
-    def command(self):
+    def command(self, port):
         self.folder = tempfile.mkdtemp(prefix=f"ullage-{self.name}-")
-        given = [
-            "--port",
-            str(self.port),
-            "--bind",
-            "127.0.0.1",
-            "--save",
-            "",
-            "--dir",
-            self.folder,
-        ]
-        return [program(self.name), *given]
+        where = ["--port", str(port), "--bind", "127.0.0.1", "--dir", self.folder]
+        return [program(self.name), *where, "--save", ""]
 
     @property
     def url(self):

@@ -3,6 +3,7 @@
 import copy
 
 import pytest
+from anthropic.types import Message, ToolUseBlock
 
 from tests import histories
 from ullage import FormatError, Limits, MemoryStore, Session
@@ -41,6 +42,19 @@ def test_as_deep_as_may_be_it_is_the_callers_own_object():
     assert view["messages"][1] != deeper["messages"][1]
     assert view["messages"][1]["content"][0]["input"]["b"] == "all of it"
     assert deeper == before
+
+
+@pytest.mark.parametrize("levels", range(LEVELS - 7, LEVELS + 1))
+def test_of_an_sdks_object_too_it_is_the_callers_own_or_set_aside(levels):
+    """An object and its fields are two levels, whoever counts them."""
+    given = request(nested("leaf", levels))
+    said = given["messages"][1]
+    block = ToolUseBlock.model_construct(**said["content"][0])
+    reply = given["messages"][1] = Message.model_construct(role="assistant", content=[block])
+    session = new_session()
+    shown = session.fit(given)["messages"][1]
+    assert (shown is reply) == (levels < LEVELS - 5)
+    assert [event.kind for event in session.events].count("cut") == (shown is not reply)
 
 
 def test_what_is_set_aside_is_json_text_in_which_no_secret_stands():

@@ -23,7 +23,8 @@ LIMITS = library.Limits(window_tokens=16_000)
 
 def turns(path, count, *, tenant="", start=0, messages=None):
     """A session that runs into its limit, and whose provider reports."""
-    session = library.Session("gpt-4.1", limits=LIMITS, store=path, tenant=tenant)
+    more = {"limits": LIMITS, "store": path, "tenant": tenant, "recall": True}
+    session = library.Session("gpt-4.1", **more)
     messages = messages or [{"role": "user", "content": "Read the secret logs."}]
     for number in range(start, start + count):
         call = {"id": f"c{number}", "type": "function"}

@@ -6,6 +6,7 @@ from collections import Counter
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from tests import histories
 from tests.wires.test_repair import ALL, WRITERS, anthropic, break_up, formats, legal, repaired
@@ -13,7 +14,7 @@ from ullage import Limits, Session
 from ullage.history.pairing import Pairing
 from ullage.wires import FORMATS
 from ullage.wires.repair import apply
-from ullage.wires.repair.base import Beginning, in_order
+from ullage.wires.repair.base import MOVED, Beginning, in_order
 from ullage.wires.repaired import news, remember
 
 
@@ -162,7 +163,7 @@ def test_a_turn_reads_and_makes_the_last_turn_and_what_is_new(format, monkeypatc
         assert work["read"] <= 3 * len(step)
         assert work["made"] <= 3 * len(step)
     cold = Session(histories.MODEL[format], repair=True, limits=Limits(window_tokens=10**6))
-    cold._kept = cold._kept._replace(state=session.state)
+    cold._kept = replace(cold._kept, state=session.state)
     assert cold.fit(histories.request(format, messages)) == view
 
 
@@ -173,7 +174,7 @@ def test_after_a_late_result_the_work_is_that_of_the_last_turn_again(format, mon
     messages = [message for step in steps[:55] for message in step]
     before, known = gone_on(format, messages, ())
     found, known = gone_on(format, [*messages, late[50]], known)
-    assert apply.MOVED in str(found.messages[-1])
+    assert MOVED in str(found.messages[-1])
     assert [event.why for event in news(found, (before,)).events] == ["a result came late"]
     messages = [*messages, late[50]]
     for step in steps[55:]:

@@ -188,8 +188,9 @@ def test_the_rules_of_reasoning_are_those_of_the_wire_that_is_sent():
 
 def test_the_history_is_never_changed():
     turns = conversation(30)
-    session = Session(MODEL, format=host(), limits=SMALL)
+    session = Session(MODEL, format=host(), limits=SMALL, recall=True)
     session.fit(asked(turns))
+    assert "pruned" in {event.kind for event in session.events}
     assert turns == conversation(30)
 
 
@@ -229,11 +230,13 @@ def test_a_host_over_a_wire_that_is_none_is_refused():
 
 def test_a_restart_shows_the_same(tmp_path):
     turns = conversation(40)
-    first = Session(MODEL, format=host(), limits=SMALL, store=tmp_path / "s.db")
+    more = {"limits": SMALL, "recall": True, "store": tmp_path / "s.db"}
+    first = Session(MODEL, format=host(), **more)
     for stop in range(1, len(turns) + 1, 2):
         view = first.fit(asked(turns[:stop]))
     first.close()
-    with Session(MODEL, format=host(), limits=SMALL, store=tmp_path / "s.db") as again:
+    assert "pruned" in {event.kind for event in first.events}
+    with Session(MODEL, format=host(), **more) as again:
         assert again.fit(asked(turns)) == view
 
 

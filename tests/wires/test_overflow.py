@@ -143,7 +143,6 @@ def from_anthropic(status, body, url=ANTHROPIC):
     return raised_by(ANTHROPIC_CLIENT, status, body, url)
 
 
-@pytest.mark.parametrize("body", BODIES)
 @pytest.mark.parametrize(
     "carry",
     [
@@ -159,11 +158,13 @@ def from_anthropic(status, body, url=ANTHROPIC):
         lambda body: RuntimeError(f"the model refused: {body}"),
     ],
 )
-def test_every_carrier_says_the_same(body, carry):
-    plainly, carried = is_overflow(body), is_overflow(carry(body))
-    assert carried is not None
-    for name in ("limit_tokens", "size_tokens", "by", "asked_output_tokens"):
-        assert getattr(carried, name) == getattr(plainly, name)
+def test_every_carrier_says_the_same(carry):
+    assert len(BODIES) > 70
+    for body in BODIES:
+        plainly, carried = is_overflow(body), is_overflow(carry(body))
+        assert carried is not None, body
+        for name in ("limit_tokens", "size_tokens", "by", "asked_output_tokens"):
+            assert getattr(carried, name) == getattr(plainly, name), body
 
 
 @pytest.mark.parametrize("body", [body for body in SOMETHING_ELSE if isinstance(body, dict)])

@@ -13,10 +13,11 @@ from openai.types.chat import ChatCompletionMessage
 from tests import histories
 from ullage.errors import FormatError
 from ullage.history import canon
+from ullage.history.pairing import INTERRUPTED
 from ullage.values.notices import pointers
 from ullage.wires import FORMATS
 from ullage.wires.base import field
-from ullage.wires.repair.apply import INTERRUPTED, repair
+from ullage.wires.repair.apply import repair
 from ullage.wires.rules.checker import problems_of
 
 ALL = ("anthropic", "gemini", "openai-chat", "openai-responses")

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from tests import histories
 from tests.capture import SCRIPT, SDKS, bodies
+from tests.histories import CUTS_ALWAYS
 from tests.servers.loops import loop
 from tests.servers.replies import MODELS
 from ullage import Limits, Session
@@ -38,7 +39,8 @@ def as_sent(format, value):
 
 
 def new_session(format):
-    return Session(MODELS[format], limits=ROOMY, format=format, recall=False)
+    more = {"policy": CUTS_ALWAYS, "limits": ROOMY, "format": format, "recall": False}
+    return Session(MODELS[format], **more)
 
 
 @captured

@@ -24,7 +24,7 @@ from lab.bench.proxy.load import bodies_of, times_of
 from lab.bench.proxy.subjects import SUBJECTS, Running, started
 
 KINDS, SIZES = ("grow", "tail"), (0.2, 2.0)
-_REQUESTS = {(1, 0.2): 12, (1, 2.0): 5, (16, 0.2): 6, (16, 2.0): 3}
+_REQUESTS = {(1, 0.2): 12, (1, 2.0): 5, (16, 0.2): 12, (16, 2.0): 4}
 """Of each conversation in a round, by connections and megabytes."""
 
 

@@ -8,7 +8,8 @@ from contextlib import closing
 import click
 
 from ullage.cli._options import count_option, open_kept, print_json, print_kept, store_options
-from ullage.recall.grep import Grep, PatternError, search
+from ullage.recall.grep import Grep, search
+from ullage.recall.pattern import PatternError
 from ullage.recall.source import Source
 from ullage.session.drivers import run
 from ullage.stores import every_ref

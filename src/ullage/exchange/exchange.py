@@ -29,7 +29,6 @@ from ullage.exchange.streamed import Streamed, framing_of
 from ullage.exchange.values import Answer, Passed, Reply, Report, Upstream
 from ullage.session.drivers import Actions
 from ullage.splice import Again, Calls, Done, Knitted, Rounds, knit, takes_rounds
-from ullage.values.usage import Usage
 from ullage.wires import FORMATS, Format
 
 if TYPE_CHECKING:
@@ -168,9 +167,6 @@ class Exchange:
         self._session, tenant = session, self._exchanges.tenant(self._tenant, self._name)
         self._exchanges.around.give(session, tenant, wire.name)
         self._client = interned(session, self._client)
-        if read is not None:
-            read = replace(read, messages=self._client[wire.key], beginning=begins)
-            self._exchanges.readings.keep(key, self._owner, self._body, read)
         steps = knit(self._client, wire, tenant, self._exchanges.read.get(session))
         knitted: Knitted = yield partial(self._exchanges.do, steps, tenant)
         if knitted.read is not None:
@@ -179,14 +175,17 @@ class Exchange:
             self._body = self._written(knitted.request)
         yield from self.see(knitted.request)
         self._exchanges.around.take(session, tenant, wire.name)
+        if read is not None and not is_held:
+            said = interned(session, self._client)[wire.key]
+            read = replace(read, messages=said, beginning=begins)
+            self._exchanges.readings.keep(session, self._owner, self._body, read)
         if self.route.kind == "create" and self._takes:
             redact = session.settings.redact
             self.rounds = Rounds(self.view.wire, knitted, self.view.owns, redact=redact)
 
     def see(self, request: Mapping[str, Any]) -> Actions[None]:
         """Fit a request: the view of it, and the bytes that are sent for it."""
-        is_known = request is self._client
-        self.request = request if is_known else interned(self._session, request)
+        self.request = request if request is self._client else interned(self._session, request)
         self.view = yield partial(self._session.fit, self.request)
         self._note(events=(*self.report.events, *self.view.events))
         self._sent = self._written(self._marked())
@@ -357,10 +356,10 @@ class Exchange:
     def observe(self, reply: Any) -> Actions[None]:
         """Take in a reply, or the events of it that report something. Nothing fails for it."""
         yield from self._tried(partial(self.view.observe, reply))
-        events = reply if isinstance(reply, list) else [reply]
-        found = self.view.wire.usage_of_stream(events) if events != [None] else None
+        wire, before = self.view.wire, self.report.usage
+        found = wire.usage_of_stream(reply) if isinstance(reply, list) else wire.usage(reply)
         if found is not None:
-            self._note(usage=(self.report.usage or Usage()) + found)
+            self._note(usage=found if before is None else before + found)
 
     # ── the report ───────────────────────────────────────────────────────────────────
 

@@ -59,7 +59,6 @@ class Exchanges:
         recalls: whether requests that have tools are offered the recall tools, and the model's
             calls of them answered here, unseen by the client.
         marks_cache: whether requests get cache markers (`ullage.exchange.markers`).
-        bodies_bytes: the most of bodies that are kept for the next ones to be read on from.
 
     Attributes:
         sessions: the same.
@@ -83,13 +82,12 @@ class Exchanges:
         *,
         recalls: bool = True,
         marks_cache: bool = False,
-        bodies_bytes: int = 64 << 20,
     ) -> None:
         self.sessions, self.recalls, self.marks_cache = sessions, recalls, marks_cache
         self.counts = Counts()
         self.asks_usage = True
         self.read: WeakKeyDictionary[Any, Read] = WeakKeyDictionary()
-        self.around, self.readings = Around(), Readings(bodies_bytes)
+        self.around, self.readings = Around(), Readings()
         self._tell, self._lock = tell, Lock()
         self._first: dict[str, bytes] = {}  # the first reply that was met to a beginning
 

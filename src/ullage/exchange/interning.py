@@ -6,12 +6,11 @@ again. Put in their place, the messages that are remembered cost no room, and ne
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ullage.history import canon
-from ullage.history.snapshots import differing, is_written_alike
+from ullage.history.snapshots import is_written_alike, not_same
 from ullage.session.core import SessionCore
 from ullage.turn.memo import Line
 from ullage.turn.turn import wire_of
@@ -70,11 +69,12 @@ def interned(session: SessionCore, request: Mapping[str, Any]) -> Mapping[str, A
 
 def _like(line: Line, raws: Sequence[Any]) -> list[Any]:
     """The messages of a line, as far as these are like them."""
-    most = min(len(line.copies), len(raws))
-    known = line.copies[: next(differing(line.copies, raws), most)]
-    for index in line.mixed[: bisect_left(line.mixed, len(known))]:
-        if raws[index] is not known[index] and not is_written_alike(raws[index], known[index]):
-            known[index] = raws[index]
+    known = line.copies[: len(raws)]
+    for index, copy, raw in not_same(known, raws):
+        if copy != raw:
+            return known[:index]
+        if not is_written_alike(raw, copy):
+            known[index] = raw
     return known
 
 

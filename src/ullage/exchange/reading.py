@@ -1,14 +1,17 @@
 """Bodies that begin like one that was read before: only what is new in them is read.
 
-    {"model": …, "messages": [ m0 , m1 , m2 ], "tools": …}
-    └────────── head ────────┘└─┘└──┘└──┘└──── tail ──────┘
-                               pieces
+    {"model": …, "messages": [ m0 , m1 , m2 , m3 , m4 ], "tools": …}
+    └────────── head ────────┘└──── span ───┘└─┘└──┘└──── tail ──────┘
+                                             pieces
 
 A conversation's next body begins with the bytes of its last one, up to the new messages, and mostly
 ends like it. Equal bytes lead whoever reads JSON from the same place to the same place, with the
-same values; so the messages of equal pieces are taken over as the very objects they were, and what
+same values; so the messages of equal bytes are taken over as the very objects they were, and what
 stands between them and the tail is read as a list of its own. Where anything is unusual nothing is
 taken over, and the body is read whole (`ullage.exchange.bodies`).
+
+The texts of a body are held as strings already. So its bytes are not: all but the newest messages
+are known again by the digest of a span of them.
 """
 
 from __future__ import annotations
@@ -19,6 +22,7 @@ from functools import lru_cache
 from typing import Any
 
 import msgspec
+from blake3 import blake3
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
@@ -31,6 +35,25 @@ _COMMA = re.compile(rb"[ \t\r\n]*,")
 _OBJECT = ord("{"), ord("}")
 _UNREADABLE = (msgspec.DecodeError, UnicodeError, RecursionError)
 
+_SPAN_BYTES = 64 << 10
+"""A span has so many bytes or more: the digests of many short ones would take longer."""
+_LOOSE = 4
+"""So many of the newest messages are in no span: these change, and all of a span is read again."""
+
+
+class Span(Struct, frozen=True, gc=False):
+    """Messages of a body that follow each other.
+
+    Attributes:
+        count: how many they are.
+        size_bytes: of them, and of what stands before and between them.
+        digest: of those bytes.
+    """
+
+    count: int
+    size_bytes: int
+    digest: bytes
+
 
 class Reading(Struct, frozen=True, weakref=True):
     """A body that was read.
@@ -39,8 +62,9 @@ class Reading(Struct, frozen=True, weakref=True):
         key: the name of its list of messages, which is a member of the body itself.
         before: the members in the head, in order; the last that stands there is the list, empty.
         head: its bytes up to the first message.
-        pieces: those of each message, with what stands before it; each is an object.
-        messages: what the pieces say. Nobody may write into them.
+        spans: of its messages, as far as they come to whole spans.
+        pieces: the bytes of each message behind those, with what stands before it.
+        messages: all of them, each an object. Nobody may write into them.
         tail: the bytes behind the last message.
         after: the members in the tail, in order.
         beginning: how its history begins, once somebody has found out.
@@ -49,6 +73,7 @@ class Reading(Struct, frozen=True, weakref=True):
     key: str
     before: dict[str, Any]
     head: bytes
+    spans: Sequence[Span] = ()
     pieces: Sequence[bytes] = ()
     messages: Sequence[Any] = ()
     tail: bytes = b""
@@ -61,8 +86,14 @@ class Reading(Struct, frozen=True, weakref=True):
         return {**self.before, self.key: [*self.messages], **self.after}
 
     @property
-    def size(self) -> int:
-        """How many bytes there are."""
+    def stop(self) -> int:
+        """Where the tail begins."""
+        spanned = sum(span.size_bytes for span in self.spans)
+        return len(self.head) + spanned + sum(map(len, self.pieces))
+
+    @property
+    def held_bytes(self) -> int:
+        """How many bytes of the body are held."""
         return len(self.head) + sum(map(len, self.pieces)) + len(self.tail)
 
 
@@ -92,21 +123,38 @@ def read_on(known: Reading, body: bytes) -> Reading | None:
     """A body, read from where it differs from one that was read; None: that is of no use."""
     if not body.startswith(known.head):
         return None
-    at, same = len(known.head), 0
-    for piece in known.pieces:
+    begun, at = _alike(known, body)
+    return _read_rest(body[at:], begun)
+
+
+def _alike(known: Reading, body: bytes) -> tuple[Reading, int]:
+    """What was read, as far as the messages of a body stand there as they did, and how far."""
+    at, spans, pieces, view = len(known.head), 0, 0, memoryview(body)
+    for span in known.spans:
+        stop = at + span.size_bytes
+        if blake3(view[at:stop]).digest() != span.digest:
+            break
+        at, spans = stop, spans + 1
+    for piece in known.pieces if spans == len(known.spans) else ():
         if not body.startswith(piece, at):
             break
-        at, same = at + len(piece), same + 1
+        at, pieces = at + len(piece), pieces + 1
+    alike = known.spans[:spans]
+    same = sum(span.count for span in alike) + pieces
     begins = known.beginning if known.beginning and known.beginning.read <= same else None
     begun = replace(
-        known, pieces=known.pieces[:same], messages=known.messages[:same], beginning=begins
+        known,
+        spans=alike,
+        pieces=known.pieces[:pieces],
+        messages=known.messages[:same],
+        beginning=begins,
     )
-    return _read_rest(body[at:], begun)
+    return begun, at
 
 
 def _read_rest(rest: bytes, begun: Reading) -> Reading | None:
     """A reading with what stands behind its pieces in the place of its tail."""
-    comma = _COMMA.match(rest) if begun.pieces else None
+    comma = _COMMA.match(rest) if begun.messages else None
     start, tail, after = comma.end() if comma else 0, begun.tail, begun.after
     try:
         if tail and rest.endswith(tail):
@@ -117,7 +165,7 @@ def _read_rest(rest: bytes, begun: Reading) -> Reading | None:
             if not opened.startswith(listed, 4):  # that name comes again
                 return None
             items, after = _items(listed), _members_behind(opened[4 + len(listed) :])
-        if begun.pieces and bool(comma) != bool(items):
+        if begun.messages and bool(comma) != bool(items):
             return None
         return _with(begun, rest, start, items, after)
     except _UNREADABLE:
@@ -137,7 +185,7 @@ def _with(
     """A reading with these messages, which stand in the rest from a place on."""
     if begun.key in after:
         return None
-    pieces, stop = list[bytes](), 0
+    pieces, stop = [*begun.pieces], 0
     for raw in items:
         item = memoryview(raw)
         if (item[0], item[-1]) != _OBJECT:
@@ -145,13 +193,27 @@ def _with(
         start = rest.index(b"{", start) + len(item)
         pieces.append(rest[stop:start])
         stop = start
+    spans, pieces = _spanned(pieces)
     return replace(
         begun,
-        pieces=(*begun.pieces, *pieces),
+        spans=(*begun.spans, *spans),
+        pieces=pieces,
         messages=(*begun.messages, *map(_decode, items)),
         tail=rest[stop:],
         after=after,
     )
+
+
+def _spanned(pieces: Sequence[bytes]) -> tuple[list[Span], list[bytes]]:
+    """Pieces as spans, and those behind that come to none."""
+    spans, start, size_bytes = list[Span](), 0, 0
+    for stop, piece in enumerate(pieces[:-_LOOSE], 1):
+        size_bytes += len(piece)
+        if size_bytes >= _SPAN_BYTES:
+            digest = blake3(b"".join(pieces[start:stop])).digest()
+            spans.append(Span(stop - start, size_bytes, digest))
+            start, size_bytes = stop, 0
+    return spans, [*pieces[start:]]
 
 
 @lru_cache(maxsize=8)

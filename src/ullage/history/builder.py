@@ -235,7 +235,7 @@ class WindowBuilder:
         start, stop = around
         others = [each for each in window.summaries if not start <= each.start < stop]
         gone = [each for each in window.summaries if start <= each.start < stop]
-        pinned = set(window.transcript.pinned(start, stop))
+        pinned = set(window.transcript.marked("pinned", start, stop))
         for index in range(start, stop):
             if index not in window._hidden and index not in pinned:
                 tokens = sums.tokens[index]

@@ -15,6 +15,7 @@ empty text counts as absent. ``VERSION`` changes whenever any of this does.
 from __future__ import annotations
 
 import json
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -34,6 +35,7 @@ _parse = msgspec.json.Decoder().decode
 _sorted = msgspec.json.Encoder(order="deterministic").encode
 
 
+@lru_cache(maxsize=1_024)
 def root(format_name: str, tenant: str) -> bytes:
     """The chain of the empty history of one format and tenant, 16 bytes."""
     return blake3(_pack([VERSION, format_name, _utf8(tenant)])).digest(16)

@@ -148,7 +148,9 @@ class Pairing(Struct):
         self.unanswered.pop(call.at, None)
         if not is_placeholder:
             for key in call.keys:
-                self._open[key] = tuple(other for other in self._open[key] if other is not call)
+                others = tuple(other for other in self._open.pop(key) if other is not call)
+                if others:
+                    self._open[key] = others
         return call.at
 
     def of(self, at: At) -> At | None:

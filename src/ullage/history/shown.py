@@ -137,7 +137,7 @@ class ShownHistory(Struct, frozen=True, eq=False, kw_only=True):
 
         Also what a summary hides: that may be given back, and be shown behind something else.
         """
-        bound = self.transcript.bound(start, self.size if stop is None else stop)
+        bound = self.transcript.marked("bound", start, self.size if stop is None else stop)
         return not self.reasoning_dropped >= set(bound)
 
     def signed(self, index: int) -> bool:
@@ -146,7 +146,7 @@ class ShownHistory(Struct, frozen=True, eq=False, kw_only=True):
         It is in the message itself, or in one of its own of the same reply.
         """
         reply = self.transcript.reply(index, self.size)
-        bound = self.transcript.bound(reply.start, reply.stop)
+        bound = self.transcript.marked("bound", reply.start, reply.stop)
         return any(at == index or self.transcript.messages[at].only_thought for at in bound)
 
     def spot_of(self, ref: str) -> Location | None:

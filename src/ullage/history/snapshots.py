@@ -18,7 +18,6 @@ LEVELS = 200
 """How deep containers may stand in each other. A cycle is deeper than any number."""
 
 _LEAVES = frozenset((str, int, float, bool, type(None), bytes))
-_TEXTS = frozenset((str, type(None)))
 
 
 class TooDeep(FormatError):
@@ -71,18 +70,13 @@ def snapshot(value: Any, levels: int = LEVELS) -> Any:
 
 def differing(copies: Sequence[Any], values: Sequence[Any]) -> Iterator[int]:
     """Where values are other than their snapshots, in order; not looked at where they are those."""
-    others = compress(zip(count(), copies, values, strict=False), map(is_not, copies, values))
-    return (index for index, copy, value in others if copy != value)
+    return (index for index, copy, value in not_same(copies, values) if copy != value)
 
 
-def is_only_text(value: Any) -> bool:
-    """Whether plain JSON holds no number and no boolean: whatever equals it is written like it.
-
-    The order of names is left out of it: no provider reads one.
-    """
-    if type(value) is dict:
-        return all(map(is_only_text, value.values()))
-    return all(map(is_only_text, value)) if type(value) is list else type(value) in _TEXTS
+def not_same(copies: Sequence[Any], values: Sequence[Any]) -> Iterator[tuple[int, Any, Any]]:
+    """Where values are other objects than their snapshots, and both, in order."""
+    pairs = zip(count(), copies, values, strict=False)
+    return compress(pairs, map(is_not, copies, values))
 
 
 def is_written_alike(value: Any, equal: Any) -> bool:

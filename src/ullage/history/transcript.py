@@ -7,12 +7,12 @@ everything up to the change.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from typing import Any, Literal, TypeVar, get_args
 
 from ullage.history import canon
 from ullage.history.measures import Measure, table_of
-from ullage.history.pairing import Pairing
+from ullage.history.pairing import At, Pairing
 from ullage.redaction import Redact, redacted
 from ullage.values.edits import Address, whole
 from ullage.values.effects import Output
@@ -46,9 +46,9 @@ def leaves_of(message: Message) -> Iterator[Leaf]:
 
 
 T = TypeVar("T")
-_Mark = Literal["begins", "pinned", "bound", "asks", "compacted", "late"]
+Mark = Literal["begins", "pinned", "bound", "asks", "media", "compacted", "late"]
 """What a message is known for: begins a reply, stays, holds bound reasoning, is the user's own
-word, holds a compaction of the provider, a result that comes behind a place to part at."""
+word, holds media, a compaction of the provider, a result that may be parted from its call."""
 
 
 class Transcript:
@@ -75,14 +75,12 @@ class Transcript:
         self.chain: list[bytes] = [root]
         self.counts: dict[Location, int] = {}
         self._lengths: dict[bytes, int] = {root: 0}
-        self._alike: dict[bytes, list[int]] = {}
+        self._alike: dict[bytes, tuple[int, ...]] = {}
         self._said: list[int] = [-1]
         self._turns: list[int] = [-1]
         self._closed: list[bool] = []
-        self._marked: dict[_Mark, list[int]] = {mark: [] for mark in get_args(_Mark)}
-        self._spots: dict[tuple[str, str, int], tuple[int, int]] = {}
-        self._ordinals: dict[tuple[int, int], int] = {}
-        self._times: dict[tuple[str, str], int] = {}
+        self._marked: dict[Mark, list[int]] = {mark: [] for mark in get_args(Mark)}
+        self._spots: dict[str, dict[str, tuple[At, ...]]] = {"call": {}, "result": {}}
         self._pairs = Pairing()
         self._fed = 0, Pairing()  # how they were at the fork that this began at
         self._refs: dict[Location, str] = {}
@@ -96,35 +94,27 @@ class Transcript:
         """Take in the next message."""
         index, last, marked = len(self.messages), self.chain[-1], self._marked
         message = self._without_secrets(index, message)
-        speaks = message.role == "assistant"
+        speaks, kinds = message.role == "assistant", {*map(type, message.parts)}
         begins = speaks and not (index and self.messages[-1].role == "assistant")
         self.messages.append(message)
         self.digests.append(digest)
-        self.chain.append(last if message.only_thought else canon.extend(last, digest))
+        self.chain.append(last if kinds == {Reasoning} else canon.extend(last, digest))
         self._lengths.setdefault(self.chain[-1], index + 1)
-        self._alike.setdefault(digest, []).append(index)
+        self._alike[digest] = (*self._alike.get(digest, ()), index)
         self._turns.append(index if begins else self._turns[-1])
         self._said.append(index if speaks else self._said[-1])
         self._closed.append(not self._pairs.waiting)
         self._pairs.feed(index, message)
-        if begins:
-            marked["begins"].append(index)
-        if message.stands:
-            marked["pinned"].append(index)
-        if _is_bound(message):
-            marked["bound"].append(index)
-        if message.role == "user" and not message.results:
-            marked["asks"].append(index)
+        for mark in _marks(message, kinds, begins=begins):
+            marked[mark].append(index)
         for number, part in enumerate(message.parts):
             if isinstance(part, ToolCall):
-                self._note("call", part.id, index, number)
+                self._note("call", part.id, (index, number))
             elif isinstance(part, ToolResult):
-                self._note("result", part.call_id, index, number)
+                self._note("result", part.call_id, (index, number))
                 home = self.home(index, number)
                 if home is not None and any(self._closed[home + 1 : index + 1]):
                     marked["late"].append(index)
-            elif isinstance(part, Opaque) and part.kind == "compaction":
-                marked["compacted"].append(index)
 
     def upto(self, length: int) -> Transcript:
         """Another transcript of the first ``length`` messages, with all that is known of them."""
@@ -134,16 +124,17 @@ class Transcript:
             setattr(other, row, getattr(self, row)[:length])
         for row in ("chain", "_said", "_turns"):
             setattr(other, row, getattr(self, row)[: length + 1])
-        for table in ("counts", "_ordinals", "_refs", "_texts"):
+        for table in ("counts", "_refs", "_texts"):
             known = getattr(self, table).items()
             setattr(other, table, {spot: it for spot, it in known if spot[0] < length})
-        other._marked = {mark: self._between(mark, 0, length) for mark in self._marked}
+        other._marked = {mark: self.marked(mark, 0, length) for mark in self._marked}
         other._lengths = {key: at for key, at in self._lengths.items() if at <= length}
-        other._spots = {name: at for name, at in self._spots.items() if at[0] < length}
-        for kind, name, ordinal in other._spots:
-            other._times[kind, name] = ordinal + 1
-        for index, digest in enumerate(other.digests):
-            other._alike.setdefault(digest, []).append(index)
+        for kind, spots in self._spots.items():
+            parts = ((name, at[: bisect_left(at, (length,))]) for name, at in spots.items())
+            other._spots[kind] = {name: at for name, at in parts if at}
+        for digest in other.digests:
+            alike = self._alike[digest]
+            other._alike[digest] = alike[: bisect_left(alike, length)]
         fed, pairs = self._fed if self._fed[0] <= length else (0, Pairing())
         other._pairs = pairs.copy()
         for index in range(fed, length):
@@ -153,12 +144,9 @@ class Transcript:
             other._made[make] = {index: it for index, it in made.items() if index < length}
         return other
 
-    def _note(self, kind: str, name: str, index: int, number: int) -> None:
-        name = whole(name)
-        ordinal = self._times.get((kind, name), 0)
-        self._times[kind, name] = ordinal + 1
-        self._spots[kind, name, ordinal] = (index, number)
-        self._ordinals[index, number] = ordinal
+    def _note(self, kind: str, name: str, at: At) -> None:
+        spots, name = self._spots[kind], whole(name)
+        spots[name] = (*spots.get(name, ()), at)
 
     def refresh(self, index: int, message: Message) -> None:
         """Take a message's new wording: same digest, but markers or reasoning differ."""
@@ -190,7 +178,7 @@ class Transcript:
         is ``upto``, where a request is to be sent now: None for the whole history.
         """
         stop = len(self.messages) if upto is None else upto
-        return [*self._between("begins", after + 1, stop), stop] if stop > after else []
+        return [*self.marked("begins", after + 1, stop), stop] if stop > after else []
 
     def decision_key(self, length: int) -> bytes:
         """What a decision made at this length is keyed by: `decision_index` in the chain."""
@@ -208,7 +196,7 @@ class Transcript:
         counts as one turn: a reply that went on, or a user who did.
         """
         lengths = range(min(after + 1, length), length + 1)
-        return list(dict.fromkeys(self.decision_key(stop) for stop in lengths))
+        return list(dict.fromkeys(map(self.decision_key, lengths)))
 
     def starts_turn(self, index: int) -> bool:
         """Whether a reply of the model begins with this message."""
@@ -234,7 +222,7 @@ class Transcript:
 
     def in_loop(self, index: int, length: int) -> bool:
         """Whether the user says nothing but results from this message on up to ``length``."""
-        return not self._between("asks", index, length)
+        return not self.marked("asks", index, length)
 
     def newest_asked(self, length: int) -> int | None:
         """The newest message below ``length`` in which the user says more than results."""
@@ -268,18 +256,17 @@ class Transcript:
 
     def newest_result(self, call_id: str, length: int) -> Location | None:
         """Where the newest result of a call id is in a history of this length."""
-        name = whole(call_id)
-        times = self._times.get(("result", name), 0)
-        found = (self._spots["result", name, ordinal] for ordinal in reversed(range(times)))
-        return next(((*spot, 0) for spot in found if spot[0] < length), None)
+        found = self._spots["result"].get(whole(call_id), ())
+        before = bisect_left(found, (length,))
+        return (*found[before - 1], 0) if before else None
 
     def locate(self, place: Address) -> Location | None:
         """Where a place is in this history, or None."""
         if place.kind == "text":
             alike = self._alike.get(bytes.fromhex(place.id), ())
             return (alike[place.ordinal], place.item, 0) if place.ordinal < len(alike) else None
-        found = self._spots.get((place.kind, place.id, place.ordinal))
-        return (*found, place.item) if found else None
+        found = self._spots[place.kind].get(place.id, ())
+        return (*found[place.ordinal], place.item) if place.ordinal < len(found) else None
 
     def leaf(self, spot: Location) -> Part | Content | None:
         """What is at a spot, or None if the message is shorter than that."""
@@ -328,23 +315,12 @@ class Transcript:
             made[index] = measure(self, index)
         return made[index]
 
-    def pinned(self, start: int, stop: int) -> list[int]:
-        """The messages of a range that nothing may take the place of (`Message.stands`)."""
-        return self._between("pinned", start, stop)
-
-    def bound(self, start: int, stop: int) -> list[int]:
-        """The messages of a range that hold reasoning bound to what is before it."""
-        return self._between("bound", start, stop)
-
-    def late(self, start: int, stop: int) -> list[int]:
-        """The messages of a range with a result that may have been parted from its call."""
-        return self._between("late", start, stop)
-
     def compaction(self, start: int, stop: int) -> int | None:
         """The newest message of a range that holds a compaction of the provider."""
-        return next(reversed(self._between("compacted", start, stop)), None)
+        return next(reversed(self.marked("compacted", start, stop)), None)
 
-    def _between(self, mark: _Mark, start: int, stop: int) -> list[int]:
+    def marked(self, mark: Mark, start: int, stop: int) -> list[int]:
+        """The messages of a range that are known for this, in order."""
         at = self._marked[mark]
         return at[bisect_left(at, start) : bisect_left(at, stop)]
 
@@ -353,11 +329,15 @@ class Transcript:
         index, number, item = spot
         part = self.messages[index].parts[number]
         if isinstance(part, ToolResult):
-            return Address("result", whole(part.call_id), self._ordinals[index, number], item)
+            return self._address("result", part.call_id, (index, number), item)
         if isinstance(part, ToolCall):
-            return Address("call", whole(part.id), self._ordinals[index, number])
+            return self._address("call", part.id, (index, number), 0)
         digest = self.digests[index]
         return Address("text", digest.hex(), bisect_left(self._alike[digest], index), number)
+
+    def _address(self, kind: Literal["result", "call"], name: str, at: At, item: int) -> Address:
+        name = whole(name)
+        return Address(kind, name, bisect_left(self._spots[kind][name], at), item)
 
 
 def _leaf(message: Message, spot: Location) -> Part | Content | None:
@@ -381,6 +361,23 @@ def _set_aside(leaf: Part | Content | None) -> tuple[str, Literal["text", "block
             return text, "block"
         case _:
             return None
+
+
+def _marks(message: Message, kinds: Set[type], *, begins: bool) -> Iterator[Mark]:
+    """What a message is known for as soon as it is there, by the kinds of its parts."""
+    if begins:
+        yield "begins"
+    if message.stands:
+        yield "pinned"
+    if Reasoning in kinds and _is_bound(message):
+        yield "bound"
+    if message.role == "user" and ToolResult not in kinds:
+        yield "asks"
+    if kinds & {Media, ToolResult} and any(isinstance(it, Media) for *_, it in leaves_of(message)):
+        yield "media"
+    opaque = (part for part in message.parts if isinstance(part, Opaque))
+    if Opaque in kinds and any(part.kind == "compaction" for part in opaque):
+        yield "compacted"
 
 
 def _is_bound(message: Message) -> bool:

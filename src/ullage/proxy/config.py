@@ -47,8 +47,10 @@ class Room(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             compressed one may become.
         held_bytes: about the most of request bodies that one worker holds at once; what comes
             beyond passes through unfitted.
-        conversations_bytes: about the most of conversations that one worker keeps warm; half as
-            many bytes of their newest bodies are kept beside them.
+        conversations_bytes: about the most of conversations that one worker keeps warm, their
+            newest bodies with them.
+        older_bytes: about the most of it for conversations that are not among the 16 used last.
+            What is not warm is worked out again from its next request and the store.
         exchanges: the most requests of one worker in flight; more are answered 503.
         idle_s: how long a client may be silent in the middle of its request, or take nothing of
             its reply.
@@ -59,6 +61,7 @@ class Room(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     body_bytes: int = 64 << 20
     held_bytes: int = 512 << 20
     conversations_bytes: int = 128 << 20
+    older_bytes: int = 1 << 20
     exchanges: int = 1_024
     idle_s: float = 120.0
     connect_s: float = 30.0

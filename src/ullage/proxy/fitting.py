@@ -90,5 +90,6 @@ def exchanges_of(config: Config) -> Exchanges:
         limits=limits,
         most=_MOST_CONVERSATIONS,
         most_bytes=config.limits.conversations_bytes,
+        older_bytes=config.limits.older_bytes,
     )
-    return Exchanges(sessions, bodies_bytes=config.limits.conversations_bytes // 2)
+    return Exchanges(sessions)

@@ -34,10 +34,8 @@ def _less(headers: CIMultiDictProxy[str], without: set[str]) -> CIMultiDict[str]
     named = headers.get("Connection", "")
     without |= _HOP.union(word.strip().lower() for word in named.split(",") if word)
     kept = headers.copy()
-    for name in {name for name in kept if name.lower() in without or _is_ours(name)}:
-        del kept[name]
+    for name in headers:
+        lower = name.lower()
+        if lower in without or lower.startswith("x-ullage"):
+            kept.popall(name, None)
     return kept
-
-
-def _is_ours(name: str) -> bool:
-    return name.lower().startswith("x-ullage")

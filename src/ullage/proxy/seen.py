@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterable
+from operator import add
 
 from msgspec import Struct
+from msgspec.structs import astuple
 
 from ullage.proxy.relayed import Relayed, raw_tokens
 from ullage.spend.cost import cost_usd
@@ -81,8 +83,7 @@ class Totals(Struct, frozen=True):
     cost_usd: float = 0.0
 
     def __add__(self, other: Totals) -> Totals:
-        names = self.__struct_fields__
-        return Totals(*(getattr(self, name) + getattr(other, name) for name in names))
+        return Totals(*map(add, astuple(self), astuple(other)))
 
 
 class Shown(Struct, frozen=True):

@@ -8,7 +8,8 @@ from typing import Any, TypeVar
 import msgspec
 
 from ullage.recall.found import FromHistory, find
-from ullage.recall.grep import Grep, PatternError, search
+from ullage.recall.grep import Grep, search
+from ullage.recall.pattern import PatternError
 from ullage.recall.read import characters, lines, numbered
 from ullage.recall.source import Source
 from ullage.values.effects import Get, Output, Steps

@@ -27,18 +27,6 @@ from ullage.recall.pattern import PatternError
 from ullage.recall.source import Source
 from ullage.values.effects import Steps
 
-__all__ = [
-    "CLIP_CHARS",
-    "COUNT_LINES",
-    "LONG_CHARS",
-    "MOST_SECONDS",
-    "OVERLAP_CHARS",
-    "Grep",
-    "Line",
-    "PatternError",
-    "search",
-]
-
 CLIP_CHARS = 400
 """A line is shown in at most so many characters, around its first match."""
 

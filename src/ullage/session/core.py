@@ -63,6 +63,8 @@ class SessionCore(Drawn, ABC):
     The arguments are those of `Session`.
     """
 
+    bytes_beside = 0  # how much others keep of its conversation as long as it is there
+
     def __init__(
         self,
         model: str,
@@ -218,7 +220,7 @@ class SessionCore(Drawn, ABC):
             return None
         sent = sent or self._newest
         refusals, event = self._kept.refusals.after(found, sent.model, sent.estimate)
-        self._know(self._kept._replace(refusals=refusals), event)
+        self._know(replace(self._kept, refusals=refusals), event)
         self.release()
         return found
 
@@ -259,7 +261,7 @@ class SessionCore(Drawn, ABC):
         """One turn. What it comes to is the session's once it is taken (`_finish`)."""
         kept = self._kept
         memo = kept.memo or Memo()
-        self._kept = kept._replace(memo=None)
+        self._kept = replace(kept, memo=None)
         if kept.newest is not None and kept.view() is not None:
             kept.newest.hold()
         model = request.get("model") if isinstance(request, Mapping) else None
@@ -276,7 +278,7 @@ class SessionCore(Drawn, ABC):
         if self._summaries is not None:
             is_refused = any(event.kind == "summary_refused" for event in turned.events)
             state = reports.with_more(state, self._summaries.take(is_refused=is_refused))
-        kept = kept._replace(state=state, memo=turned.memo, newest=sent, view=view or kept.view)
+        kept = replace(kept, state=state, memo=turned.memo, newest=sent, view=view or kept.view)
         self._know(kept, *turned.events)
         return sent
 
@@ -311,21 +313,21 @@ class SessionCore(Drawn, ABC):
             )
             self.emit(reports.unreported(report, sent))
             return
-        usage, known = report.usage, kept.observed_before(report)
-        if (known and known.is_full(report)) or self.budget.knows(report, self._account):
+        is_known = self.budget.knows(report, self._account)
+        known = None if is_known is None else kept.observed_before(report)
+        if (known and known.is_full(report)) or is_known:
             return  # the very reply that was observed before, here or by another (F104)
-        self._kept = kept._replace(memo=None)  # counting works on it
-        tokens, estimate = sent.tokens, sent.estimate
-        state = yield from observe(usage, kept.state, sent.key, sent.model, tokens)
+        self._kept = replace(kept, memo=None)  # counting works on it
+        state = yield from observe(report, kept.state, sent.key, sent.model, sent.tokens)
         if known is not None:
-            state = reports.without(known, state, sent.model)
-        self.budget.settle(self._account, report, sent.model, estimate)
+            state = reports.without(known, state)
+        self.budget.settle(self._account, report, sent.model, sent.estimate)
         yield from self.budget.synced()
         if kept.memo is not None:
             kept.memo.observed(sent.window.transcript, sent.key)
-        refusals = kept.refusals.reported()
-        kept = self._kept._replace(state=state, memo=kept.memo, refusals=refusals)
-        self._know(kept.with_observed(report), *reports.reported_in(reply, usage))
+        kept = replace(self._kept, state=state, memo=kept.memo, refusals=kept.refusals.reported())
+        sent.reported = report.usage
+        self._know(kept.with_observed(report, known), *reports.reported_in(reply, report.usage))
 
     def _opened(self, request: Mapping[str, Any] | None) -> Steps[Sent]:
         """The newest view, decided now if there is none and its request is there."""

@@ -5,13 +5,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Awaitable, Callable, Generator
 from functools import partial
 from operator import call
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
+from msgspec.structs import astuple
+
 from ullage.stores.leases import once
-from ullage.values.effects import Chunk, Commit, Do, Effect, Find, Get, Look, Steps, Summarise
+from ullage.values.effects import Do, Effect, Steps, Summarise
 
 if TYPE_CHECKING:  # who only reads in a store loads nothing else
     from ullage.stores import AsyncStore, Store
@@ -52,33 +54,30 @@ async def adrive(
     With ``is_heavy`` what is worked out between two of these is worked out in a thread, so that
     the loop stays free. Cancelled, it waits for the thread.
     """
-    from inspect import isawaitable  # it takes ten times as long to load as all of this
-
-    from ullage.stores.threaded import in_thread  # it imports asyncio
-
-    async def move(*step: Any) -> Any:
-        return await in_thread(_next, *step) if is_heavy else _next(*step)
-
+    if is_heavy:
+        from ullage.stores.threaded import in_thread  # it imports asyncio
     try:
-        asked = await move(steps.send, None)
+        asked = await in_thread(_next, steps.send, None) if is_heavy else steps.send(None)
         while True:
             try:
                 came = do(asked)
-                came = await came if isawaitable(came) else came
+                if isinstance(came, Awaitable):
+                    came = await came
             except Exception as error:  # noqa: BLE001
-                asked = await move(steps.throw, error)
+                thrown = steps.throw
+                asked = await in_thread(_next, thrown, error) if is_heavy else thrown(error)
             except BaseException as stop:  # noqa: BLE001
-                asked = _next(steps.throw, stop)  # a cancellation waits for no thread
+                asked = steps.throw(stop)  # a cancellation waits for no thread
             else:
-                asked = await move(steps.send, came)
-    except _Ended as ended:
+                asked = await in_thread(_next, steps.send, came) if is_heavy else steps.send(came)
+    except (StopIteration, _Ended) as ended:
         return ended.value  # type: ignore[no-any-return]
     finally:
         steps.close()
 
 
 class _Ended(Exception):
-    """The steps have come to their end; a coroutine cannot raise StopIteration."""
+    """The steps have come to their end; no thread can raise StopIteration into a coroutine."""
 
     def __init__(self, value: Any) -> None:
         self.value = value
@@ -157,19 +156,9 @@ def _done(
     store: Store | AsyncStore,
     tenant: str,
 ) -> Any:
-    """What an effect comes to: a reply, or an awaitable of it where the store is awaited."""
-    match effect:
-        case Commit(outputs=outputs, records=records):
-            return store.commit(tenant, outputs, records)
-        case Find(keys=keys):
-            return store.find(tenant, keys)
-        case Get(ref=ref):
-            return store.get(tenant, ref)
-        case Look(ref=ref):
-            return store.look(tenant, ref)
-        case Chunk(ref=ref, n=n):
-            return store.chunk(tenant, ref, n)
-        case Summarise():
-            return ask and ask(effect)
-        case Do(act=wanted):
-            return act(wanted)
+    """What an effect comes to, or an awaitable of it: most are the store's methods of that name."""
+    if isinstance(effect, Summarise):
+        return ask and ask(effect)
+    if isinstance(effect, Do):
+        return act(effect.act)
+    return getattr(store, type(effect).__name__.lower())(tenant, *astuple(effect))

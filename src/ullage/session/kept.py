@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import NamedTuple
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from ullage.history.ledger import Ledger, changes, taken
@@ -22,7 +22,7 @@ OBSERVED_KEPT = 256
 """So many replies are known again when they are reported once more."""
 
 
-class Kept(NamedTuple):
+class Kept(Struct, frozen=True):
     """Everything a session knows between two calls.
 
     Attributes:
@@ -49,31 +49,33 @@ class Kept(NamedTuple):
 
     def with_events(self, *events: Event) -> Kept:
         """With these events behind the others; the oldest are forgotten."""
-        return self._replace(events=(*self.events, *events)[-EVENTS_KEPT:]) if events else self
+        return replace(self, events=(*self.events, *events)[-EVENTS_KEPT:]) if events else self
 
     def observed_before(self, report: Report) -> Report | None:
         """What was observed before of the same reply, if anything was."""
         return next((each for each in self.observed if each.is_of(report)), None)
 
-    def with_observed(self, observed: Report) -> Kept:
+    def with_observed(self, observed: Report, before: Report | None) -> Kept:
         """With this reply among those that count no second time; the oldest are forgotten.
 
-        Of several reports of one reply the newest is kept.
+        Of several reports of one reply the newest is kept; ``before`` is `observed_before`.
         """
-        others = (each for each in self.observed if not each.is_of(observed))
-        return self._replace(observed=(*others, observed)[-OBSERVED_KEPT:])
+        others = self.observed
+        if before is not None:
+            others = tuple(each for each in others if not each.is_of(observed))
+        return replace(self, observed=(*others, observed)[-OBSERVED_KEPT:])
 
     def with_news(self) -> tuple[Kept, tuple[Record, ...]]:
         """The session whose host has every record, and the records that it did not have."""
         ledger = self.state.ledger
-        return self._replace(carried=ledger), changes(ledger, self.carried)
+        return replace(self, carried=ledger), changes(ledger, self.carried)
 
     def with_records(self, records: Iterable[Record]) -> Kept:
         """With records that the host has; where they are new, what is remembered is dropped."""
         given = (*self.waiting, *records)
         ledger, waiting = taken(self.state.ledger, given)
         carried, _ = taken(self.carried, given)
-        kept = self._replace(carried=carried, waiting=waiting)
+        kept = replace(self, carried=carried, waiting=waiting)
         if ledger is self.state.ledger:
             return kept
-        return kept._replace(state=replace(self.state, ledger=ledger), memo=None)
+        return replace(kept, state=replace(self.state, ledger=ledger), memo=None)

@@ -34,7 +34,9 @@ def report_of(reply: Any, sent: Sent, limits: Limits | None) -> Report | Unreada
         usage = usage_of(reply, sent.wire)
         if isinstance(usage, Usage):
             usage = plausible(usage, sent.model, limits, estimated_tokens=sent.tokens)
-        return usage if isinstance(usage, Unreadable) else Report(sent.number, id_of(reply), usage)
+        if isinstance(usage, Unreadable):
+            return usage
+        return Report(sent.number, id_of(reply), usage, cost_usd(usage, lookup(sent.model)))
     except Exception as error:  # noqa: BLE001 - the object is anybody's, and the call was paid for
         return Unreadable(f"reading a {type(reply).__name__} raised {type(error).__name__}")
 
@@ -50,10 +52,9 @@ def with_more(state: State, spent: Spent) -> State:
     return replace(state, usage=total.usage, cost_usd=total.cost_usd)
 
 
-def without(report: Report, state: State, model: str) -> State:
+def without(report: Report, state: State) -> State:
     """The state whose sum leaves out a report, since a fuller one of the same reply came."""
-    cost = cost_usd(report.usage, lookup(model))
-    return with_more(state, Spent() - Spent(usage=report.usage, cost_usd=cost))
+    return with_more(state, Spent() - Spent(usage=report.usage, cost_usd=report.cost_usd))
 
 
 def unreported(found: Unreadable, sent: Sent) -> Event:

@@ -21,21 +21,9 @@ OnEvent: TypeAlias = Callable[[Event], object]
 _WARNING, _INFO, _DEBUG = 30, 20, 10  # as in `logging`, which is not imported for these alone
 
 LEVELS: Mapping[Kind, int] = {
-    "unknown_model": _WARNING,
-    "superseded": _WARNING,
-    "cut": _WARNING,
-    "stalled": _WARNING,
-    "summary_refused": _WARNING,
-    "unreported": _WARNING,
-    "unkept": _WARNING,
-    "refused": _WARNING,
-    "warned": _WARNING,
-    "wrapped_up": _WARNING,
-    "joined": _INFO,
-    "changed": _INFO,
-    "condensed": _INFO,
-    "compacted": _INFO,
-    "repaired": _INFO,
+    **dict.fromkeys(("unknown_model", "superseded", "cut", "stalled", "summary_refused"), _WARNING),
+    **dict.fromkeys(("unreported", "unkept", "refused", "warned", "wrapped_up"), _WARNING),
+    **dict.fromkeys(("joined", "changed", "condensed", "compacted", "repaired"), _INFO),
 }
 """The level of each kind of event. The others happen in every healthy run: they are for debugging.
 

@@ -19,6 +19,7 @@ from ullage.history.window import Window
 from ullage.picture import Drawn, OneWindow, one_window
 from ullage.values.events import Event
 from ullage.values.notices import Words
+from ullage.values.usage import Usage
 from ullage.wires import Format
 from ullage.wires.base import name_of_call
 from ullage.wires.overflow import Overflow
@@ -49,6 +50,7 @@ class Sent:
         offers: whether the recall tools stand in it.
         events: what happened when it was made.
         number: of the view, in this process.
+        reported: what its reply reported, as it was observed last; None: nothing yet.
     """
 
     def __init__(self, turned: Turned) -> None:
@@ -63,6 +65,7 @@ class Sent:
         self.offers: bool = turned.offers
         self.events: tuple[Event, ...] = turned.events
         self.number: int = next(_NUMBERS)
+        self.reported: Usage | None = None
         self._tokens: tuple[int, int] | None = None
 
     def hold(self) -> None:

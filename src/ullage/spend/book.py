@@ -6,7 +6,7 @@ call that was booked by our estimate, takes the place of what was booked before.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from itertools import islice
 from typing import NamedTuple
 
@@ -26,11 +26,23 @@ class Report(NamedTuple):
         view: the number of the view that it answers.
         reply: the id the provider gave the reply, ``""`` if it has none.
         usage: what it came to.
+        cost_usd: the list price of that; None if a price is not known.
     """
 
     view: int
     reply: str
     usage: Usage
+    cost_usd: float | None = None
+
+    @property
+    def named(self) -> tuple[object, ...]:
+        """What another report of the same reply has one of (`is_of`)."""
+        return (self.view, (self.reply, self.usage)) if self.reply else (self.view,)
+
+    def as_call(self, agent: str, model: str, estimated_tokens: int) -> Call:
+        """The call that was reported; see `Call`."""
+        call = Call(agent=agent, model=model, usage=self.usage, cost_usd=self.cost_usd)
+        return replace(call, estimated_tokens=estimated_tokens)
 
     def is_full(self, other: Report) -> bool:
         """Whether another report of the same reply tells no more than this one."""
@@ -68,6 +80,7 @@ class Book:
 
     def __init__(self, spent: Spent) -> None:
         self._rows: list[Row] = [Row(0, None, spent)]
+        self._named: set[object] = set()  # of every row, and perhaps of one that never was
 
     @property
     def spent(self) -> Spent:
@@ -94,9 +107,10 @@ class Book:
         replaces: Row | None = None,
     ) -> Call:
         """Book a call, as of `Row`, and give it back with the sum after it."""
-        gone = replaces.call.spent if replaces and replaces.call else Spent()
-        spent = self.spent - gone + call.spent
+        gone = replaces.call.spent if replaces and replaces.call else None
+        spent = (self.spent - gone if gone else self.spent) + call.spent
         call = replace(call, spent_tokens=spent.tokens, spent_usd=spent.cost_usd)
+        self._named.update(report.named if report else () if view is None else (view,))
         # the one step of it: an interrupt finds the call booked whole, or not at all
         number = len(self._rows)
         replaced = replaces.number if replaces else None
@@ -107,14 +121,20 @@ class Book:
         """Count what was spent elsewhere; it is no call of this book."""
         self._rows.append(Row(len(self._rows), None, self.spent + spent))
 
+    def is_new(self, report: Report) -> bool:
+        """Whether nothing was booked that may be of the same reply."""
+        return self._named.isdisjoint(report.named)
+
     def row_of(self, report: Report) -> Row | None:
         """The newest report of the same reply, if there is one."""
-        return self._newest(lambda row: row.report is not None and row.report.is_of(report))
+        return self._newest(report.named, lambda row: bool(row.report and row.report.is_of(report)))
 
     def row_for(self, account: int, view: int) -> Row | None:
         """The newest call of a view, reported or by our estimate, if there is one."""
-        return self._newest(lambda row: (row.account, row.view) == (account, view))
+        return self._newest((view,), lambda row: (row.account, row.view) == (account, view))
 
-    def _newest(self, is_wanted: Callable[[Row], bool]) -> Row | None:
+    def _newest(self, named: Iterable[object], is_wanted: Callable[[Row], bool]) -> Row | None:
+        if self._named.isdisjoint(named):
+            return None
         newest = islice(reversed(self._rows), _LOOKED_BACK)
         return next(filter(is_wanted, newest), None)

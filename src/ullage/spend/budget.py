@@ -167,8 +167,7 @@ class Budget:
         """
         with self._lock:
             self._end(account)
-            unit = self.allowance.used_up(self._spent())
-            if account.wrapped_up and unit is not None:
+            if account.wrapped_up and (unit := self.allowance.used_up(self._spent())):
                 raise self._exceeded(account, unit)
             account.wrapped_up, account.is_calling = False, True
 
@@ -217,11 +216,11 @@ class Budget:
         if self.allowance.is_limited:
             account.sent = sent()
 
-    def knows(self, report: Report, but: Account) -> bool:
-        """Whether another account has reported this reply."""
+    def knows(self, report: Report, but: Account) -> bool | None:
+        """Whether another account has reported this reply; None where surely nobody has."""
         with self._lock:
-            row = self._book.row_of(report)
-        return row is not None and row.account != but.number
+            row = None if (is_new := self._book.is_new(report)) else self._book.row_of(report)
+        return None if is_new else row is not None and row.account != but.number
 
     def settle(self, account: Account, report: Report, model: str, estimated_tokens: int) -> None:
         """A provider reported a call: what it claimed is given back, what it used is spent.
@@ -238,7 +237,7 @@ class Budget:
                     return
             else:
                 row = self._estimate(account, report.view)
-            call = priced(account.agent, model, report.usage, estimated_tokens)
+            call = report.as_call(account.agent, model, estimated_tokens)
             self._book.add(call, account.number, view=report.view, report=report, replaces=row)
             self._warn(account)
 

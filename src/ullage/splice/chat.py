@@ -14,7 +14,7 @@ from ullage.splice.pieces import add, summed, whole
 
 _TEXTS = ("content", "refusal", "reasoning_content", "reasoning")
 _LISTS = ("reasoning_details", "annotations")
-_UNCHECKED = "skip_thought_signature_validator"
+UNCHECKED = "skip_thought_signature_validator"
 """What Gemini takes in the place of a signature (G10)."""
 
 
@@ -22,7 +22,7 @@ class Chat(Dialect):
     """The Chat Completions format."""
 
     added = ("completion_tokens", "completion_tokens_details", "cost", "cost_details")
-    total = "total_tokens"
+    total, several = "total_tokens", "choices"
     cuts = frozenset(("length", "content_filter"))
     calls_stop, end_stop = "tool_calls", "stop"
 
@@ -46,12 +46,6 @@ class Chat(Dialect):
             return {**new, "tool_calls": resigned(calls, kept)}
         return new if any(new.get(name) for name in (*_TEXTS, *_LISTS)) else None
 
-    def plain(self, reply: dict[str, Any]) -> dict[str, Any]:
-        """See `Dialect.plain`."""
-        head, *others = reply.get("choices") or [None]
-        new = [self._other(choice) for choice in others]
-        return {**reply, "choices": [head, *new]} if new != others else reply
-
     def joined(
         self, replies: Sequence[Mapping[str, Any]], said: Sequence[Any], note: str
     ) -> dict[str, Any]:
@@ -63,12 +57,12 @@ class Chat(Dialect):
         head, *others = last["choices"]
         choice = {**head, "message": message, "finish_reason": self.stop_for(last, said) or None}
         kept = {name: first[name] for name in ("id", "created") if name in first}
-        new = {**last, **kept, "choices": [choice, *map(self._other, others)]}
+        new = {**last, **kept, "choices": [choice, *map(self.other, others)]}
         usage = summed([reply.get("usage") for reply in replies], self.added, self.total)
         return {**new, "usage": usage} if usage is not None else new
 
-    def _other(self, choice: Mapping[str, Any]) -> dict[str, Any]:
-        """A choice beside the first, which makes no further round."""
+    def other(self, choice: Mapping[str, Any]) -> dict[str, Any]:
+        """See `Dialect.other`."""
         message = self.shown(object_at(choice, "message")) or {"role": "assistant", "content": None}
         stop = self.stop_for({"choices": [choice]}, [message]) or None
         return {**choice, "message": message, "finish_reason": stop}
@@ -97,7 +91,7 @@ def resigned(calls: Sequence[Any], kept: Sequence[Any]) -> list[Any]:
         return list(kept)
     if _google(kept[0]).get("thought_signature"):
         return list(kept)
-    extra = {"google": {"thought_signature": _UNCHECKED}}
+    extra = {"google": {"thought_signature": UNCHECKED}}
     return [{**kept[0], "extra_content": extra}, *kept[1:]]
 
 

@@ -23,6 +23,7 @@ class Dialect(ABC):
         cuts: why a reply may have ended in the midst of what it said; its calls are not whole.
         calls_stop: how a reply ends that calls tools, ``""`` where that is not said.
         end_stop: how one ends that is over.
+        several: the field with the reply and the others beside it, if there may be any.
         is_held: whether the provider may hold the history behind a reply, under its id.
     """
 
@@ -32,6 +33,7 @@ class Dialect(ABC):
     calls_stop: str = ""
     end_stop: str = ""
     is_held = False
+    several: str = ""
     stream: ClassVar[type[Stream]]
 
     def __init__(self, wire: Format, owns: Callable[[Any], bool]) -> None:
@@ -59,7 +61,13 @@ class Dialect(ABC):
 
     def plain(self, reply: dict[str, Any]) -> dict[str, Any]:
         """The reply of one round without private calls, for the client: mostly itself."""
-        return reply
+        head, *others = (reply.get(self.several) if self.several else None) or [None]
+        new = [self.other(each) for each in others]
+        return {**reply, self.several: [head, *new]} if new != others else reply
+
+    def other(self, beside: Mapping[str, Any]) -> Mapping[str, Any]:
+        """One beside the first, which makes no further round."""
+        return beside
 
     @abstractmethod
     def joined(

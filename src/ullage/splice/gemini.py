@@ -9,13 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ullage.splice.chat import UNCHECKED
 from ullage.splice.dialect import Dialect, Stream, index_of, object_at, objects_at
 from ullage.splice.pieces import summed
 from ullage.values.messages import Message
 from ullage.wires.base import get
 
-_UNCHECKED = "skip_thought_signature_validator"
-"""What the API takes in the place of a signature (G10)."""
 _GOOD_STOPS = ("STOP", "FINISH_REASON_UNSPECIFIED", "")
 
 
@@ -23,7 +22,7 @@ class Gemini(Dialect):
     """The generateContent format."""
 
     added = ("candidatesTokenCount", "thoughtsTokenCount", "candidatesTokensDetails")
-    total = "totalTokenCount"
+    total, several = "totalTokenCount", "candidates"
 
     def is_single(self, request: Mapping[str, Any]) -> bool:
         """See `Dialect.is_single`."""
@@ -46,12 +45,6 @@ class Gemini(Dialect):
             return message
         return {**message, "parts": parts} if parts else None
 
-    def plain(self, reply: dict[str, Any]) -> dict[str, Any]:
-        """See `Dialect.plain`."""
-        head, *others = reply.get("candidates") or [None]
-        new = [self._other(candidate) for candidate in others]
-        return {**reply, "candidates": [head, *new]} if new != others else reply
-
     def joined(
         self, replies: Sequence[Mapping[str, Any]], said: Sequence[Any], note: str
     ) -> dict[str, Any]:
@@ -60,7 +53,7 @@ class Gemini(Dialect):
         parts = [part for message in said for part in message["parts"]]
         content = {"role": "model", "parts": [*parts, *([{"text": note}] if note else ())]}
         head, *others = last.get("candidates") or [{}]
-        candidates = [{**head, "content": content}, *map(self._other, others)]
+        candidates = [{**head, "content": content}, *map(self.other, others)]
         new = {**last, "candidates": candidates}
         if "responseId" in replies[0]:
             new["responseId"] = replies[0]["responseId"]
@@ -68,8 +61,8 @@ class Gemini(Dialect):
         usage = summed(usages, self.added, self.total)
         return {**new, "usageMetadata": usage} if usage is not None else new
 
-    def _other(self, candidate: Mapping[str, Any]) -> Mapping[str, Any]:
-        """A candidate beside the first, which makes no further round."""
+    def other(self, candidate: Mapping[str, Any]) -> Mapping[str, Any]:
+        """See `Dialect.other`."""
         content = object_at(candidate, "content")
         if not content.get("parts"):
             return candidate
@@ -109,7 +102,7 @@ class _Step:
         self._calls += bool(call.get("name"))
         if signature or not self._is_signed or self._calls > 1 or not call.get("name"):
             return part
-        return {**part, "thoughtSignature": _UNCHECKED}
+        return {**part, "thoughtSignature": UNCHECKED}
 
 
 # ── the stream ───────────────────────────────────────────────────────────────────────────

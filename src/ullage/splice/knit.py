@@ -106,10 +106,9 @@ def knit(
     if not (history or previous):
         return knitted
     opening = opening_key(_chain(root, _parsed(history[:1], wire, leading))[-1])
-    held = held_key(root, str(previous))
+    held = held_key(root, str(previous)) if previous else b""
     found = yield Find((opening, held) if previous else (opening,))
-    later = splice_in(found, held) or Splice([], [])
-    read = None
+    later, read = splice_in(found, held) or Splice([], []), None
     if any(record.key == opening for record in found):
         read = _read(request, wire, dialect, root, before)
         history = yield from _knitted(read, dialect, request)

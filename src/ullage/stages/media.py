@@ -32,10 +32,11 @@ class _Medium(NamedTuple):
 
 def refused_media(window: Window) -> list[Cut]:
     """Cuts of the media that would be refused: what is too large, and the oldest of too many."""
-    if not window.total(_COUNT):
+    holders = window.transcript.marked("media", window.read_from, window.size)
+    if not holders:
         return []
     limits = ANTHROPIC_MEDIA if "claude" in family_of(window.meter.model) else OTHER_MEDIA
-    shown = [each for at in range(window.read_from, window.size) for each in _shown(window, at)]
+    shown = [each for at in holders for each in _shown(window, at)]
     small = [each for each in shown if limits.takes(each.side_px, each.sent_bytes)]
     kept = small[_excess(small, limits, window.context_tokens) :]
     start = editable_from(window)
@@ -68,6 +69,3 @@ _MEDIA = Measure("ullage.media", _media)
 def _shown(window: Window, index: int) -> list[_Medium]:
     found = () if window.hidden(index) else window.transcript.once(_MEDIA, index)
     return [each for each in found if window.edit_at(each.spot) is None]
-
-
-_COUNT = Measure[int]("ullage.shown_media", lambda window, index: len(_shown(window, index)))

@@ -155,5 +155,5 @@ def editable_from(window: Window) -> int:
     ):
         return 0
     asked = window.transcript.newest_asked(window.size)
-    thought = window.transcript.bound(0 if asked is None else asked + 1, window.size)
+    thought = window.transcript.marked("bound", 0 if asked is None else asked + 1, window.size)
     return window.transcript.reply(thought[-1], window.size).stop if thought else 0

@@ -117,7 +117,7 @@ class PrivateFile:
         with self.connection(holder, operation) as connection:
             try:
                 if writes:
-                    self._sync(connection, self._synchronous if synced else "NORMAL")
+                    self.sync(connection, self._synchronous if synced else "NORMAL")
                 connection.execute("BEGIN IMMEDIATE" if writes else "BEGIN")
                 yield connection
                 connection.execute("COMMIT")
@@ -194,13 +194,13 @@ class PrivateFile:
                 _migrate(connection)
             connection.execute("PRAGMA journal_mode = WAL")
             self._set = ""
-            self._sync(connection, self._synchronous)
+            self.sync(connection, self._synchronous)
         except BaseException:
             connection.close()
             raise
         return connection, inode
 
-    def _sync(self, connection: sqlite3.Connection, setting: str) -> None:
+    def sync(self, connection: sqlite3.Connection, setting: str) -> None:
         """Have the next commit synced like this."""
         if self._set != setting:
             self._set = ""  # not known, should this be interrupted

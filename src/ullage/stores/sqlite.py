@@ -113,6 +113,11 @@ class SqliteStore(Transactional):
         who, now_s = to_utf8(tenant), int(self._clock())
         blobs = self._new_blobs(outputs, who) if outputs else []
         synced = bool(outputs) or any(record.is_once for record in records)
+        if not synced and len(records) == 1:  # what a reply reported: one statement
+            with self._file.connection(self, "commit") as db:
+                self._file.sync(db, "NORMAL")
+                write_records(db, who, records, now_s, self._objects)
+            return ()
         with self._file.transaction(self, "commit", writes=True, synced=synced) as db:
             for blob in blobs:
                 write_blob(db, self.name, who, blob, now_s)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from functools import lru_cache
 from math import ceil
 
 import msgspec
@@ -159,6 +160,12 @@ class Meter:
             leaves = part.content if isinstance(part, ToolResult) else (part,)
             total += sum(map(self.leaf_bound, leaves))
         return total
+
+
+@lru_cache(maxsize=256)
+def meter_for(model: str, detail: str = "") -> Meter:
+    """What counts for a model and a detail of media, made once."""
+    return Meter(model, detail)
 
 
 def overhead_for(model: str) -> Overhead:

@@ -109,7 +109,7 @@ def _drop_stale(walk: Walk) -> None:
     it is bound, what was thought before the batch, about what it edited, may not be shown (A15).
     """
     window, stale = walk.window, walk.builder.stale
-    if window.reasoning == "free" or is_frozen(window):
+    if not stale or window.reasoning == "free" or is_frozen(window):
         return
     due = [first for first, stop in stale if window.bound_reasoning(first + 1, stop)]
     stale.clear()

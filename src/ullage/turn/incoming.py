@@ -7,7 +7,9 @@ its place; the rest of the message stays as it came.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from operator import is_
 from typing import Any
 
 from msgspec.structs import replace
@@ -64,7 +66,8 @@ def _flattened(asked: Request, memo: Memo, redact: Redact | None) -> tuple[Reque
         if not _is_deep(raw, LEVELS):
             continue
         told = list[Output]()
-        messages[at] = _flat(raw, 1, f"{asked.wire.key}[{at}]", told, redact)
+        put = partial(_set_aside, where=f"{asked.wire.key}[{at}]", redact=redact, told=told)
+        messages[at] = _flat(raw, _KEPT_LEVELS, LEVELS - 1, put)
         sizes = " and ".join(f"{len(output.text):,} characters" for output in told)
         why = f"{sizes} were nested more than {LEVELS} levels deep and are set aside"
         events.append(Event(kind="cut", where=f"message {at + 1}", why=why, ref=told[0].ref))
@@ -91,21 +94,32 @@ def _is_deep(value: Any, levels: int) -> bool:
     return False
 
 
-def _flat(value: Any, level: int, where: str, told: list[Output], redact: Redact | None) -> Any:
-    """A value without what stands too deep in it; itself where nothing does."""
-    if not _is_deep(value, LEVELS - level):
-        return value
-    if level > _KEPT_LEVELS:
-        text = _json(value, where)
-        text = text if redact is None else in_json(text, redact)
-        told.append(Output(canon.ref_of(text), text))
-        what = f"what was nested more than {LEVELS} levels deep"
-        return aside(what, [(told[-1].ref, len(text))])
+def _flat(value: Any, kept: int, left: int, set_aside: Callable[[Any], str]) -> Any:
+    """A value without what stands too deep in it; itself where nothing does.
+
+    It may have ``left`` levels. ``kept`` of them are looked into; what is behind those stays or
+    goes whole.
+    """
+    if not kept:
+        return set_aside(value) if _is_deep(value, left) else value
     if isinstance(value, (list, tuple)):
-        return [_flat(item, level + 1, where, told, redact) for item in value]
-    fields = value if isinstance(value, dict) else getattr(value, "__dict__", {})
-    given = ((key, item) for key, item in fields.items() if item is not None or fields is value)
-    return {key: _flat(item, level + 1, where, told, redact) for key, item in given}
+        items = [_flat(item, kept - 1, left - 1, set_aside) for item in value]
+        return value if all(map(is_, items, value)) else items
+    is_dict = isinstance(value, dict)
+    fields = value if is_dict else getattr(value, "__dict__", {})
+    left -= 1 if is_dict else 2  # an object and its fields, as in a snapshot
+    flat = {key: _flat(item, kept - 1, left, set_aside) for key, item in fields.items()}
+    if all(map(is_, flat.values(), fields.values())):
+        return value
+    return {key: item for key, item in flat.items() if is_dict or item is not None}
+
+
+def _set_aside(value: Any, where: str, redact: Redact | None, told: list[Output]) -> str:
+    """The line in place of a value that is set aside."""
+    text = _json(value, where)
+    text = text if redact is None else in_json(text, redact)
+    told.append(Output(canon.ref_of(text), text))
+    return aside(f"what was nested more than {LEVELS} levels deep", [(told[-1].ref, len(text))])
 
 
 def _json(value: Any, where: str) -> str:

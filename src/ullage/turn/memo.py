@@ -9,7 +9,6 @@ Several lines of history are kept, because branches and models alternate.
 
 from __future__ import annotations
 
-from bisect import bisect_left, insort
 from collections import deque
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -18,10 +17,10 @@ from msgspec import Struct
 
 from ullage.history import canon
 from ullage.history.builder import WindowBuilder
-from ullage.history.snapshots import differing, is_only_text, snapshot, snapshot_at
+from ullage.history.snapshots import differing, snapshot, snapshot_at
 from ullage.history.transcript import Transcript
 from ullage.redaction import Redact
-from ullage.tokens.meter import Meter
+from ullage.tokens.meter import Meter, meter_for
 from ullage.turn.rendering import Rendered
 from ullage.turn.request import Envelopes, Request
 from ullage.turn.terms import Terms
@@ -41,8 +40,6 @@ class Line(Struct, eq=False):
         transcript: the messages as values.
         meter: what counts for its model.
         copies: snapshots of the raw messages.
-        mixed: the indexes of those that hold more than texts: what equals them may be written
-            otherwise (1 for true).
         rendered: the edited messages as they were handed out, by index.
         builder: its window is how far the history was walked; None: not at all.
         terms: on what terms it is shown, or None: to be worked out.
@@ -55,7 +52,6 @@ class Line(Struct, eq=False):
     transcript: Transcript
     meter: Meter
     copies: list[Any] = []
-    mixed: list[int] = []
     rendered: dict[int, Rendered] = {}
     builder: WindowBuilder | None = None
     terms: Terms | None = None
@@ -87,16 +83,6 @@ class Memo:
         self.repaired: tuple[Repaired, ...] = ()
         self.flat = Repaired(())
         self.unkept = unkept
-        self._meters: dict[tuple[str, str], Meter] = {}
-
-    def meter(self, model: str, detail: str = "") -> Meter:
-        """What counts for a model and a detail of media."""
-        known = self._meters.get((model, detail))
-        if known is None:
-            if len(self._meters) >= LINES:
-                self._meters.clear()
-            known = self._meters[model, detail] = Meter(model, detail)
-        return known
 
     @property
     def aside(self) -> tuple[Output, ...]:
@@ -117,11 +103,9 @@ class Memo:
         """
         wire, raws, leading = request.wire, request.history, request.envelope.head.leading
         root = canon.root(wire.name, tenant)
-        meter = self.meter(request.envelope.model, request.envelope.detail)
+        meter = meter_for(request.envelope.model, request.envelope.detail)
         best, best_shared, anew = None, 0, list[tuple[int, Message]]()
-        for line in self.lines:
-            if line.transcript.chain[0] != root:
-                continue
+        for line in (each for each in self.lines if each.transcript.chain[0] == root):
             shared, reworded = _shared(line, raws, leading, wire)
             if line.meter is meter and shared == len(line.copies):
                 _reword(line, reworded, raws, leading)
@@ -163,9 +147,7 @@ def _reword(
 ) -> None:
     """Take in messages that mean the same as before in other words."""
     for index, message in reworded:
-        line.copies[index] = copy = snapshot(raws[index + leading])
-        if index not in line.mixed and not is_only_text(copy):
-            insort(line.mixed, index)
+        line.copies[index] = snapshot(raws[index + leading])
         line.transcript.refresh(index, message)
         if line.builder is not None:
             line.builder.refresh(index)
@@ -192,7 +174,6 @@ def _shared(
 def _take_over(line: Line, old: Line, shared: int) -> None:
     """Take what was worked out for the shared part of another line."""
     line.copies, line.transcript = old.copies[:shared], old.transcript.upto(shared)
-    line.mixed = old.mixed[: bisect_left(old.mixed, shared)]
     line.rendered = {index: it for index, it in old.rendered.items() if index < shared}
     if old.meter is not line.meter:
         line.transcript.counts = {}
@@ -213,10 +194,8 @@ def _append(line: Line, raws: Sequence[Any], leading: int, wire: Format) -> None
         for at in range(start + leading, len(raws))
     ]
     digests = [canon.digest_of(message) for _, message in new]
-    for index, ((copy, message), digest) in enumerate(zip(new, digests, strict=True), start):
+    for (copy, message), digest in zip(new, digests, strict=True):
         transcript.append(message, digest)
-        if not is_only_text(copy):
-            line.mixed.append(index)
         line.copies.append(copy)
     for index in range(start, len(transcript)) if len(new) > _FEW_MESSAGES else ():
         deque(map(transcript.output, transcript.results(index)), maxlen=0)

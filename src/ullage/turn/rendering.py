@@ -98,7 +98,7 @@ def layout(view: ShownHistory) -> list[int | str]:
         laid += range(at, start)
         if edit is not None:
             laid += edit.texts
-            pinned += view.transcript.pinned(start, stop)
+            pinned += view.transcript.marked("pinned", start, stop)
         at = stop
     return laid + pinned
 
@@ -120,7 +120,7 @@ def _parted(view: ShownHistory) -> Iterator[int]:
     if not view.summaries:
         return
     transcript = view.transcript
-    for index in dict.fromkeys(transcript.late(view.summaries[0].stop, view.size)):
+    for index in dict.fromkeys(transcript.marked("late", view.summaries[0].stop, view.size)):
         if view.hidden(index):
             continue
         for number in range(len(transcript.messages[index].parts)):

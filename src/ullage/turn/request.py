@@ -133,7 +133,7 @@ def read(
 
 def _elsewhere(request: Mapping[str, Any]) -> str:
     config = request.get("config")
-    held = (key for key in _HELD_ELSEWHERE if request.get(key) or field(config, key))
+    held = (key for key in _HELD_ELSEWHERE if request.get(key) or (config and field(config, key)))
     return next(held, "")
 
 

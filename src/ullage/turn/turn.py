@@ -22,7 +22,7 @@ from ullage.history import canon
 from ullage.history.builder import WindowBuilder
 from ullage.history.ledger import Ledger, Observed, Opened
 from ullage.history.window import Window
-from ullage.spend.cost import cost_usd
+from ullage.spend.book import Report
 from ullage.stages.policy import Policy
 from ullage.tokens.catalog import advice, lookup
 from ullage.turn.engine import fit
@@ -274,10 +274,10 @@ def _commit(
 
 
 def observe(
-    usage: Usage, state: State, key: bytes, model: str, estimated_tokens: int
+    report: Report, state: State, key: bytes, model: str, estimated_tokens: int
 ) -> Steps[State]:
     """Take in what a provider reported for a view. Records only, decides nothing."""
-    price = cost_usd(usage, lookup(model))
+    usage, price = report.usage, report.cost_usd
     spent = None if price is None or state.cost_usd is None else state.cost_usd + price
     state = replace(state, usage=state.usage + usage, cost_usd=spent)
     if usage.sent_tokens <= 0:

@@ -7,6 +7,7 @@ from operator import add, sub
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import astuple
 
 
 class Modalities(Struct, frozen=True, kw_only=True, repr_omit_defaults=True):
@@ -30,12 +31,12 @@ class Modalities(Struct, frozen=True, kw_only=True, repr_omit_defaults=True):
 
 
 def _each(of: Callable[[Any, Any], Any], one: Struct, other: Struct) -> dict[str, Any]:
-    """A function of each field of two values of a kind."""
-    names = [name for name in one.__struct_fields__ if name != _AS_SENT]
-    return {name: of(getattr(one, name), getattr(other, name)) for name in names}
+    """A function of each field of two values of a kind, but for a prompt as it was sent."""
+    names = one.__struct_fields__[:_SUMMED]
+    return dict(zip(names, map(of, astuple(one), astuple(other)), strict=False))
 
 
-_AS_SENT = "prompt_tokens"
+_SUMMED = 9  # of a usage, all fields but the last
 _TEXT = Modalities()
 
 
@@ -77,7 +78,7 @@ class Usage(Struct, frozen=True, kw_only=True, repr_omit_defaults=True):
     @property
     def input_tokens(self) -> int:
         """All input that is paid for: fresh, read from cache and written to cache."""
-        return sum(self.input_classes)
+        return self.fresh_tokens + self.cache_read_tokens + self.cache_write_tokens
 
     @property
     def input_classes(self) -> tuple[int, int, int]:

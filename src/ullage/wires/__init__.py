@@ -15,11 +15,12 @@ from typing import Any, Literal, TypeAlias
 
 from ullage.errors import ConfigError, FormatError
 from ullage.values.model_names import plain_name
+from ullage.values.toolset import ToolSpec
 from ullage.wires.anthropic import blocks as _anthropic
 from ullage.wires.anthropic.format import Anthropic
 from ullage.wires.base import field
 from ullage.wires.block import Blocks
-from ullage.wires.format import Change, Format, Head, ToolSpec
+from ullage.wires.format import Change, Format, Head
 from ullage.wires.gemini import blocks as _gemini
 from ullage.wires.gemini.format import Gemini
 from ullage.wires.openai_chat import blocks as _openai_chat

@@ -22,8 +22,6 @@ from ullage.wires.models import Family, family_of
 from ullage.wires.usages import Counts
 from ullage.wires.usages import read as read_usage
 
-__all__ = ["Change", "Format", "Head", "ToolSpec", "before_last"]
-
 
 class Head(Struct, frozen=True):
     """What of a request stands outside its chained messages.

@@ -8,8 +8,8 @@ from typing import Any
 from ullage.history.snapshots import snapshot_at
 from ullage.wires import FORMATS, recognise
 from ullage.wires.base import plain
-from ullage.wires.rules.checker import Problem
 from ullage.wires.rules.checker import problems as judge
+from ullage.wires.rules.problem import Problem
 
 
 def problems(request: Any, format: str | None = None) -> list[Problem]:

@@ -140,13 +140,13 @@ def left_out_of(reply: Any) -> Counter[str]:
     what was let through all the same is listed there too, and not counted.
     """
     total: Counter[str] = Counter()
-    for body in _bodies(reply):
-        listed = field(body, "input_transformations")
-        total |= Counter(
-            reason if isinstance(reason := field(each, "reason"), str) else "no reason given"
-            for each in (listed if isinstance(listed, (list, tuple)) else ())
-            if field(each, "type") == "thinking_dropped" or field(each, "action") == "removed"
-        )
+    for listed in (field(body, "input_transformations") for body in _bodies(reply)):
+        if isinstance(listed, (list, tuple)):
+            total |= Counter(
+                reason if isinstance(reason := field(each, "reason"), str) else "no reason given"
+                for each in listed
+                if field(each, "type") == "thinking_dropped" or field(each, "action") == "removed"
+            )
     return total
 
 

@@ -74,11 +74,11 @@ def openai_counts(prompt: str, output: str) -> Counts:
 def read(usage: Any, counts: Counts) -> Usage | None:
     """What a usage object reports, by the table of its wire; None if it cannot be."""
     paths = (counts.prompt, counts.brought, counts.read, counts.written, counts.output)
-    found = [at_path(usage, path) if path else None for path in paths]
-    if not all(map(_is_count, found)):
+    found = [_count(usage, path) for path in paths]
+    if None in found:
         return None
     prompt, brought, from_cache, written, output = (count or 0 for count in found)
-    reasoning = _count(usage, counts.reasoning)
+    reasoning = _count(usage, counts.reasoning) or 0
     fresh = prompt if counts.beside_cache else prompt - from_cache - written
     if fresh < 0:
         return None
@@ -88,7 +88,7 @@ def read(usage: Any, counts: Counts) -> Usage | None:
         cache_write_tokens=written,
         output_tokens=output + reasoning * counts.beside_reasoning,
         reasoning_tokens=reasoning,
-        long_write_tokens=_count(usage, counts.long_written),
+        long_write_tokens=_count(usage, counts.long_written) or 0,
         input_media=_media(usage, counts.input_media) + _media(usage, counts.brought_media),
         cache_read_media=_media(usage, counts.read_media),
         output_media=_media(usage, counts.output_media),
@@ -96,15 +96,11 @@ def read(usage: Any, counts: Counts) -> Usage | None:
     )
 
 
-def _count(usage: Any, path: str) -> int:
+def _count(usage: Any, path: str) -> int | None:
+    """The count at a path, 0 where nothing is; None if it cannot be one."""
     found = at_path(usage, path) if path else None
-    return found if found is not None and _is_count(found) else 0
-
-
-def _is_count(found: Any) -> bool:
-    """Whether this is a count, or nothing."""
     is_whole = isinstance(found, int) and not isinstance(found, bool)
-    return found is None or (is_whole and 0 <= found <= _MOST_TOKENS)
+    return 0 if found is None else found if is_whole and 0 <= found <= _MOST_TOKENS else None
 
 
 def _media(usage: Any, path: str) -> Modalities:
@@ -112,12 +108,12 @@ def _media(usage: Any, path: str) -> Modalities:
     if details is None:
         return Modalities()
     if not isinstance(details, (list, tuple)):
-        return Modalities(**{kind: _count(details, kind) for kind in _MEDIA})
+        return Modalities(**{kind: _count(details, kind) or 0 for kind in _MEDIA})
     found = Modalities()
     for each in details:
         modality = get(each, "modality")
         named = getattr(modality, "value", modality)
         kind = f"{named.lower()}_tokens" if isinstance(named, str) else ""
         if kind in _MEDIA:
-            found += Modalities(**{kind: _count(each, "tokenCount")})
+            found += Modalities(**{kind: _count(each, "tokenCount") or 0})
     return found

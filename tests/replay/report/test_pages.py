@@ -27,11 +27,12 @@ def test_a_replay_says_how_many_runs_it_draws():
 
 
 def test_a_session_says_what_it_did():
-    run, store = small_run("openai-chat", 3), MemoryStore()
+    run, store = small_run("openai-chat", 12), MemoryStore()
     limits = Limits(window_tokens=16_000)
-    session = Session("gpt-4.1", store=store, limits=limits, format="openai-chat")
+    session = Session("gpt-4.1", store=store, limits=limits, format="openai-chat", recall=True)
     session.fit({**run.request, "messages": run.messages})
+    assert "pruned" in {event.kind for event in session.events}
     found = from_store(run, store, profiles=[OWN], window_tokens=16_000)
     page = page_of_session("mine", found, [OWN])
-    assert f"One session under {found.policy}: 3 requests" in page
+    assert f"One session under {found.policy}: 12 requests" in page
     assert "A session's context window" in page

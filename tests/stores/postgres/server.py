@@ -8,15 +8,15 @@ import atexit
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
-import time
 from functools import cache
 from pathlib import Path
 
 import psycopg
 import pytest
+
+from tests.ports import started
 
 __all__ = ["Server", "is_there", "of_a_page", "program"]
 
@@ -39,11 +39,6 @@ def program(name):
 
 def is_there():
     return program("initdb") is not None and program("postgres") is not None
-
-
-def free_port():
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        return listening.getsockname()[1]
 
 
 def _user():
@@ -72,6 +67,10 @@ def _new():
     return folder
 
 
+def _url(port):
+    return f"postgresql://ullage@127.0.0.1:{port}/postgres"
+
+
 class Server:
     """One server.
 
@@ -84,7 +83,7 @@ class Server:
     def __init__(self, folder=None, of=None, **settings):
         self._settings = {**_SETTINGS, **settings}
         self.folder = _folder("ullage-pg-", folder)
-        self.port = free_port()
+        self.port = None
         data = str(self.folder / "data")
         if of is None:
             _run("cp", "-a", str(_new() / "data"), data)
@@ -92,12 +91,11 @@ class Server:
             words = ["-D", data, "-U", "ullage", "-h", "127.0.0.1", "-p", str(of.port)]
             words += ["--no-sync", "--write-recovery-conf", "--checkpoint=fast"]
             _run(program("pg_basebackup"), *words)
-        self._process = None
         self.start()
 
     @property
     def url(self):
-        return f"postgresql://ullage@127.0.0.1:{self.port}/postgres"
+        return _url(self.port)
 
     @property
     def pid(self):
@@ -107,26 +105,23 @@ class Server:
         return psycopg.connect(self.url, autocommit=True)
 
     def start(self):
-        given = [
-            part for name, value in self._settings.items() for part in ("-c", f"{name}={value}")
-        ]
-        command = [program("postgres"), "-D", str(self.folder / "data"), "-p", str(self.port)]
-        until, self._process = time.monotonic() + 30, None
-        while True:
-            if self._process is None or self._process.poll() is not None:  # not all are gone yet
-                self._process = subprocess.Popen(
-                    [*command, "-c", "listen_addresses=127.0.0.1", *given],
-                    stdout=subprocess.DEVNULL,
-                    stderr=subprocess.DEVNULL,
-                    cwd=self.folder,
-                    **_user(),
-                )
-            try:
-                return self.connect().close()
-            except psycopg.OperationalError:
-                if time.monotonic() > until:
-                    raise
-                time.sleep(0.02)
+        silent = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        given = {**silent, "cwd": self.folder, **_user()}
+        self._process, self.port = started(self._command, self.port, self._is_up, **given)
+
+    def _command(self, port):
+        settings = {"listen_addresses": "127.0.0.1", **self._settings}
+        given = [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]
+        return [program("postgres"), "-D", str(self.folder / "data"), "-p", str(port), *given]
+
+    def _is_up(self, port):
+        """Whether it takes connections; what another server at its port says is not its word."""
+        try:
+            with psycopg.connect(_url(port), autocommit=True) as db:
+                (data,) = db.execute("SHOW data_directory").fetchone()
+        except psycopg.OperationalError:
+            return False
+        return data == str(self.folder / "data")
 
     def kill(self):
         """As a crash: nobody is asked, nothing is written."""

@@ -13,8 +13,7 @@ from __future__ import annotations
 
 from contextlib import AbstractContextManager
 
-from ullage.replay.engines._engine import TRIES, Died, Engine
-from ullage.replay.engines._here import Here
+from ullage.replay.engines._engine import TRIES, Died, Engine, Here
 from ullage.replay.engines._processes import processes
 
 __all__ = ["NAMES", "TRIES", "Died", "Engine", "Here", "open_engine"]

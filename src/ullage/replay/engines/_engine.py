@@ -1,4 +1,4 @@
-"""What an engine is."""
+"""What an engine is, and the one that needs no second process."""
 
 from __future__ import annotations
 
@@ -40,3 +40,14 @@ class Engine(Protocol):
                 done twice, by two workers, so it should change nothing.
             units: drawn as there is room for them; the tag of each stays here.
         """
+
+
+class Here:
+    """An `Engine` in this process: the units one after the other."""
+
+    def map(
+        self, function: Callable[[U], R], units: Iterable[tuple[T, U]]
+    ) -> Iterator[tuple[T, R]]:
+        """See `Engine.map`."""
+        for tag, unit in units:
+            yield tag, function(unit)

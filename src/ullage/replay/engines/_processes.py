@@ -18,8 +18,7 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
-from ullage.replay.engines._engine import TRIES, Died, Engine
-from ullage.replay.engines._here import Here
+from ullage.replay.engines._engine import TRIES, Died, Engine, Here
 
 T = TypeVar("T")
 U = TypeVar("U")

@@ -16,12 +16,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from ullage.errors import FormatError
-from ullage.history.pairing import Pairing
+from ullage.history.pairing import At, Pairing
 from ullage.wires.anthropic.blocks import SERVER, SERVER_CALLS
 from ullage.wires.anthropic.format import Anthropic
 from ullage.wires.base import field
 from ullage.wires.block import arguments_of
-from ullage.wires.repair.base import BEGIN, EMPTY, At, Reading, copy_of, is_blank, is_interrupted
+from ullage.wires.repair.base import BEGIN, EMPTY, Reading, copy_of, is_blank, is_interrupted
 from ullage.wires.repair.hosted import Hosted
 
 _END = object()

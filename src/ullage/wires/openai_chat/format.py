@@ -23,6 +23,7 @@ from ullage.values.messages import (
     ToolCall,
     ToolResult,
 )
+from ullage.values.toolset import ToolSpec
 from ullage.wires.base import (
     as_json,
     content_at,
@@ -35,7 +36,7 @@ from ullage.wires.base import (
     text_at,
 )
 from ullage.wires.block import cannot_edit, filled, read_part, replaced, without_medium
-from ullage.wires.format import Change, Format, ToolSpec
+from ullage.wires.format import Change, Format
 from ullage.wires.models import FAMILIES, is_gpt_6_2
 from ullage.wires.openai_chat.blocks import CALLS, FIELDS, PARTS, ROLES, THOUGHTS
 from ullage.wires.usages import openai_counts

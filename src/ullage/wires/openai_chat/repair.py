@@ -11,11 +11,11 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from ullage.history.pairing import Pairing
+from ullage.history.pairing import At, Pairing
 from ullage.wires.base import field, plain
 from ullage.wires.openai_chat.blocks import CALLS, ID_LENGTH, INSTEAD_OF_CONTENT, PARTS
 from ullage.wires.openai_chat.format import OpenAIChat
-from ullage.wires.repair.base import EMPTY, At, Reading, copy_of, is_interrupted, is_object
+from ullage.wires.repair.base import EMPTY, Reading, copy_of, is_interrupted, is_object
 
 _ROLES = ("system", "developer", "user", "assistant")
 _BESIDE = "[ullage: what a tool gave beside text follows]"

@@ -29,6 +29,7 @@ from ullage.values.messages import (
     ToolCall,
     ToolResult,
 )
+from ullage.values.toolset import ToolSpec
 from ullage.values.usage import Usage
 from ullage.wires.base import (
     as_json,
@@ -42,7 +43,7 @@ from ullage.wires.base import (
     unexpected,
 )
 from ullage.wires.block import Block, cannot_edit, read_part, replaced, without_medium
-from ullage.wires.format import Change, Format, ToolSpec, before_last
+from ullage.wires.format import Change, Format, before_last
 from ullage.wires.models import FAMILIES
 from ullage.wires.openai_responses.blocks import ITEMS, PARTS, ROLES, paired_by
 from ullage.wires.usages import openai_counts

@@ -13,7 +13,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from ullage.history.pairing import Pairing
+from ullage.history.pairing import INTERRUPTED, At, Pairing
 from ullage.wires.base import field
 from ullage.wires.openai_responses.blocks import (
     CALL_ID_LENGTH,
@@ -25,7 +25,7 @@ from ullage.wires.openai_responses.blocks import (
     paired_by,
 )
 from ullage.wires.openai_responses.format import OpenAIResponses
-from ullage.wires.repair.base import INTERRUPTED, At, Reading, copy_of, is_interrupted
+from ullage.wires.repair.base import Reading, copy_of, is_interrupted
 
 _is_legal = re.compile(r"[a-zA-Z0-9_-]+\Z").match
 _TEXTS = {row.kind: row.text for row in ITEMS.values() if row.becomes == "call"}

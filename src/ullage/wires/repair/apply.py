@@ -62,10 +62,8 @@ from ullage.wires.format import Format
 from ullage.wires.gemini import repair as _gemini
 from ullage.wires.openai_chat import repair as _openai_chat
 from ullage.wires.openai_responses import repair as _openai_responses
-from ullage.wires.repair.base import INTERRUPTED, MOVED, Beginning, Reading, in_order
+from ullage.wires.repair.base import Beginning, Reading, in_order
 from ullage.wires.repaired import Repaired
-
-__all__ = ["INTERRUPTED", "MOVED", "repair"]
 
 _READINGS: Mapping[str, Callable[[Sequence[Any], Pairing], Reading]] = {
     "anthropic": _anthropic.Messages,

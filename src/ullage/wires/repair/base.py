@@ -28,23 +28,6 @@ from ullage.wires import base
 from ullage.wires.base import as_json, plain, unmarked
 from ullage.wires.format import Format
 
-__all__ = [
-    "BEGIN",
-    "EMPTY",
-    "GO_ON",
-    "INTERRUPTED",
-    "MOVED",
-    "At",
-    "Beginning",
-    "Reading",
-    "Reports",
-    "copy_of",
-    "in_order",
-    "is_blank",
-    "is_interrupted",
-    "is_object",
-]
-
 MOVED = "[ullage: a result that came late now stands behind its call]"
 EMPTY = "[ullage: this message was empty]"
 BEGIN = "[ullage: what stood before was not kept]"

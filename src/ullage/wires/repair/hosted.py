@@ -5,7 +5,8 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import Any
 
-from ullage.wires.repair.base import At, Reading
+from ullage.history.pairing import At
+from ullage.wires.repair.base import Reading
 
 
 class Hosted(Reading):

@@ -8,8 +8,7 @@ the tables of blocks: it reads plain JSON and knows nothing of edits, windows or
     problems_of(format, messages)  the messages alone
     check_of(format)               the same, one message at a time, for a growing history
 
-The rules are data: `ullage.wires.rules.table` has what each asks, where it was read and why
-some are not judged.
+The rules are data: `ullage.wires.rules.table` has what each asks and where it was read.
 
 A history with an open call at its end is not legal: it cannot be sent. Consecutive messages
 of one role are legal (A2, C9), a tool_result without content is (A10), reuse of a call id in
@@ -30,9 +29,6 @@ from ullage.wires.gemini import rules as _gemini
 from ullage.wires.openai_chat import rules as _openai_chat
 from ullage.wires.openai_responses import rules as _openai_responses
 from ullage.wires.rules.problem import Check, Problem, Wire, plain
-from ullage.wires.rules.table import RULES, Rule
-
-__all__ = ["RULES", "Problem", "Rule", "check_of", "fed", "problems", "problems_of"]
 
 _CHECKS: Mapping[str, Callable[[Wire | None], Check]] = {
     "anthropic": _anthropic.Check,

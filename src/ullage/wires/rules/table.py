@@ -1,4 +1,4 @@
-"""Every rule of the providers' wires as data: what it asks, on whose word, what to do.
+"""Every rule that a request can break, as data: what it asks, on whose word, what to do.
 
 Ids are those of `provider-rules` §1.A to §1.E; rule 0 of a format is the shape of its types,
 as the vendor's SDK declares them. ``source`` says where a rule was read: ``S`` the SDK's own
@@ -6,7 +6,7 @@ types, ``D`` the vendor's documentation, ``I`` errors and behaviour seen in publ
 alone, ``T`` someone else's description of the documentation, and nothing where it is not said.
 Only S, D and I count as verified. No rule was tried against a live API.
 
-A rule that one request does not show has no remedy and says in ``left`` why it is not judged.
+Rules that one request does not show are in docs/validator.md, with the reason.
 """
 
 from __future__ import annotations
@@ -23,15 +23,13 @@ class Rule(Struct, frozen=True, gc=False):
         id: its name, such as ``"A3"``.
         asks: what the provider asks for.
         source: letters of where it was read; see the module.
-        remedy: what a caller can do who broke it; ``""`` if it is not judged.
-        left: why it is not judged; ``""`` if it is.
+        remedy: what a caller can do who broke it.
     """
 
     id: str
     asks: str
     source: str
-    remedy: str = ""
-    left: str = ""
+    remedy: str
 
     @property
     def verified(self) -> bool:
@@ -39,18 +37,12 @@ class Rule(Struct, frozen=True, gc=False):
         return bool(self.source) and _VERIFIED.issuperset(self.source)
 
 
-_PERMITS = "it permits, and forbids nothing"
-_DESCRIBES = "it describes, and forbids nothing"
-_BEFORE = "it compares with the requests sent before; see the FAMILIES of each wire"
-_EDIT = "it is about edits, not requests; the property tests hold it"
-
 # fmt: off
 _ANTHROPIC = (
     Rule("A0", "roles and block types, each with the fields it needs", "S",
          "Send the block in the shape the API documents."),
     Rule("A1", "at least one message, and the first one from the user", "M",
          "Begin with a user message."),
-    Rule("A2", "consecutive messages of one role are merged", "S", left=_PERMITS),
     Rule("A3", "every tool_use is answered in the next message", "I",
          "Answer every call in the next user message, or drop the call with its message."),
     Rule("A4", "every tool_result answers a tool_use of the message before", "I",
@@ -65,7 +57,6 @@ _ANTHROPIC = (
          "Use letters, digits, _ and - only; 128 characters at most for a tool's name."),
     Rule("A9", "no empty text, and content in all messages but a last reply", "M",
          "Drop the empty block or message, or give it a few words."),
-    Rule("A10", "a tool_result may have no content", "D", left=_PERMITS),
     Rule("A11", "from Claude 4.6 on, the last message is not the assistant's", "D",
          "End with a user message; a paused turn alone may end with the assistant's."),
     Rule("A12", "before that, no white space at the end of a last reply", "M",
@@ -74,9 +65,6 @@ _ANTHROPIC = (
          "Send the thinking blocks of the last assistant message as they came, or none at all."),
     Rule("A14", "with manual thinking an open tool loop begins with a thinking block", "M",
          "Send the thinking block that came before the calls, or use adaptive thinking."),
-    Rule("A15", "what stands before a bound thinking block is unchanged", "D", left=_BEFORE),
-    Rule("A16", "the thinking that is kept is an unbroken run", "D", left=_BEFORE),
-    Rule("A17", "a signature decrypts", "D", left="only the provider can read a signature"),
     Rule("A18", "a server tool's call and its result stand together", "ID",
          "Keep a server tool's call and result together, or drop both."),
     Rule("A19", "after client calls beside an open server tool, only results, same tools", "D",
@@ -92,9 +80,6 @@ _ANTHROPIC = (
          "Use tool_choice auto or none."),
     Rule("A25", "how many images, how large", "D",
          "Send fewer or smaller images; with more than 20, none above 2000 pixels a side."),
-    Rule("A26", "tools are defined where history holds tool blocks", "M",
-         left="which models ask for it is not known"),
-    Rule("A27", "a reply may be thinking and calls without text", "DI", left=_PERMITS),
 )
 _OPENAI_CHAT = (
     Rule("C0", "roles and part types, each with the fields it needs", "S",
@@ -113,7 +98,6 @@ _OPENAI_CHAT = (
     Rule("C7", "arguments are a string", "M", "Send the arguments as JSON text."),
     Rule("C8", "only text in tool messages", "S",
          "Put the media into a user message after the results."),
-    Rule("C9", "roles may follow one another in any order", "M", left=_PERMITS),
     Rule("C10", "stream_options only with stream", "S",
          "Set stream to true or leave stream_options out."),
     Rule("C11", "GPT-6.2 takes no tools and no sampling settings here", "T",
@@ -139,16 +123,9 @@ _OPENAI_RESPONSES = (
          "Send the item itself, reasoning with its encrypted_content, or store the replies."),
     Rule("R8", "encrypted_content is as it was returned", "I",
          "Send encrypted_content byte for byte as it was returned, or drop its item."),
-    Rule("R9", "encrypted_content is taken from the finished item", "S",
-         left="a request does not show which event an item came from"),
     Rule("R10", "previous_response_id or conversation, not both", "S",
          "Give previous_response_id or conversation, not both."),
-    Rule("R11", "GPT-6.2 removes the reasoning behind an edit", "S", left=_BEFORE),
-    Rule("R12", "a summary of one's own is appended, not inserted", "D", left=_BEFORE),
-    Rule("R13", "a compacted window is passed on whole", "D", left=_BEFORE),
     Rule("R14", "a compaction_trigger is the last item", "S", "Put the compaction_trigger last."),
-    Rule("R15", "which turns' reasoning is rendered", "S", left=_DESCRIBES),
-    Rule("R16", "what can be appended instead of edited", "D", left=_DESCRIBES),
 )
 _GEMINI = (
     Rule("G0", "parts, each with the fields it needs", "S",
@@ -169,31 +146,12 @@ _GEMINI = (
          "Send the first call of each step of this turn with the signature it came with."),
     Rule("G8", "a signature stays on the part it came with", "D",
          "Send a signature only on the very part it came with, both unchanged."),
-    Rule("G9", "signatures are of this model and route", "",
-         left="only the provider can read a signature"),
-    Rule("G10", "a sentinel may stand for a signature", "DM", left=_PERMITS),
     Rule("G11", "contents are not empty, and the last one is not the model's", "M",
          "End the contents with a user content or with function responses."),
     Rule("G12", "no system instruction or tools beside cachedContent", "M",
          "Put system instruction and tools into the cache, or do without the cache."),
 )
-_EVERYWHERE = (
-    Rule("P1", "a call and its result are kept or dropped together", "", left=_EDIT),
-    Rule("P2", "a parallel batch is one atom", "", left=_EDIT),
-    Rule("P3", "the open tool loop is left alone", "", left=_EDIT),
-    Rule("P4", "opaque fields are kept whole or removed whole", "", left=_EDIT),
-    Rule("P5", "reasoning behind a change is removed", "", left=_EDIT),
-    Rule("P6", "rewriting twice is rewriting once", "", left=_EDIT),
-    Rule("P7", "what is not edited keeps its bytes", "", left=_EDIT),
-    Rule("P8", "system and tools stay as they are", "", left=_EDIT),
-    Rule("P9", "no empty text is written", "", left=_EDIT),
-    Rule("P10", "the same log gives the same bytes", "", left=_EDIT),
-    Rule("P11", "an edit that was sent stays", "", left=_EDIT),
-)
 # fmt: on
 
-RULES = {
-    rule.id: rule
-    for rule in (*_ANTHROPIC, *_OPENAI_CHAT, *_OPENAI_RESPONSES, *_GEMINI, *_EVERYWHERE)
-}
+RULES = {rule.id: rule for rule in (*_ANTHROPIC, *_OPENAI_CHAT, *_OPENAI_RESPONSES, *_GEMINI)}
 """Each rule by its id."""
