@@ -84,7 +84,8 @@ class ShownHistory(Struct, frozen=True, eq=False, kw_only=True):
     @property
     def open_summaries(self) -> tuple[Placed, ...]:
         """The summaries that the provider still reads."""
-        return tuple(placed for placed in self.summaries if placed.stop > self.read_from)
+        first = self.read_from  # nearly always nothing was superseded
+        return tuple(it for it in self.summaries if it.stop > first) if first else self.summaries
 
     def spot_for(self, edit: Replace, length: int) -> Location | None:
         """Where an edit is within a length; None where the history holds no such leaf."""

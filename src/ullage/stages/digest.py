@@ -11,7 +11,7 @@ Figures are whole numbers and ties go to the earlier line, so a digest is the sa
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from heapq import heapify, heappop, heapreplace
 from itertools import chain, pairwise
 from typing import NamedTuple
@@ -46,14 +46,13 @@ class Reading(NamedTuple):
 
     def digest(self, price: int, most_chars: int) -> str:
         """What follows a ref: a few names, and the lines that earn their price, ``…`` between."""
-        chosen = _choose(self, price, most_chars)
+        chosen, shown = _choose(self, price, most_chars)
         lines = "\n".join([":", *_with_gaps(self.lines, chosen)]) if chosen else ""
-        return f"{self._others(chosen)}{lines}"
+        return f"{self._others(shown)}{lines}"
 
-    def _others(self, chosen: Sequence[int]) -> str:
+    def _others(self, shown: Set[str]) -> str:
         """Names that nothing else in the view tells, nor a chosen line; of most lines first."""
-        new = {word for word, worth in self.worth.items() if worth == WORTH}
-        new = new.difference(ALARMS, *(self.names[number] for number in chosen))
+        new = {word for word, worth in self.worth.items() if worth == WORTH} - ALARMS - shown
         told = chain.from_iterable(self.names.values())
         counts = Counter(filter(new.__contains__, told)) if new else {}
         listed = " ".join([*sorted(sorted(new), key=counts.__getitem__, reverse=True), ""])
@@ -104,8 +103,8 @@ def _pieces(line: str) -> Iterator[str]:
     yield line[start:]
 
 
-def _choose(reading: Reading, price: int, room: int) -> list[int]:
-    """The numbers of the lines that earn their price, by greedy cover, in order.
+def _choose(reading: Reading, price: int, room: int) -> tuple[list[int], set[str]]:
+    """The numbers of the lines that earn their price, by greedy cover, in order; and their words.
 
     What a line earns only falls as others are chosen, so it is reckoned anew when its turn comes.
     """
@@ -130,7 +129,7 @@ def _choose(reading: Reading, price: int, room: int) -> list[int]:
             chosen.append(number)
             shown.update(line)
             room -= size
-    return sorted(chosen)
+    return sorted(chosen), shown
 
 
 def _with_gaps(lines: Sequence[str], chosen: Sequence[int]) -> Iterator[str]:

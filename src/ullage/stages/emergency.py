@@ -118,8 +118,8 @@ def _parted(window: Window) -> str | None:
     So it is where a loop went on without new thinking, though its beginning was condensed: the
     session joined it half-way, or thinking is manual only now.
     """
-    placed = [each for each in window.summaries if each.edit.text]
-    stop = placed[-1].stop if placed else window.size
+    placed = (each.stop for each in reversed(window.summaries) if each.edit.text)
+    stop = next(placed, window.size)
     opening = window.transcript.newest_asked(window.size)
     is_later = opening is not None and opening >= stop
     if is_later or stop >= control_tail(window) or window.may_go_on(stop):

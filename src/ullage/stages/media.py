@@ -56,10 +56,10 @@ def _excess(media: list[_Medium], limits: MediaLimits, context_tokens: int) -> i
     return first
 
 
-def _media(transcript: Transcript, index: int) -> list[_Medium]:
+def _media(transcript: Transcript, index: int) -> tuple[_Medium, ...]:
     leaves = leaves_of(transcript.messages[index])
     found = [((index, part, item), leaf) for part, item, leaf in leaves if isinstance(leaf, Media)]
-    return [_Medium(spot, max(image_size(leaf.data)), len(leaf.data)) for spot, leaf in found]
+    return tuple(_Medium(spot, max(image_size(leaf.data)), len(leaf.data)) for spot, leaf in found)
 
 
 _MEDIA = Measure("ullage.media", _media)

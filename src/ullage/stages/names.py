@@ -52,11 +52,10 @@ class Lexicon(dict[str, str]):
     """The name in each word, looked at once; ``""`` for a plain word and a whole number."""
 
     def __missing__(self, word: str) -> str:
-        is_plain = len(word) < _LEAST_CHARS or (word.isalpha() and word[1:].islower())
-        name = "" if is_plain else word.strip(_MARKS)
-        if not _LEAST_CHARS <= len(name) <= _MOST_CHARS or name.isdigit():
-            name = ""
-        self[word] = found = "" if name.isalpha() and name[1:].islower() else name
+        name = word.strip(_MARKS) if len(word) >= _LEAST_CHARS else ""
+        is_plain = name.isdigit() or (name.isalpha() and name[1:].islower())
+        is_name = not is_plain and _LEAST_CHARS <= len(name) <= _MOST_CHARS
+        self[word] = found = name if is_name else ""
         return found
 
 

@@ -68,7 +68,7 @@ def new_from(window: Window) -> int:
 
     What a batch left as it was would be an edit far back another time, for little.
     """
-    newest = max((placed.stop for placed in window.open_summaries), default=0)
+    newest = max([placed.stop for placed in window.open_summaries[-1:]], default=0)
     pruned = window.tally(_PRUNED)
     if not pruned.sum:
         return newest

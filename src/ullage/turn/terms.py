@@ -279,9 +279,12 @@ def _open(
         family=envelope.family,
         folder=_folder(settings.policy),
         joined=joined,
+        changed=bool(found) and found[-1][1].decides != settings.decides,
         adds_tools=under_way and offered and not present and settings.recall != "host",
         has_no_tools=not uses,
     )
+    if opened.changed:
+        return _write(transcript, ledger, opened, _changed(found[-1][1], opened), None)
     events = (_joined(len(transcript), offered),) if joined else ()
     return _write(transcript, ledger, opened, events, _changed_at(found))
 
