@@ -503,7 +503,7 @@ _ROWS = (
     (
         "control f22",
         "summarise/_calls.py",
-        "        if self._circuit.is_open:",
+        "        if self._circuit.left_out:",
         "        if False:",
     ),
     (

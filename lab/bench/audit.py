@@ -18,7 +18,7 @@ import click
 
 from lab.replay.story import Story
 from ullage.replay.calls import boundaries
-from ullage.replay.evidence.common import Census
+from ullage.replay.evidence.common import Census, counted
 from ullage.replay.evidence.demands import Demand, Head, demands_of
 from ullage.replay.evidence.sight import lines_of
 from ullage.replay.evidence.texts import plain
@@ -87,7 +87,7 @@ def main(files: Sequence[str], each: int, age: int, seed: int, listing: TextIO) 
     census = Census()
     for runs in by_file:
         for run in runs:
-            census.add(run)
+            census.take(counted(run))
     common = census.common()
     number = 0
     for runs in by_file:

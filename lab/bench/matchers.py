@@ -95,7 +95,7 @@ class Pair:
 
     def _second(self) -> Iterator[tuple[tuple[int, str], Found]]:
         before = 1 + is_models(self.run.messages[0])
-        for use, it in second.classes(self.run.messages, [self.head.text], frozenset()):
+        for use, it in second.classes(self.run.messages, [self.head.said.text], frozenset()):
             lines = tuple(dict.fromkeys((it.source_line, *it.other_lines)))
             found = Found(_CLASSES[use], it.kind, it.age, lines, it)
             yield (it.call_index - before, it.atom), found

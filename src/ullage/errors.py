@@ -20,20 +20,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-__all__ = [
-    "BudgetExceeded",
-    "ConfigError",
-    "FormatError",
-    "OverLimitError",
-    "RefNotFound",
-    "SpillNotFound",
-    "StoreError",
-    "StoreFull",
-    "SummaryError",
-    "UllageError",
-    "UnsupportedPart",
-]
-
 
 class UllageError(Exception):
     """Base of every error raised on purpose by ullage. It goes from process to process."""

@@ -165,6 +165,20 @@ def test_what_one_owner_sent_is_nothing_to_another():
     assert shared(mine, yours) == [False] * 20
 
 
+def test_what_stands_around_the_messages_is_held_once_by_conversations_of_one_owner():
+    readings, mine, yours, others = Readings(), Session(), Session(), Session()
+    for session, owner, text in ((mine, "me", "a"), (yours, "me", "b"), (others, "you", "c")):
+        kept(readings, conversation(20, text * 900), owner, session)
+    one, same, other = (
+        readings.read(conversation(21, text * 900), "messages", owner).value
+        for owner, text in (("me", "a"), ("me", "b"), ("you", "c"))
+    )
+    assert one["tools"] is same["tools"]
+    assert one["model"] is same["model"]
+    assert one["tools"] == other["tools"]
+    assert one["tools"] is not other["tools"]
+
+
 def test_a_long_body_is_read_on_too_and_most_of_its_bytes_are_not_held():
     readings = Readings()
     long = conversation(400)

@@ -18,7 +18,7 @@ SRC = ROOT / "src" / "ullage"
 FILES = sorted(SRC.rglob("*.py"))
 pytestmark = pytest.mark.xdist_group("house")  # every file is parsed once
 FILE_LINES, FUNCTION_LINES = 400, 50
-SRC_LINES = 37_789
+SRC_LINES = 37_762
 """The most that ``src`` may have without the doors; lowered whenever it can be, and 32,000 in the
 end."""
 DOORS = {
@@ -177,7 +177,8 @@ def test_the_errors_are_those_of_the_drawing():
             depth = len(found[1]) // 4
             above = [*above[:depth], found[2]]
             drawn[found[2]] = above[depth - 1] if depth else "Exception"
-    real = {name: getattr(errors, name).__base__.__name__ for name in errors.__all__}
+    kinds = (kind for kind in vars(errors).values() if isinstance(kind, type))
+    real = {kind.__name__: kind.__base__.__name__ for kind in kinds if issubclass(kind, Exception)}
     assert drawn == real
     assert {name for name in ullage.__all__ if name in real} == set(real)
 

@@ -64,7 +64,9 @@ def test_a_long_walk_hashes_nothing_long_on_its_way(format, monkeypatch):
         return ()
 
     monkeypatch.setattr(canon, "blake3", Hashing)
-    calls = [Call("bash", f"{n}.py", f"value_{n} = {n}\n" * 900) for n in range(60)]
+    calls = [
+        Call("bash", f"src/harbour/lamps/{n}.py", f"value_{n} = {n}\n" * 900) for n in range(60)
+    ]
     messages = histories.wire(format, [Turn(calls=(call,)) for call in calls])
     policy = replace(
         CUTS_ALWAYS, name="walks-1", at_first_sight=(walks, *CUTS_ALWAYS.at_first_sight)

@@ -221,6 +221,23 @@ def test_what_was_cut_without_recall_tools_stays_and_no_more_is_cut(tmp_path, re
     assert (again["messages"], cold.events) == (view["messages"], ())
 
 
+def test_the_tools_may_come_with_the_upgrade(tmp_path):
+    """Old workers show what the new ones cut from there on, and cut nothing before it anew."""
+    talk = Talk(tmp_path / "a", "auto")
+    old = talk.session(SEVEN)
+    for number in range(4):
+        talk.turn(old, BOUND, number, 3_000)
+    assert "truncated" in {event.kind for event in talk.events}
+    talk.more, new, breaks = TOOLS, talk.session(DEFAULT), []
+    for number in range(4, 8):
+        before = talk.last
+        view = talk.turn(old if number % 2 else new, BOUND, number, 3_000)
+        breaks += [number] if talk.last[: len(before)] != before else []
+        assert [tool["name"] for tool in view["tools"]] == ["bash", "get_continuation"]
+    kinds = [event.kind for event in talk.events]
+    assert (breaks, kinds.count("changed"), kinds.count("superseded")) == ([4], 1, 1)
+
+
 def test_models_of_one_family_alternate_and_nothing_changes(tmp_path):
     talk = Talk(tmp_path / "a")
     session = talk.session(policy())

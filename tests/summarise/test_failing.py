@@ -125,7 +125,7 @@ def test_what_is_left_out_is_counted_in_requests():
     for _ in range(9):
         circuit = circuit.after_failure()
         left_out.append(circuit.left_out)
-        while circuit.is_open:
+        while circuit.left_out:
             circuit = circuit.after_leaving_out()
     assert left_out == [0, 4, 8, 16, 32, 64, 64, 64, 64]
 

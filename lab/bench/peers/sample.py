@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 
 from ullage.errors import FormatError
-from ullage.replay.evidence.common import Census
+from ullage.replay.evidence.common import Census, counted
 from ullage.replay.gates import Judge
 from ullage.replay.readers import Run, read
 
@@ -29,7 +29,7 @@ def sample_of(
     census, large = Census(), list[Run]()
     for run in _chats(paths):
         with suppress(FormatError, AttributeError, KeyError, TypeError):
-            census.add(run)
+            census.take(counted(run))
             if _is_larger(run, peak_tokens):
                 large.append(run)
     return sorted(large, key=_lot)[:most], census.common()

@@ -92,7 +92,7 @@ def _value(
 ) -> Value | None:
     atom = Atom(text, "path" if "/" in text else "identifier")
     places = story.before(atom, length)
-    if not places or any(piece.by != "tool" for _, piece in places) or head.says(atom):
+    if not places or any(piece.by != "tool" for _, piece in places) or head.said.holds(atom):
         return None
     source = places[-1][0]
     is_far = results[length] - results[source] >= FAR_RESULTS

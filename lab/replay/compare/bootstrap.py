@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from itertools import islice
 
 from msgspec import Struct
 
@@ -42,7 +43,7 @@ def paired(differences: Sequence[float], *, rounds: int = ROUNDS, seed: int = 0)
     n = len(differences)
     if not n:
         return None
-    draw = random.Random(seed).choices
-    means = sorted(sum(draw(differences, k=n)) / n for _ in range(rounds))
+    drawn = iter(random.Random(seed).choices(differences, k=n * rounds))
+    means = sorted(sum(islice(drawn, n)) / n for _ in range(rounds))
     low, high = means[int(rounds * 0.025)], means[min(int(rounds * 0.975), rounds - 1)]
     return Interval(sum(differences) / n, low, high, n)

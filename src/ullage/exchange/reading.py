@@ -35,7 +35,7 @@ _COMMA = re.compile(rb"[ \t\r\n]*,")
 _OBJECT = ord("{"), ord("}")
 _UNREADABLE = (msgspec.DecodeError, UnicodeError, RecursionError)
 
-_SPAN_BYTES = 64 << 10
+_SPAN_BYTES = 32 << 10
 """A span has so many bytes or more: the digests of many short ones would take longer."""
 _LOOSE = 4
 """So many of the newest messages are in no span: these change, and all of a span is read again."""

@@ -115,26 +115,27 @@ class Transcript:
                 home = self.home(index, number)
                 if home is not None and any(self._closed[home + 1 : index + 1]):
                     marked["late"].append(index)
+            elif isinstance(part, Opaque) and part.kind == "compaction":
+                marked["compacted"].append(index)
 
     def upto(self, length: int) -> Transcript:
         """Another transcript of the first ``length`` messages, with all that is known of them."""
         other = Transcript(self.chain[0], self._redact)
         other.originals = {index: it for index, it in self.originals.items() if index < length}
-        for row in ("messages", "digests", "_closed"):
-            setattr(other, row, getattr(self, row)[:length])
-        for row in ("chain", "_said", "_turns"):
-            setattr(other, row, getattr(self, row)[: length + 1])
+        for row in ("messages", "digests", "_closed", "chain", "_said", "_turns"):
+            known = getattr(self, row)
+            setattr(other, row, known[: length + len(known) - len(self)])
         for table in ("counts", "_refs", "_texts"):
-            known = getattr(self, table).items()
-            setattr(other, table, {spot: it for spot, it in known if spot[0] < length})
+            setattr(other, table, spots := getattr(self, table).copy())
+            for spot in [spot for spot in spots if spot[0] >= length]:
+                del spots[spot]
         other._marked = {mark: self.marked(mark, 0, length) for mark in self._marked}
         other._lengths = {key: at for key, at in self._lengths.items() if at <= length}
         for kind, spots in self._spots.items():
             parts = ((name, at[: bisect_left(at, (length,))]) for name, at in spots.items())
             other._spots[kind] = {name: at for name, at in parts if at}
-        for digest in other.digests:
-            alike = self._alike[digest]
-            other._alike[digest] = alike[: bisect_left(alike, length)]
+        alike = self._alike.items()
+        other._alike = {key: at[: bisect_left(at, length)] for key, at in alike if at[0] < length}
         fed, pairs = self._fed if self._fed[0] <= length else (0, Pairing())
         other._pairs = pairs.copy()
         for index in range(fed, length):
@@ -226,9 +227,7 @@ class Transcript:
 
     def newest_asked(self, length: int) -> int | None:
         """The newest message below ``length`` in which the user says more than results."""
-        asks = self._marked["asks"]
-        at = bisect_left(asks, length)
-        return asks[at - 1] if at else None
+        return next(reversed(self.marked("asks", 0, length)), None)
 
     def closed(self, length: int) -> bool:
         """Whether nothing before this length still waits for its answer."""
@@ -375,9 +374,6 @@ def _marks(message: Message, kinds: Set[type], *, begins: bool) -> Iterator[Mark
         yield "asks"
     if kinds & {Media, ToolResult} and any(isinstance(it, Media) for *_, it in leaves_of(message)):
         yield "media"
-    opaque = (part for part in message.parts if isinstance(part, Opaque))
-    if Opaque in kinds and any(part.kind == "compaction" for part in opaque):
-        yield "compacted"
 
 
 def _is_bound(message: Message) -> bool:

@@ -61,7 +61,7 @@ class Room(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     body_bytes: int = 64 << 20
     held_bytes: int = 512 << 20
     conversations_bytes: int = 128 << 20
-    older_bytes: int = 1 << 20
+    older_bytes: int = 512 << 10
     exchanges: int = 1_024
     idle_s: float = 120.0
     connect_s: float = 30.0

@@ -63,9 +63,8 @@ async def adrive(
                 came = do(asked)
                 if isinstance(came, Awaitable):
                     came = await came
-            except Exception as error:  # noqa: BLE001
-                thrown = steps.throw
-                asked = await in_thread(_next, thrown, error) if is_heavy else thrown(error)
+            except Exception as why:  # noqa: BLE001
+                asked = await in_thread(_next, steps.throw, why) if is_heavy else steps.throw(why)
             except BaseException as stop:  # noqa: BLE001
                 asked = steps.throw(stop)  # a cancellation waits for no thread
             else:

@@ -60,9 +60,7 @@ class Kept(Struct, frozen=True):
 
         Of several reports of one reply the newest is kept; ``before`` is `observed_before`.
         """
-        others = self.observed
-        if before is not None:
-            others = tuple(each for each in others if not each.is_of(observed))
+        others = [it for it in self.observed if before is None or not it.is_of(observed)]
         return replace(self, observed=(*others, observed)[-OBSERVED_KEPT:])
 
     def with_news(self) -> tuple[Kept, tuple[Record, ...]]:

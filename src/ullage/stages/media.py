@@ -32,8 +32,7 @@ class _Medium(NamedTuple):
 
 def refused_media(window: Window) -> list[Cut]:
     """Cuts of the media that would be refused: what is too large, and the oldest of too many."""
-    holders = window.transcript.marked("media", window.read_from, window.size)
-    if not holders:
+    if not (holders := window.transcript.marked("media", window.read_from, window.size)):
         return []
     limits = ANTHROPIC_MEDIA if "claude" in family_of(window.meter.model) else OTHER_MEDIA
     shown = [each for at in holders for each in _shown(window, at)]
@@ -57,10 +56,10 @@ def _excess(media: list[_Medium], limits: MediaLimits, context_tokens: int) -> i
     return first
 
 
-def _media(transcript: Transcript, index: int) -> list[_Medium]:
+def _media(transcript: Transcript, index: int) -> tuple[_Medium, ...]:
     leaves = leaves_of(transcript.messages[index])
     found = [((index, part, item), leaf) for part, item, leaf in leaves if isinstance(leaf, Media)]
-    return [_Medium(spot, max(image_size(leaf.data)), len(leaf.data)) for spot, leaf in found]
+    return tuple(_Medium(spot, max(image_size(leaf.data)), len(leaf.data)) for spot, leaf in found)
 
 
 _MEDIA = Measure("ullage.media", _media)

@@ -121,7 +121,7 @@ class Summaries:
             return Reply(problem="the budget is spent", final=True)
         if self._is_running():
             return Reply(problem="the summariser is still at an earlier request", final=True)
-        if self._circuit.is_open:
+        if self._circuit.left_out:
             failures, self._circuit = self._circuit.failures, self._circuit.after_leaving_out()
             more = self._circuit.left_out
             why = f"the summariser failed {failures} times and was not asked, as in {more} more"

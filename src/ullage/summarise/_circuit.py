@@ -21,11 +21,6 @@ class Circuit(NamedTuple):
     failures: int = 0
     left_out: int = 0
 
-    @property
-    def is_open(self) -> bool:
-        """Whether the next request is left out."""
-        return self.left_out > 0
-
     def after_failure(self) -> Circuit:
         """One more failed: from the second on, twice as many as before are left out."""
         failures = self.failures + 1

@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from ullage.history import canon
 from ullage.history.builder import WindowBuilder
-from ullage.history.snapshots import differing, snapshot, snapshot_at
+from ullage.history.snapshots import differing, snapshot_at
 from ullage.history.transcript import Transcript
 from ullage.redaction import Redact
 from ullage.tokens.meter import Meter, meter_for
@@ -26,7 +26,7 @@ from ullage.turn.request import Envelopes, Request
 from ullage.turn.terms import Terms
 from ullage.values.effects import Output, Record
 from ullage.values.messages import Message
-from ullage.wires import Format, Head
+from ullage.wires import Head
 from ullage.wires.repaired import Repaired
 
 LINES = 4
@@ -101,23 +101,23 @@ class Memo:
         Raises:
             FormatError: a message is not what its format says it is.
         """
-        wire, raws, leading = request.wire, request.history, request.envelope.head.leading
-        root = canon.root(wire.name, tenant)
+        read, leading = _Read(request), request.envelope.head.leading
+        root = canon.root(request.wire.name, tenant)
         meter = meter_for(request.envelope.model, request.envelope.detail)
         best, best_shared, anew = None, 0, list[tuple[int, Message]]()
         for line in (each for each in self.lines if each.transcript.chain[0] == root):
-            shared, reworded = _shared(line, raws, leading, wire)
+            shared, reworded = _shared(line, read, leading)
             if line.meter is meter and shared == len(line.copies):
-                _reword(line, reworded, raws, leading)
-                _append(line, raws, leading, wire)
+                _reword(line, reworded, read, leading)
+                _append(line, read, leading)
                 return line
             if shared > best_shared:
                 best, best_shared, anew = line, shared, reworded
         line = Line(Transcript(root, redact), meter)
         if best is not None:
             _take_over(line, best, best_shared)
-            _reword(line, anew, raws, leading)
-        _append(line, raws, leading, wire)
+            _reword(line, anew, read, leading)
+        _append(line, read, leading)
         return line
 
     def keep(self, line: Line, decided: Sequence[Record]) -> None:
@@ -142,32 +142,42 @@ class Memo:
                 line.begin_again()
 
 
-def _reword(
-    line: Line, reworded: Iterable[tuple[int, Message]], raws: Sequence[Any], leading: int
-) -> None:
+class _Read(dict[int, tuple[Any, Message]]):
+    """The messages of a request, each read once: a snapshot of it, and what it says."""
+
+    def __init__(self, request: Request) -> None:
+        self.raws, self.wire = request.history, request.wire
+        self._digests: dict[int, bytes] = {}
+
+    def __missing__(self, at: int) -> tuple[Any, Message]:
+        raw, where = self.raws[at], f"{self.wire.key}[{at}]"
+        self[at] = snapshot_at(raw, where), self.wire.parse(raw, where)
+        return self[at]
+
+    def digest(self, at: int) -> bytes:
+        """The digest of what it says."""
+        return self._digests.get(at) or self._digests.setdefault(at, canon.digest_of(self[at][1]))
+
+
+def _reword(line: Line, reworded: Iterable[tuple[int, Message]], read: _Read, leading: int) -> None:
     """Take in messages that mean the same as before in other words."""
     for index, message in reworded:
-        line.copies[index] = snapshot(raws[index + leading])
+        line.copies[index] = read[index + leading][0]
         line.transcript.refresh(index, message)
         if line.builder is not None:
             line.builder.refresh(index)
 
 
-def _shared(
-    line: Line, raws: Sequence[Any], leading: int, wire: Format
-) -> tuple[int, list[tuple[int, Message]]]:
-    """How many leading messages a line shares with ``raws``, and those worded anew."""
-    ours, known = (raws[leading:] if leading else raws), len(line.copies)
+def _shared(line: Line, read: _Read, leading: int) -> tuple[int, list[tuple[int, Message]]]:
+    """How many leading messages a line shares with a request, and those worded anew."""
+    ours, known = (read.raws[leading:] if leading else read.raws), len(line.copies)
     reworded: list[tuple[int, Message]] = []
     if line.copies == ours[:known]:  # nearly always, and a third faster
         return known, reworded
     for index in differing(line.copies, ours):
-        where = f"{wire.key}[{index + leading}]"
-        snapshot_at(ours[index], where)
-        message = wire.parse(ours[index], where)
-        if canon.digest_of(message) != line.transcript.digests[index]:
+        if read.digest(index + leading) != line.transcript.digests[index]:
             return index, reworded
-        reworded.append((index, message))
+        reworded.append((index, read[index + leading][1]))
     return min(known, len(ours)), reworded
 
 
@@ -183,17 +193,14 @@ def _take_over(line: Line, old: Line, shared: int) -> None:
         line.builder, line.begun_on = old.builder.behind(line.transcript), old.terms
 
 
-def _append(line: Line, raws: Sequence[Any], leading: int, wire: Format) -> None:
+def _append(line: Line, read: _Read, leading: int) -> None:
     """Take in what is new, hashing much at once: else an event loop would starve along the walk.
 
     Hashing lets go of the interpreter too briefly to be of use, yet who waits (5 ms) begins anew.
     """
     transcript, start = line.transcript, len(line.copies)
-    new = [
-        (snapshot_at(raws[at], where := f"{wire.key}[{at}]"), wire.parse(raws[at], where))
-        for at in range(start + leading, len(raws))
-    ]
-    digests = [canon.digest_of(message) for _, message in new]
+    new = [read[at] for at in range(start + leading, len(read.raws))]
+    digests = [read.digest(at) for at in range(start + leading, len(read.raws))]
     for (copy, message), digest in zip(new, digests, strict=True):
         transcript.append(message, digest)
         line.copies.append(copy)

@@ -215,8 +215,9 @@ def _agree(
 
 def _openings(transcript: Transcript, ledger: Ledger) -> Iterator[tuple[int, Opened]]:
     """Every opening of a history with its place, in order."""
-    for key in dict.fromkeys(transcript.chain):
-        for opened in ledger.at(key).opened:
+    entries = ledger.entries
+    for key in filter(entries.__contains__, dict.fromkeys(transcript.chain)):
+        for opened in entries[key].opened:
             yield transcript.find(key) or 0, opened
 
 
@@ -278,9 +279,12 @@ def _open(
         family=envelope.family,
         folder=_folder(settings.policy),
         joined=joined,
+        changed=bool(found) and found[-1][1].decides != settings.decides,
         adds_tools=under_way and offered and not present and settings.recall != "host",
         has_no_tools=not uses,
     )
+    if opened.changed:
+        return _write(transcript, ledger, opened, _changed(found[-1][1], opened), None)
     events = (_joined(len(transcript), offered),) if joined else ()
     return _write(transcript, ledger, opened, events, _changed_at(found))
 

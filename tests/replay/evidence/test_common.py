@@ -4,7 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from tests.replay.evidence.conversation import call, errand, run_of, user
-from ullage.replay.evidence.common import Census, common_in, task_of
+from ullage.replay.evidence.common import Census, common_in, counted, task_of
 
 
 def using(task, name, result=""):
@@ -30,9 +30,9 @@ def test_a_path_is_known_by_its_end():
 def test_more_than_two_in_a_hundred_other_tasks_make_it_common(others, common):
     census = Census()
     for task in ("a", "b", "c"):
-        census.add(using(task, "setup_file.cfg"))
+        census.take(counted(using(task, "setup_file.cfg")))
     for number in range(others - 2):
-        census.add(using(f"other {number}", "x"))
+        census.take(counted(using(f"other {number}", "x")))
     assert census.common() == ({"setup_file.cfg"} if common else set())
 
 

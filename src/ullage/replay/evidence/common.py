@@ -91,10 +91,6 @@ class Census:
         self._used: set[str] = set()
         self._by_task: dict[str, list[array[int]]] = {}
 
-    def add(self, run: Run) -> None:
-        """Count one run."""
-        self.take(counted(run))
-
     def take(self, found: Counted) -> None:
         """Count what was found in one run."""
         self._used |= found.used

@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from ullage.replay.evidence.atoms import atoms_of
 from ullage.replay.evidence.story import Piece, Story
-from ullage.replay.evidence.texts import Atom, holds, plain, quotes
+from ullage.replay.evidence.texts import Atom, plain
 from ullage.wires import Format
 
 Use: TypeAlias = Literal["first", "reuse"]
@@ -64,11 +64,11 @@ class Head(Struct, frozen=True):
     """What a request has outside its messages, for the question who said a value first.
 
     Attributes:
-        text: system text and tool schemas.
+        said: system text and tool schemas, in one.
         enums: by tool, its name and the values its schema allows.
     """
 
-    text: str
+    said: Piece
     enums: Mapping[str, frozenset[str]]
 
     @classmethod
@@ -77,13 +77,8 @@ class Head(Struct, frozen=True):
         whole = {**request, wire.key: []}
         tools = {wire.tool_name(tool): tool for tool in wire.tools(whole)}
         enums = {name: frozenset({name, *_enums(tool)}) for name, tool in tools.items()}
-        return cls("\n".join(wire.head(whole).texts), enums)
-
-    def says(self, atom: Atom) -> bool:
-        """Whether an atom is in the head."""
-        if atom.kind == "quote":
-            return quotes(self.text, atom.text)
-        return holds(plain(self.text), atom)
+        text = "\n".join(wire.head(whole).texts)
+        return cls(Piece("user", text, plain(text), 0), enums)
 
     def allows(self, tool: str, atom: Atom) -> bool:
         """Whether an atom is the tool's name, or a value its schema lists."""
@@ -121,8 +116,7 @@ def _made(
     for use in uses:
         mine = [(atom, sources) for atom, (kind, sources) in found.items() if kind == use]
         for atom, sources in mine:
-            first_shown = bisect_right(lengths, sources[-1][0])
-            age = number - first_shown + 1
+            age = number - bisect_right(lengths, sources[-1][0]) + 1
             yield Demand(number, atom, use, age, 1 / len(mine), sources)
 
 
@@ -130,7 +124,7 @@ def _class(
     atom: Atom, tool: str, story: Story, length: int, head: Head, common: Set[str]
 ) -> tuple[str, Sources]:
     places = story.before(atom, length)
-    if head.says(atom) or any(piece.by == "user" for _, piece in places):
+    if head.said.holds(atom) or any(piece.by == "user" for _, piece in places):
         return "given", ()
     if head.allows(tool, atom):
         return "schema", ()
