@@ -9,8 +9,9 @@ thread holds it. Three figures of each run:
     cpu     the most CPU time that the loop's own thread used between two ticks: what we do on it
     idle    the largest lateness of the same task while nothing is fitted: the machine's own part
 
-The least of several runs stands for what is due to us; a switch between threads may take
-``sys.getswitchinterval()`` (5 ms) for each thread that wants the lock, and is not ours to set.
+The least of several runs stands for what is due to us, the most for what others felt. A switch
+between threads may take ``sys.getswitchinterval()`` (5 ms) for each thread that wants the lock, and
+is not ours to set.
 """
 
 from __future__ import annotations
@@ -71,7 +72,7 @@ def measure(material: Material, format: Format, window_tokens: int) -> dict[str,
 
 
 def main() -> None:
-    """Print the least of several runs for each format, and the switch interval."""
+    """Print the least and the most of several runs for each format, and the switch interval."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else None)
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--window", type=int, default=128_000, help="tokens")
@@ -82,7 +83,8 @@ def main() -> None:
         runs = [measure(material, format, options.window) for _ in range(options.runs)]
         least = {name: min(run[name] for run in runs) for name in runs[0]}
         shown = ", ".join(f"{name} {value:6.1f}" for name, value in least.items())
-        print(f"{format:17} least of {options.runs}, ms: {shown}")
+        most = max(run["wall"] for run in runs)
+        print(f"{format:17} least of {options.runs}, ms: {shown}; most: wall {most:.1f}")
     print(f"switch interval: {sys.getswitchinterval() * 1_000:g} ms")
 
 

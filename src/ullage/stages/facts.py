@@ -134,7 +134,8 @@ def _ended(asked: Action, result: ToolResult, outputs: Sequence[Output]) -> Acti
     if asked.verb == "ran" and not failed:
         codes = _EXIT.findall(edges)
         failed = codes[-1].strip("-") != "0" if codes else _TRACEBACK in edges
-    lines = [" ".join(line.split()) for line in edges.splitlines() if failed and line.strip()]
+    every = edges.splitlines() if failed else ()
+    lines = [" ".join(line.split()) for line in every if line.strip()]
     errors = [line for line in lines if _ERROR.search(line)] or lines or ["no output"]
     return replace(
         asked,
