@@ -4,7 +4,9 @@ import gc
 import os
 import signal
 import socket
+import ssl
 from contextlib import ExitStack
+from functools import cache
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -42,6 +44,14 @@ def no_network():
     connect = socket.socket.connect
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(socket.socket, "connect", refuse)
+        yield
+
+
+@pytest.fixture(autouse=True, scope="session")
+def one_trust():
+    """The clients of a process share what they trust: each would read it again, for 20 ms."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ssl, "create_default_context", cache(ssl.create_default_context))
         yield
 
 

@@ -276,10 +276,10 @@ def planted(mutant: Mutant) -> Iterator[None]:
         policy_of.cache_clear()
 
 
-def caught(mutant: Mutant, seed: int, histories: int) -> str:
-    """What the fuzzer says of a mutant; empty if it notices nothing."""
+def caught(mutant: Mutant, seed: int, histories: int, first: int = 0) -> str:
+    """What the fuzzer says of a mutant; empty if it notices nothing. One is tried ``first``."""
     with planted(mutant):
-        for number in range(histories * len(FORMATS)):
+        for number in (first, *range(histories * len(FORMATS))):
             if FORMATS[number % len(FORMATS)] in mutant.formats:
                 tried = try_case(case(seed, number))
                 if tried.wrong:

@@ -108,9 +108,28 @@ def test_every_reason_is_of_a_row():
 # ── guards ───────────────────────────────────────────────────────────────────────────────
 
 
+FIRST = {
+    "late calls are as others": 434,
+    "a reply is one message": 130,
+    "Gemini's calls are not signed": 115,
+    "a cut text keeps its signature": 359,
+    "edits lose the signature": 104,
+    "edits lose Gemini's signature": 151,
+    "a manual turn may be parted": 680,
+    "nothing in place of reasoning": 252,
+    "an edit fits any text": 224,
+    "what the provider reads no more is counted": 288,
+}
+"""The history that catches it, of what takes many; where it does not, the others are tried too."""
+
+
 @pytest.mark.parametrize("mutant", MUTANTS, ids=[mutant.name for mutant in MUTANTS])
 def test_every_mutant_is_caught(mutant):
-    assert caught(mutant, SEED, 600)
+    assert caught(mutant, SEED, 600, FIRST.get(mutant.name, 0))
+
+
+def test_what_is_tried_first_is_of_a_mutant():
+    assert FIRST.keys() <= {mutant.name for mutant in MUTANTS}
 
 
 WRONG_ONCE = {
