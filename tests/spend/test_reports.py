@@ -138,6 +138,20 @@ def test_a_late_report_takes_the_place_of_the_estimate():
     assert session.cost_usd == pytest.approx(budget.spent.cost_usd)
 
 
+@pytest.mark.parametrize("format", FORMAT_NAMES)
+def test_a_view_knows_what_its_own_reply_reported(format):
+    session = new_session(format)
+    one, other = session.fit(request(format)), session.fit(request(format, turns=2))
+    other.observe(reply(format, 1_000, 100))
+    assert (one.sent.reported, other.sent.reported.input_tokens) == (None, 1_000)
+    one.observe({"id": "no usage"})
+    assert one.sent.reported is None
+    for output in (20, 30, 10):  # as the events of a stream report it, and what is late
+        one.observe(reply(format, 900, output))
+    assert one.sent.reported == Usage(fresh_tokens=900, output_tokens=30)
+    assert session.usage == one.sent.reported + other.sent.reported
+
+
 def test_without_an_id_a_view_is_counted_once_and_the_fuller_report_counts():
     session = new_session(budget=Budget(tokens=100_000))
     view = session.fit(request())
@@ -147,6 +161,20 @@ def test_without_an_id_a_view_is_counted_once_and_the_fuller_report_counts():
     assert session.usage == Usage(fresh_tokens=1_000, output_tokens=200)
     assert session.cost_usd == pytest.approx(session.budget.spent.cost_usd)
     assert session.budget.spent.calls == len(session.calls) == 1
+
+
+def test_a_new_reply_is_compared_with_none_that_came_before(monkeypatch):
+    """However long a conversation is: a view and an id of its own are of no other reply."""
+    compared, is_of = [], Report.is_of
+    monkeypatch.setattr(Report, "is_of", lambda one, two: compared.append(two) or is_of(one, two))
+    session = new_session()
+    for number in range(5):
+        view = session.fit(request(turns=number + 1))
+        view.observe(said := reply(id=f"r{number}", prompt=1_000 + number))
+    assert (session.budget.spent.calls, compared) == (5, [])
+    view.observe(said)
+    assert session.budget.spent.calls == 5
+    assert compared
 
 
 def test_a_reply_that_two_sessions_report_is_counted_once():

@@ -356,8 +356,7 @@ class Exchange:
     def observe(self, reply: Any) -> Actions[None]:
         """Take in a reply, or the events of it that report something. Nothing fails for it."""
         yield from self._tried(partial(self.view.observe, reply))
-        wire, before = self.view.wire, self.report.usage
-        found = wire.usage_of_stream(reply) if isinstance(reply, list) else wire.usage(reply)
+        found, before = self.view.sent.reported, self.report.usage
         if found is not None:
             self._note(usage=found if before is None else before + found)
 

@@ -10,10 +10,8 @@ from functools import partial
 from operator import call
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
-from msgspec.structs import astuple
-
 from ullage.stores.leases import once
-from ullage.values.effects import Do, Effect, Steps, Summarise
+from ullage.values.effects import Chunk, Commit, Do, Effect, Find, Get, Look, Steps, Summarise
 
 if TYPE_CHECKING:  # who only reads in a store loads nothing else
     from ullage.stores import AsyncStore, Store
@@ -155,9 +153,19 @@ def _done(
     store: Store | AsyncStore,
     tenant: str,
 ) -> Any:
-    """What an effect comes to, or an awaitable of it: most are the store's methods of that name."""
-    if isinstance(effect, Summarise):
-        return ask and ask(effect)
-    if isinstance(effect, Do):
-        return act(effect.act)
-    return getattr(store, type(effect).__name__.lower())(tenant, *astuple(effect))
+    """What an effect comes to: a reply, or an awaitable of it where the store is awaited."""
+    match effect:
+        case Find(keys=keys):
+            return store.find(tenant, keys)
+        case Commit(outputs=outputs, records=records):
+            return store.commit(tenant, outputs, records)
+        case Get(ref=ref):
+            return store.get(tenant, ref)
+        case Look(ref=ref):
+            return store.look(tenant, ref)
+        case Chunk(ref=ref, n=n):
+            return store.chunk(tenant, ref, n)
+        case Summarise():
+            return ask and ask(effect)
+        case Do(act=wanted):
+            return act(wanted)

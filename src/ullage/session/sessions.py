@@ -179,6 +179,8 @@ class _Sessions(Generic[S]):
         """Whether more is held than there is room for."""
         if len(self._held) > self._most or self._bytes > self._most_bytes:
             return True
+        if len(self._held) <= _RECENT:
+            return False
         recent = islice(reversed(self._held.values()), _RECENT)
         return self._bytes - sum(held.bytes for held in recent) > self._older_bytes
 

@@ -202,7 +202,6 @@ def request(tokens, *, common=0, blocks=1, head=10):
         head_tokens=head,
         common_tokens=common,
         rewritten_tokens=0,
-        before_tokens=common,
         blocks=blocks,
     )
 

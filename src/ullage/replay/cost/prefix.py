@@ -31,7 +31,6 @@ class Sent(Struct, frozen=True, kw_only=True, gc=False):
         head_tokens: its tools and system text.
         common_tokens: what it begins with as the one before did.
         rewritten_tokens: what the one before held behind that.
-        before_tokens: the whole request before.
         blocks: how many content blocks its messages have.
     """
 
@@ -39,7 +38,6 @@ class Sent(Struct, frozen=True, kw_only=True, gc=False):
     head_tokens: int
     common_tokens: int
     rewritten_tokens: int
-    before_tokens: int
     blocks: int
 
 
@@ -91,7 +89,6 @@ class Prefix:
             head_tokens=self._head_tokens,
             common_tokens=common,
             rewritten_tokens=before - common,
-            before_tokens=before,
             blocks=sum(self._blocks),
         )
 
