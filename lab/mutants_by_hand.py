@@ -169,7 +169,7 @@ MUTANTS = (
     ),
     Mutant(
         _MEMO,
-        "if canon.digest_of(message) != line.transcript.digests[index]:",
+        "if read.digest(index + leading) != line.transcript.digests[index]:",
         "if False:",
         _TESTS_MEMO,
         "a changed message is taken for the old one in other words",
