@@ -32,7 +32,7 @@ from ullage.values.edits import Cut, Skipped, Summary
 AHEAD = 0.9
 """At this share of its threshold a compaction is begun, where it can be made beside the turns."""
 _CHARS_PER_TOKEN = 3
-_LEAST_ROOM_TOKENS = 100
+_LEAST_ROOM_TOKENS = 100  # with less for what it says, a model is not asked
 
 IsDue: TypeAlias = Callable[[Window], object]
 """Says whether it is time, by anything that is true."""
@@ -168,12 +168,10 @@ def compact(
     if stop - since < least_messages:
         return () if warning is None else Skipped(warning)
     limit, chain = window.limit_tokens, window.transcript.chain
-    most_tokens = limit if account_tokens is None else account_tokens
-    room_chars = min(int(limit * account_share), most_tokens) * _CHARS_PER_TOKEN
-    user_chars = int(limit * user_share) * _CHARS_PER_TOKEN
+    room = min(int(limit * account_share), limit if account_tokens is None else account_tokens)
     outputs = set_aside(window, start, stop)
     ref = outputs[-1].ref
-    brief = _brief(window, start, stop, prompt, ref, room_chars, user_chars)
+    brief = _brief(window, start, stop, prompt, ref, room, int(limit * user_share))
     text = brief.compose("")
     held = window.summaries_tokens + sum(map(window.message_tokens, coverable(window, start, stop)))
     won = held - window.meter.message(text)
@@ -181,9 +179,8 @@ def compact(
         return ()
     why = f"messages {start + 1} to {stop} held {held:,} tokens"
     edit = Summary(chain[start], chain[stop], text, ref, why, kind="compacted", summarised=True)
-    model_tokens = min(prompt.most_tokens * 5 // 4, won // 2)
-    asks = model_tokens >= _LEAST_ROOM_TOKENS  # else no room is left for what a model says
-    return [Cut(edit, outputs, replace(brief, room_tokens=model_tokens) if asks else None)]
+    brief = replace(brief, room_tokens=min(prompt.most_tokens * 5 // 4, won // 2))
+    return [Cut(edit, outputs, brief if brief.room_tokens >= _LEAST_ROOM_TOKENS else None)]
 
 
 def _brief(
@@ -192,14 +189,15 @@ def _brief(
     stop: int,
     prompt: Prompt,
     ref: str,
-    room_chars: int,
-    user_chars: int,
+    room_tokens: int,
+    user_tokens: int,
 ) -> Brief:
     transcript = window.transcript
     earlier, upto = said_before(window)
     unseen = (transcript.find(upto) or 0) if earlier else start
     tokens = sum(sum(window.leaf_counts(index)) for index in range(start, stop))
     read_on = window.words.read_on(ref, 0)
+    room_chars, user_chars = room_tokens * _CHARS_PER_TOKEN, user_tokens * _CHARS_PER_TOKEN
     account = summary(transcript, start, stop, room_chars, user_chars=user_chars)
     if "{read_on}" not in prompt.opens:
         account = f"{account}\n\n[Everything in full: {read_on}]"
