@@ -83,6 +83,19 @@ def test_a_sub_agent_opens_its_parents_refs_and_nobody_elses():
     assert "nothing is kept" in opened(stranger, ref)
 
 
+def test_a_window_that_a_provider_named_is_known_when_a_conversation_comes_back():
+    sessions = made(most=1, limits=None)
+    view = sessions.of("a", tenant="mine").fit(asked(turns=40))
+    said = "This model's maximum context length is 5000 tokens. Your messages resulted in 49253."
+    assert view.refused(said).limit_tokens == 5_000
+    del view
+    sessions.of("b", tenant="mine")
+    assert "a" not in sessions
+    gc.collect()
+    assert sessions.of("a", tenant="mine").fit(asked(turns=40)).sent.limit_tokens <= 5_000
+    assert sessions.of("c", tenant="yours").fit(asked(turns=40)).sent.limit_tokens > 5_000
+
+
 def test_those_used_last_are_held_and_no_more_than_asked():
     sessions = made(most=2)
     for name in "abac":

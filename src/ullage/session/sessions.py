@@ -12,10 +12,12 @@ from __future__ import annotations
 
 import inspect
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from weakref import WeakValueDictionary
+
+from msgspec.structs import replace
 
 from ullage.errors import ConfigError
 from ullage.history.snapshots import not_same
@@ -26,6 +28,7 @@ from ullage.spend.budget import Budget
 from ullage.stores import open_store
 from ullage.stores.objects.opening import beside
 from ullage.values.held import held_bytes
+from ullage.values.limits import Limits
 from ullage.values.messages import Message
 
 if TYPE_CHECKING:
@@ -114,6 +117,7 @@ class _Sessions(Generic[S]):
         self._held: OrderedDict[str, _Held[S]] = OrderedDict()
         self._alive: WeakValueDictionary[str, S] = WeakValueDictionary()
         self._bytes = 0
+        self._named: dict[str, Mapping[str, Limits]] = {}  # by tenant and model
         self._uncounted: list[str] = []  # used since they were counted last
         self._made("", {})  # a setting that cannot be meant is refused now
 
@@ -136,6 +140,7 @@ class _Sessions(Generic[S]):
                 session = self._alive.get(key)
                 if session is None:
                     session = self._made(key, {"tenant": parent or key, **settings})
+                    self._teach(session)
                     self._alive[key] = session
                 held = self._held[key] = _Held(session)
             self._held.move_to_end(key)
@@ -174,6 +179,19 @@ class _Sessions(Generic[S]):
         while len(self._held) > 1 and self._is_over():
             _, held = self._held.popitem(last=False)
             self._bytes -= held.bytes
+            self._learn(held.session)
+
+    def _learn(self, session: S) -> None:
+        """Keep what its provider named as the window, or a session made anew is refused again."""
+        if named := session._kept.refusals.named:
+            self._named[session.settings.tenant] = named
+            if len(self._named) > self._most:
+                del self._named[next(iter(self._named))]
+
+    def _teach(self, session: S) -> None:
+        """Have a session know what was learnt of its tenant's."""
+        named, kept = self._named.get(session.settings.tenant, {}), session._kept
+        session._kept = replace(kept, refusals=replace(kept.refusals, named=named))
 
     def _is_over(self) -> bool:
         """Whether more is held than there is room for."""
