@@ -87,11 +87,16 @@ class Estimate(Counter, frozen=True, kw_only=True):
 
     def count(self, text: str) -> int:
         """Tokens of ``text``, estimated: a pure function of it."""
-        raw = text.encode("utf-8", "surrogatepass")
-        blocks = [raw[at : at + _BLOCK] for at in range(0, len(raw), _BLOCK)]
-        parts = sum(_sum(block.translate(self.of_bytes)) for block in blocks)
-        parts += sum(_sum(pairs(block).translate(self.of_pairs)) for block in blocks)
+        raw = text.encode() if text.isascii() else text.encode("utf-8", "surrogatepass")
+        if len(raw) <= _BLOCK:
+            parts = self._parts(raw)
+        else:
+            blocks = (raw[start : start + _BLOCK] for start in range(0, len(raw), _BLOCK))
+            parts = sum(map(self._parts, blocks))
         return min(-(-parts // STEPS), len(raw))
+
+    def _parts(self, raw: bytes) -> int:
+        return _sum(raw.translate(self.of_bytes)) + _sum(pairs(raw).translate(self.of_pairs))
 
 
 @lru_cache
@@ -114,5 +119,7 @@ def pairs(raw: bytes) -> bytes:
 
 def _sum(parts: bytes) -> int:
     """The sum of some bytes."""
+    if len(parts) <= 256:
+        return (adler32(parts) & 0xFFFF) - 1
     sums = [adler32(parts[at : at + 256]) & 0xFFFF for at in range(0, len(parts), 256)]
     return sum(sums) - len(sums)
