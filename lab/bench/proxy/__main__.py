@@ -67,10 +67,12 @@ def main(names: tuple[str, ...], wire: Format, rounds: int, root: Path, memory: 
         starts = {name: each.start_s for name, each in running.items()}
         _print_times(cells, starts, wire)
     if memory:
-        print("\n| | RSS after 500 requests of 200 KB in 50 conversations, MB |\n|---|--:|")
+        print("\n| 500 requests of 200 KB in 50 conversations | RSS, MB | CPU a request, ms |")
+        print("|---|--:|--:|")
         for name in running:
             if name != "direct":
-                print(f"| {name} | {_memory(name, material, wire, root.absolute()):.0f} |")
+                megabytes, cpu_ms = _memory(name, material, wire, root.absolute())
+                print(f"| {name} | {megabytes:.0f} | {cpu_ms:.1f} |")
 
 
 def _running(
@@ -145,15 +147,21 @@ def _told(cell: Cell, base: Cell | None) -> str:
 # ── memory ───────────────────────────────────────────────────────────────────────────────
 
 
-def _memory(name: str, material: Material, wire: Format, root: Path) -> float:
-    """Megabytes that a subject's processes hold after 500 requests, from a fresh start."""
+def _memory(name: str, material: Material, wire: Format, root: Path) -> tuple[float, float]:
+    """Megabytes that a subject's processes hold after 500 requests, and the CPU of each request.
+
+    The first of each conversation is sent from a fresh start, and not counted as CPU.
+    """
     with _upstream() as upstream, started(name, upstream, root) as running:
         sources = [bodies_of(material, wire, "grow", 0.2, number) for number in range(50)]
-        for _ in range(10):
+        began_s = 0.0
+        for turn in range(10):
+            began_s = _cpu_s(running.pids) if turn == 1 else began_s
             for at in range(0, 50, 5):
                 bodies = [[next(each)] for each in sources[at : at + 5]]
                 times_of(running.url, wire, bodies)
-        return sum(map(_rss_mb, running.pids))
+        cpu_s = _cpu_s(running.pids) - began_s
+        return sum(map(_rss_mb, running.pids)), cpu_s * 1_000 / (9 * 50)
 
 
 def _rss_mb(pid: int) -> float:

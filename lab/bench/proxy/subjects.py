@@ -52,6 +52,12 @@ def _two_workers(url: str, port: int, folder: Path, root: Path) -> list[str]:
     return [*_ullage(url, port, folder, root), "--workers=2"]
 
 
+def _all_warm(url: str, port: int, folder: Path, root: Path) -> list[str]:
+    settings = folder / "settings.toml"
+    settings.write_text("[limits]\nolder_bytes = 134217728\n", encoding="utf-8")
+    return [*_ullage(url, port, folder, root), f"--config={settings}"]
+
+
 def _awecompress(url: str, port: int, folder: Path, root: Path) -> list[str]:
     command = _script("awecompress", "awecompress", root)
     return [command, "serve", f"--port={port}", f"--upstream={url}", f"--config={folder}/a.json"]
@@ -88,6 +94,7 @@ SUBJECTS: dict[str, Callable[[str, int, Path, Path], list[str]] | None] = {
     "floor": _floor,
     "ullage": _ullage,
     "ullage, 2 workers": _two_workers,
+    "ullage, all warm": _all_warm,
     "awecompress": _awecompress,
     "headroom": _headroom,
     "litellm": _litellm,

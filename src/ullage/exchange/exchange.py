@@ -176,7 +176,7 @@ class Exchange:
         yield from self.see(knitted.request)
         self._exchanges.around.take(session, tenant, wire.name)
         if read is not None and not is_held:
-            said = interned(session, self._client)[wire.key]
+            said = interned(session, self._client)[wire.key]  # the new ones are there now too
             read = replace(read, messages=said, beginning=begins)
             self._exchanges.readings.keep(session, self._owner, self._body, read)
         if self.route.kind == "create" and self._takes:

@@ -313,9 +313,8 @@ class SessionCore(Drawn, ABC):
             )
             self.emit(reports.unreported(report, sent))
             return
-        is_known = self.budget.knows(report, self._account)
-        known = None if is_known is None else kept.observed_before(report)
-        if (known and known.is_full(report)) or is_known:
+        known = None if self.budget.is_new(report) else kept.observed_before(report)
+        if (known and known.is_full(report)) or self.budget.knows(report, self._account):
             return  # the very reply that was observed before, here or by another (F104)
         self._kept = replace(kept, memo=None)  # counting works on it
         state = yield from observe(report, kept.state, sent.key, sent.model, sent.tokens)

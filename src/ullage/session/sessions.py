@@ -117,7 +117,7 @@ class _Sessions(Generic[S]):
         self._held: OrderedDict[str, _Held[S]] = OrderedDict()
         self._alive: WeakValueDictionary[str, S] = WeakValueDictionary()
         self._bytes = 0
-        self._named: dict[str, Mapping[str, Limits]] = {}  # by tenant and model
+        self._named: dict[str, Mapping[str, Limits]] = {}  # by conversation and model
         self._uncounted: list[str] = []  # used since they were counted last
         self._made("", {})  # a setting that cannot be meant is refused now
 
@@ -140,7 +140,7 @@ class _Sessions(Generic[S]):
                 session = self._alive.get(key)
                 if session is None:
                     session = self._made(key, {"tenant": parent or key, **settings})
-                    self._teach(session)
+                    self._teach(key, session)
                     self._alive[key] = session
                 held = self._held[key] = _Held(session)
             self._held.move_to_end(key)
@@ -177,20 +177,23 @@ class _Sessions(Generic[S]):
 
     def _let_go(self) -> None:
         while len(self._held) > 1 and self._is_over():
-            _, held = self._held.popitem(last=False)
+            key, held = self._held.popitem(last=False)
             self._bytes -= held.bytes
-            self._learn(held.session)
+            self._learn(key, held.session)
 
-    def _learn(self, session: S) -> None:
+    def _learn(self, key: str, session: S) -> None:
         """Keep what its provider named as the window, or a session made anew is refused again."""
         if named := session._kept.refusals.named:
-            self._named[session.settings.tenant] = named
+            self._named[key] = named
             if len(self._named) > self._most:
                 del self._named[next(iter(self._named))]
 
-    def _teach(self, session: S) -> None:
-        """Have a session know what was learnt of its tenant's."""
-        named, kept = self._named.get(session.settings.tenant, {}), session._kept
+    def _teach(self, key: str, session: S) -> None:
+        """Have a session know what was learnt of its own conversation.
+
+        Of no other: a refusal that was misread goes no further.
+        """
+        named, kept = self._named.get(key, {}), session._kept
         session._kept = replace(kept, refusals=replace(kept.refusals, named=named))
 
     def _is_over(self) -> bool:

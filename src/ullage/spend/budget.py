@@ -216,11 +216,16 @@ class Budget:
         if self.allowance.is_limited:
             account.sent = sent()
 
-    def knows(self, report: Report, but: Account) -> bool | None:
-        """Whether another account has reported this reply; None where surely nobody has."""
+    def is_new(self, report: Report) -> bool:
+        """Whether surely nobody has reported this reply."""
         with self._lock:
-            row = None if (is_new := self._book.is_new(report)) else self._book.row_of(report)
-        return None if is_new else row is not None and row.account != but.number
+            return self._book.is_new(report)
+
+    def knows(self, report: Report, but: Account) -> bool:
+        """Whether another account has reported this reply."""
+        with self._lock:
+            row = self._book.row_of(report)
+        return row is not None and row.account != but.number
 
     def settle(self, account: Account, report: Report, model: str, estimated_tokens: int) -> None:
         """A provider reported a call: what it claimed is given back, what it used is spent.

@@ -18,8 +18,8 @@ from ullage.values.messages import ToolCall, ToolResult
 
 WORTH = 400
 """What a name is worth that nobody has told."""
-_WORTHS = (WORTH, 60, 60, 9, 120, 18, 18, 2)
-"""Of a name: 1 further if user or model said it, 2 if another output tells it, 4 for a digit."""
+_SAID, _TOLD, _NUMBER = 15, 15, 30
+"""Percent of that, if user or model said it, another output tells it, a digit begins it."""
 _MARKS = "_$.-/"
 ALARMS = frozenset(
     ("error", "errors", "Error", "ERROR", "failed", "FAILED", "exception", "fatal", "panic")
@@ -112,6 +112,17 @@ def _told(text: str, root: bytes) -> tuple[str, ...]:
         names = _names(text, root)
         REMEMBERED.put(key, names, sum(len(name) + _NAME_BYTES for name in names))
     return names
+
+
+def _worths() -> list[int]:
+    """What a name is worth that was said (1), is told (2), begins with a digit (4), by the sum."""
+    worths = [WORTH]
+    for percent in (_SAID, _TOLD, _NUMBER):
+        worths += [worth * percent // 100 for worth in worths]
+    return worths
+
+
+_WORTHS = _worths()
 
 
 def worth_of(names: Mapping[str, str], known: Known) -> dict[str, int]:

@@ -36,7 +36,6 @@ def _each(of: Callable[[Any, Any], Any], one: Struct, other: Struct) -> dict[str
     return dict(zip(names, map(of, astuple(one), astuple(other)), strict=False))
 
 
-_SUMMED = 9  # of a usage, all fields but the last
 _TEXT = Modalities()
 
 
@@ -105,3 +104,7 @@ class Usage(Struct, frozen=True, kw_only=True, repr_omit_defaults=True):
 
     def __sub__(self, other: Usage) -> Usage:
         return Usage(**_each(sub, self, other))
+
+
+_SUMMED = Usage.__struct_fields__.index("prompt_tokens")
+"""So many fields can be summed: a prompt as it was sent is that of one reply."""

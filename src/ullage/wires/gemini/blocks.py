@@ -14,16 +14,26 @@ _USER, _MODEL = ("user", "function"), ("model",)
 _ANYONE = (*_USER, *_MODEL)
 
 
-# fmt: off
 def _blob(kind: str, holds: str) -> Block:
     """A medium, by its data or by its address."""
     within = {kind: fields(f"mimeType displayName {holds}")}
-    return Block(kind, "media", roles=_ANYONE, in_result=True, needs={holds: (str, bytes)},
-                 edited="a text", carried=fields(kind), within=within,
-                 media=("image", "audio", "document"), data=(f"{kind}.{holds}",),
-                 mime=f"{kind}.mimeType", title=f"{kind}.displayName")
+    return Block(
+        kind,
+        "media",
+        roles=_ANYONE,
+        in_result=True,
+        needs={holds: (str, bytes)},
+        edited="a text",
+        carried=fields(kind),
+        within=within,
+        media=("image", "audio", "document"),
+        data=(f"{kind}.{holds}",),
+        mime=f"{kind}.mimeType",
+        title=f"{kind}.displayName",
+    )
 
 
+# fmt: off
 PARTS = table(
     Block("text", "text", "text", roles=_ANYONE, edited="its field", carried=fields("text")),
     _blob("inlineData", "data"),

@@ -31,17 +31,32 @@ _THOUGHTS = "reasoning_content reasoning reasoning_details"
 _SPOKEN = "content tool_calls audio function_call refusal"
 
 
-# fmt: off
 def _call(kind: str, text: str) -> Block:
-    return Block(kind, "call", text, roles=_MODEL, carried=fields(kind),
-                 within={kind: fields(f"name {text}")})
+    return Block(
+        kind,
+        "call",
+        text,
+        roles=_MODEL,
+        carried=fields(kind),
+        within={kind: fields(f"name {text}")},
+    )
 
 
 def _medium(kind: str, medium: Kind, names: str, **more: Any) -> Block:
-    return Block(kind, "media", roles=_USER, needs={kind: dict}, edited="a text", media=(medium,),
-                 carried=fields(kind), within={kind: fields(names)}, **more)
+    return Block(
+        kind,
+        "media",
+        roles=_USER,
+        needs={kind: dict},
+        edited="a text",
+        media=(medium,),
+        carried=fields(kind),
+        within={kind: fields(names)},
+        **more,
+    )
 
 
+# fmt: off
 PARTS = table(
     Block("text", "text", "text", roles=("system", "developer", "tool", *_MODEL, *_USER),
           in_result=True, needs={"text": str}, edited="a text", carried=fields("text")),
