@@ -108,6 +108,23 @@ def test_every_number_that_is_asked_for_has_a_range(command):
     assert numbers == []
 
 
+def test_an_interrupted_command_waits_for_no_thread():
+    program = """
+import threading, click
+from ullage import cli
+threading.Thread(target=threading.Event().wait).start()
+
+def interrupted():
+    print("so far")
+    raise KeyboardInterrupt
+
+cli._Commands.get_command = lambda *_: click.Command("x", callback=interrupted)
+cli.main(["x"])
+"""
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, timeout=20)
+    assert (ran.returncode, ran.stdout.strip()) == (130, b"so far")
+
+
 @pytest.mark.parametrize("processes", [1, 2])
 def test_an_interrupt_ends_a_command_at_once(tmp_path, processes):
     runs = [json.dumps(trajectory(f"run {number}", 30)) for number in range(40)]

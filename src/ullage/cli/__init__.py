@@ -8,7 +8,11 @@ their help what else they distinguish.
 from __future__ import annotations
 
 import importlib
+import os
+import sys
+import threading
 from collections.abc import Sequence
+from contextlib import suppress
 
 import click
 
@@ -24,6 +28,9 @@ _COMMANDS = (
 
 _INTERRUPTED = 128 + 2
 """The status of a command that a user interrupted, as shells have it."""
+_PATIENCE_S = 2.0
+"""So long an interrupted command may wait for its threads. A pool whose processes ended while
+one was written to is waited for without end (CPython before 3.11.5, gh-94777)."""
 
 
 class _Commands(click.Group):
@@ -72,4 +79,13 @@ def _cli() -> None:
 
 def main(args: Sequence[str] | None = None) -> None:
     """Run the command line and exit with its status."""
-    _cli.main(list(args) if args is not None else None, prog_name="ullage")
+    try:
+        _cli.main(list(args) if args is not None else None, prog_name="ullage")
+    except SystemExit as end:
+        if end.code == _INTERRUPTED:
+            patience = threading.Timer(_PATIENCE_S, os._exit, (_INTERRUPTED,))
+            patience.daemon = True
+            patience.start()
+            with suppress(OSError, ValueError):
+                sys.stdout.flush()
+        raise
