@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from lab.reading import results
+from lab.replay.wires import on_wire
 from tests import histories
 from tests.histories import Call, Turn
 from ullage.errors import FormatError
 from ullage.presets import NAMES
-from ullage.replay.calls import on_wire
 from ullage.replay.cost.prices import PROFILES
 from ullage.replay.readers import Run, read
 from ullage.replay.run import replay_run

@@ -28,7 +28,7 @@ from ullage.replay.engines import open_engine
 from ullage.replay.evidence.common import common_in
 from ullage.replay.many import SESSIONS, Finished, Job, Outcomes, Replayer, Try, replay_all
 from ullage.replay.parquet import write_parquet
-from ullage.replay.readers import Damage, FormatName, Run, size_of
+from ullage.replay.readers import Damage, Run, size_of
 from ullage.replay.report import Album, Drawn, Picture
 from ullage.replay.report.pages import page_of_replays
 from ullage.replay.report.plot import plot_of
@@ -36,7 +36,6 @@ from ullage.replay.report.words import in_words
 from ullage.replay.rows import Row, row_of, rows_of
 from ullage.replay.run import Replayed
 from ullage.replay.tables import WIDTH, tables_of
-from ullage.wires import FORMATS
 
 R = TypeVar("R", bound=Row)
 T = TypeVar("T")
@@ -53,7 +52,6 @@ class Asked(Struct, frozen=True, kw_only=True):
     least: int
     most: int | None
     named: tuple[str, ...]
-    wire: FormatName | None
     kept_at: Path | None
     engine: str
     jobs: int | None
@@ -121,9 +119,6 @@ def _share(value: str) -> float:
     "--least", default=0, type=click.IntRange(0), help="Leave out runs of fewer messages."
 )
 @click.option("--most", type=click.IntRange(1), help="Stop after so many runs of each path.")
-@click.option(
-    "--format", "wire", type=click.Choice(list(FORMATS)), help="On this wire. Default: its own."
-)
 @click.option("--resume", "kept_at", type=FILE, help="Keep here what is done; do no run twice.")
 @click.option(
     "--engine",
@@ -186,7 +181,7 @@ def replay_asked(
     with open_engine(asked.engine, asked.jobs) as engine:
         read = (run for _, run in _under_bar("reading", "runs", asked, runs([])))
         common = common_in(read, engine)
-        job = Job(profiles, asked.wire, tuple(sorted(common)), draws=draws)
+        job = Job(profiles, tuple(sorted(common)), draws=draws)
         finished = Finished(asked.kept_at, replayer.outcome)
         done = replay_all(runs(damage), asked.tries, job, engine, finished, replayer)
         found = _replayed(asked, done, album, damage)

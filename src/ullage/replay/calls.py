@@ -6,14 +6,11 @@ from functools import partial
 from itertools import takewhile
 from typing import Any
 
-from msgspec.structs import replace
-
-from ullage.replay.readers import FormatName, Run
+from ullage.replay.readers import Run
 from ullage.session import Session
 from ullage.stages.policy import Policy
 from ullage.values.limits import Limits
 from ullage.wires import FORMATS
-from ullage.wires.convert import convert
 
 _REQUESTS = ("request", "exchanges")
 """Recordings whose whole history was one request."""
@@ -70,23 +67,3 @@ def session_for(run: Run, policy: Policy, window_tokens: int) -> partial[Session
         format=run.format,
         recall=policy.toolset.offered != "no",
     )
-
-
-def on_wire(run: Run, format: FormatName) -> Run:
-    """The run as it would have been on another provider's wire; itself if it is there.
-
-    What the other wire cannot hold is described in a line of text in its place
-    (`ullage.convert`). Counts and times of the recording belong to its messages and are
-    left out, as is its model.
-
-    Raises:
-        FormatError: a message is not what its format says it is.
-    """
-    if run.format == format:
-        return run
-    wire, other = FORMATS[run.format], FORMATS[format]
-    given = {**run.request, wire.key: run.messages}
-    made = convert(given, format, format=run.format, model=_MODELS[format], lossy="describe")
-    beside = {key: value for key, value in made.items() if key != other.key}
-    messages = other.history(made)
-    return replace(run, format=format, request=beside, messages=messages, usage={}, stamps={})
