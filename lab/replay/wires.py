@@ -14,8 +14,8 @@ def on_wire(run: Run, format: FormatName) -> Run:
     """The run as it would have been on another provider's wire; itself if it is there.
 
     What the other wire cannot hold is described in a line of text in its place
-    (`ullage.convert`). Counts and times of the recording belong to its messages and are
-    left out, as is its model.
+    (`ullage.convert`). The times of the recording belong to its messages and are left out,
+    as is its model.
 
     Raises:
         FormatError: a message is not what its format says it is.
@@ -28,4 +28,4 @@ def on_wire(run: Run, format: FormatName) -> Run:
     made = convert(given, format, format=run.format, model=model, lossy="describe")
     beside = {key: value for key, value in made.items() if key != other.key}
     messages = other.history(made)
-    return replace(run, format=format, request=beside, messages=messages, usage={}, stamps={})
+    return replace(run, format=format, request=beside, messages=messages, stamps={})

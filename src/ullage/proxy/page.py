@@ -67,9 +67,7 @@ def _run(key: str, wire: Format, request: Mapping[str, Any]) -> Run:
         format=wire.name,  # type: ignore[arg-type]
         request={name: value for name, value in request.items() if name != wire.key},
         messages=list(wire.history(request)),
-        usage={},
-        source="request",
-        stamps={},
+        sent_whole=True,
     )
 
 

@@ -12,8 +12,6 @@ from ullage.stages.policy import Policy
 from ullage.values.limits import Limits
 from ullage.wires import FORMATS
 
-_REQUESTS = ("request", "exchanges")
-"""Recordings whose whole history was one request."""
 _MODELS = {
     "openai-chat": "gpt-4.1",
     "openai-responses": "gpt-4.1",
@@ -30,7 +28,7 @@ def boundaries(run: Run) -> list[int]:
     """
     speaks = [is_models(message) for message in run.messages]
     sent = [i for i in range(1, len(speaks)) if speaks[i] and not speaks[i - 1]]
-    if speaks and not speaks[-1] and (len(speaks) in run.usage or run.source in _REQUESTS):
+    if speaks and not speaks[-1] and run.sent_whole:
         sent.append(len(speaks))
     return sent
 

@@ -35,7 +35,7 @@ call.number = 0
 
 def run_of(*parts, **request):
     messages = [message for part in parts for message in part]
-    return Run("small", "openai-chat", request, messages, {}, "written here", {})
+    return Run("small", "openai-chat", request, messages)
 
 
 def told(run, common=frozenset()):

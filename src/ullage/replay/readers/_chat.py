@@ -6,7 +6,6 @@ import json
 from typing import Any
 
 from ullage.replay.readers._log import History
-from ullage.values.usage import Usage
 
 Call = tuple[str, str, Any]
 """Id, tool and arguments, the arguments as JSON text or a value."""
@@ -18,7 +17,7 @@ def say(history: History, text: str, *, role: str = "user") -> None:
         history.say({"role": role, "content": text})
 
 
-def reply(history: History, content: Any, calls: list[Call], usage: Usage | None = None) -> None:
+def reply(history: History, content: Any, calls: list[Call]) -> None:
     """The model replies; an empty text is left out where there are calls."""
     message: dict[str, Any] = {
         "role": "assistant",
@@ -26,7 +25,7 @@ def reply(history: History, content: Any, calls: list[Call], usage: Usage | None
     }
     if calls:
         message["tool_calls"] = [_call(*call) for call in calls]
-    history.reply([message], {id: tool for id, tool, _ in calls}, usage)
+    history.reply([message], {id: tool for id, tool, _ in calls})
 
 
 def _call(id: str, tool: str, arguments: Any) -> dict[str, Any]:

@@ -5,8 +5,8 @@
     {"request": {…}} and {"reply": {…}}     the same in two lines: `ullage.replay.record`
 
 An agent sends its whole history again with every request. Exchanges whose histories grow out
-of each other are one run: the longest, with the usage of each. A few conversations may go on
-at the same time; of them only the newest request is held.
+of each other are one run: the longest. A few conversations may go on at the same time; of them
+only the newest request is held.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-import msgspec
+from msgspec.structs import replace
 
 from ullage.replay.readers._request import is_request, run_of
 from ullage.replay.readers._run import Report, Run
@@ -68,12 +68,10 @@ class Log:
     def _take(self, body: dict[str, Any], reply: dict[str, Any] | None, line: int) -> Iterator[Run]:
         sent = len(run_of(body, self._name, line).messages)
         run = run_of({**body, "response": reply} if reply else body, self._name, line)
-        run = msgspec.structs.replace(run, source="exchanges")
         for at in range(len(self._open) - 1, -1, -1):
             before, earlier = self._open[at]
             if _goes_on(earlier, before, run, sent):
-                usage = {**earlier.usage, **run.usage}
-                run = msgspec.structs.replace(run, id=earlier.id, usage=usage)
+                run = replace(run, id=earlier.id)
                 del self._open[at]
                 break
         self._open.append((sent, run))

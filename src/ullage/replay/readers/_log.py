@@ -9,7 +9,7 @@ themselves are the reader's.
     ----------                                ----------
     a result of no call, a second result      left out
     a call without a result, later on built   answered by a short error
-    the last reply, its calls unanswered      left out, its usage kept
+    the last reply, its calls unanswered      left out, its request kept
     a reply before anybody said anything      left out
     a reply that says nothing                 left out
 """
@@ -25,9 +25,7 @@ from msgspec import Struct
 from ullage.history.pairing import At, Pairing
 from ullage.replay.readers._run import FormatName, Report, Run
 from ullage.values.messages import ToolCall
-from ullage.values.usage import Usage
 from ullage.wires import FORMATS
-from ullage.wires.usages import Counts, read
 
 NO_RESULT = "No result was recorded for this call."
 
@@ -42,7 +40,6 @@ class Turn:
 
     def __init__(self, raws: list[Any], line: int, stamp: float | None) -> None:
         self.raws, self.line, self.stamp = raws, line, stamp
-        self.usage: Usage | None = None
         self.calls: dict[str, str] | None = None
         self.results: dict[str, Any] = {}
         self.beside: list[Any] = []
@@ -65,8 +62,8 @@ class History:
         line: the line that is being read, and ``stamp``, when it was written.
     """
 
-    def __init__(self, id: str, format: FormatName, source: str, report: Report) -> None:
-        self.id, self.format, self.source = id, format, source
+    def __init__(self, id: str, format: FormatName, report: Report) -> None:
+        self.id, self.format = id, format
         self.line = 0
         self.stamp: float | None = None
         self.request: dict[str, Any] = {}
@@ -87,12 +84,10 @@ class History:
         """The user, or the system, says this."""
         self.turns.append(Turn([raw], self.line, self.stamp))
 
-    def reply(
-        self, raws: Sequence[Any], calls: Mapping[str, str], usage: Usage | None = None
-    ) -> Turn:
+    def reply(self, raws: Sequence[Any], calls: Mapping[str, str]) -> Turn:
         """The model replies. ``calls`` are the names of the tools it calls, by call id."""
         turn = Turn(list(raws), self.line, self.stamp)
-        turn.calls, turn.usage = {}, usage
+        turn.calls = {}
         self.turns.append(turn)
         self.asks(turn, calls)
         return turn
@@ -133,11 +128,9 @@ class History:
         if not any(turn.calls is not None for turn in turns) and cut is None:
             return None
         line = turns[0].line if turns else 0
-        run = Run(self.id, self.format, self.request, [], {}, self.source, {}, line)
+        run = Run(self.id, self.format, self.request, [], {}, cut is not None, line)
         for turn in turns:
             self._emit(turn, run)
-        if cut is not None and cut.usage is not None:
-            run.usage[len(run.messages)] = cut.usage
         return run
 
     def _kept(self) -> tuple[list[Turn], Turn | None]:
@@ -154,8 +147,6 @@ class History:
         return turns[:last], turns[last]
 
     def _emit(self, turn: Turn, run: Run) -> None:
-        if turn.usage is not None:
-            run.usage[len(run.messages)] = turn.usage
         for call_id in turn.unanswered:
             problem = "a call without a result is answered by a short error"
             self.report.repaired(turn.line, problem)
@@ -186,12 +177,6 @@ def seconds(stamp: Any) -> float | None:
         return None
 
 
-def usage_of(given: Any, counts: Counts) -> Usage | None:
-    """What a log counted for a reply, or None if that is no count."""
-    is_known = isinstance(given, dict) and isinstance(given.get(counts.prompt), int)
-    return read(given, counts) if is_known else None
-
-
 Event: TypeAlias = dict[str, Any]
 Lines: TypeAlias = list[tuple[Event, int]]
 """Events, each with the number of its line."""
@@ -201,7 +186,6 @@ class Kind(Struct, frozen=True, kw_only=True):
     """One kind of session log.
 
     Attributes:
-        source: what its runs are called.
         format: the wire they are read on.
         is_line: whether a value is a line of such a log.
         take: takes an event into the history of its session.
@@ -211,7 +195,6 @@ class Kind(Struct, frozen=True, kw_only=True):
             the end.
     """
 
-    source: str
     format: FormatName
     is_line: Callable[[Event], bool]
     take: Callable[[History, Event], None]
@@ -246,7 +229,7 @@ class Log:
 
     def _history(self, id: str, lines: Lines) -> History:
         kind = self._kind
-        history = History(id, kind.format, kind.source, self._report)
+        history = History(id, kind.format, self._report)
         for event, line in lines:
             with self._report.guarded(line):
                 history.line, history.stamp = line, seconds(event.get("timestamp"))

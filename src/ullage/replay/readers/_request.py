@@ -9,7 +9,7 @@
 The format follows from the field of the history; of the two APIs with ``messages`` from the reply,
 else as a session recognises it (`ullage.wires.recognise`); else it is Chat Completions.
 The reply is appended when it can be part of a history: a reply whose calls nobody answered
-cannot, so it is left off and its usage is kept under the index it would have had.
+cannot, so it is left off.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ from typing import Any
 
 from ullage.errors import FormatError
 from ullage.replay.readers._run import FormatName, Report, Run
-from ullage.values.usage import Usage
 from ullage.wires import FORMATS, recognise
 
 _ROLES = ("system", "developer", "user", "assistant", "tool", "function")
@@ -84,15 +83,12 @@ def run_of(value: dict[str, Any], name: str, line: int) -> Run:
     format = _format(value, response)
     given = value[FORMATS[format].key]
     messages = [{"role": "user", "content": given}] if isinstance(given, str) else list(given)
-    reply, usage = _answer(format, response)
     return Run(
         id=f"{name}:{line}",
         format=format,
         request=_head(value, response),
-        messages=[*messages, *reply],
-        usage={len(messages): usage} if usage else {},
-        source="request",
-        stamps={},
+        messages=[*messages, *_answer(format, response)],
+        sent_whole=True,
         line=line,
     )
 
@@ -128,18 +124,17 @@ def _head(value: dict[str, Any], response: dict[str, Any]) -> dict[str, Any]:
     return head
 
 
-def _answer(name: FormatName, response: dict[str, Any]) -> tuple[list[Any], Usage | None]:
-    """What the reply adds to the history, and its usage. A reply with calls adds nothing."""
+def _answer(name: FormatName, response: dict[str, Any]) -> list[Any]:
+    """What the reply adds to the history. A reply with calls adds nothing."""
     wire = FORMATS[name]
-    usage = wire.usage(response) if isinstance(response.get(wire.usage_field), dict) else None
     if not are_objects(response.get(_REPLY[name])):
-        return [], usage
+        return []
     raws = wire.reply(response)
     if any(wire.calls(raw) for raw in raws):
-        return [], usage
+        return []
     if name == "openai-chat":  # proxies put fields of their own in
         raws = [{key: raw[key] for key in _REPLY_KEYS if raw.get(key) is not None} for raw in raws]
-    return raws, usage
+    return raws
 
 
 def are_objects(values: Any) -> bool:
