@@ -18,10 +18,10 @@ import click
 
 from lab.replay.story import Story
 from ullage.replay.calls import boundaries
+from ullage.replay.evidence.atoms import plain
 from ullage.replay.evidence.common import Census, counted
 from ullage.replay.evidence.demands import Demand, Head, demands_of
-from ullage.replay.evidence.sight import lines_of
-from ullage.replay.evidence.texts import plain
+from ullage.replay.evidence.score import lines_of
 from ullage.replay.readers import Run, read
 from ullage.wires import FORMATS
 

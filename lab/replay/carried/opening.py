@@ -29,9 +29,8 @@ from ullage.cli._runs import runs_in
 from ullage.errors import OverLimitError
 from ullage.replay.calls import boundaries, model_of, request_of, session_for
 from ullage.replay.cost.prefix import head_of
-from ullage.replay.evidence.demands import Head
-from ullage.replay.evidence.story import Piece, said
-from ullage.replay.evidence.texts import Atom
+from ullage.replay.evidence.atoms import Atom
+from ullage.replay.evidence.demands import Head, Piece, said
 from ullage.replay.gates import Judge
 from ullage.replay.readers import Damage, Run
 from ullage.tokens.catalog import lookup

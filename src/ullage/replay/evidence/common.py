@@ -19,7 +19,7 @@ from msgspec import Struct
 from ullage.errors import FormatError
 from ullage.replay.engines import Died, Engine, Here
 from ullage.replay.evidence.atoms import atoms_of, tokens_in
-from ullage.replay.evidence.story import said
+from ullage.replay.evidence.demands import said
 from ullage.replay.readers import Run
 from ullage.wires import FORMATS
 

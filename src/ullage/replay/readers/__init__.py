@@ -36,7 +36,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from ullage.errors import FormatError
-from ullage.replay.readers import _documents, _exchanges, _request, _trajectory
+from ullage.replay.readers import _documents, _exchanges, _request
 from ullage.replay.readers._claude_code import CLAUDE_CODE
 from ullage.replay.readers._codex import CODEX
 from ullage.replay.readers._events import COPILOT, PI
@@ -128,7 +128,7 @@ class _Log(Protocol):
 
 # The first that knows a value has it: those that look for more come before those for less.
 _WHOLE = (
-    (_trajectory.is_trajectory, _trajectory.runs_of),
+    (_request.is_trajectory, _request.trajectory_of),
     (_documents.is_document, _documents.runs_of),
     (_request.is_request, _request.runs_of),
 )

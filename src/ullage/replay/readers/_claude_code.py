@@ -22,8 +22,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ullage.replay.readers._chat import fields_of
-from ullage.replay.readers._log import Event, History, Kind, Lines
+from ullage.replay.readers._log import Event, History, Kind, Lines, fields_of
 from ullage.replay.readers._run import Report
 
 _LINKS = ("parentUuid", "leafUuid", "snapshot")

@@ -19,17 +19,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from ullage.replay.readers._chat import (
+from ullage.replay.readers._log import (
     Call,
+    History,
     answer,
     calls_in,
     fields_of,
     json_text,
     reply,
     say,
+    seconds,
     text_of,
 )
-from ullage.replay.readers._log import History, seconds
 from ullage.replay.readers._request import are_objects
 from ullage.replay.readers._run import Report, Run
 

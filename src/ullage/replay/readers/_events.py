@@ -14,8 +14,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ullage.replay.readers._chat import answer, calls_in, reply, say, text_of
-from ullage.replay.readers._log import Event, History, Kind, Lines
+from ullage.replay.readers._log import (
+    Event,
+    History,
+    Kind,
+    Lines,
+    answer,
+    calls_in,
+    reply,
+    say,
+    text_of,
+)
 from ullage.replay.readers._run import Report
 
 _PI_KINDS = (

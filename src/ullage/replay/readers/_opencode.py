@@ -12,8 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from ullage.replay.readers._chat import answer, fields_of, reply, say
-from ullage.replay.readers._log import Event, History, Kind, seconds
+from ullage.replay.readers._log import Event, History, Kind, answer, fields_of, reply, say, seconds
 
 
 def _is_line(value: Event) -> bool:
