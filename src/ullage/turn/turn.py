@@ -11,7 +11,7 @@ one frozen `State`; the `Memo` beside it only saves time.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
 from msgspec import Struct
@@ -114,23 +114,22 @@ def turn(
     """
     asked = read(request, settings.model, wire_of(state, settings), memo.envelopes)
     settings = _without_history(settings) if asked.elsewhere else settings
-    asked, line, fresh = take_in(
-        asked, memo, settings.tenant, settings.redact, repairs=settings.repair
-    )
+    asked, line, fresh = take_in(asked, memo, settings)
     ledger, lost = state.ledger, tuple[Record, ...]()
     state = replace(state, format=asked.wire.name)
     while True:
         ledger = yield from look_up(line, ledger.with_records(lost) if lost else ledger)
         agreed = agree(line, ledger, asked, settings, state.opened)
         opened = agreed.terms.opened
-        builder, tools, offers, events = _open_window(
+        builder, tools, offers, events = _prepared(
             line, opened, asked, settings, memo, added_tokens
         )
         window = builder.window
         walk = yield from fit(builder, agreed, settings.policy, asking=settings.asking, now=now)
-        outputs = (*fresh.outputs, *walk.outputs.values())
         try:
-            lost = yield from _commit(outputs, tuple(walk.records), ledger)
+            lost = yield from _commit(
+                (*fresh.outputs, *walk.outputs.values()), walk.records, ledger
+            )
         except StoreFull as full:
             window, event = yield from _uncut(full, line, agreed, window)
             view, memo = render(asked, line, window, tools), Memo(unkept=memo.aside)
@@ -192,10 +191,10 @@ def wire_of(state: State, settings: Settings) -> Format | None:
     return format_of(state.format)
 
 
-def _open_window(
+def _prepared(
     line: Line, opened: Opened, asked: Request, settings: Settings, memo: Memo, added_tokens: int
 ) -> tuple[WindowBuilder, Tools, bool, list[Event]]:
-    """The window of a line with what this request asks of it; see `_tools` for the next two."""
+    """The window of a line, made ready for this request; see `_tools` for the next two."""
     envelope, policy = asked.envelope, settings.policy
     words = Words(opened.recall, opened.prefix, policy.toolset, opened.folder)
     tools, offers = _tools(asked, words, settings.recall)
@@ -256,7 +255,7 @@ def _head_tokens(line: Line, head: Head, tools: Tools) -> int:
 
 
 def _commit(
-    outputs: tuple[Output, ...], records: tuple[Record, ...], ledger: Ledger
+    outputs: tuple[Output, ...], records: Sequence[Record], ledger: Ledger
 ) -> Steps[tuple[Record, ...]]:
     """Keep what was set aside and decided; returns the records that stand in our place.
 
@@ -265,7 +264,7 @@ def _commit(
     """
     if not outputs and not records:
         return ()
-    lost: tuple[Record, ...] = yield Commit(outputs, records)
+    lost: tuple[Record, ...] = yield Commit(outputs, tuple(records))
     if lost and not ledger.merged(lost)[1]:
         theirs = {record.place for record in lost}
         ours = tuple(record for record in records if record.place not in theirs)
