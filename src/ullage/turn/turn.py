@@ -121,15 +121,12 @@ def turn(
         ledger = yield from look_up(line, ledger.with_records(lost) if lost else ledger)
         agreed = agree(line, ledger, asked, settings, state.opened)
         opened = agreed.terms.opened
-        builder, tools, offers, events = _prepared(
-            line, opened, asked, settings, memo, added_tokens
-        )
+        builder, tools, offers, events = _begin(line, opened, asked, settings, memo, added_tokens)
         window = builder.window
         walk = yield from fit(builder, agreed, settings.policy, asking=settings.asking, now=now)
+        outputs = (*fresh.outputs, *walk.outputs.values())
         try:
-            lost = yield from _commit(
-                (*fresh.outputs, *walk.outputs.values()), walk.records, ledger
-            )
+            lost = yield from _commit(outputs, walk.records, ledger)
         except StoreFull as full:
             window, event = yield from _uncut(full, line, agreed, window)
             view, memo = render(asked, line, window, tools), Memo(unkept=memo.aside)
@@ -140,8 +137,7 @@ def turn(
     memo.keep(line, walk.records)
     state = replace(state, opened=opened, ledger=walk.ledger)
     told = (*fresh.events, *agreed.events, *events, *walk.events, *_elsewhere(asked))
-    view = render(asked, line, window, tools)
-    return Turned(view, state, told, window, asked.wire, offers, memo)
+    return Turned(render(asked, line, window, tools), state, told, window, asked.wire, offers, memo)
 
 
 def _without_history(settings: Settings) -> Settings:
@@ -191,10 +187,10 @@ def wire_of(state: State, settings: Settings) -> Format | None:
     return format_of(state.format)
 
 
-def _prepared(
+def _begin(
     line: Line, opened: Opened, asked: Request, settings: Settings, memo: Memo, added_tokens: int
 ) -> tuple[WindowBuilder, Tools, bool, list[Event]]:
-    """The window of a line, made ready for this request; see `_tools` for the next two."""
+    """The window of a line, begun for this request; see `_tools` for the next two."""
     envelope, policy = asked.envelope, settings.policy
     words = Words(opened.recall, opened.prefix, policy.toolset, opened.folder)
     tools, offers = _tools(asked, words, settings.recall)
