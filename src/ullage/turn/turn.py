@@ -30,14 +30,7 @@ from ullage.turn.incoming import take_in
 from ullage.turn.memo import Line, Memo
 from ullage.turn.rendering import render
 from ullage.turn.request import Request, read
-from ullage.turn.terms import (
-    Agreed,
-    Settings,
-    agree,
-    holds_tools,
-    look_up,
-    tool_definitions,
-)
+from ullage.turn.terms import Agreed, Settings, agree, holds_tools, look_up, tool_definitions
 from ullage.values.effects import Commit, Output, Record, Steps
 from ullage.values.events import Event
 from ullage.values.limits import Limits
