@@ -21,8 +21,8 @@ from ullage.cli._runs import Logs, damage_lines, runs_in
 from ullage.errors import ConfigError, FormatError
 from ullage.presets import NAMES
 from ullage.replay.budgets import MOST_SHARE
-from ullage.replay.cost.own import Wanted as WantedProfile
 from ullage.replay.cost.prices import Profile
+from ullage.replay.cost.prices import Wanted as WantedProfile
 from ullage.replay.engines import NAMES as ENGINES
 from ullage.replay.engines import open_engine
 from ullage.replay.evidence.common import common_in

@@ -206,7 +206,9 @@ class AgentTurn:
         self.usage += self.wire.usage(reply) or Usage()
         calls = self.calls_of(said)
         todo = Together([self._action(call) for call in calls])
-        self._count(calls)
+        is_free = bool(calls) and all(map(self._is_uncounted, calls))
+        self.uncounted += is_free
+        self.iterations += not is_free
         try:
             yield partial(self.session.observe, reply)
             if calls:
@@ -224,11 +226,6 @@ class AgentTurn:
     def calls_of(self, said: Sequence[Any]) -> list[Any]:
         """The calls in a reply, as they stand there."""
         return [call for raw in said for call in self.wire.calls(raw)]
-
-    def _count(self, calls: Sequence[Any]) -> None:
-        free = bool(calls) and all(self._is_uncounted(call) for call in calls)
-        self.uncounted += free
-        self.iterations += not free
 
     def _is_uncounted(self, call: Any) -> bool:
         name = self.wire.call(call).name
@@ -271,8 +268,9 @@ class AgentTurn:
 
     def outcome(self, why: Why, said: Sequence[Any]) -> Outcome:
         """How it ended, and with which reply."""
+        parts = [part for raw in said for part in self.wire.parse(raw, self.wire.key).parts]
         return Outcome(
-            text=_text_of(self.wire, said),
+            text="".join(part.text for part in parts if isinstance(part, Text)),
             history=self.history,
             why=why,
             iterations=self.iterations,
@@ -311,9 +309,3 @@ def _arguments(text: str) -> dict[str, Any] | str:
         return _decode(text or "{}")
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
         return f"the arguments are not a JSON object: {error}. Send the call again."
-
-
-def _text_of(wire: Format, said: Sequence[Any]) -> str:
-    """The text of a reply."""
-    parts = [part for raw in said for part in wire.parse(raw, wire.key).parts]
-    return "".join(part.text for part in parts if isinstance(part, Text))

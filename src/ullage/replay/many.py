@@ -23,8 +23,8 @@ from msgspec.structs import replace
 from ullage import __version__
 from ullage.errors import FormatError
 from ullage.replay.budgets import Room, window_of
-from ullage.replay.cost.own import Wanted as WantedProfile
-from ullage.replay.cost.own import profiles_for
+from ullage.replay.cost.prices import Wanted as WantedProfile
+from ullage.replay.cost.prices import profiles_for
 from ullage.replay.engines import Died, Engine
 from ullage.replay.gates import Judge
 from ullage.replay.readers import Damage, Run

@@ -84,7 +84,8 @@ class Sight:
                 originals.add(place)
                 texts.append(self.story.pieces[place])
             else:
-                read[id(raw)] = self._read.get(id(raw)) or (raw, self._pieces(raw))
+                known = self._read.get(id(raw))
+                read[id(raw)] = known or (raw, tuple(said(self.story.wire.parse(raw, "view"))))
                 texts.append(read[id(raw)][1])
         self._read = read
         others = tuple(piece for _, pieces in read.values() for piece in pieces)
@@ -119,9 +120,6 @@ class Sight:
         if key not in self._lines:
             self._lines[key] = lines_of(demand)
         return self._lines[key]
-
-    def _pieces(self, raw: Any) -> tuple[Piece, ...]:
-        return tuple(said(self.story.wire.parse(raw, "view")))
 
 
 def lines_of(demand: Demand) -> tuple[Line, ...]:
@@ -279,15 +277,10 @@ def holds_in(text: str, atom: Atom) -> bool:
     """Whether a page holds a value."""
     if atom.kind == "quote":
         return quotes(text, atom.text)
-    longest = _longest(atom.text)
+    longest = max(words(atom.text), key=len, default="")
     if longest.isascii() and longest not in text:  # by far the most, and unescaping is slow
         return False
     return holds(_plain(text), atom)
-
-
-@lru_cache(maxsize=1024)
-def _longest(text: str) -> str:
-    return max(words(text), key=len, default="")
 
 
 _plain = lru_cache(maxsize=1024)(plain)

@@ -66,17 +66,15 @@ def _take(history: History, message: Event) -> None:
     elif message["type"] == "gemini":
         asked = message.get("toolCalls") or ()
         calls = [call for call in asked if isinstance(call, dict) and {"id", "name"} <= call.keys()]
-        parts += [{"functionCall": _called(call)} for call in calls]
+        for call in calls:
+            called = {"id": str(call["id"]), "name": call["name"], "args": call.get("args") or {}}
+            parts.append({"functionCall": called})
         if parts:
             history.of_model(message.get("model"))
             names = {str(call["id"]): str(call["name"]) for call in calls}
             history.reply([{"role": "model", "parts": parts}], names)
             for call in calls:
                 _result(history, call, message["answers"])
-
-
-def _called(call: Event) -> Event:
-    return {"id": str(call["id"]), "name": call["name"], "args": call.get("args") or {}}
 
 
 def _result(history: History, call: Event, answers: dict[str, Event]) -> None:
