@@ -108,7 +108,7 @@ def test_a_window_smaller_than_ours_is_learnt_from_the_refusal():
     session = new_session(format, limits=Limits(window_tokens=100_000))
     session.fit(request(format, long_history(format)))
     found = session.refused(TooLong("prompt is too long: 44000 tokens > 32000 maximum"))
-    assert found == Overflow("anthropic", 32_000, 44_000)
+    assert found == Overflow(32_000, 44_000)
     asked = request(format, long_history(format, logs=2))
     session.fit(asked)
     session.observe(reply(format, "Done."))

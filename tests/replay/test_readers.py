@@ -6,7 +6,7 @@ import tracemalloc
 
 import pytest
 
-from ullage.cli._runs import runs_in
+from ullage.cli.replay import runs_in
 from ullage.errors import FormatError
 from ullage.replay.readers import _files, read, size_of
 from ullage.wires.rules.checker import problems_of

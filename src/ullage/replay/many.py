@@ -22,7 +22,7 @@ from msgspec.structs import replace
 
 from ullage import __version__
 from ullage.errors import FormatError
-from ullage.replay.budgets import Room, window_of
+from ullage.replay.calls import Room, window_of
 from ullage.replay.cost.prices import Wanted as WantedProfile
 from ullage.replay.cost.prices import profiles_for
 from ullage.replay.engines import Died, Engine

@@ -10,7 +10,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from ullage.replay.budgets import label_of
+from ullage.replay.calls import label_of
 from ullage.replay.cost.prices import OWN
 from ullage.replay.rows import Charge, Row, ratio
 
