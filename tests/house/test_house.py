@@ -57,7 +57,6 @@ APART = {
 UNDOCUMENTED = {
     "stores/_base.py AsyncStore": "one line says it all: methods of `Store`, awaited",
     "replay/readers/_claude_code_build.py LogLine": "fields of a log line, named as in the log",
-    "replay/readers/_files.py Lines.readline": "the method of every file object",
 }
 UNTESTED = {
     "ullage.cli.check": "a command, loaded when called: tests/cli",

@@ -127,13 +127,6 @@ def test_a_provider_that_always_refuses_is_not_asked_for_ever(format):
     assert provider.sizes == sorted(provider.sizes, reverse=True)
 
 
-def test_the_number_of_refusals_can_be_set():
-    provider = Provider("openai-chat", 10)
-    with pytest.raises(TooLong):
-        run("openai-chat", provider, history=long_history("openai-chat"), max_refusals=0)
-    assert len(provider.sizes) == 1
-
-
 def test_any_other_error_is_raised_and_nothing_is_shortened():
     def call(**view):
         raise TooLong("Rate limit reached: 30000 tokens per min")

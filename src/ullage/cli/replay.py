@@ -29,7 +29,7 @@ from ullage.replay.engines import open_engine
 from ullage.replay.evidence.common import common_in
 from ullage.replay.many import SESSIONS, Finished, Job, Outcomes, Replayer, Try, Wanted, replay_all
 from ullage.replay.parquet import write_parquet
-from ullage.replay.readers import Damage, Run, is_address, logs_under, runs_of, size_of
+from ullage.replay.readers import Damage, Run, logs_under, runs_of, size_of
 from ullage.replay.report import Album, Drawn, Picture
 from ullage.replay.report.pages import page_of_replays
 from ullage.replay.report.plot import plot_of
@@ -37,6 +37,7 @@ from ullage.replay.report.words import in_words
 from ullage.replay.rows import Row, row_of, rows_of
 from ullage.replay.run import Replayed
 from ullage.replay.tables import WIDTH, tables_of
+from ullage.stores._open import is_url
 
 R = TypeVar("R", bound=Row)
 T = TypeVar("T")
@@ -92,7 +93,7 @@ class Logs(click.Path):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """See `click.Path`."""
-        return value if is_address(value) else super().convert(value, param, ctx)
+        return value if is_url(value) else super().convert(value, param, ctx)
 
 
 def _share(value: str) -> float:

@@ -48,6 +48,8 @@ UNCOUNTED_TOOLS = RECALL_TOOLS
 Why: TypeAlias = Literal["answered", "empty", "iteration_cap", "uncounted_ceiling"]
 
 _PENDING = object()
+_MOST_REFUSALS = 2
+"""So often a request that is too long is shortened and sent again."""
 _INTERRUPTED = Returned(
     "interrupted before it finished; it may have run in part. Look before you repeat it.",
     is_error=True,
@@ -62,7 +64,6 @@ class Limit(Struct, frozen=True):
 
     iterations: int
     uncounted: int
-    refusals: int
     uncounted_tools: Collection[str]
 
 
@@ -171,7 +172,7 @@ class AgentTurn:
         refusals = 0
         while True:
             view = yield partial(self.session.fit, self.request)
-            can_retry = refusals < self.limit.refusals
+            can_retry = refusals < _MOST_REFUSALS
             try:
                 reply = yield partial(self.call, **view)
                 if is_stream(reply):
