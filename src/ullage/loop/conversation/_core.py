@@ -62,7 +62,6 @@ class ConversationCore(ABC):
     """What both conversations share. The arguments are those of `Conversation`."""
 
     _session_of: ClassVar[type[Session] | type[AsyncSession]]
-    _can_await: ClassVar[bool] = False
     session: Session | AsyncSession
 
     def __init__(
@@ -82,7 +81,7 @@ class ConversationCore(ABC):
         policy = preset(policy) if isinstance(policy, str) else policy
         self._stage = summarising(policy)
         writer = None if summariser is None else of(summariser)
-        if writer is not None and writer.is_async and not self._can_await:
+        if writer is not None and writer.is_async and self._session_of is Session:
             raise ConfigError(
                 "summariser", "it must be awaited", "Use an AsyncConversation, or a sync client."
             )
