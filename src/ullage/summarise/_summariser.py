@@ -68,9 +68,7 @@ def of(
 
     Args:
         call: takes a `Summarise` and returns a `Reply`, or the text alone; may be async.
-        model: what it asks, for its price and its window.
-        window_tokens: its context window; None for what is known of the model.
-        timeout_s: how long one call may take, in seconds.
+        model, window_tokens, timeout_s: see `Summariser`.
     """
     if isinstance(call, Summariser):
         return call
@@ -106,9 +104,7 @@ def anthropic(
 
     Args:
         client: the SDK's client.
-        model: the model to be asked; ``""`` for the model of the conversation.
-        window_tokens: its context window; None for what is known of the model.
-        timeout_s: how long one request may take, in seconds.
+        model, window_tokens, timeout_s: see `Summariser`.
     """
 
     def send(asked: Summarise, model: str) -> Any:

@@ -231,12 +231,9 @@ class Conversation(ConversationCore, Closing):
         name: which conversation of that store.
         model: the model its requests are for.
         policy: a policy that compacts, or the name of one.
-        limits: see `ullage.Session`.
-        store: where what is set aside is kept; see `ullage.Session`. Give one that lasts.
-        tenant: see `ullage.Session`.
+        store: where what is set aside is kept. Give one that lasts.
         recall: whether requests offer the recall tools; None: if the policy's toolset is offered.
-        budget: see `ullage.Session`; summaries are charged to it too.
-        summariser: a model that adds to the summaries; see `ullage.Session`.
+        limits, tenant, budget, summariser: see `ullage.Session`. Summaries are charged too.
 
     Attributes:
         session: what fits the loaded messages; it also takes replies in and answers recalls.
