@@ -13,12 +13,12 @@ import zlib
 
 import pytest
 
+from lab.returned import problems
 from tests import histories
 from ullage import Limits, Session
 from ullage.tokens.media import media_tokens
 from ullage.values.messages import Media
 from ullage.wires import BLOCKS, FORMATS
-from ullage.wires.rules.checker import problems
 
 STEPS = 24
 

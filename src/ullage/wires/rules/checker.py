@@ -4,11 +4,11 @@ It is the judge of everything that cuts, so it shares no code with anything that
 which result answers which call (`ullage.history.pairing`; the tests judge that a second time) and
 the tables of blocks: it reads plain JSON and knows nothing of edits, windows or policies.
 
-    problems(format, request)      the whole request: head and messages
+    problems(request)              the whole request: head and messages
     problems_of(format, messages)  the messages alone
     check_of(format)               the same, one message at a time, for a growing history
 
-The rules are data: `ullage.wires.rules.table` has what each asks and where it was read.
+The rules are data: ``table.toml`` has what each asks and where it was read.
 
 A history with an open call at its end is not legal: it cannot be sent. Consecutive messages
 of one role are legal (A2, C9), a tool_result without content is (A10), reuse of a call id in
@@ -24,6 +24,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ullage.errors import ConfigError
+from ullage.history.snapshots import snapshot_at
+from ullage.wires import FORMATS, base, recognise
 from ullage.wires.anthropic import rules as _anthropic
 from ullage.wires.gemini import rules as _gemini
 from ullage.wires.openai_chat import rules as _openai_chat
@@ -55,9 +57,34 @@ def check_of(format: str, head: Wire | None = None) -> Check:
     return _CHECKS[format](head)
 
 
-def problems(format: str, request: Any) -> list[Problem]:
-    """Every rule that a request breaks. See `fed`."""
-    return fed(format, request).problems()
+def problems(request: Any, format: str | None = None) -> list[Problem]:
+    """Every rule of its provider that a request breaks, in the order found.
+
+    Args:
+        request: the keyword arguments of the provider call, with the whole history: a dict,
+            or an object with ``model_dump``; objects may stand anywhere inside. Not changed.
+        format: the wire format. None: recognised from the request.
+
+    Returns:
+        Of each broken rule its name, its place as a JSON path, a sentence and a remedy;
+        none if the request is legal. What depends on the model is judged where it is named.
+
+    Raises:
+        FormatError: the request is no object, its format cannot be recognised, it holds no
+            history where its format has it, or something in it has no end.
+        ConfigError: no rules are known for ``format``.
+    """
+    body = base.plain(request, "request")
+    name = recognise(body).name if format is None else format
+    if name in FORMATS:
+        FORMATS[name].history(body)
+    for key, value in body.items():
+        if isinstance(value, list):  # of a message that has no end the place is told
+            for index, item in enumerate(value):
+                snapshot_at(item, f"{key}[{index}]")
+        else:
+            snapshot_at(value, str(key))
+    return fed(name, body).problems()
 
 
 def problems_of(format: str, messages: Any) -> list[Problem]:
