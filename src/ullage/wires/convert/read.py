@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import zip_longest
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from msgspec.structs import replace
@@ -17,7 +16,7 @@ from ullage.wires import BLOCKS, FORMATS
 from ullage.wires.base import at_path, field, get, snake, unmarked
 from ullage.wires.block import Block, fields
 from ullage.wires.convert.media import medium_of
-from ullage.wires.convert.turns import NOWHERE, Call, Losses, Medium, Piece, Result, Turn, Who
+from ullage.wires.convert.turns import NOWHERE, Call, Losses, Medium, Piece, Result, Turn
 from ullage.wires.gemini.blocks import PARTS
 from ullage.wires.gemini.fields import is_content, parts_of
 from ullage.wires.openai_chat.format import REFUSAL
@@ -44,7 +43,7 @@ def read(name: str, raws: Sequence[Any], first: int, losses: Losses) -> list[Tur
         for turn in reading.turns(raw, index):
             _add(turns, turn, merge=name == "openai-responses")
     _phases(raws, first, losses)
-    return _without_late(turns, losses)
+    return turns
 
 
 def _phases(raws: Sequence[Any], first: int, losses: Losses) -> None:
@@ -77,6 +76,7 @@ class _Reading:
         self.losses = losses
         self.pairs = Pairing()
         self.calls: dict[At, Call] = {}
+        self.late: set[At] = set()
         self.rows = BLOCKS[name]
 
     def turns(self, raw: Any, index: int) -> Iterator[Turn]:
@@ -121,13 +121,19 @@ class _Reading:
 
     def _piece(self, part: Part, block: Any, where: str, at: At) -> Piece | None:
         match part:
+            case ToolCall(late=True):
+                self.late.add(at)
+                return Text(self.losses.lose(where, "a call that may be answered later"))
             case ToolCall():
                 self._beside(block, self._kind_of(block), where)
                 call = self.calls[at] = self._call(part, block, where, at)
                 return call
             case ToolResult():
+                asked = self.pairs.of(at) or NOWHERE
+                if asked in self.late:
+                    return Text(self.losses.lose(where, "the result of such a call"))
                 self._beside(block, self._kind_of(block), where)
-                return self._result(part, block, where, self.pairs.of(at) or NOWHERE)
+                return self._result(part, block, where, asked)
             case Text() | Media() | Opaque():
                 return self._content(part, block, where)
         return None
@@ -154,7 +160,7 @@ class _Reading:
         elif not free:
             value = _object(text)
         value = value if isinstance(value, Mapping) else None
-        return Call(part.id, part.name, text, value, where, free, part.late, at)
+        return Call(part.id, part.name, text, value, where, free, at)
 
     def _result(self, part: ToolResult, block: Any, where: str, at: At) -> Piece:
         """A result, with what the call that it belongs to tells of it."""
@@ -229,35 +235,3 @@ def _object(text: str) -> Any:
 
 def _no_number(name: str) -> Any:
     raise ValueError(f"{name} is no JSON")
-
-
-# ── late results ─────────────────────────────────────────────────────────────────────────
-
-
-def _without_late(turns: list[Turn], losses: Losses) -> list[Turn]:
-    """The turns without asynchronous calls whose results come later than at once."""
-    late: set[At] = set()
-    for turn, following in zip_longest(turns, turns[1:]):
-        pieces = following.pieces if following else ()
-        answered = {piece.call for piece in pieces if isinstance(piece, Result)}
-        calls = (piece for piece in turn.pieces if isinstance(piece, Call) and piece.is_late)
-        late.update(call.at for call in calls if call.at not in answered)
-    return [part for turn in turns for part in _without(turn, late, losses)] if late else turns
-
-
-def _without(turn: Turn, late: set[At], losses: Losses) -> Iterable[Turn]:
-    def described(piece: Piece) -> Piece:
-        remedy = "Put its result behind it."
-        if isinstance(piece, Call) and piece.at in late:
-            return Text(losses.lose(piece.where, "a call that is answered later", remedy))
-        if isinstance(piece, Result) and piece.call in late:
-            return Text(losses.lose(piece.where, "the late result of a call", remedy))
-        return piece
-
-    pieces = tuple(described(piece) for piece in turn.pieces)
-    if turn.who != "results":
-        return (replace(turn, pieces=pieces),)
-    results = tuple(piece for piece in pieces if isinstance(piece, Result))
-    said = tuple(piece for piece in pieces if not isinstance(piece, Result))
-    sides: tuple[tuple[Who, tuple[Piece, ...]], ...] = (("results", results), ("user", said))
-    return [Turn(who, some, turn.where) for who, some in sides if some]

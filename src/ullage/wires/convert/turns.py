@@ -44,7 +44,6 @@ class Call(Struct, frozen=True):
     value: Mapping[str, Any] | None
     where: str
     is_free_text: bool = False
-    is_late: bool = False
     at: At = NOWHERE
 
 
