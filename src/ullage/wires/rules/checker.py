@@ -93,16 +93,7 @@ def problems_of(format: str, messages: Any) -> list[Problem]:
 
 
 def fed(format: str, request: Any) -> Check:
-    """The judge of a request, which has taken in all its messages.
-
-    Args:
-        format: see `check_of`.
-        request: the request as a dict, or an object with ``model_dump``; objects may stand
-            anywhere inside. It is not changed.
-
-    Raises:
-        ConfigError: no rules are known for ``format``.
-    """
+    """The judge of a request, which has taken in all its messages. See `check_of`."""
     body = request if isinstance(request, Mapping) else plain(request)
     if not isinstance(body, Mapping):
         body = {}
