@@ -12,7 +12,7 @@ from ullage.errors import FormatError
 from ullage.history.pairing import At, Pairing
 from ullage.history.snapshots import snapshot_at
 from ullage.values.messages import WHOLE, Content, Media, Opaque, Part, Text, ToolCall, ToolResult
-from ullage.wires import BLOCKS, FORMATS
+from ullage.wires import FORMATS
 from ullage.wires.base import at_path, field, get, snake, unmarked
 from ullage.wires.block import Block, fields
 from ullage.wires.convert.media import medium_of
@@ -77,7 +77,7 @@ class _Reading:
         self.pairs = Pairing()
         self.calls: dict[At, Call] = {}
         self.late: set[At] = set()
-        self.rows = BLOCKS[name]
+        self.rows = FORMATS[name].blocks
 
     def turns(self, raw: Any, index: int) -> Iterator[Turn]:
         """The turns in a message: results first, then what is said."""
