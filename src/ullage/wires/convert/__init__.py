@@ -26,7 +26,7 @@ from ullage.wires.base import at_path, get, plain, snake, text_at, unmarked
 from ullage.wires.block import fields
 from ullage.wires.convert.names import tool_names
 from ullage.wires.convert.read import read
-from ullage.wires.convert.turns import Losses
+from ullage.wires.convert.turns import Conversion
 from ullage.wires.convert.write import beginning, write
 
 __all__ = ["convert"]
@@ -67,35 +67,36 @@ def convert(
         UnsupportedPart: something in it would be lost; names its place, and what to do.
         ConfigError: there is no format of that name, or no such ``lossy``.
     """
-    _check((to, to if format is None else format), lossy)
-    losses = Losses(to, model, describe=lossy == "describe")
+    for name in (to, to if format is None else format):
+        if not isinstance(name, str) or name not in FORMATS:
+            remedy = f"Use one of {', '.join(FORMATS)}."
+            raise ConfigError("convert", f"{name!r} is not known", remedy)
+    if lossy not in ("error", "describe"):
+        raise ConfigError("lossy", f"{lossy!r} is not known", "Use error or describe.")
+    source = _format_of(conversation, format)
+    conversion = Conversion(source, to, model, lossy == "describe")
+    if source == to:
+        return conversation
     if isinstance(conversation, Mapping):
-        source = format or recognise(conversation).name
-        return conversation if source == to else _request(source, conversation, losses)
+        return _request(conversation, conversion)
+    turns = read(conversation, 0, conversion)
+    return write(turns, conversion, tool_names((), turns, conversion))
+
+
+def _format_of(conversation: Any, format: str | None) -> str:
+    if isinstance(conversation, Mapping):
+        return format or recognise(conversation).name
     if not isinstance(conversation, (list, tuple)):
         got = f"expected a request or a list of messages, got {type(conversation).__name__}"
         raise FormatError("conversation", got, "Give a call's keyword arguments, or its messages.")
     if format is None:
         problem = "a list alone does not show its format"
         raise FormatError("messages", problem, "Give format=, or the request.")
-    if format == to:
-        return conversation
-    turns = read(format, conversation, 0, losses)
-    return write(turns, losses, format, tool_names((), turns, losses))
+    return format
 
 
-def _check(formats: Sequence[Any], lossy: Any) -> None:
-    for name in formats:
-        if not isinstance(name, str) or name not in FORMATS:
-            raise ConfigError(
-                "convert", f"{name!r} is not known", f"Use one of {', '.join(FORMATS)}."
-            )
-    if lossy not in ("error", "describe"):
-        raise ConfigError("lossy", f"{lossy!r} is not known", "Use error or describe.")
-
-
-def _request(source: str, request: Mapping[str, Any], losses: Losses) -> dict[str, Any]:
-    wire = FORMATS[source]
+def _request(request: Mapping[str, Any], conversion: Conversion) -> dict[str, Any]:
+    source, wire = conversion.source, FORMATS[conversion.source]
     for key, value in request.items():
         if key != wire.key:  # of its messages each is asked for itself
             snapshot_at(value, str(key))
@@ -106,17 +107,17 @@ def _request(source: str, request: Mapping[str, Any], losses: Losses) -> dict[st
                 "the history is held by the provider, not in this request, and would be lost",
                 "Give the whole history in the request.",
             )
-    system = tuple(_system(source, request, losses))
+    system = tuple(_system(request, conversion))
     for key, what in _BESIDE.get(source, {}).items():
         if request.get(key):
-            losses.lose(key, what)
-    tools = _tools(source, request, losses)
+            conversion.lose(key, what)
+    tools = _tools(request, conversion)
     first = len(wire.leading(request))
-    turns = read(source, wire.history(request)[first:], first, losses)
-    names = tool_names(tools, turns, losses)
-    messages = write(turns, losses, source, names)
+    turns = read(wire.history(request)[first:], first, conversion)
+    names = tool_names(tools, turns, conversion)
+    messages = write(turns, conversion, names)
     tools = [replace(tool, name=names.get(tool.name, tool.name)) for tool in tools]
-    return _composed(losses, system, tools, wire.head(request).asked_output_tokens, messages)
+    return _composed(conversion, system, tools, wire.head(request).asked_output_tokens, messages)
 
 
 # ── what stands beside the messages ──────────────────────────────────────────────────────
@@ -139,45 +140,48 @@ _BESIDE = {
 """What else the model is given beside the messages, and no other wire has."""
 
 
-def _system(name: str, request: Mapping[str, Any], losses: Losses) -> Iterator[str]:
-    wire = FORMATS[name]
-    if name == "openai-responses" and request.get("prompt"):
-        yield losses.lose("prompt", "a prompt that the provider holds", "Give its text.")
+def _system(request: Mapping[str, Any], conversion: Conversion) -> Iterator[str]:
+    wire = FORMATS[conversion.source]
+    if wire.name == "openai-responses" and request.get("prompt"):
+        yield conversion.lose("prompt", "a prompt that the provider holds", "Give its text.")
     texts = list(wire.system(request))
-    for turn in read(name, wire.leading(request), 0, losses):
+    for turn in read(wire.leading(request), 0, conversion):
         pieces = (piece.text if isinstance(piece, Text) else None for piece in turn.pieces)
         texts += [(turn.where, text) for text in pieces]
     for where, text in texts:
         no_text = "system text that is no text"
-        yield losses.lose(where, no_text, "Give text.") if text is None else text
+        yield conversion.lose(where, no_text, "Give text.") if text is None else text
 
 
-def _tools(name: str, request: Mapping[str, Any], losses: Losses) -> list[ToolSpec]:
-    given = (_tool(name, raw, at, losses) for at, raw in FORMATS[name].definitions(request))
+def _tools(request: Mapping[str, Any], conversion: Conversion) -> list[ToolSpec]:
+    definitions = FORMATS[conversion.source].definitions(request)
+    given = (_tool(raw, where, conversion) for where, raw in definitions)
     tools = [tool for tool in given if tool is not None]
-    if tools and not FORMATS[losses.target].takes_tools({}, losses.model or ""):
-        losses.lose("tools", f"each tool that {losses.model!r} would be given", "Leave them out.")
+    if tools and not FORMATS[conversion.target].takes_tools({}, conversion.model or ""):
+        conversion.lose(
+            "tools", f"each tool that {conversion.model!r} would be given", "Leave them out."
+        )
         return []
     return tools
 
 
-def _tool(name: str, given: Any, where: str, losses: Losses) -> ToolSpec | None:
+def _tool(given: Any, where: str, conversion: Conversion) -> ToolSpec | None:
     """The definition of a function; any other tool has its meaning with its vendor alone."""
     if isroutine(given):
-        losses.lose(where, "a function of Python that is given as a tool")
+        conversion.lose(where, "a function of Python that is given as a tool")
         return None
     raw = plain(unmarked(plain(given, where)), where)
     body = raw
-    if name == "openai-chat" and not where.startswith("functions"):
+    if conversion.source == "openai-chat" and not where.startswith("functions"):
         body = plain(raw.get("function") or {}, f"{where}.function")
-    schema = _schema(name, raw, body, where)
+    schema = _schema(conversion.source, raw, body, where)
     if schema is None:
         kind = raw.get("type") or next(iter(raw), "tool")
-        losses.lose(where, f"a tool of type {kind!r}")
+        conversion.lose(where, f"a tool of type {kind!r}")
         return None
     for key, value in (*body.items(), *(raw.items() if body is not raw else ())):
         if key not in _KNOWN and value not in (None, False, [], {}):
-            losses.lose(f"{where}.{key}", f"the {key!r} of a tool")
+            conversion.lose(f"{where}.{key}", f"the {key!r} of a tool")
     named = text_at(body.get("name"), f"{where}.name")
     described = text_at(body.get("description") or "", f"{where}.description")
     return ToolSpec(named, described, plain(schema, f"{where}.parameters"))
@@ -217,15 +221,15 @@ _LEADING = {"openai-chat": "system", "openai-responses": "developer"}
 
 
 def _composed(
-    losses: Losses,
+    conversion: Conversion,
     system: Sequence[str],
     tools: Sequence[ToolSpec],
     output_tokens: int | None,
     messages: Sequence[Any],
 ) -> dict[str, Any]:
     """The keyword arguments of the vendor's call."""
-    name = losses.target
-    request = {"model": losses.model} if losses.model is not None else {}
+    name = conversion.target
+    request = {"model": conversion.model} if conversion.model is not None else {}
     defined = [FORMATS[name].tool(tool) for tool in tools]
     settings: dict[str, Any] = {"tools": defined} if defined else {}
     if output_tokens is not None:
