@@ -1,11 +1,4 @@
-"""Images, documents and sounds: out of one wire's block, into another's.
-
-            data                        by URL             by file id
-anthropic   images, PDF                 images, documents  its own
-chat        images, PDF, wav and mp3    images             OpenAI's
-responses   images, PDF, wav and mp3    images, documents  OpenAI's
-gemini      anything                    where its media type is known
-"""
+"""Images, documents and sounds: out of one wire's block, into another's (docs/formats.md)."""
 
 from __future__ import annotations
 

@@ -10,12 +10,10 @@ the tables of blocks: it reads plain JSON and knows nothing of edits, windows or
 
 The rules are data: ``table.toml`` has what each asks and where it was read.
 
-A history with an open call at its end is not legal: it cannot be sent. Consecutive messages
-of one role are legal (A2, C9), a tool_result without content is (A10), reuse of a call id in
-a later turn of Chat Completions or Responses is taken as legal, and so are a second output of
-one call and an asynchronous call without any in Responses. A13, R4, R8, half of R3 and G8
-compare with what was returned, which a request does not show. What depends on the model
-(A11, A12, A24, A25, C11, C12, G7) is judged by `problems` alone, where a model is named.
+A history with an open call at its end is not legal: it cannot be sent. A13, R4, R8, half of R3 and
+G8 compare with what was returned, which a request does not show. What depends on the model (A11,
+A12, A24, A25, C11, C12, G7) is judged by `problems` alone, where a model is named. What else is not
+judged, and what is taken as legal, is in docs/validator.md.
 """
 
 from __future__ import annotations
