@@ -134,8 +134,8 @@ _ROWS = (
     (
         "counting f57",
         "tokens/meter.py",
-        "case Text(text=said) | Opaque(text=said):",
-        "case Text(text=said):",
+        "return text(said) if tokens is None else tokens",
+        "return tokens or 0",
     ),
     ("counting f62", "turn/turn.py", "    return line.head[2]", "    return 0"),
     (
