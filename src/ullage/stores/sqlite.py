@@ -1,6 +1,6 @@
 """A store in one SQLite file: durable, private, shared by threads and processes.
 
-In WAL mode it is durable, faster to put than synced files, and can be queried. synchronous=FULL,
+In WAL mode it is durable, faster to put than synced files, and can be queried. A commit is synced,
 because a ref that a model has been shown must outlive a loss of power. Records that hold a newest
 value, which the next reply brings again, are not synced by themselves.
 
@@ -24,7 +24,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ullage.errors import ConfigError, RefNotFound, StoreError
+from ullage.errors import RefNotFound, StoreError
 from ullage.stores._base import Transactional, refuse_contradictions
 from ullage.stores._clean import DAY_S, Bounds, Collected, clean, is_recent
 from ullage.stores._file import PrivateFile, absolute, default_path
@@ -53,7 +53,6 @@ _FORGET_CLEANINGS = (
     "NOT IN (SELECT tenant FROM grants UNION SELECT tenant FROM records)"
 )
 """When those were cleaned up of whom nothing is kept: it names them."""
-_SYNCHRONOUS = ("NORMAL", "FULL", "EXTRA")
 
 
 class SqliteStore(Transactional):
@@ -64,14 +63,12 @@ class SqliteStore(Transactional):
     Args:
         path: the file, created with mode 0600 if need be; None for ``ullage.db`` in the
             platform's folder for user data.
-        synchronous: ``"FULL"`` outlives a loss of power, ``"NORMAL"`` the death of the
-            process, ``"EXTRA"`` also syncs the folder.
         busy_timeout_s: how long a call waits while another process writes.
         objects: where the larger bodies are kept; None: in the file with the rest.
         clock: the time in seconds since 1970, for clean-up.
 
     Raises:
-        ConfigError: the path or ``synchronous`` cannot be meant.
+        ConfigError: the path cannot be meant.
         StoreError: the file cannot be opened, is not private, or is not ours.
     """
 
@@ -81,21 +78,15 @@ class SqliteStore(Transactional):
         self,
         path: str | os.PathLike[str] | None = None,
         *,
-        synchronous: str = "FULL",
         busy_timeout_s: float = 10.0,
         objects: ObjectStorage | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        if synchronous not in _SYNCHRONOUS:
-            raise ConfigError(
-                "synchronous", f"{synchronous!r} is not a setting", f"Use one of {_SYNCHRONOUS}"
-            )
         self._clock = clock
         self._file = PrivateFile.opened(
             self,
             default_path() if path is None else absolute(path),
             own_folder=path is None,
-            synchronous=synchronous,
             wait_s=busy_timeout_s,
         )
         self._objects = objects_of(self, self._file, objects)
@@ -115,7 +106,7 @@ class SqliteStore(Transactional):
         synced = bool(outputs) or any(record.is_once for record in records)
         if not synced and len(records) == 1:  # what a reply reported: one statement
             with self._file.connection(self, "commit") as db:
-                self._file.sync(db, "NORMAL")
+                self._file.sync(db, is_synced=False)
                 write_records(db, who, records, now_s, self._objects)
             return ()
         with self._file.transaction(self, "commit", writes=True, synced=synced) as db:
