@@ -71,14 +71,12 @@ class Grep(Struct, frozen=True, gc=False):
         shown: how many of ``lines`` match.
         total: how many lines of the text match.
         total_is_exact: False if counting stopped at `COUNT_LINES`; there are more.
-        cut: some matching line, or some context that was asked for, is not in ``lines``.
     """
 
     lines: tuple[Line, ...]
     shown: int
     total: int
     total_is_exact: bool
-    cut: bool
 
 
 def search(
@@ -122,7 +120,7 @@ def search(
     if context_lines > 0:
         yield from page.add_context(context_lines)
     lines = tuple(page.lines[number] for number in sorted(page.lines))
-    return Grep(lines, shown, scan.total, not scan.stopped, page.full or shown < scan.total)
+    return Grep(lines, shown, scan.total, not scan.stopped)
 
 
 def readable(text: str) -> str:
