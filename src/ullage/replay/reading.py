@@ -41,7 +41,7 @@ def follow(session: Session, ref: str, offset: int = 0) -> str:
     while True:
         arguments = {"tool_call_id": ref, "offset": offset}
         text = ask(session, words.prefix + CONTINUATION, arguments)
-        more = next_offset(text, words.toolset)
+        more = next_offset(text)
         if more is None:
             return "".join([*pages, text])
         page, following = more
