@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Protocol
 
-from ullage.session import Session
+from ullage.session.session import Session
 from ullage.values.messages import Text
 from ullage.values.notices import Pointer, next_offset, pointers
 from ullage.values.toolset import CONTINUATION, READ
