@@ -19,8 +19,6 @@ from ullage.values.toolset import CONTINUATION, GREP
 
 D = TypeVar("D", int, None)
 
-_PAGE_LINES = 200
-"""The lines of a page where the call names no limit."""
 _loads = msgspec.json.Decoder().decode
 
 
@@ -84,7 +82,7 @@ def _page(
         page = yield from characters(source, offset, words, toolset.page_chars, asked)
         return Answer(page, source.ref)
     offset = _integer(arguments.get("offset"), 0)
-    limit = _integer(arguments.get("limit"), _PAGE_LINES)
+    limit = _integer(arguments.get("limit"), toolset.page_lines)
     page = yield from lines(source, offset, limit, words, toolset.page_chars)
     return Answer(page, source.ref)
 
@@ -99,6 +97,7 @@ def _search(arguments: dict[str, Any], source: Source, words: Words, context: in
             pattern,
             ignore_case=bool(arguments.get("ignore_case")),
             context_lines=min(max(context, 0), 5),
+            max_matches=words.toolset.matches,
         )
     except PatternError as error:
         return _error(str(error), "Change the pattern.")

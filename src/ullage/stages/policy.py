@@ -47,12 +47,14 @@ class Stage(Protocol):
 
 
 class BesideStore(Struct, frozen=True):
-    """A directory ``spill`` beside the session's SQLite file.
+    """A directory beside the session's SQLite file.
 
     Attributes:
+        name: what it is called.
         otherwise: the directory where the store is no SQLite file, or None for no files.
     """
 
+    name: str = "spill"
     otherwise: str | None = None
 
 

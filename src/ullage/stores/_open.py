@@ -97,7 +97,7 @@ def directory_of(wanted: str | BesideStore | None, store: object) -> str | None:
     kept = innermost(store)
     if not isinstance(kept, SqliteStore):
         return wanted.otherwise
-    return (kept.path.parent / "spill").as_posix()
+    return (kept.path.parent / wanted.name).as_posix()
 
 
 def innermost(store: object) -> object:

@@ -40,6 +40,8 @@ class Toolset(Struct, frozen=True, eq=False, kw_only=True):
         offered: whether they are offered unasked: to a history that begins with the session,
             or to any (the document injects them).
         page_chars: the most characters of a page of text.
+        page_lines: the lines of a page where the call names no limit.
+        matches: the most matching lines a search shows.
         searches: whether `CONTINUATION` takes a pattern to search for instead of an offset.
         first_offset: where `CONTINUATION` begins where the call names no offset.
         next_page: the last line of a page that is not the last. Fields: ``start``, ``stop``
@@ -52,6 +54,8 @@ class Toolset(Struct, frozen=True, eq=False, kw_only=True):
     tools: tuple[ToolSpec, ...]
     offered: Literal["no", "from the start", "always"] = "from the start"
     page_chars: int = 8_000
+    page_lines: int = 200
+    matches: int = 50
     searches: bool = False
     first_offset: int = 0
     next_page: str = "[characters {start:,} to {stop:,} of {total:,}. Read on: {read_on}]"
