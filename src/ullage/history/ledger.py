@@ -127,7 +127,11 @@ class Ledger(Struct, frozen=True, eq=False):
     def with_batch(self, key: bytes, batch: Batch) -> tuple[Ledger, Record]:
         """The ledger with one more batch under ``key``, and the record that keeps it."""
         entry = self.at(key)
-        record = Record(key, "batch", len(entry.batches), _batch_data(batch))
+        try:
+            data = _encode(batch)
+        except UnicodeEncodeError:  # MessagePack is UTF-8, and has no lone surrogates
+            data = json.dumps(msgspec.to_builtins(batch)).encode()
+        record = Record(key, "batch", len(entry.batches), data)
         return self._put(key, batches=(*entry.batches, batch)), record
 
     def with_observed(self, key: bytes, observed: Observed) -> tuple[Ledger, Record]:
@@ -171,14 +175,6 @@ def latest_record(chain: Sequence[bytes], decided: Iterable[Record]) -> Record:
     """The record by which others see that something was decided."""
     data = canon.extend(b"", b"".join(record.key + record.data for record in decided))
     return Record(latest_key(chain), "latest", 0, data)
-
-
-def _batch_data(batch: Batch) -> bytes:
-    """A batch as MessagePack; as JSON if a lone surrogate in it has no UTF-8."""
-    try:
-        return _encode(batch)
-    except UnicodeEncodeError:
-        return json.dumps(msgspec.to_builtins(batch)).encode()
 
 
 def _batch(data: bytes) -> Batch:
@@ -238,7 +234,8 @@ def taken(ledger: Ledger, records: Iterable[Record]) -> tuple[Ledger, tuple[Reco
     """
     by_key: dict[bytes, list[Record]] = {}
     for record in records:
-        if record.kind in (*_NUMBERED, "observed") and _is_readable(record):
+        is_readable = Ledger().with_records((replace(record, n=0),)).entries
+        if record.kind in (*_NUMBERED, "observed") and is_readable:
             by_key.setdefault(record.key, []).append(record)
     entries: dict[bytes, Entry] = {}
     waiting: list[Record] = []
@@ -286,7 +283,3 @@ def _in_order(
         usable += whole
         rest += series[len(whole) :]
     return usable, rest
-
-
-def _is_readable(record: Record) -> bool:
-    return bool(Ledger().with_records((replace(record, n=0),)).entries)

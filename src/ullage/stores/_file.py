@@ -175,7 +175,13 @@ class PrivateFile:
 
     def _connect(self) -> tuple[sqlite3.Connection, tuple[int, int]]:
         with _OPENING:
-            inode = _make_private(self.path)
+            found = filter(None, map(_found, _places(self.path)))
+            if not all(stat.S_ISREG(there.st_mode) for there in found):
+                raise _unsafe(
+                    "a link, a folder or a device is at the place of the file. Use another"
+                )
+            create_private(self.path)
+            inode = _inode(self.path)
             connection = sqlite3.connect(
                 self.path,
                 timeout=self._wait_s,
@@ -183,8 +189,8 @@ class PrivateFile:
                 check_same_thread=False,
             )
         try:
-            if _inode(self.path) != inode:
-                raise _unsafe("the file was exchanged while it was being opened")
+            if inode is None or _inode(self.path) != inode:
+                raise _unsafe("the file was exchanged while it was being opened. Try again")
             connection.execute("BEGIN")  # one view: another process may be migrating
             version = _version(connection)  # refuses what is not ours, before it is touched
             connection.execute("COMMIT")
@@ -254,18 +260,6 @@ def _version(connection: sqlite3.Connection) -> int:
             f"{len(MIGRATIONS)}. Upgrade ullage, or use another path"
         )
     return int(version)
-
-
-def _make_private(path: Path) -> tuple[int, int]:
-    """Create the folders and the file if need be, and return the file's (device, inode)."""
-    found = filter(None, map(_found, _places(path)))
-    if not all(stat.S_ISREG(there.st_mode) for there in found):
-        raise _unsafe("a link, a folder or a device is at the place of the file. Use another path")
-    create_private(path)
-    inode = _inode(path)
-    if inode is None:
-        raise _unsafe("the file was taken away while it was being opened. Try again")
-    return inode
 
 
 def create_private(path: Path) -> None:
