@@ -83,7 +83,7 @@ class _Talk(NamedTuple):
 
 
 def _session(folder: Path, window_tokens: int, now_s: float = _BEGAN_S) -> Session:
-    store = SqliteStore(folder / "u.db", synchronous="NORMAL", clock=lambda: now_s)
+    store = SqliteStore(folder / "u.db", clock=lambda: now_s)
     limits = Limits(window_tokens=window_tokens)
     return Session(_MODEL, limits=limits, format="anthropic", recall=True, store=store)
 
@@ -155,7 +155,7 @@ def _check_store(folder: Path) -> Iterator[str]:
     """What the ledger names is there, without the history."""
     with closing(sqlite3.connect(folder / "u.db")) as db:
         keys = [key for (key,) in db.execute("SELECT DISTINCT key FROM records")]
-    with closing(SqliteStore(folder / "u.db", synchronous="NORMAL")) as store:
+    with closing(SqliteStore(folder / "u.db")) as store:
         entries = Ledger().merged(store.find("", keys))[0].entries.values()
         named = {getattr(e, "ref", None) for each in entries for b in each.batches for e in b.edits}
         missing = named - {None, *every_ref(store, "")}
@@ -184,7 +184,7 @@ def _check_talk(folder: Path, talk: _Talk) -> Iterator[str]:
 
 def _check_litter(folder: Path, talk: _Talk) -> Iterator[str]:
     """As `_check_talk`; but for a clean-up all litter is there."""
-    with closing(SqliteStore(folder / "u.db", synchronous="NORMAL")) as store:
+    with closing(SqliteStore(folder / "u.db")) as store:
         gone = {ref_of(text) for text in talk.litter} - set(every_ref(store, ""))
     yield from (f"{ref} is gone" for ref in gone)
     yield from _check_talk(folder, talk)

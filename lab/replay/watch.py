@@ -18,7 +18,7 @@ from ullage.replay.evidence.demands import BUCKETS, Demands, Head, bucket_of, de
 from ullage.replay.evidence.score import Verdict, holds_in
 from ullage.replay.evidence.sight import View
 from ullage.replay.readers import Run
-from ullage.session import Session
+from ullage.session.session import Session
 from ullage.wires import FORMATS
 
 _TRIES = 3

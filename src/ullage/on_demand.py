@@ -4,9 +4,9 @@ A package lists its names twice, side by side: as imports that only type checker
 see, and as a table for `names`. ``tests/house`` checks that the two agree.
 
     if TYPE_CHECKING:
-        from ullage.session import Session as Session
+        from ullage.session.session import Session as Session
     else:
-        __getattr__, __dir__ = names(__name__, {"ullage.session": "Session"})
+        __getattr__, __dir__ = names(__name__, {"ullage.session.session": "Session"})
 """
 
 from __future__ import annotations

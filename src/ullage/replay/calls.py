@@ -9,7 +9,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from ullage.replay.readers import FormatName, Run
-from ullage.session import Session
+from ullage.session.session import Session
 from ullage.stages.policy import Policy
 from ullage.values.limits import Limits
 from ullage.wires import FORMATS
