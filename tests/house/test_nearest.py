@@ -62,7 +62,6 @@ NEAREST = {
     "replay/calls.py": "replay/test_run.py",
     "replay/trace.py": "replay/test_tracer.py",
     "replay/cost/prefix.py": "replay/cost/test_cache.py",
-    "replay/evidence/story.py": "replay/evidence/test_demands.py",
     "stages/kinds.py": "stages/test_truncate.py",
     # both sessions, by what they promise
     "session/closing.py": "session/test_sessions.py",
