@@ -181,7 +181,7 @@ def in_sqlite(traffic: Traffic, conversations: int) -> Held:
     """What an SQLite file holds after it."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "kept.db"
-        store = SqliteStore(path, synchronous="NORMAL")
+        store = SqliteStore(path)
         worked(store, traffic, conversations)
         store.close()
         db = sqlite3.connect(path)

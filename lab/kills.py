@@ -36,6 +36,7 @@ import click
 from lab.fuzz.tally import be_quiet
 from lab.fuzz.trial import lost
 from lab.guard import loop
+from lab.returned import problems
 from tests.stores.killed import dies
 from ullage import Limits, Session, SqliteStore, Usage
 from ullage.errors import RefNotFound
@@ -44,7 +45,6 @@ from ullage.history.ledger import Ledger
 from ullage.stores import DAY_S, Bounds, every_ref
 from ullage.stores.conversations import ConversationStore
 from ullage.values.effects import Output
-from ullage.wires.rules.checker import problems
 
 _MODEL = "claude-sonnet-4-5"
 _BEGAN_S, _LATER_S = 1_800_000_000.0, 1_800_000_000.0 + 40 * DAY_S
@@ -83,7 +83,7 @@ class _Talk(NamedTuple):
 
 
 def _session(folder: Path, window_tokens: int, now_s: float = _BEGAN_S) -> Session:
-    store = SqliteStore(folder / "u.db", synchronous="NORMAL", clock=lambda: now_s)
+    store = SqliteStore(folder / "u.db", clock=lambda: now_s)
     limits = Limits(window_tokens=window_tokens)
     return Session(_MODEL, limits=limits, format="anthropic", recall=True, store=store)
 
@@ -155,7 +155,7 @@ def _check_store(folder: Path) -> Iterator[str]:
     """What the ledger names is there, without the history."""
     with closing(sqlite3.connect(folder / "u.db")) as db:
         keys = [key for (key,) in db.execute("SELECT DISTINCT key FROM records")]
-    with closing(SqliteStore(folder / "u.db", synchronous="NORMAL")) as store:
+    with closing(SqliteStore(folder / "u.db")) as store:
         entries = Ledger().merged(store.find("", keys))[0].entries.values()
         named = {getattr(e, "ref", None) for each in entries for b in each.batches for e in b.edits}
         missing = named - {None, *every_ref(store, "")}
@@ -184,7 +184,7 @@ def _check_talk(folder: Path, talk: _Talk) -> Iterator[str]:
 
 def _check_litter(folder: Path, talk: _Talk) -> Iterator[str]:
     """As `_check_talk`; but for a clean-up all litter is there."""
-    with closing(SqliteStore(folder / "u.db", synchronous="NORMAL")) as store:
+    with closing(SqliteStore(folder / "u.db")) as store:
         gone = {ref_of(text) for text in talk.litter} - set(every_ref(store, ""))
     yield from (f"{ref} is gone" for ref in gone)
     yield from _check_talk(folder, talk)

@@ -50,8 +50,8 @@ _MEMO, _TESTS_MEMO = "turn/memo.py", "turn/test_memo.py"
 MUTANTS = (
     Mutant(
         _LEDGER,
-        'Record(key, "batch", len(entry.batches), _batch_data(batch))',
-        'Record(key, "batch", 0, _batch_data(batch))',
+        'Record(key, "batch", len(entry.batches), data)',
+        'Record(key, "batch", 0, data)',
         _TESTS_LEDGER,
         "a second batch is written over the first",
     ),

@@ -22,7 +22,7 @@ from ullage.presets import preset
 from ullage.presets.three_layer import COMPACTION
 from ullage.replay.calls import boundaries, request_of, session_for
 from ullage.replay.readers import Run, read
-from ullage.session import Session
+from ullage.session.session import Session
 from ullage.stages.policy import Policy
 from ullage.stages.rough import view_tokens
 

@@ -18,7 +18,7 @@ from msgspec import Struct
 from ullage.replay.evidence.atoms import Atom, plain
 from ullage.replay.evidence.demands import Piece, Story
 from ullage.replay.reading import Library, SessionLibrary, refs_in
-from ullage.session import Session
+from ullage.session.session import Session
 from ullage.values.messages import Text
 from ullage.values.notices import Pointer
 

@@ -17,7 +17,7 @@ from ullage.replay.evidence import score
 from ullage.replay.evidence.demands import BUCKETS, Demands, Head, bucket_of, demands_of
 from ullage.replay.evidence.score import Verdict, View, holds_in
 from ullage.replay.readers import Run
-from ullage.session import Session
+from ullage.session.session import Session
 from ullage.wires import FORMATS
 
 _TRIES = 3

@@ -4,9 +4,9 @@ A package lists its names twice, side by side: as imports that only type checker
 see, and as a table for `names`. ``tests/house`` checks that the two agree.
 
     if TYPE_CHECKING:
-        from ullage.session import Session as Session
+        from ullage.session.session import Session as Session
     else:
-        __getattr__, __dir__ = names(__name__, {"ullage.session": "Session"})
+        __getattr__, __dir__ = names(__name__, {"ullage.session.session": "Session"})
 """
 
 from __future__ import annotations
@@ -54,4 +54,6 @@ def table(package: str, file: str, kind: type[T]) -> T:
 
     from msgspec import toml
 
-    return toml.decode(get_data(package, file) or b"", type=kind)
+    data = get_data(package, file)
+    assert data is not None, f"{package} was imported by something that cannot read {file}"
+    return toml.decode(data, type=kind)

@@ -146,8 +146,6 @@ def test_a_measure_made_anew_finds_its_table_and_another_setting_has_its_own():
     assert totals == [len("Go.tideebb")] * 3
     assert asked == list(range(window.size))
     assert window.total(Measure("test.chars", chars, least=5)) == 5 * window.size
-    assert Measure("a", chars, least=1) == Measure("a", result_chars, least=1)
-    assert Measure("a", chars, least=1) != Measure("a", chars, least=2)
 
 
 def test_a_plain_function_is_no_measure_and_the_error_says_what_to_do():

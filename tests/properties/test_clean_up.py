@@ -92,11 +92,7 @@ def test_after_any_clean_up_every_ref_of_a_live_view_opens(format, kind, tmp_pat
     def proof(script):
         clock = Clock()
         path = folder / f"{next(count)}.db"
-        shared = (
-            MemoryStore(clock=clock)
-            if kind == "memory"
-            else SqliteStore(path, synchronous="NORMAL", clock=clock)
-        )
+        shared = MemoryStore(clock=clock) if kind == "memory" else SqliteStore(path, clock=clock)
         workers = [Worker(n, format, shared, clock) for n in range(3)]
         for worker in workers:
             for _ in range(4):

@@ -25,7 +25,7 @@ def pages_of(text, page_chars):
     offset, pages = 0, []
     while True:
         page = by_character(text, REF, offset, WORDS, page_chars)
-        more = next_offset(page, WORDS.toolset)
+        more = next_offset(page)
         pages.append((offset, more[0] if more else page))
         if more is None:
             return pages

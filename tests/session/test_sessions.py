@@ -126,6 +126,22 @@ def test_those_used_last_are_held_though_older_ones_have_no_room():
     assert 16 < len(room) < 20
 
 
+def test_a_text_that_many_messages_share_counts_once_and_so_does_what_a_block_holds():
+    sessions, text = made(limits=Limits(window_tokens=900_000)), "long " * 20_000
+    picture = {"type": "image_url", "image_url": {"url": "data:image/png;base64," + "A" * 90_000}}
+
+    def held(key, *contents):
+        before = sessions.held_bytes
+        messages = [{"role": "user", "content": content} for content in contents]
+        sessions.of(key).fit({"model": MODEL, "messages": messages})
+        sessions.of(key)
+        return sessions.held_bytes - before
+
+    assert 100_000 < held("shared", *[text] * 5) < 150_000
+    assert held("own", *(text[n:] for n in range(5))) > 490_000
+    assert 90_000 < held("picture", [picture]) < 200_000
+
+
 def test_what_is_kept_beside_a_session_is_counted_with_it():
     sessions = made(most_bytes=200_000)
     for n in range(3):

@@ -37,12 +37,10 @@ def test_every_call_is_listed_with_its_exact_tokens(format):
         usage=Usage(fresh_tokens=1_000, output_tokens=100),
         cost_usd=cost_usd(first.usage, lookup(first.model)),
         estimated_tokens=estimates[0],
-        spent_tokens=1_100,
-        spent_usd=first.cost_usd,
     )
     assert (second.usage.input_tokens, second.usage.output_tokens) == (2_000, 250)
-    assert (second.estimated_tokens, second.spent_tokens) == (estimates[1], 3_350)
-    assert second.spent_usd == session.cost_usd == first.cost_usd + second.cost_usd
+    assert (second.estimated_tokens, session.budget.spent.tokens) == (estimates[1], 3_350)
+    assert session.budget.spent.cost_usd == session.cost_usd == first.cost_usd + second.cost_usd
     assert session.budget.calls == session.calls
 
 

@@ -256,7 +256,7 @@ class Sqlite(Store):
     in_files = True
 
     def new(self):
-        return SqliteStore(self.path / "a.db", synchronous="NORMAL", clock=self.clock)
+        return SqliteStore(self.path / "a.db", clock=self.clock)
 
 
 class Spill(Sqlite):
@@ -285,7 +285,7 @@ class _InTwoSteps(SqliteStore):
 
 class InTwoSteps(Sqlite):
     def new(self):
-        return _InTwoSteps(self.path / "a.db", synchronous="NORMAL", clock=self.clock)
+        return _InTwoSteps(self.path / "a.db", clock=self.clock)
 
 
 class _Forgetful(MemoryStore):

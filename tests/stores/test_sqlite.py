@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 
 from tests.stores.contract import FileContract, batch, output
-from ullage.errors import ConfigError, RefNotFound, StoreError
+from ullage.errors import RefNotFound, StoreError
 from ullage.stores import SqliteStore
-from ullage.stores._chunks import CHUNK_CHARS
 from ullage.stores._packing import zstd
+from ullage.values.effects import CHUNK_CHARS
 
 LOG = "2026-01-01 12:00:00 INFO the same words again\n" * 500
 
@@ -33,7 +33,7 @@ def raw(path):
 
 class TestSqlite(FileContract):
     def open(self):
-        return SqliteStore(self.place(), synchronous="NORMAL", clock=self.clock)
+        return SqliteStore(self.place(), clock=self.clock)
 
 
 # What is in the file
@@ -265,13 +265,6 @@ def test_a_file_taken_away_is_made_again(path):
             assert other.refs("t") == (output("y").ref,)
 
 
-@pytest.mark.parametrize("setting", ["OFF", "full; DROP TABLE blobs"])
-def test_a_setting_that_risks_the_file_is_refused(path, setting):
-    with pytest.raises(ConfigError, match="synchronous"):
-        SqliteStore(path, synchronous=setting)
-    assert not path.exists()
-
-
 # Processes
 
 
@@ -357,7 +350,7 @@ VICTIM = """
 import sys
 from tests.stores.contract import batch, output
 from ullage.stores import SqliteStore
-from ullage.stores._chunks import CHUNK_CHARS
+from ullage.values.effects import CHUNK_CHARS
 from ullage.stores._packing import zstd
 store = SqliteStore(sys.argv[1])
 for n in range(100_000):

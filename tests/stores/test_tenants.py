@@ -1,13 +1,10 @@
 """What one tenant's stored content tells another: nothing, also not by the work it saves."""
 
-import pytest
-
 from lab.bench.tenants import measured
-from ullage import MemoryStore, SqliteStore, StoreError
+from ullage import MemoryStore, SqliteStore
 from ullage.history.canon import ref_of
 from ullage.stores import _packing
-from ullage.stores._chunks import pieces
-from ullage.values.effects import Output
+from ullage.values.effects import Output, pieces
 
 TEXT = "a line of the output\n" * 500
 OUTPUT = Output(ref_of(TEXT), TEXT)
@@ -34,20 +31,6 @@ def test_what_another_tenant_holds_is_written_anew(tmp_path, monkeypatch):
     packed, rows = work_of(store, "other", monkeypatch)
     assert (packed, rows) == ([], 1), "of one's own only the last use is noted"
     assert store.get("one", OUTPUT.ref) == store.get("other", OUTPUT.ref) == OUTPUT
-
-
-def test_a_file_of_an_earlier_version_goes_on(tmp_path, monkeypatch):
-    """There content was kept under its own digest, whoever held it."""
-    store = SqliteStore(tmp_path / "u.db")
-    of = _packing.NewBlob.of
-    with monkeypatch.context() as patch:
-        patch.setattr(_packing.NewBlob, "of", staticmethod(lambda out, tenant: of(out, b"")))
-        store.commit("one", [OUTPUT], ())
-    store.commit("one", [OUTPUT], ())
-    store.commit("other", [OUTPUT], ())
-    assert store.get("one", OUTPUT.ref) == store.get("other", OUTPUT.ref) == OUTPUT
-    with pytest.raises(StoreError):
-        store.commit("one", [Output(OUTPUT.ref, "something else")], ())
 
 
 def test_the_measure_tells_the_three_cases_apart():

@@ -7,7 +7,7 @@ import pytest
 from tests.wires.rule_examples import GO, NEXT, asked, mused, put, said
 from tests.wires.test_repair import repaired
 from ullage import fit, problems
-from ullage.session import Session
+from ullage.session.session import Session
 
 ASKS = {"type": "mcp_approval_request", "id": "mcpr_1", "name": "run", "arguments": "{}"}
 ASKS |= {"server_label": "files"}

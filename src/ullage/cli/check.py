@@ -10,7 +10,7 @@ import msgspec
 
 from ullage.cli._options import format_option, json_option, print_json, read_whole
 from ullage.errors import FormatError
-from ullage.wires.judge import problems
+from ullage.wires.rules.checker import problems
 
 
 class _Unreadable(click.ClickException):

@@ -10,7 +10,7 @@ import click
 from ullage.cli._options import format_option, print_json, read_whole, store_options
 from ullage.errors import FormatError
 from ullage.presets import NAMES
-from ullage.session import Session
+from ullage.session.session import Session
 from ullage.values.limits import Limits
 
 

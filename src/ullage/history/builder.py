@@ -77,17 +77,15 @@ class WindowBuilder:
         kept = [past for past in self.past if past.window.size <= len(transcript)]
         if not kept:
             return None
-        kept[-1]._catch_up(self.window)
-        other = kept.pop()._copy(transcript)
+        shared = kept.pop()
+        # it will be asked of each history that forks here
+        if shared.window._sums.uncounted[:1] != self.window._sums.uncounted[:1]:
+            shared.window.count()
+        for tally in self.window._tallies.values():
+            shared.window.tally(tally.measure)
+        other = shared._copy(transcript)
         other.past = tuple(kept)
         return other
-
-    def _catch_up(self, later: Window) -> None:
-        """Work out what was asked of a later state: it will be asked of each that forks here."""
-        if self.window._sums.uncounted[:1] != later._sums.uncounted[:1]:
-            self.window.count()
-        for tally in later._tallies.values():
-            self.window.tally(tally.measure)
 
     def _copy(self, transcript: Transcript) -> WindowBuilder:
         """The same state, apart; only what is cached of edits is shared."""

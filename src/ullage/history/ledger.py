@@ -127,7 +127,11 @@ class Ledger(Struct, frozen=True, eq=False):
     def with_batch(self, key: bytes, batch: Batch) -> tuple[Ledger, Record]:
         """The ledger with one more batch under ``key``, and the record that keeps it."""
         entry = self.at(key)
-        record = Record(key, "batch", len(entry.batches), _batch_data(batch))
+        try:
+            data = _encode(batch)
+        except UnicodeEncodeError:  # MessagePack is UTF-8, and has no lone surrogates
+            data = json.dumps(msgspec.to_builtins(batch)).encode()
+        record = Record(key, "batch", len(entry.batches), data)
         return self._put(key, batches=(*entry.batches, batch)), record
 
     def with_observed(self, key: bytes, observed: Observed) -> tuple[Ledger, Record]:
@@ -171,14 +175,6 @@ def latest_record(chain: Sequence[bytes], decided: Iterable[Record]) -> Record:
     """The record by which others see that something was decided."""
     data = canon.extend(b"", b"".join(record.key + record.data for record in decided))
     return Record(latest_key(chain), "latest", 0, data)
-
-
-def _batch_data(batch: Batch) -> bytes:
-    """A batch as MessagePack; as JSON if a lone surrogate in it has no UTF-8."""
-    try:
-        return _encode(batch)
-    except UnicodeEncodeError:
-        return json.dumps(msgspec.to_builtins(batch)).encode()
 
 
 def _batch(data: bytes) -> Batch:
@@ -238,15 +234,24 @@ def taken(ledger: Ledger, records: Iterable[Record]) -> tuple[Ledger, tuple[Reco
     """
     by_key: dict[bytes, list[Record]] = {}
     for record in records:
-        if record.kind in (*_NUMBERED, "observed") and _is_readable(record):
+        is_readable = Ledger().with_records((replace(record, n=0),)).entries
+        if record.kind in (*_NUMBERED, "observed") and is_readable:
             by_key.setdefault(record.key, []).append(record)
     entries: dict[bytes, Entry] = {}
     waiting: list[Record] = []
     for key, given in by_key.items():
-        before = ledger.at(key)
-        usable, rest = _in_order(_chosen((*_records(key, before), *given)))
-        entry = replace(Ledger().with_records(usable).at(key), latest=before.latest)
-        waiting += rest
+        before, chosen, usable = ledger.at(key), dict[Any, Record](), dict[Any, Record]()
+        for record in (*_records(key, before), *given):  # of one place the least in its bytes
+            known = chosen.setdefault(record.place, record)
+            chosen[record.place] = min(record, known, key=lambda each: each.data)
+        for place in sorted(chosen):
+            _, kind, n, name = place
+            if kind in _NUMBERED and n and (key, kind, n - 1, name) not in usable:
+                waiting.append(chosen[place])
+            else:
+                usable[place] = chosen[place]
+        entry = Ledger().with_records(usable.values()).at(key)
+        entry = replace(entry, latest=before.latest)
         if entry != before:
             entries[key] = entry
     return (ledger.updated(entries) if entries else ledger), tuple(waiting)
@@ -263,30 +268,3 @@ def _records(key: bytes, entry: Entry) -> Iterator[Record]:
         yield record
     for observed in entry.observed.values():
         yield ledger.with_observed(key, observed)[1]
-
-
-def _chosen(records: Iterable[Record]) -> Mapping[tuple[str, int, str], Record]:
-    """One record for each place, whatever the order they came in: the least in its bytes."""
-    found: dict[tuple[str, int, str], Record] = {}
-    for record in records:
-        place = (record.kind, record.n, record.name)
-        found[place] = min(record, found.get(place, record), key=lambda each: each.data)
-    return found
-
-
-def _in_order(
-    chosen: Mapping[tuple[str, int, str], Record],
-) -> tuple[list[Record], list[Record]]:
-    """The records that follow upon each other from the first, and those that do not yet."""
-    usable = [record for place, record in chosen.items() if place[0] not in _NUMBERED]
-    rest: list[Record] = []
-    for kind in _NUMBERED:
-        series = [chosen[place] for place in sorted(chosen) if place[0] == kind]
-        whole = [record for n, record in enumerate(series) if record.n == n]
-        usable += whole
-        rest += series[len(whole) :]
-    return usable, rest
-
-
-def _is_readable(record: Record) -> bool:
-    return bool(Ledger().with_records((replace(record, n=0),)).entries)

@@ -21,8 +21,6 @@ TABLES = 32
 class Measure(Generic[T_co]):
     """Something worked out of a message: a number, a truth, a list of lines.
 
-    Two measures are equal if their names and settings are; a name is that of one function.
-
     Args:
         name: what it is kept under; begin it with the name of your package.
         function: called with a window or a transcript, the index of a message, and the settings.
@@ -45,12 +43,6 @@ class Measure(Generic[T_co]):
     def __call__(self, of: Any, index: int) -> T_co:
         """What it is of one message."""
         return self._function(of, index, **self.settings)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Measure) and self.key == other.key
-
-    def __hash__(self) -> int:
-        return hash(self.key)
 
     def __repr__(self) -> str:
         settings = "".join(f", {key}={value!r}" for key, value in self.settings.items())

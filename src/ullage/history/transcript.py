@@ -221,10 +221,6 @@ class Transcript:
         is_within = self.messages[index].role == "assistant" and not self.starts_turn(index)
         return self._closed[index] and not is_within and not leads
 
-    def in_loop(self, index: int, length: int) -> bool:
-        """Whether the user says nothing but results from this message on up to ``length``."""
-        return not self.marked("asks", index, length)
-
     def newest_asked(self, length: int) -> int | None:
         """The newest message below ``length`` in which the user says more than results."""
         return next(reversed(self.marked("asks", 0, length)), None)

@@ -101,8 +101,8 @@ class Window(ShownHistory, frozen=True, eq=False, kw_only=True):
         A tool loop is one turn: where that must begin with thinking, a summary within it goes
         up to a reply that does, or to the end (A14).
         """
-        is_free = not self.thinks_first or not self.transcript.in_loop(index, self.size)
-        return is_free or self.thinks(index)
+        is_free = not self.thinks_first or self.transcript.marked("asks", index, self.size)
+        return bool(is_free) or self.thinks(index)
 
     def thinks(self, index: int) -> bool:
         """Whether a message shows the reasoning it came with."""

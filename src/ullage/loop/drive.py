@@ -10,9 +10,9 @@ from typing import Any
 from ullage.errors import ConfigError
 from ullage.loop.steps import UNCOUNTED_TOOLS, AgentTurn, Limit, Outcome, Together
 from ullage.loop.tools import Tool, by_name
-from ullage.session import Session
 from ullage.session.aio import AsyncSession
 from ullage.session.drivers import adrive, drive
+from ullage.session.session import Session
 
 
 def run_turn(

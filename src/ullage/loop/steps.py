@@ -38,8 +38,8 @@ from ullage.wires.base import plain
 from ullage.wires.reported import is_stream
 
 if TYPE_CHECKING:
-    from ullage.session import Session
     from ullage.session.aio import AsyncSession
+    from ullage.session.session import Session
 
 UNCOUNTED_TOOLS = RECALL_TOOLS
 """Tools whose calls do not count as an iteration (`tool-result-continuation` §5)."""

@@ -18,8 +18,7 @@ from msgspec import Struct
 from ullage.errors import RefNotFound, StoreError
 from ullage.locks import Lock
 from ullage.stores._base import closed, taken
-from ullage.stores._chunks import pieces
-from ullage.values.effects import Output, Shape
+from ullage.values.effects import Output, Shape, pieces
 
 MOST_BYTES = 4 << 30
 """What one session may keep; then the oldest is forgotten, half of it at a time."""

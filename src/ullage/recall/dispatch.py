@@ -60,17 +60,13 @@ def answer(call: ToolCall, words: Words, from_history: FromHistory) -> Steps[Ans
     searches = name == GREP or (words.toolset.searches and bool(arguments.get("pattern")))
     if found.kind == "block" and not searches and not arguments.get("offset"):
         output = found if isinstance(found, Output) else (yield Get(found.ref))
-        return _whole(output)
+        block = _loads(output.text)
+        kind = block.get("type", "block") if isinstance(block, dict) else "block"
+        return Answer(f"[{kind} {output.ref}, complete]", output.ref, block=block)
     source = Source(found)
     if searches:
         return (yield from _search(arguments, source, words, 2 if name == CONTINUATION else 0))
     return (yield from _page(name, arguments, source, words, wanted))
-
-
-def _whole(output: Output) -> Answer:
-    block = _loads(output.text)
-    kind = block.get("type", "block") if isinstance(block, dict) else "block"
-    return Answer(f"[{kind} {output.ref}, complete]", output.ref, block=block)
 
 
 def _page(

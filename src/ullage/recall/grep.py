@@ -18,6 +18,7 @@ from 1 (a newline at the very end opens no further line), places are characters 
 from __future__ import annotations
 
 import re
+from itertools import product
 from time import thread_time
 
 from msgspec import Struct
@@ -71,14 +72,12 @@ class Grep(Struct, frozen=True, gc=False):
         shown: how many of ``lines`` match.
         total: how many lines of the text match.
         total_is_exact: False if counting stopped at `COUNT_LINES`; there are more.
-        cut: some matching line, or some context that was asked for, is not in ``lines``.
     """
 
     lines: tuple[Line, ...]
     shown: int
     total: int
     total_is_exact: bool
-    cut: bool
 
 
 def search(
@@ -122,7 +121,7 @@ def search(
     if context_lines > 0:
         yield from page.add_context(context_lines)
     lines = tuple(page.lines[number] for number in sorted(page.lines))
-    return Grep(lines, shown, scan.total, not scan.stopped, page.full or shown < scan.total)
+    return Grep(lines, shown, scan.total, not scan.stopped)
 
 
 def readable(text: str) -> str:
@@ -253,23 +252,18 @@ class _Page:
         A walk ends at a line already shown: what lies behind it was, or will be, walked from
         there. So no line is looked at twice from the same side.
         """
-        for number in tuple(self.lines):
-            for step in (-1, 1):
-                yield from self._add_near(number, step, count)
-
-    def _add_near(self, number: int, step: int, count: int) -> Steps[None]:
-        """Walk from a line shown, backwards or forwards."""
-        start, end = self.spans[number]
-        for near in range(number + step, number + step * (count + 1), step):
-            is_beyond = near < 1 or (step > 0 and end + 1 >= self.source.chars)
-            if self.full or is_beyond or near in self.lines:
-                return
-            begin = end + 1
-            if step < 0:
-                begin = (yield from self.source.newline_before(start - 1)) + 1
-            if not (yield from self._add(near, begin, begin, None)):
-                return
-            start, end = self.spans[near]
+        for number, step in product(tuple(self.lines), (-1, 1)):
+            start, end = self.spans[number]
+            for near in range(number + step, number + step * (count + 1), step):
+                is_beyond = near < 1 or (step > 0 and end + 1 >= self.source.chars)
+                if self.full or is_beyond or near in self.lines:
+                    break
+                begin = end + 1
+                if step < 0:
+                    begin = (yield from self.source.newline_before(start - 1)) + 1
+                if not (yield from self._add(near, begin, begin, None)):
+                    break
+                start, end = self.spans[near]
 
     def _add(self, number: int, start: int, focus: int, match: int | None) -> Steps[bool]:
         """Show one line, which starts at ``start``, around ``focus``."""

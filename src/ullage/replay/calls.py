@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 from ullage.replay.cost.prefix import head_of
 from ullage.replay.gates import Judge
 from ullage.replay.readers import Run
-from ullage.session import Session
+from ullage.session.session import Session
 from ullage.stages.policy import Policy
 from ullage.values.limits import Limits
 from ullage.wires import FORMATS

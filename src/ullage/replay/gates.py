@@ -22,7 +22,7 @@ from ullage.history.transcript import Location
 from ullage.history.window import Window
 from ullage.replay.cost.prefix import message_tokens
 from ullage.replay.reading import reachable
-from ullage.session import Session
+from ullage.session.session import Session
 from ullage.stages.shrink import reducible_tokens
 from ullage.tokens.estimate import Counter as TokenCounter
 from ullage.tokens.models import counter_for

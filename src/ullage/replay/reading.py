@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Protocol
 
-from ullage.session import Session
+from ullage.session.session import Session
 from ullage.values.messages import Text
 from ullage.values.notices import Pointer, next_offset, pointers
 from ullage.values.toolset import CONTINUATION, READ
@@ -41,7 +41,7 @@ def follow(session: Session, ref: str, offset: int = 0) -> str:
     while True:
         arguments = {"tool_call_id": ref, "offset": offset}
         text = ask(session, words.prefix + CONTINUATION, arguments)
-        more = next_offset(text, words.toolset)
+        more = next_offset(text)
         if more is None:
             return "".join([*pages, text])
         page, following = more

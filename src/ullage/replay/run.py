@@ -26,7 +26,7 @@ from ullage.replay.evidence.score import Evidence, Watch, watch_over
 from ullage.replay.gates import GATES, Gates, Judge
 from ullage.replay.readers import Run
 from ullage.replay.reading import SessionLibrary
-from ullage.session import Session
+from ullage.session.session import Session
 from ullage.values.toolset import Toolset
 from ullage.values.usage import Usage
 from ullage.wires import FORMATS

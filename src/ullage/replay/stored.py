@@ -27,7 +27,7 @@ from ullage.replay.gates import Judge
 from ullage.replay.readers import Run
 from ullage.replay.trace import Story, Trace
 from ullage.replay.tracer import Tracer
-from ullage.session import Session
+from ullage.session.session import Session
 from ullage.stages.policy import Policy
 from ullage.stores import Store
 from ullage.turn import State

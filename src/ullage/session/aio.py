@@ -27,12 +27,6 @@ _LIGHT_MESSAGES, _LIGHT_TOKENS = 32, 120_000
 loop itself: a thread costs more."""
 
 
-def _messages(request: Any) -> int:
-    """How many messages the longest list of a request has."""
-    values = request.values() if isinstance(request, Mapping) else ()
-    return max((len(value) for value in values if isinstance(value, list)), default=0)
-
-
 T = TypeVar("T")
 
 
@@ -49,32 +43,25 @@ class AsyncSession(SessionCore, AsyncClosing):
     _begun: tuple[Begun, ...] = ()
 
     def _hold(self, store: Any) -> None:
-        if iscoroutinefunction(getattr(store, "commit", None)):
-            self.store = store
-            self._take_files()
-        else:
-            self.store = Threaded(self._with_files(open_store(store)))
         self._lock = asyncio.Lock()
+        if not iscoroutinefunction(getattr(store, "commit", None)):
+            self.store = Threaded(self._with_files(open_store(store)))
+            return
+        self.store = store
+        wanted, spilled = self.settings.policy.spill_directory, files_of(store)
+        if wanted is not None and spilled is None and directory_of(wanted, store) is not None:
+            raise ConfigError(
+                "spill_directory",
+                "an asynchronous store keeps no files",
+                "Give a SpillStore in ullage.stores.threaded.Threaded, or the store underneath.",
+            )
+        self._place_files(spilled.folder.as_posix() if wanted is not None and spilled else None)
 
     @property
     def preparing(self) -> asyncio.Task[Filled] | None:
         """The compaction under way beside the turns, to be awaited or cancelled, or None."""
         tasks = (each.task for each in self._begun if not each.task.done())
         return next(tasks, None)
-
-    def _take_files(self) -> None:
-        """Take an asynchronous store as it is; where a policy wants files, it has to have them."""
-        wanted, spilled = self.settings.policy.spill_directory, files_of(self.store)
-        if wanted is not None and spilled is not None:
-            self._place_files(spilled.folder.as_posix())
-            return
-        if directory_of(wanted, self.store) is not None:
-            raise ConfigError(
-                "spill_directory",
-                "an asynchronous store keeps no files",
-                "Give a SpillStore in ullage.stores.threaded.Threaded, or the store underneath.",
-            )
-        self._place_files(None)
 
     async def fit(self, request: Mapping[str, Any]) -> AsyncView:
         """See `Session.fit`."""
@@ -141,10 +128,11 @@ class AsyncSession(SessionCore, AsyncClosing):
 
     def _is_heavy(self, request: Mapping[str, Any]) -> bool:
         newest = self._kept.newest
-        if newest is None:
+        if newest is None or newest.tokens > _LIGHT_TOKENS:
             return True
-        new = _messages(request) - newest.size
-        return new > _LIGHT_MESSAGES or newest.tokens > _LIGHT_TOKENS
+        values = request.values() if isinstance(request, Mapping) else ()
+        messages = max((len(value) for value in values if isinstance(value, list)), default=0)
+        return messages - newest.size > _LIGHT_MESSAGES
 
     async def _run(self, steps: Steps[T], request: Mapping[str, Any] | None = None) -> T:
         """Run one thing at a time; of a turn's request also look ahead.

@@ -153,7 +153,7 @@ class SessionCore(Drawn, ABC):
 
     @property
     def calls(self) -> tuple[Call, ...]:
-        """Every call that was observed: its tokens, its cost, what the budget had spent then."""
+        """Every call that was observed: its tokens, its cost, and our estimate of its prompt."""
         return self.budget.calls_of(self._account)
 
     @property

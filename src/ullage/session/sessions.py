@@ -14,10 +14,12 @@ import inspect
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from itertools import islice
+from sys import getsizeof
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from weakref import WeakValueDictionary
 
-from msgspec.structs import replace
+from msgspec import Struct
+from msgspec.structs import astuple, replace
 
 from ullage.errors import ConfigError
 from ullage.history.snapshots import not_same
@@ -27,7 +29,6 @@ from ullage.session.session import Session
 from ullage.spend.budget import Budget
 from ullage.stores import open_store
 from ullage.stores.objects.opening import beside
-from ullage.values.held import held_bytes
 from ullage.values.limits import Limits
 from ullage.values.messages import Message
 
@@ -80,10 +81,28 @@ class _Held(Generic[S]):
         most = min(len(self._messages), len(messages))
         same = next(not_same(self._messages, messages), (most,))[0]
         new, seen = messages[same:], set[int]()
-        sizes = [held_bytes(message.parts, seen) + _MESSAGE_BYTES for message in new]
+        sizes = [_held_bytes(message.parts, seen) + _MESSAGE_BYTES for message in new]
         self._messages[same:], self._sizes[same:] = new, sizes
         self.bytes = sum(self._sizes) + self.session.bytes_beside
         return True
+
+
+def _held_bytes(value: Any, seen: set[int]) -> int:
+    """Bytes of a value and of all it holds; what was ``seen`` before counts no more."""
+    total, rest = 0, [value]
+    while rest:
+        one = rest.pop()
+        if id(one) in seen:
+            continue
+        seen.add(id(one))
+        total += getsizeof(one)
+        if isinstance(one, Struct):
+            rest += astuple(one)
+        elif isinstance(one, dict):
+            rest += (*one, *one.values())
+        elif isinstance(one, (tuple, list)):
+            rest += one
+    return total
 
 
 class _Sessions(Generic[S]):
@@ -140,7 +159,9 @@ class _Sessions(Generic[S]):
                 session = self._alive.get(key)
                 if session is None:
                     session = self._made(key, {"tenant": parent or key, **settings})
-                    self._teach(key, session)
+                    # of no other conversation: a refusal that was misread goes no further
+                    known, kept = self._named.get(key, {}), session._kept
+                    session._kept = replace(kept, refusals=replace(kept.refusals, named=known))
                     self._alive[key] = session
                 held = self._held[key] = _Held(session)
             self._held.move_to_end(key)
@@ -187,14 +208,6 @@ class _Sessions(Generic[S]):
             self._named[key] = named
             if len(self._named) > self._most:
                 del self._named[next(iter(self._named))]
-
-    def _teach(self, key: str, session: S) -> None:
-        """Have a session know what was learnt of its own conversation.
-
-        Of no other: a refusal that was misread goes no further.
-        """
-        named, kept = self._named.get(key, {}), session._kept
-        session._kept = replace(kept, refusals=replace(kept.refusals, named=named))
 
     def _is_over(self) -> bool:
         """Whether more is held than there is room for."""

@@ -78,7 +78,7 @@ class _Tapped:
     def _closed(self, *names: str) -> Actions[None]:
         """Close the source by the first of these methods it has, and observe what was reported."""
         try:
-            yield next(filter(None, map(self._closing, names)), _nothing)
+            yield next(filter(None, map(self._closing, names)), lambda: None)
         finally:
             yield from self._round.observe(self._reporting)
 
@@ -131,7 +131,3 @@ class AsyncTap(_Tapped, AsyncClosing):
         await self._round.run(self._closed("close", "aclose"))
 
     aclose = close
-
-
-def _nothing() -> None:
-    """There is nothing to be closed."""

@@ -106,10 +106,9 @@ class Book:
         report: Report | None = None,
         replaces: Row | None = None,
     ) -> Call:
-        """Book a call, as of `Row`, and give it back with the sum after it."""
+        """Book a call, as of `Row`, and give it back."""
         gone = replaces.call.spent if replaces and replaces.call else None
         spent = (self.spent - gone if gone else self.spent) + call.spent
-        call = replace(call, spent_tokens=spent.tokens, spent_usd=spent.cost_usd)
         self._named.update(report.named if report else () if view is None else (view,))
         # the one step of it: an interrupt finds the call booked whole, or not at all
         number = len(self._rows)

@@ -190,7 +190,9 @@ class Budget:
             return True
         asked = ask()
         with self._lock:
-            taken = self.allowance.used_up(self._committed(account))
+            if self._book.spent.cost_usd is None and self.allowance.usd:
+                raise _unpriced("a call was counted whose price is not known")
+            taken = self.allowance.used_up(self._spent() + self._claimed(but=account))
             used_up = self.allowance.used_up(self._spent())
             if self.allowance.on_exceeded == "wrap_up" and used_up is not None:
                 return False
@@ -313,12 +315,6 @@ class Budget:
     def _claimed(self, but: Account | None = None) -> Claim:
         claims = (account.claim for account in self._accounts if account is not but)
         return sum(claims, NOTHING)
-
-    def _committed(self, account: Account) -> Claim:
-        """What is spent, and what others may yet come to."""
-        if self._book.spent.cost_usd is None and self.allowance.usd:
-            raise _unpriced("a call was counted whose price is not known")
-        return self._spent() + self._claimed(but=account)
 
     def _spent(self) -> Claim:
         spent = self._book.spent

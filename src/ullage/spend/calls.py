@@ -62,8 +62,6 @@ class Call(Struct, frozen=True, kw_only=True):
         estimated_tokens: what we had taken the prompt for; 0 outside a session.
         reported: whether the provider reported the usage. If not, it is our estimate of the
             prompt, and of the output it has no more than was reported.
-        spent_tokens: what the budget had spent, this call included.
-        spent_usd: the same in money, None if not known.
     """
 
     agent: str
@@ -72,8 +70,6 @@ class Call(Struct, frozen=True, kw_only=True):
     cost_usd: float | None
     estimated_tokens: int = 0
     reported: bool = True
-    spent_tokens: int = 0
-    spent_usd: float | None = 0.0
 
     @property
     def spent(self) -> Spent:

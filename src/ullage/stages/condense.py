@@ -25,6 +25,7 @@ from ullage.stages.ranges import coverable, said_before, set_aside
 from ullage.stages.shorten import level, shorten
 from ullage.stages.shrink import LEAST_TOKENS, cut_to
 from ullage.stages.summary import summary
+from ullage.values.briefs import quotation
 from ullage.values.edits import Cut, Replace, Summary
 from ullage.values.messages import Text
 
@@ -61,35 +62,6 @@ class Range(NamedTuple):
     start: int
     stop: int
     inside: Location | None = None
-
-
-class Over(NamedTuple):
-    """What is taken over; nothing where no summary was.
-
-    Attributes:
-        record: the deterministic summary, ``""`` where no summary was.
-        said: what a model wrote, as it wrote it.
-        said_upto: the chain up to which that covers the range.
-        retain: what a model chose to keep, a message before the summary.
-    """
-
-    record: str = ""
-    said: str = ""
-    said_upto: bytes = b""
-    retain: str = ""
-
-    @property
-    def text(self) -> str:
-        """What comes before the bullets; a model's words are a quotation."""
-        quoted = "\n".join(f"> {line}".rstrip() for line in self.said.splitlines())
-        return "\n\n".join(filter(None, (quoted, self.record)))
-
-
-class Condensed(NamedTuple):
-    """The cuts that show an account, and how many tokens that adds to the view without them."""
-
-    cuts: tuple[Cut, ...]
-    tokens: int
 
 
 def head_of_loop(window: Window) -> Location | None:
@@ -154,24 +126,15 @@ def held_tokens(window: Window, each: Range) -> int:
     )
 
 
-def condense(window: Window, each: Range, room: Room) -> Condensed | None:
-    """An account of a range, or None if it would win nothing.
+def condense(window: Window, each: Range, room: Room) -> tuple[tuple[Cut, ...], int] | None:
+    """The cuts that show an account of a range, and what it takes; None if it would win nothing.
 
     Bullets make room for what the user said, and both for results that the model has not seen yet.
     """
     chain, outputs = window.transcript.chain, set_aside(window, each.start, each.stop)
-    ref, over = outputs[-1].ref, take_over(window, each.start, each.stop, room.account_chars)
-    edit = Summary(
-        chain[each.start],
-        chain[each.stop],
-        _text(window, each, ref, over, room),
-        ref,
-        room.why,
-        said=over.said,
-        said_upto=over.said_upto,
-        retain=over.retain,
-        summarised=bool(over.record),
-    )
+    bare = Summary(chain[each.start], chain[each.stop], "", outputs[-1].ref, room.why)
+    record, edit = take_over(window, bare, each, room.account_chars)
+    edit = replace(edit, text=_text(window, each, edit, record, room))
     cuts: tuple[Cut, ...] = (Cut(edit, outputs),)
     tokens = window.texts_tokens(edit.texts)
     if each.inside is not None:
@@ -179,7 +142,7 @@ def condense(window: Window, each: Range, room: Room) -> Condensed | None:
         cuts = Cut(replace(edit, text="", retain=""), outputs), within
         tokens = -tokens_won(window, each.inside, within)
     is_worth_it = room.is_owed or tokens < held_tokens(window, each)
-    return Condensed(cuts, tokens) if is_worth_it else None
+    return (cuts, tokens) if is_worth_it else None
 
 
 def _within(window: Window, spot: Location, account: Summary) -> Cut:
@@ -195,10 +158,11 @@ def _within(window: Window, spot: Location, account: Summary) -> Cut:
     return Cut(Replace(window.transcript.place(spot), output.ref, whole, "cut", why), (output,))
 
 
-def _text(window: Window, each: Range, ref: str, over: Over, room: Room) -> str:
+def _text(window: Window, each: Range, edit: Summary, record: str, room: Room) -> str:
     """What stands for a range, in no more than its room if that can be."""
     transcript, meter, around = window.transcript, window.meter, (each.start, each.stop)
-    told = partial(account, transcript, *around, window.words, ref, summary=over.text)
+    before = "\n\n".join(filter(None, (quotation(edit.said), record)))
+    told = partial(account, transcript, *around, window.words, edit.ref, summary=before)
     new = unread(window, each)
     new_tokens = sum(map(window.leaf_tokens, new))
     if new_tokens > LEAST_TOKENS and room.most_tokens < (len(new) + 1) * LEAST_TOKENS:
@@ -209,7 +173,7 @@ def _text(window: Window, each: Range, ref: str, over: Over, room: Room) -> str:
     for _ in range(_TRIES):
         user_chars = min(said, chars)
         room_chars = min(room.account_chars, max(chars - user_chars, _LEAST_CHARS))
-        text = told(room_chars - len(over.record), user_chars=user_chars)
+        text = told(room_chars - len(record), user_chars=user_chars)
         tokens = meter.message(text)
         if tokens <= spare or chars <= _LEAST_CHARS:
             break
@@ -231,19 +195,20 @@ def _quoted(window: Window, new: Sequence[Location], room_tokens: int) -> str:
     return "".join(pieces)
 
 
-def take_over(window: Window, start: int, stop: int, room_chars: int) -> Over:
-    """What the guard's summary of [start, stop) takes over from the summaries shown.
+def take_over(window: Window, edit: Summary, each: Range, room_chars: int) -> tuple[str, Summary]:
+    """The deterministic summary of a range where one was shown, and the guard's edit with the rest.
 
     What a model said comes on top of the ``room_chars`` of the bullets. Where it is too long, it is
     left out: the deterministic summary and the index hold what it was made from.
     """
-    shown = window.open_summaries
-    placed = [each for each in shown if each.edit.summarised and start <= each.start < stop]
+    shown = (placed for placed in window.open_summaries if placed.edit.summarised)
+    placed = [placed for placed in shown if each.start <= placed.start < each.stop]
     if not placed:
-        return Over()
-    record = summary(window.transcript, start, stop, int(room_chars * _SUMMARY_SHARE))
-    said, upto = said_before(window)
-    retain = "\n\n".join(filter(None, (each.edit.retain for each in placed)))
+        return "", edit
+    room = int(room_chars * _SUMMARY_SHARE)
+    record = summary(window.transcript, each.start, each.stop, room)
+    edit, (said, upto) = replace(edit, summarised=True), said_before(window)
+    retain = "\n\n".join(filter(None, (it.edit.retain for it in placed)))
     if len(said) + len(retain) > room_chars * _SAID_SHARE:
-        return Over(record)
-    return Over(record, said, upto, retain)
+        return record, edit
+    return record, replace(edit, said=said, said_upto=upto, retain=retain)

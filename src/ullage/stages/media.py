@@ -35,7 +35,10 @@ def refused_media(window: Window) -> list[Cut]:
     if not (holders := window.transcript.marked("media", window.read_from, window.size)):
         return []
     limits = ANTHROPIC_MEDIA if "claude" in family_of(window.meter.model) else OTHER_MEDIA
-    shown = [each for at in holders for each in _shown(window, at)]
+    held = (each for at in holders for each in window.transcript.once(_MEDIA, at))
+    shown = [
+        each for each in held if not (window.hidden(each.spot[0]) or window.edit_at(each.spot))
+    ]
     small = [each for each in shown if limits.takes(each.side_px, each.sent_bytes)]
     kept = small[_excess(small, limits, window.context_tokens) :]
     start = editable_from(window)
@@ -63,8 +66,3 @@ def _media(transcript: Transcript, index: int) -> tuple[_Medium, ...]:
 
 
 _MEDIA = Measure("ullage.media", _media)
-
-
-def _shown(window: Window, index: int) -> list[_Medium]:
-    found = () if window.hidden(index) else window.transcript.once(_MEDIA, index)
-    return [each for each in found if window.edit_at(each.spot) is None]

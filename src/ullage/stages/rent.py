@@ -112,16 +112,16 @@ def _chars(edit: Replace | None, leaf: Part | Content) -> int:
     return len(getattr(edit or leaf, "text", ""))
 
 
-def _wins_nothing(window: Window, index: int) -> bool:
-    """Whether a batch would win nothing in a message, now and ever."""
-    is_read = window.read_from <= index and not window.hidden(index)
-    return not is_read or window.tally(_WINNABLE).each[index] == 0
-
-
-_NOTHING = Measure("ullage.nothing_to_win", _wins_nothing)
 _PRUNED = Measure[int](
     "ullage.pruned",
     lambda window, at: int(any(edit.kind == "pruned" for edit in window.shown(at).values())),
 )
 _WINNABLE = Measure("ullage.winnable_chars", _winnable_chars)
 _SHOWN = Measure("ullage.shown_chars", _shown_chars)
+_NOTHING = Measure[bool](
+    "ullage.nothing_to_win",
+    lambda window, at: (
+        at < window.read_from or window.hidden(at) or window.tally(_WINNABLE).each[at] == 0
+    ),
+)
+"""Whether a batch would win nothing in a message, now and ever."""

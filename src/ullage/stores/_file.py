@@ -10,10 +10,10 @@ sessions on one path take three descriptors. Compression and hashing happen outs
 so it is held for the statements alone. A connection for each thread was measured and won nothing
 for writers (SQLite has one at a time) and little for readers (`lab.bench.stores`).
 
-*Syncs.* A commit reaches the disk before it returns, if ``synchronous`` is FULL. One that says
-it need not (`transaction`) is visible to everybody at once, as the -wal file is shared memory to
-all who read it, and reaches the disk with the next commit that does. The setting is that of the
-connection, so it is changed only when the next commit wants the other.
+*Syncs.* A commit reaches the disk before it returns. One that says it need not (`transaction`) is
+visible to everybody at once, as the -wal file is shared memory to all who read it, and reaches the
+disk with the next commit that does. The setting is that of the connection, so it is changed only
+when the next commit wants the other.
 
 *Forks.* A connection that lives through a fork takes SQLite's belief about its locks into the
 child, where they do not exist: when the parent closes, it removes the -wal file under the
@@ -58,27 +58,24 @@ class PrivateFile:
         path: where the file is.
     """
 
-    def __init__(self, path: Path, synchronous: str, wait_s: float) -> None:
+    def __init__(self, path: Path, wait_s: float) -> None:
         self.path = path
-        self._synchronous = synchronous
         self._wait_s = wait_s
         self._lock = RLock()
         self._pid = os.getpid()
         self._connection: sqlite3.Connection | None = None
         self._inode: tuple[int, int] | None = None
-        self._set = ""
+        self._is_synced: bool | None = None
         self._holders: WeakSet[object] = WeakSet()
 
     @staticmethod
-    def opened(
-        holder: object, path: Path, *, own_folder: bool, synchronous: str, wait_s: float
-    ) -> PrivateFile:
-        """The file, shared with whoever has it open with the same settings.
+    def opened(holder: object, path: Path, *, own_folder: bool, wait_s: float) -> PrivateFile:
+        """The file, shared with whoever has it open and waits as long.
 
         It is open until every holder has called `release` or is no more. A folder of our own has
         its mode tightened if it exists.
         """
-        settings = (path, synchronous, wait_s)
+        settings = (path, wait_s)
         with _FORKING:
             file = _FILES.get(settings)
             if file is None:
@@ -117,13 +114,16 @@ class PrivateFile:
         with self.connection(holder, operation) as connection:
             try:
                 if writes:
-                    self.sync(connection, self._synchronous if synced else "NORMAL")
+                    self.sync(connection, is_synced=synced)
                 connection.execute("BEGIN IMMEDIATE" if writes else "BEGIN")
                 yield connection
                 connection.execute("COMMIT")
             finally:
                 if connection.in_transaction:
-                    self._roll_back(connection)
+                    try:
+                        connection.execute("ROLLBACK")
+                    except sqlite3.Error:  # it is beyond use: the next call opens a new one
+                        self._disconnect()
 
     def release(self, holder: object) -> None:
         """Let a holder go, and the connection with the last one; waits for what is under way."""
@@ -175,7 +175,13 @@ class PrivateFile:
 
     def _connect(self) -> tuple[sqlite3.Connection, tuple[int, int]]:
         with _OPENING:
-            inode = _make_private(self.path)
+            found = filter(None, map(_found, _places(self.path)))
+            if not all(stat.S_ISREG(there.st_mode) for there in found):
+                raise _unsafe(
+                    "a link, a folder or a device is at the place of the file. Use another"
+                )
+            create_private(self.path)
+            inode = _inode(self.path)
             connection = sqlite3.connect(
                 self.path,
                 timeout=self._wait_s,
@@ -183,8 +189,8 @@ class PrivateFile:
                 check_same_thread=False,
             )
         try:
-            if _inode(self.path) != inode:
-                raise _unsafe("the file was exchanged while it was being opened")
+            if inode is None or _inode(self.path) != inode:
+                raise _unsafe("the file was exchanged while it was being opened. Try again")
             connection.execute("BEGIN")  # one view: another process may be migrating
             version = _version(connection)  # refuses what is not ours, before it is touched
             connection.execute("COMMIT")
@@ -193,25 +199,19 @@ class PrivateFile:
             if version < len(MIGRATIONS):
                 _migrate(connection)
             connection.execute("PRAGMA journal_mode = WAL")
-            self._set = ""
-            self.sync(connection, self._synchronous)
+            self._is_synced = None
+            self.sync(connection, is_synced=True)
         except BaseException:
             connection.close()
             raise
         return connection, inode
 
-    def sync(self, connection: sqlite3.Connection, setting: str) -> None:
-        """Have the next commit synced like this."""
-        if self._set != setting:
-            self._set = ""  # not known, should this be interrupted
-            connection.execute(f"PRAGMA synchronous = {setting}")
-            self._set = setting
-
-    def _roll_back(self, connection: sqlite3.Connection) -> None:
-        try:
-            connection.execute("ROLLBACK")
-        except sqlite3.Error:  # the connection is beyond use: the next call opens a new one
-            self._disconnect()
+    def sync(self, connection: sqlite3.Connection, *, is_synced: bool) -> None:
+        """Have the next commit synced, or not."""
+        if self._is_synced is not is_synced:
+            self._is_synced = None  # not known, should this be interrupted
+            connection.execute(f"PRAGMA synchronous = {'FULL' if is_synced else 'NORMAL'}")
+            self._is_synced = is_synced
 
     def _disconnect(self) -> None:
         connection, self._connection = self._connection, None
@@ -260,18 +260,6 @@ def _version(connection: sqlite3.Connection) -> int:
             f"{len(MIGRATIONS)}. Upgrade ullage, or use another path"
         )
     return int(version)
-
-
-def _make_private(path: Path) -> tuple[int, int]:
-    """Create the folders and the file if need be, and return the file's (device, inode)."""
-    found = filter(None, map(_found, _places(path)))
-    if not all(stat.S_ISREG(there.st_mode) for there in found):
-        raise _unsafe("a link, a folder or a device is at the place of the file. Use another path")
-    create_private(path)
-    inode = _inode(path)
-    if inode is None:
-        raise _unsafe("the file was taken away while it was being opened. Try again")
-    return inode
 
 
 def create_private(path: Path) -> None:
@@ -325,7 +313,7 @@ def _unsafe(reason: str) -> StoreError:
 
 _OPENING = Lock()
 _FORKING = Lock()
-_FILES: WeakValueDictionary[tuple[Path, str, float], PrivateFile] = WeakValueDictionary()
+_FILES: WeakValueDictionary[tuple[Path, float], PrivateFile] = WeakValueDictionary()
 _PAUSED: list[PrivateFile] = []
 _LEFT_BEHIND: list[sqlite3.Connection | None] = []
 

@@ -17,8 +17,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ullage.history.canon import content_digest
-from ullage.stores._chunks import CHUNK_CHARS, pieces
-from ullage.values.effects import Extent, Output
+from ullage.values.effects import CHUNK_CHARS, Extent, Output, pieces
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -36,20 +35,20 @@ class NewBlob(Struct, frozen=True, gc=False):
     """An output on its way into the file; the rows of its chunks are there once it is packed.
 
     Its content is kept under ``digest``: once for each tenant, so that nobody learns from the time
-    it takes what another one holds. Earlier versions kept it under the digest of ``content`` alone.
+    it takes what another one holds.
     """
 
     output: Output
     digest: bytes
-    content: bytes
     rows: tuple[Row, ...] | None = None
 
     @staticmethod
     def of(output: Output, tenant: bytes) -> NewBlob:
         """An output that is not packed yet."""
-        content = content_digest(output.text, output.kind)
-        own = blake3(content + tenant, derive_key_context="ullage tenant").digest()
-        return NewBlob(output, own if tenant else content, content)
+        digest = content_digest(output.text, output.kind)
+        if tenant:
+            digest = blake3(digest + tenant, derive_key_context="ullage tenant").digest()
+        return NewBlob(output, digest)
 
     def packed(self) -> NewBlob:
         """The same, in chunks that are compressed where that is smaller."""

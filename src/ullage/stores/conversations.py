@@ -84,22 +84,6 @@ class ConversationStore:
         with self._connected("open") as db:
             rows.prepare(db)
 
-    @classmethod
-    def existing(cls, path: str | os.PathLike[str]) -> ConversationStore:
-        """The conversations in a file that has some; nothing is added to any other file.
-
-        Raises:
-            StoreError: the file has no table of messages, or cannot be read.
-        """
-        try:
-            with closing(sqlite3.connect(f"{absolute(path).as_uri()}?mode=ro", uri=True)) as db:
-                db.execute("SELECT Id, SessionId FROM Messages LIMIT 1")
-        except sqlite3.Error as error:
-            raise StoreError(
-                NAME, "open", "it holds no conversations. Use another file."
-            ) from error
-        return cls(path)
-
     def append(self, session: str, messages: Sequence[Any]) -> tuple[str, ...]:
         """Keep some messages at the end of a conversation, all of them or none.
 

@@ -1,6 +1,6 @@
 """A store in one SQLite file: durable, private, shared by threads and processes.
 
-In WAL mode it is durable, faster to put than synced files, and can be queried. synchronous=FULL,
+In WAL mode it is durable, faster to put than synced files, and can be queried. A commit is synced,
 because a ref that a model has been shown must outlive a loss of power. Records that hold a newest
 value, which the next reply brings again, are not synced by themselves.
 
@@ -24,23 +24,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ullage.errors import ConfigError, RefNotFound, StoreError
+from ullage.errors import RefNotFound, StoreError
+from ullage.stores import _sqlite_rows as rows
 from ullage.stores._base import Transactional, refuse_contradictions
 from ullage.stores._clean import DAY_S, Bounds, Collected, clean, is_recent
 from ullage.stores._file import PrivateFile, absolute, default_path
 from ullage.stores._packing import NewBlob, from_utf8, to_utf8, unsealed
 from ullage.stores._sql_clean import SqliteContents
-from ullage.stores._sqlite_rows import (
-    MOST_VARIABLES,
-    chosen,
-    extents_of,
-    kept_first,
-    record_of,
-    row_of_chunk,
-    under,
-    write_blob,
-    write_records,
-)
 from ullage.stores.objects.in_sqlite import objects_of
 from ullage.stores.objects.rows import and_objects, at_hand, packed
 from ullage.values.effects import Output, Record, Shape
@@ -53,7 +43,6 @@ _FORGET_CLEANINGS = (
     "NOT IN (SELECT tenant FROM grants UNION SELECT tenant FROM records)"
 )
 """When those were cleaned up of whom nothing is kept: it names them."""
-_SYNCHRONOUS = ("NORMAL", "FULL", "EXTRA")
 
 
 class SqliteStore(Transactional):
@@ -64,14 +53,12 @@ class SqliteStore(Transactional):
     Args:
         path: the file, created with mode 0600 if need be; None for ``ullage.db`` in the
             platform's folder for user data.
-        synchronous: ``"FULL"`` outlives a loss of power, ``"NORMAL"`` the death of the
-            process, ``"EXTRA"`` also syncs the folder.
         busy_timeout_s: how long a call waits while another process writes.
         objects: where the larger bodies are kept; None: in the file with the rest.
         clock: the time in seconds since 1970, for clean-up.
 
     Raises:
-        ConfigError: the path or ``synchronous`` cannot be meant.
+        ConfigError: the path cannot be meant.
         StoreError: the file cannot be opened, is not private, or is not ours.
     """
 
@@ -81,21 +68,15 @@ class SqliteStore(Transactional):
         self,
         path: str | os.PathLike[str] | None = None,
         *,
-        synchronous: str = "FULL",
         busy_timeout_s: float = 10.0,
         objects: ObjectStorage | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        if synchronous not in _SYNCHRONOUS:
-            raise ConfigError(
-                "synchronous", f"{synchronous!r} is not a setting", f"Use one of {_SYNCHRONOUS}"
-            )
         self._clock = clock
         self._file = PrivateFile.opened(
             self,
             default_path() if path is None else absolute(path),
             own_folder=path is None,
-            synchronous=synchronous,
             wait_s=busy_timeout_s,
         )
         self._objects = objects_of(self, self._file, objects)
@@ -115,34 +96,37 @@ class SqliteStore(Transactional):
         synced = bool(outputs) or any(record.is_once for record in records)
         if not synced and len(records) == 1:  # what a reply reported: one statement
             with self._file.connection(self, "commit") as db:
-                self._file.sync(db, "NORMAL")
-                write_records(db, who, records, now_s, self._objects)
+                self._file.sync(db, is_synced=False)
+                rows.write_records(db, who, records, now_s, self._objects)
             return ()
         with self._file.transaction(self, "commit", writes=True, synced=synced) as db:
             for blob in blobs:
-                write_blob(db, self.name, who, blob, now_s)
-            first = kept_first(db, who, records)
+                rows.write_blob(db, self.name, who, blob, now_s)
+            first = rows.kept_first(db, who, records)
             if not first:
-                write_records(db, who, records, now_s, self._objects)
+                rows.write_records(db, who, records, now_s, self._objects)
         return first
 
     def find(self, tenant: str, keys: Iterable[bytes]) -> tuple[Record, ...]:
         """`Records.find`."""
         order = {key: place for place, key in enumerate(dict.fromkeys(keys))}
-        who, is_one = to_utf8(tenant), len(order) <= MOST_VARIABLES  # one statement is one view
+        who, is_one = (
+            to_utf8(tenant),
+            len(order) <= rows.MOST_VARIABLES,
+        )  # one statement is one view
         with (self._file.connection if is_one else self._file.transaction)(self, "find") as db:
-            rows = under(db, who, tuple(order))
-        if not rows:
+            found = rows.under(db, who, tuple(order))
+        if not found:
             return ()
-        self._mark("records", "key", who, rows)
-        rows.sort(key=lambda row: (order[row[0]], *row[1:4]))
-        return tuple(map(record_of, rows))
+        self._mark("records", "key", who, found)
+        found.sort(key=lambda row: (order[row[0]], *row[1:4]))
+        return tuple(map(rows.record_of, found))
 
     def look(self, tenant: str, ref: str) -> Shape:
         """`Blobs.look`. Reads no text."""
         with self._file.transaction(self, "look") as db:
             digest, kind, size_bytes, chunks, used_s = self._granted(db, tenant, ref)
-            extents = extents_of(db, digest, chunks, size_bytes)
+            extents = rows.extents_of(db, digest, chunks, size_bytes)
         if extents is None or kind not in ("text", "block"):
             raise self._damaged("look", ref)
         self._mark("grants", "ref", to_utf8(tenant), [(to_utf8(ref), used_s)])
@@ -154,7 +138,7 @@ class SqliteStore(Transactional):
             digest, kind, _, chunks, _ = self._granted(db, tenant, ref)
             if not 0 <= n < chunks:
                 raise RefNotFound(self.name, ref)
-            row = row_of_chunk(db, digest, n)
+            row = rows.row_of_chunk(db, digest, n)
         text = row and unsealed(digest, kind, n, at_hand(self._objects, row))
         if text is None:
             raise self._damaged("chunk", ref)
@@ -164,14 +148,14 @@ class SqliteStore(Transactional):
         """`Store.refs`."""
         query = "SELECT ref FROM grants WHERE tenant = ? AND ref > ? ORDER BY ref LIMIT ?"
         with self._file.connection(self, "refs") as db:
-            rows = db.execute(query, (to_utf8(tenant), to_utf8(after), limit))
-            return tuple(from_utf8(ref) for (ref,) in rows)
+            found = db.execute(query, (to_utf8(tenant), to_utf8(after), limit))
+            return tuple(from_utf8(ref) for (ref,) in found)
 
     def held(self, refs: Collection[str]) -> frozenset[str]:
         """`Store.held`."""
         with self._file.connection(self, "held") as db:
-            rows = chosen(db, "SELECT ref FROM grants WHERE ref IN", [*map(to_utf8, refs)])
-            return frozenset(from_utf8(ref) for (ref,) in rows)
+            found = rows.chosen(db, "SELECT ref FROM grants WHERE ref IN", [*map(to_utf8, refs)])
+            return frozenset(from_utf8(ref) for (ref,) in found)
 
     @and_objects
     def collect(
@@ -225,14 +209,14 @@ class SqliteStore(Transactional):
         reason = "what is kept there is damaged. Restore the file"
         return StoreError(self.name, operation, reason, ref)
 
-    def _mark(self, table: str, column: str, tenant: bytes, rows: Sequence[Any]) -> None:
+    def _mark(self, table: str, column: str, tenant: bytes, used: Sequence[Any]) -> None:
         """Note that these were used, unless that is noted of today.
 
         Each row begins with the name and ends with the last use. A file that cannot be written
         now can still be read.
         """
         now_s = int(self._clock())
-        stale = {row[0] for row in rows if not is_recent(row[-1], now_s, DAY_S)}
+        stale = {row[0] for row in used if not is_recent(row[-1], now_s, DAY_S)}
         if stale:
             query = f"UPDATE {table} SET used_s = ? WHERE tenant = ? AND {column} = ?"
             with (
@@ -248,5 +232,5 @@ class SqliteStore(Transactional):
         with self._file.connection(self, "commit") as db:
             digests = [*{blob.digest for blob in blobs}]
             query = "SELECT digest FROM blobs WHERE digest IN"
-            known = {digest for (digest,) in chosen(db, query, digests)}
+            known = {digest for (digest,) in rows.chosen(db, query, digests)}
         return packed(self._objects, tenant, blobs, known)

@@ -88,6 +88,10 @@ class Brief(Struct, frozen=True, kw_only=True):
 
     def compose(self, said: str) -> str:
         """The message that stands for the run; ``said`` is what a model wrote of it, or ``""``."""
-        if said and self.prompt.quoted:
-            said = "\n".join(f"> {line}".rstrip() for line in said.splitlines())
+        said = quotation(said) if self.prompt.quoted else said
         return "\n\n".join(part for part in (self.before, said, self.account, self.after) if part)
+
+
+def quotation(text: str) -> str:
+    """A text with each line marked as a quotation."""
+    return "\n".join(f"> {line}".rstrip() for line in text.splitlines())

@@ -16,7 +16,7 @@ the reply back. Nothing else in the core touches a store, a clock or a network.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from typing import Any, Literal, TypeAlias, TypeVar
 
 from msgspec import Struct
@@ -25,7 +25,9 @@ from ullage.values.usage import Usage
 
 T = TypeVar("T")
 
-_PIECE_CHARS = 1 << 20
+CHUNK_CHARS = 1 << 20
+r"""A chunk of an output has so many characters, about a MiB where the text is ASCII. It may end
+anywhere, between the halves of a "\r\n" or of an emoji too: readers put together what they need."""
 
 
 class Output(Struct, frozen=True, gc=False):
@@ -104,11 +106,16 @@ class Extent(Struct, frozen=True, gc=False):
     @staticmethod
     def of(text: str) -> Extent:
         """The extent of a text. One that is not ASCII is encoded piece by piece."""
-        size_bytes = len(text)
-        if not text.isascii():
-            pieces = (text[at : at + _PIECE_CHARS] for at in range(0, len(text), _PIECE_CHARS))
-            size_bytes = sum(len(piece.encode("utf-8", "surrogatepass")) for piece in pieces)
+        size_bytes = len(text) if text.isascii() else sum(len(raw) for _, raw in pieces(text))
         return Extent(len(text), size_bytes, text.count("\n"))
+
+
+def pieces(text: str) -> Iterator[tuple[Extent, bytes]]:
+    """Each chunk of a text: its extent, and its UTF-8 (surrogatepass)."""
+    for start in range(0, len(text), CHUNK_CHARS):
+        piece = text[start : start + CHUNK_CHARS]
+        raw = piece.encode("utf-8", "surrogatepass")
+        yield Extent(len(piece), len(raw), piece.count("\n")), raw
 
 
 class Shape(Struct, frozen=True):

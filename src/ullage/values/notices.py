@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from functools import lru_cache
 
 from msgspec import Struct
 
@@ -24,7 +23,10 @@ _CALL = re.compile(r'get_continuation\(tool_call_id=\\?"([0-9a-z]{16})\\?", offs
 _REF = re.compile(r"\bref(?:[ =]|_id=)\\?\"?([0-9a-z]{16})\b")
 _FILE = re.compile(r"\b([0-9a-z]{16})\.txt\b")
 _REF_LINE_CHARS = 200
-_FIELD = re.compile(r"\\\{(\w+)(?::,)?\\\}")
+_NEXT = re.compile(
+    r"\n\[(?:characters|truncated — showing) [\d,]+(?: to |-)([\d,]+)(?: of |/)[\d,]+[^\n]+\]\Z"
+)
+"""The last line of a page, in our words and in those of the continuation document."""
 
 
 class Pointer(Struct, frozen=True):
@@ -144,25 +146,10 @@ def pointers(text: str) -> list[Pointer]:
     return [pointer for _, pointer in sorted(found, key=lambda pair: pair[0])]
 
 
-def next_offset(page: str, toolset: Toolset) -> tuple[str, int] | None:
+def next_offset(page: str) -> tuple[str, int] | None:
     """A page without the line that says where to read on, and that offset in characters.
 
     None if the page is the last one.
     """
-    found = _end_of_page(toolset.next_page).search(page)
-    return (page[: found.start()], int(found["stop"].replace(",", ""))) if found else None
-
-
-@lru_cache(maxsize=8)
-def _end_of_page(template: str) -> re.Pattern[str]:
-    """The pattern of a page's last line, made from what it is written with."""
-    kinds = {"start": r"[\d,]+", "stop": r"(?P<stop>[\d,]+)", "total": r"[\d,]+", "prefix": r"\w*"}
-    seen: set[str] = set()
-
-    def group(match: re.Match[str]) -> str:
-        name = match[1]
-        is_again = name == "stop" and name in seen
-        seen.add(name)
-        return "(?P=stop)" if is_again else kinds.get(name, r"[^\n]+?")
-
-    return re.compile(r"\n" + _FIELD.sub(group, re.escape(template)) + r"\Z")
+    found = _NEXT.search(page)
+    return (page[: found.start()], int(found[1].replace(",", ""))) if found else None

@@ -6,7 +6,7 @@ from tests.replay.evidence.conversation import WIRE, call, run_of, told, user
 from ullage.replay.evidence.atoms import Atom
 from ullage.replay.evidence.demands import Story, said
 from ullage.replay.evidence.score import holds_in
-from ullage.session import Session
+from ullage.session.session import Session
 from ullage.values.limits import Limits
 from ullage.values.notices import Pointer
 

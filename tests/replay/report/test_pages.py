@@ -7,7 +7,7 @@ from tests.replay.test_run import small_run
 from ullage.replay.cost.prices import OWN
 from ullage.replay.report.pages import page_of_replays, page_of_session
 from ullage.replay.stored import from_store
-from ullage.session import Session
+from ullage.session.session import Session
 from ullage.stores import MemoryStore
 from ullage.values.limits import Limits
 

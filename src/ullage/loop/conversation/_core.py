@@ -15,9 +15,9 @@ from ullage.history.window import Window
 from ullage.locks import Lock
 from ullage.loop.conversation._plan import Plan, Row, planned, row_of, summarising
 from ullage.presets import PolicyName, preset
-from ullage.session import Session
 from ullage.session.closing import Closing
 from ullage.session.drivers import run
+from ullage.session.session import Session
 from ullage.spend.budget import Budget
 from ullage.stages.policy import Policy
 from ullage.stages.ranges import condensed

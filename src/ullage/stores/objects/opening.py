@@ -7,10 +7,13 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import sqlite3
+from contextlib import closing
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ullage.errors import ConfigError
+from ullage.errors import ConfigError, StoreError
 from ullage.stores._base import Store
+from ullage.stores._file import absolute
 from ullage.stores._open import is_url
 from ullage.stores.sqlite import SqliteStore
 
@@ -72,7 +75,13 @@ def conversations_at(where: str) -> ConversationStore:
     if not is_url(where):
         from ullage.stores.conversations import ConversationStore
 
-        return ConversationStore.existing(where)
+        try:
+            with closing(sqlite3.connect(f"{absolute(where).as_uri()}?mode=ro", uri=True)) as db:
+                db.execute("SELECT Id, SessionId FROM Messages LIMIT 1")
+        except sqlite3.Error as error:
+            reason = "it holds no conversations. Use another file."
+            raise StoreError("conversations", "open", reason) from error
+        return ConversationStore(where)
     _check(where)
     from ullage.stores.postgres.conversations import PostgresConversations
 
