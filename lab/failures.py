@@ -134,8 +134,8 @@ _ROWS = (
     (
         "counting f57",
         "tokens/meter.py",
-        "case Text(text=said) | Opaque(text=said):",
-        "case Text(text=said):",
+        "return text(said) if tokens is None else tokens",
+        "return tokens or 0",
     ),
     ("counting f62", "turn/turn.py", "    return line.head[2]", "    return 0"),
     (
@@ -428,8 +428,8 @@ _ROWS = (
     (
         "pairing f12",
         "wires/convert/names.py",
-        "        if taken or not given or not _LEGAL_ID[target](old):",
-        "        if False:",
+        "            if taken or is_made_up(new, piece.name) or not _LEGAL_ID[target](new):",
+        "            if False:",
     ),
     (
         "summary f51",

@@ -4,9 +4,9 @@ import gc
 import os
 import signal
 import socket
-import ssl
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from functools import cache
+from pkgutil import resolve_name
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -51,7 +51,9 @@ def no_network():
 def one_trust():
     """The clients of a process share what they trust: each would read it again, for 20 ms."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ssl, "create_default_context", cache(ssl.create_default_context))
+        for reads in ("ssl.create_default_context", "httpcore2.default_ssl_context"):
+            with suppress(ImportError):
+                patch.setattr(reads, cache(resolve_name(reads)))
         yield
 
 
@@ -64,7 +66,7 @@ def pytest_collection_finish():
     It looks at the rest less often than it would: a tenth of all processor time went there.
     """
     gc.freeze()
-    gc.set_threshold(20_000, 20, 20)
+    gc.set_threshold(100_000, 20, 20)
     gc.enable()
 
 

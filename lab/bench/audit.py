@@ -18,10 +18,10 @@ import click
 
 from lab.replay.story import Story
 from ullage.replay.calls import boundaries
-from ullage.replay.evidence.common import Census, counted
+from ullage.replay.evidence.atoms import plain
+from ullage.replay.evidence.common import common_in
 from ullage.replay.evidence.demands import Demand, Head, demands_of
-from ullage.replay.evidence.sight import lines_of
-from ullage.replay.evidence.texts import plain
+from ullage.replay.evidence.score import lines_of
 from ullage.replay.readers import Run, read
 from ullage.wires import FORMATS
 
@@ -84,11 +84,7 @@ def told(run: Run, story: Story, demand: Demand) -> str:
 def main(files: Sequence[str], each: int, age: int, seed: int, listing: TextIO) -> None:
     """Draw demands of each file by lot, and write them down."""
     by_file = [list(read(file)) for file in files]
-    census = Census()
-    for runs in by_file:
-        for run in runs:
-            census.take(counted(run))
-    common = census.common()
+    common = common_in(run for runs in by_file for run in runs)
     number = 0
     for runs in by_file:
         for found in drawn(runs, each, common, age=age, seed=seed):

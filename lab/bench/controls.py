@@ -30,9 +30,9 @@ from lab.replay.watch import Tally, Watch, evidence_of
 from ullage.replay.calls import boundaries
 from ullage.replay.cost.prices import PROFILES
 from ullage.replay.engines import open_engine
+from ullage.replay.evidence.atoms import Atom
 from ullage.replay.evidence.common import common_in, task_of
 from ullage.replay.evidence.demands import Demands, Head, demands_of
-from ullage.replay.evidence.texts import Atom
 from ullage.replay.gates import Judge
 from ullage.replay.many import Finished, Job, Replayer, replay_all
 from ullage.replay.readers import Run, read

@@ -28,9 +28,9 @@ from lab.replay.past import Memo, Past
 from lab.replay.story import Story
 from tests.replay import second_matcher as second
 from ullage.replay.calls import boundaries, is_models
+from ullage.replay.evidence.atoms import plain, words
 from ullage.replay.evidence.demands import Demand, Demands, Head, classes_of, demands_of
-from ullage.replay.evidence.sight import Sight, lines_of
-from ullage.replay.evidence.texts import plain, words
+from ullage.replay.evidence.score import Sight, lines_of
 from ullage.replay.gates import Judge
 from ullage.replay.readers import Run, read
 from ullage.wires import FORMATS

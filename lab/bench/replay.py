@@ -39,7 +39,7 @@ def recorded_run(material: Material) -> Run:
     """A run of 150 calls, as a reader would give it."""
     body = request("openai-chat", _asking(material.history("openai-chat", MESSAGES, MEGABYTES)))
     messages = body.pop("messages")
-    return Run("made up", "openai-chat", body, messages, {}, "bench.material", {})
+    return Run("made up", "openai-chat", body, messages)
 
 
 def _asking(history: list[Message]) -> list[Message]:

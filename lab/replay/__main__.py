@@ -28,7 +28,7 @@ from ullage.cli._options import print_json
 from ullage.cli._page import save, typed
 from ullage.errors import UllageError
 from ullage.presets import NAMES
-from ullage.replay.budgets import Room, label_of
+from ullage.replay.calls import Room, label_of
 from ullage.replay.report.pages import page_of_replays
 from ullage.replay.rows import rows_of
 

@@ -15,8 +15,8 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from ullage.replay.evidence.story import Piece, Story
-from ullage.replay.evidence.texts import Atom, plain
+from ullage.replay.evidence.atoms import Atom, plain
+from ullage.replay.evidence.demands import Piece, Story
 from ullage.replay.reading import Library, SessionLibrary, refs_in
 from ullage.session.session import Session
 from ullage.values.messages import Text

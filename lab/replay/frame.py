@@ -21,7 +21,7 @@ from typing import Any
 
 from lab.replay.past import Block, Frame, Past, Shown
 from ullage.replay.evidence.demands import Demand, Demands
-from ullage.replay.evidence.sight import lines_of
+from ullage.replay.evidence.score import lines_of
 
 MASKED = "[output left out]"
 KEPT_RESULTS = 10

@@ -8,7 +8,7 @@ from lab.replay.framed import FRAME_NAMES, replay_frame
 from lab.replay.served import full_service
 from lab.replay.service import Serviced
 from lab.replay.watch import Evidence, watch_pages
-from ullage.replay.cost.own import profiles_for
+from ullage.replay.cost.prices import profiles_for
 from ullage.replay.many import Job, Replayer, replay_session
 from ullage.replay.readers import Run
 from ullage.replay.run import Replayed

@@ -26,10 +26,11 @@ import msgspec
 from lab.replay.carried.__main__ import is_wanted, window_of
 from lab.replay.carried.policies import POLICIES
 from lab.replay.split import SIDES, Side
-from ullage.cli._runs import runs_in
+from lab.replay.wires import on_wire
+from ullage.cli.replay import runs_in
 from ullage.errors import OverLimitError
 from ullage.exchange.markers import marked
-from ullage.replay.calls import boundaries, model_of, on_wire, request_of, session_for
+from ullage.replay.calls import boundaries, model_of, request_of, session_for
 from ullage.replay.cost.prefix import head_of
 from ullage.replay.gates import Judge
 from ullage.replay.readers import Damage, Run

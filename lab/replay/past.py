@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 from msgspec import Struct
 
 from lab.replay.story import Story
-from ullage.replay.budgets import asked_output_tokens
+from ullage.replay.calls import asked_output_tokens
 from ullage.replay.cost.prefix import head_of
 from ullage.replay.gates import Judge
 from ullage.replay.readers import Run

@@ -27,8 +27,7 @@ from ullage.replay.calls import answer_of, boundaries
 from ullage.replay.cost.prefix import head_of
 from ullage.replay.cost.prices import Profile
 from ullage.replay.evidence.demands import Demand, Demands
-from ullage.replay.evidence.score import holds_in
-from ullage.replay.evidence.sight import Sight
+from ullage.replay.evidence.score import Sight, holds_in
 from ullage.replay.gates import Judge
 from ullage.replay.readers import Run
 from ullage.wires.convert import convert

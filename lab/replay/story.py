@@ -7,12 +7,12 @@ from itertools import pairwise
 from typing import Any
 
 from ullage.history.transcript import Transcript
-from ullage.replay.evidence import story
+from ullage.replay.evidence import demands
 from ullage.values.messages import Message, ToolCall, ToolResult
 from ullage.wires import Format
 
 
-class Story(story.Story):
+class Story(demands.Story):
     """The messages of a run, read once; it grows, so that any beginning can be judged.
 
     Attributes:

@@ -15,8 +15,7 @@ from lab.replay.saying import leaves_unsaid
 from lab.replay.story import Story
 from ullage.replay.evidence import score
 from ullage.replay.evidence.demands import BUCKETS, Demands, Head, bucket_of, demands_of
-from ullage.replay.evidence.score import Verdict, holds_in
-from ullage.replay.evidence.sight import View
+from ullage.replay.evidence.score import Verdict, View, holds_in
 from ullage.replay.readers import Run
 from ullage.session.session import Session
 from ullage.wires import FORMATS

@@ -54,4 +54,6 @@ def table(package: str, file: str, kind: type[T]) -> T:
 
     from msgspec import toml
 
-    return toml.decode(get_data(package, file) or b"", type=kind)
+    data = get_data(package, file)
+    assert data is not None, f"{package} was imported by something that cannot read {file}"
+    return toml.decode(data, type=kind)

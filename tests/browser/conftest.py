@@ -29,28 +29,53 @@ def browser():
         running.close()
 
 
-@pytest.fixture
-def opened(browser):
-    """Opens a page; fails the test for every error it throws and every request it makes."""
-    contexts, wrong = [], []
+@pytest.fixture(scope="module")
+def idle(browser):
+    """Pages that no test looks at. Each is a process: a new one takes four times as long to show a
+    document as one that is there. The document is loaded anew for each test, and keeps nothing."""
+    return []
 
-    def open_page(path, *, width=1280, height=900, scheme="light"):
-        context = browser.new_context(
-            viewport={"width": width, "height": height},
-            color_scheme=scheme,
-            reduced_motion="reduce",
-        )
-        contexts.append(context)
-        page = context.new_page()
-        page.on("pageerror", lambda error: wrong.append(str(error)))
-        page.on("console", lambda line: wrong.append(line.text) if line.type == "error" else None)
-        page.on("request", lambda asked: wrong.append(asked.url) if asked.url != url else None)
+
+@pytest.fixture
+def new_page(browser, idle):
+    """``new_page(allowed=…, width=…, scheme=…)``: a page, and what goes wrong on it fails the test.
+
+    Every error the page throws or prints is wrong, and every request that ``allowed`` does not.
+    """
+    wrong, used = [], []
+
+    def page_of(*, allowed, width=1280, height=900, scheme="light", motion="reduce"):
+        page = idle.pop() if idle else browser.new_context().new_page()
+        listeners = {
+            "pageerror": lambda error: wrong.append(str(error)),
+            "console": lambda line: wrong.append(line.text) if line.type == "error" else None,
+            "request": lambda asked: allowed(asked.url) or wrong.append(asked.url),
+        }
+        for event, listener in listeners.items():
+            page.on(event, listener)
+        used.append((page, listeners))
+        page.set_viewport_size({"width": width, "height": height})
+        page.emulate_media(color_scheme=scheme, reduced_motion=motion)
+        return page
+
+    yield page_of
+    for page, listeners in used:
+        page.goto("about:blank")
+        for event, listener in listeners.items():
+            page.remove_listener(event, listener)
+    idle += [page for page, _ in used]
+    assert [each for each in wrong if not each.startswith("data:")] == []
+
+
+@pytest.fixture
+def opened(new_page):
+    """Opens a page of a file; it fails the test for every error and every request it makes."""
+
+    def open_page(path, **screen):
         url = path.as_uri()
+        page = new_page(allowed=lambda asked: asked == url, **screen)
         page.goto(url)
         page.wait_for_selector("#charts svg")
         return page
 
-    yield open_page
-    for context in contexts:
-        context.close()
-    assert [each for each in wrong if not each.startswith("data:")] == []
+    return open_page

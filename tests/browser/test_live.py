@@ -19,27 +19,17 @@ def url():
 
 
 @pytest.fixture
-def live(browser, url):
-    contexts, wrong = [], []
-
+def live(new_page, url):
     def look(width=1280, scheme="light"):
-        size = {"width": width, "height": 900}
-        context = browser.new_context(viewport=size, color_scheme=scheme)
-        contexts.append(context)
-        page = context.new_page()
-        page.on("pageerror", lambda error: wrong.append(str(error)))
-        page.on("console", lambda line: wrong.append(line.text) if line.type == "error" else None)
-        page.on("request", lambda made: _is_ours(made.url) or wrong.append(made.url))
+        screen = {"width": width, "scheme": scheme, "motion": "no-preference"}
+        page = new_page(allowed=_is_ours, **screen)
         page.goto(f"{url}/_ullage/")
         return page
 
     def _is_ours(address):
         return address.startswith((f"{url}/_ullage/", "data:"))
 
-    yield look
-    for context in contexts:
-        context.close()
-    assert wrong == []
+    return look
 
 
 def test_a_conversation_appears_while_one_looks_on(live, url):

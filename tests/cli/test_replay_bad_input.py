@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from tests.cli.terminal import told, ullage
+from tests.cli.terminal import ullage
 from tests.cli.test_replay import lines_of, trajectory
 
 OPTIONS = ("--window", 16_000, "--json", "--jobs", 1)
@@ -134,15 +134,7 @@ def test_what_was_repaired_is_no_loss(tmp_path):
     )
 
 
-# -- the other wire, and going on -----------------------------------------------------------
-
-
-@pytest.mark.parametrize("wire", ["openai-chat", "openai-responses", "anthropic", "gemini"])
-def test_a_run_is_replayed_on_any_wire(good, wire):
-    ran = replay(good, "--format", wire)
-    assert ran.status == 0
-    (row,) = ran.json["rows"]
-    assert (row["calls"], row["broken"]) == (3, {})
+# -- going on ------------------------------------------------------------------------------
 
 
 def test_what_is_finished_is_not_done_again(tmp_path, good):
@@ -162,18 +154,13 @@ def test_what_is_finished_is_not_done_again(tmp_path, good):
     assert len(kept.read_bytes().splitlines()) == 3
 
 
-@pytest.mark.parametrize("change", [("--format", "gemini"), ("--cache", "none")])
-def test_another_wire_or_cache_or_content_is_done_anew(tmp_path, good, change):
+def test_another_cache_or_content_is_done_anew(tmp_path, good):
     kept = tmp_path / "kept"
     replay(good, "--resume", kept)
-    replay(good, "--resume", kept, *change)
+    replay(good, "--resume", kept, "--cache", "none")
     assert len(kept.read_bytes().splitlines()) == 2
     good.write_bytes(lines_of(trajectory("good", 3)))
     assert replay(good, "--resume", kept).json["rows"][0]["calls"] == 4
-
-
-def test_a_wire_that_is_none_is_refused(good):
-    assert "'morse' is not one of" in told(ullage("replay", good, "--format", "morse"))
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no such name there")

@@ -14,6 +14,15 @@ reply = client.messages.create(model="claude-opus-4-8", max_tokens=9, messages=[
 print(reply.content[0].text)
 sys.exit(3)
 """
+_POST = """
+import json, os, urllib.request
+body = {"model": "claude-opus-4-8", "max_tokens": 9}
+body["messages"] = [{"role": "user", "content": "Hello."}]
+url = os.environ["ANTHROPIC_BASE_URL"] + "/v1/messages"
+head = {"content-type": "application/json", "x-api-key": "none"}
+asked = urllib.request.Request(url, json.dumps(body).encode(), head)
+print(json.load(urllib.request.urlopen(asked))["content"][0]["text"])
+"""
 _BASE = "import json, os; print(json.dumps(dict(os.environ)))"
 
 
@@ -33,8 +42,9 @@ def test_a_client_of_the_command_finds_its_provider_through_the_proxy(serve):
 
 def test_a_gateway_in_the_environment_is_where_requests_go(serve):
     server = serve("anthropic", ["Good day."])
-    done = ran("--", sys.executable, "-c", _ASK, ANTHROPIC_BASE_URL=server.url)
+    done = ran("--", sys.executable, "-c", _POST, ANTHROPIC_BASE_URL=server.url)
     assert done.stdout == "Good day.\n"
+    assert len(server.requests) == 1
 
 
 def test_options_behind_the_command_are_the_commands():

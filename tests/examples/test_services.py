@@ -12,8 +12,10 @@ from itertools import pairwise
 from pathlib import Path
 from urllib.request import Request, urlopen
 
+import pytest
+
 from examples.chat_service import Histories
-from tests.servers import Call, Reply
+from tests.servers import Call, Reply, provider
 
 ROOT = Path(__file__).parents[2]
 LOG = "INFO the tide came in\n" * 20_000
@@ -64,20 +66,50 @@ def say(url, text):
         return reply.read().decode()
 
 
-def test_a_chat_goes_on_in_any_worker_with_the_bytes_it_had(serve, tmp_path):
-    (tmp_path / "app.log").write_text(LOG)
-    server = serve("anthropic", asks_or_ends)
-    with chats(tmp_path, server.url, 1) as one, chats(tmp_path, server.url, 1) as other:
-        for n, url in enumerate((one, other, one)):
-            assert say(f"{url}ada-1", f"Question {n}?") == "I look.It is done."
-        assert say(f"{other}bob-1", "Another?") == "I look.It is done."
-    sent = [unmarked(request.body["messages"]) for request in server.requests]
+class Services:
+    """One service alone and one of two workers, on one folder and one provider.
+
+    Attributes:
+        script: what the provider answers.
+    """
+
+    def __init__(self, folder):
+        self.folder, self.script = folder, asks_or_ends
+        self.alone = self.of_two = self.provider = None
+
+    def answer(self, captured):
+        return self.script(captured)
+
+
+one_folder = pytest.mark.xdist_group("the chat services")  # each process imports an SDK
+
+
+@pytest.fixture(scope="module")
+def services(tmp_path_factory):
+    services = Services(tmp_path_factory.mktemp("chats"))
+    (services.folder / "app.log").write_text(LOG)
+    with provider("anthropic", services.answer) as services.provider:
+        folder, url = services.folder, services.provider.url
+        with chats(folder, url, 1) as services.alone, chats(folder, url, 2) as services.of_two:
+            yield services
+
+
+@one_folder
+def test_a_chat_goes_on_in_any_worker_with_the_bytes_it_had(services):
+    one, other = services.alone, services.of_two
+    before = len(services.provider.requests)
+    for n, url in enumerate((one, other, one)):
+        assert say(f"{url}ada-1", f"Question {n}?") == "I look.It is done."
+    assert say(f"{other}bob-1", "Another?") == "I look.It is done."
+    requests = services.provider.requests[before:]
+    sent = [unmarked(request.body["messages"]) for request in requests]
     for before, after in pairwise(sent[:6]):
         assert after[: len(before)] == before, "what was sent once stays"
-    assert max(len(request.raw) for request in server.requests) < len(LOG) / 4
-    with closing(sqlite3.connect(tmp_path / "chats.db")) as db:
+    assert max(len(request.raw) for request in requests) < len(LOG) / 4
+    with closing(sqlite3.connect(services.folder / "chats.db")) as db:
         kept = db.execute(
-            "select chat, number, length(messages) from turns order by 1, 2"
+            "select chat, number, length(messages) from turns"
+            " where chat in ('ada-1', 'bob-1') order by 1, 2"
         ).fetchall()
     assert [row[:2] for row in kept] == [("ada-1", 0), ("ada-1", 1), ("ada-1", 2), ("bob-1", 0)]
     assert min(length for *_, length in kept) > len(LOG), "the service's own history is whole"
@@ -88,28 +120,27 @@ def unmarked(messages):
     return json.loads(re.sub(r', "cache_control": \{[^}]*\}', "", json.dumps(messages)))
 
 
-def test_several_workers_serve_many_at_once(serve, tmp_path):
-    (tmp_path / "app.log").write_text(LOG)
-    server = serve("anthropic", asks_or_ends)
-    with chats(tmp_path, server.url, 2) as url, ThreadPoolExecutor(8) as threads:
-        answers = list(threads.map(lambda n: say(f"{url}chat-{n}", "Well?"), range(16)))
-    assert answers == ["I look.It is done."] * 16
+@one_folder
+def test_several_workers_serve_many_at_once(services):
+    with ThreadPoolExecutor(8) as threads:
+        asked = threads.map(lambda n: say(f"{services.of_two}chat-{n}", "Well?"), range(16))
+    assert list(asked) == ["I look.It is done."] * 16
 
 
-def test_a_turn_that_another_worker_took_meanwhile_is_not_kept_twice(serve, tmp_path):
+@one_folder
+def test_a_turn_that_another_worker_took_meanwhile_is_not_kept_twice(services, monkeypatch):
     def answered_elsewhere_meanwhile(captured):
-        histories = Histories(tmp_path / "chats.db")
-        histories.save("ada-1", 0, [{"role": "user", "content": "Sooner."}])
+        histories = Histories(services.folder / "chats.db")
+        histories.save("eve-1", 0, [{"role": "user", "content": "Sooner."}])
         histories.db.close()
         return "Too late."
 
-    server = serve("anthropic", answered_elsewhere_meanwhile)
-    with chats(tmp_path, server.url, 1) as url:
-        said = say(f"{url}ada-1", "Later.")
+    monkeypatch.setattr(services, "script", answered_elsewhere_meanwhile)
+    said = say(f"{services.alone}eve-1", "Later.")
     assert said.startswith("Too late.")
     assert "Not kept" in said
-    histories = Histories(tmp_path / "chats.db")
-    assert histories.load("ada-1") == (1, [{"role": "user", "content": "Sooner."}])
+    histories = Histories(services.folder / "chats.db")
+    assert histories.load("eve-1") == (1, [{"role": "user", "content": "Sooner."}])
     histories.db.close()
 
 

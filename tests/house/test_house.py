@@ -18,7 +18,7 @@ SRC = ROOT / "src" / "ullage"
 FILES = sorted(SRC.rglob("*.py"))
 pytestmark = pytest.mark.xdist_group("house")  # every file is parsed once
 FILE_LINES, FUNCTION_LINES = 400, 50
-SRC_LINES = 37_389
+SRC_LINES = 36_699
 """The most that ``src`` may have without the doors; lowered whenever it can be, and 32,000 in the
 end."""
 DOORS = {
@@ -57,7 +57,6 @@ APART = {
 UNDOCUMENTED = {
     "stores/_base.py AsyncStore": "one line says it all: methods of `Store`, awaited",
     "replay/readers/_claude_code_build.py LogLine": "fields of a log line, named as in the log",
-    "replay/readers/_files.py Lines.readline": "the method of every file object",
 }
 UNTESTED = {
     "ullage.cli.check": "a command, loaded when called: tests/cli",

@@ -62,7 +62,6 @@ NEAREST = {
     "replay/calls.py": "replay/test_run.py",
     "replay/trace.py": "replay/test_tracer.py",
     "replay/cost/prefix.py": "replay/cost/test_cache.py",
-    "replay/evidence/story.py": "replay/evidence/test_demands.py",
     "stages/kinds.py": "stages/test_truncate.py",
     # both sessions, by what they promise
     "session/closing.py": "session/test_sessions.py",
@@ -122,7 +121,6 @@ NEAREST = {
     "wires/*/*.py": "wires/test_wire.py",
     "wires/usages.py": "wires/test_usage_golden.py",
     "wires/reported.py": "wires/test_reported.py",
-    "wires/judge.py": "wires/test_rules.py",
     "wires/*.py": "wires/test_wire.py",
 }
 

@@ -24,6 +24,9 @@ CALLS = [
 ]
 
 
+pytestmark = pytest.mark.xdist_group("tools of a server")  # one process of it for many tests
+
+
 @pytest.fixture(scope="module")
 def tools():
     with mcp_tools(SERVER) as opened:

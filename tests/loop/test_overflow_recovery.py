@@ -108,7 +108,7 @@ def test_a_window_smaller_than_ours_is_learnt_from_the_refusal():
     session = new_session(format, limits=Limits(window_tokens=100_000))
     session.fit(request(format, long_history(format)))
     found = session.refused(TooLong("prompt is too long: 44000 tokens > 32000 maximum"))
-    assert found == Overflow("anthropic", 32_000, 44_000)
+    assert found == Overflow(32_000, 44_000)
     asked = request(format, long_history(format, logs=2))
     session.fit(asked)
     session.observe(reply(format, "Done."))
@@ -125,13 +125,6 @@ def test_a_provider_that_always_refuses_is_not_asked_for_ever(format):
         run(format, provider, history=long_history(format))
     assert len(provider.sizes) <= 3
     assert provider.sizes == sorted(provider.sizes, reverse=True)
-
-
-def test_the_number_of_refusals_can_be_set():
-    provider = Provider("openai-chat", 10)
-    with pytest.raises(TooLong):
-        run("openai-chat", provider, history=long_history("openai-chat"), max_refusals=0)
-    assert len(provider.sizes) == 1
 
 
 def test_any_other_error_is_raised_and_nothing_is_shortened():

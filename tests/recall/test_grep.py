@@ -326,7 +326,7 @@ def long_texts(size):
     }
 
 
-FIVE_MB, LESS = long_texts(5_000_000), long_texts(50_000)
+FIVE_MB, LESS = long_texts(5_000_000), long_texts(20_000)
 DEAREST = [
     ("(?i)[^a]*(?:a|é){400}[^b]{400}", "other words"),
     ("[ab]a?.{60}a.*(?:Q|$)", "at random"),

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from lab.replay.past import budget_of
 from tests.replay.evidence.conversation import call, errand, run_of, user
 from tests.replay.test_run import small_run
-from ullage.replay.budgets import label_of, window_for, window_of
+from ullage.replay.calls import label_of, window_for, window_of
 from ullage.replay.cost.prefix import head_of
 from ullage.replay.cost.prices import PROFILES
 from ullage.replay.gates import Judge

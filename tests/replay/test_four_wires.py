@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from lab.reading import results
+from lab.replay.wires import on_wire
 from tests import histories
 from tests.histories import Call, Turn
 from ullage.errors import FormatError
 from ullage.presets import NAMES
-from ullage.replay.calls import on_wire
 from ullage.replay.cost.prices import PROFILES
 from ullage.replay.readers import Run, read
 from ullage.replay.run import replay_run
@@ -40,7 +40,7 @@ def written(format):
     given = histories.request(format, histories.wire(format, TURNS))
     key = FORMATS[format].key
     request = {name: value for name, value in given.items() if name != key}
-    return Run("own", format, request, given[key], {}, "written here", {})
+    return Run("own", format, request, given[key])
 
 
 def replayed(run, policy):
@@ -88,7 +88,7 @@ def test_a_lost_result_is_seen_on_every_wire(monkeypatch):
 
 
 def test_what_is_no_message_is_refused_with_its_place():
-    run = Run("own", "openai-chat", {}, [{"role": "user", "content": 7}], {}, "written here", {})
+    run = Run("own", "openai-chat", {}, [{"role": "user", "content": 7}])
     with pytest.raises(FormatError, match=r"messages\[0\]"):
         on_wire(run, "anthropic")
 

@@ -71,11 +71,6 @@ def answers(id, output="ok"):
     return item("function_call_output", call_id=id, output=output)
 
 
-def counts(tokens):
-    used = {"input_tokens": tokens, "cached_input_tokens": 5, "cache_write_input_tokens": 3}
-    return codex("event_msg", type="token_count", info={"last_token_usage": used})
-
-
 META = codex("session_meta", id="s1", base_instructions={"text": "Be brief."})
 
 
@@ -89,12 +84,10 @@ def test_a_codex_rollout_is_a_responses_history(tmp_path):
         item("reasoning", summary=[], encrypted_content="gAAAA", content=None),
         calls("a"),
         calls("b"),
-        counts(30),
         answers("b", "second"),
         answers("a"),
         item("ghost_snapshot", ghost_commit={}),
         says("done"),
-        counts(40),
     )
     kinds = [(m.get("type"), m.get("call_id")) for m in run.messages]
     assert kinds == [
@@ -103,10 +96,8 @@ def test_a_codex_rollout_is_a_responses_history(tmp_path):
         *(("function_call_output", "a"), ("function_call_output", "b")),
         ("message", None),
     ]
-    assert (run.id, run.format, run.source) == ("s1", "openai-responses", "codex")
+    assert (run.id, run.format) == ("s1", "openai-responses")
     assert run.request == {"instructions": "Be brief.", "model": "gpt-5-codex"}
-    assert {at: usage.input_tokens for at, usage in run.usage.items()} == {1: 30, 6: 40}
-    assert (run.usage[1].cache_read_tokens, run.usage[1].cache_write_tokens) == (5, 3)
     assert "phase" not in run.messages[-1]
     assert damage == []
 
@@ -196,8 +187,6 @@ def test_a_gemini_cli_session_told_line_by_line(tmp_path):
     assert [part["functionResponse"]["response"]["output"] for part in answered] == ["one", "two"]
     assert run.messages[4]["parts"] == [{"text": "done"}]
     assert (run.id, run.request) == ("g1", {"model": "gemini-x"})
-    usage = run.usage[2]
-    assert (usage.input_tokens, usage.cache_read_tokens, usage.output_tokens) == (30, 10, 5)
     assert damage == []
 
 
@@ -224,12 +213,11 @@ def pi_message(role, content, **more):
 
 def test_a_session_of_pi(tmp_path):
     call = {"type": "toolCall", "id": "a", "name": "f", "arguments": {"x": 1}}
-    usage = {"input": 1, "cacheRead": 20, "cacheWrite": 4, "output": 3, "totalTokens": 28}
     run, damage = read_one(
         tmp_path,
         pi("session", id="p1"),
         pi_message("user", [{"type": "text", "text": "go"}]),
-        pi_message("assistant", [call], model="m", usage=usage),
+        pi_message("assistant", [call], model="m"),
         pi("model_change", modelId="m"),
         pi_message("toolResult", [{"type": "text", "text": "ok"}], toolCallId="a"),
         pi_message("assistant", [], stopReason="aborted"),
@@ -238,7 +226,6 @@ def test_a_session_of_pi(tmp_path):
     )
     expected = [("user", "go"), {"a": "ok"}, ("user", "So far: all well."), ("assistant", "done")]
     assert run.messages == list(chat(*expected))
-    assert run.usage[1].input_tokens == 25
     assert (run.id, run.request, damage) == ("p1", {"model": "m"}, [])
 
 
@@ -276,25 +263,24 @@ def test_a_session_of_copilot(tmp_path):
     )
     expected = [("user", "go now"), {"a": "ok", "b": "no"}, ("assistant", "done")]
     assert run.messages == list(chat(*expected))
-    assert (run.source, damage) == ("copilot-cli", [])
+    assert damage == []
 
 
 def test_a_session_of_opencode_exported_or_as_its_messages(tmp_path):
     def tool(id, **state):
         return {"type": "tool", "callID": id, "tool": "f", "state": {"input": {"x": 1}, **state}}
 
-    tokens = {"input": 3, "output": 2, "reasoning": 1, "cache": {"read": 20, "write": 4}}
     mine = {"id": "1", "sessionID": "o1", "role": "user", "time": {"created": 1_000}}
     reply = {"id": "2", "sessionID": "o1", "role": "assistant", "modelID": "m"}
     parts = [
         {"type": "step-start"},
         tool("a", status="completed", output="ok"),
         tool("b", status="error", error="no"),
-        {"type": "step-finish", "tokens": tokens},
+        {"type": "step-finish"},
         {"type": "step-start"},
         {"type": "reasoning", "text": "hm"},
         {"type": "text", "text": "done"},
-        {"type": "step-finish", "tokens": tokens},
+        {"type": "step-finish"},
     ]
     messages = [
         {"info": mine, "parts": [{"type": "text", "text": "go"}]},
@@ -304,7 +290,6 @@ def test_a_session_of_opencode_exported_or_as_its_messages(tmp_path):
     assert exported.messages == list(
         chat(("user", "go"), {"a": "ok", "b": "no"}, ("assistant", "done"))
     )
-    assert [usage.input_tokens for usage in exported.usage.values()] == [27, 27]
     assert (exported.id, exported.stamps[0], damage) == ("o1", 1.0, [])
     told, _ = read_one(tmp_path, *messages)
     assert told.messages == exported.messages
@@ -322,11 +307,10 @@ def test_a_session_of_opencode_exported_or_as_its_messages(tmp_path):
 def test_an_atif_trajectory(tmp_path):
     call = {"tool_call_id": "a", "function_name": "f", "arguments": {"x": 1}}
     result = {"source_call_id": "a", "content": [{"type": "text", "text": "ok"}]}
-    metrics = {"prompt_tokens": 30, "cached_tokens": 10, "completion_tokens": 2}
     steps = [
         {"step_id": 1, "source": "system", "message": "Be brief."},
         {"step_id": 2, "source": "user", "message": "go", "timestamp": "2026-01-01T00:00:00Z"},
-        {"step_id": 3, "source": "agent", "message": "", "tool_calls": [call], "metrics": metrics,
+        {"step_id": 3, "source": "agent", "message": "", "tool_calls": [call],
          "observation": {"results": [result]}},
         {"step_id": 4, "source": "agent", "message": "by text",
          "observation": {"results": [{"content": "seen"}]}},
@@ -337,7 +321,6 @@ def test_an_atif_trajectory(tmp_path):
     run, damage = read_one(tmp_path, document)
     said = [("assistant", "by text"), ("user", "seen"), ("assistant", "done")]
     assert run.messages == list(chat(("system", "Be brief."), ("user", "go"), {"a": "ok"}, *said))
-    assert (run.usage[2].input_tokens, run.usage[2].cache_read_tokens) == (30, 10)
     assert (run.id, run.request, damage) == ("log:t", {"model": "m"}, [])
 
 
@@ -456,12 +439,10 @@ def test_messages_of_langchain_whose_results_may_lack_their_ids(tmp_path):
 def test_a_request_of_responses_and_one_of_gemini(tmp_path):
     part = {"type": "output_text", "text": "hi", "annotations": []}
     said = {"type": "message", "role": "assistant", "content": [part]}
-    used = {"input_tokens": 9, "input_tokens_details": {"cached_tokens": 4}, "output_tokens": 1}
-    answer = {"output": [said], "usage": used}
+    answer = {"output": [said]}
     responses = {"model": "gpt", "instructions": "Be brief.", "input": "go", "response": answer}
     content = {"role": "model", "parts": [{"text": "hi"}]}
-    counted = {"promptTokenCount": 9, "cachedContentTokenCount": 4}
-    reply = {"candidates": [{"content": content}], "usageMetadata": counted, "modelVersion": "g"}
+    reply = {"candidates": [{"content": content}], "modelVersion": "g"}
     contents = [{"role": "user", "parts": [{"text": "go"}]}]
     system = {"parts": [{"text": "Be brief."}]}
     gemini = {"contents": contents, "systemInstruction": system, "response": reply}
@@ -471,25 +452,22 @@ def test_a_request_of_responses_and_one_of_gemini(tmp_path):
     assert two.messages == [*contents, content]
     assert one.request == {"model": "gpt", "instructions": "Be brief."}
     assert two.request == {"systemInstruction": system, "model": "g"}
-    for run in (one, two):
-        assert (run.usage[1].input_tokens, run.usage[1].cache_read_tokens) == (9, 4)
     assert damage == []
 
 
-def exchange(*messages, tokens, said=None, calls=()):
+def exchange(*messages, said=None, calls=()):
     """A request with these messages, and what came back."""
     message = {"role": "assistant", "content": said, "tool_calls": list(calls) or None}
-    reply = {"choices": [{"message": message}], "usage": {"prompt_tokens": tokens}}
-    return {"model": "gpt", "messages": list(messages)}, reply
+    return {"model": "gpt", "messages": list(messages)}, {"choices": [{"message": message}]}
 
 
 def conversation(word):
     """Three exchanges whose histories grow out of each other."""
     history = list(chat(("user", word), {"a": "one"}, {"b": "two"}))
     return [
-        exchange(*history[:1], tokens=10, calls=history[1]["tool_calls"]),
-        exchange(*history[:3], tokens=20, calls=history[3]["tool_calls"]),
-        exchange(*history, tokens=30, said="done"),
+        exchange(*history[:1], calls=history[1]["tool_calls"]),
+        exchange(*history[:3], calls=history[3]["tool_calls"]),
+        exchange(*history, said="done"),
     ]
 
 
@@ -505,8 +483,7 @@ def test_exchanges_that_grow_out_of_each_other_are_one_run(tmp_path):
     for run in runs:
         assert len(run.messages) == 6
         assert run.messages[-1] == {"role": "assistant", "content": "done"}
-        assert {at: used.input_tokens for at, used in run.usage.items()} == {1: 10, 3: 20, 5: 30}
-        assert (run.source, run.request) == ("exchanges", {"model": "gpt"})
+        assert run.request == {"model": "gpt"}
     assert damage == []
 
 
@@ -529,17 +506,12 @@ def test_what_is_recorded_here_is_read_here(tmp_path):
     (run,), damage = collect(path)
     assert len(run.messages) == 6
     assert damage == []
-    halves = [half for pair in conversation("go") for half in pair]
-    told = [{("request", "reply")[at % 2]: half} for at, half in enumerate(halves)]
-    runs, (damage,) = collect(write(path, lines(told[1], *told)))
-    assert [found.messages for found in runs] == [run.messages]
-    assert (damage.line, damage.problem) == (1, "a reply without its request")
 
 
 def test_an_exchange_without_a_reply_is_a_run_all_the_same(tmp_path):
     (request, _), *_ = conversation("go")
     run, damage = read_one(tmp_path, {"request": request, "response": "no JSON"})
-    assert (run.messages, run.usage, damage) == (request["messages"], {}, [])
+    assert (run.messages, run.sent_whole, damage) == (request["messages"], True, [])
 
 
 # -- values that are not what their kind says -----------------------------------------------
@@ -563,4 +535,4 @@ def test_an_exchange_without_a_reply_is_a_run_all_the_same(tmp_path):
 def test_a_value_in_another_shape_than_its_kind_stops_nothing(tmp_path, broken):
     good = {"id": "t", "format": "openai-chat", "messages": list(chat(("user", "go"), {"a": "ok"}))}
     runs, _ = collect(write(tmp_path / "a", lines(good, broken, good)))
-    assert [run.id for run in runs if run.source == "trajectory"] == ["t", "t"]
+    assert [run.id for run in runs].count("t") == 2

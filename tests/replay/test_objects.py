@@ -7,10 +7,11 @@ import pytest
 from obstore.store import S3Store
 
 from tests.replay.test_readers import TRAJECTORY, lines
-from tests.stores.programs import Bucket, program
+from tests.stores.programs import PAGE_KEYS, Bucket, program
 from ullage.errors import FormatError
 from ullage.replay.readers import logs_under, read, size_of
 
+LISTED = 2 * PAGE_KEYS + 10
 pytestmark = pytest.mark.xdist_group("logs in a bucket")  # one server for all of them
 
 
@@ -32,7 +33,7 @@ def bucket():
         "logs/.git/d.json": lines(TRAJECTORY | {"id": "d"}),
         "logs.json": lines(TRAJECTORY | {"id": "e"}),
         "many/gone.json": b"",
-        **{f"listed/{n:04}.json": b"{}" for n in range(1_100)},
+        **{f"listed/{n:04}.json": b"{}" for n in range(LISTED)},
     }.items():
         obstore.put(store, key, data)
     yield bucket
@@ -49,8 +50,8 @@ def test_an_address_is_an_object_or_what_is_below_it(bucket, prefix, expected):
 
 def test_what_is_listed_in_pages_is_listed_whole(bucket):
     found = logs_under(bucket.url(prefix="listed"))
-    assert [file.name for file in found] == [f"{n:04}.json" for n in range(1_100)]
-    assert size_of(bucket.url(prefix="listed")) == 2_200
+    assert [file.name for file in found] == [f"{n:04}.json" for n in range(LISTED)]
+    assert size_of(bucket.url(prefix="listed")) == 2 * LISTED
 
 
 def test_nothing_at_an_address_is_told(bucket):

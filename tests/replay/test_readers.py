@@ -6,7 +6,7 @@ import tracemalloc
 
 import pytest
 
-from ullage.cli._runs import runs_in
+from ullage.cli.replay import runs_in
 from ullage.errors import FormatError
 from ullage.replay.readers import _files, read, size_of
 from ullage.wires.rules.checker import problems_of
@@ -50,40 +50,23 @@ def test_a_trajectory_without_the_recorders_own_keys(tmp_path):
         {"role": "assistant", "content": "ok", "reasoning_content": "hm"},
         {"role": "assistant", "content": "ok", "name": "bob"},
     ]
-    assert (run.id, run.format, run.source) == ("t1", "openai-chat", "trajectory")
+    assert (run.id, run.format) == ("t1", "openai-chat")
     assert run.request == {"model": "m"}
     assert damage == []
 
 
 @pytest.mark.parametrize(
-    ("row", "harness", "expected"),
+    ("row", "is_sent"),
     [
-        ({"input_tokens": 5, "cache_read_input_tokens": 100}, "x", (105, 100, 0)),
-        ({"input_tokens": 100, "cache_read_input_tokens": 40}, "x", (100, 40, 0)),
-        (
-            {
-                "input_tokens": 100,
-                "cache_read_input_tokens": 40,
-                "cache_creation_input_tokens": 7,
-                "output_tokens": 3,
-            },
-            "claude-code",
-            (147, 40, 0),
-        ),
-        ({"input_tokens": 100, "output_tokens": 3}, "x", (100, 0, 3)),
+        ({"message_index": 2, "input_tokens": 5}, True),
+        ({"message_index": 1, "input_tokens": 5}, False),
+        ({"message_index": 2, "output_tokens": 3}, False),
+        (7, False),
     ],
 )
-def test_trajectory_usage_holds_each_token_once(tmp_path, row, harness, expected):
-    value = TRAJECTORY | {"harness": harness, "usage": [row | {"message_index": 1}]}
-    (run,), _ = collect(write(tmp_path / "a", lines(value)))
-    usage = run.usage[1]
-    assert (usage.input_tokens, usage.cache_read_tokens, usage.output_tokens) == expected
-
-
-def test_usage_without_counts_or_place_is_left_out(tmp_path):
-    rows = [{"message_index": 1, "output_tokens": 3}, {"message_index": 9, "input_tokens": 1}, 7]
-    (run,), _ = collect(write(tmp_path / "a", lines(TRAJECTORY | {"usage": rows})))
-    assert run.usage == {}
+def test_a_trajectory_with_a_count_behind_its_end_was_sent_whole(tmp_path, row, is_sent):
+    (run,), _ = collect(write(tmp_path / "a", lines(TRAJECTORY | {"usage": [row]})))
+    assert (len(run.messages), run.sent_whole) == (2, is_sent)
 
 
 def test_a_broken_history_is_not_repaired(tmp_path):
@@ -148,7 +131,7 @@ def test_a_list_of_messages_is_a_history(tmp_path, format, history, indent):
     assert damage == []
 
 
-def test_a_response_is_appended_with_its_usage(tmp_path):
+def test_a_response_is_appended(tmp_path):
     chat = {
         "messages": CHAT[:1],
         "tools": [],
@@ -157,11 +140,6 @@ def test_a_response_is_appended_with_its_usage(tmp_path):
         "response": {
             "model": "gpt",
             "choices": [{"message": {"role": "assistant", "content": "hi", "tool_calls": None}}],
-            "usage": {
-                "prompt_tokens": 10,
-                "completion_tokens": 2,
-                "prompt_tokens_details": {"cached_tokens": 4},
-            },
         },
     }
     claude = {
@@ -169,32 +147,25 @@ def test_a_response_is_appended_with_its_usage(tmp_path):
         "messages": CHAT[:1],
         "response": {
             "content": [{"type": "text", "text": "hi"}],
-            "usage": {"input_tokens": 1, "cache_read_input_tokens": 9, "output_tokens": 2},
         },
     }
     (one, two), _ = collect(write(tmp_path / "a", lines(chat, claude)))
     assert one.messages[1] == {"role": "assistant", "content": "hi"}
     assert one.request == {"top_p": 1, "tools": [], "model": "gpt"}
-    assert (one.usage[1].fresh_tokens, one.usage[1].cache_read_tokens) == (6, 4)
     assert two.messages[1] == {"role": "assistant", "content": claude["response"]["content"]}
-    assert two.usage[1].input_tokens == 10
 
 
 @pytest.mark.parametrize(
     "response",
     [
-        {"content": [USE], "usage": {"input_tokens": 7}},
-        {
-            "choices": [{"message": {"role": "assistant", "tool_calls": [CALL]}}],
-            "usage": {"prompt_tokens": 7},
-        },
+        {"content": [USE]},
+        {"choices": [{"message": {"role": "assistant", "tool_calls": [CALL]}}]},
     ],
 )
-def test_a_reply_nobody_answered_is_left_off_but_its_usage_kept(tmp_path, response):
+def test_a_reply_nobody_answered_is_left_off_but_its_request_kept(tmp_path, response):
     value = {"model": "m", "messages": CHAT[:1], "response": response}
     (run,), _ = collect(write(tmp_path / "a", lines(value)))
-    assert run.messages == CHAT[:1]
-    assert run.usage[1].input_tokens == 7
+    assert (run.messages, run.sent_whole) == (CHAT[:1], True)
 
 
 # -- Claude Code session logs ---------------------------------------------------------------
@@ -207,7 +178,7 @@ class Session:
         self.lines = []
         self.last = None
 
-    def add(self, kind, content=None, *, reply=None, parent=..., usage=None, **more):
+    def add(self, kind, content=None, *, reply=None, parent=..., **more):
         uuid = f"u{len(self.lines)}"
         line = {
             "type": kind,
@@ -220,7 +191,6 @@ class Session:
             line["message"] = {"role": kind, "content": content}
             if kind == "assistant":
                 line["message"] |= {"id": reply or f"msg_{uuid}", "model": "claude-x"}
-                line["message"]["usage"] = usage or {"input_tokens": 1, "output_tokens": 1}
         self.lines.append(line | more)
         self.last = uuid
         return uuid
@@ -248,10 +218,9 @@ def test_the_lines_of_a_reply_are_one_message_and_its_results_the_next(tmp_path)
     log = Session()
     log.add("file-history-snapshot", snapshot={})
     log.add("user", "go")
-    log.add("assistant", [text("well")], reply="m1", usage={"input_tokens": 1})
-    first = log.add("assistant", [use("a")], reply="m1", usage={"input_tokens": 1})
-    usage = {"input_tokens": 2, "cache_read_input_tokens": 30, "cache_creation_input_tokens": 4}
-    second = log.add("assistant", [use("b")], reply="m1", usage=usage)
+    log.add("assistant", [text("well")], reply="m1")
+    first = log.add("assistant", [use("a")], reply="m1")
+    second = log.add("assistant", [use("b")], reply="m1")
     log.add("progress", parent=first)
     log.add("user", [answer("b")], parent=second)
     log.add("user", [answer("a"), text("note")], parent=first)
@@ -263,10 +232,8 @@ def test_the_lines_of_a_reply_are_one_message_and_its_results_the_next(tmp_path)
         {"role": "user", "content": [answer("a"), answer("b"), text("note")]},
         {"role": "assistant", "content": [text("done")]},
     ]
-    assert run.usage[1].input_tokens == 36
-    assert run.usage[1].output_tokens == 0
     assert run.stamps[0] < run.stamps[1] < run.stamps[3]
-    assert (run.id, run.source, run.request) == ("s1", "claude-code", {"model": "claude-x"})
+    assert (run.id, run.request) == ("s1", {"model": "claude-x"})
     assert damage == []
 
 
@@ -320,15 +287,15 @@ def test_a_compaction_stays_as_a_user_message_and_the_history_goes_on(tmp_path):
     assert run.messages[2]["content"] == "so far: …"
 
 
-def test_an_unanswered_last_reply_is_cut_and_its_usage_kept(tmp_path):
+def test_an_unanswered_last_reply_is_cut_and_its_request_kept(tmp_path):
     log = Session()
     log.add("user", "go")
-    log.add("assistant", [use("a"), use("b")], usage={"input_tokens": 9})
+    log.add("assistant", [use("a"), use("b")])
     log.add("user", [answer("a")])
     log.add("user", "[interrupted]")
     (run,), damage = log.read(tmp_path)
     assert run.messages == [{"role": "user", "content": "go"}]
-    assert run.usage[1].input_tokens == 9
+    assert run.sent_whole
     assert damage == ["the last reply has calls without results, left out"]
 
 

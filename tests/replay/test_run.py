@@ -14,7 +14,6 @@ from ullage.replay.rows import row_of, rows_of
 from ullage.replay.run import replay_run
 from ullage.replay.tables import tables_of
 from ullage.tokens.models import counter_for
-from ullage.values.usage import Usage
 
 TRACES = Path(os.environ.get("ULLAGE_TRACES", Path(__file__).parents[3] / "shared" / "traces"))
 KINDS = ("coding", "joined", "customer-service", "data-analysis", "records-api", "research-web")
@@ -26,7 +25,7 @@ def small_run(format, turns=24):
     request = {
         key: value for key, value in histories.request(format, []).items() if key != "messages"
     }
-    return Run("small", format, request, messages, {}, "written here", {})
+    return Run("small", format, request, messages)
 
 
 @pytest.mark.parametrize("format", ["openai-chat", "anthropic"])
@@ -47,12 +46,12 @@ def test_a_run_that_fits_costs_what_it_cost():
 
 
 @pytest.mark.parametrize(
-    ("source", "usage", "calls"),
-    [("trajectory", {}, 1), ("trajectory", {3: Usage()}, 2), ("request", {}, 2)],
+    ("sent_whole", "calls"),
+    [(False, 1), (True, 2)],
 )
-def test_a_request_whose_reply_is_not_in_the_history_was_sent_too(source, usage, calls):
+def test_a_request_whose_reply_is_not_in_the_history_was_sent_too(sent_whole, calls):
     messages = [{"role": role, "content": "x"} for role in ("user", "assistant", "user")]
-    run = Run("one", "openai-chat", {}, messages, usage, source, {})
+    run = Run("one", "openai-chat", {}, messages, sent_whole=sent_whole)
     assert replay_run(run, 16_000, profiles=[PROFILES["none"]]).calls == calls
 
 

@@ -9,7 +9,10 @@ from pathlib import Path
 
 from tests import ports
 
-__all__ = ["Bucket", "CacheServer", "program"]
+__all__ = ["PAGE_KEYS", "Bucket", "CacheServer", "program"]
+
+PAGE_KEYS = 100
+"""How many keys the S3 server lists at once: of 1,000, a list of several pages would be long."""
 
 _APART = Path(__file__).parents[2] / ".venv-servers"
 
@@ -111,5 +114,6 @@ class CacheServer(_Process):
     stop = kill
 
 
+os.environ.setdefault("MOTO_S3_DEFAULT_MAX_KEYS", str(PAGE_KEYS))
 os.environ.setdefault("AWS_ACCESS_KEY_ID", "tests")
 os.environ.setdefault("AWS_SECRET_ACCESS_KEY", "tests")

@@ -10,7 +10,7 @@ import pytest
 from tests import histories
 from tests.histories import Call, Turn
 from ullage import AsyncSession, Budget, Limits, Session, summarise
-from ullage.summarise._circuit import Circuit
+from ullage.summarise._calls import Circuit
 from ullage.tokens.models import counter_for
 from ullage.values.effects import Reply
 from ullage.values.usage import Usage

@@ -6,8 +6,7 @@ from msgspec.structs import replace
 from ullage.errors import RefNotFound
 from ullage.stores import MemoryStore
 from ullage.testing import StoreContract
-from ullage.testing.blobs import BlobsContract
-from ullage.testing.records import RecordsContract
+from ullage.testing.halves import BlobsContract, RecordsContract
 from ullage.values.effects import Output
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.xdist_group("the type checkers")  # groups begin first: these take longest
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 PYRIGHT = Path(os.environ.get("PYRIGHT", ROOT / ".pyright/basedpyright/index.js"))

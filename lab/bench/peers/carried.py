@@ -30,7 +30,7 @@ from lab.replay.carried.table import NOTES, paired_table, table_of
 from lab.replay.past import Memo, Past, budget_of
 from lab.replay.split import SIDES, Side
 from lab.replay.story import Story
-from ullage.cli._runs import runs_in
+from ullage.cli.replay import runs_in
 from ullage.replay.calls import boundaries, model_of
 from ullage.replay.cost.prefix import head_of
 from ullage.replay.gates import Judge

@@ -53,7 +53,7 @@ def generated_run(calls: int = 60, *, seed: int = 0) -> Run:
     tools = [
         {"type": "function", "function": {"name": name, "parameters": _ANY}} for name in _TOOLS
     ]
-    return Run("generated", "openai-chat", {"tools": tools}, messages, {}, "generated", {})
+    return Run("generated", "openai-chat", {"tools": tools}, messages)
 
 
 _ANY = {"type": "object", "properties": {}}

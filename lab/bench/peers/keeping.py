@@ -17,7 +17,7 @@ from lab.bench.peers.judging import Case, Make
 from lab.bench.peers.process import Trouble
 from lab.reading import results, visible
 from lab.replay.past import Memo, Past
-from ullage.replay.evidence.texts import plain
+from ullage.replay.evidence.atoms import plain
 from ullage.replay.reading import Library, reachable_with
 
 _LEAST_CHARS = 200

@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 
 from ullage.errors import FormatError
-from ullage.replay.evidence.common import Census, counted
+from ullage.replay.evidence.common import Counted, common_of, counted
 from ullage.replay.gates import Judge
 from ullage.replay.readers import Run, read
 
@@ -26,13 +26,13 @@ def sample_of(
             shorter.
         peak_tokens: the least a drawn run's messages come to.
     """
-    census, large = Census(), list[Run]()
+    counts, large = list[Counted](), list[Run]()
     for run in _chats(paths):
         with suppress(FormatError, AttributeError, KeyError, TypeError):
-            census.take(counted(run))
+            counts.append(counted(run))
             if _is_larger(run, peak_tokens):
                 large.append(run)
-    return sorted(large, key=_lot)[:most], census.common()
+    return sorted(large, key=_lot)[:most], common_of(counts)
 
 
 def _chats(paths: Iterable[Path]) -> Iterator[Run]:

@@ -16,7 +16,7 @@ from lab.replay.carried.carry import Carried, Carrier
 from lab.replay.carried.policies import POLICIES
 from lab.replay.carried.table import NOTES, Figures, figures_of, paired_table, table_of
 from lab.replay.split import SIDES, Side, is_on
-from ullage.cli._runs import runs_in
+from ullage.cli.replay import runs_in
 from ullage.history.canon import canonical_json
 from ullage.replay.readers import Damage, Run
 

@@ -25,13 +25,12 @@ from lab.replay.carried.wants import wants_of
 from lab.replay.chooser import SessionPages, Shelf, Stub, question, stubs_in
 from lab.replay.split import SIDES, Side
 from lab.replay.story import Story
-from ullage.cli._runs import runs_in
+from ullage.cli.replay import runs_in
 from ullage.errors import OverLimitError
 from ullage.replay.calls import boundaries, model_of, request_of, session_for
 from ullage.replay.cost.prefix import head_of
-from ullage.replay.evidence.demands import Head
-from ullage.replay.evidence.story import Piece, said
-from ullage.replay.evidence.texts import Atom
+from ullage.replay.evidence.atoms import Atom
+from ullage.replay.evidence.demands import Head, Piece, said
 from ullage.replay.gates import Judge
 from ullage.replay.readers import Damage, Run
 from ullage.tokens.catalog import lookup

@@ -16,7 +16,7 @@ from msgspec import Struct
 from lab.replay.carried.sight import Read, View
 from lab.replay.carried.wants import Wants
 from ullage.history.canon import ref_of
-from ullage.replay.evidence.story import Piece
+from ullage.replay.evidence.demands import Piece
 
 READS = (0.1, 0.05, 0.025)
 """What a token read from the cache costs, in tokens of input."""

@@ -14,10 +14,8 @@ from itertools import accumulate
 
 from msgspec import Struct
 
-from ullage.replay.evidence.atoms import atoms_of
-from ullage.replay.evidence.demands import Head
-from ullage.replay.evidence.story import Piece, Story, said
-from ullage.replay.evidence.texts import Atom
+from ullage.replay.evidence.atoms import Atom, atoms_of
+from ullage.replay.evidence.demands import Head, Piece, Story, said
 from ullage.values.messages import ToolResult
 
 FAR_RESULTS = 4

@@ -14,7 +14,7 @@ from lab.replay.compare.cheapest import cheapest_of
 from lab.replay.compare.floors import Floor
 from lab.replay.compare.rows import JudgedRow
 from lab.replay.compare.spread import Spread
-from ullage.replay.budgets import label_of
+from ullage.replay.calls import label_of
 from ullage.replay.tables import percent, table_with
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from msgspec import Struct
 
 from lab.replay.compare.rows import JudgedRow
-from ullage.replay.budgets import Room
+from ullage.replay.calls import Room
 from ullage.replay.cost.money import Clock
 
 

@@ -10,7 +10,7 @@ from lab.replay.compare.bootstrap import Interval
 from lab.replay.compare.comparison import Comparison, Curve
 from lab.replay.compare.rows import JudgedRow
 from lab.replay.compare.service import Service
-from ullage.replay.budgets import Room, label_of
+from ullage.replay.calls import Room, label_of
 from ullage.replay.tables import percent, table_with
 
 

@@ -12,8 +12,7 @@ import click
 from click.core import ParameterSource
 
 from ullage.errors import ConfigError
-from ullage.replay.cost.own import OWN, Wanted
-from ullage.replay.cost.prices import PROFILES, profile_at, profile_named
+from ullage.replay.cost.prices import OWN, PROFILES, Wanted, profile_named
 
 F = TypeVar("F", bound=Callable[..., Any])
 FILE = click.Path(dir_okay=False, path_type=Path)
@@ -43,13 +42,8 @@ def profiles_of(named: tuple[str, ...]) -> tuple[Wanted, ...]:
     Raises:
         ConfigError: there is none of a name, or a file holds none.
     """
-    return tuple(map(_profile, named)) or (OWN, *PROFILES.values())
-
-
-def _profile(name: str) -> Wanted:
-    if name == OWN:
-        return OWN
-    return profile_at(Path(name)) if name.endswith(".toml") else profile_named(name)
+    wanted = (OWN if name == OWN else profile_named(name) for name in named)
+    return tuple(wanted) or (OWN, *PROFILES.values())
 
 
 def typed(program: str = "") -> str:

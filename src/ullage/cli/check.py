@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 import click
 import msgspec
 
 from ullage.cli._options import format_option, json_option, print_json, read_whole
 from ullage.errors import FormatError
-from ullage.wires.judge import problems
-from ullage.wires.rules.problem import Problem
-
-_REMEDY = "Give one request as JSON, or one on each line."
-_decode = msgspec.json.Decoder().decode
+from ullage.wires.rules.checker import problems
 
 
 class _Unreadable(click.ClickException):
@@ -31,59 +26,21 @@ class _Unreadable(click.ClickException):
 def command(file: BinaryIO, wire: str | None, as_json: bool) -> None:
     """Print every rule of its provider that the request in FILE breaks (or -, standard input).
 
-    FILE is one request as JSON, or one on each line (JSON Lines). Of each broken rule: its
-    name, its place, what is there, what to do; "unverified" beside it means that the rule
-    is known from memory or by report alone. The status is 1 if there is one, 2 if FILE
-    cannot be read, 0 if every request is legal.
+    FILE is one request as JSON. Of each broken rule: its name, its place, what is there, what to
+    do; "unverified" beside it means that the rule is known from memory or by report alone. The
+    status is 1 if there is one, 2 if FILE cannot be read, 0 if the request is legal.
     """
     try:
-        found = [
-            (line, problem)
-            for line, request in _requests(read_whole(file))
-            for problem in _judged(request, line, wire)
-        ]
+        found = problems(msgspec.json.decode(read_whole(file)), wire)
     except FormatError as error:
         raise _Unreadable(str(error)) from None
-    if as_json:
-        print_json([_row(line, problem) for line, problem in found])
-    for line, problem in () if as_json else found:
-        place = f"line {line} {problem.where}" if line else problem.where
-        doubt = "" if problem.verified else " (unverified)"
-        click.echo(f"{problem.rule:<4} {place}: {problem.sentence}{doubt}. {problem.remedy}")
-    sys.exit(1 if found else 0)
-
-
-def _requests(data: bytes) -> Iterator[tuple[int, Any]]:
-    """Each request with the number of its line; 0 if it is the whole file."""
-    try:
-        yield 0, _decode(data)
-        return
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
-        whole = error
-    lines = [(number, line) for number, line in enumerate(data.splitlines(), 1) if line.strip()]
-    for number, line in lines:
-        try:
-            request = _decode(line)
-        except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
-            if number == lines[0][0]:
-                raise FormatError("the file", f"not JSON ({whole})", _REMEDY) from None
-            raise FormatError(f"line {number}", f"not JSON ({error})", _REMEDY) from None
-        yield number, request
-    if not lines:
-        raise FormatError("the file", "it is empty", _REMEDY)
-
-
-def _judged(request: Any, line: int, wire: str | None) -> list[Problem]:
-    place = f"line {line}" if line else "the file"
-    if not isinstance(request, dict):
-        kind = "a list" if isinstance(request, list) else f"{request!r:.20}"
-        raise FormatError(place, f"a request is an object, not {kind}", _REMEDY)
-    try:
-        return problems(request, wire)
-    except FormatError as error:
-        raise FormatError(f"{place}, {error.where}", error.rule, error.remedy) from None
-
-
-def _row(line: int, problem: Problem) -> dict[str, Any]:
-    row = msgspec.structs.asdict(problem)
-    return {"line": line, **row} if line else row
+        raise _Unreadable(f"the file: not JSON ({error}). Give one request as JSON.") from None
+    if as_json:
+        print_json(found)
+    for problem in () if as_json else found:
+        doubt = "" if problem.verified else " (unverified)"
+        click.echo(
+            f"{problem.rule:<4} {problem.where}: {problem.sentence}{doubt}. {problem.remedy}"
+        )
+    sys.exit(1 if found else 0)

@@ -67,19 +67,14 @@ def command(
         raise click.UsageError("give --older-than, --max-size or both: without, nothing goes.")
     bounds = Bounds(older_than_s, max_bytes, even_needed, every_s or 0, dry_run=dry_run)
     with closing(open_kept(store)) as kept:
-        done = _collect(kept if spill is None else SpillStore(kept, spill), tenant, bounds)
+        room = kept if spill is None else SpillStore(kept, spill)
+        done = room.collect(tenant, bounds)
+        while done is not None and done.cursor is not None:
+            step = room.collect(tenant, bounds, done.cursor)
+            done = step and done.then(step)
         if done is not None and not dry_run and (done.removed or done.records):
             _shrink(kept)
     _print(done, dry_run=dry_run, as_json=as_json)
-
-
-def _collect(room: Store, tenant: str | None, bounds: Bounds) -> Collected | None:
-    """Every step of a clean-up, as one."""
-    done = room.collect(tenant, bounds)
-    while done is not None and done.cursor is not None:
-        step = room.collect(tenant, bounds, done.cursor)
-        done = step and done.then(step)
-    return done
 
 
 def _shrink(kept: Store) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import product
@@ -12,23 +13,23 @@ from typing import Any, TypeVar
 
 import click
 from msgspec import Struct
+from msgspec.structs import replace
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from ullage.cli._options import count_option, harmless, json_option, print_json
 from ullage.cli._page import FILE, page_options, profiles_of, save, typed
-from ullage.cli._runs import Logs, damage_lines, runs_in
 from ullage.errors import ConfigError, FormatError
 from ullage.presets import NAMES
-from ullage.replay.budgets import MOST_SHARE
-from ullage.replay.cost.own import Wanted as WantedProfile
+from ullage.replay.calls import MOST_SHARE
 from ullage.replay.cost.prices import Profile
+from ullage.replay.cost.prices import Wanted as WantedProfile
 from ullage.replay.engines import NAMES as ENGINES
 from ullage.replay.engines import open_engine
 from ullage.replay.evidence.common import common_in
-from ullage.replay.many import SESSIONS, Finished, Job, Outcomes, Replayer, Try, replay_all
+from ullage.replay.many import SESSIONS, Finished, Job, Outcomes, Replayer, Try, Wanted, replay_all
 from ullage.replay.parquet import write_parquet
-from ullage.replay.readers import Damage, FormatName, Run, size_of
+from ullage.replay.readers import Damage, Run, logs_under, runs_of, size_of
 from ullage.replay.report import Album, Drawn, Picture
 from ullage.replay.report.pages import page_of_replays
 from ullage.replay.report.plot import plot_of
@@ -36,7 +37,7 @@ from ullage.replay.report.words import in_words
 from ullage.replay.rows import Row, row_of, rows_of
 from ullage.replay.run import Replayed
 from ullage.replay.tables import WIDTH, tables_of
-from ullage.wires import FORMATS
+from ullage.stores._open import is_url
 
 R = TypeVar("R", bound=Row)
 T = TypeVar("T")
@@ -53,7 +54,6 @@ class Asked(Struct, frozen=True, kw_only=True):
     least: int
     most: int | None
     named: tuple[str, ...]
-    wire: FormatName | None
     kept_at: Path | None
     engine: str
     jobs: int | None
@@ -83,6 +83,17 @@ class Found(Struct, frozen=True, kw_only=True):
     profiles: tuple[WantedProfile, ...]
     pictures: list[Picture]
     damage: list[Damage]
+
+
+class Logs(click.Path):
+    """A file or a folder that is there, as a path; or an address of objects, as it was typed."""
+
+    def __init__(self) -> None:
+        super().__init__(exists=True, path_type=Path)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """See `click.Path`."""
+        return value if is_url(value) else super().convert(value, param, ctx)
 
 
 def _share(value: str) -> float:
@@ -121,9 +132,6 @@ def _share(value: str) -> float:
     "--least", default=0, type=click.IntRange(0), help="Leave out runs of fewer messages."
 )
 @click.option("--most", type=click.IntRange(1), help="Stop after so many runs of each path.")
-@click.option(
-    "--format", "wire", type=click.Choice(list(FORMATS)), help="On this wire. Default: its own."
-)
 @click.option("--resume", "kept_at", type=FILE, help="Keep here what is done; do no run twice.")
 @click.option(
     "--engine",
@@ -186,7 +194,7 @@ def replay_asked(
     with open_engine(asked.engine, asked.jobs) as engine:
         read = (run for _, run in _under_bar("reading", "runs", asked, runs([])))
         common = common_in(read, engine)
-        job = Job(profiles, asked.wire, tuple(sorted(common)), draws=draws)
+        job = Job(profiles, tuple(sorted(common)), draws=draws)
         finished = Finished(asked.kept_at, replayer.outcome)
         done = replay_all(runs(damage), asked.tries, job, engine, finished, replayer)
         found = _replayed(asked, done, album, damage)
@@ -287,3 +295,49 @@ def status_of(found: Found) -> int:
         return 1
     is_skipped = any(each.grade == "skipped" for each in found.damage)
     return 3 if is_skipped or any(row.over_limit for row in found.rows) else 0
+
+
+def runs_in(
+    paths: Sequence[Path | str],
+    damage: list[Damage],
+    *,
+    least: int = 0,
+    most: int | None = None,
+    is_wanted: Callable[[Run], bool] | None = None,
+) -> Wanted:
+    """Each run with the name of its file and how many bytes have been read by then.
+
+    What is wrong with the files is added to ``damage``. Runs of fewer than ``least`` messages are
+    left out, and of each file what comes after the first ``most``.
+    """
+    before = 0
+    for path in paths:
+        files = logs_under(path)
+        is_named = [file.name for file in files] == [Path(path).name]
+        note = partial(_note, damage, is_named=is_named)
+        for file in files:
+            count = 0
+            for run, read_bytes in runs_of(file, note):
+                is_long = len(run.messages) >= least
+                if is_long and (is_wanted is None or is_wanted(run)) and count != most:
+                    count += 1
+                    yield file.name, run, before + read_bytes
+            before += file.size_bytes
+
+
+def _note(damage: list[Damage], found: Damage, *, is_named: bool) -> None:
+    """Add what is wrong with a file; of one that was named nothing is foreign."""
+    is_foreign = found.grade == "foreign" and is_named
+    damage.append(replace(found, grade="skipped") if is_foreign else found)
+
+
+def damage_lines(damage: list[Damage]) -> Iterator[str]:
+    """A line for each loss, and one for all places of a file that were repaired alike."""
+    repaired = Counter((d.file, d.problem) for d in damage if d.grade == "repaired")
+    for found in damage:
+        place = f"{found.file} line {found.line}" if found.line else found.file
+        if found.grade != "repaired":
+            yield f"skipped {place}: {found.problem}"
+        elif count := repaired.pop((found.file, found.problem), 0):
+            more = f" and {count - 1:,} more" if count > 1 else ""
+            yield f"read all the same {place}{more}: {found.problem}"

@@ -23,7 +23,6 @@ def run_turn(
     tools: Iterable[Tool | Callable[..., Any]] = (),
     max_iterations: int = 20,
     max_uncounted: int = 100,
-    max_refusals: int = 2,
     uncounted: Collection[str] = UNCOUNTED_TOOLS,
 ) -> Outcome:
     """Run an agent until the model has answered.
@@ -43,7 +42,6 @@ def run_turn(
             raises is an error the model reads.
         max_iterations: the most model calls that count.
         max_uncounted: the most that do not, so that no model reads on for ever.
-        max_refusals: how often a request that is too long is shortened and sent again.
         uncounted: a model call that asks for nothing but these tools does not count.
 
     Returns:
@@ -63,7 +61,7 @@ def run_turn(
             raise ConfigError(
                 "tools", f"{tool.name!r} must be awaited", "Use arun_turn, or a plain function."
             )
-    limit = Limit(max_iterations, max_uncounted, max_refusals, uncounted)
+    limit = Limit(max_iterations, max_uncounted, uncounted)
     return drive(AgentTurn(call, session, request, named, limit).steps(), _do)
 
 
@@ -75,14 +73,13 @@ async def arun_turn(
     tools: Iterable[Tool | Callable[..., Any]] = (),
     max_iterations: int = 20,
     max_uncounted: int = 100,
-    max_refusals: int = 2,
     uncounted: Collection[str] = UNCOUNTED_TOOLS,
 ) -> Outcome:
     """`run_turn` for an event loop: parallel calls run at once, plain functions in threads.
 
     See `run_turn`. After a cancellation the history is legal, too.
     """
-    limit = Limit(max_iterations, max_uncounted, max_refusals, uncounted)
+    limit = Limit(max_iterations, max_uncounted, uncounted)
     return await adrive(AgentTurn(call, session, request, by_name(tools), limit).steps(), _ado)
 
 

@@ -48,6 +48,8 @@ UNCOUNTED_TOOLS = RECALL_TOOLS
 Why: TypeAlias = Literal["answered", "empty", "iteration_cap", "uncounted_ceiling"]
 
 _PENDING = object()
+_MOST_REFUSALS = 2
+"""So often a request that is too long is shortened and sent again."""
 _INTERRUPTED = Returned(
     "interrupted before it finished; it may have run in part. Look before you repeat it.",
     is_error=True,
@@ -62,7 +64,6 @@ class Limit(Struct, frozen=True):
 
     iterations: int
     uncounted: int
-    refusals: int
     uncounted_tools: Collection[str]
 
 
@@ -171,7 +172,7 @@ class AgentTurn:
         refusals = 0
         while True:
             view = yield partial(self.session.fit, self.request)
-            can_retry = refusals < self.limit.refusals
+            can_retry = refusals < _MOST_REFUSALS
             try:
                 reply = yield partial(self.call, **view)
                 if is_stream(reply):
@@ -206,7 +207,9 @@ class AgentTurn:
         self.usage += self.wire.usage(reply) or Usage()
         calls = self.calls_of(said)
         todo = Together([self._action(call) for call in calls])
-        self._count(calls)
+        is_free = bool(calls) and all(map(self._is_uncounted, calls))
+        self.uncounted += is_free
+        self.iterations += not is_free
         try:
             yield partial(self.session.observe, reply)
             if calls:
@@ -224,11 +227,6 @@ class AgentTurn:
     def calls_of(self, said: Sequence[Any]) -> list[Any]:
         """The calls in a reply, as they stand there."""
         return [call for raw in said for call in self.wire.calls(raw)]
-
-    def _count(self, calls: Sequence[Any]) -> None:
-        free = bool(calls) and all(self._is_uncounted(call) for call in calls)
-        self.uncounted += free
-        self.iterations += not free
 
     def _is_uncounted(self, call: Any) -> bool:
         name = self.wire.call(call).name
@@ -271,8 +269,9 @@ class AgentTurn:
 
     def outcome(self, why: Why, said: Sequence[Any]) -> Outcome:
         """How it ended, and with which reply."""
+        parts = [part for raw in said for part in self.wire.parse(raw, self.wire.key).parts]
         return Outcome(
-            text=_text_of(self.wire, said),
+            text="".join(part.text for part in parts if isinstance(part, Text)),
             history=self.history,
             why=why,
             iterations=self.iterations,
@@ -311,9 +310,3 @@ def _arguments(text: str) -> dict[str, Any] | str:
         return _decode(text or "{}")
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
         return f"the arguments are not a JSON object: {error}. Send the call again."
-
-
-def _text_of(wire: Format, said: Sequence[Any]) -> str:
-    """The text of a reply."""
-    parts = [part for raw in said for part in wire.parse(raw, wire.key).parts]
-    return "".join(part.text for part in parts if isinstance(part, Text))

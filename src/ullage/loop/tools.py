@@ -68,7 +68,11 @@ def tool(function: Callable[..., Any]) -> Tool:
     parameters: dict[str, Any] = {
         "type": "object",
         "properties": dict(zip(types, schemas, strict=True)),
-        "required": _required(function),
+        "required": [
+            each.name
+            for each in inspect.signature(function).parameters.values()
+            if each.default is each.empty
+        ],
         **({"$defs": parts} if parts else {}),
     }
 
@@ -130,11 +134,6 @@ def _types_of(function: Callable[..., Any]) -> dict[str, Any]:
             raise _no_schema(function, f"its parameter {parameter.name!r} has no name to call by")
         types[parameter.name] = hints.get(parameter.name, Any)
     return types
-
-
-def _required(function: Callable[..., Any]) -> list[str]:
-    parameters = inspect.signature(function).parameters.values()
-    return [parameter.name for parameter in parameters if parameter.default is parameter.empty]
 
 
 def _no_schema(function: Callable[..., Any], problem: str) -> ConfigError:

@@ -12,8 +12,7 @@ from typing import Any, cast
 
 from ullage.errors import UllageError
 from ullage.exchange.interning import newest_request
-from ullage.replay.cost.own import OWN, Wanted
-from ullage.replay.cost.prices import PROFILES
+from ullage.replay.cost.prices import OWN, PROFILES, Wanted
 from ullage.replay.readers import Run
 from ullage.replay.report.pages import page_of_session
 from ullage.replay.stored import from_store
@@ -67,9 +66,7 @@ def _run(key: str, wire: Format, request: Mapping[str, Any]) -> Run:
         format=wire.name,  # type: ignore[arg-type]
         request={name: value for name, value in request.items() if name != wire.key},
         messages=list(wire.history(request)),
-        usage={},
-        source="request",
-        stamps={},
+        sent_whole=True,
     )
 
 

@@ -1,22 +1,26 @@
-"""The calls of a recorded run: where the agent sent a request, to which model, on which wire."""
+"""The calls of a recorded run: where a request was sent, to which model, and how much room it has.
+
+A room is a window in tokens, or a share of the run's largest request. A share makes short runs and
+long ones alike, and sums up to one figure. A run counts at a budget B only if its largest request
+is more than 1.25 B (`metrics` §0): else any policy may keep it all. For shares below four fifths
+that is so for every run; larger ones are refused.
+"""
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from functools import partial
 from itertools import takewhile
-from typing import Any
+from typing import Any, TypeAlias
 
-from msgspec.structs import replace
-
-from ullage.replay.readers import FormatName, Run
+from ullage.replay.cost.prefix import head_of
+from ullage.replay.gates import Judge
+from ullage.replay.readers import Run
 from ullage.session.session import Session
 from ullage.stages.policy import Policy
 from ullage.values.limits import Limits
 from ullage.wires import FORMATS
-from ullage.wires.convert import convert
 
-_REQUESTS = ("request", "exchanges")
-"""Recordings whose whole history was one request."""
 _MODELS = {
     "openai-chat": "gpt-4.1",
     "openai-responses": "gpt-4.1",
@@ -33,7 +37,7 @@ def boundaries(run: Run) -> list[int]:
     """
     speaks = [is_models(message) for message in run.messages]
     sent = [i for i in range(1, len(speaks)) if speaks[i] and not speaks[i - 1]]
-    if speaks and not speaks[-1] and (len(speaks) in run.usage or run.source in _REQUESTS):
+    if speaks and not speaks[-1] and run.sent_whole:
         sent.append(len(speaks))
     return sent
 
@@ -72,21 +76,42 @@ def session_for(run: Run, policy: Policy, window_tokens: int) -> partial[Session
     )
 
 
-def on_wire(run: Run, format: FormatName) -> Run:
-    """The run as it would have been on another provider's wire; itself if it is there.
+Room: TypeAlias = int | float
+"""An int is a window in tokens; a float is the prompt's share of the largest raw request."""
 
-    What the other wire cannot hold is described in a line of text in its place
-    (`ullage.convert`). Counts and times of the recording belong to its messages and are
-    left out, as is its model.
+LEAST_PEAK = 1.25
+"""A run counts if its largest request is more than so many budgets."""
+MOST_SHARE = 1 / LEAST_PEAK
+"""At this share and above no run counts."""
 
-    Raises:
-        FormatError: a message is not what its format says it is.
-    """
-    if run.format == format:
-        return run
-    wire, other = FORMATS[run.format], FORMATS[format]
-    given = {**run.request, wire.key: run.messages}
-    made = convert(given, format, format=run.format, model=_MODELS[format], lossy="describe")
-    beside = {key: value for key, value in made.items() if key != other.key}
-    messages = other.history(made)
-    return replace(run, format=format, request=beside, messages=messages, usage={}, stamps={})
+
+def label_of(room: Room) -> str:
+    """A room as it is shown: ``64k``, ``20%``."""
+    return f"{room // 1000}k" if isinstance(room, int) else f"{room * 100:g}%"
+
+
+def window_of(run: Run, room: Room) -> int:
+    """The window of a run, in tokens."""
+    if isinstance(room, int):
+        return room
+    judge, lengths = Judge(), boundaries(run)
+    messages = run.messages[: lengths[-1]] if lengths else []
+    peak = judge.text(head_of(run.request)) + judge.tokens(messages)
+    return window_for(int(peak * room), asked_output_tokens(run))
+
+
+def window_for(prompt_tokens: int, asked_output_tokens: int | None = None) -> int:
+    """The smallest window whose prompt may hold so many tokens (`ullage.values.limits`)."""
+    least = max(prompt_tokens, 1)
+    windows = range(1, 2 * least + 1)  # never more than half of a window is for the answer
+
+    def room(window_tokens: int) -> int:
+        return Limits(window_tokens=window_tokens).prompt_tokens(asked_output_tokens)
+
+    return windows[bisect_left(windows, least, key=room)]
+
+
+def asked_output_tokens(run: Run) -> int | None:
+    """The answer that a run's requests leave room for; None where they do not say."""
+    wire = FORMATS[run.format]
+    return wire.head({**run.request, wire.key: []}).asked_output_tokens

@@ -22,13 +22,12 @@ from msgspec.structs import replace
 
 from ullage import __version__
 from ullage.errors import FormatError
-from ullage.replay.budgets import Room, window_of
-from ullage.replay.calls import on_wire
-from ullage.replay.cost.own import Wanted as WantedProfile
-from ullage.replay.cost.own import profiles_for
+from ullage.replay.calls import Room, window_of
+from ullage.replay.cost.prices import Wanted as WantedProfile
+from ullage.replay.cost.prices import profiles_for
 from ullage.replay.engines import Died, Engine
 from ullage.replay.gates import Judge
-from ullage.replay.readers import Damage, FormatName, Run
+from ullage.replay.readers import Damage, Run
 from ullage.replay.report import Drawn, packed
 from ullage.replay.run import Replayed, WatchOf, replay_run, watch_session
 from ullage.replay.tracer import Tracer
@@ -47,13 +46,11 @@ class Job(Struct, frozen=True):
 
     Attributes:
         profiles: whose caches and prices to reckon with; the first is the one asked for.
-        wire: the format to replay on; None: the run's own.
         common: values that are no evidence, sorted (`ullage.replay.evidence.common`).
         draws: whether the turns are wanted too; what was kept before comes without them.
     """
 
     profiles: tuple[WantedProfile, ...]
-    wire: FormatName | None = None
     common: tuple[str, ...] = ()
     draws: bool = False
 
@@ -202,8 +199,7 @@ def _kept(tag: _Tag, outcome: Outcome | Died, kept: Finished) -> Outcome:
 def _outcome(replayer: Replayer, job: Job, unit: _Unit) -> Outcome:
     name, run, policy, room = unit.file, unit.run, unit.policy, unit.room
     try:
-        shown = on_wire(run, job.wire) if job.wire is not None else run
-        replayed, tracer = replayer.replay(shown, window_of(shown, room), job, policy)
+        replayed, tracer = replayer.replay(run, window_of(run, room), job, policy)
     except FormatError as error:
         return Damage(name, run.line, f"a run that cannot be replayed: {error.where}: {error.rule}")
     except (AttributeError, KeyError, TypeError) as error:

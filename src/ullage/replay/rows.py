@@ -14,7 +14,7 @@ from typing import TypeVar
 
 from msgspec import Struct
 
-from ullage.replay.budgets import Room
+from ullage.replay.calls import Room
 from ullage.replay.cost.money import Bill, Clock
 from ullage.replay.evidence.demands import BUCKETS
 from ullage.replay.evidence.score import Evidence, Tally

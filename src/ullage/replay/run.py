@@ -18,8 +18,7 @@ from ullage.errors import OverLimitError
 from ullage.history import canon
 from ullage.history.window import Window
 from ullage.presets import preset
-from ullage.replay.budgets import Room
-from ullage.replay.calls import answer_of, boundaries, request_of, session_for
+from ullage.replay.calls import Room, answer_of, boundaries, request_of, session_for
 from ullage.replay.cost.money import Bill, CostMeter, Priced, clocks_of
 from ullage.replay.cost.prefix import head_of
 from ullage.replay.cost.prices import Profile

@@ -21,9 +21,8 @@ from ullage.history.ledger import Ledger, Opened
 from ullage.presets import NAMES, preset
 from ullage.replay.calls import answer_of, boundaries, model_of, request_of
 from ullage.replay.cost.money import Bill, CostMeter, clocks_of
-from ullage.replay.cost.own import Wanted, profiles_for
 from ullage.replay.cost.prefix import head_of
-from ullage.replay.cost.prices import Profile
+from ullage.replay.cost.prices import Profile, Wanted, profiles_for
 from ullage.replay.gates import Judge
 from ullage.replay.readers import Run
 from ullage.replay.trace import Story, Trace

@@ -10,8 +10,8 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from ullage.replay.budgets import label_of
-from ullage.replay.cost.own import OWN
+from ullage.replay.calls import label_of
+from ullage.replay.cost.prices import OWN
 from ullage.replay.rows import Charge, Row, ratio
 
 WIDTH = 120

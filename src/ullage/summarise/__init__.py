@@ -11,8 +11,7 @@ whenever it fails; see `ullage.turn.filling`. No SDK is imported here: a client 
 from __future__ import annotations
 
 from ullage.summarise._calls import Summaries
-from ullage.summarise._clients import anthropic, gemini, openai
-from ullage.summarise._summariser import Summariser, of
+from ullage.summarise._summariser import Summariser, anthropic, gemini, of, openai
 from ullage.values.effects import Reply, Summarise
 
 __all__ = ["Reply", "Summaries", "Summarise", "Summariser", "anthropic", "gemini", "of", "openai"]

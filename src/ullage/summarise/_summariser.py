@@ -1,9 +1,10 @@
-"""What a summariser is: how it is sent to, how its reply is read, and what holds for it."""
+"""What a summariser is, and those of the official SDKs. A client is given; nothing is imported."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 from msgspec import Struct
@@ -11,7 +12,10 @@ from msgspec import Struct
 from ullage.errors import ConfigError, SummaryError
 from ullage.tokens.catalog import lookup
 from ullage.values.effects import Reply, Summarise
+from ullage.values.messages import Text
 from ullage.values.usage import Usage
+from ullage.wires import FORMATS, Format
+from ullage.wires.base import field
 
 TIMEOUT_S = 60.0
 
@@ -93,3 +97,105 @@ def _read(came: Any) -> Reply:
     if isinstance(came, str):
         return Reply(text=came)
     raise SummaryError(f"the summariser returned a {type(came).__name__}; return a str or a Reply")
+
+
+def anthropic(
+    client: Any, model: str = "", *, window_tokens: int | None = None, timeout_s: float = TIMEOUT_S
+) -> Summariser:
+    """Summaries through ``anthropic.Anthropic`` or ``anthropic.AsyncAnthropic``.
+
+    Args:
+        client: the SDK's client.
+        model: the model to be asked; ``""`` for the model of the conversation.
+        window_tokens: its context window; None for what is known of the model.
+        timeout_s: how long one request may take, in seconds.
+    """
+
+    def send(asked: Summarise, model: str) -> Any:
+        more = {"system": asked.system} if asked.system else {}
+        content = [{"type": "text", "text": text} for text in asked.texts]
+        return client.messages.create(
+            model=model,
+            max_tokens=asked.most_tokens,
+            messages=[{"role": "user", "content": content}],
+            timeout=timeout_s,
+            **more,
+        )
+
+    return _through("anthropic", client, send, model, window_tokens, timeout_s)
+
+
+def openai(
+    client: Any, model: str = "", *, window_tokens: int | None = None, timeout_s: float = TIMEOUT_S
+) -> Summariser:
+    """Summaries through ``openai.OpenAI`` or ``openai.AsyncOpenAI``. See `anthropic`."""
+
+    def send(asked: Summarise, model: str) -> Any:
+        system = [{"role": "system", "content": asked.system}] if asked.system else []
+        return client.chat.completions.create(
+            model=model,
+            max_completion_tokens=asked.most_tokens,
+            messages=[*system, *({"role": "user", "content": text} for text in asked.texts)],
+            timeout=timeout_s,
+        )
+
+    return _through("openai-chat", client, send, model, window_tokens, timeout_s)
+
+
+def gemini(
+    client: Any, model: str = "", *, window_tokens: int | None = None, timeout_s: float = TIMEOUT_S
+) -> Summariser:
+    """Summaries through ``google.genai.Client`` or its ``aio``. See `anthropic`."""
+
+    def send(asked: Summarise, model: str) -> Any:
+        config: dict[str, Any] = {
+            "max_output_tokens": asked.most_tokens,
+            "http_options": {"timeout": int(timeout_s * 1_000)},
+        }
+        if asked.system:
+            config["system_instruction"] = asked.system
+        parts = [{"text": text} for text in asked.texts]
+        return client.models.generate_content(
+            model=model, contents=[{"role": "user", "parts": parts}], config=config
+        )
+
+    return _through("gemini", client, send, model, window_tokens, timeout_s)
+
+
+def _through(
+    format: str,
+    client: Any,
+    send: Callable[[Summarise, str], Any],
+    model: str,
+    window_tokens: int | None,
+    timeout_s: float,
+) -> Summariser:
+    return Summariser(
+        send=send,
+        read=partial(_read_from, FORMATS[format]),
+        is_async=type(client).__name__.startswith("Async"),
+        model=model,
+        window_tokens=window_tokens,
+        timeout_s=timeout_s,
+    )
+
+
+_FINISHED = frozenset(("end_turn", "stop_sequence", "stop"))
+
+
+def _read_from(wire: Format, came: Any) -> Reply:
+    parts = [part for raw in wire.reply(came) for part in wire.parse(raw, wire.key).parts]
+    ended = next((why for why in _reasons(came) if why is not None), None)
+    return Reply(
+        text="".join(part.text for part in parts if isinstance(part, Text)),
+        finished=str(getattr(ended, "value", ended)).lower() in _FINISHED,
+        usage=wire.usage(came) or Usage(),
+        model=str(field(came, "model") or ""),
+    )
+
+
+def _reasons(came: Any) -> Iterator[Any]:
+    """Why a reply of any of the vendors ended; None where it does not say so."""
+    answers = (*(field(came, "choices") or ()), *(field(came, "candidates") or ()))
+    for at in (came, *answers[:1]):
+        yield from (field(at, name) for name in ("stop_reason", "finish_reason", "finishReason"))

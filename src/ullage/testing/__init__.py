@@ -13,9 +13,12 @@ that names it. `docs/extending.md` writes one of each.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from ullage.on_demand import names
+from ullage.testing._samples import Clock
+from ullage.testing.formats import FormatContract
+from ullage.testing.halves import BlobsContract, RecordsContract
+from ullage.testing.runs import boundaries, example_runs, in_format
+from ullage.testing.stages import check_policy, check_stage
+from ullage.testing.stores import StoreContract
 
 __all__ = [
     "BlobsContract",
@@ -29,25 +32,3 @@ __all__ = [
     "example_runs",
     "in_format",
 ]
-
-if TYPE_CHECKING:
-    from ullage.testing._samples import Clock
-    from ullage.testing.blobs import BlobsContract
-    from ullage.testing.formats import FormatContract
-    from ullage.testing.records import RecordsContract
-    from ullage.testing.runs import boundaries, example_runs, in_format
-    from ullage.testing.stages import check_policy, check_stage
-    from ullage.testing.stores import StoreContract
-else:
-    __getattr__, __dir__ = names(
-        __name__,
-        {
-            "ullage.testing._samples": "Clock",
-            "ullage.testing.blobs": "BlobsContract",
-            "ullage.testing.formats": "FormatContract",
-            "ullage.testing.records": "RecordsContract",
-            "ullage.testing.runs": "boundaries example_runs in_format",
-            "ullage.testing.stages": "check_policy check_stage",
-            "ullage.testing.stores": "StoreContract",
-        },
-    )

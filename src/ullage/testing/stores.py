@@ -21,8 +21,7 @@ from ullage.testing._samples import (
     random_commit,
     smallest,
 )
-from ullage.testing.blobs import BlobsContract
-from ullage.testing.records import RecordsContract
+from ullage.testing.halves import BlobsContract, RecordsContract
 from ullage.values.edits import Address, Replace, Summary
 from ullage.values.effects import Output, Record
 

@@ -3,9 +3,9 @@
 from lab.replay.chooser import SessionPages, Shelf, Stub, question, stubs_in
 from lab.replay.past import PageLibrary
 from tests.replay.evidence.conversation import WIRE, call, run_of, told, user
+from ullage.replay.evidence.atoms import Atom
+from ullage.replay.evidence.demands import Story, said
 from ullage.replay.evidence.score import holds_in
-from ullage.replay.evidence.story import Story, said
-from ullage.replay.evidence.texts import Atom
 from ullage.session.session import Session
 from ullage.values.limits import Limits
 from ullage.values.notices import Pointer

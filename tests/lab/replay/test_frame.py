@@ -90,7 +90,7 @@ def test_views_are_legal_and_within_the_budget(format, policy):
 @given(histories.histories, st.sampled_from(FRAMES), st.sampled_from(tuple(FORMATS)))
 @settings(max_examples=25, deadline=None)
 def test_no_call_is_parted_from_its_result(turns, policy, format):
-    run = Run("any", format, {}, histories.wire(format, turns), {}, "drawn", {})
+    run = Run("any", format, {}, histories.wire(format, turns))
     for length, view in zip(boundaries(run), views(run, policy, 2_000), strict=True):
         recorded = {problem.rule for problem in problems_of(format, run.messages[:length])}
         assert {problem.rule for problem in problems_of(format, view)} <= recorded

@@ -4,8 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from tests.replay.test_run import small_run
-from ullage.replay.cost.own import OWN, own_profile, profiles_for
-from ullage.replay.cost.prices import PROFILES
+from ullage.replay.cost.prices import OWN, PROFILES, own_profile, profiles_for
 from ullage.tokens.catalog import lookup
 
 

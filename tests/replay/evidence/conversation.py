@@ -5,7 +5,8 @@ import random
 from itertools import chain
 
 from lab.replay.story import Story
-from ullage.replay.calls import boundaries, on_wire
+from lab.replay.wires import on_wire
+from ullage.replay.calls import boundaries
 from ullage.replay.evidence.demands import Head, demands_of
 from ullage.replay.readers import Run
 from ullage.wires import FORMATS
@@ -34,7 +35,7 @@ call.number = 0
 
 def run_of(*parts, **request):
     messages = [message for part in parts for message in part]
-    return Run("small", "openai-chat", request, messages, {}, "written here", {})
+    return Run("small", "openai-chat", request, messages)
 
 
 def told(run, common=frozenset()):

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.replay.evidence.conversation import call, run_of, told, user
-from ullage.replay.evidence.sight import Line, Sight, line_at, lines_of
+from ullage.replay.evidence.score import Line, Sight, line_at, lines_of
 
 LINE = "  17 def total_tokens(self, text, limit): return count(text) + limit"
 RUN = run_of(

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from tests.replay.test_report import PROFILE, picture
 from tests.replay.test_run import small_run
-from ullage.replay.cost.own import OWN
+from ullage.replay.cost.prices import OWN
 from ullage.replay.report.pages import page_of_replays, page_of_session
 from ullage.replay.stored import from_store
 from ullage.session.session import Session

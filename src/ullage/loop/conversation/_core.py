@@ -186,7 +186,9 @@ class ConversationCore(ABC):
         plan: Plan = yield self._planned(boundary.id)
         if plan.cut is None:
             return None
-        filled = yield from self._filled(plan.window, plan.cut)
+        filled = self._begun(plan.window, plan.cut)
+        if filled is None:
+            filled = yield from self._ask(plan.window, plan.cut)
         if filled.refused:
             self.session.emit(refusal(filled.refused))
         row: Row | None = yield Do(partial(row_of, plan, filled.cut, self._kept))
@@ -203,11 +205,6 @@ class ConversationCore(ABC):
         return Do(
             partial(planned, self._kept, self._name, boundary_id, self._stage, window, tenant)
         )
-
-    def _filled(self, window: Window, cut: Cut) -> Steps[Filled]:
-        """A cut with what a model has to add; what was begun beside the turns goes first."""
-        begun = self._begun(window, cut)
-        return (yield from self._ask(window, cut)) if begun is None else begun
 
     def _begun(self, window: Window, cut: Cut) -> Filled | None:
         """What came of a summary that was begun beside the turns, if one was."""

@@ -115,10 +115,11 @@ class Cache:
         return reach if reach >= max(profile.min_tokens, 1) else 0
 
     def _reach(self, entries: Sequence[_Entry], sent: Sent) -> int:
-        """The longest entry that one of the request's markers finds."""
+        """The longest entry that a marker finds: of its end, the head, or the newest ends."""
         near = self.profile.look_back_blocks
         if near is not None:
-            marks = self._marks(sent)
+            ends = (end for end in reversed(self._ends) if end < sent.blocks)
+            marks = [sent.blocks, 0, *ends][: self.profile.max_breakpoints]
             entries = [e for e in entries if any(m - near < e.blocks <= m for m in marks)]
         return max((entry.tokens for entry in entries), default=0)
 
@@ -128,11 +129,6 @@ class Cache:
         if most is None or len(entries) <= most:
             return entries
         return [*(entry for entry in entries[:-most] if not entry.blocks), *entries[-most:]]
-
-    def _marks(self, sent: Sent) -> list[int]:
-        """The blocks at which the request sets markers: its end, the head, the newest ends."""
-        ends = (end for end in reversed(self._ends) if end < sent.blocks)
-        return [sent.blocks, 0, *ends][: self.profile.max_breakpoints]
 
     def _write(self, sent: Sent, cached: int, now_s: float) -> int:
         """How much is in the cache now and was not before."""

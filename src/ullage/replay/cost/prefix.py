@@ -66,7 +66,6 @@ class Prefix:
 
     def __init__(self, count: CountText) -> None:
         self._count = count
-        self._counts: dict[tuple[str, ...], int] = {}
         self._head = ""
         self._head_tokens = 0
         self._messages: list[Wire] = []
@@ -104,7 +103,7 @@ class Prefix:
             shared = _common(self._head, head)
             common = min(self._count(shared), self._head_tokens) if shared else 0
             self._head, self._head_tokens = head, self._count(head) if head else 0
-        self._sizes[same:] = map(self._size, messages[same:])
+        self._sizes[same:] = (message_tokens(_bare(each), self._count) for each in messages[same:])
         self._blocks[same:] = map(_blocks_of, messages[same:])
         self._messages = list(messages)
         self._total = self._head_tokens + sum(self._sizes)
@@ -128,12 +127,6 @@ class Prefix:
             if before != now:
                 break
         return tokens
-
-    def _size(self, message: Wire) -> int:
-        texts = tuple(_texts(_bare(message)))
-        if texts not in self._counts:
-            self._counts[texts] = message_tokens(texts, self._count)
-        return self._counts[texts]
 
 
 def message_tokens(message: object, count: CountText) -> int:

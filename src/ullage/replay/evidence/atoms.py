@@ -1,4 +1,4 @@
-"""The atoms of a call: the values in its arguments that can be evidence (`metrics` M1).
+"""The values in the arguments of a call that can be evidence, and where they occur (`metrics` M1).
 
     path        with a slash and a letter, 4 characters or more; or a URL
     identifier  6 characters or more with a digit, one of ``_ / . - @``, or a change of case
@@ -9,6 +9,12 @@
 
 Every string in the arguments is split into its words, the old text of an edit too, after its
 escapes are undone. Two kinds cannot be one value: what fits a kind further down is none above.
+
+A value and a text are compared in one plain form, so that a value inside a JSON string is the
+same value; a quote byte for byte. A token is a row of letters, digits and ``_`` with single
+``. - @ /`` inside. A value occurs as a whole token, or as what follows a slash of one. Dots also
+divide a name: ``user_id`` occurs in ``self.user_id``, but neither a number nor a path does so. A
+literal is bounded by words alone.
 """
 
 from __future__ import annotations
@@ -16,9 +22,130 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
-from ullage.replay.evidence.texts import URL, Atom, Kind, bare_url, plain
+from msgspec import Struct
+
+Kind: TypeAlias = Literal["path", "identifier", "number", "hash", "literal", "quote"]
+
+_HEX = "[0-9a-fA-F]"
+_ESCAPE = re.compile(
+    rf"\\+u([dD][89abAB]{_HEX}{{2}})\\+u([dD][c-fC-F]{_HEX}{{2}})"  # two stand for one sign
+    rf"|\\+(?:u({_HEX}{{4}})|([a-zA-Z\"'/]))|\\+(?=\n|\Z)|\\{{2,}}"
+)
+URL = re.compile(r"\b[A-Za-z]\w*://(?:[^\s\"'`<>|\\()\[\]{}]|\([^\s\"'`<>|\\()\[\]{}]*\))+")
+"""A URL, perhaps with the stop behind it (`bare_url`). It may hold brackets that it closes."""
+_LONGER = {True: re.compile(r"[-@]\w|/[.@]?\w"), False: re.compile(r"[-.@]\w|/[.@]?\w")}
+"""What makes a longer token of one that ends here, where dots divide names and where not."""
+_NOT_BEFORE_ROOT = frozenset("~./<*)}]")
+_SIGNS = {"n": "\n", "r": "\r", "t": "\t"}
+_WORD = re.compile(r"\w+")
+
+
+class Atom(Struct, frozen=True, order=True):
+    """A value a call uses, which must have come from somewhere.
+
+    Attributes:
+        text: the value; of a quote as it was given, of all others in the plain form.
+        kind: what it looks like. A quote is the whole old text of an edit.
+    """
+
+    text: str
+    kind: Kind
+
+    @property
+    def plain(self) -> str:
+        """The value in the plain form, as it is written in a plain text."""
+        return plain(self.text) if self.kind == "quote" else self.text
+
+
+def plain(text: str) -> str:
+    r"""The text without JSON escapes, however often it was escaped; itself if it has none.
+
+    Escapes of regular expressions and shells (``\b``) are no words: a space stands for them. The
+    backslash of a line that goes on is left out: in JSON it is one with the escape behind it.
+    """
+    return _ESCAPE.sub(_unescaped, text) if "\\" in text else text
+
+
+def _unescaped(match: re.Match[str]) -> str:
+    high, low, code, sign = match.groups()
+    if high:
+        return chr(0x10000 + ((int(high, 16) & 0x3FF) << 10) + (int(low, 16) & 0x3FF))
+    if code:
+        return chr(int(code, 16))
+    if not sign:
+        return "" if match.string[match.end() : match.end() + 1] in ("", "\n") else "\\"
+    return _SIGNS.get(sign, " ") if sign.isalpha() else sign
+
+
+def bare_url(url: str) -> str:
+    """The URL without the stop of the sentence it ends."""
+    return url.rstrip(".,:;!?*/")
+
+
+def words(text: str) -> list[str]:
+    """The words of a text, in order: runs of letters, digits and underscores."""
+    return _WORD.findall(text)
+
+
+def holds(text: str, atom: Atom) -> bool:
+    """Whether an atom that is no quote occurs in a plain text."""
+    return next(places(text, atom), -1) >= 0
+
+
+def places(text: str, atom: Atom) -> Iterator[int]:
+    """Where an atom occurs in a plain text, on token boundaries; a quote anywhere.
+
+    A path also occurs as the end of a longer path, from a ``/`` on.
+    """
+    value = atom.plain
+    at = text.find(value)
+    while at >= 0:
+        if atom.kind == "quote" or _is_bounded(text, at, atom):
+            yield at
+        at = text.find(value, at + 1)
+
+
+def quotes(text: str, quote: str) -> bool:
+    """Whether a text as sent holds the quote whole: byte for byte, or as JSON writes it."""
+    if quote in text:
+        return True
+    if quote.isascii() and quote.isprintable() and '"' not in quote and "\\" not in quote:
+        return False  # JSON writes it as it is
+    return any(
+        json.dumps(quote, ensure_ascii=only_ascii)[1:-1] in text for only_ascii in (False, True)
+    )
+
+
+def _is_bounded(text: str, start: int, atom: Atom) -> bool:
+    stop = start + len(atom.text)
+    before = text[max(start - 2, 0) : start]
+    if _is_word(before[-1:]) or _is_word(text[stop : stop + 1]):
+        return False
+    if atom.kind == "literal":
+        return True
+    if atom.kind == "path" and not _is_whole_path(text, start, atom.text):
+        return False
+    dots_divide = atom.kind in ("identifier", "hash")
+    is_joined = before[-1:] in ("-", "@") or (before[-1:] == "." and not dots_divide)
+    if is_joined and _is_word(before[:-1]):
+        return False
+    return not _LONGER[dots_divide].match(text, stop)
+
+
+def _is_whole_path(text: str, start: int, path: str) -> bool:
+    """Whether what begins here is this path or URL, and no other root than its own."""
+    before = text[max(start - 1, 0) : start]
+    if "://" in path:
+        found = URL.match(text, start)
+        return found is not None and bare_url(found[0]) == path
+    return before != "." and not (path[0] == "/" and before in _NOT_BEFORE_ROOT)
+
+
+def _is_word(sign: str) -> bool:
+    return sign == "_" or sign.isalnum()
+
 
 _LITERAL_CHARS = 8
 _PHRASE = re.compile(r"[\w ,.'’@:#+-]{8,80}")

@@ -19,7 +19,7 @@ from msgspec import Struct
 from ullage.errors import FormatError
 from ullage.replay.engines import Died, Engine, Here
 from ullage.replay.evidence.atoms import atoms_of, tokens_in
-from ullage.replay.evidence.story import said
+from ullage.replay.evidence.demands import said
 from ullage.replay.readers import Run
 from ullage.wires import FORMATS
 
@@ -28,11 +28,8 @@ SHARE = 0.02
 
 def common_in(runs: Iterable[Run], engine: Engine | None = None) -> frozenset[str]:
     """The stop list of these runs, each of which is held in memory only while it is read."""
-    census = Census()
-    for _, found in (engine or Here()).map(_counted, ((None, run) for run in runs)):
-        if found is not None and not isinstance(found, Died):
-            census.take(found)
-    return census.common()
+    found = (each for _, each in (engine or Here()).map(_counted, ((None, run) for run in runs)))
+    return common_of(each for each in found if each is not None and not isinstance(each, Died))
 
 
 def task_of(run: Run) -> str:
@@ -84,26 +81,18 @@ def _hash(text: str) -> int:
     return int.from_bytes(blake2b(encoded, digest_size=8).digest(), "little", signed=True)
 
 
-class Census:
-    """Counts in how many tasks each value is found. Of a text only hashes are kept."""
-
-    def __init__(self) -> None:
-        self._used: set[str] = set()
-        self._by_task: dict[str, list[array[int]]] = {}
-
-    def take(self, found: Counted) -> None:
-        """Count what was found in one run."""
-        self._used |= found.used
-        self._by_task.setdefault(found.task, []).append(found.held)
-
-    def common(self, share: float = SHARE) -> frozenset[str]:
-        """The values of arguments found in more than this share of the other tasks."""
-        used = {_hash(text): text for text in self._used}
-        tasks: Counter[int] = Counter()
-        for runs in self._by_task.values():
-            tasks.update({value for values in runs for value in values if value in used})
-        others = max(len(self._by_task) - 1, 1)
-        return frozenset(used[value] for value, n in tasks.items() if (n - 1) / others > share)
+def common_of(counts: Iterable[Counted]) -> frozenset[str]:
+    """The values of arguments found in too many of the tasks. Of a text only hashes are kept."""
+    used: dict[int, str] = {}
+    by_task: dict[str, list[array[int]]] = {}
+    for found in counts:
+        used |= {_hash(text): text for text in found.used}
+        by_task.setdefault(found.task, []).append(found.held)
+    tasks: Counter[int] = Counter()
+    for runs in by_task.values():
+        tasks.update({value for values in runs for value in values if value in used})
+    others = max(len(by_task) - 1, 1)
+    return frozenset(used[value] for value, n in tasks.items() if (n - 1) / others > SHARE)
 
 
 def _ends(token: str) -> Iterator[str]:

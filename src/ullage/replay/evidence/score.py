@@ -3,24 +3,173 @@
     demanded = visible + recallable (something the view leads to returns it) + lost
 
 By age in calls; the headline is age 4 and more, weighted so that each call counts once.
+
+A value is *visible* if one of the lines that gave it is in the view, or nearly: at least
+four fifths of the line's words, in order, around the value, in one message. A value alone is
+only *mentioned*: a bag of names would hold it too, and a model finds little in one. Of a long
+line the 80 characters on either side count.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
 from functools import lru_cache
-from typing import Any, Self
+from itertools import islice
+from math import ceil
+from typing import Any, Literal, Self, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import astuple
 
-from ullage.replay.evidence.demands import BUCKETS, Demand, Demands, Head, bucket_of, demands_of
-from ullage.replay.evidence.sight import Seen, Sight, View
-from ullage.replay.evidence.story import Story
-from ullage.replay.evidence.texts import Atom, holds, plain, quotes, words
+from ullage.replay.evidence.atoms import Atom, holds, places, plain, quotes, words
+from ullage.replay.evidence.demands import (
+    BUCKETS,
+    Demand,
+    Demands,
+    Head,
+    Piece,
+    Story,
+    bucket_of,
+    demands_of,
+    said,
+)
 from ullage.replay.readers import Run
 from ullage.replay.reading import Library, reachable_with
 from ullage.wires import FORMATS
+
+Seen: TypeAlias = Literal["line", "mention", "nothing"]
+
+_SIDE_CHARS = 80
+_SHARE = 0.8
+_MOST_LINES = 64
+
+
+class Line(Struct, frozen=True):
+    """The surroundings of a value: what is before and behind it in its line."""
+
+    before: str
+    behind: str
+
+
+class View(Struct, frozen=True):
+    """One view, read.
+
+    Attributes:
+        texts: the texts of each message, in order.
+        originals: the messages of the story that are in it as they were.
+        others: the texts of the messages that are not in the story.
+    """
+
+    texts: tuple[tuple[Piece, ...], ...]
+    originals: frozenset[int]
+    others: tuple[Piece, ...]
+
+
+class Sight:
+    """Looks at the views of one story. A message is read once for as long as views hold it."""
+
+    def __init__(self, story: Story) -> None:
+        self.story = story
+        self._read: dict[int, tuple[Any, tuple[Piece, ...]]] = {}
+        self._lines: dict[tuple[Atom, int], tuple[Line, ...]] = {}
+
+    def look(self, messages: Sequence[Any]) -> View:
+        """Read a view."""
+        texts: list[tuple[Piece, ...]] = []
+        originals: set[int] = set()
+        read: dict[int, tuple[Any, tuple[Piece, ...]]] = {}
+        for raw in messages:
+            place = self.story.place_of(raw)
+            if place is not None:
+                originals.add(place)
+                texts.append(self.story.pieces[place])
+            else:
+                known = self._read.get(id(raw))
+                read[id(raw)] = known or (raw, tuple(said(self.story.wire.parse(raw, "view"))))
+                texts.append(read[id(raw)][1])
+        self._read = read
+        others = tuple(piece for _, pieces in read.values() for piece in pieces)
+        return View(tuple(texts), frozenset(originals), others)
+
+    def seen(self, demand: Demand, view: View) -> Seen:
+        """Whether a view shows what a call demands."""
+        if any(index in view.originals for index, _ in demand.sources):
+            return "line"
+        best: Seen = "nothing"
+        for piece in view.others:
+            found = self._in_text(demand, piece)
+            if found == "line":
+                return found
+            best = found if found != "nothing" else best
+        return best
+
+    def _in_text(self, demand: Demand, piece: Piece) -> Seen:
+        atom = demand.atom
+        if atom.kind == "quote" and not quotes(piece.text, atom.text):
+            return "nothing"
+        found: Seen = "nothing"
+        for at in places(piece.plain, atom):
+            found = "mention"
+            lines = self._lines_of(demand)
+            if any(_shows(piece.plain, at, atom.plain, line) for line in lines):
+                return "line"
+        return found
+
+    def _lines_of(self, demand: Demand) -> tuple[Line, ...]:
+        key = (demand.atom, len(demand.sources))
+        if key not in self._lines:
+            self._lines[key] = lines_of(demand)
+        return self._lines[key]
+
+
+def lines_of(demand: Demand) -> tuple[Line, ...]:
+    """The lines that gave a value, newest text first, each once; the first 64.
+
+    An old text with backslashes may read otherwise in the JSON that gave it; it is a line itself.
+    """
+    found: dict[Line, None] = {}
+    value = demand.atom.plain
+    for _, piece in reversed(demand.sources):
+        for at in islice(places(piece.plain, demand.atom), _MOST_LINES):
+            found[line_at(piece.plain, at, at + len(value))] = None
+        if len(found) >= _MOST_LINES:
+            break
+    return tuple(islice(found, _MOST_LINES)) or (Line("", ""),)
+
+
+def line_at(text: str, start: int, stop: int) -> Line:
+    """The line around a value; of a long one the 80 characters on either side."""
+    first = text.rfind("\n", 0, start) + 1
+    last = text.find("\n", stop)
+    last = len(text) if last < 0 else last
+    if last - first > 2 * _SIDE_CHARS + stop - start:
+        first, last = max(first, start - _SIDE_CHARS), min(last, stop + _SIDE_CHARS)
+    return Line(text[first:start], text[stop:last])
+
+
+def _shows(text: str, at: int, value: str, line: Line) -> bool:
+    """Whether the text around a place is a source line, or nearly."""
+    stop = at + len(value)
+    if text.endswith(line.before, 0, at) and text.startswith(line.behind, stop):
+        return True
+    before, behind, own = words(line.before), words(line.behind), len(words(value))
+    near_before = words(text[max(at - 2 * len(line.before) - _SIDE_CHARS, 0) : at])
+    near_behind = words(text[stop : stop + 2 * len(line.behind) + _SIDE_CHARS])
+    shown = own + _common(before, near_before) + _common(behind, near_behind)
+    return shown >= ceil(_SHARE * (own + len(before) + len(behind)))
+
+
+def _common(one: Sequence[str], other: Sequence[str]) -> int:
+    """How many words two rows have in common, in order: bit by bit (Hyyrö 2004)."""
+    where: dict[str, int] = {}
+    for at, word in enumerate(one):
+        where[word] = where.get(word, 0) | 1 << at
+    every = (1 << len(one)) - 1
+    row = every
+    for word in other:
+        same = row & where.get(word, 0)
+        row = ((row + same) | (row - same)) & every
+    return len(one) - row.bit_count()
 
 
 class Verdict(Struct, frozen=True):
@@ -128,15 +277,10 @@ def holds_in(text: str, atom: Atom) -> bool:
     """Whether a page holds a value."""
     if atom.kind == "quote":
         return quotes(text, atom.text)
-    longest = _longest(atom.text)
+    longest = max(words(atom.text), key=len, default="")
     if longest.isascii() and longest not in text:  # by far the most, and unescaping is slow
         return False
     return holds(_plain(text), atom)
-
-
-@lru_cache(maxsize=1024)
-def _longest(text: str) -> str:
-    return max(words(text), key=len, default="")
 
 
 _plain = lru_cache(maxsize=1024)(plain)

@@ -33,14 +33,14 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, TypeAlias
 
 from ullage.errors import FormatError
-from ullage.replay.readers import _documents, _exchanges, _request, _trajectory
+from ullage.replay.readers import _documents, _exchanges, _request
 from ullage.replay.readers._claude_code import CLAUDE_CODE
 from ullage.replay.readers._codex import CODEX
 from ullage.replay.readers._events import COPILOT, PI
-from ullage.replay.readers._files import LogFile, is_address, logs_under, values
+from ullage.replay.readers._files import LogFile, logs_under, values
 from ullage.replay.readers._gemini_cli import GEMINI_CLI
 from ullage.replay.readers._log import Log
 from ullage.replay.readers._opencode import OPENCODE
@@ -52,7 +52,6 @@ __all__ = [
     "Grade",
     "LogFile",
     "Run",
-    "is_address",
     "logs_under",
     "read",
     "runs_of",
@@ -116,19 +115,11 @@ def runs_of(file: LogFile, on_damage: OnDamage | None) -> Iterator[tuple[Run, in
     report.close(has_runs=has_runs)
 
 
-class _Log(Protocol):
-    """Reads the values of one kind in one file."""
-
-    def add(self, value: dict[str, Any], line: int, /) -> Iterator[Run]:
-        """Take a value; gives the runs that are surely over."""
-
-    def runs(self) -> Iterator[Run]:
-        """The runs that the end of the file ends."""
-
+_Log: TypeAlias = Log | _exchanges.Log
 
 # The first that knows a value has it: those that look for more come before those for less.
 _WHOLE = (
-    (_trajectory.is_trajectory, _trajectory.runs_of),
+    (_request.is_trajectory, _request.trajectory_of),
     (_documents.is_document, _documents.runs_of),
     (_request.is_request, _request.runs_of),
 )

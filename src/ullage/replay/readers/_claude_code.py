@@ -22,19 +22,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ullage.replay.readers._chat import fields_of
-from ullage.replay.readers._log import Event, History, Kind, Lines, usage_of
+from ullage.replay.readers._log import Event, History, Kind, Lines, fields_of
 from ullage.replay.readers._run import Report
-from ullage.wires.usages import Counts
 
-_COUNTS = Counts(
-    prompt="input_tokens",
-    read="cache_read_input_tokens",
-    written="cache_creation_input_tokens",
-    beside_cache=True,
-    output="",  # it is often the count at the start of the stream
-    reasoning="",
-)
 _LINKS = ("parentUuid", "leafUuid", "snapshot")
 _NOTES = ("queue-operation", "ai-title", "last-prompt", "pr-link", "custom-title", "mode")
 
@@ -154,7 +144,7 @@ def _take(history: History, value: Event) -> None:
 
 
 def _take_reply(history: History, value: Event, blocks: list[Any]) -> None:
-    """One line of a reply: begins it, or adds to it. The last usage counts."""
+    """One line of a reply: begins it, or adds to it."""
     message = value["message"]
     history.of_model(message.get("model"))
     id = str(message.get("id") or _uuid(value, history.line))
@@ -166,7 +156,6 @@ def _take_reply(history: History, value: Event, blocks: list[Any]) -> None:
         turn.raws = [{"role": "assistant", "content": [*said, *blocks]}]
     calls = [str(block.get("id")) for block in blocks if _is(block, "tool_use")]
     history.asks(turn, dict.fromkeys(calls, ""))
-    turn.usage = usage_of(message.get("usage"), _COUNTS) or turn.usage
 
 
 def _take_user(history: History, content: Any, blocks: list[Any]) -> None:
@@ -190,7 +179,6 @@ def _is(block: Any, kind: str) -> bool:
 
 
 CLAUDE_CODE = Kind(
-    source="claude-code",
     format="anthropic",
     is_line=_is_line,
     take=_take,

@@ -3,34 +3,25 @@
     {"timestamp": …, "type": "session_meta",  "payload": {"id": …, "base_instructions": …}}
     {"timestamp": …, "type": "turn_context",  "payload": {"model": …}}
     {"timestamp": …, "type": "response_item", "payload": {"type": "function_call", …}}
-    {"timestamp": …, "type": "event_msg",     "payload": {"type": "token_count", …}}
+    {"timestamp": …, "type": "event_msg",     "payload": {"type": "thread_rolled_back", …}}
     {"timestamp": …, "type": "compacted",     "payload": {"message": …}}
 
 In rollouts of the first versions an item is the line itself. Events repeat on the screen what
-the items say; of them only the counts of tokens and the user's going back are read. What was
-compacted stays in the history, and the summary is what the user says next: a run is the whole
-of what happened, longer than what the model saw.
+the items say; of them only the user's going back is read. What was compacted stays in the
+history, and the summary is what the user says next: a run is the whole of what happened, longer
+than what the model saw.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from ullage.replay.readers._chat import fields_of
-from ullage.replay.readers._log import Event, History, Kind, usage_of
-from ullage.wires.usages import Counts
+from ullage.replay.readers._log import Event, History, Kind
 
 _LINES = ("session_meta", "turn_context", "response_item", "event_msg", "compacted")
 _CALLS = ("function_call", "custom_tool_call", "local_shell_call")
 _OF_THE_MODEL = (*_CALLS, "reasoning", "web_search_call", "image_generation_call")
 _BY_THE_CLIENT = ("id", "status", "phase", "internal_chat_message_metadata_passthrough")
-_COUNTS = Counts(
-    prompt="input_tokens",
-    read="cached_input_tokens",
-    written="cache_write_input_tokens",
-    output="output_tokens",
-    reasoning="reasoning_output_tokens",
-)
 
 
 def _is_line(value: Event) -> bool:
@@ -58,8 +49,6 @@ def _take(history: History, value: Event) -> None:
             history.of_model(payload.get("model"))
         case "response_item":
             _item(history, payload)
-        case "event_msg" if payload.get("type") == "token_count":
-            _used(history, fields_of(payload.get("info")).get("last_token_usage"))
         case "event_msg" if payload.get("type") == "thread_rolled_back":
             _back(history, payload.get("num_turns"))
         case "compacted" if payload.get("message"):
@@ -94,14 +83,6 @@ def _item(history: History, payload: Event) -> None:
         history.result(call_id, item)
 
 
-def _used(history: History, counts: Any) -> None:
-    """What the provider counted for the last reply."""
-    usage = usage_of(counts, _COUNTS)
-    replies = [turn for turn in history.turns if turn.calls is not None]
-    if replies and usage is not None:
-        replies[-1].usage = usage
-
-
 def _back(history: History, turns: Any) -> None:
     """The user goes back: what was said and replied since so many turns ago is dropped."""
     is_reply = [turn.calls is not None for turn in history.turns]
@@ -125,4 +106,4 @@ def _sent(payload: Event) -> Event:
     return item
 
 
-CODEX = Kind(source="codex", format="openai-responses", is_line=_is_line, take=_take)
+CODEX = Kind(format="openai-responses", is_line=_is_line, take=_take)

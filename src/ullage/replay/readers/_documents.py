@@ -4,7 +4,7 @@
                    {"source": "user", "message": …},
                    {"source": "agent", "message": …, "tool_calls": [{"tool_call_id": …,
                     "function_name": …, "arguments": {…}}], "observation": {"results": [
-                        {"source_call_id": …, "content": …}]}, "metrics": {…}}]}
+                        {"source_call_id": …, "content": …}]}}]}
     SWE-agent  {"trajectory": […], "history": [{"role": …, "message_type": …}]}
     inspect    {"id": …, "messages": […]}, by itself or under "samples"; ``.eval`` is a zip of it
     LangChain  {"messages": [{"type": "AIMessage", "content": …, "tool_calls": […]}]}
@@ -19,20 +19,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from ullage.replay.readers._chat import (
+from ullage.replay.readers._log import (
     Call,
+    History,
     answer,
     calls_in,
     fields_of,
     json_text,
     reply,
     say,
+    seconds,
     text_of,
 )
-from ullage.replay.readers._log import History, seconds, usage_of
 from ullage.replay.readers._request import are_objects
 from ullage.replay.readers._run import Report, Run
-from ullage.wires.usages import Counts
 
 Value = dict[str, Any]
 _LANGCHAIN = {
@@ -60,7 +60,7 @@ def runs_of(value: Value, name: str, line: int, report: Report) -> Iterator[Run]
                 report.add(line, f"sample {number} of an inspect log holds no messages")
         return
     kind = _kind_of(value) or ""
-    history = History(f"{name}:{_id_in(value) or line}", "openai-chat", kind, report)
+    history = History(f"{name}:{_id_in(value) or line}", "openai-chat", report)
     history.line = line
     _TAKE[kind](value, history)
     run = history.run()
@@ -113,8 +113,7 @@ def _atif(value: Value, history: History) -> None:
             say(history, text, role=step["source"])
             continue
         calls = calls_in(step.get("tool_calls"), "tool_call_id", "function_name", "arguments")
-        counts = usage_of(step.get("metrics"), _ATIF_COUNTS)
-        reply(history, text, calls, counts)
+        reply(history, text, calls)
         history.stamp = None
         for result in fields_of(step.get("observation")).get("results") or ():
             seen, source = text_of(result.get("content")), result.get("source_call_id")
@@ -122,11 +121,6 @@ def _atif(value: Value, history: History) -> None:
                 answer(history, str(source) if source else None, seen)
             else:
                 say(history, seen)
-
-
-_ATIF_COUNTS = Counts(
-    prompt="prompt_tokens", read="cached_tokens", output="completion_tokens", reasoning=""
-)
 
 
 def _swe_agent(value: Value, history: History) -> None:

@@ -14,22 +14,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ullage.replay.readers._chat import answer, calls_in, fields_of, reply, say, text_of
-from ullage.replay.readers._log import Event, History, Kind, Lines
+from ullage.replay.readers._log import (
+    Event,
+    History,
+    Kind,
+    Lines,
+    answer,
+    calls_in,
+    reply,
+    say,
+    text_of,
+)
 from ullage.replay.readers._run import Report
-from ullage.wires.usages import Counts, read
 
 _PI_KINDS = (
     *("session", "message", "compaction", "thinking_level_change", "model_change"),
     *("branch_summary", "custom", "custom_message", "label", "session_info"),
-)
-_PI_COUNTS = Counts(
-    prompt="input",
-    read="cacheRead",
-    written="cacheWrite",
-    beside_cache=True,
-    output="output",
-    reasoning="",
 )
 _COPILOT_KINDS = ("session.", "user.", "assistant.", "tool.", "system.", "hook.", "subagent.")
 
@@ -79,9 +79,7 @@ def _take_pi_message(history: History, message: Event) -> None:
             calls, text = calls_in(asked, "id", "name", "arguments"), text_of(blocks)
             if calls or text:  # else it was aborted before it said anything
                 history.of_model(message.get("model"))
-                counts = fields_of(message.get("usage"))
-                usage = read(counts, _PI_COUNTS) if counts.get("totalTokens") else None
-                reply(history, text, calls, usage)
+                reply(history, text, calls)
         case "toolResult":
             answer(history, str(message.get("toolCallId")), text_of(content))
 
@@ -115,13 +113,10 @@ def _take_copilot(history: History, value: Event) -> None:
 
 
 PI = Kind(
-    source="pi",
     format="openai-chat",
     is_line=_is_pi_line,
     take=_take_pi,
     events=_pi_events,
     arranged=_branch,
 )
-COPILOT = Kind(
-    source="copilot-cli", format="openai-chat", is_line=_is_copilot_line, take=_take_copilot
-)
+COPILOT = Kind(format="openai-chat", is_line=_is_copilot_line, take=_take_copilot)

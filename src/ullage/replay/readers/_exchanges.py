@@ -2,11 +2,11 @@
 
     {"request": {…}, "response": {…}}       one exchange a line; a body may be JSON text,
                                             or be under "body"
-    {"request": {…}} and {"reply": {…}}     the same in two lines: `ullage.replay.record`
+    {"request": {…}, "reply": {…}}          the same, of `ullage.replay.record`
 
 An agent sends its whole history again with every request. Exchanges whose histories grow out
-of each other are one run: the longest, with the usage of each. A few conversations may go on
-at the same time; of them only the newest request is held.
+of each other are one run: the longest. A few conversations may go on at the same time; of them
+only the newest request is held.
 """
 
 from __future__ import annotations
@@ -15,70 +15,47 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-import msgspec
+from msgspec.structs import replace
 
 from ullage.replay.readers._request import is_request, run_of
 from ullage.replay.readers._run import Report, Run
 
 _MOST_AT_ONCE = 16
-_REPLIES = ("response", "reply")
 
 
 def is_line(value: dict[str, Any]) -> bool:
-    """Whether the value is an exchange, or a half of one."""
-    if "request" in value:
-        body = _body(value["request"])
-        return body is not None and is_request(body)
-    return "reply" in value and _body(value["reply"]) is not None
+    """Whether the value is an exchange."""
+    body = _body(value.get("request"))
+    return body is not None and is_request(body)
 
 
 class Log:
     """Joins the exchanges of one file to runs."""
 
     def __init__(self, name: str, report: Report) -> None:
-        self._name, self._report = name, report
+        self._name = name
         self._open: list[tuple[int, Run]] = []
-        self._asked: tuple[dict[str, Any], int] | None = None
 
     def add(self, value: dict[str, Any], line: int) -> Iterator[Run]:
         """Take one line; gives the runs that are surely over."""
-        if "request" in value:
-            yield from self._join(None)
-            self._asked = (_body(value["request"]) or {}, line)
-        bodies = (_body(value[key]) for key in _REPLIES if key in value)
-        reply = next((body for body in bodies if body is not None), None)
-        if reply is not None and self._asked is None:
-            self._report.add(line, "a reply without its request")
-        elif reply is not None:
-            yield from self._join(reply)
-
-    def runs(self) -> Iterator[Run]:
-        """The runs that were still going on."""
-        yield from self._join(None)
-        for _, run in self._open:
-            yield run
-
-    def _join(self, reply: dict[str, Any] | None) -> Iterator[Run]:
-        """Take in the request that was waiting for its reply."""
-        if self._asked is not None:
-            body, line = self._asked
-            self._asked = None
-            yield from self._take(body, reply, line)
-
-    def _take(self, body: dict[str, Any], reply: dict[str, Any] | None, line: int) -> Iterator[Run]:
+        body = _body(value["request"]) or {}
+        reply = _body(value.get("response")) or _body(value.get("reply"))
         sent = len(run_of(body, self._name, line).messages)
         run = run_of({**body, "response": reply} if reply else body, self._name, line)
-        run = msgspec.structs.replace(run, source="exchanges")
         for at in range(len(self._open) - 1, -1, -1):
             before, earlier = self._open[at]
             if _goes_on(earlier, before, run, sent):
-                usage = {**earlier.usage, **run.usage}
-                run = msgspec.structs.replace(run, id=earlier.id, usage=usage)
+                run = replace(run, id=earlier.id)
                 del self._open[at]
                 break
         self._open.append((sent, run))
         if len(self._open) > _MOST_AT_ONCE:
             yield self._open.pop(0)[1]
+
+    def runs(self) -> Iterator[Run]:
+        """The runs that were still going on."""
+        for _, run in self._open:
+            yield run
 
 
 def _goes_on(earlier: Run, before: int, later: Run, sent: int) -> bool:

@@ -18,13 +18,14 @@ import zlib
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, BinaryIO, Protocol
+from typing import Any, BinaryIO, TypeAlias
 
 import msgspec
 from msgspec import Struct
 
 from ullage.replay.readers._request import as_request
 from ullage.replay.readers._run import Report
+from ullage.stores._open import is_url
 
 if sys.version_info >= (3, 14):
     import zipfile
@@ -44,6 +45,7 @@ _NOTHING = object()
 _UNPACKING = (OSError, EOFError, zlib.error, ZstdError, RuntimeError, zipfile.BadZipFile)
 """What a damaged file in a zip raises, an encrypted one, or one packed as nothing here unpacks."""
 _decode = msgspec.json.Decoder().decode
+Lines: TypeAlias = BinaryIO | gzip.GzipFile
 
 
 class LogFile(Struct, frozen=True):
@@ -60,21 +62,16 @@ class LogFile(Struct, frozen=True):
     open: Callable[[], BinaryIO]
 
 
-def is_address(path: str | os.PathLike[str]) -> bool:
-    """Whether this is an address of objects, and no path."""
-    return isinstance(path, str) and "://" in path
-
-
 def logs_under(path: str | os.PathLike[str]) -> list[LogFile]:
     """The file itself, or every file below a folder or prefix, sorted; hidden ones are left out.
 
     Raises:
         ConfigError: an address cannot be listed.
     """
-    if is_address(path):
+    if is_url(path):
         from ullage.replay.readers._objects import objects_under
 
-        return objects_under(str(path))
+        return objects_under(path)
     here = Path(path)
     if here.is_dir():
         found = ((path, path.relative_to(here).as_posix()) for path in sorted(here.rglob("*")))
@@ -86,12 +83,6 @@ def _on_disk(path: Path) -> LogFile:
     return LogFile(path.name, path.stat().st_size, lambda: path.open("rb"))
 
 
-class Lines(Protocol):
-    """A stream of bytes that is read by the line."""
-
-    def readline(self, most: int, /) -> bytes: ...
-
-
 def values(file: LogFile, report: Report) -> Iterator[tuple[int, Any, int]]:
     """The JSON values in a file, each with its line number and the bytes read by then."""
     try:
@@ -101,7 +92,7 @@ def values(file: LogFile, report: Report) -> Iterator[tuple[int, Any, int]]:
             if start == _ZIP:
                 found = _zipped(raw, report)
             else:
-                stream: Lines = gzip.GzipFile(fileobj=raw) if start[:2] == _GZIP else raw
+                stream = gzip.GzipFile(fileobj=raw) if start[:2] == _GZIP else raw
                 found = _documents(_lines(stream, report), report)
             for number, value in found:
                 yield number, value, raw.tell()

@@ -14,19 +14,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from ullage.replay.readers._log import Event, History, Kind, Lines, usage_of
+from ullage.replay.readers._log import Event, History, Kind, Lines
 from ullage.replay.readers._run import Report
-from ullage.wires.usages import Counts
 
 _KINDS = ("user", "gemini", "info", "error", "warning")
-_COUNTS = Counts(
-    prompt="input",
-    read="cached",
-    brought="tool",
-    output="output",
-    reasoning="thoughts",
-    beside_reasoning=True,
-)
 _HEAD = {"sessionId", "projectHash"}
 
 
@@ -75,18 +66,15 @@ def _take(history: History, message: Event) -> None:
     elif message["type"] == "gemini":
         asked = message.get("toolCalls") or ()
         calls = [call for call in asked if isinstance(call, dict) and {"id", "name"} <= call.keys()]
-        parts += [{"functionCall": _called(call)} for call in calls]
+        for call in calls:
+            called = {"id": str(call["id"]), "name": call["name"], "args": call.get("args") or {}}
+            parts.append({"functionCall": called})
         if parts:
             history.of_model(message.get("model"))
             names = {str(call["id"]): str(call["name"]) for call in calls}
-            usage = usage_of(message.get("tokens"), _COUNTS)
-            history.reply([{"role": "model", "parts": parts}], names, usage)
+            history.reply([{"role": "model", "parts": parts}], names)
             for call in calls:
                 _result(history, call, message["answers"])
-
-
-def _called(call: Event) -> Event:
-    return {"id": str(call["id"]), "name": call["name"], "args": call.get("args") or {}}
 
 
 def _result(history: History, call: Event, answers: dict[str, Event]) -> None:
@@ -107,7 +95,6 @@ def _parts(content: Any) -> list[Event]:
 
 
 GEMINI_CLI = Kind(
-    source="gemini-cli",
     format="gemini",
     is_line=_is_line,
     take=_take,

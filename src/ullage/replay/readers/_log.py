@@ -3,19 +3,20 @@
 An event becomes what was said, replied or returned (`Kind`). Logs hold a call and its result
 apart: the result may come late, twice, without its call, or never. A history pairs them again.
 Each reply is followed by the results of its calls, in the order of the calls; the raw messages
-themselves are the reader's.
+themselves are the reader's, or Chat Completions (`say`, `reply`, `answer`).
 
     in the log                                made of it
     ----------                                ----------
     a result of no call, a second result      left out
     a call without a result, later on built   answered by a short error
-    the last reply, its calls unanswered      left out, its usage kept
+    the last reply, its calls unanswered      left out, its request kept
     a reply before anybody said anything      left out
     a reply that says nothing                 left out
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, TypeAlias
@@ -25,9 +26,7 @@ from msgspec import Struct
 from ullage.history.pairing import At, Pairing
 from ullage.replay.readers._run import FormatName, Report, Run
 from ullage.values.messages import ToolCall
-from ullage.values.usage import Usage
 from ullage.wires import FORMATS
-from ullage.wires.usages import Counts, read
 
 NO_RESULT = "No result was recorded for this call."
 
@@ -42,7 +41,6 @@ class Turn:
 
     def __init__(self, raws: list[Any], line: int, stamp: float | None) -> None:
         self.raws, self.line, self.stamp = raws, line, stamp
-        self.usage: Usage | None = None
         self.calls: dict[str, str] | None = None
         self.results: dict[str, Any] = {}
         self.beside: list[Any] = []
@@ -65,8 +63,8 @@ class History:
         line: the line that is being read, and ``stamp``, when it was written.
     """
 
-    def __init__(self, id: str, format: FormatName, source: str, report: Report) -> None:
-        self.id, self.format, self.source = id, format, source
+    def __init__(self, id: str, format: FormatName, report: Report) -> None:
+        self.id, self.format = id, format
         self.line = 0
         self.stamp: float | None = None
         self.request: dict[str, Any] = {}
@@ -87,12 +85,10 @@ class History:
         """The user, or the system, says this."""
         self.turns.append(Turn([raw], self.line, self.stamp))
 
-    def reply(
-        self, raws: Sequence[Any], calls: Mapping[str, str], usage: Usage | None = None
-    ) -> Turn:
+    def reply(self, raws: Sequence[Any], calls: Mapping[str, str]) -> Turn:
         """The model replies. ``calls`` are the names of the tools it calls, by call id."""
         turn = Turn(list(raws), self.line, self.stamp)
-        turn.calls, turn.usage = {}, usage
+        turn.calls = {}
         self.turns.append(turn)
         self.asks(turn, calls)
         return turn
@@ -133,11 +129,9 @@ class History:
         if not any(turn.calls is not None for turn in turns) and cut is None:
             return None
         line = turns[0].line if turns else 0
-        run = Run(self.id, self.format, self.request, [], {}, self.source, {}, line)
+        run = Run(self.id, self.format, self.request, [], {}, cut is not None, line)
         for turn in turns:
             self._emit(turn, run)
-        if cut is not None and cut.usage is not None:
-            run.usage[len(run.messages)] = cut.usage
         return run
 
     def _kept(self) -> tuple[list[Turn], Turn | None]:
@@ -154,8 +148,6 @@ class History:
         return turns[:last], turns[last]
 
     def _emit(self, turn: Turn, run: Run) -> None:
-        if turn.usage is not None:
-            run.usage[len(run.messages)] = turn.usage
         for call_id in turn.unanswered:
             problem = "a call without a result is answered by a short error"
             self.report.repaired(turn.line, problem)
@@ -186,12 +178,6 @@ def seconds(stamp: Any) -> float | None:
         return None
 
 
-def usage_of(given: Any, counts: Counts) -> Usage | None:
-    """What a log counted for a reply, or None if that is no count."""
-    is_known = isinstance(given, dict) and isinstance(given.get(counts.prompt), int)
-    return read(given, counts) if is_known else None
-
-
 Event: TypeAlias = dict[str, Any]
 Lines: TypeAlias = list[tuple[Event, int]]
 """Events, each with the number of its line."""
@@ -201,7 +187,6 @@ class Kind(Struct, frozen=True, kw_only=True):
     """One kind of session log.
 
     Attributes:
-        source: what its runs are called.
         format: the wire they are read on.
         is_line: whether a value is a line of such a log.
         take: takes an event into the history of its session.
@@ -211,7 +196,6 @@ class Kind(Struct, frozen=True, kw_only=True):
             the end.
     """
 
-    source: str
     format: FormatName
     is_line: Callable[[Event], bool]
     take: Callable[[History, Event], None]
@@ -246,9 +230,68 @@ class Log:
 
     def _history(self, id: str, lines: Lines) -> History:
         kind = self._kind
-        history = History(id, kind.format, kind.source, self._report)
+        history = History(id, kind.format, self._report)
         for event, line in lines:
             with self._report.guarded(line):
                 history.line, history.stamp = line, seconds(event.get("timestamp"))
                 kind.take(history, event)
         return history
+
+
+# ── a history of Chat Completions, which most logs are read as ───────────────────────────
+
+Call = tuple[str, str, Any]
+"""Id, tool and arguments, the arguments as JSON text or a value."""
+
+
+def say(history: History, text: str, *, role: str = "user") -> None:
+    """The user, or the system, says this, if it is anything."""
+    if text:
+        history.say({"role": role, "content": text})
+
+
+def reply(history: History, content: Any, calls: list[Call]) -> None:
+    """The model replies; an empty text is left out where there are calls."""
+    message: dict[str, Any] = {
+        "role": "assistant",
+        "content": content or ("" if not calls else None),
+    }
+    if calls:
+        message["tool_calls"] = [_call(*call) for call in calls]
+    history.reply([message], {id: tool for id, tool, _ in calls})
+
+
+def _call(id: str, tool: str, arguments: Any) -> dict[str, Any]:
+    text = arguments if isinstance(arguments, str) else json_text(arguments or {})
+    return {"id": id, "type": "function", "function": {"name": tool, "arguments": text}}
+
+
+def answer(history: History, call_id: str | None, text: Any) -> None:
+    """A call returns this; without an id, the first open one."""
+    id = history.open_call if call_id is None else call_id
+    history.result(id, {"role": "tool", "tool_call_id": id, "content": text})
+
+
+def calls_in(values: Any, id: str, tool: str, arguments: str) -> list[Call]:
+    """The calls among these objects, which are in them under such keys."""
+    calls = [value for value in values or () if isinstance(value, dict)]
+    return [(str(call.get(id)), str(call.get(tool)), call.get(arguments)) for call in calls]
+
+
+def text_of(content: Any) -> str:
+    """The text of a content: itself, or the texts of its blocks, a line between them."""
+    if isinstance(content, str):
+        return content
+    blocks = content if isinstance(content, list) else ()
+    texts = (block if isinstance(block, str) else fields_of(block).get("text") for block in blocks)
+    return "\n".join(text for text in texts if isinstance(text, str) and text)
+
+
+def fields_of(value: Any) -> dict[str, Any]:
+    """The value where it is an object, else none of its fields."""
+    return value if isinstance(value, dict) else {}
+
+
+def json_text(value: Any) -> str:
+    """A value as the JSON text a model would have written."""
+    return json.dumps(value, ensure_ascii=False)

@@ -12,19 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from ullage.replay.readers._chat import answer, fields_of, reply, say
-from ullage.replay.readers._log import Event, History, Kind, seconds, usage_of
-from ullage.wires.usages import Counts
-
-_COUNTS = Counts(
-    prompt="input",
-    read="cache.read",
-    written="cache.write",
-    beside_cache=True,
-    output="output",
-    reasoning="reasoning",
-    beside_reasoning=True,
-)
+from ullage.replay.readers._log import Event, History, Kind, answer, fields_of, reply, say, seconds
 
 
 def _is_line(value: Event) -> bool:
@@ -61,7 +49,7 @@ def _take(history: History, message: Event) -> None:
             steps.append([])
         steps[-1].append(part)
     for step in steps:
-        _reply(history, step, info.get("tokens"))
+        _reply(history, step)
 
 
 def _texts(parts: list[Event]) -> Iterator[str]:
@@ -72,7 +60,7 @@ def _texts(parts: list[Event]) -> Iterator[str]:
             yield f"[file: {part.get('filename') or part.get('mime')}]"
 
 
-def _reply(history: History, parts: list[Event], tokens: Any) -> None:
+def _reply(history: History, parts: list[Event]) -> None:
     found = [part for part in parts if part.get("type") == "tool"]
     states = [(str(part.get("callID")), fields_of(part.get("state"))) for part in found]
     calls = [
@@ -82,9 +70,7 @@ def _reply(history: History, parts: list[Event], tokens: Any) -> None:
     text = "\n".join(_texts(parts))
     if not calls and not text:
         return
-    ends = [part.get("tokens") for part in parts if part.get("type") == "step-finish"]
-    usage = usage_of(ends[-1] if ends else tokens, _COUNTS)
-    reply(history, text, calls, usage)
+    reply(history, text, calls)
     for id, state in states:
         given = {"completed": state.get("output"), "error": state.get("error")}
         result = given.get(str(state.get("status")))
@@ -92,6 +78,4 @@ def _reply(history: History, parts: list[Event], tokens: Any) -> None:
             answer(history, id, result)
 
 
-OPENCODE = Kind(
-    source="opencode", format="openai-chat", is_line=_is_line, take=_take, events=_events
-)
+OPENCODE = Kind(format="openai-chat", is_line=_is_line, take=_take, events=_events)

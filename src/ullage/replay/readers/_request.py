@@ -1,15 +1,19 @@
-"""Plain provider requests, with or without the response they got.
+"""Runs that are one value in wire form: provider requests, and trajectories.
 
     {"model": …, "messages": […], "tools": […], "response": {…}}    Chat Completions, Anthropic
     {"messages": […]}                                               the same, of a model unknown
     {"model": …, "input": […] or "…", "response": {…}}              Responses
     {"contents": […], "response": {…}}                              Gemini
     […]                                                             the history alone
+    {"id": …, "format": "openai-chat", "messages": […]}             a trajectory names its format
 
-The format follows from the field of the history; of the two APIs with ``messages`` from the reply,
-else as a session recognises it (`ullage.wires.recognise`); else it is Chat Completions.
-The reply is appended when it can be part of a history: a reply whose calls nobody answered
-cannot, so it is left off and its usage is kept under the index it would have had.
+Else the format follows from the field of the history; of the two APIs with ``messages`` from the
+reply, else as a session recognises it (`ullage.wires.recognise`); else it is Chat Completions. A
+reply is appended when it can be part of a history: one whose calls nobody answered cannot, so it
+is left off.
+
+The messages of a trajectory are taken as recorded, less the recorder's own keys (``x_…``). Where
+it counts tokens of a reply behind its end, its whole history was sent. Nothing is repaired.
 """
 
 from __future__ import annotations
@@ -20,7 +24,6 @@ from typing import Any
 
 from ullage.errors import FormatError
 from ullage.replay.readers._run import FormatName, Report, Run
-from ullage.values.usage import Usage
 from ullage.wires import FORMATS, recognise
 
 _ROLES = ("system", "developer", "user", "assistant", "tool", "function")
@@ -84,15 +87,12 @@ def run_of(value: dict[str, Any], name: str, line: int) -> Run:
     format = _format(value, response)
     given = value[FORMATS[format].key]
     messages = [{"role": "user", "content": given}] if isinstance(given, str) else list(given)
-    reply, usage = _answer(format, response)
     return Run(
         id=f"{name}:{line}",
         format=format,
         request=_head(value, response),
-        messages=[*messages, *reply],
-        usage={len(messages): usage} if usage else {},
-        source="request",
-        stamps={},
+        messages=[*messages, *_answer(format, response)],
+        sent_whole=True,
         line=line,
     )
 
@@ -128,20 +128,61 @@ def _head(value: dict[str, Any], response: dict[str, Any]) -> dict[str, Any]:
     return head
 
 
-def _answer(name: FormatName, response: dict[str, Any]) -> tuple[list[Any], Usage | None]:
-    """What the reply adds to the history, and its usage. A reply with calls adds nothing."""
+def _answer(name: FormatName, response: dict[str, Any]) -> list[Any]:
+    """What the reply adds to the history. A reply with calls adds nothing."""
     wire = FORMATS[name]
-    usage = wire.usage(response) if isinstance(response.get(wire.usage_field), dict) else None
     if not are_objects(response.get(_REPLY[name])):
-        return [], usage
+        return []
     raws = wire.reply(response)
     if any(wire.calls(raw) for raw in raws):
-        return [], usage
+        return []
     if name == "openai-chat":  # proxies put fields of their own in
         raws = [{key: raw[key] for key in _REPLY_KEYS if raw.get(key) is not None} for raw in raws]
-    return raws, usage
+    return raws
 
 
 def are_objects(values: Any) -> bool:
     """Whether it is a list of objects and nothing else."""
     return isinstance(values, list) and all(isinstance(value, dict) for value in values)
+
+
+_FORMATS: tuple[FormatName, ...] = ("openai-chat", "anthropic")
+
+
+def is_trajectory(value: dict[str, Any]) -> bool:
+    """Whether the value is a trajectory: it names its format."""
+    return value.get("format") in _FORMATS and "messages" in value
+
+
+def trajectory_of(value: dict[str, Any], name: str, line: int, report: Report) -> Iterator[Run]:
+    """The run in one trajectory; damage when its messages are not messages."""
+    if not has_messages(value):
+        report.add(line, "a trajectory without a list of messages with roles")
+        return
+    messages = [_bare(message) for message in value["messages"]]
+    recorded, counted = value.get("id"), value.get("usage") or ()
+    model, task = value.get("model"), value.get("task")
+    yield Run(
+        id=recorded if isinstance(recorded, str) and recorded else f"{name}:{line}",
+        format=value["format"],
+        request={"model": model} if isinstance(model, str) else {},
+        messages=messages,
+        sent_whole=any(_is_of(row, len(messages)) for row in counted),
+        line=line,
+        task=task if isinstance(task, str) and not value.get("joined") else "",
+    )
+
+
+def _bare(message: dict[str, Any]) -> dict[str, Any]:
+    """The message without the recorder's keys; reasoning is kept when it is text."""
+    return {
+        key: item
+        for key, item in message.items()
+        if not key.startswith("x_") and (key != "reasoning_content" or isinstance(item, str))
+    }
+
+
+def _is_of(row: Any, index: int) -> bool:
+    """Whether a row of counts is of the reply that would have stood at this index."""
+    known = isinstance(row, dict) and isinstance(row.get("input_tokens"), int)
+    return known and row.get("message_index") == index

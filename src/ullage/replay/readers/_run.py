@@ -10,7 +10,6 @@ from typing import Any, Literal, TypeAlias
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ullage.values.usage import Usage
 from ullage.wires import FormatName
 
 __all__ = ["Damage", "FormatName", "Grade", "OnDamage", "Report", "Run"]
@@ -26,11 +25,9 @@ class Run(Struct, frozen=True):
             what the recording does not hold is left out.
         messages: the full history. What comes before an assistant message is the request
             that produced it.
-        usage: by the index of an assistant message, the tokens the provider reported for
-            the request that produced it. The index may equal ``len(messages)``: then the
-            reply itself was left off, because its calls were never answered.
-        source: what kind of recording this was, such as ``"trajectory"``.
         stamps: seconds since 1970 by message index, where recorded.
+        sent_whole: whether the whole history was sent too, as a request whose reply is not in it:
+            there was none, or its calls were never answered.
         line: the line of the file it begins at, from 1; 0 if not known.
         task: what distinguishes the task from others, where recorded; several runs may share it.
     """
@@ -39,9 +36,8 @@ class Run(Struct, frozen=True):
     format: FormatName
     request: dict[str, Any]
     messages: list[dict[str, Any]]
-    usage: dict[int, Usage]
-    source: str
-    stamps: dict[int, float]
+    stamps: dict[int, float] = {}
+    sent_whole: bool = False
     line: int = 0
     task: str = ""
 

@@ -20,9 +20,8 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import asdict
 
-from ullage.replay.budgets import Room
-from ullage.replay.cost.own import Wanted
-from ullage.replay.cost.prices import Profile
+from ullage.replay.calls import Room
+from ullage.replay.cost.prices import Profile, Wanted
 from ullage.replay.report.share import repacked, without_private
 from ullage.replay.run import Replayed
 from ullage.replay.trace import KINDS, Story, Trace

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Protocol
 
 from ullage import __version__
-from ullage.replay.cost.own import Wanted
+from ullage.replay.cost.prices import Wanted
 from ullage.replay.report import Picture, page_of
 from ullage.replay.rows import Row
 from ullage.replay.stored import Stored

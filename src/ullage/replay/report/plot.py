@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from ullage.picture import OverCalls, svg
 from ullage.picture.values import short
-from ullage.replay.budgets import label_of
+from ullage.replay.calls import label_of
 from ullage.replay.trace import Trace
 
 

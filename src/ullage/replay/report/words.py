@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ullage.replay.budgets import label_of
+from ullage.replay.calls import label_of
 from ullage.replay.rows import Row
 from ullage.replay.tables import dollars, percent
 

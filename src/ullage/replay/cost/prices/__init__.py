@@ -5,19 +5,26 @@ those of one model, in US dollars per million tokens; cache terms are factors of
 price (`metrics` M3, `provider-rules` §3). A file that leaves out a term of the cache is
 refused. A price or a time to live that is not known is left out, and what depends on it is
 reported as unknown: never as 0.
+
+Beside them a run has one of its own: the catalogue's prices of its model, and the cache of its
+vendor. A model without known prices, or a recording that names none, is priced as the model of
+the profile of its wire, and the profile says so (`Profile.in_place_of`): never silently.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TypeAlias
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ullage.errors import ConfigError
-
-__all__ = ["PROFILES", "Cliff", "Profile", "profile_at", "profile_named"]
+from ullage.replay.readers import Run
+from ullage.tokens.catalog import Prices, lookup
+from ullage.tokens.models import family_of
 
 
 class Cliff(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -106,11 +113,13 @@ def profile_at(path: Path) -> Profile:
 
 
 def profile_named(name: str) -> Profile:
-    """The profile that ships under a name.
+    """The profile that ships under a name, or that of a TOML file.
 
     Raises:
         ConfigError: there is none.
     """
+    if name.endswith(".toml"):
+        return profile_at(Path(name))
     if name not in PROFILES:
         remedy = f"Use one of {', '.join(map(repr, PROFILES))}, or the path of a TOML file."
         raise ConfigError("cache", f"there is no price profile {name!r}", remedy)
@@ -120,3 +129,55 @@ def profile_named(name: str) -> Profile:
 _SHIPPED = map(profile_at, sorted(Path(__file__).parent.glob("*.toml")))
 PROFILES: dict[str, Profile] = {profile.name: profile for profile in _SHIPPED}
 """The profiles that ship, by name. Terms change: each has its date and source."""
+
+
+OWN: Literal["own"] = "own"
+Wanted: TypeAlias = Profile | Literal["own"]
+"""A profile, or that of each run's own model."""
+
+
+def profiles_for(wanted: Sequence[Wanted], run: Run) -> list[Profile]:
+    """The profiles to price a run under."""
+    return [
+        each if isinstance(each, Profile) else own_profile(run.model, run.format) for each in wanted
+    ]
+
+
+def own_profile(model: str, wire: str) -> Profile:
+    """Prices of a model and the terms of its vendor's cache, under the name ``own``."""
+    info = lookup(model)
+    prices, fresh_usd = info.prices, info.prices.input_usd
+    terms = PROFILES[_cache_of(model, wire, prices)]
+    if not fresh_usd or prices.output_usd is None:
+        return replace(terms, name=OWN, in_place_of=model or "an unnamed model")
+    read_usd, write_usd = prices.cache_read_usd, prices.cache_write_usd
+    return replace(
+        terms,
+        name=OWN,
+        model=model,
+        input_usd=fresh_usd,
+        output_usd=prices.output_usd,
+        cliffs=tuple(
+            Cliff(above_tokens=above, input_usd=tier.input_usd, output_usd=tier.output_usd)
+            for above, tier in info.tiers
+            if tier.input_usd is not None and tier.output_usd is not None
+        ),
+        read=1.0 if read_usd is None else round(read_usd / fresh_usd, 6),
+        write=1.0 if write_usd is None else round(write_usd / fresh_usd, 6),
+        hits="never" if read_usd is None else terms.hits,
+        source=f"cache: {terms.name}; prices: the catalogue of models",
+    )
+
+
+def _cache_of(model: str, wire: str, prices: Prices) -> str:
+    """The profile whose cache is the model's; that of the wire where the vendor is unknown."""
+    family = family_of(model)
+    if family == "openai":  # since GPT-5.6 writing is charged
+        return "openai-5" if prices.cache_write_usd is None else "openai-5.6"
+    if family.startswith("claude"):  # since Opus 5.5 reading costs less than a tenth
+        read_usd, tenth_usd = prices.cache_read_usd, (prices.input_usd or 0) / 10
+        return "anthropic-5m" if read_usd is None or read_usd >= tenth_usd else "anthropic-5.5"
+    if "deepseek" in model:
+        return "deepseek"
+    is_gemini = family == "gemini" or wire == "gemini"
+    return "gemini-implicit" if is_gemini else "openai-5" if wire != "anthropic" else "anthropic-5m"
