@@ -428,8 +428,8 @@ _ROWS = (
     (
         "pairing f12",
         "wires/convert/names.py",
-        "        if taken or not given or not _LEGAL_ID[target](old):",
-        "        if False:",
+        "            if taken or is_made_up(new, piece.name) or not _LEGAL_ID[target](new):",
+        "            if False:",
     ),
     (
         "summary f51",

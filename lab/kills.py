@@ -36,6 +36,7 @@ import click
 from lab.fuzz.tally import be_quiet
 from lab.fuzz.trial import lost
 from lab.guard import loop
+from lab.returned import problems
 from tests.stores.killed import dies
 from ullage import Limits, Session, SqliteStore, Usage
 from ullage.errors import RefNotFound
@@ -44,7 +45,6 @@ from ullage.history.ledger import Ledger
 from ullage.stores import DAY_S, Bounds, every_ref
 from ullage.stores.conversations import ConversationStore
 from ullage.values.effects import Output
-from ullage.wires.rules.checker import problems
 
 _MODEL = "claude-sonnet-4-5"
 _BEGAN_S, _LATER_S = 1_800_000_000.0, 1_800_000_000.0 + 40 * DAY_S

@@ -22,13 +22,16 @@ from ullage.wires.openai_responses.rules import type_of
 from ullage.wires.rules import checker
 from ullage.wires.rules.problem import Check, Problem, Wire, name_in
 
+SENTINELS = frozenset(("skip_thought_signature_validator", "context_engineering_is_the_way_to_go"))
+"""What Gemini takes for a signature that it did not make (G10)."""
+
 
 def problems(format: str, request: Any, *, history: Sequence[Any] | None = None) -> list[Problem]:
     """Every rule that a request breaks, by itself and against what was returned.
 
     Args:
         format: see `ullage.wires.rules.checker.check_of`.
-        request: see `ullage.wires.rules.checker.problems`.
+        request: see `ullage.wires.rules.checker.fed`.
         history: the messages as the provider returned them; None: the request by itself.
     """
     return _compared(format, checker.fed(format, request), history)
@@ -166,7 +169,7 @@ def _gemini(check: Check, history: Sequence[Any]) -> None:
     lost = check.unsigned_steps()
     for where, part in _parts(check.messages):
         seal = _signature(part)
-        if seal and seal not in gemini.SENTINELS and (_unsigned(part), seal) not in came:
+        if seal and seal not in SENTINELS and (_unsigned(part), seal) not in came:
             known = "stands on another part" if seal in seals else "is not known"
             check.add("G8", where, f"this signature {known}")
         if where.rpartition(".parts")[0] in lost and _unsigned(part) in calls:
@@ -184,7 +187,7 @@ def _signature(part: Wire) -> str:
     found = part.get("thoughtSignature")
     if isinstance(found, bytes):  # as the SDK's own types hold it
         found = b64encode(found).decode()
-    if not isinstance(found, str) or found in gemini.SENTINELS:
+    if not isinstance(found, str) or found in SENTINELS:
         return found if isinstance(found, str) else ""
     return found.replace("-", "+").replace("_", "/").rstrip("=")
 

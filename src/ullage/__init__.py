@@ -118,8 +118,8 @@ if TYPE_CHECKING:
     from ullage.values.usage import Modalities, Usage
     from ullage.wires.convert import convert
     from ullage.wires.host import Host
-    from ullage.wires.judge import problems
     from ullage.wires.overflow import Overflow, is_overflow
+    from ullage.wires.rules.checker import problems
     from ullage.wires.rules.problem import Problem
     from ullage.wrapping import wrap, wrapped
 else:
@@ -154,7 +154,7 @@ else:
             "ullage.values.usage": "Modalities Usage",
             "ullage.wires.convert": "convert",
             "ullage.wires.host": "Host",
-            "ullage.wires.judge": "problems",
+            "ullage.wires.rules.checker": "problems",
             "ullage.wires.overflow": "Overflow is_overflow",
             "ullage.wires.rules.problem": "Problem",
             "ullage.wrapping": "wrap wrapped",

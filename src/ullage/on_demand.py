@@ -1,4 +1,4 @@
-"""Public names that load their module when they are first asked for (PEP 562).
+"""What loads when it is first asked for: public names (PEP 562), and tables beside the modules.
 
 A package lists its names twice, side by side: as imports that only type checkers and editors
 see, and as a table for `names`. ``tests/house`` checks that the two agree.
@@ -14,6 +14,9 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping
 from importlib import import_module
+from typing import TypeVar
+
+T = TypeVar("T")
 
 
 def names(
@@ -43,3 +46,14 @@ def names(
         return sorted({*vars(sys.modules[package]), *home_of})
 
     return get, listing
+
+
+def table(package: str, file: str, kind: type[T]) -> T:
+    """What a TOML file among the modules of a package holds: as constant as they are."""
+    from pkgutil import get_data
+
+    from msgspec import toml
+
+    data = get_data(package, file)
+    assert data is not None, f"{package} was imported by something that cannot read {file}"
+    return toml.decode(data, type=kind)

@@ -15,6 +15,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
+from lab.returned import problems
 from tests import histories
 from tests.exchange.scripted import SSE, Reply, sse
 from tests.servers.replies import Prompt, body_of
@@ -28,7 +29,6 @@ from ullage.session.drivers import acting
 from ullage.session.sessions import Sessions
 from ullage.values.toolset import RECALL_TOOLS
 from ullage.wires import FORMATS
-from ullage.wires.rules.checker import problems
 
 PATHS = {
     "anthropic": "/v1/messages",

@@ -14,7 +14,7 @@ from tests.servers.replies import Prompt, body_of
 from ullage import Limits, Session
 from ullage.exchange.markers import marked
 from ullage.replay.calls import on_wire
-from ullage.wires.judge import problems
+from ullage.wires.rules.checker import problems
 
 LIMITS = Limits(window_tokens=8_000, output_reserve_tokens=500)
 TEXT = "\n".join(f"    return known_name_{n}(x) + another_name" for n in range(60))

@@ -18,7 +18,7 @@ SRC = ROOT / "src" / "ullage"
 FILES = sorted(SRC.rglob("*.py"))
 pytestmark = pytest.mark.xdist_group("house")  # every file is parsed once
 FILE_LINES, FUNCTION_LINES = 400, 50
-SRC_LINES = 37_854
+SRC_LINES = 37_374
 """The most that ``src`` may have without the doors; lowered whenever it can be, and 32,000 in the
 end."""
 DOORS = {
@@ -199,19 +199,17 @@ def test_the_library_stays_small():
 
 def test_a_function_is_seen_at_once(trees):
     found = ((file, node) for file, tree in trees.items() for node in functions(tree))
-    long = [f"{name_of(file)} {node.name}" for file, node in found if shown(node) > FUNCTION_LINES]
-    assert long == []
+    long = [f"{name_of(file)} {node.name}" for file, node in found if height(node) > FUNCTION_LINES]
+    assert long == ["wrapping/_clients.py wrap"], "its docstring tells of fifteen options"
 
 
 def lines_of(file):
     return len(file.read_text(encoding="utf-8").splitlines())
 
 
-def shown(function):
-    """The lines of a function without its docstring."""
-    first = function.body[0]
-    told = first.end_lineno - first.lineno + 1 if ast.get_docstring(function) else 0
-    return function.end_lineno - function.lineno + 1 - told
+def height(function):
+    """The lines of a function, its docstring among them."""
+    return function.end_lineno - function.lineno + 1
 
 
 # Modules and their tests

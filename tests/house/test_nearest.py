@@ -122,7 +122,6 @@ NEAREST = {
     "wires/*/*.py": "wires/test_wire.py",
     "wires/usages.py": "wires/test_usage_golden.py",
     "wires/reported.py": "wires/test_reported.py",
-    "wires/judge.py": "wires/test_rules.py",
     "wires/*.py": "wires/test_wire.py",
 }
 

@@ -7,6 +7,7 @@ import threading
 
 import pytest
 
+from lab.returned import problems
 from tests.loop.replies import (
     FORMAT_NAMES,
     INPUT_TOKENS,
@@ -21,7 +22,6 @@ from tests.loop.replies import (
 from ullage import AsyncSession, ConfigError, FormatError, Limits, OverLimitError, Policy, Session
 from ullage.loop import Outcome, Returned, Tool, arun_turn, run_turn
 from ullage.wires import FORMATS
-from ullage.wires.rules.checker import problems
 
 READ_ON = re.compile(r'get_continuation\(tool_call_id=\\?"(\w+)\\?", offset=(\d+)\)')
 formats = pytest.mark.parametrize("format", FORMAT_NAMES)

@@ -46,7 +46,6 @@ def test_without_ullage_the_server_refuses_it_and_the_refusal_is_understood(mode
         model.client().chat.completions.create(**whole)
     found = is_overflow(caught.value)
     assert found is not None
-    assert found.provider == "llama.cpp"
     assert found.limit_tokens == model.window_tokens
     assert found.size_tokens == model.tokens(model.prompt(whole))
 

@@ -1,11 +1,11 @@
 """What the provider compacted itself: it reads nothing before, so nothing before counts."""
 
+from lab.returned import problems
 from tests.histories import CUTS_ALWAYS
 from ullage import Limits, Session
 from ullage.stages.condense import Range, Room, condense
 from ullage.stages.policy import Policy
 from ullage.stages.shrink import cut_to
-from ullage.wires.rules.checker import problems
 
 MODEL = "claude-sonnet-4-5"
 LONG = "one line of a long log\n" * 400

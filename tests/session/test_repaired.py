@@ -7,13 +7,13 @@ import pytest
 
 import ullage
 from lab import reading
+from lab.returned import problems
 from tests import histories
 from tests.wires.test_repair import speaks
 from ullage import AsyncSession, Limits, Session
 from ullage.history.pairing import INTERRUPTED
 from ullage.values.notices import pointers
 from ullage.wires.repair.base import MOVED
-from ullage.wires.rules.checker import problems
 
 MODEL = histories.MODEL
 ALL = sorted(MODEL)

@@ -12,9 +12,9 @@ import pytest
 from anthropic.types import Message as Reply
 from openai.types.chat import ChatCompletion
 
+from lab.returned import problems
 from tests import histories
 from ullage import Limits, Session
-from ullage.wires.rules.checker import problems
 
 LIMITS = Limits(window_tokens=6_000)
 CHOSEN = ("anthropic", "openai-chat")

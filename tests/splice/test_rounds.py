@@ -2,12 +2,12 @@
 
 import pytest
 
+from lab.returned import problems
 from tests.servers.replies import Prompt, body_of
 from tests.splice import sdks
 from tests.splice.talk import OWN, RECALL, Reply, Talk, goes_on, knitted, owns, start
 from ullage.redaction import common_keys
 from ullage.splice import Rounds
-from ullage.wires.rules.checker import problems
 
 
 def test_a_reply_without_recall_stays_as_it_is(mode):

@@ -10,7 +10,7 @@ from ullage import UnsupportedPart, convert, problems
 from ullage.errors import FormatError
 from ullage.history.transcript import leaves_of
 from ullage.values.messages import Media, Opaque, Reasoning, Text, ToolCall
-from ullage.wires import BLOCKS, FORMATS
+from ullage.wires import FORMATS
 
 every_format = pytest.mark.parametrize("format", FORMATS)
 MEANT = {
@@ -34,7 +34,7 @@ MORE_THAN_ONE = {
 @every_format
 def test_every_row_has_an_example_and_every_example_a_row(format):
     """With `test_every_part`, which asks an example of every type that the SDKs know."""
-    rows = {row.kind: row for row in BLOCKS[format].values() if row.becomes != "message"}
+    rows = {row.kind: row for row in FORMATS[format].blocks.values() if row.becomes != "message"}
     kinds = {example.type for example in examples(format)} - NO_ROW
     assert rows.keys() == kinds | ({"text"} & rows.keys() if format in READ_ONLY else set())
     for example in examples(format):
@@ -154,7 +154,7 @@ def test_arguments_are_replaced_by_an_object_or_not_at_all(format, text):
 def test_each_example_is_converted_or_refused_by_its_place(format, to):
     """A row that says nothing is carried is refused; what is carried is legal in the other."""
     for example in examples(format):
-        row = BLOCKS[format].get(example.type)
+        row = FORMATS[format].blocks.get(example.type)
         try:
             made = convert(request(format, example.messages), to, format=format)
         except UnsupportedPart:

@@ -266,10 +266,15 @@ def test_free_text_for_a_tool_is_kept_between_openais_formats():
     assert told[1]["content"][0]["input"] == {"input": "print(1)"}
 
 
-def test_a_result_that_comes_late_is_named():
+def test_a_call_that_may_be_answered_later_is_named():
     late = next(e for e in examples("openai-responses") if "asynchronous" in e.note)
-    with pytest.raises(UnsupportedPart, match=r"input\[0\]: a call that is answered later"):
+    with pytest.raises(UnsupportedPart, match=r"input\[0\]: a call that may be answered later"):
         convert(late.messages, "anthropic", format="openai-responses")
+    told = str(convert(late.messages, "anthropic", format="openai-responses", lossy="describe"))
+    assert "a call that may be answered later" in told
+    assert "the result of such a call" in told
+    assert "tool_use" not in told
+    assert "tool_result" not in told
 
 
 # ── beside the messages ──────────────────────────────────────────────────────────────────

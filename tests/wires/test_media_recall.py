@@ -13,12 +13,12 @@ import zlib
 
 import pytest
 
+from lab.returned import problems
 from tests import histories
 from ullage import Limits, Session
 from ullage.tokens.media import media_tokens
 from ullage.values.messages import Media
-from ullage.wires import BLOCKS, FORMATS
-from ullage.wires.rules.checker import problems
+from ullage.wires import FORMATS
 
 STEPS = 24
 
@@ -162,7 +162,7 @@ def blocks_in(format, result):
 def may_hold(format, kind, result=False):
     """Whether a message of the user's, or the result of a tool, may hold such a medium."""
     user = {"user", "function"}
-    rows = (row for row in BLOCKS[format].values() if kind in row.media)
+    rows = (row for row in FORMATS[format].blocks.values() if kind in row.media)
     return any(row.in_result or (not result and user & {*row.roles}) for row in rows)
 
 

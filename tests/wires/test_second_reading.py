@@ -13,10 +13,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from lab.fuzz.histories import FORMATS, case
+from lab.returned import problems
 from tests import histories
 from tests.second_reading import broken
 from tests.wires import test_rules, test_rules_gemini, test_rules_responses
-from ullage.wires.rules.checker import problems
 
 KEYS = {
     "anthropic": "messages",

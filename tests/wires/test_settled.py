@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lab.returned import problems
 from tests.second_reading import broken
-from ullage.wires.rules.checker import problems
 
 READINGS = int(os.environ.get("READINGS", "0"))
 

@@ -11,7 +11,7 @@ import msgspec
 
 from ullage.cli._options import format_option, json_option, print_json, read_whole
 from ullage.errors import FormatError
-from ullage.wires.judge import problems
+from ullage.wires.rules.checker import problems
 from ullage.wires.rules.problem import Problem
 
 _REMEDY = "Give one request as JSON, or one on each line."

@@ -21,7 +21,7 @@ from ullage.values.notices import Words
 
 PAST = 3
 """How many boundaries back a history may fork without being walked again from its beginning."""
-_GROWING = ("applied", "changed", "reasoning_dropped", "_shown", "_spots", "_hidden", "_sums")
+_GROWING = ("applied", "changed", "reasoning_dropped", "_shown", "_spots", "_sums")
 """What of a window is written to in place."""
 
 
@@ -235,15 +235,15 @@ class WindowBuilder:
         start, stop = around
         others = [each for each in window.summaries if not start <= each.start < stop]
         gone = [each for each in window.summaries if start <= each.start < stop]
-        pinned = set(window.transcript.marked("pinned", start, stop))
-        for index in range(start, stop):
-            if index not in window._hidden and index not in pinned:
-                tokens = sums.tokens[index]
-                sums.counted -= max(tokens, 0)
-                sums.bound -= max(~tokens, 0)
-                window._hidden.add(index)
-                self._changed.pop(index, None)
-                self._outdate(index)
+        hides = {*range(start, stop)} - window._hidden
+        hides.difference_update(window.transcript.marked("pinned", start, stop))
+        for index in hides:
+            tokens = sums.tokens[index]
+            sums.counted -= max(tokens, 0)
+            sums.bound -= max(~tokens, 0)
+            self._changed.pop(index, None)
+            self._outdate(index)
+        self._set(_hidden=window._hidden | hides)
         sums.counted += window.texts_tokens(edit.texts)
         sums.counted -= sum(window.texts_tokens(each.edit.texts) for each in gone)
         self._set(summaries=tuple(sorted([*others, Placed(start, stop, edit)])))

@@ -113,6 +113,8 @@ class Tally:
 
     def to(self, size: int, added: Callable[[int], int]) -> Tally:
         """Brought up to date for the first ``size`` messages; never fewer than at the last call."""
+        if size == len(self.each) and not self._outdated:
+            return self
         for index in self._outdated:
             if index < len(self.each):
                 self.sum -= self.each[index]

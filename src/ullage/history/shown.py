@@ -46,7 +46,7 @@ class ShownHistory(Struct, frozen=True, eq=False, kw_only=True):
     reasoning_dropped: Set[int] = field(default_factory=set)
     _shown: dict[int, Shown] = field(default_factory=dict)
     _spots: dict[str, Location] = field(default_factory=dict)
-    _hidden: set[int] = field(default_factory=set)
+    _hidden: frozenset[int] = frozenset()
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of {self.size} messages>"

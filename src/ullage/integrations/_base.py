@@ -17,14 +17,15 @@ from typing import Any, Literal
 from ullage.values.messages import Media, Part, Reasoning, Text
 from ullage.values.model_names import plain_name
 from ullage.values.usage import Usage
-from ullage.wires import BLOCKS
+from ullage.wires import FORMATS
 from ullage.wires.base import content_at, field, plain, sealed_bytes
 from ullage.wires.block import Block, fields, filled, read_part, replaced, table
 
 # ── content ──────────────────────────────────────────────────────────────────────────────
 
 _DATA = ("base64", "data", "url", "file_id")
-_WIRES = {**BLOCKS["openai-responses"], **BLOCKS["openai-chat"], **BLOCKS["anthropic"]}
+_OURS = ("openai-responses", "openai-chat", "anthropic")
+_WIRES = {kind: row for name in _OURS for kind, row in FORMATS[name].blocks.items()}
 """Blocks of the wires under one roof."""
 _NEUTRAL = {
     **_WIRES,

@@ -53,20 +53,13 @@ PolicyName: TypeAlias = Literal[
 ]
 
 
-def preset(name: str, settings: Settings | None = None) -> Policy:
-    """The policy of this name.
-
-    Args:
-        name: one of `NAMES`.
-        settings: a preset's settings; None for its document's defaults.
+def preset(name: str) -> Policy:
+    """The policy of a name in `NAMES`, a preset with its document's defaults.
 
     Raises:
         ConfigError: there is no policy of this name.
     """
-    if name == "default":
-        return DEFAULT
-    of, build = _named(name)
-    return build(settings or of())
+    return DEFAULT if name == "default" else _named(name)[1]()
 
 
 def load(name: str, source: Source) -> Policy:

@@ -10,13 +10,13 @@ shown now, so that a cold start comes to the same.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator
 from itertools import accumulate
 
 from ullage.history.measures import Measure
-from ullage.history.transcript import Leaf, leaves_of
+from ullage.history.transcript import leaves_of
 from ullage.history.window import Window
-from ullage.values.messages import Media, Reasoning, ToolCall, ToolResult
+from ullage.values.edits import Replace
+from ullage.values.messages import Content, Media, Part, Reasoning, ToolCall, ToolResult
 
 LEFT_SHARE, _LEFT_CHARS = 0.20, 150
 """About what is left of a text in a batch: a share of it, and the notice."""
@@ -88,8 +88,9 @@ def shown_chars(window: Window, start: int, stop: int) -> int:
 def _winnable_chars(window: Window, index: int) -> int:
     """About how many characters a batch wins in a message: none of what users and systems say."""
     message, dropped = window.transcript.messages[index], index in window.reasoning_dropped
-    won, leaves = 0, list(leaves_of(message))
-    for (number, _, leaf), chars in zip(leaves, _chars(window, index, leaves), strict=True):
+    won, shown = 0, window.shown(index)
+    for number, item, leaf in leaves_of(message):
+        chars = _chars(shown.get((number, item)), leaf)
         if isinstance(leaf, Reasoning):
             won += 0 if dropped else chars
         elif message.role == "assistant" or isinstance(message.parts[number], ToolResult):
@@ -97,17 +98,18 @@ def _winnable_chars(window: Window, index: int) -> int:
     return won
 
 
-def _chars(window: Window, index: int, leaves: Iterable[Leaf]) -> Iterator[int]:
-    """Characters of leaves of a message as they are shown."""
-    shown = window.shown(index)
-    for number, item, leaf in leaves:
-        edit = shown.get((number, item))
-        if edit is None and isinstance(leaf, Media):
-            yield _MEDIA_CHARS
-        elif edit is None and isinstance(leaf, ToolCall):
-            yield len(leaf.arguments)
-        else:
-            yield len(getattr(edit or leaf, "text", ""))
+def _shown_chars(window: Window, index: int) -> int:
+    shown, leaves = window.shown(index), leaves_of(window.transcript.messages[index])
+    return sum(_chars(shown.get((number, item)), leaf) for number, item, leaf in leaves)
+
+
+def _chars(edit: Replace | None, leaf: Part | Content) -> int:
+    """Characters of a leaf as it is shown."""
+    if edit is None and isinstance(leaf, Media):
+        return _MEDIA_CHARS
+    if edit is None and isinstance(leaf, ToolCall):
+        return len(leaf.arguments)
+    return len(getattr(edit or leaf, "text", ""))
 
 
 def _wins_nothing(window: Window, index: int) -> bool:
@@ -122,7 +124,4 @@ _PRUNED = Measure[int](
     lambda window, at: int(any(edit.kind == "pruned" for edit in window.shown(at).values())),
 )
 _WINNABLE = Measure("ullage.winnable_chars", _winnable_chars)
-_SHOWN = Measure[int](
-    "ullage.shown_chars",
-    lambda window, at: sum(_chars(window, at, leaves_of(window.transcript.messages[at]))),
-)
+_SHOWN = Measure("ullage.shown_chars", _shown_chars)

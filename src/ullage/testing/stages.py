@@ -35,7 +35,7 @@ from ullage.testing.runs import MODELS, Run, boundaries, example_runs, in_format
 from ullage.values.edits import Cut, Skipped
 from ullage.values.limits import Limits
 from ullage.wires import FORMATS
-from ullage.wires.judge import problems
+from ullage.wires.rules.checker import problems
 
 __all__ = ["check_policy", "check_stage"]
 

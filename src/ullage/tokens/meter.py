@@ -103,14 +103,14 @@ class Meter:
     ) -> int:
         """Tokens of one leaf whose texts are measured so."""
         match leaf:
-            case Opaque(tokens=int(tokens)):
-                return tokens
-            case Reasoning():
-                return text(leaf.text) + self._sealed(leaf)
-            case Text(text=said) | Opaque(text=said):
+            case Text(text=said):
                 return text(said)
             case ToolCall():
                 return arguments(leaf.arguments)
+            case Reasoning():
+                return text(leaf.text) + self._sealed(leaf)
+            case Opaque(text=said, tokens=tokens):
+                return text(said) if tokens is None else tokens
             case Media():
                 return media_tokens(self.model, leaf, self.detail)
             case _:

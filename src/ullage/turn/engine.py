@@ -39,7 +39,7 @@ from ullage.stages.stall import stall
 from ullage.turn.batches import Walk, cuts_of, edited_from
 from ullage.turn.filling import Asking, fill, refusal
 from ullage.turn.first_sight import take_in
-from ullage.turn.terms import Agreed
+from ullage.turn.terms import Agreed, Terms
 from ullage.values.edits import Cut, Edit, Replace, Skipped, Summary
 from ullage.values.effects import Summarise
 from ullage.values.events import Event
@@ -84,13 +84,11 @@ def fit(
         _learn(builder, ledger)
         keys = transcript.decision_keys(window.size, length)
         builder.extend(length)
-        place = transcript.find(keys[-1]) or 0
-        walk.policy = policy if terms.offers_recall(place) else bare
+        walk.policy = policy if terms.offers_recall(transcript.find(keys[-1]) or 0) else bare
         take_in(walk, terms, keys, decides=length > settled)
         if length > settled:
             is_end = length == len(transcript)
-            stages = [policy.on_request] if now and is_end and policy.on_request else []
-            stages += () if terms.superseded else walk.policy.under_pressure
+            stages = _due(walk, terms, now=now and is_end)
             yield from _decide(walk, stages, keys[-1], asking if is_end else None)
     if walk.diagnostic is not None:
         walk.events.append(walk.diagnostic)
@@ -100,6 +98,14 @@ def fit(
     if walk.records:
         walk.records.append(latest_record(transcript.chain, walk.records))
     return walk
+
+
+def _due(walk: Walk, terms: Terms, *, now: bool) -> Iterator[Stage]:
+    """The stages that are asked under pressure; with ``now`` the policy's compaction first."""
+    if now and walk.policy.on_request is not None:
+        yield walk.policy.on_request
+    if not terms.superseded:
+        yield from walk.policy.under_pressure
 
 
 def _drop_stale(walk: Walk) -> None:

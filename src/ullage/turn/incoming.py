@@ -20,6 +20,7 @@ from ullage.history.snapshots import LEVELS, TooDeep, snapshot
 from ullage.redaction import Redact, in_json
 from ullage.turn.memo import Line, Memo
 from ullage.turn.request import Request
+from ullage.turn.terms import Settings
 from ullage.values.effects import Output
 from ullage.values.events import Event
 from ullage.values.notices import aside
@@ -30,22 +31,24 @@ _KEPT_LEVELS = 8
 """No block of any wire stands deeper: what does is somebody's arguments or result."""
 
 
-def take_in(
-    asked: Request, memo: Memo, tenant: str, redact: Redact | None, *, repairs: bool
-) -> tuple[Request, Line, Repaired]:
+def take_in(asked: Request, memo: Memo, settings: Settings) -> tuple[Request, Line, Repaired]:
     """The request with a history that can be gone on from, its line, and what was set aside.
 
     Raises:
         FormatError: a message is not what its format says it is, or cannot be made so.
     """
     try:
-        asked, fresh = _repaired(asked, memo, redact) if repairs else (asked, Repaired(()))
-        return asked, memo.follow(asked, tenant, redact), fresh
+        return _followed(asked, memo, settings)
     except TooDeep:
-        asked, flat = _flattened(asked, memo, redact)
-    asked, fresh = _repaired(asked, memo, redact) if repairs else (asked, Repaired(()))
+        asked, flat = _flattened(asked, memo, settings.redact)
+    asked, line, fresh = _followed(asked, memo, settings)
     outputs, events = (*flat.outputs, *fresh.outputs), (*flat.events, *fresh.events)
-    return asked, memo.follow(asked, tenant, redact), Repaired((), outputs, events)
+    return asked, line, Repaired((), outputs, events)
+
+
+def _followed(asked: Request, memo: Memo, settings: Settings) -> tuple[Request, Line, Repaired]:
+    found = _repaired(asked, memo, settings.redact) if settings.repair else (asked, Repaired(()))
+    return found[0], memo.follow(found[0], settings.tenant, settings.redact), found[1]
 
 
 def _repaired(asked: Request, memo: Memo, redact: Redact | None) -> tuple[Request, Repaired]:

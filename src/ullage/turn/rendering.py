@@ -86,7 +86,7 @@ def layout(view: ShownHistory) -> list[int | str]:
     for the provider alone (R14).
     """
     laid, pinned = list[int | str](), list[int]()
-    at = 0
+    at, stands = 0, view.transcript.marked("pinned", 0, view.size)
     for start, stop, edit in (*view.summaries, (view.size, view.size, None)):
         while pinned and at < start:
             message = view.transcript.messages[at]
@@ -98,7 +98,7 @@ def layout(view: ShownHistory) -> list[int | str]:
         laid += range(at, start)
         if edit is not None:
             laid += edit.texts
-            pinned += view.transcript.marked("pinned", start, stop)
+            pinned += (index for index in stands if start <= index < stop) if stands else ()
         at = stop
     return laid + pinned
 

@@ -11,7 +11,7 @@ one frozen `State`; the `Memo` beside it only saves time.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
 from msgspec import Struct
@@ -30,14 +30,7 @@ from ullage.turn.incoming import take_in
 from ullage.turn.memo import Line, Memo
 from ullage.turn.rendering import render
 from ullage.turn.request import Request, read
-from ullage.turn.terms import (
-    Agreed,
-    Settings,
-    agree,
-    holds_tools,
-    look_up,
-    tool_definitions,
-)
+from ullage.turn.terms import Agreed, Settings, agree, holds_tools, look_up, tool_definitions
 from ullage.values.effects import Commit, Output, Record, Steps
 from ullage.values.events import Event
 from ullage.values.limits import Limits
@@ -114,23 +107,19 @@ def turn(
     """
     asked = read(request, settings.model, wire_of(state, settings), memo.envelopes)
     settings = _without_history(settings) if asked.elsewhere else settings
-    asked, line, fresh = take_in(
-        asked, memo, settings.tenant, settings.redact, repairs=settings.repair
-    )
+    asked, line, fresh = take_in(asked, memo, settings)
     ledger, lost = state.ledger, tuple[Record, ...]()
     state = replace(state, format=asked.wire.name)
     while True:
         ledger = yield from look_up(line, ledger.with_records(lost) if lost else ledger)
         agreed = agree(line, ledger, asked, settings, state.opened)
         opened = agreed.terms.opened
-        builder, tools, offers, events = _open_window(
-            line, opened, asked, settings, memo, added_tokens
-        )
+        builder, tools, offers, events = _begin(line, opened, asked, settings, memo, added_tokens)
         window = builder.window
         walk = yield from fit(builder, agreed, settings.policy, asking=settings.asking, now=now)
         outputs = (*fresh.outputs, *walk.outputs.values())
         try:
-            lost = yield from _commit(outputs, tuple(walk.records), ledger)
+            lost = yield from _commit(outputs, walk.records, ledger)
         except StoreFull as full:
             window, event = yield from _uncut(full, line, agreed, window)
             view, memo = render(asked, line, window, tools), Memo(unkept=memo.aside)
@@ -141,8 +130,7 @@ def turn(
     memo.keep(line, walk.records)
     state = replace(state, opened=opened, ledger=walk.ledger)
     told = (*fresh.events, *agreed.events, *events, *walk.events, *_elsewhere(asked))
-    view = render(asked, line, window, tools)
-    return Turned(view, state, told, window, asked.wire, offers, memo)
+    return Turned(render(asked, line, window, tools), state, told, window, asked.wire, offers, memo)
 
 
 def _without_history(settings: Settings) -> Settings:
@@ -192,10 +180,10 @@ def wire_of(state: State, settings: Settings) -> Format | None:
     return format_of(state.format)
 
 
-def _open_window(
+def _begin(
     line: Line, opened: Opened, asked: Request, settings: Settings, memo: Memo, added_tokens: int
 ) -> tuple[WindowBuilder, Tools, bool, list[Event]]:
-    """The window of a line with what this request asks of it; see `_tools` for the next two."""
+    """The window of a line, begun for this request; see `_tools` for the next two."""
     envelope, policy = asked.envelope, settings.policy
     words = Words(opened.recall, opened.prefix, policy.toolset, opened.folder)
     tools, offers = _tools(asked, words, settings.recall)
@@ -256,7 +244,7 @@ def _head_tokens(line: Line, head: Head, tools: Tools) -> int:
 
 
 def _commit(
-    outputs: tuple[Output, ...], records: tuple[Record, ...], ledger: Ledger
+    outputs: tuple[Output, ...], records: Sequence[Record], ledger: Ledger
 ) -> Steps[tuple[Record, ...]]:
     """Keep what was set aside and decided; returns the records that stand in our place.
 
@@ -265,7 +253,7 @@ def _commit(
     """
     if not outputs and not records:
         return ()
-    lost: tuple[Record, ...] = yield Commit(outputs, records)
+    lost: tuple[Record, ...] = yield Commit(outputs, tuple(records))
     if lost and not ledger.merged(lost)[1]:
         theirs = {record.place for record in lost}
         ours = tuple(record for record in records if record.place not in theirs)

@@ -16,20 +16,14 @@ from typing import Any, Literal, TypeAlias
 from ullage.errors import ConfigError, FormatError
 from ullage.values.model_names import plain_name
 from ullage.values.toolset import ToolSpec
-from ullage.wires.anthropic import blocks as _anthropic
 from ullage.wires.anthropic.format import Anthropic
 from ullage.wires.base import field
-from ullage.wires.block import Blocks
 from ullage.wires.format import Change, Format, Head
-from ullage.wires.gemini import blocks as _gemini
 from ullage.wires.gemini.format import Gemini
-from ullage.wires.openai_chat import blocks as _openai_chat
 from ullage.wires.openai_chat.format import OpenAIChat
-from ullage.wires.openai_responses import blocks as _openai_responses
 from ullage.wires.openai_responses.format import OpenAIResponses
 
 __all__ = [
-    "BLOCKS",
     "FORMATS",
     "Change",
     "Format",
@@ -46,19 +40,11 @@ FORMATS: Mapping[str, Format] = {
 }
 """The formats by name."""
 
-BLOCKS: Mapping[str, Blocks] = {
-    "anthropic": _anthropic.BLOCKS,
-    "openai-chat": _openai_chat.BLOCKS,
-    "openai-responses": _openai_responses.BLOCKS,
-    "gemini": _gemini.BLOCKS,
-}
-"""The types of blocks, items and parts of each format, by their names."""
-
 _KEYS = {"contents": "gemini", "system": "anthropic"}
 _HAS = {
     kind: name
     for name, other in (("anthropic", "openai-chat"), ("openai-chat", "anthropic"))
-    for kind in BLOCKS[name].keys() - BLOCKS[other].keys()
+    for kind in FORMATS[name].blocks.keys() - FORMATS[other].blocks.keys()
 }
 """The format that a type of block belongs to, where only one of the two has it."""
 _RESPONSES = frozenset(("input", "instructions", "max_output_tokens"))

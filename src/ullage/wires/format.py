@@ -18,6 +18,7 @@ from ullage.values.messages import Message, ReasoningRule, Role, Text, ToolCall
 from ullage.values.toolset import ToolSpec
 from ullage.values.usage import Usage
 from ullage.wires.base import MARKERS, as_json, field, get, list_at, plain, schemas_at, unexpected
+from ullage.wires.block import Block
 from ullage.wires.models import Family, family_of
 from ullage.wires.usages import Counts
 from ullage.wires.usages import read as read_usage
@@ -54,6 +55,7 @@ class Format(ABC):
         name: what it is called.
         wire: the name of the one of ours whose requests, replies and rules it has.
         key: the field of the request that holds the history.
+        blocks: the types of its blocks, items and parts, by their names.
         roles: the roles of its messages, and what they are to us.
         leading_roles: those of messages that are system text where they lead the history.
         answer_limits: the fields that limit the answer; the first that is given counts.
@@ -67,6 +69,7 @@ class Format(ABC):
     name: str
     wire: str
     key: str = "messages"
+    blocks: Mapping[str, Block] = {}
     roles: Mapping[str, Role] = {}
     leading_roles: tuple[str, ...] = ()
     answer_limits: tuple[str, ...] = ()

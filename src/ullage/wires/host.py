@@ -47,8 +47,8 @@ def _as_on_the_wire(name: str) -> Callable[..., Any]:
 class Host(Format):
     """The format of a framework's own messages.
 
-    A request is a mapping as for a provider: ``model``, ``system`` (text), the messages under
-    ``key``, and beside them ``tools``, schemas and limits as one of the four wires has them.
+    A request is a mapping as for a provider: ``model``, ``system`` (text), ``messages``, and beside
+    them ``tools``, schemas and limits as one of the four wires has them.
 
     Args:
         name: what it is called; it is part of every place in the ledger.
@@ -60,7 +60,6 @@ class Host(Format):
             hold; None: ``wire`` for every request. It is given the request, or its model alone.
         usage: what one of the framework's replies reports, or None if it reports nothing. None:
             its replies have the form of the wire's.
-        key: where the messages stand.
 
     Raises:
         ConfigError: there is no wire of that name.
@@ -76,9 +75,8 @@ class Host(Format):
         user: Callable[[str], Any],
         provider: Callable[[Mapping[str, Any]], str] | None = None,
         usage: Callable[[Any], Usage | None] | None = None,
-        key: str = "messages",
     ) -> None:
-        self.name, self.wire, self.key = name, wire, key
+        self.name, self.wire = name, wire
         self._base = format_of(wire)
         self._parse, self._show, self._user, self._provider = parse, show, user, provider
         self._usage = usage

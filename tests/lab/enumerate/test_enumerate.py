@@ -12,7 +12,7 @@ from lab.enumerate.treatments import TREATMENTS
 from lab.enumerate.walk import Tally, add, try_unit, units
 from lab.fuzz.mutants import MUTANTS, planted
 from ullage.tokens.catalog import NAMES
-from ullage.wires import BLOCKS, FORMATS
+from ullage.wires import FORMATS
 from ullage.wires.rules import problem as _problem
 
 every_format = pytest.mark.parametrize("format", FORMATS)
@@ -59,7 +59,7 @@ def test_every_history_of_two_letters(format, number):
 @every_format
 def test_every_row_of_the_tables_is_in_a_letter(format):
     written = json.dumps([letter.messages for letter in alphabet(format)])
-    rows = {row for row in BLOCKS[format] if row not in NOT_WRITTEN}
+    rows = {row for row in FORMATS[format].blocks if row not in NOT_WRITTEN}
     assert {row for row in rows if f'"{row}"' not in written} == set()
 
 

@@ -31,6 +31,7 @@ __all__ = ["Album", "Drawn", "Picture", "packed", "page_of"]
 
 _HERE = Path(__file__).parent
 _SCRIPT = 'type="text/plain"'
+_LEFT_OUT = "Keys, addresses and home folders that can be told by their form are left out."
 
 
 class Picture(Struct, frozen=True, kw_only=True):
@@ -156,10 +157,7 @@ def page_of(
         "runs": runs,
     }
     if share:
-        notes = [
-            *notes,
-            "Keys, addresses and home folders that can be told by their form are left out.",
-        ]
+        notes = [*notes, _LEFT_OUT]
         summary = without_private(msgspec.to_builtins({**summary, "notes": notes}))
         blobs = [repacked(blob) for blob in blobs]
     data = [f'<script type="application/json" id="summary">{_inert(summary)}</script>']

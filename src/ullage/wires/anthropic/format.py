@@ -67,6 +67,7 @@ class Anthropic(Format):
     """The Messages format."""
 
     name = wire = "anthropic"
+    blocks = BLOCKS
     roles = ROLES
     answer_limits = ("max_tokens",)
     schemas = ("output_format.schema", "output_config.format.schema")

@@ -1,11 +1,4 @@
-"""Images, documents and sounds: out of one wire's block, into another's.
-
-            data                        by URL             by file id
-anthropic   images, PDF                 images, documents  its own
-chat        images, PDF, wav and mp3    images             OpenAI's
-responses   images, PDF, wav and mp3    images, documents  OpenAI's
-gemini      anything                    where its media type is known
-"""
+"""Images, documents and sounds: out of one wire's block, into another's (docs/formats.md)."""
 
 from __future__ import annotations
 
@@ -16,7 +9,7 @@ from typing import Any
 from ullage.values.messages import Media
 from ullage.wires.base import at_path, text_at
 from ullage.wires.block import Block
-from ullage.wires.convert.turns import Losses, Medium
+from ullage.wires.convert.turns import Conversion, Medium
 
 _DATA_URL = re.compile(r"data:([\w.+/-]+);base64,", re.ASCII)
 _URL_SAFE = str.maketrans("-_", "+/")
@@ -49,24 +42,25 @@ def medium_of(part: Media, row: Block, where: str) -> Medium:
     return Medium(part.kind, where, _TYPES.get(mime, mime), data, **kept)
 
 
-def block_of(medium: Medium, losses: Losses, source: str) -> dict[str, Any] | str:
+def block_of(medium: Medium, conversion: Conversion) -> dict[str, Any] | str:
     """The target's block; a text where the target has none and the caller accepts that."""
-    openais = source.startswith("openai") and losses.target.startswith("openai")
+    source, target, lose = conversion.source, conversion.target, conversion.lose
+    openais = source.startswith("openai") and target.startswith("openai")
     if medium.file_id and not openais:
         remedy = "Give its data instead of the id."
-        return losses.lose(medium.where, f"a file of {source}'s own", remedy)
-    made = _WRITERS[losses.target](medium)
+        return lose(medium.where, f"a file of {source}'s own", remedy)
+    made = _WRITERS[target](medium)
     named = f"{'an' if medium.kind[0] in 'ai' else 'a'} {medium.kind}"
     if made is None:
         form = f" ({medium.mime})" if medium.mime else ""
         what = f"{named}{form}{' by URL' if medium.url else ''}"
-        return losses.lose(medium.where, what, "Leave it out, or give it otherwise.")
+        return lose(medium.where, what, "Leave it out, or give it otherwise.")
     if medium.detail not in ("", "auto") and not openais:
-        losses.lose(f"{medium.where}.detail", "the detail of an image")
+        lose(f"{medium.where}.detail", "the detail of an image")
     # a document's name goes along, to OpenAI beside its data alone
-    keeps_name = {"anthropic": True, "gemini": False}.get(losses.target, bool(medium.data))
+    keeps_name = {"anthropic": True, "gemini": False}.get(target, bool(medium.data))
     if medium.name and not (medium.kind == "document" and keeps_name):
-        losses.lose(f"{medium.where}.title", f"the name of {named}")
+        lose(f"{medium.where}.title", f"the name of {named}")
     return made
 
 

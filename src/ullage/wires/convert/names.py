@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from itertools import count
 from typing import Any
 
 from msgspec.structs import replace
 
-from ullage.history.pairing import At
+from ullage.history.pairing import At, is_made_up
 from ullage.wires import ToolSpec
-from ullage.wires.convert.turns import Call, Losses, Piece, Result, Turn
+from ullage.wires.convert.turns import Call, Conversion, Piece, Result, Turn
 
 _LEGAL_ID: Mapping[str, Callable[[str], Any]] = {
     "anthropic": re.compile(r"[a-zA-Z0-9_-]+\Z").match,
@@ -22,7 +23,6 @@ _LEGAL_ID: Mapping[str, Callable[[str], Any]] = {
     "openai-responses": re.compile(r".{1,64}\Z", re.DOTALL).match,
     "gemini": bool,
 }
-_MADE_UP = re.compile(r".*#\d+\Z", re.DOTALL).match
 
 _OPENAI = re.compile(r"[a-zA-Z0-9_-]{1,64}\Z").match
 _LEGAL_NAME: Mapping[str, Callable[[str], Any]] = {
@@ -36,7 +36,7 @@ _SHORTEST_LIMIT = 64
 
 
 def tool_names(
-    tools: Sequence[ToolSpec], turns: Sequence[Turn], losses: Losses
+    tools: Sequence[ToolSpec], turns: Sequence[Turn], conversion: Conversion
 ) -> Mapping[str, str]:
     """For each name that the target does not take, another that no other tool has.
 
@@ -48,9 +48,11 @@ def tool_names(
     used = {name for name, _ in places}
     names: dict[str, str] = {}
     for name, where in places:
-        if name in names or _LEGAL_NAME[losses.target](name):
+        if name in names or _LEGAL_NAME[conversion.target](name):
             continue
-        losses.lose(where, "a tool's name of these characters or this length", "Rename the tool.")
+        conversion.lose(
+            where, "a tool's name of these characters or this length", "Rename the tool."
+        )
         names[name] = _free(name, used)
         used.add(names[name])
     return names
@@ -67,34 +69,24 @@ def _free(name: str, used: set[str]) -> str:
     return new
 
 
-def under_names(
-    turns: Sequence[Turn], target: str, names: Mapping[str, str], *, without_ids: bool
-) -> list[Turn]:
+def under_names(turns: Sequence[Turn], target: str, names: Mapping[str, str]) -> list[Turn]:
     """The turns with names and ids the target takes: ids numbered where they are not legal.
 
     Anthropic wants them unique (A7). A call of Gemini's that had none gets one.
     """
     used: set[str] = set()
     calls: dict[At, Call] = {}
-    number = 0
-
-    def id_for(old: str) -> str:
-        nonlocal number
-        taken = target == "anthropic" and old in used
-        given = not (without_ids and _MADE_UP(old))
-        new = old
-        if taken or not given or not _LEGAL_ID[target](old):
-            while (new := f"call_{number}") in used:
-                number += 1
-        used.add(new)
-        return new
+    numbered = (f"call_{number}" for number in count())
 
     def again(piece: Piece) -> Piece:
         if isinstance(piece, Call):
-            name = names.get(piece.name, piece.name)
-            call = replace(piece, id=id_for(piece.id), name=name)
-            calls[piece.at] = call
-            return call
+            new = piece.id
+            taken = target == "anthropic" and new in used
+            if taken or is_made_up(new, piece.name) or not _LEGAL_ID[target](new):
+                new = next(id for id in numbered if id not in used)
+            used.add(new)
+            calls[piece.at] = replace(piece, id=new, name=names.get(piece.name, piece.name))
+            return calls[piece.at]
         if isinstance(piece, Result):
             asked = calls.get(piece.call)
             return piece if asked is None else replace(piece, call_id=asked.id, name=asked.name)

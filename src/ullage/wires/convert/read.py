@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import zip_longest
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from msgspec.structs import replace
@@ -13,11 +12,11 @@ from ullage.errors import FormatError
 from ullage.history.pairing import At, Pairing
 from ullage.history.snapshots import snapshot_at
 from ullage.values.messages import WHOLE, Content, Media, Opaque, Part, Text, ToolCall, ToolResult
-from ullage.wires import BLOCKS, FORMATS
+from ullage.wires import FORMATS
 from ullage.wires.base import at_path, field, get, snake, unmarked
 from ullage.wires.block import Block, fields
 from ullage.wires.convert.media import medium_of
-from ullage.wires.convert.turns import NOWHERE, Call, Losses, Medium, Piece, Result, Turn, Who
+from ullage.wires.convert.turns import NOWHERE, Call, Conversion, Medium, Piece, Result, Turn
 from ullage.wires.gemini.blocks import PARTS
 from ullage.wires.gemini.fields import is_content, parts_of
 from ullage.wires.openai_chat.format import REFUSAL
@@ -36,18 +35,18 @@ _SAYS_NOTHING = fields(
 """Fields that say nothing of the conversation: names and states, and reasoning, sealed."""
 
 
-def read(name: str, raws: Sequence[Any], first: int, losses: Losses) -> list[Turn]:
+def read(raws: Sequence[Any], first: int, conversion: Conversion) -> list[Turn]:
     """The messages of a history as turns; ``first`` is the place of the first of them."""
     turns: list[Turn] = []
-    reading = _Reading(name, losses)
+    reading = _Reading(conversion)
     for index, raw in enumerate(raws, first):
         for turn in reading.turns(raw, index):
-            _add(turns, turn, merge=name == "openai-responses")
-    _phases(raws, first, losses)
-    return _without_late(turns, losses)
+            _add(turns, turn, merge=conversion.source == "openai-responses")
+    _phases(raws, first, conversion)
+    return turns
 
 
-def _phases(raws: Sequence[Any], first: int, losses: Losses) -> None:
+def _phases(raws: Sequence[Any], first: int, conversion: Conversion) -> None:
     """Name each text that is said to be no answer, but for those that calls follow: they tell."""
     for at, raw in enumerate(raws):
         phase = field(raw, "phase")
@@ -57,7 +56,7 @@ def _phases(raws: Sequence[Any], first: int, losses: Losses) -> None:
         kinds = (field(item, "type") for item in behind)
         follows = next((kind for kind in kinds if kind != "reasoning"), None)
         if phase != "commentary" or follows not in ("function_call", "custom_tool_call"):
-            losses.lose(f"input[{first + at}].phase", "that a text is no final answer")
+            conversion.lose(f"input[{first + at}].phase", "that a text is no final answer")
 
 
 def _add(turns: list[Turn], turn: Turn, *, merge: bool) -> None:
@@ -72,12 +71,13 @@ def _add(turns: list[Turn], turn: Turn, *, merge: bool) -> None:
 class _Reading:
     """The messages of one history in order: their parts, each beside the block it came from."""
 
-    def __init__(self, name: str, losses: Losses) -> None:
-        self.name = name
-        self.losses = losses
+    def __init__(self, conversion: Conversion) -> None:
+        self.name = conversion.source
+        self.lose = conversion.lose
         self.pairs = Pairing()
         self.calls: dict[At, Call] = {}
-        self.rows = BLOCKS[name]
+        self.late: set[At] = set()
+        self.rows = FORMATS[self.name].blocks
 
     def turns(self, raw: Any, index: int) -> Iterator[Turn]:
         """The turns in a message: results first, then what is said."""
@@ -121,13 +121,19 @@ class _Reading:
 
     def _piece(self, part: Part, block: Any, where: str, at: At) -> Piece | None:
         match part:
+            case ToolCall(late=True):
+                self.late.add(at)
+                return Text(self.lose(where, "a call that may be answered later"))
             case ToolCall():
                 self._beside(block, self._kind_of(block), where)
                 call = self.calls[at] = self._call(part, block, where, at)
                 return call
             case ToolResult():
+                asked = self.pairs.of(at) or NOWHERE
+                if asked in self.late:
+                    return Text(self.lose(where, "the result of such a call"))
                 self._beside(block, self._kind_of(block), where)
-                return self._result(part, block, where, self.pairs.of(at) or NOWHERE)
+                return self._result(part, block, where, asked)
             case Text() | Media() | Opaque():
                 return self._content(part, block, where)
         return None
@@ -136,9 +142,9 @@ class _Reading:
         kind = self._kind_of(block)
         if isinstance(part, Opaque) or (isinstance(part, Media) and part.block is None):
             named = part.kind if isinstance(part, Opaque) else kind
-            return Text(self.losses.lose(where, f"a part of type {named!r} of {self.name}"))
+            return Text(self.lose(where, f"a part of type {named!r} of {self.name}"))
         if kind == "refusal":
-            self.losses.lose(where, "that a text is a refusal", "Give it as text.")
+            self.lose(where, "that a text is a refusal", "Give it as text.")
         else:
             self._beside(block, kind, where)
         return part if isinstance(part, Text) else medium_of(part, self.rows[kind], where)
@@ -154,14 +160,14 @@ class _Reading:
         elif not free:
             value = _object(text)
         value = value if isinstance(value, Mapping) else None
-        return Call(part.id, part.name, text, value, where, free, part.late, at)
+        return Call(part.id, part.name, text, value, where, free, at)
 
     def _result(self, part: ToolResult, block: Any, where: str, at: At) -> Piece:
         """A result, with what the call that it belongs to tells of it."""
         kind = "function" if block.get("role") == "function" else block.get("type")
         row = self.rows.get(kind)
         if kind == "function" or (row is not None and row.carried is None):
-            return Text(self.losses.lose(where, f"an item of type {kind!r} of {self.name}"))
+            return Text(self.lose(where, f"an item of type {kind!r} of {self.name}"))
         content = tuple(self._items(part, block, where))
         is_error = part.is_error
         first = content[0].text if content and isinstance(content[0], Text) else ""
@@ -170,7 +176,7 @@ class _Reading:
             is_error = True
         name, call = part.name or str(block.get("name") or ""), self.calls.get(at)
         if call is not None and name not in ("", call.name):
-            self.losses.lose(f"{where}.name", "the name of a result that is not its call's")
+            self.lose(f"{where}.name", "the name of a result that is not its call's")
         free = call is not None and call.is_free_text
         return Result(part.call_id, call.name if call else name, content, is_error, where, free, at)
 
@@ -209,7 +215,7 @@ class _Reading:
         known = carried.union(map(snake, carried), _SAYS_NOTHING)
         for key, value in block.items():
             if key not in known and value not in _NOTHING:
-                self.losses.lose(f"{where}.{key}", f"the {key!r} of a {kind}")
+                self.lose(f"{where}.{key}", f"the {key!r} of a {kind}")
 
 
 def _json(value: Any, where: str) -> str:
@@ -229,35 +235,3 @@ def _object(text: str) -> Any:
 
 def _no_number(name: str) -> Any:
     raise ValueError(f"{name} is no JSON")
-
-
-# ── late results ─────────────────────────────────────────────────────────────────────────
-
-
-def _without_late(turns: list[Turn], losses: Losses) -> list[Turn]:
-    """The turns without asynchronous calls whose results come later than at once."""
-    late: set[At] = set()
-    for turn, following in zip_longest(turns, turns[1:]):
-        pieces = following.pieces if following else ()
-        answered = {piece.call for piece in pieces if isinstance(piece, Result)}
-        calls = (piece for piece in turn.pieces if isinstance(piece, Call) and piece.is_late)
-        late.update(call.at for call in calls if call.at not in answered)
-    return [part for turn in turns for part in _without(turn, late, losses)] if late else turns
-
-
-def _without(turn: Turn, late: set[At], losses: Losses) -> Iterable[Turn]:
-    def described(piece: Piece) -> Piece:
-        remedy = "Put its result behind it."
-        if isinstance(piece, Call) and piece.at in late:
-            return Text(losses.lose(piece.where, "a call that is answered later", remedy))
-        if isinstance(piece, Result) and piece.call in late:
-            return Text(losses.lose(piece.where, "the late result of a call", remedy))
-        return piece
-
-    pieces = tuple(described(piece) for piece in turn.pieces)
-    if turn.who != "results":
-        return (replace(turn, pieces=pieces),)
-    results = tuple(piece for piece in pieces if isinstance(piece, Result))
-    said = tuple(piece for piece in pieces if not isinstance(piece, Result))
-    sides: tuple[tuple[Who, tuple[Piece, ...]], ...] = (("results", results), ("user", said))
-    return [Turn(who, some, turn.where) for who, some in sides if some]

@@ -44,7 +44,6 @@ class Call(Struct, frozen=True):
     value: Mapping[str, Any] | None
     where: str
     is_free_text: bool = False
-    is_late: bool = False
     at: At = NOWHERE
 
 
@@ -74,18 +73,20 @@ class Turn(Struct, frozen=True):
     where: str
 
 
-class Losses:
-    """What to do with a part that the target cannot hold: refuse, or say so in its place.
+class Conversion(Struct, frozen=True):
+    """From which wire to which, and what to do with a part that the target cannot hold.
 
     Attributes:
+        source: the format that was given.
         target: the format to be written.
         model: the model to be asked, where it is known.
+        describe: whether a line of text may stand in the place of such a part.
     """
 
-    def __init__(self, target: str, model: str | None, *, describe: bool) -> None:
-        self.target = target
-        self.model = model
-        self._describe = describe
+    source: str
+    target: str
+    model: str | None
+    describe: bool
 
     def lose(self, where: str, what: str, remedy: str = "Leave it out.") -> str:
         """The text to stand in the part's place, where the caller accepts one.
@@ -93,7 +94,7 @@ class Losses:
         Raises:
             UnsupportedPart: the caller does not.
         """
-        if self._describe:
+        if self.describe:
             return f"[ullage: {what} stood here; {self.target} has no place for it]"
         raise UnsupportedPart(
             where,

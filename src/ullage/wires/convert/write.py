@@ -12,7 +12,7 @@ from ullage.wires import FORMATS
 from ullage.wires.convert.media import block_of
 from ullage.wires.convert.names import under_names
 from ullage.wires.convert.read import FAILED
-from ullage.wires.convert.turns import Call, Losses, Medium, Piece, Result, Turn
+from ullage.wires.convert.turns import Call, Conversion, Medium, Piece, Result, Turn
 from ullage.wires.models import signs_calls, signs_no_calls, takes_no_system_messages
 from ullage.wires.repair.base import EMPTY
 
@@ -23,14 +23,12 @@ _UNSIGNED = "skip_thought_signature_validator"
 """What Gemini takes for the signature of a call that it did not make (G10)."""
 
 
-def write(
-    turns: Sequence[Turn], losses: Losses, source: str, names: Mapping[str, str]
-) -> list[_Wire]:
-    """The turns as messages of the target that ``losses`` names, tools called by ``names``."""
-    named = under_names(turns, losses.target, names, without_ids=source == "gemini")
-    messages = list(_WRITERS[losses.target](_Writing(losses, source), named))
-    if messages and messages[0].get("role") in _NOT_FIRST.get(losses.target, ()):
-        return [beginning(losses.target), *messages]
+def write(turns: Sequence[Turn], conversion: Conversion, names: Mapping[str, str]) -> list[_Wire]:
+    """The turns as messages of the target, tools called by ``names``."""
+    target = conversion.target
+    messages = list(_WRITERS[target](conversion, under_names(turns, target, names)))
+    if messages and messages[0].get("role") in _NOT_FIRST.get(target, ()):
+        return [beginning(target), *messages]
     return messages
 
 
@@ -46,60 +44,52 @@ _NOT_FIRST = {"anthropic": ("assistant",), "gemini": ("model",)}
 # ── what the writers share ───────────────────────────────────────────────────────────────
 
 
-class _Writing:
-    """The losses of a conversion, and the small questions that every writer asks."""
+def _blocks(conversion: Conversion, pieces: Sequence[Piece], say: _Say) -> list[_Wire]:
+    """The blocks of texts and media, a text in place of a medium that has none."""
+    made = (
+        piece.text if isinstance(piece, Text) else block_of(piece, conversion)
+        for piece in pieces
+        if isinstance(piece, (Text, Medium))
+    )
+    return [say(block) if isinstance(block, str) else block for block in made]
 
-    def __init__(self, losses: Losses, source: str) -> None:
-        self.losses = losses
-        self.source = source
 
-    def blocks(self, pieces: Sequence[Piece], say: _Say) -> list[_Wire]:
-        """The blocks of texts and media, a text in place of a medium that has none."""
-        return [
-            say(piece.text) if isinstance(piece, Text) else self.medium(piece, say)
-            for piece in pieces
-            if isinstance(piece, (Text, Medium))
-        ]
+def _texts(conversion: Conversion, pieces: Sequence[Piece], place: str) -> list[Text]:
+    """What is said in texts, where no medium may stand at all."""
+    remedy = "Put it into a message of the user."
+    said = []
+    for piece in pieces:
+        if isinstance(piece, Medium):
+            what = f"{'an ' if piece.kind == 'image' else ''}{piece.kind} in {place}"
+            piece = Text(conversion.lose(piece.where, what, remedy))
+        said += [piece] if isinstance(piece, Text) else []
+    return said
 
-    def medium(self, medium: Medium, say: _Say) -> _Wire:
-        """The block of a medium, or a text in its place."""
-        made = block_of(medium, self.losses, self.source)
-        return say(made) if isinstance(made, str) else made
 
-    def texts(self, pieces: Sequence[Piece], place: str) -> list[Text]:
-        """What is said in texts, where no medium may stand at all."""
-        said: list[Text] = []
-        for piece in pieces:
-            if isinstance(piece, Medium):
-                what = f"{'an ' if piece.kind == 'image' else ''}{piece.kind} in {place}"
-                remedy = "Put it into a message of the user."
-                said.append(Text(self.losses.lose(piece.where, what, remedy)))
-            elif isinstance(piece, Text):
-                said.append(piece)
-        return said
+def _arguments(conversion: Conversion, call: Call) -> _Wire:
+    """The arguments as the object that the target wants."""
+    if call.value is not None:
+        return dict(call.value)
+    remedy = "Give its arguments as an object."
+    conversion.lose(call.where, "a call whose arguments are no JSON object", remedy)
+    return {"input": call.arguments}
 
-    def arguments(self, call: Call) -> _Wire:
-        """The arguments as the object that the target wants."""
-        if call.value is not None:
-            return dict(call.value)
-        remedy = "Give its arguments as an object."
-        self.losses.lose(call.where, "a call whose arguments are no JSON object", remedy)
-        return {"input": call.arguments}
 
-    def failed(self, result: Result) -> tuple[Text | Medium, ...]:
-        """The content of a result, with words for an error where there is no flag."""
-        if not result.is_error:
-            return result.content
-        first, *rest = result.content or (Text(""),)
-        if isinstance(first, Text):
-            return (Text(FAILED + first.text), *rest)
-        return (Text(FAILED), first, *rest)
+def _failed(result: Result) -> tuple[Text | Medium, ...]:
+    """The content of a result, with words for an error where there is no flag."""
+    if not result.is_error:
+        return result.content
+    first, *rest = result.content or (Text(""),)
+    if isinstance(first, Text):
+        return (Text(FAILED + first.text), *rest)
+    return (Text(FAILED), first, *rest)
 
-    def system(self, turn: Turn) -> Turn:
-        """A system message in mid-history, for a target that has none."""
-        remedy = "Put it into the system text."
-        note = self.losses.lose(turn.where, "a system message in the middle", remedy)
-        return Turn("user", (Text(note), *turn.pieces), turn.where)
+
+def _system(conversion: Conversion, turn: Turn) -> Turn:
+    """A system message in mid-history, for a target that has none."""
+    remedy = "Put it into the system text."
+    note = conversion.lose(turn.where, "a system message in the middle", remedy)
+    return Turn("user", (Text(note), *turn.pieces), turn.where)
 
 
 def _typed(kind: str) -> _Say:
@@ -118,14 +108,14 @@ def _alone(content: Sequence[Text | Medium]) -> str | None:
 # ── Anthropic ────────────────────────────────────────────────────────────────────────────
 
 
-def _anthropic(writing: _Writing, turns: Sequence[Turn]) -> Iterator[_Wire]:
+def _anthropic(conversion: Conversion, turns: Sequence[Turn]) -> Iterator[_Wire]:
     before = ""
-    takes_none = takes_no_system_messages(writing.losses.model)
+    takes_none = takes_no_system_messages(conversion.model)
     for turn, following in zip_longest(turns, turns[1:]):
         stands = before == "user" and (following is None or following.who == "assistant")
         if turn.who == "system" and (takes_none or not stands):
-            turn = writing.system(turn)
-        blocks = [_anthropic_block(writing, piece, turn) for piece in turn.pieces]
+            turn = _system(conversion, turn)
+        blocks = [_anthropic_block(conversion, piece, turn) for piece in turn.pieces]
         content = [block for block in blocks if block != _text("")]
         if not content and turn.who == "user":
             content = [_text(EMPTY)]
@@ -134,43 +124,43 @@ def _anthropic(writing: _Writing, turns: Sequence[Turn]) -> Iterator[_Wire]:
             yield {"role": before, "content": content}
 
 
-def _anthropic_block(writing: _Writing, piece: Piece, turn: Turn) -> _Wire:
+def _anthropic_block(conversion: Conversion, piece: Piece, turn: Turn) -> _Wire:
     match piece:
         case Call():
-            given = writing.arguments(piece)
+            given = _arguments(conversion, piece)
             return {"type": "tool_use", "id": piece.id, "name": piece.name, "input": given}
         case Result():
             block: _Wire = {"type": "tool_result", "tool_use_id": piece.call_id}
-            content = writing.blocks(piece.content, _text)
+            content = _blocks(conversion, piece.content, _text)
             alone = len(content) == 1 and content[0]["type"] == "text"
             if content:
                 block["content"] = content[0]["text"] if alone else content
             return {**block, "is_error": True} if piece.is_error else block
         case Medium() if turn.who == "assistant":
-            return _text(writing.texts((piece,), _REPLY)[0].text)
+            return _text(_texts(conversion, (piece,), _REPLY)[0].text)
         case Medium():
-            return writing.medium(piece, _text)
+            return _blocks(conversion, (piece,), _text)[0]
     if piece.text.isspace():
-        return _text(writing.losses.lose(turn.where, "text of nothing but spaces"))
+        return _text(conversion.lose(turn.where, "text of nothing but spaces"))
     return _text(piece.text)
 
 
 # ── OpenAI Chat ──────────────────────────────────────────────────────────────────────────
 
 
-def _chat(writing: _Writing, turns: Sequence[Turn]) -> Iterator[_Wire]:
+def _chat(conversion: Conversion, turns: Sequence[Turn]) -> Iterator[_Wire]:
     for turn in turns:
         results = [piece for piece in turn.pieces if isinstance(piece, Result)]
-        yield from (_chat_result(writing, result) for result in results)
+        yield from (_chat_result(conversion, result) for result in results)
         if results:
             continue
         calls = [_chat_call(piece) for piece in turn.pieces if isinstance(piece, Call)]
-        if calls and signs_calls(writing.losses.model):  # C12
+        if calls and signs_calls(conversion.model):  # C12
             calls[0]["extra_content"] = {"google": {"thought_signature": _UNSIGNED}}
         said: Sequence[Any] = [piece for piece in turn.pieces if not isinstance(piece, Call)]
-        said = said if turn.who == "user" else writing.texts(said, _REPLY)
+        said = said if turn.who == "user" else _texts(conversion, said, _REPLY)
         text = _alone(said)
-        content = writing.blocks(said, _text) if said and text is None else text
+        content = _blocks(conversion, said, _text) if said and text is None else text
         message = {"role": turn.who, "content": content}
         yield {**message, "tool_calls": calls} if calls else message
 
@@ -184,29 +174,29 @@ def _chat_call(call: Call) -> _Wire:
     return {"id": call.id, "type": kind, kind: _called(call)}
 
 
-def _chat_result(writing: _Writing, result: Result) -> _Wire:
-    texts = writing.texts(writing.failed(result), _RESULT)
-    content = writing.blocks(texts, _text) if len(texts) > 1 else _alone(texts) or ""
+def _chat_result(conversion: Conversion, result: Result) -> _Wire:
+    texts = _texts(conversion, _failed(result), _RESULT)
+    content = _blocks(conversion, texts, _text) if len(texts) > 1 else _alone(texts) or ""
     return {"role": "tool", "tool_call_id": result.call_id, "content": content}
 
 
 # ── OpenAI Responses ─────────────────────────────────────────────────────────────────────
 
 
-def _responses(writing: _Writing, turns: Sequence[Turn]) -> Iterator[_Wire]:
+def _responses(conversion: Conversion, turns: Sequence[Turn]) -> Iterator[_Wire]:
     for turn in turns:
         match turn.who:
             case "assistant":
-                yield from _responses_reply(writing, turn)
+                yield from _responses_reply(conversion, turn)
             case "results":
                 results = (piece for piece in turn.pieces if isinstance(piece, Result))
-                yield from (_responses_output(writing, result) for result in results)
+                yield from (_responses_output(conversion, result) for result in results)
             case who:
                 role = "developer" if who == "system" else "user"
-                yield {"role": role, "content": _responses_content(writing, turn.pieces)}
+                yield {"role": role, "content": _responses_content(conversion, turn.pieces)}
 
 
-def _responses_reply(writing: _Writing, turn: Turn) -> list[_Wire]:
+def _responses_reply(conversion: Conversion, turn: Turn) -> list[_Wire]:
     """The items of one reply: each run of texts a message, each call by itself."""
     items: list[_Wire] = []
     for piece in turn.pieces:
@@ -214,7 +204,7 @@ def _responses_reply(writing: _Writing, turn: Turn) -> list[_Wire]:
             kind = "custom_tool_call" if piece.is_free_text else "function_call"
             items.append({"type": kind, "call_id": piece.id, **_called(piece)})
             continue
-        for said in writing.texts((piece,), _REPLY):
+        for said in _texts(conversion, (piece,), _REPLY):
             part = {"type": "output_text", "text": said.text, "annotations": []}
             if items and "content" in items[-1]:
                 items[-1]["content"].append(part)
@@ -223,28 +213,28 @@ def _responses_reply(writing: _Writing, turn: Turn) -> list[_Wire]:
     return items
 
 
-def _responses_output(writing: _Writing, result: Result) -> _Wire:
+def _responses_output(conversion: Conversion, result: Result) -> _Wire:
     kind = "custom_tool_call_output" if result.is_free_text else "function_call_output"
-    content = writing.failed(result)
-    output = _responses_content(writing, content) if content else ""
+    content = _failed(result)
+    output = _responses_content(conversion, content) if content else ""
     return {"type": kind, "call_id": result.call_id, "output": output}
 
 
-def _responses_content(writing: _Writing, said: Sequence[Any]) -> Any:
+def _responses_content(conversion: Conversion, said: Sequence[Any]) -> Any:
     text = _alone(said)
-    return writing.blocks(said, _input_text) if text is None else text
+    return _blocks(conversion, said, _input_text) if text is None else text
 
 
 # ── Gemini ───────────────────────────────────────────────────────────────────────────────
 
 
-def _gemini(writing: _Writing, turns: Sequence[Turn]) -> list[_Wire]:
+def _gemini(conversion: Conversion, turns: Sequence[Turn]) -> list[_Wire]:
     contents: list[_Wire] = []
     for turn in turns:
         if turn.who == "system":
-            turn = writing.system(turn)
+            turn = _system(conversion, turn)
         role = "model" if turn.who == "assistant" else "user"
-        parts = [_gemini_part(writing, piece) for piece in turn.pieces]
+        parts = [_gemini_part(conversion, piece) for piece in turn.pieces]
         parts = [part for part in parts if part != {"text": ""}]
         if not parts and turn.who == "user":
             parts = [{"text": EMPTY}]
@@ -259,31 +249,31 @@ def _gemini(writing: _Writing, turns: Sequence[Turn]) -> list[_Wire]:
     return contents
 
 
-def _gemini_part(writing: _Writing, piece: Piece) -> _Wire:
+def _gemini_part(conversion: Conversion, piece: Piece) -> _Wire:
     match piece:
         case Call():
-            args = writing.arguments(piece)
+            args = _arguments(conversion, piece)
             return {"functionCall": {"id": piece.id, "name": piece.name, "args": args}}
         case Result():
-            return _gemini_response(writing, piece)
-    return writing.blocks((piece,), lambda text: {"text": text})[0]
+            return _gemini_response(conversion, piece)
+    return _blocks(conversion, (piece,), lambda text: {"text": text})[0]
 
 
-def _gemini_response(writing: _Writing, result: Result) -> _Wire:
+def _gemini_response(conversion: Conversion, result: Result) -> _Wire:
     """A response holds one text; what follows stands in its parts, text as a plain file.
 
     It has no parts before Gemini 3.
     """
     content: Sequence[Text | Medium] = result.content
-    if signs_no_calls(writing.losses.model):
-        texts = writing.texts(content, _RESULT)
+    if signs_no_calls(conversion.model):
+        texts = _texts(conversion, content, _RESULT)
         content = [Text("\n".join(text.text for text in texts))]
     first = content[0] if content else None
     text = first.text if isinstance(first, Text) else ""
     response = {"error" if result.is_error else "output": text}
     body: _Wire = {"id": result.call_id, "name": result.name, "response": response}
     if rest := content[1:] if isinstance(first, Text) else content:
-        body["parts"] = writing.blocks(rest, _plain_file)
+        body["parts"] = _blocks(conversion, rest, _plain_file)
     return {"functionResponse": body}
 
 
@@ -292,7 +282,7 @@ def _plain_file(text: str) -> _Wire:
     return {"inlineData": {"mimeType": "text/plain", "data": data}}
 
 
-_WRITERS: Mapping[str, Callable[[_Writing, Sequence[Turn]], Iterator[_Wire] | list[_Wire]]] = {
+_WRITERS: Mapping[str, Callable[[Conversion, Sequence[Turn]], Iterator[_Wire] | list[_Wire]]] = {
     "anthropic": _anthropic,
     "openai-chat": _chat,
     "openai-responses": _responses,

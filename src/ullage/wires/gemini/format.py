@@ -53,7 +53,7 @@ from ullage.wires.base import (
 )
 from ullage.wires.format import Change, Format
 from ullage.wires.gemini import fields
-from ullage.wires.gemini.blocks import PARTS, ROLES
+from ullage.wires.gemini.blocks import BLOCKS, PARTS, ROLES
 from ullage.wires.models import FAMILIES
 from ullage.wires.usages import Counts
 
@@ -65,6 +65,7 @@ class Gemini(Format):
 
     name = wire = "gemini"
     key = "contents"
+    blocks = BLOCKS
     roles = ROLES
     answer_limits = ("maxOutputTokens",)
     schemas = ("responseSchema", "responseJsonSchema", "_responseJsonSchema")

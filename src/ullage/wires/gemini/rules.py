@@ -21,8 +21,6 @@ from ullage.wires.models import signs_calls, signs_no_calls
 from ullage.wires.rules import problem
 from ullage.wires.rules.problem import Wire, items_of, kind_of
 
-SENTINELS = frozenset(("skip_thought_signature_validator", "context_engineering_is_the_way_to_go"))
-
 _BASE64 = re.compile(r"[A-Za-z0-9+/_-]*={0,2}\Z").match
 _NOT_BESIDE_A_CACHE = ("systemInstruction", "tools", "toolConfig")
 

@@ -38,7 +38,7 @@ from ullage.wires.base import (
 from ullage.wires.block import cannot_edit, filled, read_part, replaced, without_medium
 from ullage.wires.format import Change, Format
 from ullage.wires.models import FAMILIES, is_gpt_6_2
-from ullage.wires.openai_chat.blocks import CALLS, FIELDS, PARTS, ROLES, THOUGHTS
+from ullage.wires.openai_chat.blocks import BLOCKS, CALLS, FIELDS, PARTS, ROLES, THOUGHTS
 from ullage.wires.usages import openai_counts
 
 REFUSAL = -2
@@ -51,6 +51,7 @@ class OpenAIChat(Format):
     """The Chat Completions format."""
 
     name = wire = "openai-chat"
+    blocks = BLOCKS
     roles = ROLES
     leading_roles = ("system", "developer")
     answer_limits = ("max_completion_tokens", "max_tokens")

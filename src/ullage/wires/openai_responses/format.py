@@ -45,7 +45,7 @@ from ullage.wires.base import (
 from ullage.wires.block import Block, cannot_edit, read_part, replaced, without_medium
 from ullage.wires.format import Change, Format, before_last
 from ullage.wires.models import FAMILIES
-from ullage.wires.openai_responses.blocks import ITEMS, PARTS, ROLES, paired_by
+from ullage.wires.openai_responses.blocks import BLOCKS, ITEMS, PARTS, ROLES, paired_by
 from ullage.wires.usages import openai_counts
 
 _NAMELESS = frozenset(("id", "status", "created_by"))
@@ -67,6 +67,7 @@ class OpenAIResponses(Format):
 
     name = wire = "openai-responses"
     key = "input"
+    blocks = BLOCKS
     roles = ROLES
     leading_roles = ("system", "developer")
     answer_limits = ("max_output_tokens",)

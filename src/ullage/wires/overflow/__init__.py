@@ -1,8 +1,8 @@
 """Whether a provider refused a request because it was too long, and by how much.
 
 Every provider says it in its own words, some with a status of their own, one with HTTP 200,
-gateways with half of it lost (`provider-rules` §5, failure F35). `is_overflow` reads one
-table from top to bottom; the first row whose pattern is found decides:
+gateways with half of it lost (`provider-rules` §5, failure F35). `is_overflow` reads the table
+``wordings.toml`` from top to bottom; the first row whose pattern is found decides:
 
     exact wordings with their numbers  →  what only looks like overflow  →  loose wordings
 
@@ -20,21 +20,21 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from functools import cache
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from msgspec import Struct
 
-from ullage.wires.overflow._evidence import Evidence, causes, gather
-from ullage.wires.overflow._wordings import EXACT, LOOKALIKES, LOOSE, PROVIDERS, By, Row
+from ullage.on_demand import table
+from ullage.wires.overflow._evidence import Evidence, causes
 
-__all__ = ["By", "Overflow", "is_overflow"]
+By: TypeAlias = Literal["tokens", "bytes", "after_output"]
+"""What was too much: tokens before the answer, the request's bytes, tokens while answering."""
 
 
 class Overflow(Struct, frozen=True):
     """A request that was too long.
 
     Attributes:
-        provider: who said so, as far as can be told, such as ``"anthropic"``; else ``""``.
         limit_tokens: the window the provider names, or None.
         size_tokens: what it counted for the request, the answer asked for included where it
             counts that in, or None. Never set for a mere lower bound ("at least").
@@ -43,7 +43,6 @@ class Overflow(Struct, frozen=True):
             message tells it apart.
     """
 
-    provider: str = ""
     limit_tokens: int | None = None
     size_tokens: int | None = None
     by: By = "tokens"
@@ -78,9 +77,30 @@ _CUT_SHORT = re.compile(r"context[ _](?:window|length)[ _]exceeded|model_length"
 _OTHER_STATUSES = frozenset((401, 402, 403, 404, 408, 409, 429, 529))
 
 
+class Row(NamedTuple):
+    """A wording: its pattern, and what was too much."""
+
+    pattern: str
+    by: By = "tokens"
+
+
+class Wordings(Struct, frozen=True):
+    """The table. Its file says what stands in a pattern."""
+
+    exact: tuple[Row, ...]
+    lookalikes: tuple[str, ...]
+    loose: tuple[Row, ...]
+
+
+@cache
+def wordings() -> Wordings:
+    """The table, read when the first error comes."""
+    return table(__name__, "wordings.toml", Wordings)
+
+
 @cache
 def _found_by(wording: str) -> re.Pattern[str]:
-    """The expression of a wording, compiled when the first error comes."""
+    """The expression of a wording."""
     pattern = _NAMED.sub(lambda m: _NUMBER.format(m[1]), wording.replace("…", ".{,90}?"))
     return re.compile(pattern, re.IGNORECASE | re.DOTALL)
 
@@ -108,7 +128,7 @@ def _look(error: Any, seen: set[int]) -> _Verdict:
     if error is None or id(error) in seen or len(seen) >= _MOST_LAYERS:
         return None
     seen.add(id(error))
-    verdict = _judge(gather(error))
+    verdict = _judge(Evidence.of(error))
     if verdict is not None:
         return verdict
     for cause in causes(error):
@@ -121,29 +141,30 @@ def _look(error: Any, seen: set[int]) -> _Verdict:
 def _judge(evidence: Evidence) -> _Verdict:
     """What one layer says: too long, something else for certain, or nothing (None)."""
     if any(_CUT_SHORT.search(stop) for stop in evidence.stops):
-        return Overflow(_provider("", evidence), by="after_output")
+        return Overflow(by="after_output")
     text = "\n".join(evidence.texts)
-    verdict = _first(EXACT, text, evidence)
+    known = wordings()
+    verdict = _first(known.exact, text)
     if verdict is not None:
         return verdict
-    looks_alike = any(_found_by(wording).search(text) for wording in LOOKALIKES)
+    looks_alike = any(_found_by(wording).search(text) for wording in known.lookalikes)
     if looks_alike or evidence.statuses & _OTHER_STATUSES:
         return _OTHER
-    verdict = _first(LOOSE, text, evidence)
+    verdict = _first(known.loose, text)
     if verdict is None and 413 in evidence.statuses:
-        return Overflow(_provider("", evidence), by="bytes")
+        return Overflow(by="bytes")
     return verdict
 
 
-def _first(rows: Sequence[Row], text: str, evidence: Evidence) -> _Verdict:
+def _first(rows: Sequence[Row], text: str) -> _Verdict:
     """What the first row says whose pattern is found."""
     for row in rows:
         if match := _found_by(row.pattern).search(text):
-            return _read(match, row, evidence)
+            return _read(match, row.by)
     return None
 
 
-def _read(match: re.Match[str], row: Row, evidence: Evidence) -> _Verdict:
+def _read(match: re.Match[str], by: By) -> _Verdict:
     named = {
         name: int(re.sub(r"[^0-9]", "", text)) for name, text in match.groupdict().items() if text
     }
@@ -152,22 +173,4 @@ def _read(match: re.Match[str], row: Row, evidence: Evidence) -> _Verdict:
         size = named["input"] + (output or 0)
     if limit and output and output >= limit:
         return _OTHER  # the answer alone is too long: no shorter history helps
-    provider = _provider(row.provider, evidence)
-    return Overflow(provider, limit or None, size or None, row.by, output)
-
-
-def _provider(worded: str, evidence: Evidence) -> str:
-    """By a gateway's word, by address, by wording; else by package, if there is no address.
-
-    The package is the last to ask: most servers are called through one vendor's.
-    """
-    found = _known(evidence.makers) or _known(evidence.hosts) or worded
-    return found if found or evidence.hosts else _known(evidence.packages)
-
-
-def _known(hints: list[str]) -> str:
-    for hint in hints:
-        for part, provider in PROVIDERS.items():
-            if part in hint.lower():
-                return provider
-    return ""
+    return Overflow(limit or None, size or None, by, output)

@@ -45,18 +45,19 @@ class Evidence(Struct):
         texts: messages, codes, class names and counts (``"n_ctx": 4096``), in order.
         stops: why a reply ended, where it is one.
         statuses: the HTTP statuses it names; a gateway's may hide another in the body.
-        makers: who a gateway says the provider is.
-        hosts: the addresses it was sent to.
-        packages: where the class of the error comes from.
     """
 
     texts: list[str] = []
     stops: list[str] = []
     statuses: set[int] = set()
-    makers: list[str] = []
-    hosts: list[str] = []
-    packages: list[str] = []
     _seen: set[int] = set()
+
+    @classmethod
+    def of(cls, error: Any) -> Evidence:
+        """What this layer says, without what it was raised from."""
+        evidence = cls()
+        evidence.read(error)
+        return evidence
 
     def read(self, value: Any, depth: int = 0) -> None:
         """Take in a value: text, JSON, an object with fields, or a list of them."""
@@ -86,41 +87,18 @@ class Evidence(Struct):
         self._seen.add(id(value))
         if is_a(value, BaseException):
             self.texts += [_text_of(value), type(value).__name__]
-        self._read_status(value)
+        numbers = [number for name in _STATUSES if is_a(number := get(value, name), int)]
+        self.statuses.update(int(number) for number in numbers if 100 <= number < 600)
         self.stops += [stop for name in _STOPS if is_a(stop := get(value, name), str)]
+        is_response = get(value, "headers") is not None
         for name in _FIELDS:
             found = get(value, name)
-            if not (name in ("delta", "text") and self._is_said(value, name, found)):
+            is_said = name == "delta" or (name == "text" and not is_response)  # by a model
+            if not (is_said and is_a(found, str)):
                 self.read(found, depth + 1)
         for name in _COUNTS:
             if is_a(count := get(value, name), int):
                 self.texts.append(f'"{name}": {count}')
-
-    def _is_said(self, value: Any, name: str, found: Any) -> bool:
-        """Whether a text is what a model said: any but the body of an HTTP response."""
-        return is_a(found, str) and (name == "delta" or get(value, "headers") is None)
-
-    def _read_status(self, value: Any) -> None:
-        for name in _STATUSES:
-            number = get(value, name)
-            if is_a(number, int) and 100 <= number < 600:
-                self.statuses.add(int(number))
-        for holder in (value, get(value, "request")):
-            url = get(holder, "url")
-            if url is not None and not callable(url):
-                host = _text_of(url).partition("://")[2].partition("/")[0]
-                self.hosts += [host] if host else []
-        if is_a(maker := get(value, "llm_provider"), str):
-            self.makers.append(maker)
-
-
-def gather(error: Any) -> Evidence:
-    """What this layer says, without what it was raised from."""
-    evidence = Evidence()
-    evidence.read(error)
-    if is_a(module := get(type(error), "__module__"), str):
-        evidence.packages.append(module.partition(".")[0])
-    return evidence
 
 
 def causes(error: Any) -> Iterator[Any]:

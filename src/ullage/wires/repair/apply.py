@@ -1,35 +1,12 @@
 """Make a broken history legal without losing any of it.
 
-Agents are interrupted, results come late or twice, stores reorder messages, tools answer
-nothing. Each of these is a 400 on every later request (failures F04, F05, F10, F11, F17,
-F18). `repair` gives the messages as the provider takes them:
-
-    broken                               repaired
-    ------                               --------
-    a call without a result              one result behind it that says so, constant bytes
-    a result that comes later            stands behind its call, in place of that one
-    a result parted from its call        stands behind its call
-    a result without a call              set aside; a line of user text names its ref
-    a second result                      the first real one stays, the others are set aside
-    two calls with one id, an odd id     another id, the same in call and result
-    empty text                           left out, or a few words where that is not legal
-    the first message is not the user's  a short user message in front (Anthropic)
-    calls not behind the user, or the    a short user message between or behind (Gemini)
-    last message is the model's
-    reasoning without what it was for    left out (Responses)
-    an item id twice or of another type  left out (Responses)
-    a server tool without its result     set aside (Anthropic); a result without its call too
-    a request for approval unanswered    set aside (Responses); an answer without its request too
-    a result of another type than its    gets the type of its call (Responses: functions and
-    call                                 custom tools)
+Agents are interrupted, results come late or twice, stores reorder messages, tools answer nothing.
+Each of these is a 400 on every later request (failures F04, F05, F10, F11, F17, F18). `repair`
+gives the messages as the provider takes them; what becomes of what is in docs/formats.md.
 
 It is pure and blind to the future: a call is answered by what stands behind it, never by
 what stands before it, and what was repaired once is repaired so in every longer history, unless
 a late result takes its place. Messages it does not touch are the caller's own objects.
-
-Consecutive messages of one role are legal and stay (A2). Shapes the API does not know (A0,
-A23, C0, G1), names of tools (A8), cache markers (A21) and lost signatures (G7, G8) are not
-history gone wrong but a caller's mistake: `ullage.problems` reports them, nobody guesses.
 
 In Responses a late output and a second one are taken as legal by the judge and repaired
 all the same: a request that was sent with our own result must not show another in its place.

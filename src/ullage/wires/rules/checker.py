@@ -4,18 +4,16 @@ It is the judge of everything that cuts, so it shares no code with anything that
 which result answers which call (`ullage.history.pairing`; the tests judge that a second time) and
 the tables of blocks: it reads plain JSON and knows nothing of edits, windows or policies.
 
-    problems(format, request)      the whole request: head and messages
+    problems(request)              the whole request: head and messages
     problems_of(format, messages)  the messages alone
     check_of(format)               the same, one message at a time, for a growing history
 
-The rules are data: `ullage.wires.rules.table` has what each asks and where it was read.
+The rules are data: ``table.toml`` has what each asks and where it was read.
 
-A history with an open call at its end is not legal: it cannot be sent. Consecutive messages
-of one role are legal (A2, C9), a tool_result without content is (A10), reuse of a call id in
-a later turn of Chat Completions or Responses is taken as legal, and so are a second output of
-one call and an asynchronous call without any in Responses. A13, R4, R8, half of R3 and G8
-compare with what was returned, which a request does not show. What depends on the model
-(A11, A12, A24, A25, C11, C12, G7) is judged by `problems` alone, where a model is named.
+A history with an open call at its end is not legal: it cannot be sent. A13, R4, R8, half of R3 and
+G8 compare with what was returned, which a request does not show. What depends on the model (A11,
+A12, A24, A25, C11, C12, G7) is judged by `problems` alone, where a model is named. What else is not
+judged, and what is taken as legal, is in docs/validator.md.
 """
 
 from __future__ import annotations
@@ -24,6 +22,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ullage.errors import ConfigError
+from ullage.history.snapshots import snapshot_at
+from ullage.wires import FORMATS, base, recognise
 from ullage.wires.anthropic import rules as _anthropic
 from ullage.wires.gemini import rules as _gemini
 from ullage.wires.openai_chat import rules as _openai_chat
@@ -55,9 +55,34 @@ def check_of(format: str, head: Wire | None = None) -> Check:
     return _CHECKS[format](head)
 
 
-def problems(format: str, request: Any) -> list[Problem]:
-    """Every rule that a request breaks. See `fed`."""
-    return fed(format, request).problems()
+def problems(request: Any, format: str | None = None) -> list[Problem]:
+    """Every rule of its provider that a request breaks, in the order found.
+
+    Args:
+        request: the keyword arguments of the provider call, with the whole history: a dict,
+            or an object with ``model_dump``; objects may stand anywhere inside. Not changed.
+        format: the wire format. None: recognised from the request.
+
+    Returns:
+        Of each broken rule its name, its place as a JSON path, a sentence and a remedy;
+        none if the request is legal. What depends on the model is judged where it is named.
+
+    Raises:
+        FormatError: the request is no object, its format cannot be recognised, it holds no
+            history where its format has it, or something in it has no end.
+        ConfigError: no rules are known for ``format``.
+    """
+    body = base.plain(request, "request")
+    name = recognise(body).name if format is None else format
+    if name in FORMATS:
+        FORMATS[name].history(body)
+    for key, value in body.items():
+        if isinstance(value, list):  # of a message that has no end the place is told
+            for index, item in enumerate(value):
+                snapshot_at(item, f"{key}[{index}]")
+        else:
+            snapshot_at(value, str(key))
+    return fed(name, body).problems()
 
 
 def problems_of(format: str, messages: Any) -> list[Problem]:
@@ -66,16 +91,7 @@ def problems_of(format: str, messages: Any) -> list[Problem]:
 
 
 def fed(format: str, request: Any) -> Check:
-    """The judge of a request, which has taken in all its messages.
-
-    Args:
-        format: see `check_of`.
-        request: the request as a dict, or an object with ``model_dump``; objects may stand
-            anywhere inside. It is not changed.
-
-    Raises:
-        ConfigError: no rules are known for ``format``.
-    """
+    """The judge of a request, which has taken in all its messages. See `check_of`."""
     body = request if isinstance(request, Mapping) else plain(request)
     if not isinstance(body, Mapping):
         body = {}

@@ -9,18 +9,42 @@ from typing import Any, ClassVar, TypeAlias
 from msgspec import Struct
 
 from ullage.history.pairing import Pairing
+from ullage.on_demand import table
 from ullage.wires.block import Block
-from ullage.wires.rules.table import RULES
 
 Wire: TypeAlias = dict[str, Any]
 _DICT = {dict}
+_VERIFIED = frozenset("SDI")
+
+
+class Rule(Struct, frozen=True, gc=False):
+    """One rule of a provider.
+
+    Attributes:
+        asks: what the provider asks for.
+        source: letters of where it was read: those of ``table.toml``.
+        remedy: what a caller can do who broke it.
+    """
+
+    asks: str
+    source: str
+    remedy: str
+
+    @property
+    def verified(self) -> bool:
+        """Whether it was read in the SDK, the documentation, or seen in public."""
+        return bool(self.source) and _VERIFIED.issuperset(self.source)
+
+
+RULES = table("ullage.wires.rules", "table.toml", dict[str, Rule])
+"""Every rule that a request can break, by its name."""
 
 
 class Problem(Struct, frozen=True, gc=False):
     """One rule of a provider that a request breaks.
 
     Attributes:
-        rule: its name in the tables of `ullage.wires.rules`, such as ``"A3"``.
+        rule: its name in `RULES`, such as ``"A3"``.
         where: JSON path of the offending place, such as ``messages[3].content[0]``.
         sentence: what the provider asks for and what stands there instead; never content.
         remedy: what the caller can do.
