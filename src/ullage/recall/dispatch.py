@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from ullage.recall.found import FromHistory, find
-from ullage.recall.grep import Grep, search
+from ullage.recall.grep import search
 from ullage.recall.pattern import PatternError
 from ullage.recall.read import characters, lines, numbered
 from ullage.recall.source import Source
@@ -97,21 +97,15 @@ def _search(arguments: dict[str, Any], source: Source, words: Words, context: in
         )
     except PatternError as error:
         return _error(str(error), "Change the pattern.")
-    return Answer(_found(found, source.chars), source.ref)
-
-
-def _found(found: Grep, chars: int) -> str:
-    """Matching lines with their numbers; the last line says how many there are in all."""
-    lines = [
+    shown = [
         numbered(line.number, line.text, "-" if line.match is None else ":")
         + (f" [… a part of the line, from character {line.start:,}]" if line.clipped else "")
         for line in found.lines
     ]
     more = "" if found.total_is_exact else "more than "
-    last = (
-        f"[{found.shown:,} of {more}{found.total:,} matching lines; {chars:,} characters searched]"
-    )
-    return "\n".join([*lines, last])
+    counts = f"{found.shown:,} of {more}{found.total:,} matching lines"
+    last = f"[{counts}; {source.chars:,} characters searched]"
+    return Answer("\n".join([*shown, last]), source.ref)
 
 
 def _arguments(text: str) -> dict[str, Any] | None:

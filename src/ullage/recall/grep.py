@@ -115,7 +115,8 @@ def search(
         ) from None
     page = _Page(source, max(1, max_chars))
     for number, match in scan.hits:
-        if not (yield from page.add_match(number, match)):
+        before = yield from source.newline_before(match)
+        if not (yield from page.add(number, before + 1, match, match)):
             break
     shown = len(page.lines)
     if context_lines > 0:
@@ -241,11 +242,6 @@ class _Page:
         self.lines: dict[int, Line] = {}
         self.spans: dict[int, tuple[int, int]] = {}
 
-    def add_match(self, number: int, match: int) -> Steps[bool]:
-        """Show the line of a match; False if it has no room."""
-        before = yield from self.source.newline_before(match)
-        return (yield from self._add(number, before + 1, match, match))
-
     def add_context(self, count: int) -> Steps[None]:
         """Show up to ``count`` lines before and after each matching line, in order.
 
@@ -261,12 +257,12 @@ class _Page:
                 begin = end + 1
                 if step < 0:
                     begin = (yield from self.source.newline_before(start - 1)) + 1
-                if not (yield from self._add(near, begin, begin, None)):
+                if not (yield from self.add(near, begin, begin, None)):
                     break
                 start, end = self.spans[near]
 
-    def _add(self, number: int, start: int, focus: int, match: int | None) -> Steps[bool]:
-        """Show one line, which starts at ``start``, around ``focus``."""
+    def add(self, number: int, start: int, focus: int, match: int | None) -> Steps[bool]:
+        """Show one line, which starts at ``start``, around ``focus``; False if it has no room."""
         end = yield from self.source.newline_from(focus)
         last = yield from self.source.span(end - 1, end)
         stop = end - 1 if end > start and last == "\r" else end

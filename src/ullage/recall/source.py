@@ -92,7 +92,17 @@ class Source:
             return 0
         n = max(bisect_right(self.newlines, number - 1) - 1, 0)
         text = yield from self.chunk(n)
-        return self.starts[n] + _after(text, number - self.newlines[n])
+        low, high, count = 0, len(text), number - self.newlines[n]
+        while high - low > 64:  # halving, at the speed of count
+            middle = (low + high) // 2
+            here = text.count("\n", low, middle)
+            if here < count:
+                low, count = middle, count - here
+            else:
+                high = middle
+        for _ in range(count):
+            low = text.find("\n", low) + 1
+        return self.starts[n] + low
 
     def newline_from(self, at: int) -> Steps[int]:
         """The first newline at or after ``at``; the length of the whole if there is none."""
@@ -116,19 +126,3 @@ class Source:
 
     def _chunk_at(self, at: int) -> int:
         return bisect_right(self.starts, at) - 1
-
-
-def _after(text: str, count: int) -> int:
-    """The place after the first ``count`` newlines of a text: halving, at the speed of count."""
-    low, high = 0, len(text)
-    while high - low > 64:
-        middle = (low + high) // 2
-        here = text.count("\n", low, middle)
-        if here < count:
-            count -= here
-            low = middle
-        else:
-            high = middle
-    for _ in range(count):
-        low = text.find("\n", low) + 1
-    return low

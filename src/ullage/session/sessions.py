@@ -169,13 +169,6 @@ class _Sessions(Generic[S]):
             self._let_go()
             return held.session
 
-    def drop(self, key: str) -> None:
-        """Let go of a conversation; what it keeps in the store stays there."""
-        with self._lock:
-            held = self._held.pop(key, None)
-            if held is not None:
-                self._bytes -= held.bytes
-
     @property
     def held_bytes(self) -> int:
         """About how much the sessions hold that were used last, the newest use left out."""
@@ -200,14 +193,11 @@ class _Sessions(Generic[S]):
         while len(self._held) > 1 and self._is_over():
             key, held = self._held.popitem(last=False)
             self._bytes -= held.bytes
-            self._learn(key, held.session)
-
-    def _learn(self, key: str, session: S) -> None:
-        """Keep what its provider named as the window, or a session made anew is refused again."""
-        if named := session._kept.refusals.named:
-            self._named[key] = named
-            if len(self._named) > self._most:
-                del self._named[next(iter(self._named))]
+            named = held.session._kept.refusals.named
+            if named:  # by its provider: or a session made anew is refused again
+                self._named[key] = named
+                if len(self._named) > self._most:
+                    del self._named[next(iter(self._named))]
 
     def _is_over(self) -> bool:
         """Whether more is held than there is room for."""

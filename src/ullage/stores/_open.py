@@ -54,10 +54,10 @@ def open_store(
         )
     if isinstance(spec, str | os.PathLike):
         return SqliteStore(spec)
+    if inspect.iscoroutinefunction(getattr(spec, "commit", None)):
+        raise ConfigError("store", "this store is asynchronous", "Give the store underneath it")
     if isinstance(spec, type) or not all(callable(getattr(spec, m, None)) for m in _METHODS):
         raise ConfigError("store", f"a {type(spec).__name__} is not a store", _REMEDY)
-    if inspect.iscoroutinefunction(spec.commit):
-        raise ConfigError("store", "this store is asynchronous", "Give the store underneath it")
     return spec
 
 

@@ -77,7 +77,11 @@ class MemoryStore(Transactional):
         """`Store.commit`, all of it or nothing."""
         with self._lock:
             own = self._open("commit").setdefault(tenant, _Tenant())
-            new = _checked(own, outputs)
+            new = dict[str, Output]()
+            for output in outputs:
+                known = own.outputs.get(output.ref) or new.setdefault(output.ref, output)
+                if known is not output and known != output:
+                    raise taken(self.name, output.ref)
             refuse_contradictions(self.name, records)
             now_s = self._clock()
             own.outputs.update(new)
@@ -86,7 +90,7 @@ class MemoryStore(Transactional):
             if not first:
                 for record in records:
                     under = own.records.setdefault(record.key, {})
-                    under[record.kind, record.n, record.name] = record
+                    under[record.place[1:]] = record
                     own.used_s[record.key] = now_s
                     own.needs_of.pop(record.key, None)
             return first
@@ -165,24 +169,11 @@ class MemoryStore(Transactional):
         return self._tenants
 
 
-def _checked(own: _Tenant, outputs: Sequence[Output]) -> dict[str, Output]:
-    """The outputs not kept yet, by ref."""
-    new: dict[str, Output] = {}
-    for output in outputs:
-        known = own.outputs.get(output.ref) or new.setdefault(output.ref, output)
-        if known is not output and known != output:
-            raise taken(MemoryStore.name, output.ref)
-    return new
-
-
 def _first(own: _Tenant, records: Sequence[Record]) -> tuple[Record, ...]:
     """The records written once that are in the place of one of these, with different data."""
-    kept = (
-        (record, own.records.get(record.key, {}).get((record.kind, record.n, record.name)))
-        for record in records
-        if record.is_once
-    )
-    return tuple(theirs for ours, theirs in kept if theirs and theirs.data != ours.data)
+    once = (record for record in records if record.is_once)
+    pairs = ((each, own.records.get(each.key, {}).get(each.place[1:])) for each in once)
+    return tuple(theirs for ours, theirs in pairs if theirs and theirs.data != ours.data)
 
 
 class _Contents(NamedTuple):

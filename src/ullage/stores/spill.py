@@ -108,9 +108,14 @@ class SpillStore(Around):
             if ref_of(output.text, output.kind) == output.ref:
                 with self._errors("write", output.ref):
                     self._write(output)
-        if outputs and self._files_kept_s is not None:
+        now_s, kept_s = self._clock(), self._files_kept_s
+        is_swept = is_recent(_SWEPT_S.get(self._whole), now_s, DAY_S)
+        if outputs and kept_s is not None and not is_swept:
+            _SWEPT_S[self._whole] = now_s
             with suppress(OSError):  # a day later it is tried again; nothing is lost by that
-                self._sweep(self._clock(), self._files_kept_s)
+                for file in self._files():
+                    if file.used_s <= now_s - kept_s:
+                        file.path.unlink(missing_ok=True)
         return self.store.commit(tenant, outputs, records)
 
     def path_of(self, ref: str) -> Path:
@@ -186,15 +191,6 @@ class SpillStore(Around):
             raise
         self.files_created += 1
         self.bytes_written += size_bytes
-
-    def _sweep(self, now_s: float, kept_s: float) -> None:
-        """Once a day: remove the files that nobody wanted for so long."""
-        if is_recent(_SWEPT_S.get(self._whole), now_s, DAY_S):
-            return
-        _SWEPT_S[self._whole] = now_s
-        for file in self._files():
-            if file.used_s <= now_s - kept_s:
-                file.path.unlink(missing_ok=True)
 
     def _clear(self, done: Collected, bounds: Bounds, began_s: float) -> None:
         """Remove the files that are not held; at the end also what was left unfinished."""
