@@ -33,7 +33,7 @@ def main():
 
 
 def of(text, *, said=(), told=(), price=6, most_chars=5_000):
-    known = Known(set(said), set(told), b"")
+    known = Known(set(said), set(told))
     return lines_of(read(text, known, price).digest(price, most_chars))
 
 

@@ -1,5 +1,7 @@
 """What in a text is a name, and what it is worth."""
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -8,23 +10,24 @@ from tests import histories
 from tests.histories import Call, Turn
 from tests.history.test_window import METER, transcript_of
 from ullage.history.builder import WindowBuilder
-from ullage.history.remembered import REMEMBERED
 from ullage.stages.names import (
-    LINE_END,
+    ALARMS,
     WORTH,
     Known,
-    Lexicon,
     names_in,
     said_in,
     spaced,
     told_in,
+    words_in,
     worth_of,
 )
 from ullage.values.notices import Words
 
+WORDS = st.sampled_from((*ALARMS, "the", "Plain", "12345", "12a", "-a/b.c-", "größe", "名前", "\n"))
+
 
 def names(text):
-    return set(names_in(spaced(text).split())[1].values())
+    return set(names_in(words_in(text)).values())
 
 
 @pytest.mark.parametrize(
@@ -50,9 +53,9 @@ def test_what_is_in_no_name_becomes_a_space_whatever_the_script(text):
 
 
 def test_a_name_is_worth_most_where_nobody_told_it():
-    known = Known({"said_name"}, {"told_name", "failed"}, b"")
+    known = Known({"said_name"}, {"told_name", "failed"})
     text = "said_name told_name new_name 404_page failed"
-    worth = worth_of(names_in(text.split())[1], known)
+    worth = worth_of(names_in(text.split()), known)
     assert worth["new_name"] == worth["failed"] == WORTH
     assert worth["said_name"] == worth["told_name"] < worth["404_page"] < WORTH
 
@@ -84,20 +87,19 @@ def test_a_text_that_is_told_again_is_not_read_again_but_for_another_root(monkey
     assert read == texts + texts
 
 
-def test_a_word_is_looked_at_once_and_what_was_looked_at_before_changes_no_name(monkeypatch):
-    looked, look = [], Lexicon.__missing__
-    monkeypatch.setattr(Lexicon, "__missing__", lambda *it: looked.append(it[1]) or look(*it))
-    first = ["the", "Plain", "harbour_id", LINE_END, "failed", "12345", "-a/b.c-"]
-    held = ["harbour_id", LINE_END, "failed", "-a/b.c-"]
-    found = {"harbour_id": "harbour_id", "failed": "failed", "-a/b.c-": "a/b.c"}
-    for root in (b"one root", b"one root", b"another root"):
-        assert names_in(first, root) == (held, found)
-    assert looked == ["the", "Plain", "harbour_id", "12345", "-a/b.c-"] * 2
-    assert names_in(["other_id", "the"], b"one root")[1] == {"other_id": "other_id"}
-    assert looked[10:] == ["other_id"]
+@given(st.lists(WORDS | st.text(), max_size=30).map(" ".join))
+def test_words_that_are_passed_over_hold_no_name_and_line_ends_are_told(text):
+    text = text.replace("\n", " \n ")
+    words, every = words_in(text), re.findall("\n|[^ \n]+", spaced(text))
+    names = names_in(every)
+    is_told = {*names, "\n"}.__contains__
+    assert [word for word in words if is_told(word)] == [*filter(is_told, every), "\n"]
+    assert names_in(words) == names
 
 
-def test_no_more_than_some_thousands_of_words_are_remembered():
-    names_in((f"word_{number}" for number in range(30_000)), b"many")
-    names_in(["harbour_id"], b"many")
-    assert len(REMEMBERED.get((b"many", "lexicon"))) < 100
+def test_plain_words_and_whole_numbers_are_passed_over():
+    assert words_in("the Quick brown_fox \n saw 2026 hens") == ["brown_fox", "\n", "\n"]
+
+
+def test_a_text_of_plain_words_alone_is_looked_at_in_one_go():
+    assert words_in("word " * 1_000_000) == ["\n"]

@@ -27,7 +27,6 @@ from msgspec import Struct
 
 from ullage.errors import FormatError, OverLimitError
 from ullage.loop.tools import Returned, Tool, outcome_of
-from ullage.splice.dialect import Stream
 from ullage.splice.dialects import dialect_of
 from ullage.turn import wire_of
 from ullage.values.messages import Text
@@ -190,14 +189,20 @@ class AgentTurn:
 
     def _gathered(self, events: Any) -> Steps[Any]:
         """The whole reply of a stream."""
-        dialect = dialect_of(self.wire, owns=lambda call: False)  # nothing is hidden from the loop
-        read = _aread if hasattr(events, "__anext__") else _read
-        todo = Together([partial(read, dialect.stream(dialect, self.request), events)])
+        todo = Together([partial(_alist if hasattr(events, "__anext__") else list, events)])
         yield todo
         (came,) = todo.came
         if isinstance(came, Exception):
             raise came
-        return came
+        dialect = dialect_of(self.wire, owns=lambda call: False)  # nothing is hidden from the loop
+        stream = dialect.stream(dialect, self.request)
+        for event in came:
+            stream.feed(dict(plain(event, "stream")))
+        found = stream.reply()
+        if found is None:
+            remedy = "Run the turn again: nothing was added."
+            raise FormatError("stream", "it ended before the reply did", remedy)
+        return found
 
     # ── the tools ────────────────────────────────────────────────────────────────────
 
@@ -280,26 +285,8 @@ class AgentTurn:
         )
 
 
-def _read(stream: Stream, events: Any) -> Any:
-    """The reply that a stream's events make, the SDK's own or any iterator's."""
-    for event in events:
-        stream.feed(dict(plain(event, "stream")))
-    return _whole(stream)
-
-
-async def _aread(stream: Stream, events: Any) -> Any:
-    """`_read` in an event loop."""
-    async for event in events:
-        stream.feed(dict(plain(event, "stream")))
-    return _whole(stream)
-
-
-def _whole(stream: Stream) -> dict[str, Any]:
-    found = stream.reply()
-    if found is None:
-        remedy = "Run the turn again: nothing was added."
-        raise FormatError("stream", "it ended before the reply did", remedy)
-    return found
+async def _alist(events: Any) -> list[Any]:
+    return [event async for event in events]
 
 
 def _arguments(text: str) -> dict[str, Any] | str:

@@ -16,7 +16,7 @@ from heapq import heapify, heappop, heapreplace
 from itertools import chain, pairwise
 from typing import NamedTuple
 
-from ullage.stages.names import ALARMS, LINE_END, WORTH, Known, names_in, spaced, worth_of
+from ullage.stages.names import ALARMS, WORTH, Known, names_in, words_in, worth_of
 from ullage.stages.shorten import ends_of, safe_cut
 
 _LINE_CHARS = 240
@@ -35,7 +35,7 @@ class Reading(NamedTuple):
     Attributes:
         lines: its lines, a long one in pieces.
         worth: of each word that holds a name.
-        names: of each line that earns the price or tells a name first, its words and their worth.
+        names: of each line that earns the price or as a new name does, its words and their worth.
         ranks: of each of these lines.
     """
 
@@ -66,18 +66,18 @@ def read(text: str, known: Known, price: int) -> Reading:
     middle is passed over. The price is the least that a digest is made at.
     """
     lines = _lines(ends_of(text, _READ_CHARS, "\n"))
-    words = spaced("\n".join([*lines, ""])).replace("\n", f" {LINE_END} ").split()
-    held, names = names_in(words, known.root)
+    words = words_in(" \n ".join(lines))
+    names = names_in(words)
     worth = worth_of(names, known)
     known.told.update(names.values())
     number, line, found, ranks = 0, dict[str, int](), dict[int, dict[str, int]](), list[int]()
-    for word in held:
-        if word != LINE_END:
+    for word in filter({*names, "\n"}.__contains__, words):
+        if word != "\n":
             line[word] = worth[word]
             continue
         if line:
             size, earned = len(lines[number]) + 1, sum(line.values())
-            if earned >= price * size or WORTH in line.values():
+            if earned >= WORTH or earned >= price * size:
                 ranks.append(number - earned * _SCALE // size * _MOST_LINES)
                 found[number], line = line, {}
             else:

@@ -7,6 +7,8 @@ what another output tells, counts for little; what begins with a digit is seldom
 
 from __future__ import annotations
 
+import re
+import string
 from collections.abc import Iterable, Mapping, Set
 from typing import NamedTuple
 
@@ -25,11 +27,12 @@ ALARMS = frozenset(
     ("error", "errors", "Error", "ERROR", "failed", "FAILED", "exception", "fatal", "panic")
 )
 """Plain words that count as names, anew in each output: a line that speaks of errors stays."""
-LINE_END = ";"
-"""Stands for a line end among words. No word has it: `spaced` puts a space there."""
 _LEAST_CHARS, _MOST_CHARS = 4, 80
+_PLAIN = "".join(sorted({*string.ascii_letters} - {alarm[0] for alarm in ALARMS}))
+_words = re.compile(rf"(?:[{_PLAIN}][a-z]*+ ++|[0-9]++ ++)*+([^ ]++) *+").findall
+"""Passes over whole numbers, and plain words but those that begin as an alarm does."""
 _ASCII, _FEW = bytes(range(128)), 32
-_MOST_KNOWN, _MOST_WORDS = 20_000, 10_000
+_MOST_KNOWN = 20_000
 _NAME_BYTES = 80
 """About what a name takes in a set beside its characters."""
 
@@ -48,34 +51,21 @@ class _Spaces(dict[int, str]):
 _SPACES = _Spaces()
 
 
-class Lexicon(dict[str, str]):
-    """The name in each word, looked at once; ``""`` for a plain word and a whole number."""
-
-    def __missing__(self, word: str) -> str:
-        name = word.strip(_MARKS) if len(word) >= _LEAST_CHARS else ""
-        is_plain = name.isdigit() or (name.isalpha() and name[1:].islower())
-        is_name = not is_plain and _LEAST_CHARS <= len(name) <= _MOST_CHARS
-        self[word] = found = name if is_name else ""
-        return found
-
-
 class Known(NamedTuple):
     """The names that a view tells beside the outputs that are about to leave it.
 
     Attributes:
         said: by the user or the model, ever.
         told: by outputs that stay. Grows by the names of each output that was looked at.
-        root: the chain of the empty history, another for each tenant.
     """
 
     said: Set[str]
     told: set[str]
-    root: bytes
 
     @classmethod
     def of(cls, said: Set[str], told: Iterable[str], root: bytes = b"") -> Known:
         """These names, and those in texts that are told; of each text remembered, under a root."""
-        return cls(said, set().union(*(_told(text, root) for text in told)), root)
+        return cls(said, set().union(*(_told(text, root) for text in told)))
 
 
 def spaced(text: str) -> str:
@@ -88,28 +78,31 @@ def spaced(text: str) -> str:
     return text.translate(_SPACES)
 
 
-def names_in(words: Iterable[str], root: bytes = b"") -> tuple[list[str], dict[str, str]]:
-    """The words that hold a name, and the line ends, in their order; and the name in each.
-
-    What words hold is remembered under a root: of some thousands, then anew.
-    """
-    lexicon: Lexicon | None = REMEMBERED.get((root, "lexicon"))
-    if lexicon is None or len(lexicon) > _MOST_WORDS:
-        lexicon = Lexicon((word, word) for word in (LINE_END, *ALARMS))
-        REMEMBERED.put((root, "lexicon"), lexicon, _MOST_WORDS * _NAME_BYTES)
-    held = list(filter(lexicon.__getitem__, words))
-    return held, {word: lexicon[word] for word in {*held} - {LINE_END}}
+def words_in(text: str) -> list[str]:
+    """The words that may hold a name, line ends between spaces, and a last one, in their order."""
+    return _words(f"{spaced(text)} \n")
 
 
-def _names(text: str, root: bytes) -> tuple[str, ...]:
-    return tuple({*names_in(spaced(text).split(), root)[1].values()})
+def names_in(words: Iterable[str]) -> dict[str, str]:
+    """The name in each word that holds one."""
+    names = dict[str, str]()
+    for word in {*words}:
+        name = word.strip(_MARKS)
+        is_plain = name.isdigit() or (name.isalpha() and name[1:].islower())
+        if _LEAST_CHARS <= len(name) <= _MOST_CHARS and (not is_plain or word in ALARMS):
+            names[word] = name
+    return names
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple({*names_in(words_in(text.replace("\n", " "))).values()})
 
 
 def _told(text: str, root: bytes) -> tuple[str, ...]:
     key = root, "names", len(text), hash(text)
     names: tuple[str, ...] | None = REMEMBERED.get(key)
     if names is None:
-        names = _names(text, root)
+        names = _names(text)
         REMEMBERED.put(key, names, sum(len(name) + _NAME_BYTES for name in names))
     return names
 
@@ -127,10 +120,13 @@ _WORTHS = _worths()
 
 def worth_of(names: Mapping[str, str], known: Known) -> dict[str, int]:
     """What each word is worth that holds a name."""
-    worth, (said, told, _) = dict[str, int](), known
-    for word, name in names.items():
-        worth[word] = _WORTHS[(name in said) + 2 * (name in told) + 4 * name[0].isdigit()]
-    return worth | {word: WORTH for word, name in names.items() if name in ALARMS}
+    said, told = known
+    return {
+        word: WORTH
+        if name in ALARMS
+        else _WORTHS[(name in said) + 2 * (name in told) + 4 * name[0].isdigit()]
+        for word, name in names.items()
+    }
 
 
 def _said(transcript: Transcript, index: int) -> tuple[str, ...]:
@@ -141,7 +137,7 @@ def _said(transcript: Transcript, index: int) -> tuple[str, ...]:
         for number, _, leaf in leaves_of(message)
         if not isinstance(message.parts[number], ToolResult)
     ]
-    return _names("\n".join(texts), transcript.chain[0])
+    return _names("\n".join(texts))
 
 
 _SAID_NAMES = Measure("ullage.said_names", _said)

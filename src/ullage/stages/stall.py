@@ -24,6 +24,8 @@ def stall(window: Window, cuts: Iterable[Cut]) -> list[Event]:
 
 
 def _repeats(window: Window, around: tuple[int, int]) -> Event | None:
+    if not any(map(window.hidden, range(*around))):
+        return None
     done = actions(window.transcript, *around)
     new = [action for action in done if not window.hidden(action.index)]
     if len(new) < _LEAST_CALLS or any(action.verb in ("changed", "removed") for action in new):

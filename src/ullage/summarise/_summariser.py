@@ -64,13 +64,12 @@ def of(
     window_tokens: int | None = None,
     timeout_s: float = TIMEOUT_S,
 ) -> Summariser:
-    """A summariser from any callable.
+    """A summariser from any callable, which may be async; the settings are those of `Summariser`.
 
-    Args:
-        call: takes a `Summarise` and returns a `Reply`, or the text alone; may be async.
-        model: what it asks, for its price and its window.
-        window_tokens: its context window; None for what is known of the model.
-        timeout_s: how long one call may take, in seconds.
+    ``call`` takes a `Summarise` and returns a `Reply`, or the text alone.
+
+    Raises:
+        ConfigError: it cannot be called, or a number is not positive.
     """
     if isinstance(call, Summariser):
         return call
@@ -104,11 +103,7 @@ def anthropic(
 ) -> Summariser:
     """Summaries through ``anthropic.Anthropic`` or ``anthropic.AsyncAnthropic``.
 
-    Args:
-        client: the SDK's client.
-        model: the model to be asked; ``""`` for the model of the conversation.
-        window_tokens: its context window; None for what is known of the model.
-        timeout_s: how long one request may take, in seconds.
+    ``client`` is the SDK's; the settings are those of `Summariser`.
     """
 
     def send(asked: Summarise, model: str) -> Any:

@@ -50,7 +50,6 @@ class AsyncConversation(ConversationCore, AsyncClosing):
 
     session: AsyncSession
     _session_of = AsyncSession
-    _can_await = True
 
     def _begin(self) -> None:
         self._lock = asyncio.Lock()

@@ -62,7 +62,6 @@ class ConversationCore(ABC):
     """What both conversations share. The arguments are those of `Conversation`."""
 
     _session_of: ClassVar[type[Session] | type[AsyncSession]]
-    _can_await: ClassVar[bool] = False
     session: Session | AsyncSession
 
     def __init__(
@@ -82,7 +81,7 @@ class ConversationCore(ABC):
         policy = preset(policy) if isinstance(policy, str) else policy
         self._stage = summarising(policy)
         writer = None if summariser is None else of(summariser)
-        if writer is not None and writer.is_async and not self._can_await:
+        if writer is not None and writer.is_async and self._session_of is Session:
             raise ConfigError(
                 "summariser", "it must be awaited", "Use an AsyncConversation, or a sync client."
             )
@@ -232,12 +231,9 @@ class Conversation(ConversationCore, Closing):
         name: which conversation of that store.
         model: the model its requests are for.
         policy: a policy that compacts, or the name of one.
-        limits: see `ullage.Session`.
-        store: where what is set aside is kept; see `ullage.Session`. Give one that lasts.
-        tenant: see `ullage.Session`.
+        store: where what is set aside is kept. Give one that lasts.
         recall: whether requests offer the recall tools; None: if the policy's toolset is offered.
-        budget: see `ullage.Session`; summaries are charged to it too.
-        summariser: a model that adds to the summaries; see `ullage.Session`.
+        limits, tenant, budget, summariser: see `ullage.Session`. Summaries are charged too.
 
     Attributes:
         session: what fits the loaded messages; it also takes replies in and answers recalls.
