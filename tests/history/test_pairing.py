@@ -240,7 +240,7 @@ def test_an_interrupted_call_and_another_with_its_id():
     ]
     assert [p["functionResponse"]["name"] for p in parts if "functionResponse" in p] == ["beta"]
     assert by_judge("openai-chat", messages) == {(4, 0): (3, 0)}
-    history = History("log", "openai-chat", "test", Report("log", lambda damage: None))
+    history = History("log", "openai-chat", Report("log", lambda damage: None))
     for message in messages[:4]:
         ids = [call["id"] for call in message.get("tool_calls", ())]
         history.reply([message], dict.fromkeys(ids, "t")) if ids else history.say(message)

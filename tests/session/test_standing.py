@@ -4,11 +4,12 @@ import json
 
 import pytest
 
+from lab.returned import problems
 from tests import histories
 from tests.sessions import SMALL, TASK, long_history, new_session, recall, request, some_ref, turn
 from tests.world import FORMAT_NAMES, MODEL, recount
 from ullage import Limits, MemoryStore, OverLimitError, Session, Usage
-from ullage.wires.rules.checker import problems, problems_of
+from ullage.wires.rules.checker import problems_of
 
 
 def tool_named(format, name):
