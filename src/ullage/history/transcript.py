@@ -93,7 +93,7 @@ class Transcript:
     def append(self, message: Message, digest: bytes) -> None:
         """Take in the next message."""
         index, last, marked = len(self.messages), self.chain[-1], self._marked
-        message = self._without_secrets(index, message)
+        message = message if self._redact is None else self._without_secrets(index, message)
         speaks, kinds = message.role == "assistant", {*map(type, message.parts)}
         begins = speaks and not (index and self.messages[-1].role == "assistant")
         self.messages.append(message)
@@ -196,8 +196,8 @@ class Transcript:
         The last is that of ``length``. There are others where a request ended within what now
         counts as one turn: a reply that went on, or a user who did.
         """
-        lengths = range(min(after + 1, length), length + 1)
-        return list(dict.fromkeys(map(self.decision_key, lengths)))
+        places = map(self.decision_index, range(min(after + 1, length), length + 1))
+        return list(dict.fromkeys([self.chain[place] for place in places]))
 
     def starts_turn(self, index: int) -> bool:
         """Whether a reply of the model begins with this message."""
@@ -223,7 +223,8 @@ class Transcript:
 
     def newest_asked(self, length: int) -> int | None:
         """The newest message below ``length`` in which the user says more than results."""
-        return next(reversed(self.marked("asks", 0, length)), None)
+        before = bisect_left(self._marked["asks"], length)
+        return self._marked["asks"][before - 1] if before else None
 
     def closed(self, length: int) -> bool:
         """Whether nothing before this length still waits for its answer."""
