@@ -176,7 +176,7 @@ def test_a_session_that_grows_is_measured_again():
         sessions.of("a")
         sizes.append(sessions.held_bytes)
     assert sizes[0] < sizes[1] < sizes[2]
-    sessions.close()
+    sessions.drop("a")
     assert sessions.held_bytes == 0
 
 

@@ -18,9 +18,7 @@ class Driven:
         self.name = store.name
 
     def __getattr__(self, name):
-        method = getattr(self.store, name, None)
-        if method is None:  # no session asks that of a store
-            return getattr(self.store.store, name)
+        method = getattr(self.store, name)
 
         def call(*args, **options):
             async def one():

@@ -169,6 +169,13 @@ class _Sessions(Generic[S]):
             self._let_go()
             return held.session
 
+    def drop(self, key: str) -> None:
+        """Let go of a conversation; what it keeps in the store stays there."""
+        with self._lock:
+            held = self._held.pop(key, None)
+            if held is not None:
+                self._bytes -= held.bytes
+
     @property
     def held_bytes(self) -> int:
         """About how much the sessions hold that were used last, the newest use left out."""

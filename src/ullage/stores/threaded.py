@@ -66,9 +66,14 @@ class Threaded:
         self.name = store.name
         self.blocking = store if type(self) is Threaded else None
 
+    put = _threaded(Store.put, in_thread)
+    append = _threaded(Store.append, in_thread)
     commit = _threaded(Store.commit, in_thread)
     find = _threaded(Store.find)
     get = _threaded(Store.get)
     look = _threaded(Store.look)
     chunk = _threaded(Store.chunk)
+    refs = _threaded(Store.refs)
+    held = _threaded(Store.held)
+    collect = _threaded(Store.collect)
     close = _threaded(Store.close)
