@@ -171,7 +171,7 @@ def visibility(pair: Pair, views: Sequence[str], share: float) -> Iterator[tuple
             for it in wanted:
                 assert it.one
                 assert it.other
-                one = sight.seen(it.one.demand, looked) == "line"
+                one = sight.shows(it.one.demand, looked)
                 other = second.visible(it.other.demand, view)
                 group = (
                     "alike" if one == other else f"shown by the {'first' if one else 'second'} only"

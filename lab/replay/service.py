@@ -180,7 +180,7 @@ class _Service:
         return view
 
     def _shows(self, view: Sequence[Any], demand: Demand) -> bool:
-        return self.sight.seen(demand, self.sight.look(view)) == "line"
+        return self.sight.shows(demand, self.sight.look(view))
 
     def _serve(self, number: int, length: int, demand: Demand, opened: dict[Stub, str]) -> bool:
         """Ask for what is missing until it has come, and say whether it has."""

@@ -14,6 +14,7 @@ from lab.replay.chooser import PagedLibrary, SessionPages, Shelf, question, stub
 from lab.replay.saying import leaves_unsaid
 from lab.replay.story import Story
 from ullage.replay.evidence import score
+from ullage.replay.evidence.atoms import Atom, holds
 from ullage.replay.evidence.demands import BUCKETS, Demands, Head, bucket_of, demands_of
 from ullage.replay.evidence.score import Verdict, View, holds_in
 from ullage.replay.readers import Run
@@ -29,9 +30,11 @@ class Ranked(Verdict, frozen=True):
     Attributes:
         rank: the first of the refs in the order of the chooser whose page holds it; 0: none
             does. Of what is visible always 0.
+        mentioned: whether the bare value is in the view, without its line.
     """
 
     rank: int = 0
+    mentioned: bool = False
 
 
 class Tally(score.Tally, frozen=True):
@@ -104,23 +107,29 @@ class Watch(score.Watch):
         self.views += 1
         self.unsaid += leaves_unsaid(self.story, length, view)
         found = super().judge(number, length, view)
-        if all(verdict.seen == "line" for verdict in found):
+        if all(verdict.visible for verdict in found):
             return found
         shelf = Shelf(stubs_in(view.texts, self.library.named))
         asked = question(self.story, length)
-        return [v if v.seen == "line" else self._ranked(v, shelf, asked) for v in found]
+        return [v if v.visible else self._ranked(v, view, shelf, asked) for v in found]
 
     def evidence(self) -> Evidence:
         """What was in view so far, summed up."""
         found = evidence_of(self.verdicts)
         return replace(found, views=self.views, unsaid=self.unsaid)
 
-    def _ranked(self, verdict: Verdict, shelf: Shelf, asked: str) -> Ranked:
+    def _ranked(self, verdict: Verdict, view: View, shelf: Shelf, asked: str) -> Ranked:
         atom = verdict.demand.atom
         order = shelf.ranked(asked, atom)
         pages = (holds_in(self.library.page(stub.pointer), atom) for stub in order)
         rank = next((number for number, holding in enumerate(pages, 1) if holding), 0)
-        return Ranked(verdict.demand, verdict.seen, verdict.lost and not rank, rank)
+        is_lost, is_mentioned = verdict.lost and not rank, mentions(view, atom)
+        return Ranked(verdict.demand, verdict.visible, is_lost, rank, is_mentioned)
+
+
+def mentions(view: View, atom: Atom) -> bool:
+    """Whether the bare value is in what a view has beside the messages of the run."""
+    return any(piece.holds(atom) and holds(piece.plain, atom) for piece in view.others)
 
 
 def watch_over(run: Run, lengths: Sequence[int], library: PagedLibrary, common: Set[str]) -> Watch:
@@ -167,11 +176,12 @@ def _sum(verdicts: Sequence[Verdict]) -> Tally:
 
 def _tally(verdict: Verdict, weight: float) -> Tally:
     rank = verdict.rank if isinstance(verdict, Ranked) else 0
+    is_mentioned = isinstance(verdict, Ranked) and verdict.mentioned
     return Tally(
         weight,
-        weight * (verdict.seen == "line"),
+        weight * verdict.visible,
         weight * verdict.lost,
-        weight * (verdict.seen != "nothing"),
+        weight * (verdict.visible or is_mentioned),
         weight * (rank == 1),
         weight * (0 < rank <= _TRIES),
         weight * (rank > 0),

@@ -13,11 +13,24 @@ from tests.compat import make
 from tests.stores.conftest import server, url  # noqa: F401  (fixtures)
 from ullage import Record
 from ullage.integrations._entries import record_of
+from ullage.presets import preset
+from ullage.stages import DEFAULT, SUMMARISED
 from ullage.stores import PostgresStore
 from ullage.stores.conversations import ConversationStore
 from ullage.stores.postgres import PostgresConversations
+from ullage.turn.terms import what_decides
 
 LEFT = sorted(path.parent for path in Path(__file__).parent.glob("*/kept.db"))
+DECIDES = {
+    "default-8": "7pc49fda4rhv3ajy",
+    "default-summarised-8": "bgvehcvb0ewbps1b",
+    "token_budget-1": "hb6gqdby3pxhn1cq",
+    "multi_stage-1": "rzy4m5et6f1kvfyw",
+    "continuation-1": "2z5bm77sh28bjbsz",
+    "three_layer-1": "e8k3wr4367jqe5by",
+    "output_cache-1": "a4ckffbfm7gf7hq8",
+}
+"""The fingerprint of what cuts at first sight under each name, as ledgers hold it."""
 REF = re.compile(r'(?:ref=|tool_call_id=")([0-9a-z]{16})')
 
 
@@ -153,3 +166,10 @@ def test_a_server_shows_what_was_decided_on_it_then(left, filled, opened):
 def test_a_chat_on_a_server_goes_on(left, filled):
     with closing(PostgresConversations(filled)) as kept:
         goes_on(make.conversation(kept, PostgresStore(filled)), left)
+
+
+def test_a_policy_of_the_same_name_has_the_fingerprint_that_ledgers_hold():
+    """Else each conversation under way is told that another one decides, and its prefix breaks."""
+    documents = ("token_budget", "multi_stage", "continuation", "three_layer", "output_cache")
+    policies = [DEFAULT, SUMMARISED, *map(preset, documents)]
+    assert {policy.name: what_decides(policy) for policy in policies} == DECIDES

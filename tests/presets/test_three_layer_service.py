@@ -24,7 +24,7 @@ from ullage.presets.three_layer import ThreeLayerSettings
 from ullage.spend.metrics import TokenManagementMetrics
 from ullage.stages import rough
 from ullage.stages.policy import BesideStore
-from ullage.stores import SpillStore, spill
+from ullage.stores import SpillStore
 from ullage.stores.threaded import Threaded
 
 LONG = "\n".join(["line"] * 3_000)
@@ -482,7 +482,6 @@ def test_whoever_comes_next_cleans_up_after_tenants_that_are_gone(tmp_path):
 
 
 def _age(folder, days):
-    spill._SWEPT_S[folder] -= days * 86_400
     for place in folder.rglob("*"):
         at = place.stat().st_mtime - days * 86_400
         os.utime(place, (at, at))

@@ -28,8 +28,9 @@ def sample_of(
     """
     counts, large = list[Counted](), list[Run]()
     for run in _chats(paths):
-        with suppress(FormatError, AttributeError, KeyError, TypeError):
-            counts.append(counted(run))
+        found = counted(run)
+        if found is not None:
+            counts.append(found)
             if _is_larger(run, peak_tokens):
                 large.append(run)
     return sorted(large, key=_lot)[:most], common_of(counts)

@@ -49,7 +49,10 @@ def refused_media(window: Window) -> list[Cut]:
 
 def _excess(media: list[_Medium], limits: MediaLimits, context_tokens: int) -> int:
     """How many of the oldest go: none, or half of what may be sent, so that it is done seldom."""
-    most = limits.most_images(context_tokens, max((each.side_px for each in media), default=0))
+    is_small = context_tokens <= limits.small_window_tokens
+    most = limits.images_small_window if is_small else limits.images
+    if any(each.side_px > limits.many_side_px for each in media):
+        most = min(most, limits.many_images)
     sizes = [each.sent_bytes for each in media]
     if len(media) <= most and sum(sizes) <= limits.request_bytes:
         return 0

@@ -36,8 +36,7 @@ _SUBFOLDER = re.compile(r"[0-9a-z]{16}")
 _NAME = re.compile(r"([0-9a-z]{16})\.txt")
 _UNFINISHED = re.compile(r"\.([0-9a-z]{16})\.[0-9a-f]{16}\.part")
 _UNFINISHED_S = 3_600
-_SWEPT_S: dict[Path, float] = {}
-"""When this process last removed the old files of a folder."""
+_SWEPT = ".swept"
 _NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
 _NO_WAIT = getattr(os, "O_NONBLOCK", 0)  # a pipe at the place of a file holds nobody up
 _MOST_BYTES = 256 << 20  # of a file that is read whole
@@ -62,8 +61,8 @@ class SpillStore(Around):
         store: the store underneath; closing this closes it.
         folder: where the files are; made with mode 0700 if need be.
         subfolder: the one for the files of this store, named like a ref; "" for none.
-        files_kept_s: files not wanted for so many seconds go, once a day by each process, as the
-            store is used; what they hold stays in the store underneath. None: by `collect` alone.
+        files_kept_s: files not wanted for so many seconds go, once a day, as the store is
+            used; what they hold stays in the store underneath. None: `collect` alone does it.
         clock: the time in seconds since 1970.
 
     Attributes:
@@ -108,14 +107,9 @@ class SpillStore(Around):
             if ref_of(output.text, output.kind) == output.ref:
                 with self._errors("write", output.ref):
                     self._write(output)
-        now_s, kept_s = self._clock(), self._files_kept_s
-        is_swept = is_recent(_SWEPT_S.get(self._whole), now_s, DAY_S)
-        if outputs and kept_s is not None and not is_swept:
-            _SWEPT_S[self._whole] = now_s
+        if outputs and self._files_kept_s is not None:
             with suppress(OSError):  # a day later it is tried again; nothing is lost by that
-                for file in self._files():
-                    if file.used_s <= now_s - kept_s:
-                        file.path.unlink(missing_ok=True)
+                self._sweep(self._clock(), self._files_kept_s)
         return self.store.commit(tenant, outputs, records)
 
     def path_of(self, ref: str) -> Path:
@@ -191,6 +185,23 @@ class SpillStore(Around):
             raise
         self.files_created += 1
         self.bytes_written += size_bytes
+
+    def _sweep(self, now_s: float, kept_s: float) -> None:
+        """Once a day, over all processes: remove the files that nobody wanted for so long."""
+        swept = self._whole / _SWEPT
+        with suppress(FileNotFoundError):
+            there = swept.lstat()
+            if stat.S_ISREG(there.st_mode) and is_recent(there.st_mtime, now_s, DAY_S):
+                return
+            swept.unlink()  # never written to: it may be a link somewhere else
+        descriptor = os.open(swept, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NO_FOLLOW, 0o600)
+        try:
+            os.utime(descriptor if os.utime in os.supports_fd else swept, (now_s, now_s))
+        finally:
+            os.close(descriptor)
+        for file in self._files():
+            if file.used_s <= now_s - kept_s:
+                file.path.unlink(missing_ok=True)
 
     def _clear(self, done: Collected, bounds: Bounds, began_s: float) -> None:
         """Remove the files that are not held; at the end also what was left unfinished."""

@@ -75,12 +75,6 @@ class MediaLimits(Struct, frozen=True, kw_only=True, gc=False):
     many_side_px: int = _ANY
     image_bytes: int = _ANY
 
-    def most_images(self, context_tokens: int, longest_px: int) -> int:
-        """How many images may be sent to a model of this window, given their longest side."""
-        is_small = context_tokens <= self.small_window_tokens
-        most = self.images_small_window if is_small else self.images
-        return most if longest_px <= self.many_side_px else min(most, self.many_images)
-
     def takes(self, side_px: int, sent_bytes: int) -> bool:
         """Whether one medium may be sent at all; of what has no sides only its weight counts."""
         most_bytes = self.image_bytes * 4 // 3 + 4 if side_px else self.request_bytes

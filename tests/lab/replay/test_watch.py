@@ -22,7 +22,7 @@ def verdict(view, pages=None):
 
 def test_what_a_ref_in_view_returns_is_recoverable():
     found = verdict(note(f"set aside: ref={REF}"), {REF: "due: invoice_4711 of 12 March"})
-    assert (found.seen, found.rank, found.lost) == ("nothing", 1, False)
+    assert (found.visible, found.rank, found.lost) == (False, 1, False)
 
 
 def test_the_sums_are_by_age_and_by_weight():

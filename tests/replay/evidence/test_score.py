@@ -36,18 +36,18 @@ def note(text):
 
 def test_what_stands_in_the_view_is_visible():
     found = verdict(RUN.messages[:-2])
-    assert (found.seen, found.lost) == ("line", False)
+    assert (found.visible, found.lost) == (True, False)
 
 
 def test_what_a_ref_in_view_returns_is_recallable():
     found = verdict(note(f"set aside: ref={REF}"), {REF: "due: invoice_4711 of 12 March"})
-    assert (found.seen, found.lost) == ("nothing", False)
+    assert (found.visible, found.lost) == (False, False)
 
 
 @pytest.mark.parametrize("view", [[], note(f"ref={REF}")])
 def test_what_nothing_leads_to_is_lost(view):
     found = verdict(view, {"f" * 16: "invoice_4711"})
-    assert (found.seen, found.lost) == ("nothing", True)
+    assert (found.visible, found.lost) == (False, True)
 
 
 def test_a_call_without_a_view_has_lost_all():

@@ -164,7 +164,18 @@ class ConversationCore(ABC):
                 break
             written = part
             view = yield from self._view(request)
-        self.compacted = _result(written, before, self.session.window.estimate)
+        after = self.session.window.estimate
+        if written is None:
+            self.compacted = CompactionResult(tokens_before=after, tokens_after=after)
+        else:
+            self.compacted = CompactionResult(
+                was_compacted=True,
+                tokens_before=before,
+                tokens_after=after,
+                messages_compacted=written.compacted_message_count,
+                summary=written.summary,
+                compaction_part_id=written.id,
+            )
         return view
 
     def _view(self, request: Mapping[str, Any]) -> Steps[dict[str, Any]]:
@@ -286,17 +297,3 @@ class Conversation(ConversationCore, Closing):
         session = self.session
         with self._lock:
             return run(steps, session.store, session.settings.tenant, self._summaries)
-
-
-def _result(part: CompactionPart | None, before: int, after: int) -> CompactionResult:
-    """What is reported of the newest `fit`, given the compaction it wrote, if any."""
-    if part is None:
-        return CompactionResult(tokens_before=after, tokens_after=after)
-    return CompactionResult(
-        was_compacted=True,
-        tokens_before=before,
-        tokens_after=after,
-        messages_compacted=part.compacted_message_count,
-        summary=part.summary,
-        compaction_part_id=part.id,
-    )

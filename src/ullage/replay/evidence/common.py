@@ -10,7 +10,6 @@ from __future__ import annotations
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
 from hashlib import blake2b
 from itertools import islice
 
@@ -28,7 +27,7 @@ SHARE = 0.02
 
 def common_in(runs: Iterable[Run], engine: Engine | None = None) -> frozenset[str]:
     """The stop list of these runs, each of which is held in memory only while it is read."""
-    found = (each for _, each in (engine or Here()).map(_counted, ((None, run) for run in runs)))
+    found = (each for _, each in (engine or Here()).map(counted, ((None, run) for run in runs)))
     return common_of(each for each in found if each is not None and not isinstance(each, Died))
 
 
@@ -56,24 +55,21 @@ class Counted(Struct, frozen=True):
     held: array[int]
 
 
-def counted(run: Run) -> Counted:
-    """Count one run: the values of its arguments, and what its texts hold."""
+def counted(run: Run) -> Counted | None:
+    """Count one run: the values of its arguments, and what its texts hold; None if it is broken."""
     wire = FORMATS[run.format]
     used, tokens = set[str](), set[str]()
-    for index, raw in enumerate(run.messages):
-        message = wire.parse(raw, f"messages[{index}]")
-        for call in message.calls:
-            used.update(atom.text for atom in atoms_of(call.arguments))
-        for piece in said(message):
-            tokens.update(tokens_in(piece.plain))
+    try:
+        for index, raw in enumerate(run.messages):
+            message = wire.parse(raw, f"messages[{index}]")
+            for call in message.calls:
+                used.update(atom.text for atom in atoms_of(call.arguments))
+            for piece in said(message):
+                tokens.update(tokens_in(piece.plain))
+    except (FormatError, AttributeError, KeyError, TypeError):
+        return None  # reported when it is replayed
     texts = {text for token in tokens for text in _ends(token)}
     return Counted(task_of(run), frozenset(used), array("q", map(_hash, texts)))
-
-
-def _counted(run: Run) -> Counted | None:
-    with suppress(FormatError, AttributeError, KeyError, TypeError):  # reported when replayed
-        return counted(run)
-    return None
 
 
 def _hash(text: str) -> int:

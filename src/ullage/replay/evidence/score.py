@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence, Set
 from functools import lru_cache
 from itertools import islice
 from math import ceil
-from typing import Any, Literal, Self, TypeAlias
+from typing import Any, Self
 
 from msgspec import Struct
 from msgspec.structs import astuple
@@ -36,8 +36,6 @@ from ullage.replay.evidence.demands import (
 from ullage.replay.readers import Run
 from ullage.replay.reading import Library, reachable_with
 from ullage.wires import FORMATS
-
-Seen: TypeAlias = Literal["line", "mention", "nothing"]
 
 _SIDE_CHARS = 80
 _SHARE = 0.8
@@ -91,29 +89,19 @@ class Sight:
         others = tuple(piece for _, pieces in read.values() for piece in pieces)
         return View(tuple(texts), frozenset(originals), others)
 
-    def seen(self, demand: Demand, view: View) -> Seen:
-        """Whether a view shows what a call demands."""
+    def shows(self, demand: Demand, view: View) -> bool:
+        """Whether a view shows what a call demands, in evidence form."""
         if any(index in view.originals for index, _ in demand.sources):
-            return "line"
-        best: Seen = "nothing"
-        for piece in view.others:
-            found = self._in_text(demand, piece)
-            if found == "line":
-                return found
-            best = found if found != "nothing" else best
-        return best
+            return True
+        return any(self._is_in(demand, piece) for piece in view.others)
 
-    def _in_text(self, demand: Demand, piece: Piece) -> Seen:
+    def _is_in(self, demand: Demand, piece: Piece) -> bool:
         atom = demand.atom
-        if atom.kind == "quote" and not quotes(piece.text, atom.text):
-            return "nothing"
-        found: Seen = "nothing"
-        for at in places(piece.plain, atom):
-            found = "mention"
-            lines = self._lines_of(demand)
-            if any(_shows(piece.plain, at, atom.plain, line) for line in lines):
-                return "line"
-        return found
+        return (atom.kind != "quote" or quotes(piece.text, atom.text)) and any(
+            _shows(piece.plain, at, atom.plain, line)
+            for at in places(piece.plain, atom)
+            for line in self._lines_of(demand)
+        )
 
     def _lines_of(self, demand: Demand) -> tuple[Line, ...]:
         key = (demand.atom, len(demand.sources))
@@ -177,12 +165,12 @@ class Verdict(Struct, frozen=True):
 
     Attributes:
         demand: the demand.
-        seen: whether the view showed it.
+        visible: whether the view showed it.
         lost: neither in view nor under any ref that the view leads to.
     """
 
     demand: Demand
-    seen: Seen
+    visible: bool
     lost: bool = False
 
 
@@ -236,20 +224,20 @@ class Watch:
     def judge(self, number: int, length: int, view: View) -> list[Verdict]:
         """What becomes of the demands of a call in its view."""
         demands = self.demands[number]
-        seen = [self._sight.seen(demand, view) for demand in demands]
+        visible = [self._sight.shows(demand, view) for demand in demands]
         refs: Sequence[str] = ()
-        if any(each != "line" for each in seen):
+        if not all(visible):
             texts = (piece.text for pieces in view.texts for piece in pieces)
             named = (pointer.ref for text in texts for pointer in self.library.named(text))
             refs = reachable_with(self.library.leads, dict.fromkeys(named))
         return [
-            Verdict(demand, how, how != "line" and not self._can_open(refs, demand.atom))
-            for demand, how in zip(demands, seen, strict=True)
+            Verdict(demand, is_there, not is_there and not self._can_open(refs, demand.atom))
+            for demand, is_there in zip(demands, visible, strict=True)
         ]
 
     def missed(self, number: int) -> None:
         """There was no view for this call: all it demands is lost."""
-        self.verdicts += [Verdict(d, "nothing", lost=True) for d in self.demands[number]]
+        self.verdicts += [Verdict(d, visible=False, lost=True) for d in self.demands[number]]
 
     def evidence(self) -> Evidence:
         """What was in view so far, summed up."""
@@ -287,4 +275,4 @@ _plain = lru_cache(maxsize=1024)(plain)
 
 
 def _tally(verdict: Verdict, weight: float) -> Tally:
-    return Tally(weight, weight * (verdict.seen == "line"), weight * verdict.lost)
+    return Tally(weight, weight * verdict.visible, weight * verdict.lost)
