@@ -31,24 +31,10 @@ _LEAST_CHARS, _MOST_CHARS = 4, 80
 _PLAIN = "".join(sorted({*string.ascii_letters} - {alarm[0] for alarm in ALARMS}))
 _words = re.compile(rf"(?:[{_PLAIN}][a-z]*+ ++|[0-9]++ ++)*+([^ ]++) *+").findall
 """Passes over whole numbers, and plain words but those that begin as an alarm does."""
-_ASCII, _FEW = bytes(range(128)), 32
-_MOST_KNOWN = 20_000
+_OTHERS, _ASCII, _FEW = re.compile(rf"[^\w\n{re.escape(_MARKS)}]"), bytes(range(128)), 32
+_SPACED = _OTHERS.sub(" ", _ASCII.decode()).encode() + bytes(range(128, 256))
 _NAME_BYTES = 80
 """About what a name takes in a set beside its characters."""
-
-
-class _Spaces(dict[int, str]):
-    """What `str.translate` puts for a character: itself in names and line ends, else a space."""
-
-    def __missing__(self, code: int) -> str:
-        char = chr(code)
-        put = char if char.isalnum() or char in f"\n{_MARKS}" else " "
-        if len(self) < _MOST_KNOWN:
-            self[code] = put
-        return put
-
-
-_SPACES = _Spaces()
 
 
 class Known(NamedTuple):
@@ -70,12 +56,15 @@ class Known(NamedTuple):
 
 def spaced(text: str) -> str:
     """A text with a space for every character that is in no name; line ends stay."""
-    if not text.isascii():  # one character beyond it, and `translate` is thirty times slower
-        others = text.encode("utf-8", "surrogatepass").translate(None, _ASCII)
-        kinds = {*others.decode("utf-8", "surrogatepass")}
-        for char in kinds if len(kinds) < _FEW else ():
-            text = text if char.isalnum() else text.replace(char, " ")
-    return text.translate(_SPACES)
+    raw = text.encode("utf-8", "surrogatepass")
+    if not text.isascii():
+        kinds = {*raw.translate(None, _ASCII).decode("utf-8", "surrogatepass")}
+        others = [char for char in kinds if not char.isalnum()]
+        if len(others) > _FEW:
+            return _OTHERS.sub(" ", text)
+        for char in others:
+            raw = raw.replace(char.encode("utf-8", "surrogatepass"), b" ")
+    return raw.translate(_SPACED).decode("utf-8", "surrogatepass")
 
 
 def words_in(text: str) -> list[str]:
