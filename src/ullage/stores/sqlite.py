@@ -110,10 +110,8 @@ class SqliteStore(Transactional):
     def find(self, tenant: str, keys: Iterable[bytes]) -> tuple[Record, ...]:
         """`Records.find`."""
         order = {key: place for place, key in enumerate(dict.fromkeys(keys))}
-        who, is_one = (
-            to_utf8(tenant),
-            len(order) <= rows.MOST_VARIABLES,
-        )  # one statement is one view
+        who = to_utf8(tenant)
+        is_one = len(order) <= rows.MOST_VARIABLES  # one statement is one view
         with (self._file.connection if is_one else self._file.transaction)(self, "find") as db:
             found = rows.under(db, who, tuple(order))
         if not found:
