@@ -75,7 +75,7 @@ def _condense_all(window: Window, /) -> Sequence[Cut]:
     if not stops:
         return ()
     made = condense(window, Range(first, stops[-1]), _ACCOUNT)
-    return () if made is None else made[0]
+    return () if made is None else made.cuts
 
 
 TREATMENTS = (

@@ -139,4 +139,4 @@ def condense_any(window: Window, /, *, seed: int) -> Sequence[Cut]:
         return ()
     room = Room(room_chars, room_chars // 2, window.limit_tokens, "by chance")
     made = condense(window, Range(begin, stop), room)
-    return () if made is None else made[0]
+    return () if made is None else made.cuts

@@ -92,7 +92,7 @@ def test_a_summary_before_the_providers_compaction_stays_as_it_is_when_the_next_
         chosen = Range(*runs[window.size]) if window.size in runs else None
         made = condense(window, chosen, room) if chosen else None
         ends = [placed.stop for placed in window.summaries[-1:]]
-        return () if made is None or ends == [window.size] else made[0]
+        return () if made is None or ends == [window.size] else made.cuts
 
     def cuts_page_1(window):
         spot = (2, 0, 0)

@@ -126,8 +126,15 @@ def held_tokens(window: Window, each: Range) -> int:
     )
 
 
-def condense(window: Window, each: Range, room: Room) -> tuple[tuple[Cut, ...], int] | None:
-    """The cuts that show an account of a range, and what it takes; None if it would win nothing.
+class Condensed(NamedTuple):
+    """The cuts that show an account, and how many tokens that adds to the view without them."""
+
+    cuts: tuple[Cut, ...]
+    tokens: int
+
+
+def condense(window: Window, each: Range, room: Room) -> Condensed | None:
+    """An account of a range; None if it would win nothing.
 
     Bullets make room for what the user said, and both for results that the model has not seen yet.
     """
@@ -142,7 +149,7 @@ def condense(window: Window, each: Range, room: Room) -> tuple[tuple[Cut, ...], 
         cuts = Cut(replace(edit, text="", retain=""), outputs), within
         tokens = -tokens_won(window, each.inside, within)
     is_worth_it = room.is_owed or tokens < held_tokens(window, each)
-    return (cuts, tokens) if is_worth_it else None
+    return Condensed(cuts, tokens) if is_worth_it else None
 
 
 def _within(window: Window, spot: Location, account: Summary) -> Cut:

@@ -156,8 +156,8 @@ def _plan(
         made = condense(window, each, room._replace(most_tokens=room.most_tokens - tokens))
         if made is None:  # it is shorter as it is
             return _plan(window, [other for other in ranges if other != each], room, tiers)
-        cuts += made[0]
-        tokens += made[1]
+        cuts += made.cuts
+        tokens += made.tokens
     late, won = shrink(window, loose, tiers[2:], tokens - room.most_tokens)
     return [*cuts, *early, *late], tokens - won
 

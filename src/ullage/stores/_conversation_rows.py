@@ -274,11 +274,8 @@ def prepare(db: sqlite3.Connection) -> None:
     columns = columns_of(db)
     if lacking := _NEEDED - columns:
         raise _foreign(f"it has no column {', '.join(sorted(lacking))}")
-    try:
-        db.execute("SELECT rowid FROM Messages LIMIT 0")
-    except sqlite3.OperationalError:
-        why = "it is a view or WITHOUT ROWID, so that its order is not known"
-        raise _foreign(why) from None
+    if not _counts_rows(db):
+        raise _foreign("it is a view or WITHOUT ROWID, so that its order is not known")
     for column, kind in _ADDED.items():
         if column.lower() not in columns:
             db.execute(f"ALTER TABLE Messages ADD COLUMN {column} {kind}")
@@ -291,6 +288,18 @@ def prepare(db: sqlite3.Connection) -> None:
 def _is_complete(db: sqlite3.Connection) -> bool:
     (there,) = db.execute(_THERE, _NAMES).fetchone()
     return there == len(_NAMES) and {name.lower() for name in _ADDED} <= columns_of(db)
+
+
+def _counts_rows(db: sqlite3.Connection) -> bool:
+    """Whether rows have a number that grows: the order in which they were written."""
+    (kind,) = db.execute(
+        "SELECT type FROM sqlite_master WHERE name = 'Messages' COLLATE NOCASE"
+    ).fetchone()
+    try:
+        db.execute("SELECT rowid FROM Messages LIMIT 0")
+    except sqlite3.OperationalError:
+        return False
+    return bool(kind == "table")  # before 3.36 SQLite gives a view rows without a number
 
 
 def _foreign(why: str) -> StoreError:

@@ -1,8 +1,9 @@
 """Is this request legal? The providers' wire rules, as one strict judge.
 
 It is the judge of everything that cuts, so it shares no code with anything that cuts, but for
-which result answers which call (`ullage.history.pairing`; the tests judge that a second time) and
-the tables of blocks: it reads plain JSON and knows nothing of edits, windows or policies.
+which result answers which call (`ullage.history.pairing`; the tests judge that a second time), the
+tables of blocks, and where a request has its history: it reads plain JSON and knows nothing of
+edits, windows or policies.
 
     problems(request)              the whole request: head and messages
     problems_of(format, messages)  the messages alone
