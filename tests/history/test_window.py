@@ -13,6 +13,7 @@ from ullage.history.transcript import leaves_of
 from ullage.history.window import Window
 from ullage.tokens.meter import Meter
 from ullage.turn.rendering import layout
+from ullage.values.edits import Drop
 from ullage.values.notices import Words
 
 METER = Meter("gpt-4.1")
@@ -232,3 +233,43 @@ def test_what_surely_fits_is_asked_of_the_upper_bound():
     session.fit({"messages": history("tide " * 400)})
     assert session.window.within(session.window.estimate)
     assert not session.window.within(session.window.estimate, surely=True)
+
+
+def _thinks_and_calls():
+    said = [
+        {"type": "thinking", "thinking": "Hm. " * 40, "signature": "c2ln"},
+        {"type": "tool_use", "id": "call_0", "name": "bash", "input": {}},
+    ]
+    result = {"type": "tool_result", "tool_use_id": "call_0", "content": "tide " * 99}
+    return [
+        {"role": "user", "content": "Go."},
+        {"role": "assistant", "content": said},
+        {"role": "user", "content": [result]},
+        *({"role": role, "content": "On."} for role in ("assistant", "user", "assistant", "user")),
+    ]
+
+
+@pytest.mark.parametrize("kind", ["replaced", "summarised", "dropped"])
+def test_a_fork_before_an_edit_sums_its_messages_as_they_were(kind):
+    """The sums of the later state are taken over, but for what was shown otherwise then."""
+    shown = Measure("test.shown", lambda window, index: window.count_message(index))
+    messages = _thinks_and_calls()
+    builder = WindowBuilder(transcript_of(messages, "anthropic"), METER, Words())
+    builder.extend(5)
+    builder.keep_past()
+    builder.extend(7)
+    chain = builder.window.transcript.chain
+    edit = {
+        "replaced": replace(builder.window, 2, "cut"),
+        "summarised": Summary(chain[1], chain[3], "so it was", "r" * 16, "so"),
+        "dropped": Drop(chain[1], chain[3], "so"),
+    }[kind]
+    before = builder.window.tally(shown).sum
+    assert builder.show(edit)
+    assert builder.window.tally(shown).sum < before
+    fork = builder.behind(builder.window.transcript.upto(6))
+    alone = WindowBuilder(transcript_of(messages[:6], "anthropic"), METER, Words())
+    for each in (fork, alone):
+        each.extend(6)
+    assert fork.window.tally(shown).each == alone.window.tally(shown).each
+    assert fork.window.total(shown) == alone.window.total(shown)

@@ -5,7 +5,7 @@ Only the engine and the turn hold one; what stages are given is its ``window``.
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+from collections.abc import Iterator, Sequence, Set
 from typing import cast
 
 from msgspec.structs import force_setattr, replace
@@ -23,6 +23,13 @@ PAST = 3
 """How many boundaries back a history may fork without being walked again from its beginning."""
 _GROWING = ("applied", "changed", "reasoning_dropped", "_shown", "_spots", "_sums")
 """What of a window is written to in place."""
+
+
+def _edited_between(past: Window, later: Window) -> Iterator[int]:
+    """The messages that a later state of a window shows otherwise."""
+    yield from past._hidden ^ later._hidden
+    yield from past.reasoning_dropped ^ later.reasoning_dropped
+    yield from (at for at in later._shown if later._shown[at] is not past._shown.get(at))
 
 
 class WindowBuilder:
@@ -77,23 +84,23 @@ class WindowBuilder:
         kept = [past for past in self.past if past.window.size <= len(transcript)]
         if not kept:
             return None
-        shared = kept.pop()
-        # it will be asked of each history that forks here
-        if shared.window._sums.uncounted[:1] != self.window._sums.uncounted[:1]:
-            shared.window.count()
-        for tally in self.window._tallies.values():
-            shared.window.tally(tally.measure)
-        other = shared._copy(transcript)
+        past, later = kept.pop(), self.window
+        if past.window._sums.uncounted[:1] != later._sums.uncounted[:1]:
+            past.window.count()  # it will be asked of each history that forks here
+        other = past._copy(transcript)
         other.past = tuple(kept)
+        if past.window.read_from == later.read_from:
+            edited = {*_edited_between(past.window, later)}
+            for key, tally in later._tallies.items():
+                other.window._tallies[key] = tally.upto(past.window.size, edited)
         return other
 
     def _copy(self, transcript: Transcript) -> WindowBuilder:
-        """The same state, apart; only what is cached of edits is shared."""
+        """The same state, apart, without tallies; only what is cached of edits is shared."""
         old, other = self.window, WindowBuilder.__new__(WindowBuilder)
         copied = {name: getattr(old, name).copy() for name in _GROWING}
         settled = {key: [*at] for key, at in old._settled.items()}
-        tallies = {key: tally.copy() for key, tally in old._tallies.items()}
-        window = replace(old, transcript=transcript, **copied, _settled=settled, _tallies=tallies)
+        window = replace(old, transcript=transcript, **copied, _settled=settled, _tallies={})
         other._hold(window, [*self.stale])
         return other
 

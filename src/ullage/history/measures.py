@@ -6,7 +6,7 @@ function, so that a measure made anew at every turn finds its own table again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Set
 from typing import Any, Generic, TypeVar
 
 from ullage.errors import ConfigError
@@ -93,10 +93,11 @@ class Tally:
         self.sum = 0
         self._outdated: set[int] = set()
 
-    def copy(self) -> Tally:
-        """The same sum so far, to go on by itself."""
+    def upto(self, size: int, outdated: Set[int]) -> Tally:
+        """The sum over the first ``size`` messages, some of which were shown differently there."""
         other = Tally(self.measure)
-        other.each, other.sum, other._outdated = [*self.each], self.sum, {*self._outdated}
+        other.each, other._outdated = self.each[:size], self._outdated | outdated
+        other.sum = sum(other.each)
         return other
 
     def outdate(self, index: int) -> None:

@@ -93,7 +93,8 @@ class Summary(Struct, frozen=True, tag="span"):
     @property
     def texts(self) -> tuple[str, ...]:
         """The messages shown, in order; none where the text stands in a result (A14)."""
-        return tuple(filter(None, (self.retain, self.text)))
+        both = (self.retain, self.text) if self.retain else (self.text,)
+        return both if self.text else both[:-1]
 
 
 class Drop(Struct, frozen=True, tag="drop"):
