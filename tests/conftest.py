@@ -57,6 +57,24 @@ def one_trust():
         yield
 
 
+def pytest_configure(config):
+    is_worker = hasattr(config, "workerinput")
+    if is_worker and config.option.durations is None and not config.option.xmlpath:
+        from tests.workers import tell_less
+
+        (worker,) = (one for one in config.pluginmanager.get_plugins() if hasattr(one, "sendevent"))
+        tell_less(worker)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    if config.option.dist != "loadgroup":
+        return None
+    from tests.workers import Scheduling
+
+    return Scheduling(config, log)
+
+
 gc.disable()  # until the tests begin: what is collected is no garbage, and would be looked at often
 
 
