@@ -18,7 +18,7 @@ SRC = ROOT / "src" / "ullage"
 FILES = sorted(SRC.rglob("*.py"))
 pytestmark = pytest.mark.xdist_group("house")  # every file is parsed once
 FILE_LINES, FUNCTION_LINES = 400, 50
-SRC_LINES = 36_657
+SRC_LINES = 36_655
 """The most that ``src`` may have without the doors; lowered whenever it can be, and 32,000 in the
 end."""
 DOORS = {

@@ -178,7 +178,7 @@ class PrivateFile:
             found = filter(None, map(_found, _places(self.path)))
             if not all(stat.S_ISREG(there.st_mode) for there in found):
                 raise _unsafe(
-                    "a link, a folder or a device is at the place of the file. Use another"
+                    "a link, a folder or a device is at the place of the file. Use another path"
                 )
             create_private(self.path)
             inode = _inode(self.path)

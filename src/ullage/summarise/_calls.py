@@ -26,6 +26,32 @@ if TYPE_CHECKING:
 _REMEMBERED = 8
 _MOST_CHARS_PER_TOKEN = 1_000
 """A reply that is longer than so many for each token it may have is not even counted."""
+_TRIES = 2
+"""So many requests may fail before any is left out: the second says what was wrong."""
+_MOST = 64
+"""No more requests than this are left out before the next is made."""
+
+
+class Circuit(NamedTuple):
+    """What a session knows of its summariser's failures.
+
+    Attributes:
+        failures: requests that failed, one after another.
+        left_out: requests that are still to be left out, before one is made again.
+    """
+
+    failures: int = 0
+    left_out: int = 0
+
+    def after_failure(self) -> Circuit:
+        """One more failed: from the second on, twice as many as before are left out."""
+        failures = self.failures + 1
+        more = failures - _TRIES
+        return Circuit(failures, min(4 << more, _MOST) if more >= 0 else 0)
+
+    def after_leaving_out(self) -> Circuit:
+        """One was left out."""
+        return self._replace(left_out=self.left_out - 1)
 
 
 class Summaries:
@@ -210,31 +236,3 @@ class Summaries:
             usage = Usage(fresh_tokens=sent_tokens, output_tokens=count(shown))
         call = self._budget.charge(usage, model, agent=self._agent, reported=is_reported)
         self._pending += call.spent
-
-
-_TRIES = 2
-"""So many requests may fail before any is left out: the second says what was wrong."""
-_MOST = 64
-"""No more requests than this are left out before the next is made."""
-
-
-class Circuit(NamedTuple):
-    """What a session knows of its summariser's failures.
-
-    Attributes:
-        failures: requests that failed, one after another.
-        left_out: requests that are still to be left out, before one is made again.
-    """
-
-    failures: int = 0
-    left_out: int = 0
-
-    def after_failure(self) -> Circuit:
-        """One more failed: from the second on, twice as many as before are left out."""
-        failures = self.failures + 1
-        more = failures - _TRIES
-        return Circuit(failures, min(4 << more, _MOST) if more >= 0 else 0)
-
-    def after_leaving_out(self) -> Circuit:
-        """One was left out."""
-        return self._replace(left_out=self.left_out - 1)
