@@ -27,6 +27,16 @@ def url(server):
 @pytest.fixture(scope="session")
 def bucket():
     """An S3 server for all tests of a process."""
+    yield from _served()
+
+
+@pytest.fixture
+def own_bucket():
+    """An S3 server of one test's own, which may kill it."""
+    yield from _served()
+
+
+def _served():
     if program("moto_server") is None:
         pytest.skip("no S3 server is there (make servers)")
     bucket = Bucket()

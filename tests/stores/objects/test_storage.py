@@ -9,7 +9,6 @@ import pytest
 
 import ullage
 from tests.stores.contract import batch, decided, output, replaced
-from tests.stores.programs import Bucket
 from ullage.errors import ConfigError, StoreError
 from ullage.stores import DAY_S, BoundedStore, Bounds, SqliteStore, forget, open_store
 from ullage.stores._packing import NewBlob
@@ -125,17 +124,17 @@ def test_a_bucket_that_hangs_fails_no_turn_and_is_waited_for_once(tmp_path, buck
         assert store.get("t", long("before").ref) == long("before")
 
 
-def test_a_bucket_that_dies_and_comes_back_empty_loses_what_was_there_and_says_so(tmp_path):
-    bucket = Bucket()
-    with closing(open_store(tmp_path / "kept.db", blobs=bucket.url())) as store:
+def test_a_bucket_that_dies_and_comes_back_empty_loses_what_was_there_and_says_so(
+    tmp_path, own_bucket
+):
+    with closing(open_store(tmp_path / "kept.db", blobs=own_bucket.url())) as store:
         store.commit("t", [long("one")], [])
-        bucket.kill()
-        bucket.start()
+        own_bucket.kill()
+        own_bucket.start()
         with pytest.raises(StoreError, match="damaged"):
             store.get("t", long("one").ref)
         store.commit("t", [long("two")], [])
         assert store.get("t", long("two").ref) == long("two")
-    bucket.stop()
 
 
 def test_an_object_that_was_changed_is_noticed(tmp_path, place):
