@@ -32,9 +32,7 @@ A warning says that a figure is a guess, or that more was given up than the poli
 """
 
 
-def tell(
-    events: Sequence[Event], on_event: OnEvent | None, before: Sequence[Event] = ()
-) -> None:
+def tell(events: Sequence[Event], on_event: OnEvent | None, before: Sequence[Event] = ()) -> None:
     """Tell of events, in order. No turn fails for it: what the function raises is logged.
 
     A session warns once of each kind; what comes again goes to the log as information. What is

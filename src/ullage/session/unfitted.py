@@ -95,7 +95,7 @@ def fitted(
         except BudgetExceeded as exceeded:
             if not exceeded.can_retry or not (yield session.wait_for_budget):
                 raise
-        except Exception as error:  # noqa: BLE001 - ours, and no reason to end the caller's run
+        except Exception as error:  # ours, and no reason to end the run
             if refusal is not None:
                 raise refusal from error
             return session.pass_on(request, error)

@@ -57,6 +57,7 @@ _COUNTS = Counts(
     output="output_tokens",
     reasoning="output_tokens_details.thinking_tokens",
 )
+_CUT_SHORT = ("max_tokens", "model_context_window_exceeded", "refusal", "stop_sequence")
 _COUNTED = fields(
     "input_tokens cache_read_input_tokens cache_creation_input_tokens cache_creation output_tokens"
     " output_tokens_details iterations"
@@ -208,6 +209,11 @@ class Anthropic(Format):
         """See `Format.reply`. A message without blocks is refused (A9)."""
         content = field(reply, "content")
         return [{"role": "assistant", "content": content}] if content else []
+
+    def cut_short(self, reply: Any) -> str:
+        """See `Format.cut_short`."""
+        reason = field(reply, "stop_reason")
+        return reason if reason in _CUT_SHORT else ""
 
     def calls(self, raw: Any) -> list[Any]:
         """See `Format.calls`. The server answers its own tools itself."""

@@ -57,6 +57,7 @@ _FRAME_BYTES = 650
 """What stands around an encrypted text, as OpenAI's own coding agent reckons it."""
 _BYTES_PER_TOKEN = 4
 _TRIGGER = "compaction_trigger"
+_CUT_SHORT = ("incomplete", "failed", "cancelled")
 _CLOSING = ("response.completed", "response.incomplete", "response.failed")
 _UNKNOWN = Block("", roles=("assistant",))
 _part = partial(read_part, PARTS)
@@ -197,6 +198,13 @@ class OpenAIResponses(Format):
     def reply(self, reply: Any) -> list[Any]:
         """See `Format.reply`: every item, reasoning and the server's own tools included."""
         return list(list_at(field(reply, "output"), "output"))
+
+    def cut_short(self, reply: Any) -> str:
+        """See `Format.cut_short`."""
+        status = field(reply, "status")
+        if status not in _CUT_SHORT:
+            return ""
+        return str(field(field(reply, "incomplete_details"), "reason") or status)
 
     def calls(self, raw: Any) -> list[Any]:
         """See `Format.calls`. The item is the call."""
