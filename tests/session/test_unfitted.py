@@ -11,6 +11,7 @@ from tests.loop.test_turn import AsyncScripted, Scripted, new_session, read_log
 from ullage import AsyncSession, Budget, BudgetExceeded, FormatError, Limits, MemoryStore, Policy
 from ullage.errors import ConfigError, OverLimitError, StoreError
 from ullage.loop import arun_turn, run_turn
+from ullage.session.unfitted import went_as_it_came
 from ullage.wires import FORMATS
 
 formats = pytest.mark.parametrize("format", FORMAT_NAMES)
@@ -206,3 +207,9 @@ def test_it_is_a_warning_once_and_information_from_then_on(caplog):
     levels = [r.levelname for r in caplog.records if r.getMessage().startswith("unfitted")]
     assert levels == ["WARNING", "INFO", "INFO"]
     assert len([event for event in told if event.kind == "unfitted"]) == 3
+
+
+def test_the_event_quotes_an_error_of_ours_and_names_a_mistake():
+    error = StoreError("sqlite", "commit", "the disk is asleep")
+    assert went_as_it_came(error).why.endswith("failed: the disk is asleep")
+    assert went_as_it_came(ValueError("the tide")).why == "sent as it came: ValueError"

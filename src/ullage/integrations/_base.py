@@ -14,12 +14,14 @@ from base64 import b64encode
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from ullage.values.messages import Media, Part, Reasoning, Text
+from ullage.errors import FormatError
+from ullage.values.messages import Media, Opaque, Part, Reasoning, Text
 from ullage.values.model_names import plain_name
 from ullage.values.usage import Usage
 from ullage.wires import FORMATS
-from ullage.wires.base import content_at, field, plain, sealed_bytes
+from ullage.wires.base import content_at, field, opaque_json, plain, sealed_bytes
 from ullage.wires.block import Block, fields, filled, read_part, replaced, table
+from ullage.wires.unknown_media import media_tokens_of
 
 # ── content ──────────────────────────────────────────────────────────────────────────────
 
@@ -62,8 +64,44 @@ def _part(raw: Any, at: int, where: str) -> Any:
     kind = str(block.get("type"))
     if kind in _CALLS:
         return None
+    if kind in _THOUGHTS:
+        return thought(block, at)
+    if (native := _native_medium(block, at)) is not None:
+        return native
     rows = _WIRES if "source" in block else _NEUTRAL
-    return thought(block, at) if kind in _THOUGHTS else read_part(rows, block, at, where)
+    try:
+        return read_part(rows, block, at, where)
+    except FormatError:  # the framework knows what it is; whether it may be sent is not ours to say
+        return Opaque(kind, opaque_json(block, where), at, media_tokens_of(block))
+
+
+def _native_medium(block: Mapping[str, Any], at: int) -> Media | None:
+    """A medium as one framework alone writes it; None if the block is none of these.
+
+    ``media`` of langchain-google-genai, with base64, bytes or an address; blocks of Amazon's
+    Converse (langchain-aws), whose one key is their kind; bytes where others have base64.
+    """
+    if block.get("type") == "media" and "mime_type" in block:
+        data = block.get("data")
+        address = str(block.get("file_uri") or "")
+        text = data if isinstance(data, str) else address
+        return medium(str(block["mime_type"]), data, text, at, dict(block))
+    for kind, group in _CONVERSE.items():
+        inner = block.get(kind)
+        source = inner.get("source") if isinstance(inner, Mapping) else None
+        if isinstance(inner, Mapping) and isinstance(source, Mapping):
+            mime = f"{group}/{inner.get('format')}"
+            address = str(field(source.get("s3Location"), "uri") or "")
+            return medium(mime, source.get("bytes"), address, at, dict(block))
+    data = next((block[name] for name in _DATA if isinstance(block.get(name), bytes)), None)
+    if data is None:
+        return None
+    mime = str(block.get("mime_type") or f"{block.get('type')}/*")
+    return medium(mime, data, "", at, dict(block))
+
+
+_CONVERSE = {"image": "image", "document": "application", "video": "video", "audio": "audio"}
+"""The kinds of media in Converse, and how their MIME types begin."""
 
 
 def is_thought(block: Any) -> bool:
@@ -116,7 +154,11 @@ def show_text(content: Any, at: int, text: str) -> Any:
     if not isinstance(content, list):
         return text
     shown = list(content)
-    shown[at] = replaced(shown[at], _NEUTRAL, filled(text, "text", "blank text"))
+    text = filled(text, "text", "blank text")
+    if isinstance(shown[at], Mapping) and _native_medium(shown[at], at) is not None:
+        shown[at] = {"type": "text", "text": text}
+    else:
+        shown[at] = replaced(shown[at], _NEUTRAL, text)
     return shown
 
 

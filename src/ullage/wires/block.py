@@ -30,6 +30,7 @@ from ullage.wires.base import (
     plain,
     text_at,
 )
+from ullage.wires.unknown_media import media_tokens_of
 
 _loads = msgspec.json.Decoder().decode
 Kind: TypeAlias = Literal["image", "document", "audio"]
@@ -184,7 +185,8 @@ def read_part(rows: Blocks, raw: Any, at: int, where: str) -> Content:
         return Text(text_at(part.get(row.text), f"{where}.{row.text}"), at)
     if row.media:
         return medium_at(part, row, at, where)
-    return Opaque(str(kind), opaque_json(part, where), at, row.tokens)
+    tokens = media_tokens_of(part) if row.tokens is None else row.tokens
+    return Opaque(str(kind), opaque_json(part, where), at, tokens)
 
 
 # ── media ────────────────────────────────────────────────────────────────────────────────
@@ -193,7 +195,10 @@ def read_part(rows: Blocks, raw: Any, at: int, where: str) -> Content:
 def medium_at(block: Mapping[str, Any], row: Block, at: int, where: str) -> Media:
     """The medium in a block whose row says where. Raises FormatError naming the path."""
     path = next((path for path in row.data if at_path(block, path)), row.data[0])
-    if row.mime:
+    bare = block.get(path.partition(".")[0])
+    if isinstance(bare, str):  # the address itself, as many hosts take it
+        path = path.partition(".")[0]
+    elif row.mime:
         holder, has_holder, _ = row.mime.partition(".")
         plain(block.get(holder) or {} if has_holder else block, f"{where}.{holder}")
     return Media(

@@ -42,6 +42,7 @@ from ullage.wires.base import (
 from ullage.wires.block import Block, arguments_of, fields, filled, medium_at, replaced
 from ullage.wires.format import Change, Format, before_last
 from ullage.wires.models import FAMILIES, family_of
+from ullage.wires.unknown_media import media_tokens_of
 from ullage.wires.usages import Counts, read
 
 _FRAME_BYTES = 170
@@ -263,7 +264,7 @@ def _content(block: Mapping[str, Any], row: Block, at: int, where: str) -> Conte
     whole = bool(block.get("content") or block.get("encrypted_content"))
     compacted = kind == "compaction" and whole
     text = opaque_json(block, where)
-    return Opaque(str(kind), text, at, opens=opens, closes=closes, supersedes=compacted)
+    return Opaque(str(kind), text, at, media_tokens_of(block), opens, closes, supersedes=compacted)
 
 
 def _said(raw: Any, text: str) -> dict[str, Any]:

@@ -55,6 +55,7 @@ from ullage.wires.format import Change, Format
 from ullage.wires.gemini import fields
 from ullage.wires.gemini.blocks import BLOCKS, PARTS, ROLES
 from ullage.wires.models import FAMILIES
+from ullage.wires.unknown_media import media_tokens_of
 from ullage.wires.usages import Counts
 
 _DONE = ("", "STOP", "FINISH_REASON_UNSPECIFIED")
@@ -262,7 +263,8 @@ class Gemini(Format):
                 frames_per_s=frames_per_s,
             )
         kind = next((name for name in _OPAQUE if get(raw, name) is not None), "part")
-        return Opaque(kind, opaque_json(fields.unsigned(raw), where), at)
+        unsigned = fields.unsigned(raw)
+        return Opaque(kind, opaque_json(unsigned, where), at, media_tokens_of(unsigned))
 
     # ── edits ────────────────────────────────────────────────────────────────────────
 

@@ -46,6 +46,7 @@ from ullage.wires.block import Block, cannot_edit, read_part, replaced, without_
 from ullage.wires.format import Change, Format, before_last
 from ullage.wires.models import FAMILIES
 from ullage.wires.openai_responses.blocks import BLOCKS, ITEMS, PARTS, ROLES, paired_by
+from ullage.wires.unknown_media import media_tokens_of
 from ullage.wires.usages import openai_counts
 
 _NAMELESS = frozenset(("id", "status", "created_by"))
@@ -265,7 +266,9 @@ def _other(item: Mapping[str, Any], row: Block, kind: str, where: str) -> Messag
     known = {key: value for key, value in item.items() if key not in nameless}
     sealed = known.get("encrypted_content")
     is_sealed = isinstance(sealed, str)
-    tokens = sealed_bytes(sealed, _FRAME_BYTES) // _BYTES_PER_TOKEN + 1 if is_sealed else None
+    tokens = media_tokens_of(known)
+    if is_sealed:
+        tokens = sealed_bytes(sealed, _FRAME_BYTES) // _BYTES_PER_TOKEN + 1
     opens, closes = (
         paired_by(kind, item[name]) if item.get(name) else "" for name in (row.opens, row.closes)
     )
