@@ -1,6 +1,6 @@
 """A block that nobody knows counts as a medium where it plainly holds one."""
 
-from base64 import b64encode
+from base64 import b64encode, encodebytes
 
 import pytest
 
@@ -19,14 +19,30 @@ BASE64 = b64encode(BYTES).decode()
         {"type": "hologram", "data": f"data:image/new;base64,{BASE64}"},
         {"type": "hologram", "frames": [{"source": {"bytes": BYTES}}]},
         {"type": "hologram", "data": BASE64.replace("+", "-").replace("/", "_")},
+        {"type": "hologram", "data": encodebytes(BYTES).decode()},
     ],
 )
 def test_bytes_and_base64_cost_what_a_large_picture_costs(block):
-    assert media_tokens_of(block) == MOST_TOKENS
+    assert MOST_TOKENS <= media_tokens_of(block) < MOST_TOKENS + 10
+
+
+def test_each_of_several_counts_and_so_does_what_is_said_beside_them():
+    two = {"type": "hologram", "frames": [BASE64, BASE64], "said": "some words " * 400}
+    assert media_tokens_of(two) > 2 * MOST_TOKENS + 1_000
+
+
+def test_a_pdf_counts_by_its_pages():
+    """As the result of a server's tool has it, say: a page is words and a picture."""
+    pdf = b64encode(b"%PDF-1.7\n" + b"<< /Type /Pages /Count 30 >>\n" + BYTES).decode()
+    source = {"type": "base64", "media_type": "application/pdf", "data": pdf}
+    content = {"type": "web_fetch_result", "content": {"type": "document", "source": source}}
+    block = {"type": "web_fetch_tool_result", "tool_use_id": "srvtoolu_1", "content": content}
+    found = FORMATS["anthropic"].parse({"role": "assistant", "content": [block]}, "messages[0]")
+    assert 30 * 2_250 < found.parts[0].tokens < 30 * 5_000
 
 
 def test_a_small_one_costs_no_more_than_its_text():
-    assert media_tokens_of({"type": "icon", "data": "A" * 1_024}) == 256
+    assert media_tokens_of({"type": "icon", "data": "A" * 1_024}) == 257
 
 
 @pytest.mark.parametrize(

@@ -62,6 +62,8 @@ class Block(Struct, frozen=True, gc=False):
         within: the same of the objects that stand in its fields.
         media: the kinds of media it holds.
         data: the paths under which its data stands, its address or its file id: one of them.
+        bare: the field that may be the address itself where the wire has an object: hosts in
+            front of it take both.
         mime: the path of the medium's type.
         type: the medium's type, where no field tells.
         detail: the path of how finely it is to be looked at.
@@ -89,6 +91,7 @@ class Block(Struct, frozen=True, gc=False):
     within: Mapping[str, frozenset[str]] = {}
     media: tuple[Kind, ...] = ()
     data: tuple[str, ...] = ()
+    bare: str = ""
     mime: str = ""
     type: str = ""
     detail: str = ""
@@ -195,10 +198,9 @@ def read_part(rows: Blocks, raw: Any, at: int, where: str) -> Content:
 def medium_at(block: Mapping[str, Any], row: Block, at: int, where: str) -> Media:
     """The medium in a block whose row says where. Raises FormatError naming the path."""
     path = next((path for path in row.data if at_path(block, path)), row.data[0])
-    bare = block.get(path.partition(".")[0])
-    if isinstance(bare, str):  # the address itself, as many hosts take it
-        path = path.partition(".")[0]
-    elif row.mime:
+    if row.bare and isinstance(block.get(row.bare), str):
+        path = row.bare
+    if row.mime:
         holder, has_holder, _ = row.mime.partition(".")
         plain(block.get(holder) or {} if has_holder else block, f"{where}.{holder}")
     return Media(
