@@ -144,13 +144,29 @@ def test_a_call_in_two_halves_is_cut_deeper_where_it_is_refused():
 def test_a_call_that_nothing_can_shorten_ends_with_what_the_provider_said():
     async def main():
         calls, session = Calls(), await sessions_of().opened("a", {})
-        tiny = ValueError("prompt is too long: 15500 tokens > 40 maximum")
-        await calls.begin("here", session, REQUEST)
+        too_long = ValueError("prompt is too long: 15500 tokens > 4000 maximum")
+        told = "The rules. " * 4_000
+        request = {
+            **REQUEST,
+            "messages": [{"role": "system", "content": told}, *REQUEST["messages"]],
+        }
+        await calls.begin("here", session, request)
         assert not calls.may_retry("here", ValueError("no such key"))
-        assert calls.may_retry("here", tiny)
+        assert calls.may_retry("here", too_long)
         with pytest.raises(ValueError, match="too long") as raised:
             await calls.again("here")
         assert isinstance(raised.value.__cause__, OverLimitError)
+
+    asyncio.run(main())
+
+
+def test_a_refusal_that_cannot_be_meant_is_not_retried():
+    async def main():
+        calls, session = Calls(), await sessions_of().opened("a", {})
+        await calls.begin("here", session, REQUEST)
+        assert not calls.may_retry(
+            "here", ValueError("prompt is too long: 155000 tokens > 40 maximum")
+        )
 
     asyncio.run(main())
 

@@ -187,7 +187,10 @@ class Exchange:
         """Fit a request: the view of it, and the bytes that are sent for it."""
         self.request = request if request is self._client else interned(self._session, request)
         self.view = yield partial(self._session.fit, self.request)
-        self._note(events=(*self.report.events, *self.view.events))
+        self._note(
+            events=(*self.report.events, *self.view.events),
+            is_undercounted=self.view.sent.is_undercounted,
+        )
         self._sent = self._written(self._marked())
 
     def _marked(self) -> Mapping[str, Any]:
@@ -359,6 +362,9 @@ class Exchange:
         found, before = self.view.sent.reported, self.report.usage
         if found is not None:
             self._note(usage=found if before is None else before + found)
+        warning = self.view.sent.warning
+        if warning is not None and warning not in self.report.events:
+            self._note(events=(*self.report.events, warning))
 
     # ── the report ───────────────────────────────────────────────────────────────────
 

@@ -110,6 +110,8 @@ class Report(Struct, frozen=True, kw_only=True):
         is_streamed: whether its answer came as events.
         is_changed: whether what was sent is other than what came.
         is_retried: whether it was refused as too long, and sent once more.
+        is_undercounted: whether the provider counts far less of this conversation's prompts than is
+            sent, again and again: it may cut them without saying so.
         tries: how often something was sent for it.
         recalled: how many calls of the model were answered here, unseen by the client.
         messages: how many the history has.
@@ -129,6 +131,7 @@ class Report(Struct, frozen=True, kw_only=True):
     is_streamed: bool = False
     is_changed: bool = False
     is_retried: bool = False
+    is_undercounted: bool = False
     tries: int = 0
     recalled: int = 0
     messages: int = 0

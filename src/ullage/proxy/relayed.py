@@ -47,16 +47,24 @@ def raw_tokens(relayed: Relayed) -> int:
     return round(report.view_tokens * max(relayed.came_bytes / relayed.sent_bytes, 1.0))
 
 
-def told(passed: Passed | None, *, is_changed: bool = False, is_dry: bool = False) -> str:
+def told(
+    passed: Passed | None,
+    *,
+    is_changed: bool = False,
+    is_dry: bool = False,
+    is_undercounted: bool = False,
+) -> str:
     """What the header of a reply says was done to its request.
 
     Args:
         passed: why it was not fitted, or None.
         is_changed: whether what was sent is other than what came.
         is_dry: whether what was fitted was not sent.
+        is_undercounted: whether the upstream seems to cut prompts without saying so.
     """
     if is_dry:
         return "dry-run"
     if passed is not None:
         return f"passed; {passed}"
-    return "fitted" if is_changed else "unchanged"
+    done = "fitted" if is_changed else "unchanged"
+    return f"{done}; undercounted" if is_undercounted else done

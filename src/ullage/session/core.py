@@ -28,7 +28,7 @@ from ullage.recall.tools import call_of
 from ullage.redaction import Redact
 from ullage.session import reports
 from ullage.session.kept import Kept
-from ullage.session.reports import Refusals
+from ullage.session.refusals import SHORT_REPLIES, after_refusal, after_reply, short_event
 from ullage.session.telling import OnEvent, tell
 from ullage.session.view import Sent
 from ullage.spend.allowance import Claim
@@ -42,6 +42,7 @@ from ullage.summarise import Summaries, Summariser, of
 from ullage.tokens.catalog import lookup
 from ullage.tokens.models import preload
 from ullage.turn.filling import Asking
+from ullage.turn.learnt import limits_for
 from ullage.turn.memo import Memo
 from ullage.turn.terms import Settings, what_decides
 from ullage.turn.turn import State, Turned, observe, turn
@@ -97,7 +98,7 @@ class SessionCore(Drawn, ABC):
             redact=redact,
             decides=what_decides(chosen, redact),
         )
-        self._kept = Kept(state or State(), Refusals(given=limits), Memo())
+        self._kept = Kept(state or State(), memo=Memo())
         self._on_event = on_event
         self.budget = Budget(tokens=0) if budget is None else budget
         self._account = self.budget.join(agent, self.emit)
@@ -202,13 +203,18 @@ class SessionCore(Drawn, ABC):
         """Take in that the provider refused the newest view because it was too long.
 
         The next `fit` cuts deeper, until a reply reports usage. A smaller window that the
-        provider names holds from now on. What the call had claimed of a budget is given back.
+        provider names holds from now on in this conversation. Where one text was over a limit
+        of its own, that text is cut. What the call had claimed of a budget is given back.
+
+        No limit falls below what the provider accepted before in this conversation, nor below a
+        quarter of the window; see `ullage.session.refusals`.
 
         Args:
             error: what the provider call raised, or a reply that says so.
 
         Returns:
-            What was too long, or None if the error says anything else: then raise it.
+            What was too long. None if the error says anything else, or if no shorter view is
+            left to be sent: then raise it.
 
         Raises:
             ConfigError: nothing was fitted yet.
@@ -216,13 +222,14 @@ class SessionCore(Drawn, ABC):
         return self._refused(error, None)
 
     def _refused(self, error: Any, sent: Sent | None) -> Overflow | None:
-        if (found := is_overflow(error)) is None:
+        found = is_overflow(error)
+        if found is None:
             return None
-        sent = sent or self._newest
-        refusals, event = self._kept.refusals.after(found, sent.model, sent.estimate)
-        self._know(replace(self._kept, refusals=refusals), event)
+        sent, kept = sent or self._newest, self._kept
+        verdict = after_refusal(kept.learnt, found, sent, self.state.ledger, self.settings.limits)
+        self._know(replace(kept, learnt=verdict.learnt), verdict.event)
         self.release()
-        return found
+        return found if verdict.helps else None
 
     # ── a turn ───────────────────────────────────────────────────────────────────────
 
@@ -251,7 +258,9 @@ class SessionCore(Drawn, ABC):
     def _most(self, window: Window) -> Claim:
         """The most that the call of a view can come to."""
         info = lookup(model := window.meter.model)
-        reserve = self._kept.refusals.limits(model).window_tokens - window.limit_tokens
+        lesson = self._kept.learnt.of(window.transcript, model)
+        limits = limits_for(model, self.settings.limits, lesson)
+        reserve = limits.window_tokens - window.limit_tokens
         output = min(reserve, info.max_output_tokens or reserve)
         return self.budget.most(window.calibration.upper(window.tokens), output, info.id)
 
@@ -266,8 +275,12 @@ class SessionCore(Drawn, ABC):
             kept.newest.hold()
         model = request.get("model") if isinstance(request, Mapping) else None
         named = model if isinstance(model, str) and model else self.settings.model
-        limits, asking = kept.refusals.next_limits(named), self._asking(named)
-        settings = replace(self.settings, limits=limits, asking=asking, policy=self._policy_now())
+        settings = replace(
+            self.settings,
+            learnt=kept.learnt,
+            asking=self._asking(named),
+            policy=self._policy_now(),
+        )
         return (yield from turn(request, kept.state, memo, settings, added_tokens, now=now))
 
     def _finish(
@@ -278,6 +291,8 @@ class SessionCore(Drawn, ABC):
         if self._summaries is not None:
             is_refused = any(event.kind == "summary_refused" for event in turned.events)
             state = reports.with_more(state, self._summaries.take(is_refused=is_refused))
+        lesson = kept.learnt.of(turned.window.transcript, sent.model)
+        sent.is_undercounted = lesson.short_replies >= SHORT_REPLIES
         kept = replace(kept, state=state, memo=turned.memo, newest=sent, view=view or kept.view)
         self._know(kept, *turned.events)
         return sent
@@ -306,12 +321,13 @@ class SessionCore(Drawn, ABC):
 
     def _observe(self, sent: Sent, reply: Any) -> Steps[None]:
         kept = self._kept
-        report = reports.report_of(reply, sent, kept.refusals.known(sent.model))
+        report = reports.report_of(reply, sent, self.settings.limits)
         if isinstance(report, Unreadable):
             self.budget.leave_unreported(
                 self._account, reports.under_way(sent, report.output_tokens)
             )
             self.emit(reports.unreported(report, sent))
+            self._learn_from_reply(sent, report.input_tokens or None)
             return
         known = None if self.budget.is_new(report) else kept.observed_before(report)
         if (known and known.is_full(report)) or self.budget.knows(report, self._account):
@@ -324,9 +340,21 @@ class SessionCore(Drawn, ABC):
         yield from self.budget.synced()
         if kept.memo is not None:
             kept.memo.observed(sent.window.transcript, sent.key)
-        kept = replace(self._kept, state=state, memo=kept.memo, refusals=kept.refusals.reported())
+        kept = replace(self._kept, state=state, memo=kept.memo)
         sent.reported = report.usage
         self._know(kept.with_observed(report, known), *reports.reported_in(reply, report.usage))
+        self._learn_from_reply(sent, report.usage.sent_tokens or None)
+
+    def _learn_from_reply(self, sent: Sent, reported_tokens: int | None) -> None:
+        """Take in what an accepted view says of the provider's limits."""
+        kept = self._kept
+        transcript = sent.window.transcript
+        before = kept.learnt.of(transcript, sent.model)
+        lesson = after_reply(before, reported_tokens, sent)
+        learnt = kept.learnt.with_lesson(lesson, before, transcript, sent.size)
+        sent.warning = short_event(before, lesson, sent)
+        events = () if sent.warning is None else (sent.warning,)
+        self._know(replace(kept, learnt=learnt), *events)
 
     def _opened(self, request: Mapping[str, Any] | None) -> Steps[Sent]:
         """The newest view, decided now if there is none and its request is there."""

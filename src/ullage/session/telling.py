@@ -22,7 +22,9 @@ _WARNING, _INFO, _DEBUG = 30, 20, 10  # as in `logging`, which is not imported f
 
 LEVELS: Mapping[Kind, int] = {
     **dict.fromkeys(("unknown_model", "superseded", "cut", "stalled", "summary_refused"), _WARNING),
-    **dict.fromkeys(("unreported", "unkept", "refused", "warned", "wrapped_up"), _WARNING),
+    **dict.fromkeys(
+        ("unreported", "undercounted", "unkept", "refused", "warned", "wrapped_up"), _WARNING
+    ),
     **dict.fromkeys(("joined", "changed", "condensed", "compacted", "repaired"), _INFO),
 }
 """The level of each kind of event. The others happen in every healthy run: they are for debugging.

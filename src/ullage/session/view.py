@@ -51,6 +51,9 @@ class Sent:
         events: what happened when it was made.
         number: of the view, in this process.
         reported: what its reply reported, as it was observed last; None: nothing yet.
+        is_undercounted: whether the provider counted far less than was sent of the views before
+            it, again and again.
+        warning: what the reply gave reason to warn of, or None.
     """
 
     def __init__(self, turned: Turned) -> None:
@@ -66,6 +69,8 @@ class Sent:
         self.events: tuple[Event, ...] = turned.events
         self.number: int = next(_NUMBERS)
         self.reported: Usage | None = None
+        self.is_undercounted: bool = False
+        self.warning: Event | None = None
         self._tokens: tuple[int, int] | None = None
 
     def hold(self) -> None:

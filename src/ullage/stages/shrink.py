@@ -45,7 +45,7 @@ def shrink(
     What the tiers name is cut, in their order, and nothing more than is needed.
     """
     cuts, found = list[Cut](), {tier: list[tuple[Location, int]]() for tier in tiers}
-    for spot, tier in _texts(window, kept) if excess_tokens > 0 else ():
+    for spot, tier in texts_of(window, kept) if excess_tokens > 0 else ():
         if tier in found:
             found[tier].append((spot, window.leaf_tokens(spot)))
     left = excess_tokens
@@ -68,11 +68,11 @@ def reducible_tokens(window: Window) -> int:
     """Tokens that could still be won of what goes before new results (`Tier`)."""
     kept = [index for index in window.visible if index >= editable_from(window)]
     mild = (Tier.OLD, Tier.OPEN, Tier.SAID)
-    texts = (spot for spot, tier in _texts(window, kept) if tier in mild)
+    texts = (spot for spot, tier in texts_of(window, kept) if tier in mild)
     return sum(max(window.leaf_tokens(spot) - LEAST_TOKENS, 0) for spot in texts)
 
 
-def _texts(window: Window, kept: Sequence[int]) -> Iterator[tuple[Location, Tier]]:
+def texts_of(window: Window, kept: Sequence[int]) -> Iterator[tuple[Location, Tier]]:
     """Every text and every call that may be cut, and when."""
     transcript = window.transcript
     asked = transcript.newest_asked(window.size)

@@ -33,6 +33,7 @@ from ullage.history.transcript import Location
 from ullage.history.window import Window
 from ullage.stages.bound import left_out
 from ullage.stages.media import refused_media
+from ullage.stages.overlong import overlong
 from ullage.stages.policy import Policy, Stage, decide, name_of, unrecalled
 from ullage.stages.pressure import HELD, editable_from, is_frozen
 from ullage.stages.stall import stall
@@ -43,6 +44,7 @@ from ullage.turn.terms import Agreed, Terms
 from ullage.values.edits import Cut, Edit, Replace, Skipped, Summary
 from ullage.values.effects import Summarise
 from ullage.values.events import Event
+from ullage.values.limits import TextLimit
 
 T = TypeVar("T")
 _Asks: TypeAlias = Generator[Summarise, Any, T]
@@ -55,6 +57,7 @@ def fit(
     *,
     asking: Asking | None = None,
     now: bool = False,
+    text_limit: TextLimit | None = None,
 ) -> _Asks[Walk]:
     """Walk the window to the end of its transcript; asks for summaries on the way, if at all.
 
@@ -67,6 +70,7 @@ def fit(
         policy: the stages.
         asking: who is asked for summaries, or None for nobody.
         now: run the policy's compaction at the end, whatever the pressure.
+        text_limit: the most that the provider takes of one text; None: not known.
 
     Raises:
         OverLimitError: the untouchable parts alone are over the limit.
@@ -90,6 +94,8 @@ def fit(
             is_end = length == len(transcript)
             stages = _due(walk, terms, now=now and is_end)
             yield from _decide(walk, stages, keys[-1], asking if is_end else None)
+            if is_end and text_limit is not None:
+                _batch(walk, "text limit", keys[-1], overlong(window, text_limit))
     if walk.diagnostic is not None:
         walk.events.append(walk.diagnostic)
     _drop_stale(walk)

@@ -32,6 +32,7 @@ from ullage.history.transcript import Transcript
 from ullage.redaction import Redact
 from ullage.stages.policy import Policy, fingerprint
 from ullage.turn.filling import Asking
+from ullage.turn.learnt import Learnt
 from ullage.values.effects import Find, Record, Steps
 from ullage.values.events import Event
 from ullage.values.limits import Limits
@@ -72,6 +73,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     """What a session was asked to be. See `ullage.Session` for the meaning of each.
 
     Attributes:
+        learnt: what the provider's answers taught of its limits.
         asking: who is asked for summaries.
         decides: the fingerprint of what cuts at first sight, as the policy was given.
     """
@@ -79,6 +81,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     model: str
     policy: Policy
     limits: Limits | None = None
+    learnt: Learnt = Learnt()
     format: Format | None = None
     tenant: str = ""
     recall: bool | Literal["auto", "host"] = "auto"

@@ -27,6 +27,7 @@ from ullage.stages.policy import Policy
 from ullage.tokens.catalog import advice, lookup
 from ullage.turn.engine import fit
 from ullage.turn.incoming import take_in
+from ullage.turn.learnt import Lesson, limits_for
 from ullage.turn.memo import Line, Memo
 from ullage.turn.rendering import render
 from ullage.turn.request import Request, read
@@ -116,7 +117,15 @@ def turn(
         opened = agreed.terms.opened
         builder, tools, offers, events = _begin(line, opened, asked, settings, memo, added_tokens)
         window = builder.window
-        walk = yield from fit(builder, agreed, settings.policy, asking=settings.asking, now=now)
+        lesson = settings.learnt.of(line.transcript, asked.envelope.model)
+        walk = yield from fit(
+            builder,
+            agreed,
+            settings.policy,
+            asking=settings.asking,
+            now=now,
+            text_limit=lesson.text_limit,
+        )
         outputs = (*fresh.outputs, *walk.outputs.values())
         try:
             lost = yield from _commit(outputs, walk.records, ledger)
@@ -190,10 +199,16 @@ def _begin(
     if line.builder is None or line.builder.window.words != words:
         line.builder = WindowBuilder(line.transcript, line.meter, words)
     builder = line.builder
-    limits, events = _limits(envelope.model, settings, memo)
+    lesson = settings.learnt.of(line.transcript, envelope.model)
+    limits, events = _limits(envelope.model, settings, memo, lesson)
+    asked_tokens = envelope.head.asked_output_tokens
+    limit_tokens, context_tokens = limits.prompt_tokens(asked_tokens), limits.window_tokens
+    if lesson.room_tokens is not None:  # a refusal's own arithmetic, the answer left out of it
+        whole = limits_for(envelope.model, settings.limits, Lesson()).prompt_tokens(asked_tokens)
+        limit_tokens = context_tokens = min(lesson.room_tokens, whole)
     builder.limit(
-        limits.prompt_tokens(envelope.head.asked_output_tokens),
-        limits.window_tokens,
+        limit_tokens,
+        context_tokens,
         _head_tokens(line, envelope.head, tools) + added_tokens,
         (*envelope.head.texts, *envelope.head.schemas),
     )
@@ -215,13 +230,13 @@ def _tools(
     return tool_definitions(asked.wire, words.prefix, words.toolset), True
 
 
-def _limits(model: str, settings: Settings, memo: Memo) -> tuple[Limits, list[Event]]:
+def _limits(
+    model: str, settings: Settings, memo: Memo, lesson: Lesson
+) -> tuple[Limits, list[Event]]:
     """The model's window; of one that is not known, as the policy wants it, told of once."""
-    if settings.limits is not None:
-        return settings.limits, []
     info, rule = lookup(model), settings.policy.unknown_model
-    if info.known:
-        return Limits(window_tokens=info.window_tokens), []
+    if info.known or settings.limits is not None or lesson.window_tokens is not None:
+        return limits_for(model, settings.limits, lesson), []
     unknown = f"no window is known for {model!r}"
     if rule == "error":
         remedy = "Give limits=Limits(window_tokens=…)."

@@ -24,7 +24,8 @@ Kind: TypeAlias = Literal[
     "observed",  # a reply's usage was taken in
     "unkept",  # the store is full: what is new is shown uncut, or nothing would open it
     "unreported",  # a reply's usage could not be read or kept; our estimate is counted for it
-    "refused",  # the provider called the request too long; the next one is smaller
+    "refused",  # the provider called the request, or a text, too long; the next one is smaller
+    "undercounted",  # the provider counts far less than was sent, again and again
     "recalled",  # something set aside was opened again
     "repaired",  # something the provider would refuse was repaired
     "warned",  # a budget is nearly spent, or is spent and everything goes on all the same

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from msgspec import Struct
 
 from ullage.errors import ConfigError
@@ -50,6 +52,18 @@ class Limits(Struct, frozen=True, kw_only=True):
         if reserve is None:
             reserve = min(DEFAULT_RESERVE_TOKENS, self.window_tokens // 8)
         return self.window_tokens - min(reserve, self.window_tokens // 2)
+
+
+class TextLimit(Struct, frozen=True, gc=False):
+    """The most that a provider takes of one text, apart from the window.
+
+    Attributes:
+        most: how many.
+        unit: of what: characters (code points), or bytes of UTF-8.
+    """
+
+    most: int
+    unit: Literal["characters", "bytes"] = "characters"
 
 
 class MediaLimits(Struct, frozen=True, kw_only=True, gc=False):
