@@ -10,6 +10,8 @@ from tests.sessions import request, turn
 from ullage import Limits, Session
 from ullage.session.refusals import LEAST_SHARE, LEAST_TOKENS, SHORT_REPLIES
 from ullage.stores import MemoryStore
+from ullage.values.events import Event
+from ullage.values.limits import ServedWindow
 from ullage.values.usage import Usage
 from ullage.wires import FORMATS
 
@@ -180,6 +182,31 @@ def test_replies_without_usage_take_a_limit_back_step_by_step():
         view.observe({"choices": []})
     assert limits == sorted(limits)
     assert limits[-1] == WINDOW
+
+
+# ── what the model's server tells ────────────────────────────────────────────────────────
+
+
+def told_of(tokens):
+    return ServedWindow(tokens, Event(kind="window_found", where="model", why="the server says so"))
+
+
+def test_the_window_that_a_server_tells_holds_from_the_next_view_on_and_is_told_once():
+    session, served = Session("gpt-4.1"), told_of(9_000)
+    assert session.fit(history(2)).sent.limit_tokens > 100_000
+    assert session.serve_with(served) == served.event
+    assert session.serve_with(served) is None
+    assert session.fit(history(2)).sent.limit_tokens == 8_000
+    assert told(session, "window_found") == ["the server says so"]
+
+
+def test_what_cannot_be_a_window_changes_no_limit_and_nothing_does_where_one_was_given():
+    session = Session("gpt-4.1")
+    assert session.serve_with(told_of(None)) is not None
+    assert session.fit(history(2)).sent.limit_tokens > 100_000
+    given = Session("gpt-4.1", limits=LIMITS)
+    assert given.serve_with(told_of(9_000)) is None
+    assert given.fit(history(2)).sent.limit_tokens == WINDOW
 
 
 # ── one text over a limit of its own ─────────────────────────────────────────────────────

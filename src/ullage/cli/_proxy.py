@@ -35,6 +35,11 @@ _OPTIONS = (
     click.option(
         "--window", "window_tokens", type=click.IntRange(1_000), help="Default: each model's own."
     ),
+    click.option(
+        "--discover/--no-discover",
+        default=None,
+        help="Ask upstreams for the windows of their models. Default: those on this machine.",
+    ),
     click.option("--store", metavar="PATH", help="Default: the platform's place for it."),
     click.option("--blobs", metavar="URL", help="s3://bucket/prefix, for the larger texts."),
     click.option("--cache", metavar="URL", help="valkey://host, for copies of those, and leases."),

@@ -46,4 +46,6 @@ def command(file: Path | None, words: tuple[str, ...], **options: Any) -> None:
 
 def _for_one(config: Config, upstreams: dict[str, str]) -> Config:
     """The settings for one command: any free port, whatever the file says."""
-    return replace(config, listen="127.0.0.1:0", upstreams={**config.upstreams, **upstreams})
+    discover = True if config.discover is None else config.discover
+    upstreams = {**config.upstreams, **upstreams}
+    return replace(config, listen="127.0.0.1:0", upstreams=upstreams, discover=discover)

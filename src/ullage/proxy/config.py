@@ -80,6 +80,9 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             none of them has a tenant made of it.
         policy: a preset; see `ullage.presets`.
         window_tokens: the window of every model; None: each model's own.
+        discover: which upstreams are asked for the windows of their models: a list of names, true
+            for all, false for none. None: those on this machine, about models whose window their
+            name does not tell.
         store: an SQLite file, or ``postgresql://…``; None: the platform's place for it.
         blobs: ``s3://bucket/prefix``, for the larger texts; None: in the store with the rest.
         cache: ``valkey://host``, for copies of those, and for leases; None: without.
@@ -98,6 +101,7 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     tenants: dict[str, list[str]] = {}
     policy: str = "default"
     window_tokens: int | None = None
+    discover: bool | list[str] | None = None
     store: str | None = None
     blobs: str | None = None
     cache: str | None = None
@@ -125,6 +129,12 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             raise ConfigError("policy", f"there is no {self.policy!r}", f"Use one of {NAMES}.")
         if not _HEADER.fullmatch(self.opt_out_header):
             raise ConfigError("opt_out_header", "it is no header's name", "Write it in lower case.")
+        if isinstance(self.discover, list):
+            unknown = sorted({*self.discover} - {*self.upstreams})
+            if unknown:
+                raise ConfigError(
+                    "discover", f"it names no upstream of ours: {unknown}", "Name one of upstreams."
+                )
         _check_numbers(self)
 
 
@@ -162,7 +172,7 @@ def config_of(
 
 _PLAIN = (
     *("listen", "tenant", "policy", "window_tokens", "store", "blobs", "cache"),
-    *("workers", "dry_run"),
+    *("workers", "dry_run", "discover"),
     *("opt_out_header", "log", "pages", "use_system_proxy"),
 )
 

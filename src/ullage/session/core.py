@@ -48,7 +48,7 @@ from ullage.turn.terms import Settings, what_decides
 from ullage.turn.turn import State, Turned, observe, turn
 from ullage.values.effects import Output, Record, Steps, Summarise
 from ullage.values.events import Event
-from ullage.values.limits import Limits
+from ullage.values.limits import Limits, ServedWindow
 from ullage.values.toolset import ToolSpec
 from ullage.values.usage import Usage
 from ullage.wires import Format, FormatName, format_of
@@ -100,6 +100,8 @@ class SessionCore(Drawn, ABC):
         )
         self._kept = Kept(state or State(), memo=Memo())
         self._on_event = on_event
+        self._has_limits = limits is not None
+        self._served: ServedWindow | None = None
         self.budget = Budget(tokens=0) if budget is None else budget
         self._account = self.budget.join(agent, self.emit)
         writer = None if summariser is None else of(summariser)
@@ -194,6 +196,23 @@ class SessionCore(Drawn, ABC):
         yield from ()
 
     # ── accounts ─────────────────────────────────────────────────────────────────────
+
+    def serve_with(self, served: ServedWindow) -> Event | None:
+        """Take in the window that the model's server tells.
+
+        It holds from the next `fit` on, unless the session was made with limits of its own.
+
+        Returns:
+            The event that was told of it; None if that was told before, or nothing changes.
+        """
+        if self._has_limits or served is self._served:
+            return None
+        self._served = served
+        if served.window_tokens is not None:
+            limits = Limits(window_tokens=served.window_tokens)
+            self.settings = replace(self.settings, limits=limits)
+        self.emit(served.event)
+        return served.event
 
     def release(self) -> None:
         """The call that the last view was for was not made: give back what it had reserved."""

@@ -24,7 +24,7 @@ from ullage.history.ledger import Ledger
 from ullage.session.view import Sent
 from ullage.stages.overlong import overlong
 from ullage.tokens.calibrate import MAX_SCALE, MIN_SCALE
-from ullage.tokens.catalog import lookup
+from ullage.tokens.catalog import has_one_window
 from ullage.turn.learnt import Learnt, Lesson, limits_for
 from ullage.values.events import Event
 from ullage.values.limits import Limits, TextLimit
@@ -42,8 +42,6 @@ _UNSEEN_TOKENS = 8_192
 """What a small prompt may hold that we do not see."""
 _MARGIN = 0.95
 _UNITS: tuple[Literal["characters", "bytes"], ...] = ("characters", "bytes")
-_MAKERS = ("anthropic", "openai", "google")
-_OPEN_MODELS = ("gpt-oss", "gemma")
 _SHORT_SLACK_TOKENS = 200
 
 
@@ -96,10 +94,11 @@ def _view_refused(
     floor = _accepted_floor(found, accepted)
     is_first_try = found.limit_tokens is None and lesson.room_tokens is None
     if not is_first_try:
-        is_known = limit is not None or given is not None or _serves_itself(sent.model)
+        is_known = limit is not None or given is not None or has_one_window(sent.model)
         is_bound = is_known and found.by != "bytes"
         floor = max(floor, int(window * LEAST_SHARE) if is_bound else LEAST_TOKENS)
-    room = max(found.room_tokens(tokens), floor)
+    room = found.room_tokens(tokens)
+    room = max(room if limit is None else min(room, limit), floor)
     why = f"the provider refused the request as too long: {_told(found)}, by its own count"
     if room < tokens:
         return replace(lesson, room_tokens=room), _event(why, tokens, room), True
@@ -141,16 +140,6 @@ def _reported_tokens(sent: Sent, ledger: Ledger) -> int:
     keys = sent.window.transcript.decision_keys(0, sent.size)
     observed = (ledger.at(key).observed.get(sent.model) for key in keys if key != sent.key)
     return max((each.reported_tokens for each in observed if each is not None), default=0)
-
-
-def _serves_itself(model: str) -> bool:
-    """Whether a model's window is the same wherever it is served: its maker alone serves it.
-
-    Open models are served with any window that a machine has memory for.
-    """
-    info = lookup(model)
-    is_open = any(name in model.lower() for name in _OPEN_MODELS)
-    return info.known and info.provider in _MAKERS and not is_open
 
 
 def _text_refused(lesson: Lesson, found: Overflow, sent: Sent) -> tuple[Lesson, Event, bool]:

@@ -29,6 +29,8 @@ from ullage.values.model_names import dated_name, plain_name
 if TYPE_CHECKING:
     from genai_prices.types import ModelInfo as _Listed
 
+_MAKERS = ("anthropic", "openai", "google")
+_OPEN_MODELS = ("gpt-oss", "gemma")
 UNKNOWN_WINDOW_TOKENS = 128_000
 """The window of a model we know nothing about."""
 
@@ -121,6 +123,16 @@ def _priced(model: str, name: str) -> ModelInfo:
     if ours is not None:
         return _from_row(model, name, ours)
     return _from_library(model, name) or ModelInfo(id=model, provider=_maker(name))
+
+
+def has_one_window(model: str) -> bool:
+    """Whether a model has the same window wherever it is served: only its maker serves it.
+
+    Open models are served with any window that a machine has memory for.
+    """
+    info, name = lookup(model), plain_name(model)
+    is_open = name.startswith(_OPEN_MODELS)
+    return info.known and info.provider in _MAKERS and not is_open
 
 
 def advice() -> str:

@@ -31,6 +31,8 @@ Kind: TypeAlias = Literal[
     "warned",  # a budget is nearly spent, or is spent and everything goes on all the same
     "wrapped_up",  # a budget is spent, and the model was asked to sum up
     "diagnostic",  # what a policy wants printed on stderr
+    "window_found",  # the model's server told the window it is served with
+    "window_refused",  # what it told cannot be one
     "unknown_model",  # no window is known for the model; a default is used
 ]
 

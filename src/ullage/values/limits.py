@@ -7,6 +7,7 @@ from typing import Literal
 from msgspec import Struct
 
 from ullage.errors import ConfigError
+from ullage.values.events import Event
 
 DEFAULT_RESERVE_TOKENS = 16_384
 _ANY = 1 << 62
@@ -64,6 +65,18 @@ class TextLimit(Struct, frozen=True, gc=False):
 
     most: int
     unit: Literal["characters", "bytes"] = "characters"
+
+
+class ServedWindow(Struct, frozen=True, gc=False):
+    """The window that a server serves one model with, as the server tells it.
+
+    Attributes:
+        window_tokens: the window; None: what it told cannot be one.
+        event: what conversations with the model are told of it.
+    """
+
+    window_tokens: int | None
+    event: Event
 
 
 class MediaLimits(Struct, frozen=True, kw_only=True, gc=False):
