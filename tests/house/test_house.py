@@ -48,7 +48,6 @@ UNTESTED = {
     "ullage.cli.mcp": "a command, loaded when called: tests/mcp",
     "ullage.cli.proxy": "a command, loaded when called: tests/proxy/started.py",
     "ullage.cli.read": "a command, loaded when called: tests/cli",
-    "ullage.cli.run": "a command, loaded when called: tests/cli",
     "ullage.cli.watch": "a command, loaded when called: tests/watch",
     "ullage.proxy.fitting": "what is fitted is asked of a whole proxy: tests/proxy/test_fitting.py",
     "ullage.proxy.relay": "so is what passes: tests/proxy/test_relay.py",

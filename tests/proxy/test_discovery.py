@@ -9,6 +9,7 @@ import pytest
 from aiohttp import web
 
 from tests.proxy.upstream import ask, proxy, upstream
+from ullage.cli.run import _for_one
 from ullage.proxy import discovery
 from ullage.proxy.config import Config
 from ullage.proxy.discovery import Discovery
@@ -262,6 +263,13 @@ def test_unasked_only_this_machine_is_asked(url, discover, is_asked):
     config = Config(upstreams={"openai": url}, discover=discover)
     route = route_of(CHAT, {}, config.upstreams)
     assert Discovery(config, None, {})._may_ask(route, MODEL) == is_asked
+
+
+@pytest.mark.parametrize(("said", "meant"), [(None, True), (False, False), (["mine"], ["mine"])])
+def test_a_command_with_a_proxy_of_its_own_asks_unless_it_was_told_otherwise(said, meant):
+    gateway = {"mine": "https://gateway.example/api"}
+    config = Config(upstreams=gateway, discover=said)
+    assert _for_one(config, {"openai": "https://gateway.example"}).discover == meant
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from tests import histories
 from tests.histories import MODEL, Turn
 from tests.sessions import request, turn
-from ullage import Limits, Session
+from ullage import Limits, OverLimitError, Session
 from ullage.session.refusals import LEAST_SHARE, LEAST_TOKENS, SHORT_REPLIES
 from ullage.stores import MemoryStore
 from ullage.values.events import Event
@@ -80,6 +80,25 @@ def test_no_refusal_lowers_a_limit_below_what_was_accepted_before():
     assert "17,000 tokens were accepted before" in told(session)[-1]
 
 
+def test_a_report_summed_over_many_calls_is_no_prompt_that_was_accepted():
+    session = Session("gpt-4.1")
+    session.fit(history(3)).observe(counted(900_000))
+    view = session.fit(history(20))
+    assert view.refused(too_long(27_000, 20_000))
+    assert session.fit(history(20)).sent.limit_tokens <= 20_000
+
+
+def test_a_lowered_limit_that_nothing_fits_stands_in_nobodys_way():
+    said = {"role": "system", "content": "It is a rule that holds. " * 2_000}
+    asked = {"model": "gpt-4.1", "messages": [said, {"role": "user", "content": "Go."}]}
+    session = Session("gpt-4.1")
+    view = session.fit(asked)
+    assert view.refused(UNNAMED)
+    with pytest.raises(OverLimitError):
+        session.fit(asked)
+    assert session.fit(asked) == view
+
+
 def test_what_another_worker_had_accepted_counts():
     store = MemoryStore()
     first, second = (Session("gpt-4.1", limits=LIMITS, store=store) for _ in "ab")
@@ -125,14 +144,17 @@ def test_whatever_a_provider_says_a_limit_has_a_floor(answers):
         if kind == "accepted":
             view.observe(counted(size))
             if session.events[-1].kind == "observed" and size > view.sent.tokens // 2:
-                accepted = max(accepted, size)
+                accepted = max(accepted, min(size, 2 * view.sent.tokens))
             continue
         shorter = view.refused(UNNAMED if kind == "unnamed" else too_long(size, limit))
         if kind == "named" and limit >= 1_000:
             named = min(named, limit)
         if shorter is None:
             continue
-        lowered = session.fit(history(turns)).sent.limit_tokens
+        try:
+            lowered = session.fit(history(turns)).sent.limit_tokens
+        except OverLimitError as over:
+            lowered = over.limit_tokens
         assert lowered < view.sent.estimate
         floor = 1 if kind == "unnamed" else int(named * LEAST_SHARE)
         assert lowered >= max(floor, min(accepted, view.sent.estimate - 1))

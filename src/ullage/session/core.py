@@ -16,7 +16,7 @@ from weakref import ref
 
 from msgspec.structs import replace
 
-from ullage.errors import ConfigError, RefNotFound
+from ullage.errors import ConfigError, OverLimitError, RefNotFound
 from ullage.history.snapshots import snapshot_at
 from ullage.history.window import Window
 from ullage.picture import Drawn, OneWindow
@@ -42,7 +42,7 @@ from ullage.summarise import Summaries, Summariser, of
 from ullage.tokens.catalog import lookup
 from ullage.tokens.models import preload
 from ullage.turn.filling import Asking
-from ullage.turn.learnt import limits_for
+from ullage.turn.learnt import Learnt, limits_for
 from ullage.turn.memo import Memo
 from ullage.turn.terms import Settings, what_decides
 from ullage.turn.turn import State, Turned, observe, turn
@@ -300,7 +300,13 @@ class SessionCore(Drawn, ABC):
             asking=self._asking(named),
             policy=self._policy_now(),
         )
-        return (yield from turn(request, kept.state, memo, settings, added_tokens, now=now))
+        try:
+            return (yield from turn(request, kept.state, memo, settings, added_tokens, now=now))
+        except OverLimitError as over:
+            # nothing fits what a refusal left: it must not stand in the way of the next request
+            learnt = self._kept.learnt.without_room(over.limit_tokens, named)
+            self._kept = replace(self._kept, learnt=learnt)
+            raise
 
     def _finish(
         self, turned: Turned, sent: Sent | None = None, view: Callable[[], object] | None = None
@@ -345,8 +351,9 @@ class SessionCore(Drawn, ABC):
             self.budget.leave_unreported(
                 self._account, reports.under_way(sent, report.output_tokens)
             )
-            self.emit(reports.unreported(report, sent))
-            self._learn_from_reply(sent, report.input_tokens or None)
+            learnt, told = self._learnt_from(sent, report.input_tokens or None)
+            kept = replace(self._kept, learnt=learnt)
+            self._know(kept, reports.unreported(report, sent), *told)
             return
         known = None if self.budget.is_new(report) else kept.observed_before(report)
         if (known and known.is_full(report)) or self.budget.knows(report, self._account):
@@ -359,21 +366,22 @@ class SessionCore(Drawn, ABC):
         yield from self.budget.synced()
         if kept.memo is not None:
             kept.memo.observed(sent.window.transcript, sent.key)
-        kept = replace(self._kept, state=state, memo=kept.memo)
+        learnt, told = self._learnt_from(sent, report.usage.sent_tokens or None)
+        kept = replace(self._kept, state=state, memo=kept.memo, learnt=learnt)
         sent.reported = report.usage
-        self._know(kept.with_observed(report, known), *reports.reported_in(reply, report.usage))
-        self._learn_from_reply(sent, report.usage.sent_tokens or None)
+        events = *reports.reported_in(reply, report.usage), *told
+        self._know(kept.with_observed(report, known), *events)
 
-    def _learn_from_reply(self, sent: Sent, reported_tokens: int | None) -> None:
-        """Take in what an accepted view says of the provider's limits."""
-        kept = self._kept
-        transcript = sent.window.transcript
-        before = kept.learnt.of(transcript, sent.model)
+    def _learnt_from(
+        self, sent: Sent, reported_tokens: int | None
+    ) -> tuple[Learnt, tuple[Event, ...]]:
+        """What is known of the provider's limits once a view was answered, and what to tell."""
+        learnt, transcript = self._kept.learnt, sent.window.transcript
+        before = learnt.of(transcript, sent.model)
         lesson = after_reply(before, reported_tokens, sent)
-        learnt = kept.learnt.with_lesson(lesson, before, transcript, sent.size)
         sent.warning = short_event(before, lesson, sent)
-        events = () if sent.warning is None else (sent.warning,)
-        self._know(replace(kept, learnt=learnt), *events)
+        told = () if sent.warning is None else (sent.warning,)
+        return learnt.with_lesson(lesson, before, transcript, sent.size), told
 
     def _opened(self, request: Mapping[str, Any] | None) -> Steps[Sent]:
         """The newest view, decided now if there is none and its request is there."""

@@ -114,7 +114,7 @@ def _credible_limit(found: Overflow, tokens: int) -> int | None:
     if found.by == "bytes" or limit is None or limit < _LEAST_WINDOW_TOKENS:
         return None
     counted = (found.size_tokens or limit) - (found.asked_output_tokens or 0)
-    is_over = tokens > limit or counted <= MAX_SCALE * tokens + _UNSEEN_TOKENS
+    is_over = tokens > limit or counted <= _most_counted(tokens)
     return limit if is_over else None
 
 
@@ -135,11 +135,22 @@ def _accepted_floor(found: Overflow, accepted: int) -> int:
 def _reported_tokens(sent: Sent, ledger: Ledger) -> int:
     """The largest prompt that a provider reported of this history and model before this request.
 
-    What it reported of the very same request says nothing: it has just said otherwise.
+    What it reported of the very same request says nothing: it has just said otherwise. Nor does
+    what is beyond any count of what was sent, such as the sum over several calls.
     """
     keys = sent.window.transcript.decision_keys(0, sent.size)
     observed = (ledger.at(key).observed.get(sent.model) for key in keys if key != sent.key)
-    return max((each.reported_tokens for each in observed if each is not None), default=0)
+    credible = (
+        min(each.reported_tokens, _most_counted(each.estimated_tokens))
+        for each in observed
+        if each is not None
+    )
+    return max(credible, default=0)
+
+
+def _most_counted(tokens: int) -> int:
+    """The most that a provider may count where we estimate so many tokens."""
+    return int(MAX_SCALE * tokens) + _UNSEEN_TOKENS
 
 
 def _text_refused(lesson: Lesson, found: Overflow, sent: Sent) -> tuple[Lesson, Event, bool]:

@@ -72,6 +72,16 @@ class Learnt(Struct, frozen=True):
         placed = replace(new, place=old.place or _beginning(transcript, size))
         return Learnt((*others, placed)[-_MOST_LESSONS:])
 
+    def without_room(self, room_tokens: int, model: str) -> Learnt:
+        """These without what a refusal left of a model's window, where nothing fits into it."""
+        lessons = (
+            replace(lesson, room_tokens=None)
+            if (lesson.room_tokens, lesson.model) == (room_tokens, model)
+            else lesson
+            for lesson in self.lessons
+        )
+        return Learnt(tuple(lessons))
+
 
 def _beginning(transcript: Transcript, size: int) -> bytes:
     """The chain behind the first reply; before there is one, behind what was asked."""
