@@ -74,9 +74,11 @@ def test_a_provider_that_names_no_window_gets_one_shorter_view_and_then_its_erro
 def test_no_refusal_lowers_a_limit_below_what_was_accepted_before():
     session = Session("gpt-4.1", limits=LIMITS)
     session.fit(history(12)).observe(counted(17_000))
-    for _ in range(6):
-        session.fit(history(14)).refused(too_long(21_000, 12_000))
+    assert session.fit(history(14)).refused(UNNAMED)
     assert session.fit(history(14)).sent.limit_tokens == 17_000
+    for words in (UNNAMED, too_long(21_000, 12_000), too_long(9_000_000, 1_000)):
+        assert session.fit(history(14)).refused(words) is None
+        assert session.fit(history(14)).sent.limit_tokens == 17_000
     assert "17,000 tokens were accepted before" in told(session)[-1]
 
 
@@ -104,7 +106,7 @@ def test_what_another_worker_had_accepted_counts():
     first, second = (Session("gpt-4.1", limits=LIMITS, store=store) for _ in "ab")
     first.fit(history(12)).observe(counted(17_000))
     for _ in range(6):
-        second.fit(history(14)).refused(too_long(21_000, 12_000))
+        second.fit(history(14)).refused(UNNAMED)
     assert second.fit(history(14)).sent.limit_tokens == 17_000
 
 

@@ -91,18 +91,20 @@ def _view_refused(
         limit = max(limit, accepted)
         if limit < window:
             lesson, window = replace(lesson, window_tokens=limit), limit
-    floor = _accepted_floor(found, accepted)
+    least = _accepted_floor(found, accepted)
+    floor, room = least, found.room_tokens(tokens)
     is_first_try = found.limit_tokens is None and lesson.room_tokens is None
     if not is_first_try:
         is_known = limit is not None or given is not None or has_one_window(sent.model)
         is_bound = is_known and found.by != "bytes"
         floor = max(floor, int(window * LEAST_SHARE) if is_bound else LEAST_TOKENS)
-    room = found.room_tokens(tokens)
+    # by its own numbers not even a view of what it accepted before would do
+    is_contradicted = found.size_tokens is not None and room < least
     room = max(room if limit is None else min(room, limit), floor)
     why = f"the provider refused the request as too long: {_told(found)}, by its own count"
-    if room < tokens:
+    if room < tokens and not is_contradicted:
         return replace(lesson, room_tokens=room), _event(why, tokens, room), True
-    why += f"; no shorter one is sent, as {_least_told(floor, accepted)}"
+    why += f"; no shorter one is sent, as {_least_told(least or floor, accepted)}"
     if lesson.room_tokens is not None and lesson.room_tokens < floor:
         lesson = replace(lesson, room_tokens=floor)  # the shorter try did not help
     return lesson, _event(why, tokens, tokens), False

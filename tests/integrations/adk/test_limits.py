@@ -108,7 +108,12 @@ def refusal(status, code, message):
     ("status", "code", "message", "sent"),
     [
         ("INTERNAL", 500, "boom", 1),
-        ("INVALID_ARGUMENT", 400, "The input token count exceeds the maximum", 3),
+        (
+            "INVALID_ARGUMENT",
+            400,
+            "The input token count exceeds the maximum",
+            2,
+        ),  # and no less than was accepted
         (
             "INVALID_ARGUMENT",
             400,
