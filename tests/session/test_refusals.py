@@ -82,6 +82,12 @@ def test_no_refusal_lowers_a_limit_below_what_was_accepted_before():
     assert "17,000 tokens were accepted before" in told(session)[-1]
 
 
+def test_numbers_by_which_hardly_an_empty_request_would_do_teach_nothing():
+    session = Session("gpt-4.1", limits=LIMITS)
+    assert session.fit(history(14)).refused(too_long(9_000_000, 1_000)) is None
+    assert session.fit(history(14)).sent.limit_tokens == WINDOW
+
+
 def test_a_report_summed_over_many_calls_is_no_prompt_that_was_accepted():
     session = Session("gpt-4.1")
     session.fit(history(3)).observe(counted(900_000))

@@ -9,8 +9,8 @@ overflow, or a request that is large by something we do not see. So a limit neve
     4,096 tokens, where no window is known or the request had too many bytes
 
 and where no shorter view is left to be sent, the provider's own error stands. A provider that
-names no window gets one shorter view all the same: it may serve the model with a smaller one. A
-reply that was accepted takes the limit back.
+names no window gets one shorter view all the same: it may serve the model with a smaller one. Numbers
+by which hardly an empty request would do teach nothing. A reply that was accepted takes the limit back.
 """
 
 from __future__ import annotations
@@ -41,6 +41,7 @@ _LEAST_WINDOW_TOKENS = 1_000
 _UNSEEN_TOKENS = 8_192
 """What a small prompt may hold that we do not see."""
 _MARGIN = 0.95
+_LEAST_ROOM_SHARE = 0.05
 _UNITS: tuple[Literal["characters", "bytes"], ...] = ("characters", "bytes")
 _SHORT_SLACK_TOKENS = 200
 
@@ -84,30 +85,30 @@ def _view_refused(
     lesson: Lesson, found: Overflow, sent: Sent, ledger: Ledger, given: Limits | None
 ) -> tuple[Lesson, Event, bool]:
     """The whole view was too long."""
-    tokens, limit = sent.estimate, _credible_limit(found, sent.estimate)
+    tokens, room = sent.estimate, found.room_tokens(sent.estimate)
     accepted = max(lesson.accepted_tokens, _reported_tokens(sent, ledger))
-    window = limits_for(sent.model, given, lesson).window_tokens
+    floor = _accepted_floor(found, accepted)
+    why = f"the provider refused the request as too long: {_told(found)}, by its own count"
+    if room < tokens * _LEAST_ROOM_SHARE:  # by these numbers hardly an empty request would do
+        return lesson, _not_shortened(why, floor or LEAST_TOKENS, accepted, tokens), False
+    limit = _credible_limit(found, tokens)
     if limit is not None:
+        room = min(room, limit)
         limit = max(limit, accepted)
-        if limit < window:
-            lesson, window = replace(lesson, window_tokens=limit), limit
-    least = _accepted_floor(found, accepted)
-    floor, room = least, found.room_tokens(tokens)
+        if limit < limits_for(sent.model, given, lesson).window_tokens:
+            lesson = replace(lesson, window_tokens=limit)
     is_first_try = found.limit_tokens is None and lesson.room_tokens is None
     if not is_first_try:
+        window = limits_for(sent.model, given, lesson).window_tokens
         is_known = limit is not None or given is not None or has_one_window(sent.model)
         is_bound = is_known and found.by != "bytes"
         floor = max(floor, int(window * LEAST_SHARE) if is_bound else LEAST_TOKENS)
-    # by its own numbers not even a view of what it accepted before would do
-    is_contradicted = found.size_tokens is not None and room < least
-    room = max(room if limit is None else min(room, limit), floor)
-    why = f"the provider refused the request as too long: {_told(found)}, by its own count"
-    if room < tokens and not is_contradicted:
+    room = max(room, floor)
+    if room < tokens:
         return replace(lesson, room_tokens=room), _event(why, tokens, room), True
-    why += f"; no shorter one is sent, as {_least_told(least or floor, accepted)}"
     if lesson.room_tokens is not None and lesson.room_tokens < floor:
         lesson = replace(lesson, room_tokens=floor)  # the shorter try did not help
-    return lesson, _event(why, tokens, tokens), False
+    return lesson, _not_shortened(why, floor, accepted, tokens), False
 
 
 def _credible_limit(found: Overflow, tokens: int) -> int | None:
@@ -227,11 +228,12 @@ def _told(found: Overflow) -> str:
     return size + limit
 
 
-def _least_told(floor: int, accepted: int) -> str:
-    """Why nothing shorter than so many tokens is sent."""
+def _not_shortened(why: str, floor: int, accepted: int, tokens: int) -> Event:
+    """The event of a refusal that no shorter view follows."""
+    least = f"no refusal lowers the limit below {floor:,} tokens"
     if accepted and floor == accepted:
-        return f"{accepted:,} tokens were accepted before"
-    return f"no refusal lowers the limit below {floor:,} tokens"
+        least = f"{accepted:,} tokens were accepted before"
+    return _event(f"{why}; no shorter one is sent, as {least}", tokens, tokens)
 
 
 def _event(why: str, before: int, after: int) -> Event:
