@@ -14,6 +14,7 @@ from ullage.history import canon
 from ullage.history.measures import Measure, table_of
 from ullage.history.pairing import At, Pairing
 from ullage.redaction import Redact, redacted
+from ullage.values.authors import KNOWN_USER_TOOLS, Author, Reader, plain_tool_name
 from ullage.values.edits import Address, whole
 from ullage.values.effects import Output
 from ullage.values.messages import (
@@ -23,6 +24,7 @@ from ullage.values.messages import (
     Opaque,
     Part,
     Reasoning,
+    Role,
     Text,
     ToolCall,
     ToolResult,
@@ -46,9 +48,14 @@ def leaves_of(message: Message) -> Iterator[Leaf]:
 
 
 T = TypeVar("T")
-Mark = Literal["begins", "pinned", "bound", "asks", "media", "compacted", "late"]
-"""What a message is known for: begins a reply, stays, holds bound reasoning, is the user's own
-word, holds media, a compaction of the provider, a result that may be parted from its call."""
+Mark = Literal[
+    "begins", "pinned", "bound", "asks", "words", "program", "media", "compacted", "late"
+]
+"""What a message is known for: begins a reply, stays, holds bound reasoning, is the user's turn to
+speak, holds words of the user (an answer to a tool as well), something that a program reads, media,
+a compaction of the provider, a result that may be parted from its call."""
+
+_SPEAKERS: dict[Role, Author] = {"user": "user", "system": "system", "assistant": "model"}
 
 
 class Transcript:
@@ -65,12 +72,19 @@ class Transcript:
     Args:
         root: the chain before the first message.
         redact: takes secrets out of each text, or None.
+        user_tools: the tools whose results are the user's words, by their plain names.
     """
 
-    def __init__(self, root: bytes, redact: Redact | None = None) -> None:
+    def __init__(
+        self,
+        root: bytes,
+        redact: Redact | None = None,
+        user_tools: frozenset[str] = KNOWN_USER_TOOLS,
+    ) -> None:
         self.messages: list[Message] = []
         self.originals: dict[int, Message] = {}
         self._redact = redact
+        self._user_tools = user_tools
         self.digests: list[bytes] = []
         self.chain: list[bytes] = [root]
         self.counts: dict[Location, int] = {}
@@ -107,6 +121,11 @@ class Transcript:
         self._pairs.feed(index, message)
         for mark in _marks(message, kinds, begins=begins):
             marked[mark].append(index)
+        numbers = range(len(message.parts))
+        if any(self.words(index, number) for number in numbers):
+            marked["words"].append(index)
+        if any(self.reader(index, number) == "program" for number in numbers):
+            marked["program"].append(index)
         for number, part in enumerate(message.parts):
             if isinstance(part, ToolCall):
                 self._note("call", part.id, (index, number))
@@ -120,7 +139,7 @@ class Transcript:
 
     def upto(self, length: int) -> Transcript:
         """Another transcript of the first ``length`` messages, with all that is known of them."""
-        other = Transcript(self.chain[0], self._redact)
+        other = Transcript(self.chain[0], self._redact, self._user_tools)
         other.originals = {index: it for index, it in self.originals.items() if index < length}
         for row in ("messages", "digests", "_closed", "chain", "_said", "_turns"):
             known = getattr(self, row)
@@ -226,6 +245,11 @@ class Transcript:
         before = bisect_left(self._marked["asks"], length)
         return self._marked["asks"][before - 1] if before else None
 
+    def newest_words(self, length: int) -> int | None:
+        """The newest message below ``length`` with words of the user, a tool's answer or not."""
+        before = bisect_left(self._marked["words"], length)
+        return self._marked["words"][before - 1] if before else None
+
     def closed(self, length: int) -> bool:
         """Whether nothing before this length still waits for its answer."""
         return self._closed[length] if length < len(self.messages) else not self._pairs.waiting
@@ -244,6 +268,55 @@ class Transcript:
         found = self._pairs.of((index, number))
         part = self.messages[found[0]].parts[found[1]] if found else None
         return part if isinstance(part, ToolCall) else None
+
+    def author(self, index: int, number: int) -> Author:
+        """Who wrote a part: as the table of its wire says, or the tool by which the user answers."""
+        message = self.messages[index]
+        part = message.parts[number]
+        if isinstance(part, ToolCall):
+            return part.author
+        if isinstance(part, ToolResult):
+            return self._author_of_result(index, number, part)
+        if isinstance(part, Opaque) and part.author is not None:
+            return part.author
+        return _SPEAKERS.get(message.role, "tool")
+
+    def _author_of_result(self, index: int, number: int, result: ToolResult) -> Author:
+        call = self.call_for(index, number)
+        name = result.name if call is None else call.name
+        if name and plain_tool_name(name) in self._user_tools:
+            return "user"
+        return result.author
+
+    def reader(self, index: int, number: int) -> Reader:
+        """Who reads a part. Whoever made a call reads its result."""
+        part = self.messages[index].parts[number]
+        if isinstance(part, ToolCall):
+            return "program" if part.author == "program" else "model"
+        if not isinstance(part, (Opaque, ToolResult)):
+            return "model"
+        call = self._pairs.of((index, number)) if isinstance(part, ToolResult) else None
+        if part.reader == "model" and call is not None:
+            return self.reader(*call)
+        return part.reader
+
+    def words(self, index: int, number: int) -> str:
+        """The words of the user in a part; ``""`` where it holds none."""
+        part = self.messages[index].parts[number]
+        if isinstance(part, Text):
+            return part.text if self.messages[index].role == "user" and part.text.strip() else ""
+        if isinstance(part, Opaque):
+            return part.words
+        if not isinstance(part, ToolResult) or self.author(index, number) != "user":
+            return ""
+        texts = [item.text for item in part.content if isinstance(item, Text)]
+        return "\n".join(text for text in texts if text.strip())
+
+    def may_shorten(self, index: int, number: int) -> bool:
+        """Whether a part is a tool's result for the model: neither the user's nor a program's."""
+        if not isinstance(self.messages[index].parts[number], ToolResult):
+            return False
+        return self.author(index, number) != "user" and self.reader(index, number) == "model"
 
     def home(self, index: int, number: int) -> int | None:
         """The message of the call that the result at (message, part) belongs to."""
@@ -291,6 +364,12 @@ class Transcript:
         for number, item, _ in leaves_of(self.messages[index]):
             if isinstance(parts[number], ToolResult):
                 yield index, number, item
+
+    def tool_results(self, index: int) -> Iterator[Location]:
+        """Of these the items that a tool wrote for the model (`may_shorten`)."""
+        for spot in self.results(index):
+            if self.may_shorten(spot[0], spot[1]):
+                yield spot
 
     def outputs(self, index: int, number: int) -> Iterator[Output]:
         """What the leaves of a part are set aside as."""
