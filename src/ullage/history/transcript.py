@@ -68,6 +68,7 @@ class Transcript:
             nothing but reasoning leaves it as it was: clients drop such messages.
         counts: tokens of each leaf that was counted.
         originals: the messages that redaction changed, as they came and are sent.
+        user_tools: as given.
 
     Args:
         root: the chain before the first message.
@@ -84,7 +85,7 @@ class Transcript:
         self.messages: list[Message] = []
         self.originals: dict[int, Message] = {}
         self._redact = redact
-        self._user_tools = user_tools
+        self.user_tools = user_tools
         self.digests: list[bytes] = []
         self.chain: list[bytes] = [root]
         self.counts: dict[Location, int] = {}
@@ -139,7 +140,7 @@ class Transcript:
 
     def upto(self, length: int) -> Transcript:
         """Another transcript of the first ``length`` messages, with all that is known of them."""
-        other = Transcript(self.chain[0], self._redact, self._user_tools)
+        other = Transcript(self.chain[0], self._redact, self.user_tools)
         other.originals = {index: it for index, it in self.originals.items() if index < length}
         for row in ("messages", "digests", "_closed", "chain", "_said", "_turns"):
             known = getattr(self, row)
@@ -284,7 +285,7 @@ class Transcript:
     def _author_of_result(self, index: int, number: int, result: ToolResult) -> Author:
         call = self.call_for(index, number)
         name = result.name if call is None else call.name
-        if name and plain_tool_name(name) in self._user_tools:
+        if name and plain_tool_name(name) in self.user_tools:
             return "user"
         return result.author
 

@@ -158,7 +158,8 @@ class Relay:
             task = self._task(given)
             return Asked(method, task.tool, task.limit_chars), given
         tool = _text(given.get("name"))
-        limit = limit_of(self._settings.limits, tool, given.get("arguments"))
+        limits, user_tools = self._settings.limits, self._settings.user_tools
+        limit = limit_of(limits, tool, given.get("arguments"), user_tools)
         return Asked(method, tool, limit), given
 
     def _task(self, given: dict[str, Raw]) -> Asked:

@@ -25,6 +25,7 @@ from msgspec import Struct
 
 from ullage.errors import ConfigError
 from ullage.presets import NAMES
+from ullage.values.authors import named_tools
 
 UPSTREAMS = {
     "anthropic": "https://api.anthropic.com",
@@ -80,6 +81,8 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             none of them has a tenant made of it.
         policy: a preset; see `ullage.presets`.
         window_tokens: the window of every model; None: each model's own.
+        user_tools: clients' own tools by which the user answers, beside those of the agents that
+            ullage knows; their results are the user's words.
         store: an SQLite file, or ``postgresql://…``; None: the platform's place for it.
         blobs: ``s3://bucket/prefix``, for the larger texts; None: in the store with the rest.
         cache: ``valkey://host``, for copies of those, and for leases; None: without.
@@ -98,6 +101,7 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     tenants: dict[str, list[str]] = {}
     policy: str = "default"
     window_tokens: int | None = None
+    user_tools: list[str] = []
     store: str | None = None
     blobs: str | None = None
     cache: str | None = None
@@ -125,6 +129,7 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             raise ConfigError("policy", f"there is no {self.policy!r}", f"Use one of {NAMES}.")
         if not _HEADER.fullmatch(self.opt_out_header):
             raise ConfigError("opt_out_header", "it is no header's name", "Write it in lower case.")
+        named_tools(self.user_tools)
         _check_numbers(self)
 
 
@@ -136,7 +141,8 @@ def config_of(
     Args:
         file: a TOML file; None: no file.
         environment: ``ULLAGE_PROXY_LISTEN`` and the like, a variable for each field that is a
-            text, a number or a flag; ``ULLAGE_STORE``, ``ULLAGE_BLOBS``, ``ULLAGE_CACHE``.
+            text, a number or a flag; ``ULLAGE_PROXY_USER_TOOLS``, names with commas between;
+            ``ULLAGE_STORE``, ``ULLAGE_BLOBS``, ``ULLAGE_CACHE``.
         options: fields by name; None is left out. Upstreams are added to those of the file, and
             those to the vendors'.
 
@@ -148,6 +154,8 @@ def config_of(
         value = environment.get(f"ULLAGE_PROXY_{name.upper()}")
         if value is not None:
             settings[name] = value
+    if listed := environment.get("ULLAGE_PROXY_USER_TOOLS"):
+        settings["user_tools"] = [name.strip() for name in listed.split(",") if name.strip()]
     for name in ("store", "blobs", "cache"):
         if environment.get(f"ULLAGE_{name.upper()}"):
             settings.setdefault(name, environment[f"ULLAGE_{name.upper()}"])

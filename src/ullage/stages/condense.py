@@ -85,7 +85,9 @@ def head_of_loop(window: Window) -> Location | None:
         message = transcript.messages[at]
         if message.role == "assistant" or window.hidden(at):
             break
-        results = (spot for spot in transcript.results(at) if transcript.reader(*spot[:2]) == "model")
+        results = (
+            spot for spot in transcript.results(at) if transcript.reader(*spot[:2]) == "model"
+        )
         found = [spot for spot in results if isinstance(transcript.leaf(spot), Text)]
         if found and (at + 1 == window.size or transcript.starts_turn(at + 1)):
             return found[-1]

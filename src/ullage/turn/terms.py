@@ -32,6 +32,7 @@ from ullage.history.transcript import Transcript
 from ullage.redaction import Redact
 from ullage.stages.policy import Policy, fingerprint
 from ullage.turn.filling import Asking
+from ullage.values.authors import answered_by_user
 from ullage.values.effects import Find, Record, Steps
 from ullage.values.events import Event
 from ullage.values.limits import Limits
@@ -73,6 +74,8 @@ class Settings(Struct, frozen=True, kw_only=True):
 
     Attributes:
         asking: who is asked for summaries.
+        user_tools: tools of the host's own whose results are the user's words, beside
+            `ullage.values.authors.QUESTION_TOOLS`.
         decides: the fingerprint of what cuts at first sight, as the policy was given.
     """
 
@@ -85,6 +88,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     repair: bool = False
     asking: Asking | None = None
     redact: Redact | None = None
+    user_tools: tuple[str, ...] = ()
     decides: str = ""
 
 
@@ -97,8 +101,11 @@ class Agreed(Struct, frozen=True):
     events: tuple[Event, ...] = ()
 
 
-def what_decides(policy: Policy, redact: Redact | None = None) -> str:
-    """The fingerprint of what cuts at first sight: stages, their limits, and the wording.
+def what_decides(
+    policy: Policy, redact: Redact | None = None, user_tools: tuple[str, ...] = ()
+) -> str:
+    """The fingerprint of what cuts at first sight: stages, their limits, the wording, and whose
+    results are the user's words.
 
     A function that is not ours may change what it does under one name; the policy's name, which
     holds a version, stands for it.
@@ -106,7 +113,9 @@ def what_decides(policy: Policy, redact: Redact | None = None) -> str:
     folder = policy.spill_directory
     bare = () if policy.without_recall is None else (policy.without_recall,)
     first = (policy.at_first_sight, policy.toolset, folder, *bare)
-    text = fingerprint(first if redact is None else (*first, redact))
+    text = fingerprint(
+        (*first, answered_by_user(user_tools), *(() if redact is None else (redact,)))
+    )
     named = "" if _is_ours(policy) else policy.name
     return canon.ref_of(f"{text} {named}")
 
@@ -346,7 +355,7 @@ _SUPERSEDED = (
 def _changed(old: Opened, new: Opened) -> tuple[Event, ...]:
     what, before, now = "model family", old.family, new.family
     if old.decides != new.decides:
-        what, before, now = "policy, limits or wording", old.policy, new.policy
+        what, before, now = "policy, setting or wording", old.policy, new.policy
     why = (
         f"another {what} decides from here on ({before} before, {now} now): what was sent counts "
         "as one batch, and reasoning bound to it is dropped"

@@ -12,6 +12,8 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import Literal, TypeAlias
 
+from ullage.errors import ConfigError
+
 Author: TypeAlias = Literal["user", "system", "model", "tool", "program"]
 """Who wrote it. A program is code that the model had run, and that calls tools by itself."""
 
@@ -71,16 +73,20 @@ KNOWN_USER_TOOLS = answered_by_user()
 """The plain names of `QUESTION_TOOLS`."""
 
 
-def checked_names(names: Iterable[str]) -> tuple[str, ...]:
-    """Names as they are kept in a setting: each once, in order.
+def named_tools(names: Iterable[str]) -> tuple[str, ...]:
+    """The names of a setting, each once and in order, so that their order decides nothing.
+
+    Args:
+        names: names of tools, as they stand in requests.
 
     Raises:
-        ValueError: they are one text, or one of them is no text or has no letter or digit.
+        ConfigError: it is one text, or something in it is no tool's name.
     """
+    remedy = 'Give a list of names: ["ask_the_operator"].'
     if isinstance(names, str):
-        raise ValueError(f"{names!r} is one text")
+        raise ConfigError("user_tools", "it is one text", remedy)
     listed = tuple(names)
     for name in listed:
         if not isinstance(name, str) or not plain_tool_name(name):
-            raise ValueError(f"{name!r} is no tool's name")
-    return tuple(sorted(set(listed)))
+            raise ConfigError("user_tools", f"{name!r:.64} is no tool's name", remedy)
+    return tuple(sorted({*listed}))
