@@ -271,7 +271,7 @@ class Transcript:
         return part if isinstance(part, ToolCall) else None
 
     def author(self, index: int, number: int) -> Author:
-        """Who wrote a part: as the table of its wire says, or the tool by which the user answers."""
+        """Who wrote a part: as its wire's table says, or the name of a tool that asks the user."""
         message = self.messages[index]
         part = message.parts[number]
         if isinstance(part, ToolCall):

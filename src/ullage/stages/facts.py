@@ -108,7 +108,7 @@ def _user_said(transcript: Transcript, start: int, stop: int) -> Iterator[Said]:
 
 
 def question_of(transcript: Transcript, index: int, number: int) -> str:
-    """What the user was asked who answers in this part: the tool, and the question as it was put."""
+    """What the user answers in this part: the tool that asked, and the question as it was put."""
     call = transcript.call_for(index, number)
     return "" if call is None else f"{call.name} {on_one_line(call.arguments, _QUESTION_CHARS)}"
 

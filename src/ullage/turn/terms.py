@@ -355,7 +355,7 @@ _SUPERSEDED = (
 def _changed(old: Opened, new: Opened) -> tuple[Event, ...]:
     what, before, now = "model family", old.family, new.family
     if old.decides != new.decides:
-        what, before, now = "policy, setting or wording", old.policy, new.policy
+        what, before, now = "policy, limits or wording", old.policy, new.policy
     why = (
         f"another {what} decides from here on ({before} before, {now} now): what was sent counts "
         "as one batch, and reasoning bound to it is dropped"
