@@ -89,3 +89,13 @@ def test_a_file_writes_the_same():
 def test_a_file_that_writes_something_else_is_refused(written):
     with pytest.raises(ConfigError):
         settings_of(written)
+
+
+def test_what_the_user_answers_stays_whole_where_no_rule_names_it():
+    assert limit_of((), "ask_user", None) is None
+    assert limit_of((), "ask_desk", None) == 8_000
+    assert limit_of((), "ask_desk", None, ("AskDesk",)) is None
+    assert limit_of((Rule(500, "ask_*"),), "ask_user", None) == 500
+    assert settings_of('user_tools = ["ask_desk"]').user_tools == ("ask_desk",)
+    with pytest.raises(ConfigError, match="user_tools"):
+        settings_of('user_tools = [""]')
