@@ -100,6 +100,8 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         tenant: under whose name it is kept there.
         user_tools: servers' own tools by which the user answers, beside those that ullage knows;
             their results stay whole where no limit names them.
+        credential_headers: with ``--listen``, headers that say whose a request is, beside those
+            that are known by their names (``Authorization``, ``Cookie``, ``X-Api-Key``, …).
         whole_chars: see `ullage.mcp.cutting.cut`.
         most_frame_bytes: a longer frame is passed on unread.
     """
@@ -109,6 +111,7 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     store: str | None = None
     tenant: str = ""
     user_tools: tuple[str, ...] = ()
+    credential_headers: tuple[str, ...] = ()
     whole_chars: int = WHOLE_CHARS
     most_frame_bytes: int = MOST_FRAME_BYTES
 
@@ -175,6 +178,24 @@ def limit_of(
     if plain_tool_name(tool) in answered_by_user(user_tools):
         return None
     return LIMIT_CHARS[kind_of(tool)]
+
+
+def may_cut(limits: Sequence[Rule], tool: str, user_tools: tuple[str, ...] = ()) -> bool:
+    """Whether a result of a tool may be cut, whatever the arguments of the call.
+
+    Args:
+        limits: the rules, the first that matches first.
+        tool: the name of the tool.
+        user_tools: tools by which the user answers, beside those that are known.
+    """
+    for rule in limits:
+        if not fnmatchcase(tool, rule.tool):
+            continue
+        if rule.chars != "whole":
+            return True
+        if not rule.arguments:
+            return False
+    return plain_tool_name(tool) not in answered_by_user(user_tools)
 
 
 def _read(arguments: bytes | Raw | None) -> Mapping[str, Any]:
