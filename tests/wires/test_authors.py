@@ -2,13 +2,6 @@
 
 import pytest
 
-from ullage.errors import ConfigError
-from ullage.values.authors import (
-    QUESTION_TOOLS,
-    answered_by_user,
-    named_tools,
-    plain_tool_name,
-)
 from ullage.wires import FORMATS
 
 ROLES = {"user": "user", "assistant": "model", "system": "system", "tool": "tool"}
@@ -97,25 +90,3 @@ def test_a_caller_that_is_not_the_model_is_a_program(format):
         for name in ("code_execution_20250825", "code_execution_20260120", "program", "newer_9"):
             caller = {"type": name, "tool_id": "srvtoolu_1", "caller_id": "c_1"}
             assert row.read_by({"type": kind, "caller": caller}) == "program"
-
-
-def test_names_are_compared_whole_without_case_and_signs():
-    known = answered_by_user()
-    for name in (
-        "AskUserQuestion",
-        "ask_user_question",
-        "ASK-USER-QUESTION",
-        "vscode/askQuestions",
-    ):
-        assert plain_tool_name(name) in known
-    for name in ("ask_user_about", "mcp__crm__ask_user", "task", "AskUserQuestions2", "read_file"):
-        assert plain_tool_name(name) not in known
-    assert plain_tool_name("mcp__crm__ask_user") in answered_by_user(("mcp__crm__ask_user",))
-    assert {plain_tool_name(name) for names in QUESTION_TOOLS.values() for name in names} == known
-
-
-def test_a_setting_of_names_is_a_list_of_them():
-    assert named_tools(name for name in ("b", "a", "b")) == ("a", "b")
-    for wrong in ("ask_me", ["--"], [""], [7]):
-        with pytest.raises(ConfigError, match="user_tools"):
-            named_tools(wrong)
