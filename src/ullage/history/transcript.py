@@ -48,12 +48,10 @@ def leaves_of(message: Message) -> Iterator[Leaf]:
 
 
 T = TypeVar("T")
-Mark = Literal[
-    "begins", "pinned", "bound", "asks", "words", "program", "media", "compacted", "late"
-]
+Mark = Literal["begins", "pinned", "bound", "asks", "words", "media", "compacted", "late"]
 """What a message is known for: begins a reply, stays, holds bound reasoning, is the user's turn to
-speak, holds words of the user (an answer to a tool as well), something that a program reads, media,
-a compaction of the provider, a result that may be parted from its call."""
+speak, holds words of the user (an answer to a tool as well), holds media, a compaction of the
+provider, a result that may be parted from its call."""
 
 _SPEAKERS: dict[Role, Author] = {"user": "user", "system": "system", "assistant": "model"}
 
@@ -101,6 +99,8 @@ class Transcript:
         self._refs: dict[Location, str] = {}
         self._texts: dict[Location, Output] = {}
         self._made: dict[Any, dict[int, Any]] = {}
+        self._programs: dict[int, set[int]] = {}  # by message, the parts that a program reads
+        self._answers: dict[int, set[int]] = {}  # and the results that are the user's words
 
     def __len__(self) -> int:
         return len(self.messages)
@@ -122,11 +122,9 @@ class Transcript:
         self._pairs.feed(index, message)
         for mark in _marks(message, kinds, begins=begins):
             marked[mark].append(index)
-        numbers = range(len(message.parts))
-        if any(self.words(index, number) for number in numbers):
+        self._note_people(index)
+        if self._holds_words(index):
             marked["words"].append(index)
-        if any(self.reader(index, number) == "program" for number in numbers):
-            marked["program"].append(index)
         for number, part in enumerate(message.parts):
             if isinstance(part, ToolCall):
                 self._note("call", part.id, (index, number))
@@ -149,6 +147,9 @@ class Transcript:
             setattr(other, table, spots := getattr(self, table).copy())
             for spot in [spot for spot in spots if spot[0] >= length]:
                 del spots[spot]
+        for people in ("_programs", "_answers"):
+            known = getattr(self, people).items()
+            setattr(other, people, {index: it for index, it in known if index < length})
         other._marked = {mark: self.marked(mark, 0, length) for mark in self._marked}
         other._lengths = {key: at for key, at in self._lengths.items() if at <= length}
         for kind, spots in self._spots.items():
@@ -175,9 +176,13 @@ class Transcript:
         for number, item, _ in leaves_of(self.messages[index]):
             for table in (self._refs, self._texts, self.counts):
                 table.pop((index, number, item), None)
+        self.messages[index] = message
+        self._note_people(index)
+        for call in message.calls:  # who made it may be said otherwise now
+            for answer in self._spots["result"].get(whole(call.id), ()):
+                self._note_people(answer[0])
         others = {*self._marked["bound"]} - {index}
         self._marked["bound"] = sorted({*others, index} if _is_bound(message) else others)
-        self.messages[index] = message
         for made in self._made.values():
             made.pop(index, None)
 
@@ -274,32 +279,51 @@ class Transcript:
         """Who wrote a part: as its wire's table says, or the name of a tool that asks the user."""
         message = self.messages[index]
         part = message.parts[number]
+        if isinstance(part, ToolResult):
+            return "user" if number in self._answers.get(index, ()) else part.author
         if isinstance(part, ToolCall):
             return part.author
-        if isinstance(part, ToolResult):
-            return self._author_of_result(index, number, part)
         if isinstance(part, Opaque) and part.author is not None:
             return part.author
         return _SPEAKERS.get(message.role, "tool")
 
-    def _author_of_result(self, index: int, number: int, result: ToolResult) -> Author:
-        call = self.call_for(index, number)
-        name = result.name if call is None else call.name
-        if name and plain_tool_name(name) in self.user_tools:
-            return "user"
-        return result.author
-
     def reader(self, index: int, number: int) -> Reader:
         """Who reads a part. Whoever made a call reads its result."""
-        part = self.messages[index].parts[number]
-        if isinstance(part, ToolCall):
-            return "program" if part.author == "program" else "model"
-        if not isinstance(part, (Opaque, ToolResult)):
-            return "model"
-        call = self._pairs.of((index, number)) if isinstance(part, ToolResult) else None
-        if part.reader == "model" and call is not None:
-            return self.reader(*call)
-        return part.reader
+        return "program" if number in self._programs.get(index, ()) else "model"
+
+    def has_program(self, index: int) -> bool:
+        """Whether a program reads something in a message."""
+        return index in self._programs
+
+    def _note_people(self, index: int) -> None:
+        """Note which parts of a message a program reads, and which results the user wrote."""
+        programs, answers = set[int](), set[int]()
+        for number, part in enumerate(self.messages[index].parts):
+            if isinstance(part, ToolResult):
+                if self._is_answer(index, number, part):
+                    answers.add(number)
+                call = self._pairs.of((index, number))
+                if part.reader == "program" or (call and self.reader(*call) == "program"):
+                    programs.add(number)
+            elif isinstance(part, ToolCall):
+                if part.author == "program":
+                    programs.add(number)
+            elif isinstance(part, Opaque) and part.reader == "program":
+                programs.add(number)
+        for table, numbers in ((self._programs, programs), (self._answers, answers)):
+            table.pop(index, None)
+            if numbers:
+                table[index] = numbers
+
+    def _is_answer(self, index: int, number: int, result: ToolResult) -> bool:
+        """Whether the user wrote a result: its wire says so, or its tool is one that asks."""
+        call = self.call_for(index, number)
+        name = result.name if call is None else call.name
+        return result.author == "user" or plain_tool_name(name) in self.user_tools
+
+    def _holds_words(self, index: int) -> bool:
+        numbers = range(len(self.messages[index].parts))
+        return any(self.words(index, number) for number in numbers)
 
     def words(self, index: int, number: int) -> str:
         """The words of the user in a part; ``""`` where it holds none."""

@@ -195,7 +195,7 @@ class Window(ShownHistory, frozen=True, eq=False, kw_only=True):
         """An upper bound of the tokens of a message as it came, found without counting."""
         transcript = self.transcript
         message = transcript.originals.get(index, transcript.messages[index])
-        if not transcript.marked("program", index, index + 1):
+        if not transcript.has_program(index):
             return self.meter.bound(message)
         read = (leaf for leaf in leaves_of(message) if transcript.reader(index, leaf[0]) == "model")
         return self.meter.framing(message) + sum(self.meter.leaf_bound(leaf) for *_, leaf in read)

@@ -66,7 +66,7 @@ def shown_tokens(window: Window, index: int) -> int:
     transcript, shown = window.transcript, window.shown(index)
     message, dropped = transcript.messages[index], index in window.reasoning_dropped
     tokens = message_tokens(message, shown, drop_reasoning=dropped)
-    if not transcript.marked("program", index, index + 1):
+    if not transcript.has_program(index):
         return tokens
     return tokens - sum(
         part_tokens(part, number, shown)
