@@ -63,11 +63,8 @@ def _excess(media: list[_Medium], limits: MediaLimits, context_tokens: int) -> i
 
 
 def _media(transcript: Transcript, index: int) -> tuple[_Medium, ...]:
-    found = [
-        ((index, part, item), leaf)
-        for part, item, leaf in leaves_of(transcript.messages[index])
-        if isinstance(leaf, Media) and transcript.reader(index, part) == "model"
-    ]
+    leaves = leaves_of(transcript.messages[index])
+    found = [((index, part, item), leaf) for part, item, leaf in leaves if isinstance(leaf, Media)]
     return tuple(_Medium(spot, max(image_size(leaf.data)), len(leaf.data)) for spot, leaf in found)
 
 

@@ -73,7 +73,7 @@ def reducible_tokens(window: Window) -> int:
 
 
 def _texts(window: Window, kept: Sequence[int]) -> Iterator[tuple[Location, Tier]]:
-    """Every text and every call that may be cut, and when."""
+    """Every text and every call that may be cut, and when; what a program reads has no tokens."""
     transcript = window.transcript
     asked = transcript.newest_asked(window.size)
     newest = (asked, transcript.newest_words(window.size))
@@ -87,8 +87,6 @@ def _texts(window: Window, kept: Sequence[int]) -> Iterator[tuple[Location, Tier
             spot = index, number, item
             kinds = Text if signed else (Text, ToolCall)
             if not isinstance(leaf, kinds) or window.holds_account(spot):
-                continue
-            if transcript.reader(index, number) == "program":
                 continue
             is_said = transcript.author(index, number) == "user"
             if message.role == "system":
