@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 import click
 
+from ullage.cli._options import user_tools_option
 from ullage.errors import ConfigError
 from ullage.presets import NAMES
 from ullage.proxy.config import Config, config_of
@@ -40,6 +41,7 @@ _OPTIONS = (
         default=None,
         help="Ask upstreams for the windows of their models. Default: those on this machine.",
     ),
+    user_tools_option,
     click.option("--store", metavar="PATH", help="Default: the platform's place for it."),
     click.option("--blobs", metavar="URL", help="s3://bucket/prefix, for the larger texts."),
     click.option("--cache", metavar="URL", help="valkey://host, for copies of those, and leases."),
@@ -65,6 +67,7 @@ def settings_of(file: Path | None, upstreams: tuple[str, ...] = (), **options: A
     if importlib.util.find_spec("aiohttp") is None:
         raise ConfigError("ullage proxy", "aiohttp is missing", "pip install 'ullage[proxy]'")
     named = dict(_pair(each) for each in upstreams)
+    options["user_tools"] = list(options["user_tools"]) or None
     return config_of(file, os.environ, upstreams=named, **options)
 
 

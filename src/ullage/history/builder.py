@@ -139,7 +139,7 @@ class WindowBuilder:
         What is new is counted when it must be.
         """
         window, sums = self.window, self.window._sums
-        messages, originals = window.transcript.messages, window.transcript.originals
+        messages = window.transcript.messages
         new = range(window.size, length)
         superseding = [index for index in new if messages[index].supersedes]
         if superseding:  # what the provider does not read any more is shown, and costs nothing
@@ -149,7 +149,7 @@ class WindowBuilder:
             window._tallies.clear()
         self._set(fresh=window.size, size=length)
         for index in range(len(sums.tokens), length):
-            bound = window.meter.bound(originals.get(index, messages[index]))
+            bound = window.message_bound(index)
             sums.tokens.append(~bound)
             sums.uncounted.append(index)
             sums.bound += bound

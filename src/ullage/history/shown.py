@@ -88,10 +88,15 @@ class ShownHistory(Struct, frozen=True, eq=False, kw_only=True):
         return tuple(it for it in self.summaries if it.stop > first) if first else self.summaries
 
     def spot_for(self, edit: Replace, length: int) -> Location | None:
-        """Where an edit is within a length; None where the history holds no such leaf."""
+        """Where an edit is within a length; None where the history holds no such leaf.
+
+        What a program reads is never shown otherwise.
+        """
         spot = self.transcript.locate(edit.place)
         if spot is None or spot[0] >= length:
             return None
+        if self.transcript.reader(spot[0], spot[1]) == "program":
+            return None  # it would work on a part of it, and nobody would know
         original = self.transcript.output(spot)
         if original is None:
             return None
@@ -154,10 +159,14 @@ class ShownHistory(Struct, frozen=True, eq=False, kw_only=True):
         return self._spots.get(ref)
 
     def results(self, start: int, stop: int) -> Iterator[Location]:
-        """Every item of every visible tool result in a range of messages."""
+        """Every item of every visible result in a range that a tool wrote for the model.
+
+        What the user answered through a tool, and what a program reads, are no such results: they
+        are left as they are.
+        """
         for index in range(start, stop):
             if index not in self._hidden:
-                yield from self.transcript.results(index)
+                yield from self.transcript.tool_results(index)
 
     def tool_of(self, spot: Location) -> str:
         """Name of the tool whose result is at a location, or ``""``."""

@@ -88,6 +88,7 @@ def exchanges_of(config: Config) -> Exchanges:
         store=store,
         policy=config.policy,
         limits=limits,
+        user_tools=config.user_tools,
         most=_MOST_CONVERSATIONS,
         most_bytes=config.limits.conversations_bytes,
         older_bytes=config.limits.older_bytes,

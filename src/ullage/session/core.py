@@ -46,6 +46,7 @@ from ullage.turn.learnt import Learnt, limits_for
 from ullage.turn.memo import Memo
 from ullage.turn.terms import Settings, what_decides
 from ullage.turn.turn import State, Turned, observe, turn
+from ullage.values.authors import named_tools
 from ullage.values.effects import Output, Record, Steps, Summarise
 from ullage.values.events import Event
 from ullage.values.limits import Limits, ServedWindow
@@ -84,9 +85,11 @@ class SessionCore(Drawn, ABC):
         agent: str = "",
         summariser: Summariser | Callable[[Summarise], Any] | None = None,
         redact: Redact | None = None,
+        user_tools: Iterable[str] = (),
         on_event: OnEvent | None = None,
     ) -> None:
         chosen = _policy(policy, summarised=summariser is not None)
+        asking = named_tools(user_tools)
         self.settings = Settings(
             model=model,
             policy=chosen,
@@ -96,7 +99,8 @@ class SessionCore(Drawn, ABC):
             recall=recall,
             repair=repair,
             redact=redact,
-            decides=what_decides(chosen, redact),
+            user_tools=asking,
+            decides=what_decides(chosen, redact, asking),
         )
         self._kept = Kept(state or State(), memo=Memo())
         self._on_event = on_event

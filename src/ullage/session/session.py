@@ -62,6 +62,9 @@ class Session(SessionCore, Closing):
             one of `ullage.summarise`. None: the deterministic summaries stand alone.
         redact: takes secrets out of a text before it is set aside, summarised or shown cut, such
             as `ullage.redaction.common_keys`; the same for the same text. None: nothing does.
+        user_tools: names of your own tools by which the user answers: their results are the
+            user's words, quoted whole wherever user text is. Beside those of the agents that
+            ullage knows; compared whole, without case and signs.
         on_event: is called with each event once, as it happens; it must not use the session.
             What it raises is logged. None: the events are in `events` and in the log alone.
 
@@ -257,6 +260,7 @@ def fit(
     recall: bool | Literal["auto", "host"] = "auto",
     repair: bool = False,
     redact: Redact | None = None,
+    user_tools: Iterable[str] = (),
 ) -> View:
     """Make one request fit, without a session. See `Session` for the arguments.
 
@@ -278,5 +282,6 @@ def fit(
         recall=recall,
         repair=repair,
         redact=redact,
+        user_tools=user_tools,
     )
     return session.fit(request)

@@ -30,6 +30,7 @@ from ullage.spend.budget import Budget
 from ullage.stores import open_store
 from ullage.stores.objects.opening import beside
 from ullage.turn.learnt import Learnt
+from ullage.values.authors import named_tools
 from ullage.values.messages import Message
 
 if TYPE_CHECKING:
@@ -129,6 +130,8 @@ class _Sessions(Generic[S]):
             if value < 1:
                 raise ConfigError(name, f"{value} is under 1", "Give 1 or more.")
         self.store = self._opened(beside(store, blobs, cache))
+        if "user_tools" in settings:  # each session is given them anew
+            settings["user_tools"] = named_tools(settings["user_tools"])
         self._settings = {"model": model, **settings}
         self._budget, self._most, self._most_bytes = budget, most, most_bytes
         self._older_bytes = older_bytes

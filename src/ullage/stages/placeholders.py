@@ -112,10 +112,15 @@ def bare_placeholder(window: Window, spot: Location, /, *, words: str) -> Cut | 
 
 
 def _kept(window: Window, spot: Location, *, again: bool = False) -> Output | None:
-    """What a leaf is set aside as; None for what cannot be or, but for ``again``, was."""
-    edit = window.edit_at(spot)
+    """What a leaf is set aside as; None for what cannot be or, but for ``again``, was.
+
+    What a program reads stays whole, and so do the user's words.
+    """
+    transcript, edit = window.transcript, window.edit_at(spot)
     is_gone = edit is not None and edit.is_late and not again
-    return None if is_gone else window.transcript.output(spot)
+    is_programs = transcript.reader(spot[0], spot[1]) == "program"
+    is_words = isinstance(transcript.leaf(spot), Text) and transcript.words(spot[0], spot[1])
+    return None if is_gone or is_programs or is_words else transcript.output(spot)
 
 
 def _shown(window: Window, spot: Location, output: Output) -> str:

@@ -33,7 +33,7 @@ class Tier(Enum):
     OPEN = "the same of the open turn, the oldest first"
     SAID = "what the user said, the longest first"
     NEW = "results the model has not seen yet and the words it asked for them in, the largest first"
-    TASK = "the first task and the newest user message"
+    TASK = "the first task and what the user said last"
     SYSTEM = "what the system says among the messages, the largest first"
 
 
@@ -73,21 +73,22 @@ def reducible_tokens(window: Window) -> int:
 
 
 def texts_of(window: Window, kept: Sequence[int]) -> Iterator[tuple[Location, Tier]]:
-    """Every text and every call that may be cut, and when."""
+    """Every text and every call that may be cut, and when; what a program reads has no tokens."""
     transcript = window.transcript
     asked = transcript.newest_asked(window.size)
+    newest = (asked, transcript.newest_words(window.size))
     task = next((at for at in range(window.size) if transcript.messages[at].role == "user"), -1)
     for index in kept:
         message = transcript.messages[index]
         if window.hidden(index):
             continue
-        signed, is_last = window.signed(index), index in (task, asked)
+        signed, is_last = window.signed(index), index in (task, *newest)
         for number, item, leaf in leaves_of(message):
             spot = index, number, item
             kinds = Text if signed else (Text, ToolCall)
             if not isinstance(leaf, kinds) or window.holds_account(spot):
                 continue
-            is_said = message.role == "user" and message.parts[number] is leaf
+            is_said = transcript.author(index, number) == "user"
             if message.role == "system":
                 tier = Tier.SYSTEM
             elif is_said:

@@ -84,12 +84,18 @@ def _user(texts: Sequence[Said], room: int, *, has_task: bool) -> str:
     if not texts or room <= 0:
         return ""
     said_texts = [each.text for each in texts]
+    room -= sum(len(each.asked) for each in texts)
     shown = quotes(said_texts, room, frame_chars=_FRAME_CHARS, keeps_first=has_task)
-    lines = [f"Message {texts[at].index + 1}:\n{shown[at]}" for at in sorted(shown)]
+    lines = [f"{_heading(texts[at])}:\n{shown[at]}" for at in sorted(shown)]
     absent = [len(each.text) for number, each in enumerate(texts) if number not in shown]
     if absent:
         lines.append(f"… {len(absent):,} more, {sum(absent):,} characters: see the index")
     return "\n".join(["## The user's words", *lines])
+
+
+def _heading(each: Said) -> str:
+    asked = f", answer to {each.asked}" if each.asked else ""
+    return f"Message {each.index + 1}{asked}"
 
 
 # ── what was done ────────────────────────────────────────────────────────────────────────

@@ -233,13 +233,16 @@ def _allowed(walk: Walk, stage: Stage) -> Sequence[Cut]:
     allowed = [cut for cut in cuts if edited_from(window, [cut.edit]) >= editable]
     if cuts and not allowed:
         walk.events.append(Event(kind="held", where=where, why=HELD))
-    return [cut for cut in allowed if not _cuts_account(window, cut)]
+    return [cut for cut in allowed if not _is_barred(window, cut)]
 
 
-def _cuts_account(window: Window, cut: Cut) -> bool:
-    """Whether a cut would take the account of hidden messages out of the view."""
+def _is_barred(window: Window, cut: Cut) -> bool:
+    """Whether a leaf may not be cut: it holds the account of hidden messages, or is a program's."""
     spot = window.transcript.locate(cut.edit.place) if isinstance(cut.edit, Replace) else None
-    return spot is not None and window.holds_account(spot)
+    if spot is None:
+        return False
+    is_programs = window.transcript.reader(spot[0], spot[1]) == "program"
+    return is_programs or window.holds_account(spot)
 
 
 def _filled(walk: Walk, cuts: Sequence[Cut], asking: Asking | None) -> _Asks[Sequence[Cut]]:

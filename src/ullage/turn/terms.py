@@ -33,6 +33,7 @@ from ullage.redaction import Redact
 from ullage.stages.policy import Policy, fingerprint
 from ullage.turn.filling import Asking
 from ullage.turn.learnt import Learnt
+from ullage.values.authors import answered_by_user
 from ullage.values.effects import Find, Record, Steps
 from ullage.values.events import Event
 from ullage.values.limits import Limits
@@ -75,6 +76,8 @@ class Settings(Struct, frozen=True, kw_only=True):
     Attributes:
         learnt: what the provider's answers taught of its limits.
         asking: who is asked for summaries.
+        user_tools: tools of the host's own whose results are the user's words, beside
+            `ullage.values.authors.QUESTION_TOOLS`.
         decides: the fingerprint of what cuts at first sight, as the policy was given.
     """
 
@@ -88,6 +91,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     repair: bool = False
     asking: Asking | None = None
     redact: Redact | None = None
+    user_tools: tuple[str, ...] = ()
     decides: str = ""
 
 
@@ -100,8 +104,11 @@ class Agreed(Struct, frozen=True):
     events: tuple[Event, ...] = ()
 
 
-def what_decides(policy: Policy, redact: Redact | None = None) -> str:
-    """The fingerprint of what cuts at first sight: stages, their limits, and the wording.
+def what_decides(
+    policy: Policy, redact: Redact | None = None, user_tools: tuple[str, ...] = ()
+) -> str:
+    """The fingerprint of what cuts at first sight: stages, their limits, the wording, and whose
+    results are the user's words.
 
     A function that is not ours may change what it does under one name; the policy's name, which
     holds a version, stands for it.
@@ -109,7 +116,9 @@ def what_decides(policy: Policy, redact: Redact | None = None) -> str:
     folder = policy.spill_directory
     bare = () if policy.without_recall is None else (policy.without_recall,)
     first = (policy.at_first_sight, policy.toolset, folder, *bare)
-    text = fingerprint(first if redact is None else (*first, redact))
+    text = fingerprint(
+        (*first, answered_by_user(user_tools), *(() if redact is None else (redact,)))
+    )
     named = "" if _is_ours(policy) else policy.name
     return canon.ref_of(f"{text} {named}")
 

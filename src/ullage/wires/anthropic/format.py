@@ -13,6 +13,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from ullage.errors import FormatError
+from ullage.values.authors import Author
 from ullage.values.messages import (
     WHOLE,
     Content,
@@ -102,7 +103,8 @@ class Anthropic(Format):
             case "call":
                 arguments = as_json(block.get("input"), f"{where}.input")
                 name = text_at(block.get("name"), f"{where}.name")
-                return ToolCall(str(block.get("id") or ""), name, arguments, at)
+                author: Author = "program" if row.is_of_program(block) else "model"
+                return ToolCall(str(block.get("id") or ""), name, arguments, at, author=author)
             case "result":
                 content = content_at(block.get("content"), f"{where}.content", self._item)
                 failed = bool(block.get("is_error"))
@@ -257,7 +259,16 @@ def _content(block: Mapping[str, Any], row: Block, at: int, where: str) -> Conte
     whole = bool(block.get("content") or block.get("encrypted_content"))
     compacted = kind == "compaction" and whole
     text = opaque_json(block, where)
-    return Opaque(str(kind), text, at, opens=opens, closes=closes, supersedes=compacted)
+    return Opaque(
+        str(kind),
+        text,
+        at,
+        opens=opens,
+        closes=closes,
+        supersedes=compacted,
+        author=row.author,
+        reader=row.read_by(block),
+    )
 
 
 def _said(raw: Any, text: str) -> dict[str, Any]:

@@ -261,7 +261,8 @@ class Gemini(Format):
                 frames_per_s=frames_per_s,
             )
         kind = next((name for name in _OPAQUE if get(raw, name) is not None), "part")
-        return Opaque(kind, opaque_json(fields.unsigned(raw), where), at)
+        author = PARTS[kind].author if kind in PARTS else None
+        return Opaque(kind, opaque_json(fields.unsigned(raw), where), at, author=author)
 
     # ── edits ────────────────────────────────────────────────────────────────────────
 

@@ -18,6 +18,7 @@ from functools import partial
 from typing import Any
 
 from ullage.errors import FormatError
+from ullage.values.authors import Author
 from ullage.values.messages import (
     WHOLE,
     Content,
@@ -113,7 +114,8 @@ class OpenAIResponses(Format):
                 content = tuple(self._output(item, kind, f"{where}.output"))
                 name = item.get("call_id") or item.get("id") or item.get("name") or ""
                 asked = paired_by(kind, name)
-                return Message("tool", (ToolResult(asked, content, False, WHOLE),))
+                reader = row.read_by(item)
+                return Message("tool", (ToolResult(asked, content, False, WHOLE, reader=reader),))
         return _other(item, row, kind, where)
 
     def _message(self, item: Mapping[str, Any], where: str) -> Message:
@@ -243,7 +245,9 @@ def _call(item: Mapping[str, Any], row: Block, where: str) -> ToolCall:
         arguments = as_json(arguments, f"{where}.{row.text}")
     name = text_at(item.get("name"), f"{where}.name")
     late = bool(item.get("async"))
-    return ToolCall(str(item.get("call_id") or ""), name, arguments, WHOLE, late=late)
+    author: Author = "program" if row.is_of_program(item) else "model"
+    call_id = str(item.get("call_id") or "")
+    return ToolCall(call_id, name, arguments, WHOLE, late=late, author=author)
 
 
 def _other(item: Mapping[str, Any], row: Block, kind: str, where: str) -> Message:
@@ -262,8 +266,28 @@ def _other(item: Mapping[str, Any], row: Block, kind: str, where: str) -> Messag
         paired_by(kind, item[name]) if item.get(name) else "" for name in (row.opens, row.closes)
     )
     late = kind == "mcp_approval_request"
-    part = Opaque(kind, opaque_json(known, where), WHOLE, tokens, opens, closes, late)
+    part = Opaque(
+        kind,
+        opaque_json(known, where),
+        WHOLE,
+        tokens,
+        opens,
+        closes,
+        late,
+        author=row.author,
+        reader=row.read_by(item),
+        words=_decision(item, row),
+    )
     return Message(role, (part,))
+
+
+def _decision(item: Mapping[str, Any], row: Block) -> str:
+    """What the user decided of an approval that was asked for, and why; ``""`` of other items."""
+    if not row.words:
+        return ""
+    decided = "approved" if item.get("approve") else "not approved"
+    reason = item.get(row.words)
+    return f"{decided}: {reason}" if isinstance(reason, str) and reason.strip() else decided
 
 
 def _streams(chunks: Sequence[Any], where: str) -> Iterator[Content]:
