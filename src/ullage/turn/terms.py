@@ -30,7 +30,7 @@ from ullage.history import canon
 from ullage.history.ledger import Ledger, Opened, latest_key
 from ullage.history.transcript import Transcript
 from ullage.redaction import Redact
-from ullage.stages.policy import Policy, fingerprint
+from ullage.stages.policy import Policy, Stage, fingerprint, unrecalled
 from ullage.turn.filling import Asking
 from ullage.values.effects import Find, Record, Steps
 from ullage.values.events import Event
@@ -104,11 +104,18 @@ def what_decides(policy: Policy, redact: Redact | None = None) -> str:
     holds a version, stands for it.
     """
     folder = policy.spill_directory
-    bare = () if policy.without_recall is None else (policy.without_recall,)
-    first = (policy.at_first_sight, policy.toolset, folder, *bare)
+    first = (policy.at_first_sight, policy.toolset, folder, *_without_recall(policy))
     text = fingerprint(first if redact is None else (*first, redact))
     named = "" if _is_ours(policy) else policy.name
     return canon.ref_of(f"{text} {named}")
+
+
+def _without_recall(policy: Policy) -> tuple[Sequence[Stage], ...]:
+    """What decides where no recall tools are offered, if that is something else."""
+    if policy.without_recall is None:
+        return ()
+    bare = unrecalled(policy)
+    return (bare.under_pressure, bare.at_first_sight) if bare.at_first_sight else (bare.under_pressure,)
 
 
 def _is_ours(policy: Policy) -> bool:

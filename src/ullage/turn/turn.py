@@ -135,8 +135,7 @@ def turn(
 
 def _without_history(settings: Settings) -> Settings:
     """For a request whose history is not here: nothing can be repaired, or decided of it."""
-    bare = None if settings.policy.without_recall is None else ()
-    policy = replace(settings.policy, under_pressure=(), without_recall=bare, guard=None)
+    policy = replace(settings.policy, under_pressure=(), guard=None)
     return replace(settings, policy=policy, repair=False)
 
 
