@@ -5,6 +5,8 @@ in the history and yet has a say in the view is in here, and nowhere else:
 
     batch      the edits of one decision; written once, first writer wins
     opened     what decides from here on: fingerprint, reasoning family, recall; written once
+    seen       what of the request sent here no history tells: which tools might be called, and
+               which messages of it had changed at an old place
     observed   what a provider reported for the request sent here, one for each model
     latest     under the first message's key: the last batch or opening of this conversation,
                so that whoever looks there knows whether anything was decided elsewhere
@@ -26,7 +28,7 @@ from ullage.history import canon
 from ullage.values.edits import Batch
 from ullage.values.effects import Record
 
-_NUMBERED = ("batch", "opened")
+_NUMBERED = ("batch", "opened", "seen")
 """Kinds that are written once, one after the other; of the others the newest value counts."""
 
 
@@ -62,6 +64,8 @@ class Opened(Struct, frozen=True, array_like=True):
         adds_tools: what was sent before here was sent without the recall tools.
         has_no_tools: the request that opened it used no tools, so that nothing was decided of
             recall tools.
+        former: earlier prefixes, each behind the key of the place up to which it held. A tool of
+            the caller's took a name of ours there.
     """
 
     policy: str
@@ -74,6 +78,21 @@ class Opened(Struct, frozen=True, array_like=True):
     changed: bool = False
     adds_tools: bool = False
     has_no_tools: bool = False
+    former: tuple[tuple[bytes, str], ...] = ()
+
+
+class Seen(Struct, frozen=True, array_like=True):
+    """What of a request has a say in what is shown, and stands in no history.
+
+    Attributes:
+        unrecalled: the model could not call the recall tools in its reply, though they were
+            among its tools.
+        changed: the messages that had changed at an old place: the chain behind each, and the
+            chain behind all that was there before it changed. It is as new as what comes then.
+    """
+
+    unrecalled: bool = False
+    changed: tuple[tuple[bytes, bytes], ...] = ()
 
 
 class Entry(Struct, frozen=True):
@@ -82,7 +101,13 @@ class Entry(Struct, frozen=True):
     batches: tuple[Batch, ...] = ()
     observed: Mapping[str, Observed] = {}
     opened: tuple[Opened, ...] = ()
+    seen: tuple[Seen, ...] = ()
     latest: bytes = b""
+
+    @property
+    def is_unrecalled(self) -> bool:
+        """Whether the model could not call the recall tools here."""
+        return any(seen.unrecalled for seen in self.seen)
 
 
 _NOTHING = Entry()
@@ -91,6 +116,7 @@ _encode = msgspec.msgpack.Encoder().encode
 _packed_batch = msgspec.msgpack.Decoder(Batch).decode
 _observed = msgspec.msgpack.Decoder(Observed).decode
 _opened = msgspec.msgpack.Decoder(Opened).decode
+_seen = msgspec.msgpack.Decoder(Seen).decode
 
 
 class Ledger(Struct, frozen=True, eq=False):
@@ -146,6 +172,12 @@ class Ledger(Struct, frozen=True, eq=False):
         record = Record(key, "opened", len(entry.opened), _encode(opened))
         return self._put(key, opened=(*entry.opened, opened)), record
 
+    def with_seen(self, key: bytes, seen: Seen) -> tuple[Ledger, Record]:
+        """The ledger with one more sight of a request under ``key``, and its record."""
+        entry = self.at(key)
+        record = Record(key, "seen", len(entry.seen), _encode(seen))
+        return self._put(key, seen=(*entry.seen, seen)), record
+
     def merged(self, records: Iterable[Record]) -> tuple[Ledger, frozenset[bytes]]:
         """The ledger with records of a store, and the keys at which that changed anything.
 
@@ -190,6 +222,8 @@ def _with_record(entry: Entry, record: Record) -> Entry:
                 return replace(entry, batches=_placed(entry.batches, n, _batch(data)))
             case "opened":
                 return replace(entry, opened=_placed(entry.opened, n, _opened(data)))
+            case "seen":
+                return replace(entry, seen=_placed(entry.seen, n, _seen(data)))
             case "observed":
                 new = _observed(data)
                 return replace(entry, observed={**entry.observed, new.model: new})
@@ -265,6 +299,9 @@ def _records(key: bytes, entry: Entry) -> Iterator[Record]:
         yield record
     for opened in entry.opened:
         ledger, record = ledger.with_opened(key, opened)
+        yield record
+    for seen in entry.seen:
+        ledger, record = ledger.with_seen(key, seen)
         yield record
     for observed in entry.observed.values():
         yield ledger.with_observed(key, observed)[1]

@@ -46,9 +46,12 @@ def leaves_of(message: Message) -> Iterator[Leaf]:
 
 
 T = TypeVar("T")
-Mark = Literal["begins", "pinned", "bound", "asks", "media", "compacted", "late"]
+_HOLDING = {Opaque, ToolResult}
+"""The kinds of parts that may define tools."""
+Mark = Literal["begins", "pinned", "bound", "asks", "media", "compacted", "late", "loads"]
 """What a message is known for: begins a reply, stays, holds bound reasoning, is the user's own
-word, holds media, a compaction of the provider, a result that may be parted from its call."""
+word, holds media, a compaction of the provider, a result that may be parted from its call, tools
+that a search loaded."""
 
 
 class Transcript:
@@ -61,6 +64,7 @@ class Transcript:
             nothing but reasoning leaves it as it was: clients drop such messages.
         counts: tokens of each leaf that was counted.
         originals: the messages that redaction changed, as they came and are sent.
+        loaded: the names of the tools that are defined among the messages.
 
     Args:
         root: the chain before the first message.
@@ -70,6 +74,7 @@ class Transcript:
     def __init__(self, root: bytes, redact: Redact | None = None) -> None:
         self.messages: list[Message] = []
         self.originals: dict[int, Message] = {}
+        self.loaded: set[str] = set()
         self._redact = redact
         self.digests: list[bytes] = []
         self.chain: list[bytes] = [root]
@@ -107,6 +112,9 @@ class Transcript:
         self._pairs.feed(index, message)
         for mark in _marks(message, kinds, begins=begins):
             marked[mark].append(index)
+        if kinds & _HOLDING and (loads := _loads(message)):
+            self.loaded.update(loads)
+            marked["loads"].append(index)
         for number, part in enumerate(message.parts):
             if isinstance(part, ToolCall):
                 self._note("call", part.id, (index, number))
@@ -129,6 +137,9 @@ class Transcript:
             setattr(other, table, spots := getattr(self, table).copy())
             for spot in [spot for spot in spots if spot[0] >= length]:
                 del spots[spot]
+        other.loaded = {
+            name for at in self.marked("loads", 0, length) for name in _loads(self.messages[at])
+        }
         other._marked = {mark: self.marked(mark, 0, length) for mark in self._marked}
         other._lengths = {key: at for key, at in self._lengths.items() if at <= length}
         for kind, spots in self._spots.items():
@@ -371,6 +382,15 @@ def _marks(message: Message, kinds: Set[type], *, begins: bool) -> Iterator[Mark
         yield "asks"
     if kinds & {Media, ToolResult} and any(isinstance(it, Media) for *_, it in leaves_of(message)):
         yield "media"
+
+
+def _loads(message: Message) -> list[str]:
+    """The tools that are defined in a message."""
+    found: list[str] = []
+    for _, _, leaf in leaves_of(message):
+        if isinstance(leaf, Opaque):
+            found += leaf.loads
+    return found
 
 
 def _is_bound(message: Message) -> bool:

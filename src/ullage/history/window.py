@@ -110,6 +110,12 @@ class Window(ShownHistory, frozen=True, eq=False, kw_only=True):
         parts = () if dropped else self.transcript.messages[index].parts
         return any(isinstance(part, Reasoning) for part in parts)
 
+    def is_recall(self, spot: Location) -> bool:
+        """Whether a leaf belongs to a call of a recall tool: its arguments, or what it gave."""
+        part = self.transcript.messages[spot[0]].parts[spot[1]]
+        name = part.name if isinstance(part, ToolCall) else self.tool_of(spot)
+        return self.words.is_recall(name, spot[0])
+
     # ── counting ─────────────────────────────────────────────────────────────────────
 
     def count(self) -> None:

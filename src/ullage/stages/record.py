@@ -126,7 +126,7 @@ def _cut(
 def digestible(window: Window, start: int, stop: int) -> Iterator[Location]:
     """The results of a stretch that are too long to stand in it word for word."""
     for spot in (at for index in range(start, stop) for at in window.transcript.results(index)):
-        leaf, is_page = window.transcript.leaf(spot), window.words.is_recall(window.tool_of(spot))
+        leaf, is_page = window.transcript.leaf(spot), window.is_recall(spot)
         if isinstance(leaf, Text) and len(leaf.text) > _RESULT_CHARS and not is_page:
             yield spot
 
@@ -190,7 +190,7 @@ def _gave(
 ) -> Iterator[str]:
     """What a call gave: each item word for word, its lines that are kept, or its ref alone."""
     part = window.transcript.messages[index].parts[number]
-    is_page = window.words.is_recall(window.tool_of((index, number, 0)))
+    is_page = window.is_recall((index, number, 0))
     for item, leaf in enumerate(part.content if isinstance(part, ToolResult) else ()):
         spot = index, number, item
         if is_page:

@@ -29,7 +29,7 @@ from typing import Any, TypeAlias, TypeVar
 from ullage.errors import OverLimitError
 from ullage.history.builder import PAST, WindowBuilder
 from ullage.history.ledger import Ledger, latest_record
-from ullage.history.transcript import Location
+from ullage.history.transcript import Location, Transcript
 from ullage.history.window import Window
 from ullage.stages.bound import left_out
 from ullage.stages.media import refused_media
@@ -84,7 +84,7 @@ def fit(
         _learn(builder, ledger)
         keys = transcript.decision_keys(window.size, length)
         builder.extend(length)
-        walk.policy = policy if terms.offers_recall(transcript.find(keys[-1]) or 0) else bare
+        walk.policy = policy if _is_recalled(agreed, transcript, keys) else bare
         take_in(walk, terms, keys, decides=length > settled)
         if length > settled:
             is_end = length == len(transcript)
@@ -98,6 +98,12 @@ def fit(
     if walk.records:
         walk.records.append(latest_record(transcript.chain, walk.records))
     return walk
+
+
+def _is_recalled(agreed: Agreed, transcript: Transcript, keys: Sequence[bytes]) -> bool:
+    """Whether the model can open here what leaves its view."""
+    offers = agreed.terms.offers_recall(transcript.find(keys[-1]) or 0)
+    return offers and not any(agreed.ledger.at(key).is_unrecalled for key in keys)
 
 
 def _due(walk: Walk, terms: Terms, *, now: bool) -> Iterator[Stage]:

@@ -45,13 +45,19 @@ class Rendered(Struct, frozen=True, gc=False):
 
 
 def render(
-    asked: Request, line: Line, view: ShownHistory, tools: Sequence[dict[str, Any]]
+    asked: Request,
+    line: Line,
+    view: ShownHistory,
+    tools: Sequence[dict[str, Any]],
+    allowed: Sequence[str] = (),
 ) -> dict[str, Any]:
     """The view as a request: untouched messages are the caller's own objects.
 
-    The tools stand behind the request's own.
+    The tools stand behind the request's own, and the names of those that are to be allowed behind
+    its own list.
     """
-    return asked.wire.compose(asked.raw, _messages(asked, line, view), tools)
+    request = asked.wire.compose(asked.raw, _messages(asked, line, view), tools)
+    return asked.wire.allowing(request, allowed) if allowed else request
 
 
 def _messages(asked: Request, line: Line, view: ShownHistory) -> list[Any]:

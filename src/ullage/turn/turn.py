@@ -25,12 +25,14 @@ from ullage.history.window import Window
 from ullage.spend.book import Report
 from ullage.stages.policy import Policy
 from ullage.tokens.catalog import advice, lookup
+from ullage.turn import names
 from ullage.turn.engine import fit
 from ullage.turn.incoming import take_in
 from ullage.turn.memo import Line, Memo
 from ullage.turn.rendering import render
 from ullage.turn.request import Request, read
-from ullage.turn.terms import Agreed, Settings, agree, holds_tools, look_up, tool_definitions
+from ullage.turn.seen import noted
+from ullage.turn.terms import Agreed, Settings, agree, look_up
 from ullage.values.effects import Commit, Output, Record, Steps
 from ullage.values.events import Event
 from ullage.values.limits import Limits
@@ -110,11 +112,14 @@ def turn(
     asked, line, fresh = take_in(asked, memo, settings)
     ledger, lost = state.ledger, tuple[Record, ...]()
     state = replace(state, format=asked.wire.name)
+    is_host = settings.recall == "host"
     while True:
         ledger = yield from look_up(line, ledger.with_records(lost) if lost else ledger)
         agreed = agree(line, ledger, asked, settings, state.opened)
+        agreed = noted(agreed, line, asked, settings)
         opened = agreed.terms.opened
         builder, tools, offers, events = _begin(line, opened, asked, settings, memo, added_tokens)
+        allowed = names.to_allow(asked, builder.window.words) if offers and not is_host else ()
         window = builder.window
         walk = yield from fit(builder, agreed, settings.policy, asking=settings.asking, now=now)
         outputs = (*fresh.outputs, *walk.outputs.values())
@@ -122,7 +127,8 @@ def turn(
             lost = yield from _commit(outputs, walk.records, ledger)
         except StoreFull as full:
             window, event = yield from _uncut(full, line, agreed, window)
-            view, memo = render(asked, line, window, tools), Memo(unkept=memo.aside)
+            view = render(asked, line, window, tools, allowed)
+            memo = Memo(unkept=memo.aside)
             return Turned(view, state, (event,), window, asked.wire, offers, memo)
         if not lost:
             break
@@ -130,7 +136,8 @@ def turn(
     memo.keep(line, walk.records)
     state = replace(state, opened=opened, ledger=walk.ledger)
     told = (*fresh.events, *agreed.events, *events, *walk.events, *_elsewhere(asked))
-    return Turned(render(asked, line, window, tools), state, told, window, asked.wire, offers, memo)
+    view = render(asked, line, window, tools, allowed)
+    return Turned(view, state, told, window, asked.wire, offers, memo)
 
 
 def _without_history(settings: Settings) -> Settings:
@@ -184,7 +191,7 @@ def _begin(
 ) -> tuple[WindowBuilder, Tools, bool, list[Event]]:
     """The window of a line, begun for this request; see `_tools` for the next two."""
     envelope, policy = asked.envelope, settings.policy
-    words = Words(opened.recall, opened.prefix, policy.toolset, opened.folder)
+    words = names.words_of(opened, line.transcript, policy.toolset)
     tools, offers = _tools(asked, words, settings.recall)
     if line.builder is None or line.builder.window.words != words:
         line.builder = WindowBuilder(line.transcript, line.meter, words)
@@ -207,11 +214,12 @@ def _tools(
     envelope = asked.envelope
     if not words.recall:
         return (), False
-    if recall == "host" or holds_tools(asked, words.prefix, words.toolset):
+    if recall == "host" or names.holds(asked, words.prefix, words.toolset):
         return (), True
     if not envelope.takes_tools or (recall == "auto" and not envelope.tools):
         return (), False
-    return tool_definitions(asked.wire, words.prefix, words.toolset), True
+    is_renamed = bool(words.former)
+    return names.definitions(asked.wire, words.prefix, words.toolset, is_renamed=is_renamed), True
 
 
 def _limits(model: str, settings: Settings, memo: Memo) -> tuple[Limits, list[Event]]:

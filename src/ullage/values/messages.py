@@ -76,7 +76,8 @@ class Opaque(Struct, frozen=True, gc=False):
     something behind it will belong to it, and ``closes`` that of what it belongs to: a tool of
     the server's and its result, a request and what was done with the approval. The history
     may not be parted between the two. ``late`` is as in `ToolCall`. ``supersedes`` says that
-    the provider reads nothing that stands before it (a compaction of its own).
+    the provider reads nothing that stands before it (a compaction of its own). ``loads`` are
+    the names of tools that a search found: the model may call them as long as this stands here.
     """
 
     kind: str
@@ -87,6 +88,7 @@ class Opaque(Struct, frozen=True, gc=False):
     closes: str = ""
     late: bool = False
     supersedes: bool = False
+    loads: tuple[str, ...] = ()
 
 
 Content: TypeAlias = Text | Media | Opaque

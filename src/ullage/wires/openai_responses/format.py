@@ -57,6 +57,7 @@ _FRAME_BYTES = 650
 """What stands around an encrypted text, as OpenAI's own coding agent reckons it."""
 _BYTES_PER_TOKEN = 4
 _TRIGGER = "compaction_trigger"
+_LOADING = ("tool_search_output", "additional_tools")
 _CLOSING = ("response.completed", "response.incomplete", "response.failed")
 _UNKNOWN = Block("", roles=("assistant",))
 _part = partial(read_part, PARTS)
@@ -94,6 +95,12 @@ class OpenAIResponses(Format):
         """See `Format.system`."""
         if request.get("instructions") is not None:
             yield "instructions", text_at(request["instructions"], "instructions")
+
+    def allowing(self, request: dict[str, Any], names: Sequence[str]) -> dict[str, Any]:
+        """See `Format.allowing`."""
+        choice = plain(request["tool_choice"], "tool_choice")
+        more = [{"type": "function", "name": name} for name in names]
+        return {**request, "tool_choice": {**choice, "tools": [*choice["tools"], *more]}}
 
     # ── reading ──────────────────────────────────────────────────────────────────────
 
@@ -261,9 +268,25 @@ def _other(item: Mapping[str, Any], row: Block, kind: str, where: str) -> Messag
     opens, closes = (
         paired_by(kind, item[name]) if item.get(name) else "" for name in (row.opens, row.closes)
     )
-    late = kind == "mcp_approval_request"
-    part = Opaque(kind, opaque_json(known, where), WHOLE, tokens, opens, closes, late)
+    part = Opaque(
+        kind,
+        opaque_json(known, where),
+        WHOLE,
+        tokens,
+        opens,
+        closes,
+        late=kind == "mcp_approval_request",
+        loads=_loaded(item, kind, where),
+    )
     return Message(role, (part,))
+
+
+def _loaded(item: Mapping[str, Any], kind: str, where: str) -> tuple[str, ...]:
+    """The tools that an item makes callable: those of a search, and those that were added."""
+    if kind not in _LOADING:
+        return ()
+    tools = list_at(item.get("tools"), f"{where}.tools")
+    return tuple(str(field(tool, "name") or field(tool, "type")) for tool in tools)
 
 
 def _streams(chunks: Sequence[Any], where: str) -> Iterator[Content]:
