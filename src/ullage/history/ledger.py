@@ -123,10 +123,14 @@ class Ledger(Struct, frozen=True, eq=False):
     """An immutable mapping from chain keys to entries.
 
     What came last is a small mapping of its own, so that a step copies that and not everything.
+
+    Attributes:
+        has_changes: whether any entry tells of messages that changed (`Seen.changed`).
     """
 
     _older: Mapping[bytes, Entry] = {}
     _newest: Mapping[bytes, Entry] = {}
+    has_changes: bool = False
 
     @property
     def entries(self) -> Mapping[bytes, Entry]:
@@ -146,9 +150,11 @@ class Ledger(Struct, frozen=True, eq=False):
     def updated(self, entries: Mapping[bytes, Entry]) -> Ledger:
         """The ledger with these entries in place of its own."""
         newest = {**self._newest, **entries}
+        seen = (seen for entry in entries.values() for seen in entry.seen)
+        has_changes = self.has_changes or any(each.changed for each in seen)
         if len(newest) > _MOST_NEWEST:
-            return Ledger({**self._older, **newest})
-        return Ledger(self._older, newest)
+            return Ledger({**self._older, **newest}, {}, has_changes)
+        return Ledger(self._older, newest, has_changes)
 
     def with_batch(self, key: bytes, batch: Batch) -> tuple[Ledger, Record]:
         """The ledger with one more batch under ``key``, and the record that keeps it."""

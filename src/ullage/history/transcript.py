@@ -250,6 +250,25 @@ class Transcript:
             end += 1
         return range(self._turns[index + 1], end)
 
+    def together(self, index: int, stop: int) -> set[int]:
+        """The messages below ``stop`` that a message cannot be shown without.
+
+        They are the reply that it is part of, or that it answers, and all that answers that reply.
+        """
+        parts = range(len(self.messages[index].parts))
+        calls = [at for number in parts if (at := self._pairs.of((index, number)))]
+        homes = {index, *(home for home, _ in calls)}
+        found = {at for home in homes for at in self.reply(home, stop)}
+        last = max(homes)
+        begins = self.marked("begins", last + 1, stop)
+        after = range(last + 1, begins[0] if begins else stop)
+        for at in (*after, *self.marked("late", last + 1, stop)):
+            parts = range(len(self.messages[at].parts))
+            answers = (self._pairs.of((at, number)) for number in parts)
+            if any(call is not None and call[0] in found for call in answers):
+                found.add(at)
+        return found
+
     def call_for(self, index: int, number: int) -> ToolCall | None:
         """The call that the result at (message, part) belongs to."""
         found = self._pairs.of((index, number))
@@ -321,6 +340,20 @@ class Transcript:
         if index not in made:
             made[index] = measure(self, index)
         return made[index]
+
+    def loading(self, stop: int) -> list[int]:
+        """The messages below ``stop`` that define tools which no later one defines anew.
+
+        The model may call what a search loaded as long as its definition stands in the request.
+        What the system added is not among them: nothing may take its place anyway.
+        """
+        found, later = list[int](), set[str]()
+        for index in reversed(self.marked("loads", 0, stop)):
+            names = set(_loads(self.messages[index]))
+            if not names <= later and not self.messages[index].stands:
+                found.append(index)
+            later |= names
+        return found
 
     def compaction(self, start: int, stop: int) -> int | None:
         """The newest message of a range that holds a compaction of the provider."""

@@ -112,9 +112,12 @@ class Window(ShownHistory, frozen=True, eq=False, kw_only=True):
 
     def is_recall(self, spot: Location) -> bool:
         """Whether a leaf belongs to a call of a recall tool: its arguments, or what it gave."""
-        part = self.transcript.messages[spot[0]].parts[spot[1]]
-        name = part.name if isinstance(part, ToolCall) else self.tool_of(spot)
-        return self.words.is_recall(name, spot[0])
+        index, number, _ = spot
+        part = self.transcript.messages[index].parts[number]
+        if isinstance(part, ToolCall):
+            return self.words.is_recall(part.name, index)
+        home = self.transcript.home(index, number)
+        return home is not None and self.words.is_recall(self.tool_of(spot), home)
 
     # ── counting ─────────────────────────────────────────────────────────────────────
 

@@ -90,7 +90,8 @@ def record(
 def _stretches(window: Window, first: int, stop: int) -> Iterator[tuple[int, int]]:
     """The stretches that a record may stand for: between messages that stay, at seams."""
     transcript, start = window.transcript, first
-    stays = [at for at in range(first, stop) if _stays(transcript.messages[at])]
+    held = window.staying(first, stop)
+    stays = [at for at in range(first, stop) if at in held or _stays(transcript.messages[at])]
     for end in (*stays, stop):
         after = end + 1
         while start < end and not transcript.may_split(start):

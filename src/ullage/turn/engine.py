@@ -36,7 +36,8 @@ from ullage.stages.media import refused_media
 from ullage.stages.policy import Policy, Stage, decide, name_of, unrecalled
 from ullage.stages.pressure import HELD, editable_from, is_frozen
 from ullage.stages.stall import stall
-from ullage.turn.batches import Walk, cuts_of, edited_from
+from ullage.turn.batches import Walk, cuts_of, edited_from, keeping, without_young
+from ullage.turn.changes import arrived
 from ullage.turn.filling import Asking, fill, refusal
 from ullage.turn.first_sight import take_in
 from ullage.turn.terms import Agreed, Terms
@@ -74,6 +75,7 @@ def fit(
     window, ledger, terms = builder.window, agreed.ledger, agreed.terms
     transcript = window.transcript
     walk = Walk(builder, policy, ledger, list(agreed.records))
+    builder.arrive(arrived(transcript, ledger))
     settled = _settled(window, ledger)
     builder.replace_later(_replaced(window, ledger, settled))
     stops = transcript.boundaries(window.size) or [len(transcript)]
@@ -209,7 +211,18 @@ def _decide(walk: Walk, stages: Iterable[Stage], key: bytes, asking: Asking | No
         _batch(walk, name_of(stage), key, (yield from _filled(walk, cuts, asking)))
     if policy.guard is not None:
         _batch(walk, "media", key, refused_media(window))
-        _batch(walk, name_of(policy.guard), key, cuts_of(policy.guard, window))
+        _guard(walk, policy.guard, key)
+
+
+def _guard(walk: Walk, guard: Stage, key: bytes) -> None:
+    """Make the view fit; where it cannot, with what otherwise has to stay."""
+    window = walk.window
+    _batch(walk, name_of(guard), key, cuts_of(guard, window))
+    if window.within(window.limit_tokens, surely=True):
+        return
+    walk.builder.hold_back(holds_back=False)
+    _batch(walk, name_of(guard), key, cuts_of(guard, window))
+    walk.builder.hold_back(holds_back=True)
 
 
 def _removed_tokens(window: Window, ledger: Ledger) -> int:
@@ -233,7 +246,8 @@ def _allowed(walk: Walk, stage: Stage) -> Sequence[Cut]:
     allowed = [cut for cut in cuts if edited_from(window, [cut.edit]) >= editable]
     if cuts and not allowed:
         walk.events.append(Event(kind="held", where=where, why=HELD))
-    return [cut for cut in allowed if not _cuts_account(window, cut)]
+    allowed = [cut for cut in allowed if not _cuts_account(window, cut)]
+    return without_young(window, allowed)
 
 
 def _cuts_account(window: Window, cut: Cut) -> bool:
@@ -255,9 +269,10 @@ def _filled(walk: Walk, cuts: Sequence[Cut], asking: Asking | None) -> _Asks[Seq
 
 def _batch(walk: Walk, stage: str, key: bytes, cuts: Sequence[Cut]) -> None:
     """Make one batch of cuts, and of the reasoning they make invalid."""
+    window = walk.window
+    cuts = keeping(window, cuts)
     if not cuts:
         return
-    window = walk.window
     walk.events += stall(window, cuts)
     first = edited_from(window, [cut.edit for cut in cuts])
     walk.keep(stage, key, [*cuts, *left_out(window, first, cuts)])

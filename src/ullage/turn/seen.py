@@ -3,6 +3,7 @@
     unrecalled    the model may not call the recall tools in this reply: its tool is chosen for it,
                   or stands in a list that has to be called. Nothing is cut at first sight then that
                   only they could open.
+    changed       messages that are newer than the place at which they stand (`ullage.turn.changes`).
 
 Where a place was decided before, that holds: a title that is made of a conversation by the way, with
 no tool to be called, changes nothing in it.
@@ -10,11 +11,13 @@ no tool to be called, changes nothing in it.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
 from ullage.history.ledger import Seen
+from ullage.turn.changes import changed
 from ullage.turn.terms import Agreed, Settings
 
 if TYPE_CHECKING:
@@ -22,11 +25,24 @@ if TYPE_CHECKING:
     from ullage.turn.request import Request
 
 
-def noted(agreed: Agreed, line: Line, asked: Request, settings: Settings) -> Agreed:
-    """What was agreed, with what is to be kept of this request."""
+def noted(
+    agreed: Agreed, line: Line, asked: Request, settings: Settings, others: Sequence[Line]
+) -> Agreed:
+    """What was agreed, with what is to be kept of this request.
+
+    Args:
+        agreed: what was agreed before.
+        line: the history at hand.
+        asked: the request.
+        settings: of the session.
+        others: the lines of history that were shown before, the newest first.
+    """
     transcript = line.transcript
     key = transcript.decision_key(len(transcript))
-    seen = Seen(unrecalled=_is_unrecalled(agreed, line, asked, settings, key))
+    seen = Seen(
+        unrecalled=_is_unrecalled(agreed, line, asked, settings, key),
+        changed=changed(line, others, agreed.ledger),
+    )
     if seen == Seen():
         return agreed
     ledger, record = agreed.ledger.with_seen(key, seen)

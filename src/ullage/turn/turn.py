@@ -116,7 +116,7 @@ def turn(
     while True:
         ledger = yield from look_up(line, ledger.with_records(lost) if lost else ledger)
         agreed = agree(line, ledger, asked, settings, state.opened)
-        agreed = noted(agreed, line, asked, settings)
+        agreed = noted(agreed, line, asked, settings, memo.beside(line))
         opened = agreed.terms.opened
         builder, tools, offers, events = _begin(line, opened, asked, settings, memo, added_tokens)
         allowed = names.to_allow(asked, builder.window.words) if offers and not is_host else ()
