@@ -8,6 +8,8 @@ in the history and yet has a say in the view is in here, and nowhere else:
     seen       what of the request sent here no history tells: which tools might be called, and
                which messages of it had changed at an old place
     observed   what a provider reported for the request sent here, one for each model
+    shown      under the first reply's key: what the history held when it was last looked at, so that
+               whoever sees it changed can tell what is new
     latest     under the first message's key: the last batch or opening of this conversation,
                so that whoever looks there knows whether anything was decided elsewhere
 
@@ -30,6 +32,8 @@ from ullage.values.effects import Record
 
 _NUMBERED = ("batch", "opened", "seen")
 """Kinds that are written once, one after the other; of the others the newest value counts."""
+MARK_BYTES = 4
+"""Enough to tell the messages of one history apart."""
 
 
 class Observed(Struct, frozen=True, array_like=True):
@@ -95,6 +99,26 @@ class Seen(Struct, frozen=True, array_like=True):
     changed: tuple[tuple[bytes, bytes], ...] = ()
 
 
+class Shown(Struct, frozen=True, array_like=True):
+    """What a history held when it was shown.
+
+    Attributes:
+        marks: the first `MARK_BYTES` of the digest of each message.
+        chain: the chain behind the last.
+        changed: the messages of it that were newer than their place, and how many there were
+            before they changed.
+    """
+
+    marks: bytes
+    chain: bytes
+    changed: tuple[tuple[int, int], ...] = ()
+
+    def each(self) -> list[bytes]:
+        """The mark of each message."""
+        starts = range(0, len(self.marks), MARK_BYTES)
+        return [self.marks[at : at + MARK_BYTES] for at in starts]
+
+
 class Entry(Struct, frozen=True):
     """Everything kept under one key; ``observed`` by model."""
 
@@ -102,6 +126,7 @@ class Entry(Struct, frozen=True):
     observed: Mapping[str, Observed] = {}
     opened: tuple[Opened, ...] = ()
     seen: tuple[Seen, ...] = ()
+    shown: Shown | None = None
     latest: bytes = b""
 
     @property
@@ -117,6 +142,7 @@ _packed_batch = msgspec.msgpack.Decoder(Batch).decode
 _observed = msgspec.msgpack.Decoder(Observed).decode
 _opened = msgspec.msgpack.Decoder(Opened).decode
 _seen = msgspec.msgpack.Decoder(Seen).decode
+_shown = msgspec.msgpack.Decoder(Shown).decode
 
 
 class Ledger(Struct, frozen=True, eq=False):
@@ -184,6 +210,10 @@ class Ledger(Struct, frozen=True, eq=False):
         record = Record(key, "seen", len(entry.seen), _encode(seen))
         return self._put(key, seen=(*entry.seen, seen)), record
 
+    def with_shown(self, key: bytes, shown: Shown) -> tuple[Ledger, Record]:
+        """The ledger with what a history holds now under ``key``, and the record that keeps it."""
+        return self._put(key, shown=shown), Record(key, "shown", 0, _encode(shown))
+
     def merged(self, records: Iterable[Record]) -> tuple[Ledger, frozenset[bytes]]:
         """The ledger with records of a store, and the keys at which that changed anything.
 
@@ -233,6 +263,8 @@ def _with_record(entry: Entry, record: Record) -> Entry:
             case "observed":
                 new = _observed(data)
                 return replace(entry, observed={**entry.observed, new.model: new})
+            case "shown":
+                return replace(entry, shown=_shown(data))
             case "latest":
                 return replace(entry, latest=data)
     except (msgspec.MsgspecError, ValueError):
@@ -253,7 +285,8 @@ def _placed(each: tuple[Any, ...], n: int, value: Any) -> tuple[Any, ...]:
 def changes(ledger: Ledger, since: Ledger) -> tuple[Record, ...]:
     """The records of a ledger that an earlier one of the same conversation has not.
 
-    What points others to a decision (``"latest"``) is the store's alone, and not among them.
+    What points others to a decision (``"latest"``), and what a history held (``"shown"``), is the
+    store's alone, and not among them.
     """
     found: list[Record] = []
     for key, entry in ledger.entries.items():
@@ -291,7 +324,7 @@ def taken(ledger: Ledger, records: Iterable[Record]) -> tuple[Ledger, tuple[Reco
             else:
                 usable[place] = chosen[place]
         entry = Ledger().with_records(usable.values()).at(key)
-        entry = replace(entry, latest=before.latest)
+        entry = replace(entry, shown=before.shown, latest=before.latest)
         if entry != before:
             entries[key] = entry
     return (ledger.updated(entries) if entries else ledger), tuple(waiting)

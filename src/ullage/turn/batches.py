@@ -119,13 +119,22 @@ def keeping(window: Window, cuts: Sequence[Cut]) -> list[Cut]:
         if around is None or not isinstance(cut.edit, Summary):
             found.append(cut)
             continue
-        stays, chain = window.staying(*around), window.transcript.chain
+        stays = sorted(window.staying(*around))
         if not stays:
             found.append(cut)
         elif coverable(window, *around):
-            keys = (chain[index + 1] for index in sorted(stays))
-            found.append(cut._replace(edit=replace(cut.edit, keeps=tuple(dict.fromkeys(keys)))))
+            found.append(cut._replace(edit=replace(cut.edit, keeps=_keys(window, stays))))
     return found
+
+
+def _keys(window: Window, messages: Sequence[int]) -> tuple[bytes, ...]:
+    """The chain behind each of these messages, but for what was thought by itself: it has none."""
+    transcript = window.transcript
+    return tuple(
+        transcript.chain[index + 1]
+        for index in messages
+        if not transcript.messages[index].only_thought
+    )
 
 
 def without_young(window: Window, cuts: Sequence[Cut]) -> list[Cut]:

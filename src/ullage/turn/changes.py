@@ -4,98 +4,126 @@ What is in the window goes by its place, and so does what is old. A message that
 the history was last shown is new all the same, wherever it stands: it is in the next view as at
 first sight, and from then on as old as its change.
 
-Only who saw the history before can tell (`changed`). What it tells goes to the ledger under the
-place of that request, so that every worker and every later view knows (`arrived`).
+    shown      what the history held lately, as marks, under the key of its first reply (`remember`)
+    seen       which messages were not among these though old ones follow (`changed`), under the
+               place of the request in which that was seen
+
+Both are in the ledger, so every worker and every later view comes to the same (`arrived`). Without
+a ledger nobody can tell.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
 
-from ullage.history.ledger import Ledger
+from ullage.history import canon
+from ullage.history.ledger import MARK_BYTES, Ledger, Shown
 from ullage.history.transcript import Transcript, leaves_of
+from ullage.values.effects import Record
 from ullage.values.messages import Message, Text
 
-if TYPE_CHECKING:
-    from ullage.turn.memo import Line
+_EVERY_REPLIES = 8
+"""What a history holds is kept anew after so many replies, and with every decision."""
+
+
+def key_of(transcript: Transcript) -> bytes | None:
+    """The key under which it is kept what a history held; None before the first reply."""
+    for index in range(next(iter(transcript.marked("begins", 0, len(transcript))), 0), len(transcript)):
+        message = transcript.messages[index]
+        if message.role == "assistant" and not message.only_thought:
+            return canon.extend(transcript.chain[index + 1], b"shown")
+    return None
 
 
 def arrived(transcript: Transcript, ledger: Ledger) -> Mapping[int, int]:
     """The messages that are newer than their place, and how many were there before they changed."""
     found: dict[int, int] = {}
-    if not ledger.has_changes:
-        return found
-    for key in dict.fromkeys(transcript.chain):
+    for key in dict.fromkeys(transcript.chain) if ledger.has_changes else ():
         for seen in ledger.at(key).seen:
             for message, before in seen.changed:
-                behind, length = transcript.find(message), transcript.find(before)
-                if behind and length:
-                    found[behind - 1] = max(length, found.get(behind - 1, 0))
+                length, place = transcript.find(message), transcript.find(before)
+                if length and place:
+                    found[length - 1] = max(place, found.get(length - 1, 0))
     return found
 
 
-def changed(line: Line, others: Sequence[Line], ledger: Ledger) -> tuple[tuple[bytes, bytes], ...]:
-    """The messages of a line that changed since it was last shown, as a ledger keeps them.
+def changed(transcript: Transcript, ledger: Ledger) -> tuple[tuple[bytes, bytes], ...]:
+    """The messages that changed at an old place since the history was shown, for the ledger."""
+    shown = _shown(transcript, ledger)
+    if shown is None or transcript.find(shown.chain) is not None:
+        return ()  # it only grew
+    marks, were = _marks(transcript), shown.each()
+    found = {**_moved(marks, were, shown), **_new(transcript, marks, were)}
+    known, chain = arrived(transcript, ledger), transcript.chain
+    return tuple(
+        (chain[index + 1], chain[before])
+        for index, before in sorted(found.items())
+        if index not in known and not transcript.messages[index].only_thought
+    )
+
+
+def remember(
+    transcript: Transcript, ledger: Ledger, *, is_decided: bool
+) -> tuple[Ledger, tuple[Record, ...]]:
+    """The ledger with what the history holds now, where that is due, and the record of it.
 
     Args:
-        line: the history at hand.
-        others: the lines it may have been before, the newest first.
-        ledger: with what is known of changes already.
+        transcript: the history.
+        ledger: with everything that was decided in it.
+        is_decided: whether something was decided just now.
     """
-    transcript = line.transcript
-    walked = 0 if line.builder is None else line.builder.window.size
-    if not others or len(transcript.boundaries(walked)) < 2:
-        return ()  # no more came than one turn, and that at the end
-    known, found = arrived(transcript, ledger), dict[int, int]()
-    for other in others:
-        for index, before in _since(transcript, other, ledger):
-            if index not in known:
-                found.setdefault(index, before)
-    chain = transcript.chain
-    return tuple((chain[index + 1], chain[before]) for index, before in sorted(found.items()))
+    key, shown = key_of(transcript), _shown(transcript, ledger)
+    if key is None:
+        return ledger, ()
+    length = 0 if shown is None else (transcript.find(shown.chain) or 0)
+    replies = transcript.marked("begins", length, len(transcript))
+    if not is_decided and len(replies) < _EVERY_REPLIES:
+        return ledger, ()
+    marks = b"".join(_marks(transcript))
+    newer = tuple(sorted(arrived(transcript, ledger).items()))
+    new = Shown(marks, transcript.chain[-1], newer)
+    if new == shown:
+        return ledger, ()
+    ledger, record = ledger.with_shown(key, new)
+    return ledger, (record,)
 
 
-def _since(new: Transcript, other: Line, ledger: Ledger) -> Iterator[tuple[int, int]]:
-    """The messages that are new to another line though old ones follow, and what came before."""
-    old = other.transcript
-    shared = _shared(new, old)
-    was_there = set(old.digests)
-    ours = range(shared, len(new))
-    replies = [at for at in ours if new.digests[at] in was_there and _speaks(new, at)]
+def _shown(transcript: Transcript, ledger: Ledger) -> Shown | None:
+    """What the history held when it was shown lately, if that is known."""
+    key = key_of(transcript)
+    return None if key is None else ledger.at(key).shown
+
+
+def _marks(transcript: Transcript) -> list[bytes]:
+    return [digest[:MARK_BYTES] for digest in transcript.digests]
+
+
+def _new(transcript: Transcript, marks: Sequence[bytes], were: Sequence[bytes]) -> dict[int, int]:
+    """The messages that were not there though a reply behind them was: they came just now."""
+    pairs = enumerate(zip(marks, were, strict=False))
+    shared = next((at for at, (mark, was) in pairs if mark != was), min(len(marks), len(were)))
+    known, found = set(were), dict[int, int]()
+    replies = [at for at in transcript.marked("begins", shared, len(marks)) if marks[at] in known]
     if not replies:
-        return
-    before = 1 + max(at for at in ours if new.digests[at] in was_there)
-    texts = _texts(new)
+        return found
+    before, texts = transcript.decision_index(len(marks)), _texts(transcript)
     for index in range(shared, replies[-1]):
-        if new.digests[index] not in was_there and _is_news(new.messages[index], texts):
-            yield index, before
-    for index, since in arrived(old, ledger).items():
-        yield from _moved(new, old, index, since, shared)
+        if marks[index] not in known and _is_news(transcript.messages[index], texts):
+            found[index] = before
+    return found
 
 
-def _moved(
-    new: Transcript, old: Transcript, index: int, since: int, shared: int
-) -> Iterator[tuple[int, int]]:
-    """What was newer than its place in the other line already: it still is, in this one."""
-    was_before = set(old.digests[:since])
-    before = 1 + max((at for at in range(len(new)) if new.digests[at] in was_before), default=-1)
-    for at in range(min(index, shared), len(new)):
-        if new.digests[at] == old.digests[index] and at < before:
-            yield at, before
-            return
-
-
-def _shared(new: Transcript, old: Transcript) -> int:
-    """How many leading messages two histories share."""
-    pairs = enumerate(zip(new.digests, old.digests, strict=False))
-    return next((at for at, (one, other) in pairs if one != other), min(len(new), len(old)))
-
-
-def _speaks(transcript: Transcript, index: int) -> bool:
-    """Whether the model says this."""
-    return transcript.messages[index].role == "assistant"
+def _moved(marks: Sequence[bytes], were: Sequence[bytes], shown: Shown) -> dict[int, int]:
+    """What was newer than its place already, where it stands now."""
+    found: dict[int, int] = {}
+    for index, length in shown.changed:
+        earlier = set(were[:length])
+        before = 1 + max((at for at, mark in enumerate(marks) if mark in earlier), default=-1)
+        place = next((at for at, mark in enumerate(marks) if mark == were[index]), before)
+        if place < before:
+            found[place] = before
+    return found
 
 
 def _texts(transcript: Transcript) -> Counter[str]:

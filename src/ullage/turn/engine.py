@@ -197,7 +197,8 @@ def _replaced_by(window: Window, edit: Edit, length: int) -> Iterator[Location]:
     elif isinstance(edit, Summary):
         start, stop = transcript.find(edit.after), transcript.find(edit.upto)
         if start is not None and stop is not None and start < stop <= length:
-            yield from (spot for index in range(start, stop) for spot in transcript.results(index))
+            hidden = set(range(start, stop)) - window.kept_by(edit)
+            yield from (spot for index in sorted(hidden) for spot in transcript.results(index))
 
 
 def _decide(walk: Walk, stages: Iterable[Stage], key: bytes, asking: Asking | None) -> _Asks[None]:

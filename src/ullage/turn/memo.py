@@ -120,15 +120,6 @@ class Memo:
         _append(line, read, leading)
         return line
 
-    def beside(self, line: Line) -> tuple[Line, ...]:
-        """The other lines of the same conversation's beginning, the newest first."""
-        root = line.transcript.chain[0]
-        return tuple(
-            other
-            for other in self.lines
-            if other is not line and other.transcript.chain[0] == root
-        )
-
     def keep(self, line: Line, decided: Sequence[Record]) -> None:
         """Remember a line as the newest, and what was decided in it."""
         if not self.lines or self.lines[0] is not line:

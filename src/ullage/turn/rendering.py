@@ -87,7 +87,8 @@ def layout(view: ShownHistory) -> list[int | str]:
     """What is shown, in its order: a message by its index, a summary by its texts.
 
     What a summary leaves in the view comes before its texts: a turn that it ends in goes on behind
-    these, and has to begin with its thinking (A14). What the system said within a range that a
+    these, and has to begin with its thinking (A14). Only where nothing is before it the texts come
+    first, for a history begins with the user (A1). What the system said within a range that a
     summary stands for still holds. It comes behind the summary; but where the user speaks on before the model does (a request was never
     answered) it waits for the reply that has to follow it (A20), or for what the host added last
     for the provider alone (R14).
@@ -104,8 +105,8 @@ def layout(view: ShownHistory) -> list[int | str]:
             at += 1
         laid += range(at, start)
         if edit is not None:
-            laid += sorted(view.kept_by(edit) - set(stands))
-            laid += edit.texts
+            kept = sorted(view.kept_by(edit) - set(stands))
+            laid += [*kept, *edit.texts] if laid else [*edit.texts, *kept]
             pinned += (index for index in stands if start <= index < stop) if stands else ()
         at = stop
     return laid + pinned

@@ -11,7 +11,6 @@ no tool to be called, changes nothing in it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -25,23 +24,13 @@ if TYPE_CHECKING:
     from ullage.turn.request import Request
 
 
-def noted(
-    agreed: Agreed, line: Line, asked: Request, settings: Settings, others: Sequence[Line]
-) -> Agreed:
-    """What was agreed, with what is to be kept of this request.
-
-    Args:
-        agreed: what was agreed before.
-        line: the history at hand.
-        asked: the request.
-        settings: of the session.
-        others: the lines of history that were shown before, the newest first.
-    """
+def noted(agreed: Agreed, line: Line, asked: Request, settings: Settings) -> Agreed:
+    """What was agreed, with what is to be kept of this request."""
     transcript = line.transcript
     key = transcript.decision_key(len(transcript))
     seen = Seen(
         unrecalled=_is_unrecalled(agreed, line, asked, settings, key),
-        changed=changed(line, others, agreed.ledger),
+        changed=changed(transcript, agreed.ledger),
     )
     if seen == Seen():
         return agreed

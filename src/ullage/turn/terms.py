@@ -30,7 +30,7 @@ from ullage.history.ledger import Ledger, Opened, latest_key
 from ullage.history.transcript import Transcript
 from ullage.redaction import Redact
 from ullage.stages.policy import Policy, Stage, fingerprint, unrecalled
-from ullage.turn import names
+from ullage.turn import changes, names
 from ullage.turn.filling import Asking
 from ullage.values.effects import Find, Record, Steps
 from ullage.values.events import Event
@@ -131,18 +131,19 @@ def look_up(line: Line, ledger: Ledger) -> Steps[Ledger]:
     """
     transcript = line.transcript
     window = None if line.builder is None else line.builder.window
-    pointer = latest_key(transcript.chain)
+    pointer, shown = latest_key(transcript.chain), changes.key_of(transcript)
+    beside = (pointer,) if shown is None else (pointer, shown)
     walked = 0 if window is None else transcript.decision_index(window.size)
     whole = window is None or line.latest is None
     start = 1 if whole else max(walked, 1)
-    records = yield Find((pointer, *transcript.chain[start:]))
+    records = yield Find((*beside, *transcript.chain[start:]))
     ledger, changed = ledger.merged(records)
     latest = ledger.at(pointer).latest
     if not whole and latest != line.latest:
         records = yield Find(tuple(transcript.chain[1:start]))
         ledger, further = ledger.merged(records)
         changed |= further
-    decided = changed - {pointer}
+    decided = changed.difference(beside)
     # another line of this session may have opened there; of one begun by another `agree` sees it
     unwalked = () if line.terms is None else transcript.chain[walked + 1 :]
     reopened = any(ledger.at(key).opened for key in (*decided, *unwalked))

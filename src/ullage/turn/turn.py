@@ -26,6 +26,7 @@ from ullage.spend.book import Report
 from ullage.stages.policy import Policy
 from ullage.tokens.catalog import advice, lookup
 from ullage.turn import names
+from ullage.turn.changes import remember
 from ullage.turn.engine import fit
 from ullage.turn.incoming import take_in
 from ullage.turn.memo import Line, Memo
@@ -116,15 +117,16 @@ def turn(
     while True:
         ledger = yield from look_up(line, ledger.with_records(lost) if lost else ledger)
         agreed = agree(line, ledger, asked, settings, state.opened)
-        agreed = noted(agreed, line, asked, settings, memo.beside(line))
+        agreed = noted(agreed, line, asked, settings)
         opened = agreed.terms.opened
         builder, tools, offers, events = _begin(line, opened, asked, settings, memo, added_tokens)
         allowed = names.to_allow(asked, builder.window.words) if offers and not is_host else ()
         window = builder.window
         walk = yield from fit(builder, agreed, settings.policy, asking=settings.asking, now=now)
         outputs = (*fresh.outputs, *walk.outputs.values())
+        held, shown = remember(line.transcript, walk.ledger, is_decided=bool(walk.records))
         try:
-            lost = yield from _commit(outputs, walk.records, ledger)
+            lost = yield from _commit(outputs, (*walk.records, *shown), ledger)
         except StoreFull as full:
             window, event = yield from _uncut(full, line, agreed, window)
             view = render(asked, line, window, tools, allowed)
@@ -134,7 +136,7 @@ def turn(
             break
         line.begin_again()
     memo.keep(line, walk.records)
-    state = replace(state, opened=opened, ledger=walk.ledger)
+    state = replace(state, opened=opened, ledger=held)
     told = (*fresh.events, *agreed.events, *events, *walk.events, *_elsewhere(asked))
     view = render(asked, line, window, tools, allowed)
     return Turned(view, state, told, window, asked.wire, offers, memo)
