@@ -10,7 +10,11 @@ from tests import histories
 from tests.histories import CUTS_ALWAYS, EAGER, Call, Turn
 from tests.second_reading import broken
 from ullage import Limits, MemoryStore, Session, problems
+from ullage.history.transcript import leaves_of
 from ullage.presets import NAMES
+from ullage.stages.policy import Policy
+from ullage.values.edits import Cut, Replace
+from ullage.values.messages import Opaque
 from ullage.wires import FORMATS
 
 TOOL = "mcp__db__run"
@@ -161,7 +165,7 @@ def test_what_a_search_loaded_is_in_every_view(search, policy, recall):
 
 @every_search
 def test_what_was_loaded_anew_later_need_not_stand_twice(search):
-    session = Session(histories.MODEL[SEARCHES[search][0]], limits=LIMITS, policy=EAGER)
+    session = Session(histories.MODEL[SEARCHES[search][0]], limits=LIMITS, recall=False)
     for turns in range(3, TURNS + 1):
         messages = history(search, turns, again=(TURNS - 2,))
         view = session.fit(request(search, messages))
@@ -187,6 +191,31 @@ def test_the_text_beside_a_reference_may_be_cut_and_the_reference_stays():
     text, kept = view["messages"][-1]["content"][0]["content"]
     assert len(text["text"]) < len(OUTPUT) * 9
     assert kept is reference
+
+
+def replacing(window, /):
+    """A stage of somebody's that shows a word in place of all that it does not know."""
+    messages = window.transcript.messages
+    spots = [
+        (index, number, item)
+        for index in range(window.size)
+        for number, item, leaf in leaves_of(messages[index])
+        if isinstance(leaf, Opaque) and leaf.kind == "tool_reference"
+    ]
+    cuts = []
+    for spot in spots:
+        output = window.transcript.output(spot)
+        place = window.transcript.place(spot)
+        cuts.append(Cut(Replace(place, output.ref, "gone", "pruned", "why"), (output,)))
+    return cuts
+
+
+def test_a_stage_that_would_replace_a_reference_cannot():
+    policy = Policy(name="replacing", under_pressure=(replacing,))
+    session = Session("claude-sonnet-4-5", policy=policy, limits=LIMITS)
+    view = session.fit(request("anthropic, client", history("anthropic, client", 4)))
+    assert loaded("anthropic, client", view) == 1
+    assert "gone" not in str(view["messages"])
 
 
 def test_definitions_that_no_window_holds_make_way_rather_than_stop_the_conversation():

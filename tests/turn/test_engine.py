@@ -94,7 +94,7 @@ def test_first_sight_leaves_no_record():
     huge = histories.Call("bash", "a.py", "a line of output\n" * 4_000)
     messages = histories.wire("openai-chat", [histories.Turn(calls=(huge,))])
     effects, turned = step(messages, window=100_000)
-    assert [record.kind for record in effects[1].records] == ["opened", "latest"]
+    assert [record.kind for record in effects[1].records] == ["opened", "latest", "shown"]
     (edit,) = [edit for _, edit in edits_of(turned.window)]
     assert isinstance(edit, Replace)
     assert edit.kind == "truncated"

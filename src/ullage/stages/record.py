@@ -26,7 +26,7 @@ from ullage.history import canon
 from ullage.history.transcript import Location
 from ullage.history.window import Window
 from ullage.stages.facts import is_change
-from ullage.stages.placeholders import digests_of
+from ullage.stages.placeholders import digests_of, placeholder
 from ullage.stages.pressure import HELD, editable_from, newest_share, over_or_pays
 from ullage.stages.prune import Protected
 from ullage.stages.ranges import begin, set_aside
@@ -83,8 +83,20 @@ def record(
         return Skipped(HELD) if winnable_chars(window, first, stop) >= least else ()
     stretches = list(_stretches(window, movable, stop))
     kept = digests(window, {spot for each in stretches for spot in digestible(window, *each)})
-    cuts = (_cut(window, start, end, kept, why) for start, end in stretches)
+    cuts = [_cut(window, start, end, kept, why) for start, end in stretches]
+    cuts += [placeholder(window, spot, why=why) for spot in _aged(window, first, stop)]
     return [cut for cut in cuts if cut is not None]
+
+
+def _aged(window: Window, first: int, stop: int) -> Iterator[Location]:
+    """The results that stayed where earlier records were made, for they were new, and are old now.
+
+    No record is written again, so each leaves by itself.
+    """
+    for index, arrived in window.arrived.items():
+        is_old = index < first and arrived < stop and index >= editable_from(window)
+        if is_old and not window.hidden(index):
+            yield from window.transcript.results(index)
 
 
 def _stretches(window: Window, first: int, stop: int) -> Iterator[tuple[int, int]]:

@@ -219,7 +219,8 @@ def _guard(walk: Walk, guard: Stage, key: bytes) -> None:
     """Make the view fit; where it cannot, with what otherwise has to stay."""
     window = walk.window
     _batch(walk, name_of(guard), key, cuts_of(guard, window))
-    if window.within(window.limit_tokens, surely=True):
+    fits = window.within(window.limit_tokens, surely=True)
+    if fits or not window.staying(0, window.size):
         return
     walk.builder.hold_back(holds_back=False)
     _batch(walk, name_of(guard), key, cuts_of(guard, window))
