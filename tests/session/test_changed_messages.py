@@ -68,7 +68,9 @@ POLICIES = [*NAMES, EAGER, PRUNING, CUTS_ALWAYS]
 
 @every_wire
 @pytest.mark.parametrize("policy", POLICIES, ids=lambda it: getattr(it, "name", it))
-def test_an_answer_in_place_of_a_pending_result_is_seen_and_stays_for_the_next_turns(format, policy):
+def test_an_answer_in_place_of_a_pending_result_is_seen_and_stays_for_the_next_turns(
+    format, policy
+):
     store = MemoryStore()
     session = opened(format, store, policy)
     assert ANSWER not in shown(format, walked(session, format, TURNS))

@@ -159,7 +159,9 @@ def test_what_a_search_loaded_is_in_every_view(search, policy, recall):
         "continuation",
         "output_cache",
     ), "and much else has left"
-    cold = Session(histories.MODEL[format], policy=policy, limits=LIMITS, store=store, recall=recall)
+    cold = Session(
+        histories.MODEL[format], policy=policy, limits=LIMITS, store=store, recall=recall
+    )
     assert cold.fit(request(search, history(search, TURNS))) == view
 
 

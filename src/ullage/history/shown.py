@@ -121,7 +121,9 @@ class ShownHistory(Struct, frozen=True, eq=False, kw_only=True):
         needed = [index for index in self.transcript.loading(self.size) if start <= index < stop]
         needed += [at for at in self.arrived if start <= at < stop and self.arrived[at] >= young]
         around = set(range(start, stop))
-        return {at for index in needed for at in self.transcript.together(index, self.size)} & around
+        return {
+            at for index in needed for at in self.transcript.together(index, self.size)
+        } & around
 
     def kept_by(self, edit: Summary) -> set[int]:
         """The messages that a summary leaves in the view.

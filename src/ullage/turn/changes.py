@@ -29,7 +29,8 @@ _EVERY_REPLIES = 8
 
 def key_of(transcript: Transcript) -> bytes | None:
     """The key under which it is kept what a history held; None before the first reply."""
-    for index in range(next(iter(transcript.marked("begins", 0, len(transcript))), 0), len(transcript)):
+    begins = transcript.marked("begins", 0, len(transcript))
+    for index in range(begins[0], len(transcript)) if begins else ():
         message = transcript.messages[index]
         if message.role == "assistant" and not message.only_thought:
             return canon.extend(transcript.chain[index + 1], b"shown")

@@ -113,7 +113,8 @@ def _without_recall(policy: Policy) -> tuple[Sequence[Stage], ...]:
     if policy.without_recall is None:
         return ()
     bare = unrecalled(policy)
-    return (bare.under_pressure, bare.at_first_sight) if bare.at_first_sight else (bare.under_pressure,)
+    rows = (bare.under_pressure, bare.at_first_sight)
+    return rows if bare.at_first_sight else rows[:1]
 
 
 def _is_ours(policy: Policy) -> bool:

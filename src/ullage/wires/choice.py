@@ -1,9 +1,9 @@
 """Which tools the model may call in its next reply: what a request's tool choice says.
 
-    anthropic           tool_choice: auto, any, none, or one tool by its name
-    openai-chat         tool_choice: auto, required, none, one tool, or a list (``allowed_tools``)
-    openai-responses    the same, each one level higher; a tool of the provider's by its type
-    gemini              functionCallingConfig: a mode, and a list of names
+anthropic           tool_choice: auto, any, none, or one tool by its name
+openai-chat         tool_choice: auto, required, none, one tool, or a list (``allowed_tools``)
+openai-responses    the same, each one level higher; a tool of the provider's by its type
+gemini              functionCallingConfig: a mode, and a list of names
 """
 
 from __future__ import annotations
