@@ -8,8 +8,8 @@ in the history and yet has a say in the view is in here, and nowhere else:
     seen       what of the request sent here no history tells: which tools might be called, and
                which messages of it had changed at an old place
     observed   what a provider reported for the request sent here, one for each model
-    shown      under the first reply's key: what the history held when it was last looked at, so that
-               whoever sees it changed can tell what is new
+    shown      under the first reply's key: what the history held when it was last looked at, so
+               that whoever sees it changed can tell what is new
     latest     under the first message's key: the last batch or opening of this conversation,
                so that whoever looks there knows whether anything was decided elsewhere
 

@@ -88,10 +88,12 @@ def layout(view: ShownHistory) -> list[int | str]:
 
     What a summary leaves in the view comes before its texts: a turn that it ends in goes on behind
     these, and has to begin with its thinking (A14). Only where nothing is before it the texts come
-    first, for a history begins with the user (A1). What the system said within a range that a
-    summary stands for still holds. It comes behind the summary; but where the user speaks on before the model does (a request was never
-    answered) it waits for the reply that has to follow it (A20), or for what the host added last
-    for the provider alone (R14).
+    first, for a history begins with the user (A1).
+
+    What the system said within a range that a summary stands for still holds. It comes behind the
+    summary; but where the user speaks on before the model does (a request was never answered) it
+    waits for the reply that has to follow it (A20), or for what the host added last for the
+    provider alone (R14).
     """
     laid, pinned = list[int | str](), list[int]()
     at, stands = 0, view.transcript.marked("pinned", 0, view.size)

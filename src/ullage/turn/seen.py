@@ -1,12 +1,12 @@
 """What of a request has a say in the view, and stands in no history: it goes to the ledger.
 
     unrecalled    the model may not call the recall tools in this reply: its tool is chosen for it,
-                  or stands in a list that has to be called. Nothing is cut at first sight then that
-                  only they could open.
-    changed       messages that are newer than the place at which they stand (`ullage.turn.changes`).
+                  or stands in a list of those that have to be called. Nothing is cut at first sight
+                  that only they could open.
+    changed       messages that are newer than their place (`ullage.turn.changes`)
 
-Where a place was decided before, that holds: a title that is made of a conversation by the way, with
-no tool to be called, changes nothing in it.
+Where a place was decided before, that holds: a title that is made of a conversation by the way,
+with no tool to be called, changes nothing in it.
 """
 
 from __future__ import annotations

@@ -221,7 +221,8 @@ def _tools(
     if not envelope.takes_tools or (recall == "auto" and not envelope.tools):
         return (), False
     is_renamed = bool(words.former)
-    return names.definitions(asked.wire, words.prefix, words.toolset, is_renamed=is_renamed), True
+    tools = names.definitions(asked.wire, words.prefix, words.toolset, is_renamed=is_renamed)
+    return tools, True
 
 
 def _limits(model: str, settings: Settings, memo: Memo) -> tuple[Limits, list[Event]]:
