@@ -2,6 +2,8 @@
 
 from tests import histories
 from tests.histories import Call, Turn
+from ullage import MemoryStore, Session
+from ullage.errors import StoreError
 from ullage.history.canon import digest_of
 from ullage.history.ledger import MARK_BYTES, Ledger, Seen
 from ullage.history.transcript import Transcript
@@ -85,3 +87,26 @@ def test_what_stands_there_in_the_same_words_more_than_once_is_no_news():
     assert (
         len(changed(transcript(at_2="[cleared]", at_3="approved", at_4="[cleared]"), ledger)) == 1
     )
+
+
+class Unwilling(MemoryStore):
+    """Takes nothing any more from a moment on."""
+
+    fails = False
+
+    def commit(self, tenant, outputs, records):
+        if self.fails:
+            raise StoreError("memory", "commit", "the disk is gone")
+        return super().commit(tenant, outputs, records)
+
+
+def test_a_turn_that_decides_nothing_needs_no_store():
+    session = Session("gpt-4.1", store=(store := Unwilling()))
+    for turns in range(12):
+        store.fails = turns > 0
+        messages = histories.wire("openai-chat", TURNS[:turns])
+        view = session.fit(histories.request("openai-chat", messages))
+        assert view["messages"] == messages
+        assert "unkept" not in {event.kind for event in session.events}
+    shown = session.state.ledger.at(key_of(session.window.transcript)).shown
+    assert shown is None

@@ -126,7 +126,7 @@ class ShownHistory(Struct, frozen=True, eq=False, kw_only=True):
         } & around
 
     def kept_by(self, edit: Summary) -> set[int]:
-        """The messages that a summary leaves in the view.
+        """The messages that a summary leaves where it is made, though an earlier one may hide them.
 
         What the model thought by itself is no step of the chain: it goes with what follows it.
         """

@@ -119,7 +119,7 @@ def keeping(window: Window, cuts: Sequence[Cut]) -> list[Cut]:
         if around is None or not isinstance(cut.edit, Summary):
             found.append(cut)
             continue
-        stays = sorted(window.staying(*around))
+        stays = [at for at in sorted(window.staying(*around)) if not window.hidden(at)]
         if not stays:
             found.append(cut)
         elif coverable(window, *around):

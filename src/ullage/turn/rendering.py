@@ -108,6 +108,7 @@ def layout(view: ShownHistory) -> list[int | str]:
         laid += range(at, start)
         if edit is not None:
             kept = sorted(view.kept_by(edit) - set(stands))
+            kept = [index for index in kept if not view.hidden(index)]
             laid += [*kept, *edit.texts] if laid else [*edit.texts, *kept]
             pinned += (index for index in stands if start <= index < stop) if stands else ()
         at = stop

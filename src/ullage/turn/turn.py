@@ -17,7 +17,7 @@ from typing import Any, Literal, TypeAlias
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ullage.errors import ConfigError, OverLimitError, StoreFull
+from ullage.errors import ConfigError, OverLimitError, StoreError, StoreFull
 from ullage.history import canon
 from ullage.history.builder import WindowBuilder
 from ullage.history.ledger import Ledger, Observed, Opened
@@ -125,10 +125,16 @@ def turn(
         walk = yield from fit(builder, agreed, settings.policy, asking=settings.asking, now=now)
         outputs = (*fresh.outputs, *walk.outputs.values())
         held, shown = remember(line.transcript, walk.ledger, is_decided=bool(walk.records))
+        must_keep = outputs or walk.records
         try:
             lost = yield from _commit(outputs, (*walk.records, *shown), ledger)
-        except StoreFull as full:
-            window, event = yield from _uncut(full, line, agreed, window)
+        except StoreError as error:
+            if not must_keep:  # nothing hangs on it: it is kept another time
+                held, lost = walk.ledger, ()
+                break
+            if not isinstance(error, StoreFull):
+                raise
+            window, event = yield from _uncut(error, line, agreed, window)
             view = render(asked, line, window, tools, allowed)
             memo = Memo(unkept=memo.aside)
             return Turned(view, state, (event,), window, asked.wire, offers, memo)
