@@ -64,7 +64,6 @@ UNTESTED = {
     "ullage.stores.postgres.records": "the same",
     "ullage.stores.postgres.spending": "the same: tests/stores/postgres/test_budgets.py",
     "ullage.turn.first_sight": "tests/session/test_upgrades.py",
-    "ullage.turn.request": "every request is read there; tests/session/test_bad_input.py",
     "ullage.session.core": "what both sessions share: every test of a session",
 }
 

@@ -5,7 +5,7 @@ Only the engine and the turn hold one; what stages are given is its ``window``.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from typing import cast
 
 from msgspec.structs import force_setattr, replace
@@ -100,7 +100,8 @@ class WindowBuilder:
         old, other = self.window, WindowBuilder.__new__(WindowBuilder)
         copied = {name: getattr(old, name).copy() for name in _GROWING}
         settled = {key: [*at] for key, at in old._settled.items()}
-        window = replace(old, transcript=transcript, **copied, _settled=settled, _tallies={})
+        apart = {"arrived": {}, "_settled": settled, "_tallies": {}}
+        window = replace(old, transcript=transcript, **copied, **apart)
         other._hold(window, [*self.stale])
         return other
 
@@ -170,6 +171,14 @@ class WindowBuilder:
     def look_from(self, index: int) -> None:
         """Have the messages from here on count as the fresh ones."""
         self._set(fresh=index)
+
+    def arrive(self, arrived: Mapping[int, int]) -> None:
+        """Set which messages are newer than their place. See `ShownHistory`."""
+        self._set(arrived=arrived)
+
+    def hold_back(self, *, holds_back: bool) -> None:
+        """Set whether what would have to stay may be hidden. See `ShownHistory`."""
+        self._set(holds_back=holds_back)
 
     def replace_later(self, spots: Set[Location]) -> None:
         """Set which leaves nobody will see as they look at first sight. See `Window`."""
@@ -242,6 +251,7 @@ class WindowBuilder:
         gone = [each for each in window.summaries if start <= each.start < stop]
         hides = {*range(start, stop)} - window._hidden
         hides.difference_update(window.transcript.marked("pinned", start, stop))
+        hides -= window.kept_by(edit)
         for index in hides:
             tokens = sums.tokens[index]
             sums.counted -= max(tokens, 0)

@@ -48,10 +48,12 @@ def leaves_of(message: Message) -> Iterator[Leaf]:
 
 
 T = TypeVar("T")
-Mark = Literal["begins", "pinned", "bound", "asks", "words", "media", "compacted", "late"]
+_HOLDING = {Opaque, ToolResult}
+"""The kinds of parts that may define tools."""
+Mark = Literal["begins", "pinned", "bound", "asks", "words", "media", "compacted", "late", "loads"]
 """What a message is known for: begins a reply, stays, holds bound reasoning, is the user's turn to
 speak, holds words of the user (an answer to a tool as well), holds media, a compaction of the
-provider, a result that may be parted from its call."""
+provider, a result that may be parted from its call, tools that a search loaded."""
 
 _SPEAKERS: dict[Role, Author] = {"user": "user", "system": "system", "assistant": "model"}
 
@@ -67,6 +69,7 @@ class Transcript:
         counts: tokens of each leaf that was counted.
         originals: the messages that redaction changed, as they came and are sent.
         user_tools: as given.
+        loaded: the names of the tools that are defined among the messages.
 
     Args:
         root: the chain before the first message.
@@ -82,6 +85,7 @@ class Transcript:
     ) -> None:
         self.messages: list[Message] = []
         self.originals: dict[int, Message] = {}
+        self.loaded: set[str] = set()
         self._redact = redact
         self.user_tools = user_tools
         self.digests: list[bytes] = []
@@ -125,6 +129,9 @@ class Transcript:
         self._note_people(index)
         if self._holds_words(index):
             marked["words"].append(index)
+        if kinds & _HOLDING and (loads := _loads(message)):
+            self.loaded.update(loads)
+            marked["loads"].append(index)
         for number, part in enumerate(message.parts):
             if isinstance(part, ToolCall):
                 self._note("call", part.id, (index, number))
@@ -150,6 +157,9 @@ class Transcript:
         for people in ("_programs", "_answers"):
             known = getattr(self, people).items()
             setattr(other, people, {index: it for index, it in known if index < length})
+        other.loaded = {
+            name for at in self.marked("loads", 0, length) for name in _loads(self.messages[at])
+        }
         other._marked = {mark: self.marked(mark, 0, length) for mark in self._marked}
         other._lengths = {key: at for key, at in self._lengths.items() if at <= length}
         for kind, spots in self._spots.items():
@@ -268,6 +278,25 @@ class Transcript:
         while end < stop and self.messages[end].role == "assistant":
             end += 1
         return range(self._turns[index + 1], end)
+
+    def together(self, index: int, stop: int) -> set[int]:
+        """The messages below ``stop`` that a message cannot be shown without.
+
+        They are the reply that it is part of, or that it answers, and all that answers that reply.
+        """
+        parts = range(len(self.messages[index].parts))
+        calls = [at for number in parts if (at := self._pairs.of((index, number)))]
+        homes = {index, *(home for home, _ in calls)}
+        found = {at for home in homes for at in self.reply(home, stop)}
+        last = max(homes)
+        begins = self.marked("begins", last + 1, stop)
+        after = range(last + 1, begins[0] if begins else stop)
+        for at in (*after, *self.marked("late", last + 1, stop)):
+            parts = range(len(self.messages[at].parts))
+            answers = (self._pairs.of((at, number)) for number in parts)
+            if any(call is not None and call[0] in found for call in answers):
+                found.add(at)
+        return found
 
     def call_for(self, index: int, number: int) -> ToolCall | None:
         """The call that the result at (message, part) belongs to."""
@@ -415,6 +444,20 @@ class Transcript:
             made[index] = measure(self, index)
         return made[index]
 
+    def loading(self, stop: int) -> list[int]:
+        """The messages below ``stop`` that define tools which no later one defines anew.
+
+        The model may call what a search loaded as long as its definition stands in the request.
+        What the system added is not among them: nothing may take its place anyway.
+        """
+        found, later = list[int](), set[str]()
+        for index in reversed(self.marked("loads", 0, stop)):
+            names = set(_loads(self.messages[index]))
+            if not names <= later and not self.messages[index].stands:
+                found.append(index)
+            later |= names
+        return found
+
     def compaction(self, start: int, stop: int) -> int | None:
         """The newest message of a range that holds a compaction of the provider."""
         return next(reversed(self.marked("compacted", start, stop)), None)
@@ -475,6 +518,15 @@ def _marks(message: Message, kinds: Set[type], *, begins: bool) -> Iterator[Mark
         yield "asks"
     if kinds & {Media, ToolResult} and any(isinstance(it, Media) for *_, it in leaves_of(message)):
         yield "media"
+
+
+def _loads(message: Message) -> list[str]:
+    """The tools that are defined in a message."""
+    found: list[str] = []
+    for _, _, leaf in leaves_of(message):
+        if isinstance(leaf, Opaque):
+            found += leaf.loads
+    return found
 
 
 def _is_bound(message: Message) -> bool:

@@ -110,6 +110,15 @@ class Window(ShownHistory, frozen=True, eq=False, kw_only=True):
         parts = () if dropped else self.transcript.messages[index].parts
         return any(isinstance(part, Reasoning) for part in parts)
 
+    def is_recall(self, spot: Location) -> bool:
+        """Whether a leaf belongs to a call of a recall tool: its arguments, or what it gave."""
+        index, number, _ = spot
+        part = self.transcript.messages[index].parts[number]
+        if isinstance(part, ToolCall):
+            return self.words.is_recall(part.name, index)
+        home = self.transcript.home(index, number)
+        return home is not None and self.words.is_recall(self.tool_of(spot), home)
+
     # ── counting ─────────────────────────────────────────────────────────────────────
 
     def count(self) -> None:

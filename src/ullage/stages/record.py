@@ -26,7 +26,7 @@ from ullage.history import canon
 from ullage.history.transcript import Location
 from ullage.history.window import Window
 from ullage.stages.facts import is_change
-from ullage.stages.placeholders import digests_of
+from ullage.stages.placeholders import digests_of, placeholder
 from ullage.stages.pressure import HELD, editable_from, newest_share, over_or_pays
 from ullage.stages.prune import Protected
 from ullage.stages.ranges import begin, set_aside
@@ -84,14 +84,27 @@ def record(
         return Skipped(HELD) if winnable_chars(window, first, stop) >= least else ()
     stretches = list(_stretches(window, movable, stop))
     kept = digests(window, {spot for each in stretches for spot in digestible(window, *each)})
-    cuts = (_cut(window, start, end, kept, why) for start, end in stretches)
+    cuts = [_cut(window, start, end, kept, why) for start, end in stretches]
+    cuts += [placeholder(window, spot, why=why) for spot in _aged(window, first, stop)]
     return [cut for cut in cuts if cut is not None]
+
+
+def _aged(window: Window, first: int, stop: int) -> Iterator[Location]:
+    """The results that stayed where earlier records were made, for they were new, and are old now.
+
+    No record is written again, so each leaves by itself.
+    """
+    for index, arrived in window.arrived.items():
+        is_old = index < first and arrived < stop and index >= editable_from(window)
+        if is_old and not window.hidden(index):
+            yield from window.transcript.results(index)
 
 
 def _stretches(window: Window, first: int, stop: int) -> Iterator[tuple[int, int]]:
     """The stretches that a record may stand for: between messages that stay, at seams."""
     transcript, start = window.transcript, first
-    stays = [at for at in range(first, stop) if _stays(transcript.messages[at])]
+    held = window.staying(first, stop)
+    stays = [at for at in range(first, stop) if at in held or _stays(transcript.messages[at])]
     for end in (*stays, stop):
         after = end + 1
         while start < end and not transcript.may_split(start):
@@ -128,7 +141,7 @@ def digestible(window: Window, start: int, stop: int) -> Iterator[Location]:
     """The results of a stretch that are too long to stand in it word for word."""
     transcript = window.transcript
     for spot in (at for index in range(start, stop) for at in transcript.tool_results(index)):
-        leaf, is_page = transcript.leaf(spot), window.words.is_recall(window.tool_of(spot))
+        leaf, is_page = transcript.leaf(spot), window.is_recall(spot)
         if isinstance(leaf, Text) and len(leaf.text) > _RESULT_CHARS and not is_page:
             yield spot
 
@@ -199,7 +212,7 @@ def _gave(
     """What a call gave: each item word for word, its lines that are kept, or its ref alone."""
     transcript = window.transcript
     part = transcript.messages[index].parts[number]
-    is_page = window.words.is_recall(window.tool_of((index, number, 0)))
+    is_page = window.is_recall((index, number, 0))
     is_words = bool(transcript.words(index, number))
     is_programs = transcript.reader(index, number) == "program"
     for item, leaf in enumerate(part.content if isinstance(part, ToolResult) else ()):

@@ -88,12 +88,13 @@ def texts_of(window: Window, kept: Sequence[int]) -> Iterator[tuple[Location, Ti
             kinds = Text if signed else (Text, ToolCall)
             if not isinstance(leaf, kinds) or window.holds_account(spot):
                 continue
+            is_new = window.age_of(index) >= window.turn_start
             is_said = transcript.author(index, number) == "user"
             if message.role == "system":
                 tier = Tier.SYSTEM
             elif is_said:
-                tier = Tier.TASK if is_last or index >= window.turn_start else Tier.SAID
-            elif index >= window.turn_start and not isinstance(leaf, ToolCall):
+                tier = Tier.TASK if is_last or is_new else Tier.SAID
+            elif is_new and not isinstance(leaf, ToolCall):
                 tier = Tier.NEW
             else:
                 tier = Tier.OPEN if asked is not None and index > asked else Tier.OLD

@@ -29,7 +29,7 @@ from typing import Any, TypeAlias, TypeVar
 from ullage.errors import OverLimitError
 from ullage.history.builder import PAST, WindowBuilder
 from ullage.history.ledger import Ledger, latest_record
-from ullage.history.transcript import Location
+from ullage.history.transcript import Location, Transcript
 from ullage.history.window import Window
 from ullage.stages.bound import left_out
 from ullage.stages.media import refused_media
@@ -37,7 +37,8 @@ from ullage.stages.overlong import overlong
 from ullage.stages.policy import Policy, Stage, decide, name_of, unrecalled
 from ullage.stages.pressure import HELD, editable_from, is_frozen
 from ullage.stages.stall import stall
-from ullage.turn.batches import Walk, cuts_of, edited_from
+from ullage.turn.batches import Walk, cuts_of, edited_from, keeping, without_young
+from ullage.turn.changes import arrived
 from ullage.turn.filling import Asking, fill, refusal
 from ullage.turn.first_sight import take_in
 from ullage.turn.terms import Agreed, Terms
@@ -78,6 +79,7 @@ def fit(
     window, ledger, terms = builder.window, agreed.ledger, agreed.terms
     transcript = window.transcript
     walk = Walk(builder, policy, ledger, list(agreed.records))
+    builder.arrive(arrived(transcript, ledger))
     settled = _settled(window, ledger)
     builder.replace_later(_replaced(window, ledger, settled))
     stops = transcript.boundaries(window.size) or [len(transcript)]
@@ -88,7 +90,7 @@ def fit(
         _learn(builder, ledger)
         keys = transcript.decision_keys(window.size, length)
         builder.extend(length)
-        walk.policy = policy if terms.offers_recall(transcript.find(keys[-1]) or 0) else bare
+        walk.policy = policy if _is_recalled(agreed, transcript, keys) else bare
         take_in(walk, terms, keys, decides=length > settled)
         if length > settled:
             is_end = length == len(transcript)
@@ -104,6 +106,12 @@ def fit(
     if walk.records:
         walk.records.append(latest_record(transcript.chain, walk.records))
     return walk
+
+
+def _is_recalled(agreed: Agreed, transcript: Transcript, keys: Sequence[bytes]) -> bool:
+    """Whether the model can open here what leaves its view."""
+    offers = agreed.terms.offers_recall(transcript.find(keys[-1]) or 0)
+    return offers and not any(agreed.ledger.at(key).is_unrecalled for key in keys)
 
 
 def _due(walk: Walk, terms: Terms, *, now: bool) -> Iterator[Stage]:
@@ -195,7 +203,8 @@ def _replaced_by(window: Window, edit: Edit, length: int) -> Iterator[Location]:
     elif isinstance(edit, Summary):
         start, stop = transcript.find(edit.after), transcript.find(edit.upto)
         if start is not None and stop is not None and start < stop <= length:
-            yield from (spot for index in range(start, stop) for spot in transcript.results(index))
+            hidden = set(range(start, stop)) - window.kept_by(edit)
+            yield from (spot for index in sorted(hidden) for spot in transcript.results(index))
 
 
 def _decide(walk: Walk, stages: Iterable[Stage], key: bytes, asking: Asking | None) -> _Asks[None]:
@@ -209,7 +218,19 @@ def _decide(walk: Walk, stages: Iterable[Stage], key: bytes, asking: Asking | No
         _batch(walk, name_of(stage), key, (yield from _filled(walk, cuts, asking)))
     if policy.guard is not None:
         _batch(walk, "media", key, refused_media(window))
-        _batch(walk, name_of(policy.guard), key, cuts_of(policy.guard, window))
+        _guard(walk, policy.guard, key)
+
+
+def _guard(walk: Walk, guard: Stage, key: bytes) -> None:
+    """Make the view fit; where it cannot, with what otherwise has to stay."""
+    window = walk.window
+    _batch(walk, name_of(guard), key, cuts_of(guard, window))
+    fits = window.within(window.limit_tokens, surely=True)
+    if fits or not window.staying(0, window.size):
+        return
+    walk.builder.hold_back(holds_back=False)
+    _batch(walk, name_of(guard), key, cuts_of(guard, window))
+    walk.builder.hold_back(holds_back=True)
 
 
 def _removed_tokens(window: Window, ledger: Ledger) -> int:
@@ -233,7 +254,8 @@ def _allowed(walk: Walk, stage: Stage) -> Sequence[Cut]:
     allowed = [cut for cut in cuts if edited_from(window, [cut.edit]) >= editable]
     if cuts and not allowed:
         walk.events.append(Event(kind="held", where=where, why=HELD))
-    return [cut for cut in allowed if not _is_barred(window, cut)]
+    allowed = [cut for cut in allowed if not _is_barred(window, cut)]
+    return without_young(window, allowed)
 
 
 def _is_barred(window: Window, cut: Cut) -> bool:
@@ -258,9 +280,10 @@ def _filled(walk: Walk, cuts: Sequence[Cut], asking: Asking | None) -> _Asks[Seq
 
 def _batch(walk: Walk, stage: str, key: bytes, cuts: Sequence[Cut]) -> None:
     """Make one batch of cuts, and of the reasoning they make invalid."""
+    window = walk.window
+    cuts = keeping(window, cuts)
     if not cuts:
         return
-    window = walk.window
     walk.events += stall(window, cuts)
     first = edited_from(window, [cut.edit for cut in cuts])
     walk.keep(stage, key, [*cuts, *left_out(window, first, cuts)])

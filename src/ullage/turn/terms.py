@@ -19,8 +19,7 @@ nothing by itself any more but what the guard must (DESIGN §11, "Place").
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -30,21 +29,20 @@ from ullage.history import canon
 from ullage.history.ledger import Ledger, Opened, latest_key
 from ullage.history.transcript import Transcript
 from ullage.redaction import Redact
-from ullage.stages.policy import Policy, fingerprint
+from ullage.stages.policy import Policy, Stage, fingerprint, unrecalled
+from ullage.turn import changes, names
 from ullage.turn.filling import Asking
 from ullage.turn.learnt import Learnt
 from ullage.values.authors import answered_by_user
 from ullage.values.effects import Find, Record, Steps
 from ullage.values.events import Event
 from ullage.values.limits import Limits
-from ullage.values.toolset import RECALL_TOOLS, Toolset
 from ullage.wires import Format
 
 if TYPE_CHECKING:
     from ullage.turn.memo import Line
     from ullage.turn.request import Request
 
-_CLASH_PREFIX = "ullage_"
 _OURS = "ullage."
 
 
@@ -114,13 +112,21 @@ def what_decides(
     holds a version, stands for it.
     """
     folder = policy.spill_directory
-    bare = () if policy.without_recall is None else (policy.without_recall,)
-    first = (policy.at_first_sight, policy.toolset, folder, *bare)
+    first = (policy.at_first_sight, policy.toolset, folder, *_without_recall(policy))
     text = fingerprint(
         (*first, answered_by_user(user_tools), *(() if redact is None else (redact,)))
     )
     named = "" if _is_ours(policy) else policy.name
     return canon.ref_of(f"{text} {named}")
+
+
+def _without_recall(policy: Policy) -> tuple[Sequence[Stage], ...]:
+    """What decides where no recall tools are offered, if that is something else."""
+    if policy.without_recall is None:
+        return ()
+    bare = unrecalled(policy)
+    rows = (bare.under_pressure, bare.at_first_sight)
+    return rows if bare.at_first_sight else rows[:1]
 
 
 def _is_ours(policy: Policy) -> bool:
@@ -138,18 +144,19 @@ def look_up(line: Line, ledger: Ledger) -> Steps[Ledger]:
     """
     transcript = line.transcript
     window = None if line.builder is None else line.builder.window
-    pointer = latest_key(transcript.chain)
+    pointer, shown = latest_key(transcript.chain), changes.key_of(transcript)
+    beside = (pointer,) if shown is None else (pointer, shown)
     walked = 0 if window is None else transcript.decision_index(window.size)
     whole = window is None or line.latest is None
     start = 1 if whole else max(walked, 1)
-    records = yield Find((pointer, *transcript.chain[start:]))
+    records = yield Find((*beside, *transcript.chain[start:]))
     ledger, changed = ledger.merged(records)
     latest = ledger.at(pointer).latest
     if not whole and latest != line.latest:
         records = yield Find(tuple(transcript.chain[1:start]))
         ledger, further = ledger.merged(records)
         changed |= further
-    decided = changed - {pointer}
+    decided = changed.difference(beside)
     # another line of this session may have opened there; of one begun by another `agree` sees it
     unwalked = () if line.terms is None else transcript.chain[walked + 1 :]
     reopened = any(ledger.at(key).opened for key in (*decided, *unwalked))
@@ -185,8 +192,25 @@ def agree(
     agreed = _agree(line, ledger, asked, settings, before)
     if line.terms is None and (agreed.terms.changed_at >= 0 or agreed.terms != line.begun_on):
         line.builder = None  # another line began it on other terms
+    agreed = _named(agreed, line, asked, settings)
     line.terms = agreed.terms
     return agreed
+
+
+def _named(agreed: Agreed, line: Line, asked: Request, settings: Settings) -> Agreed:
+    """The terms with other names for our tools, where the caller has taken one of ours."""
+    opened, transcript = agreed.terms.opened, line.transcript
+    if settings.recall == "host" or not opened.recall:
+        return agreed
+    toolset = settings.policy.toolset
+    prefix = names.prefix_beside(asked, transcript, toolset, opened.prefix)
+    if prefix == opened.prefix:
+        return agreed
+    key = transcript.decision_key(len(transcript))
+    renamed, event = names.renaming(opened, key, prefix)
+    ledger, record = agreed.ledger.with_opened(key, renamed)
+    terms = replace(agreed.terms, opened=renamed)
+    return Agreed(terms, ledger, (*agreed.records, record), (*agreed.events, event))
 
 
 def _agree(
@@ -272,17 +296,17 @@ def _open(
     found: Sequence[tuple[int, Opened]] = (),
 ) -> Agreed:
     """Open a history that nothing is known of, or one that used no tools until now (``found``)."""
-    transcript, envelope = line.transcript, asked.envelope
-    names = map(asked.wire.tool_name, envelope.tools)
-    present = holds_tools(asked, "", settings.policy.toolset)
-    clash = not present and any(name in RECALL_TOOLS for name in names)
+    transcript, envelope, toolset = line.transcript, asked.envelope, settings.policy.toolset
+    present = names.holds(asked, "", toolset)
     under_way = any(message.role == "assistant" for message in transcript.messages)
-    prefix = _CLASH_PREFIX if clash and settings.recall != "host" else ""
     joined = under_way and not found  # what used no tools was sent as it is shown
     offered = _offers(asked, settings, present=present, under_way=joined)
     uses = present or envelope.uses_tools or settings.recall != "auto"
+    prefix = ""
     if before is not None and uses and not before.has_no_tools:
         offered, prefix = before.recall, before.prefix
+    if settings.recall != "host":
+        prefix = names.prefix_beside(asked, transcript, toolset, prefix)
     opened = Opened(
         policy=settings.policy.name,
         recall=offered,
@@ -299,18 +323,6 @@ def _open(
         return _write(transcript, ledger, opened, _changed(found[-1][1], opened), None)
     events = (_joined(len(transcript), offered),) if joined else ()
     return _write(transcript, ledger, opened, events, _changed_at(found))
-
-
-@lru_cache(maxsize=32)
-def tool_definitions(wire: Format, prefix: str, toolset: Toolset) -> tuple[dict[str, Any], ...]:
-    """The tools of a toolset in the wire form of a format; constant within a session."""
-    return tuple(wire.tool(replace(spec, name=prefix + spec.name)) for spec in toolset.tools)
-
-
-def holds_tools(asked: Request, prefix: str, toolset: Toolset) -> bool:
-    """Whether a request holds the recall tools already."""
-    ours = tool_definitions(asked.wire, prefix, toolset)
-    return all(tool in asked.envelope.tools for tool in ours)
 
 
 def _may_open_again(line: Line, opened: Opened, asked: Request, settings: Settings) -> bool:

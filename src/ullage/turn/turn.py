@@ -17,7 +17,7 @@ from typing import Any, Literal, TypeAlias
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ullage.errors import ConfigError, OverLimitError, StoreFull
+from ullage.errors import ConfigError, OverLimitError, StoreError, StoreFull
 from ullage.history import canon
 from ullage.history.builder import WindowBuilder
 from ullage.history.ledger import Ledger, Observed, Opened
@@ -25,13 +25,16 @@ from ullage.history.window import Window
 from ullage.spend.book import Report
 from ullage.stages.policy import Policy
 from ullage.tokens.catalog import advice, lookup
+from ullage.turn import names
+from ullage.turn.changes import remember
 from ullage.turn.engine import fit
 from ullage.turn.incoming import take_in
 from ullage.turn.learnt import Lesson, limits_for
 from ullage.turn.memo import Line, Memo
 from ullage.turn.rendering import render
 from ullage.turn.request import Request, read
-from ullage.turn.terms import Agreed, Settings, agree, holds_tools, look_up, tool_definitions
+from ullage.turn.seen import noted
+from ullage.turn.terms import Agreed, Settings, agree, look_up
 from ullage.values.effects import Commit, Output, Record, Steps
 from ullage.values.events import Event
 from ullage.values.limits import Limits
@@ -111,11 +114,14 @@ def turn(
     asked, line, fresh = take_in(asked, memo, settings)
     ledger, lost = state.ledger, tuple[Record, ...]()
     state = replace(state, format=asked.wire.name)
+    is_host = settings.recall == "host"
     while True:
         ledger = yield from look_up(line, ledger.with_records(lost) if lost else ledger)
         agreed = agree(line, ledger, asked, settings, state.opened)
+        agreed = noted(agreed, line, asked, settings)
         opened = agreed.terms.opened
         builder, tools, offers, events = _begin(line, opened, asked, settings, memo, added_tokens)
+        allowed = names.to_allow(asked, builder.window.words) if offers and not is_host else ()
         window = builder.window
         lesson = settings.learnt.of(line.transcript, asked.envelope.model)
         walk = yield from fit(
@@ -127,25 +133,33 @@ def turn(
             text_limit=lesson.text_limit,
         )
         outputs = (*fresh.outputs, *walk.outputs.values())
+        held, shown = remember(line.transcript, walk.ledger, is_decided=bool(walk.records))
+        must_keep = outputs or walk.records
         try:
-            lost = yield from _commit(outputs, walk.records, ledger)
-        except StoreFull as full:
-            window, event = yield from _uncut(full, line, agreed, window)
-            view, memo = render(asked, line, window, tools), Memo(unkept=memo.aside)
+            lost = yield from _commit(outputs, (*walk.records, *shown), ledger)
+        except StoreError as error:
+            if not must_keep:  # nothing hangs on it: it is kept another time
+                held, lost = walk.ledger, ()
+                break
+            if not isinstance(error, StoreFull):
+                raise
+            window, event = yield from _uncut(error, line, agreed, window)
+            view = render(asked, line, window, tools, allowed)
+            memo = Memo(unkept=memo.aside)
             return Turned(view, state, (event,), window, asked.wire, offers, memo)
         if not lost:
             break
         line.begin_again()
     memo.keep(line, walk.records)
-    state = replace(state, opened=opened, ledger=walk.ledger)
+    state = replace(state, opened=opened, ledger=held)
     told = (*fresh.events, *agreed.events, *events, *walk.events, *_elsewhere(asked))
-    return Turned(render(asked, line, window, tools), state, told, window, asked.wire, offers, memo)
+    view = render(asked, line, window, tools, allowed)
+    return Turned(view, state, told, window, asked.wire, offers, memo)
 
 
 def _without_history(settings: Settings) -> Settings:
     """For a request whose history is not here: nothing can be repaired, or decided of it."""
-    bare = None if settings.policy.without_recall is None else ()
-    policy = replace(settings.policy, under_pressure=(), without_recall=bare, guard=None)
+    policy = replace(settings.policy, under_pressure=(), guard=None)
     return replace(settings, policy=policy, repair=False)
 
 
@@ -194,7 +208,7 @@ def _begin(
 ) -> tuple[WindowBuilder, Tools, bool, list[Event]]:
     """The window of a line, begun for this request; see `_tools` for the next two."""
     envelope, policy = asked.envelope, settings.policy
-    words = Words(opened.recall, opened.prefix, policy.toolset, opened.folder)
+    words = names.words_of(opened, line.transcript, policy.toolset)
     tools, offers = _tools(asked, words, settings.recall)
     if line.builder is None or line.builder.window.words != words:
         line.builder = WindowBuilder(line.transcript, line.meter, words)
@@ -223,11 +237,13 @@ def _tools(
     envelope = asked.envelope
     if not words.recall:
         return (), False
-    if recall == "host" or holds_tools(asked, words.prefix, words.toolset):
+    if recall == "host" or names.holds(asked, words.prefix, words.toolset):
         return (), True
     if not envelope.takes_tools or (recall == "auto" and not envelope.tools):
         return (), False
-    return tool_definitions(asked.wire, words.prefix, words.toolset), True
+    is_renamed = bool(words.former)
+    tools = names.definitions(asked.wire, words.prefix, words.toolset, is_renamed=is_renamed)
+    return tools, True
 
 
 def _limits(

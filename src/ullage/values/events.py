@@ -19,6 +19,7 @@ Kind: TypeAlias = Literal[
     "cut",  # one oversized text was cut to fit the hard limit
     "joined",  # the history was already under way when the session first saw it
     "changed",  # another policy, wording or model family decides from here on
+    "renamed",  # a tool of the caller's took a name of ours; ours have others from here on
     "passed_on",  # the history is held by the provider; only what is in the request was cut
     "superseded",  # a newer policy decides here; only the guard adds to it
     "observed",  # a reply's usage was taken in

@@ -80,7 +80,8 @@ class Opaque(Struct, frozen=True, gc=False):
     may not be parted between the two. ``late`` is as in `ToolCall`. ``supersedes`` says that
     the provider reads nothing that stands before it (a compaction of its own). ``author`` is who
     wrote it where its role does not say, ``reader`` who reads it, and ``words`` what of it are
-    the user's words.
+    the user's words. ``loads`` are the names of tools that a search found: the model may call them
+    as long as this stands here.
     """
 
     kind: str
@@ -94,6 +95,7 @@ class Opaque(Struct, frozen=True, gc=False):
     author: Author | None = None
     reader: Reader = "model"
     words: str = ""
+    loads: tuple[str, ...] = ()
 
 
 Content: TypeAlias = Text | Media | Opaque

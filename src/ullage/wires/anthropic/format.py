@@ -41,6 +41,7 @@ from ullage.wires.base import (
     text_at,
 )
 from ullage.wires.block import Block, arguments_of, fields, filled, medium_at, replaced
+from ullage.wires.choice import ANY, FORCED, NONE, Choice
 from ullage.wires.format import Change, Format, before_last
 from ullage.wires.models import FAMILIES, family_of
 from ullage.wires.usages import Counts, read
@@ -86,6 +87,19 @@ class Anthropic(Format):
             else:
                 is_text = field(block, "type") in (None, "text")
                 yield where, text_at(field(block, "text"), f"{where}.text") if is_text else None
+
+    def choice(self, request: Mapping[str, Any]) -> Choice:
+        """See `Format.choice`."""
+        choice = request.get("tool_choice")
+        match field(choice, "type"):
+            case "none":
+                return NONE
+            case "any":
+                return FORCED
+            case "tool":
+                return Choice(frozenset((str(field(choice, "name")),)), is_open=False)
+            case _:
+                return ANY
 
     def parse(self, raw: Any, where: str) -> Message:
         """See `Format.parse`."""
@@ -268,7 +282,20 @@ def _content(block: Mapping[str, Any], row: Block, at: int, where: str) -> Conte
         supersedes=compacted,
         author=row.author,
         reader=row.read_by(block),
+        loads=_loaded(block),
     )
+
+
+def _loaded(block: Mapping[str, Any]) -> tuple[str, ...]:
+    """The tools that a block makes callable: a search found them, the caller's or the server's."""
+    match block.get("type"):
+        case "tool_reference":
+            references = [block]
+        case "tool_search_tool_result":
+            references = field(block.get("content"), "tool_references") or []
+        case _:
+            return ()
+    return tuple(str(field(reference, "tool_name")) for reference in references)
 
 
 def _said(raw: Any, text: str) -> dict[str, Any]:

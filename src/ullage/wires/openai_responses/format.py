@@ -58,6 +58,7 @@ _FRAME_BYTES = 650
 """What stands around an encrypted text, as OpenAI's own coding agent reckons it."""
 _BYTES_PER_TOKEN = 4
 _TRIGGER = "compaction_trigger"
+_LOADING = ("tool_search_output", "additional_tools")
 _CLOSING = ("response.completed", "response.incomplete", "response.failed")
 _UNKNOWN = Block("", roles=("assistant",))
 _part = partial(read_part, PARTS)
@@ -95,6 +96,12 @@ class OpenAIResponses(Format):
         """See `Format.system`."""
         if request.get("instructions") is not None:
             yield "instructions", text_at(request["instructions"], "instructions")
+
+    def allowing(self, request: dict[str, Any], names: Sequence[str]) -> dict[str, Any]:
+        """See `Format.allowing`."""
+        choice = plain(request["tool_choice"], "tool_choice")
+        more = [{"type": "function", "name": name} for name in names]
+        return {**request, "tool_choice": {**choice, "tools": [*choice["tools"], *more]}}
 
     # ── reading ──────────────────────────────────────────────────────────────────────
 
@@ -277,6 +284,7 @@ def _other(item: Mapping[str, Any], row: Block, kind: str, where: str) -> Messag
         author=row.author,
         reader=row.read_by(item),
         words=_decision(item, row),
+        loads=_loaded(item, kind, where),
     )
     return Message(role, (part,))
 
@@ -288,6 +296,14 @@ def _decision(item: Mapping[str, Any], row: Block) -> str:
     decided = "approved" if item.get("approve") else "not approved"
     reason = item.get(row.words)
     return f"{decided}: {reason}" if isinstance(reason, str) and reason.strip() else decided
+
+
+def _loaded(item: Mapping[str, Any], kind: str, where: str) -> tuple[str, ...]:
+    """The tools that an item makes callable: those of a search, and those that were added."""
+    if kind not in _LOADING:
+        return ()
+    tools = list_at(item.get("tools"), f"{where}.tools")
+    return tuple(str(field(tool, "name") or field(tool, "type")) for tool in tools)
 
 
 def _streams(chunks: Sequence[Any], where: str) -> Iterator[Content]:
