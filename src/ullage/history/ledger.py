@@ -62,6 +62,10 @@ class Opened(Struct, frozen=True, array_like=True):
         adds_tools: what was sent before here was sent without the recall tools.
         has_no_tools: the request that opened it used no tools, so that nothing was decided of
             recall tools.
+        cuts_new: no recall tools are offered, and yet what is new is cut at first sight from
+            here on: reasoning is bound to what was sent before.
+        tools: a digest of the caller's own tools, where the recall tools may be offered later;
+            ``""`` where it does not matter, or an older version wrote it.
     """
 
     policy: str
@@ -74,6 +78,8 @@ class Opened(Struct, frozen=True, array_like=True):
     changed: bool = False
     adds_tools: bool = False
     has_no_tools: bool = False
+    cuts_new: bool = False
+    tools: str = ""
 
 
 class Entry(Struct, frozen=True):

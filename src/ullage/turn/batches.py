@@ -7,6 +7,7 @@ it before the view is returned.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
@@ -17,6 +18,9 @@ from ullage.stages.policy import Policy, Stage, decide
 from ullage.values.edits import Batch, Cut, Drop, Edit, Replace, Skipped, Summary, storable
 from ullage.values.effects import Output, Record
 from ullage.values.events import Event, Kind
+
+if TYPE_CHECKING:
+    from ullage.turn.joining import Joining
 
 
 class Walk(Struct):
@@ -31,6 +35,8 @@ class Walk(Struct):
         events: what happened, in order.
         cuts: how many cuts the stages under pressure made.
         diagnostic: what is to be told of them, as of the last of their batches.
+        joining: whether a conversation that was met under way is joined at the end; None: it was
+            there from the start, or is joined already.
     """
 
     builder: WindowBuilder
@@ -41,6 +47,7 @@ class Walk(Struct):
     events: list[Event] = []
     cuts: int = 0
     diagnostic: Event | None = None
+    joining: Joining | None = None
 
     @property
     def window(self) -> Window:

@@ -23,8 +23,10 @@ Nothing here does I/O. What must be kept before the view may be returned is coll
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from typing import Any, TypeAlias, TypeVar
+
+from msgspec.structs import replace
 
 from ullage.errors import OverLimitError
 from ullage.history.builder import PAST, WindowBuilder
@@ -39,6 +41,7 @@ from ullage.stages.stall import stall
 from ullage.turn.batches import Walk, cuts_of, edited_from
 from ullage.turn.filling import Asking, fill, refusal
 from ullage.turn.first_sight import take_in
+from ullage.turn.joining import Offer, note_excess, weigh
 from ullage.turn.terms import Agreed, Terms
 from ullage.values.edits import Cut, Edit, Replace, Skipped, Summary
 from ullage.values.effects import Summarise
@@ -55,11 +58,13 @@ def fit(
     *,
     asking: Asking | None = None,
     now: bool = False,
+    offer: Offer | None = None,
 ) -> _Asks[Walk]:
     """Walk the window to the end of its transcript; asks for summaries on the way, if at all.
 
     A model is asked at the end alone: what it says of an earlier place is in the ledger, or
-    was never said.
+    was never said. Where the conversation is to be joined, the walk ends before anything is
+    decided at its end (`Walk.joining`), and is void.
 
     Args:
         builder: its window stands where the last run left it, or is new. It is moved forward.
@@ -67,6 +72,7 @@ def fit(
         policy: the stages.
         asking: who is asked for summaries, or None for nobody.
         now: run the policy's compaction at the end, whatever the pressure.
+        offer: what the request says about joining a conversation that waits; None: it does not.
 
     Raises:
         OverLimitError: the untouchable parts alone are over the limit.
@@ -77,15 +83,22 @@ def fit(
     settled = _settled(window, ledger)
     builder.replace_later(_replaced(window, ledger, settled))
     stops = transcript.boundaries(window.size) or [len(transcript)]
-    bare = unrecalled(policy)
+    bare = _without_recall(policy, terms)
     for length in stops:
         if settled <= window.size < length and length in stops[-PAST:]:
             builder.keep_past()
         _learn(builder, ledger)
         keys = transcript.decision_keys(window.size, length)
         builder.extend(length)
-        walk.policy = policy if terms.offers_recall(transcript.find(keys[-1]) or 0) else bare
+        place = transcript.find(keys[-1]) or 0
+        walk.policy = policy if terms.offers_recall(place) else bare(place)
         take_in(walk, terms, keys, decides=length > settled)
+        if terms.waits:
+            note_excess(walk, policy)
+        if offer is not None and length == len(transcript):
+            walk.joining = weigh(walk, policy, offer)
+            if walk.joining.is_due:
+                return walk
         if length > settled:
             is_end = length == len(transcript)
             stages = _due(walk, terms, now=now and is_end)
@@ -98,6 +111,20 @@ def fit(
     if walk.records:
         walk.records.append(latest_record(transcript.chain, walk.records))
     return walk
+
+
+def _without_recall(policy: Policy, terms: Terms) -> Callable[[int], Policy]:
+    """The policy at each place where no recall tools are offered."""
+    bare = unrecalled(policy)
+    old = replace(bare, at_first_sight=())
+    new = replace(bare, at_first_sight=policy.at_first_sight)
+
+    def at(place: int) -> Policy:
+        if terms.cuts_from < 0:
+            return bare
+        return new if place >= terms.cuts_from else old
+
+    return at
 
 
 def _due(walk: Walk, terms: Terms, *, now: bool) -> Iterator[Stage]:

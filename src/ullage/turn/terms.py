@@ -14,6 +14,10 @@ was cut at first sight may have been sent otherwise, so those cuts become a batc
 behind them goes where it is bound, and the new fingerprint holds from there. From then on cuts at
 first sight are recorded, so that a worker of before the change shows them too; it decides
 nothing by itself any more but what the guard must (DESIGN §11, "Place").
+
+A history that was under way when it was first seen waits: it is shown as it was sent, until
+`ullage.turn.joining` says that it pays to offer the recall tools. Then it is opened once more
+(`join`), and from there on it is shown as if the tools had been there from its start.
 """
 
 from __future__ import annotations
@@ -32,6 +36,7 @@ from ullage.history.transcript import Transcript
 from ullage.redaction import Redact
 from ullage.stages.policy import Policy, fingerprint
 from ullage.turn.filling import Asking
+from ullage.turn.joining import Offer, is_under_way
 from ullage.values.effects import Find, Record, Steps
 from ullage.values.events import Event
 from ullage.values.limits import Limits
@@ -55,6 +60,9 @@ class Terms(Struct, frozen=True):
         superseded: something newer decides here; we add what the guard must.
         is_new: the change is made by this turn.
         recall_from: the chain position from which the recall tools are offered, or -1: nowhere.
+        waits: the recall tools are not offered, and are once that pays.
+        cuts_from: the chain position from which what is new is cut at first sight though no
+            recall tools are offered, or -1: what the policy does without them.
     """
 
     opened: Opened
@@ -62,6 +70,8 @@ class Terms(Struct, frozen=True):
     superseded: bool = False
     is_new: bool = False
     recall_from: int = 0
+    waits: bool = False
+    cuts_from: int = -1
 
     def offers_recall(self, place: int) -> bool:
         """Whether the recall tools are offered at a chain position."""
@@ -82,6 +92,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     format: Format | None = None
     tenant: str = ""
     recall: bool | Literal["auto", "host"] = "auto"
+    joins: bool = True
     repair: bool = False
     asking: Asking | None = None
     redact: Redact | None = None
@@ -181,7 +192,7 @@ def _agree(
     line: Line, ledger: Ledger, asked: Request, settings: Settings, before: Opened | None
 ) -> Agreed:
     known, decides = line.terms, (settings.decides, asked.envelope.family)
-    if known is not None and not _may_open_again(line, known.opened, asked, settings):
+    if known is not None and not _may_open_again(known.opened, asked, settings):
         if known.superseded:
             return Agreed(known, ledger)
         if (known.opened.decides, known.opened.family) == decides:
@@ -190,15 +201,15 @@ def _agree(
     found = list(_openings(transcript, ledger))
     if not found:
         return _open(line, ledger, asked, settings, before)
-    newest, changed_at = found[-1][1], _changed_at(found)
-    if _may_open_again(line, newest, asked, settings):
+    newest, same = found[-1][1], found[-1][1].decides == settings.decides
+    if _may_open_again(newest, asked, settings):
         return _open(line, ledger, asked, settings, None, found)
-    same, recall_from = newest.decides == settings.decides, _recall_from(found)
+    terms = _terms(found, settings)
     if (newest.decides, newest.family) == decides:
-        return Agreed(Terms(newest, changed_at, recall_from=recall_from), ledger)
+        return Agreed(terms, ledger)
     if not same and any(opened.decides == settings.decides for _, opened in found):
         event = Event(kind="superseded", where="the whole history", why=_SUPERSEDED % newest.policy)
-        terms = Terms(newest, changed_at, superseded=True, recall_from=recall_from)
+        terms = replace(terms, superseded=True, waits=False)
         return Agreed(terms, ledger, (), (event,))
     opened = replace(
         newest,
@@ -208,9 +219,9 @@ def _agree(
         folder=newest.folder if same else _folder(settings.policy) or newest.folder,
         joined=same,
         changed=not same,
+        cuts_new=newest.cuts_new or (terms.waits and _is_bound(line, asked)),
     )
-    events = _changed(newest, opened)
-    return _write(transcript, ledger, opened, events, changed_at if same else None)
+    return _write(line, ledger, opened, settings, _changed(newest, opened))
 
 
 def _openings(transcript: Transcript, ledger: Ledger) -> Iterator[tuple[int, Opened]]:
@@ -227,28 +238,44 @@ def _changed_at(found: Sequence[tuple[int, Opened]]) -> int:
 
 
 def _recall_from(found: Sequence[tuple[int, Opened]]) -> int:
-    """Where the recall tools are offered from: 0 if from the start, -1 if nowhere."""
+    """Where the recall tools are offered from: 0 if from the start, -1 if nowhere.
+
+    A history that is joined is shown as if they had been offered from its start.
+    """
     if not found[-1][1].recall:
         return -1
     without = [at for at, (_, opened) in enumerate(found) if not opened.recall]
-    return found[without[-1] + 1][0] if without else 0
+    if not without:
+        return 0
+    place, offered = found[without[-1] + 1]
+    return 0 if offered.joined else place
+
+
+def _cuts_from(found: Sequence[tuple[int, Opened]]) -> int:
+    """From where what is new is cut although no recall tools are offered, or -1."""
+    return next((place for place, opened in found if opened.cuts_new), -1)
+
+
+def _terms(found: Sequence[tuple[int, Opened]], settings: Settings) -> Terms:
+    """The terms that openings come to."""
+    newest = found[-1][1]
+    return Terms(
+        newest,
+        _changed_at(found),
+        recall_from=_recall_from(found),
+        waits=not newest.recall and _may_join(settings),
+        cuts_from=_cuts_from(found),
+    )
 
 
 def _write(
-    transcript: Transcript,
-    ledger: Ledger,
-    opened: Opened,
-    events: tuple[Event, ...],
-    changed_at: int | None,
+    line: Line, ledger: Ledger, opened: Opened, settings: Settings, events: tuple[Event, ...] = ()
 ) -> Agreed:
-    """An opening at the end of the history; ``changed_at`` None: what decides changes here."""
-    key = transcript.decision_key(len(transcript))
-    ledger, record = ledger.with_opened(key, opened)
-    is_new = changed_at is None
-    place = (transcript.find(key) or 0) if changed_at is None else changed_at
-    recall_from = _recall_from(list(_openings(transcript, ledger)))
-    terms = Terms(opened, place, is_new=is_new, recall_from=recall_from)
-    return Agreed(terms, ledger, (record,), events)
+    """An opening at the end of the history."""
+    transcript = line.transcript
+    ledger, record = ledger.with_opened(transcript.decision_key(len(transcript)), opened)
+    terms = _terms(list(_openings(transcript, ledger)), settings)
+    return Agreed(replace(terms, is_new=opened.changed), ledger, (record,), events)
 
 
 def _open(
@@ -261,16 +288,16 @@ def _open(
 ) -> Agreed:
     """Open a history that nothing is known of, or one that used no tools until now (``found``)."""
     transcript, envelope = line.transcript, asked.envelope
-    names = map(asked.wire.tool_name, envelope.tools)
     present = holds_tools(asked, "", settings.policy.toolset)
-    clash = not present and any(name in RECALL_TOOLS for name in names)
-    under_way = any(message.role == "assistant" for message in transcript.messages)
-    prefix = _CLASH_PREFIX if clash and settings.recall != "host" else ""
-    joined = under_way and not found  # what used no tools was sent as it is shown
-    offered = _offers(asked, settings, present=present, under_way=joined)
+    joined = is_under_way(transcript)
+    offered, prefix = _offers(asked, settings, present=present, under_way=joined), ""
     uses = present or envelope.uses_tools or settings.recall != "auto"
-    if before is not None and uses and not before.has_no_tools:
-        offered, prefix = before.recall, before.prefix
+    if not present and settings.recall != "host":
+        prefix = _prefix(asked)
+    if before is not None and before.recall and uses:
+        offered, prefix = True, before.prefix
+    waits = joined and not offered and _may_join(settings)
+    said = any(message.role == "assistant" for message in transcript.messages)
     opened = Opened(
         policy=settings.policy.name,
         recall=offered,
@@ -280,13 +307,97 @@ def _open(
         folder=_folder(settings.policy),
         joined=joined,
         changed=bool(found) and found[-1][1].decides != settings.decides,
-        adds_tools=under_way and offered and not present and settings.recall != "host",
+        adds_tools=said and offered and not present and settings.recall != "host",
         has_no_tools=not uses,
+        cuts_new=waits and _is_bound(line, asked),
+        tools=_digest_of_tools(asked) if waits and uses else "",
     )
-    if opened.changed:
-        return _write(transcript, ledger, opened, _changed(found[-1][1], opened), None)
-    events = (_joined(len(transcript), offered),) if joined else ()
-    return _write(transcript, ledger, opened, events, _changed_at(found))
+    events = _changed(found[-1][1], opened) if opened.changed else ()
+    if joined and not waits:
+        events += (_joined(len(transcript), offered),)
+    return _write(line, ledger, opened, settings, events)
+
+
+# ── a history that was under way ─────────────────────────────────────────────────────────
+
+
+def join(line: Line, ledger: Ledger, asked: Request, settings: Settings) -> Agreed:
+    """Open a history that waited once more: the recall tools are offered from its end on.
+
+    What was sent before is cut as if they had been there from its start. Where another policy cut
+    some of it, what is cut now is recorded as a change of what decides (`ullage.turn.first_sight`).
+
+    Args:
+        line: the line of history.
+        ledger: with everything that was known of it before this turn.
+        asked: the request at hand.
+        settings: of the session at hand.
+    """
+    found = list(_openings(line.transcript, ledger))
+    others = any(opened.decides != settings.decides for _, opened in found)
+    opened = Opened(
+        policy=settings.policy.name,
+        recall=True,
+        prefix=_prefix(asked),
+        decides=settings.decides,
+        family=asked.envelope.family,
+        folder=_folder(settings.policy),
+        joined=True,
+        changed=others or _changed_at(found) >= 0,
+        adds_tools=True,
+    )
+    agreed = _write(line, ledger, opened, settings)
+    line.builder = None  # it was walked on other terms
+    line.terms = agreed.terms
+    return agreed
+
+
+def offer_of(agreed: Agreed, asked: Request, settings: Settings) -> Offer | None:
+    """What a request says about joining its conversation; None where that does not wait for it.
+
+    Args:
+        agreed: the terms so far.
+        asked: the request at hand.
+        settings: of the session at hand.
+    """
+    opened = agreed.terms.opened
+    if not agreed.terms.waits or asked.elsewhere:
+        return None
+    envelope, broken, is_met_now = asked.envelope, "", bool(agreed.records)
+    if opened.tools and opened.tools != _digest_of_tools(asked):
+        broken = "the request's own tools changed"
+    elif is_met_now and any(event.kind == "changed" for event in agreed.events):
+        broken = "another model, policy or wording decides"
+    return Offer(
+        can_add=envelope.takes_tools and envelope.uses_tools,
+        broken=broken,
+        cuts_anyway=is_met_now and settings.policy.without_recall is None,
+    )
+
+
+def _may_join(settings: Settings) -> bool:
+    """Whether a history under way may be offered the recall tools later."""
+    is_asked = settings.recall == "auto" and settings.joins
+    return is_asked and settings.policy.toolset.offered != "no"
+
+
+def _is_bound(line: Line, asked: Request) -> bool:
+    """Whether a history holds reasoning that is bound to the request before it."""
+    transcript = line.transcript
+    bound = transcript.marked("bound", 0, len(transcript))
+    return asked.envelope.reasoning != "free" and bool(bound)
+
+
+def _prefix(asked: Request) -> str:
+    """What stands before the names of the recall tools: nothing, unless one of them is taken."""
+    names = map(asked.wire.tool_name, asked.envelope.tools)
+    return _CLASH_PREFIX if any(name in RECALL_TOOLS for name in names) else ""
+
+
+def _digest_of_tools(asked: Request) -> str:
+    """A digest of the caller's own tools, by their names."""
+    names = [asked.wire.tool_name(tool) or "" for tool in asked.envelope.tools]
+    return canon.ref_of("\n".join(names))
 
 
 @lru_cache(maxsize=32)
@@ -301,16 +412,14 @@ def holds_tools(asked: Request, prefix: str, toolset: Toolset) -> bool:
     return all(tool in asked.envelope.tools for tool in ours)
 
 
-def _may_open_again(line: Line, opened: Opened, asked: Request, settings: Settings) -> bool:
+def _may_open_again(opened: Opened, asked: Request, settings: Settings) -> bool:
     """Whether nothing was decided of recall tools, and now it can be.
 
-    That is before the first reply; or later, where nothing was cut for want of them: the caller's
-    own tools are new to the request then, so that ours break no prefix that these do not.
+    The caller's own tools are new to the request then, so that ours break no prefix that these do
+    not. Of a history that was met under way this is not known: it waits like any other.
     """
-    if not opened.has_no_tools or settings.recall != "auto" or not asked.envelope.uses_tools:
-        return False
-    said = any(message.role == "assistant" for message in line.transcript.messages)
-    return not said or settings.policy.without_recall is not None
+    is_new = opened.has_no_tools and not opened.joined
+    return is_new and settings.recall == "auto" and asked.envelope.uses_tools
 
 
 def _offers(asked: Request, settings: Settings, *, present: bool, under_way: bool) -> bool:
@@ -355,7 +464,7 @@ def _changed(old: Opened, new: Opened) -> tuple[Event, ...]:
 
 
 def _joined(messages: int, recall: bool) -> Event:
-    tools = "are offered" if recall else "are not offered; recall=True adds them"
+    tools = "are offered" if recall else "are not offered"
     why = (
         f"{messages:,} messages stood before this session first saw them: its cuts count as one "
         f"batch, reasoning bound to the whole history may be dropped, and recall tools {tools}"

@@ -12,7 +12,7 @@ one frozen `State`; the `Memo` beside it only saves time.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -25,12 +25,24 @@ from ullage.history.window import Window
 from ullage.spend.book import Report
 from ullage.stages.policy import Policy
 from ullage.tokens.catalog import advice, lookup
+from ullage.turn.batches import Walk
 from ullage.turn.engine import fit
 from ullage.turn.incoming import take_in
+from ullage.turn.joining import Joining, Offer, told
 from ullage.turn.memo import Line, Memo
 from ullage.turn.rendering import render
 from ullage.turn.request import Request, read
-from ullage.turn.terms import Agreed, Settings, agree, holds_tools, look_up, tool_definitions
+from ullage.turn.standing import Standing, standing_of
+from ullage.turn.terms import (
+    Agreed,
+    Settings,
+    agree,
+    holds_tools,
+    join,
+    look_up,
+    offer_of,
+    tool_definitions,
+)
 from ullage.values.effects import Commit, Output, Record, Steps
 from ullage.values.events import Event
 from ullage.values.limits import Limits
@@ -70,6 +82,7 @@ class Turned(Struct, frozen=True):
         wire: the format of the request.
         offers: whether the recall tools stand in it.
         memo: what is remembered for speed, brought up to date.
+        standing: why nothing is cut at first sight, or None where it is.
     """
 
     request: dict[str, Any]
@@ -79,6 +92,23 @@ class Turned(Struct, frozen=True):
     wire: Format
     offers: bool
     memo: Memo
+    standing: Standing | None = None
+
+
+class Begun(NamedTuple):
+    """A window that is to be walked for a request.
+
+    Attributes:
+        builder: of the window.
+        tools: the recall tools that are added to the request.
+        offers: whether a call of one in the reply is ours to answer.
+        events: what was found of the model's limits.
+    """
+
+    builder: WindowBuilder
+    tools: Tools
+    offers: bool
+    events: tuple[Event, ...]
 
 
 def turn(
@@ -113,10 +143,16 @@ def turn(
     while True:
         ledger = yield from look_up(line, ledger.with_records(lost) if lost else ledger)
         agreed = agree(line, ledger, asked, settings, state.opened)
-        opened = agreed.terms.opened
-        builder, tools, offers, events = _begin(line, opened, asked, settings, memo, added_tokens)
-        window = builder.window
-        walk = yield from fit(builder, agreed, settings.policy, asking=settings.asking, now=now)
+        begun = _begin(line, agreed.terms.opened, asked, settings, memo, added_tokens)
+        offer = offer_of(agreed, asked, settings)
+        walk = yield from _walk(begun, agreed, settings, now=now, offer=offer)
+        joining, is_met_now = walk.joining, agreed.terms.opened.joined and bool(agreed.records)
+        if joining is not None and joining.is_due:
+            agreed = join(line, ledger, asked, settings)
+            again = _begin(line, agreed.terms.opened, asked, settings, memo, added_tokens)
+            begun = again._replace(events=begun.events)
+            walk = yield from _walk(begun, agreed, settings, now=now)
+        window, tools, offers = begun.builder.window, begun.tools, begun.offers
         outputs = (*fresh.outputs, *walk.outputs.values())
         try:
             lost = yield from _commit(outputs, walk.records, ledger)
@@ -128,9 +164,30 @@ def turn(
             break
         line.begin_again()
     memo.keep(line, walk.records)
-    state = replace(state, opened=opened, ledger=walk.ledger)
-    told = (*fresh.events, *agreed.events, *events, *walk.events, *_elsewhere(asked))
-    return Turned(render(asked, line, window, tools), state, told, window, asked.wire, offers, memo)
+    state = replace(state, opened=agreed.terms.opened, ledger=walk.ledger)
+    met = _met(joining, window, is_met_now=is_met_now)
+    events = (*fresh.events, *agreed.events, *met, *begun.events, *walk.events, *_elsewhere(asked))
+    standing = standing_of(agreed, asked, settings, joining)
+    view = render(asked, line, window, tools)
+    return Turned(view, state, events, window, asked.wire, offers, memo, standing)
+
+
+def _walk(
+    begun: Begun, agreed: Agreed, settings: Settings, *, now: bool, offer: Offer | None = None
+) -> Steps[Walk]:
+    """Walk a window to the end of its history."""
+    asking, policy = settings.asking, settings.policy
+    return (yield from fit(begun.builder, agreed, policy, asking=asking, now=now, offer=offer))
+
+
+def _met(joining: Joining | None, window: Window, *, is_met_now: bool) -> Iterator[Event]:
+    """What is told of a conversation that was met under way."""
+    if joining is None:
+        return
+    after = window.estimate if joining.is_due else joining.tokens
+    event = told(joining, window.size, is_met_now=is_met_now, tokens_after=after)
+    if event is not None:
+        yield event
 
 
 def _without_history(settings: Settings) -> Settings:
@@ -182,8 +239,8 @@ def wire_of(state: State, settings: Settings) -> Format | None:
 
 def _begin(
     line: Line, opened: Opened, asked: Request, settings: Settings, memo: Memo, added_tokens: int
-) -> tuple[WindowBuilder, Tools, bool, list[Event]]:
-    """The window of a line, begun for this request; see `_tools` for the next two."""
+) -> Begun:
+    """The window of a line, begun for this request."""
     envelope, policy = asked.envelope, settings.policy
     words = Words(opened.recall, opened.prefix, policy.toolset, opened.folder)
     tools, offers = _tools(asked, words, settings.recall)
@@ -198,7 +255,7 @@ def _begin(
         (*envelope.head.texts, *envelope.head.schemas),
     )
     builder.reason(envelope.reasoning, thinks_first=envelope.thinks_first)
-    return builder, tools, offers, events
+    return Begun(builder, tools, offers, tuple(events))
 
 
 def _tools(
