@@ -187,7 +187,8 @@ class Exchange:
         """Fit a request: the view of it, and the bytes that are sent for it."""
         self.request = request if request is self._client else interned(self._session, request)
         self.view = yield partial(self._session.fit, self.request)
-        self._note(events=(*self.report.events, *self.view.events))
+        events = (*self.report.events, *self.view.events)
+        self._note(events=events, standing=self.view.sent.standing)
         self._sent = self._written(self._marked())
 
     def _marked(self) -> Mapping[str, Any]:

@@ -87,6 +87,7 @@ def exchanges_of(config: Config) -> Exchanges:
     sessions = AsyncSessions(
         store=store,
         policy=config.policy,
+        joins=config.joins,
         limits=limits,
         most=_MOST_CONVERSATIONS,
         most_bytes=config.limits.conversations_bytes,

@@ -210,7 +210,8 @@ class _Relaying:
             return await self._as_it_is(body, "error")
         self._head_s = time.monotonic()
         try:
-            done = told(exchange.passed, is_changed=self._upstream.is_changed)
+            is_changed = self._upstream.is_changed
+            done = told(exchange.passed, is_changed=is_changed, report=exchange.report)
             if answer.is_untouched:
                 return await self._down_as_it_is(answer.reply, done)
             return await self._down(answer, done)

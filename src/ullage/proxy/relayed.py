@@ -47,16 +47,37 @@ def raw_tokens(relayed: Relayed) -> int:
     return round(report.view_tokens * max(relayed.came_bytes / relayed.sent_bytes, 1.0))
 
 
-def told(passed: Passed | None, *, is_changed: bool = False, is_dry: bool = False) -> str:
+def told(
+    passed: Passed | None,
+    *,
+    is_changed: bool = False,
+    is_dry: bool = False,
+    report: Report | None = None,
+) -> str:
     """What the header of a reply says was done to its request.
 
     Args:
         passed: why it was not fitted, or None.
         is_changed: whether what was sent is other than what came.
         is_dry: whether what was fitted was not sent.
+        report: of the exchange, for what was done of a conversation that was met under way.
     """
     if is_dry:
         return "dry-run"
     if passed is not None:
         return f"passed; {passed}"
-    return "fitted" if is_changed else "unchanged"
+    done = "fitted" if is_changed else "unchanged"
+    return f"{done}{'' if report is None else joined(report)}"
+
+
+def joined(report: Report) -> str:
+    """What the header says of a conversation that was met under way; else nothing.
+
+    ``; joined`` where it is offered the recall tools and cut from this request on, and
+    ``; waits=price`` and the like (`ullage.turn.standing.Reason`) where it is not yet.
+    """
+    standing = report.standing
+    if standing is not None and standing.was_joined:
+        return f"; waits={standing.reason}"
+    is_now = standing is None and any(event.kind == "joined" for event in report.events)
+    return "; joined" if is_now else ""

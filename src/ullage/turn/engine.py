@@ -116,13 +116,10 @@ def fit(
 def _without_recall(policy: Policy, terms: Terms) -> Callable[[int], Policy]:
     """The policy at each place where no recall tools are offered."""
     bare = unrecalled(policy)
-    old = replace(bare, at_first_sight=())
-    new = replace(bare, at_first_sight=policy.at_first_sight)
+    cuts_new = replace(bare, at_first_sight=policy.at_first_sight)
 
     def at(place: int) -> Policy:
-        if terms.cuts_from < 0:
-            return bare
-        return new if place >= terms.cuts_from else old
+        return cuts_new if 0 <= terms.cuts_from <= place else bare
 
     return at
 

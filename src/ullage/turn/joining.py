@@ -43,6 +43,10 @@ Wait: TypeAlias = Literal["", "price", "reasoning", "tools"]
 """What a conversation waits for: nothing, a step that pays, the end of a turn that was thought
 about, or a request with tools that the model may call."""
 
+Cuts: TypeAlias = Literal["nothing", "new", "all"]
+"""What is cut while a conversation waits: nothing; what is new, where reasoning is bound to the
+rest; everything, where the policy's document says so."""
+
 
 class Offer(Struct, frozen=True):
     """What the request at hand says about adding tools to it.
@@ -50,12 +54,14 @@ class Offer(Struct, frozen=True):
     Attributes:
         can_add: whether the recall tools may stand in it.
         broken: why the cached prefix is broken by the request itself, or ``""``.
-        cuts_anyway: the policy cuts with or without the tools, and does it now.
+        is_met_now: nothing was known of the conversation before this request.
+        cuts: what is cut while it waits.
     """
 
     can_add: bool
     broken: str = ""
-    cuts_anyway: bool = False
+    is_met_now: bool = False
+    cuts: Cuts = "nothing"
 
 
 class Joining(Struct, frozen=True):
@@ -65,11 +71,13 @@ class Joining(Struct, frozen=True):
         waits_for: ``""``: it is joined now.
         why: the reason, with its numbers in characters.
         tokens: of the view without any of it.
+        cuts: what of it is cut while it waits.
     """
 
     waits_for: Wait
     why: str
     tokens: int = 0
+    cuts: Cuts = "nothing"
 
     @property
     def is_due(self) -> bool:
@@ -119,30 +127,34 @@ def weigh(walk: Walk, policy: Policy, offer: Offer) -> Joining:
         policy: what decides once they are offered.
         offer: what the request says about adding them.
     """
+    wait, why = _weighed(walk, policy, offer)
+    return Joining(wait, why, walk.window.estimate, offer.cuts)
+
+
+def _weighed(walk: Walk, policy: Policy, offer: Offer) -> tuple[Wait, str]:
+    """What it waits for, and why; or why it is joined."""
     window = walk.window
-    pays, numbers = _pays(window, walk.builder.excess)
-    tokens = window.estimate
     if not offer.can_add:
-        return Joining("tools", "this request has no tools that the model may call", tokens)
+        return "tools", "this request has no tools that the model may call"
     if is_frozen(window):
-        return Joining("reasoning", HELD, tokens)
+        return "reasoning", HELD
     if broken := _broken(walk, offer):
-        return Joining("", f"{broken}, so the cached prefix is broken anyway", tokens)
+        return "", f"{broken}, so the cached prefix is broken anyway"
+    pays, numbers = _pays(window, walk.builder.excess)
     if pays:
-        return Joining("", f"that pays: {numbers}", tokens)
+        return "", f"that pays: {numbers}"
     stages = (*policy.under_pressure, policy.guard)
     due = _due(window, [stage for stage in stages if stage is not None])
     if due is not None:
-        why = f"stage {name_of(due)} is due, so the cached prefix is broken anyway"
-        return Joining("", why, tokens)
-    return Joining("price", f"that does not pay yet: {numbers}", tokens)
+        return "", f"stage {name_of(due)} is due, so the cached prefix is broken anyway"
+    return "price", f"that does not pay yet: {numbers}"
 
 
 def _broken(walk: Walk, offer: Offer) -> str:
     """Why the cached prefix is broken whether or not the conversation is joined, or ``""``."""
     if offer.broken:
         return offer.broken
-    if offer.cuts_anyway and walk.builder.excess:
+    if offer.is_met_now and offer.cuts == "all" and walk.builder.excess:
         return "the policy cuts with or without the tools"
     if any(record.kind == "batch" for record in walk.records):
         return "what was sent is near the limit"
@@ -192,7 +204,9 @@ def told(joining: Joining, messages: int, *, is_met_now: bool, tokens_after: int
     """
     if not (joining.is_due or is_met_now):
         return None
-    met = f"{messages:,} messages stood before this conversation was first seen; " * is_met_now
+    met = ""
+    if is_met_now:
+        met = f"{messages:,} messages stood before this conversation was first seen; "
     if not joining.is_due:
         return Event(kind="joined", where=_WHOLE, why=f"{met}{waiting(joining)}")
     done = (
@@ -210,4 +224,11 @@ def told(joining: Joining, messages: int, *, is_met_now: bool, tokens_after: int
 
 def waiting(joining: Joining) -> str:
     """Why a conversation is not joined yet."""
-    return f"nothing that was sent is cut, and no recall tools are offered: {joining.why}"
+    return f"{_HELD_BACK[joining.cuts]}, and no recall tools are offered: {joining.why}"
+
+
+_HELD_BACK: Mapping[Cuts, str] = {
+    "nothing": "nothing is cut",
+    "new": "what is new is cut, what was sent is not",
+    "all": "what was sent is cut",
+}

@@ -1,4 +1,4 @@
-"""Standing: why a conversation is sent whole, for whoever looks at it.
+"""Standing: why a conversation is sent whole, or as it was, for whoever looks at it.
 
 It is asked of every request, and answered for the request at hand: an event tells of a decision
 once, and this tells of a state for as long as it lasts.
@@ -23,21 +23,21 @@ Reason: TypeAlias = Literal["price", "reasoning", "tools", "recall", "joins", "s
     tools       the request has no tools that the model may call
     recall      ``recall=False``
     joins       it was met under way, and ``joins=False``
-    store       the recall tools were never offered to this conversation by what decides in it
+    store       what decides in it, or decided in it first, offers no recall tools
 """
 
 _WHY: Mapping[Reason, str] = {
     "tools": "the request has no tools that the model may call, so nothing that left the view "
     "could be opened by it",
-    "recall": "recall=False: nothing that left the view could be opened by the model",
+    "recall": "recall=False, so nothing that left the view could be opened by the model",
     "joins": "it was under way when it was first seen, and joins=False",
-    "store": "what decides in this conversation offers no recall tools",
+    "store": "the recall tools are not offered in it",
 }
 _UNTIL = "nothing is cut until the window is nearly full"
 
 
 class Standing(Struct, frozen=True):
-    """Why nothing of a conversation is cut at first sight.
+    """Why nothing of a conversation is cut at first sight, or not what was sent before.
 
     Attributes:
         reason: in one word.
@@ -66,7 +66,7 @@ def standing_of(
         return None
     if terms.opened.joined and joining is not None and joining.waits_for:
         return Standing(joining.waits_for, waiting(joining), was_joined=True)
-    if settings.policy.without_recall is None or terms.cuts_from >= 0:
+    if settings.policy.without_recall is None:
         return None
     reason = _reason(agreed, asked, settings)
     return Standing(reason, f"{_UNTIL}: {_WHY[reason]}", was_joined=terms.opened.joined)

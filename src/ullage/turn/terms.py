@@ -22,7 +22,7 @@ A history that was under way when it was first seen waits: it is shown as it was
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -36,7 +36,8 @@ from ullage.history.transcript import Transcript
 from ullage.redaction import Redact
 from ullage.stages.policy import Policy, fingerprint
 from ullage.turn.filling import Asking
-from ullage.turn.joining import Offer, is_under_way
+from ullage.turn.joining import Cuts, Offer, is_under_way
+from ullage.turn.openings import changed_at, cuts_from, openings, recall_from
 from ullage.values.effects import Find, Record, Steps
 from ullage.values.events import Event
 from ullage.values.limits import Limits
@@ -198,7 +199,7 @@ def _agree(
         if (known.opened.decides, known.opened.family) == decides:
             return Agreed(replace(known, is_new=False), ledger)
     transcript = line.transcript
-    found = list(_openings(transcript, ledger))
+    found = list(openings(transcript, ledger))
     if not found:
         return _open(line, ledger, asked, settings, before)
     newest, same = found[-1][1], found[-1][1].decides == settings.decides
@@ -219,41 +220,9 @@ def _agree(
         folder=newest.folder if same else _folder(settings.policy) or newest.folder,
         joined=same,
         changed=not same,
-        cuts_new=newest.cuts_new or (terms.waits and _is_bound(line, asked)),
+        cuts_new=newest.cuts_new or (terms.waits and _cuts_new(line, asked, settings)),
     )
     return _write(line, ledger, opened, settings, _changed(newest, opened))
-
-
-def _openings(transcript: Transcript, ledger: Ledger) -> Iterator[tuple[int, Opened]]:
-    """Every opening of a history with its place, in order."""
-    entries = ledger.entries
-    for key in filter(entries.__contains__, dict.fromkeys(transcript.chain)):
-        for opened in entries[key].opened:
-            yield transcript.find(key) or 0, opened
-
-
-def _changed_at(found: Sequence[tuple[int, Opened]]) -> int:
-    """Where the fingerprint changed last, or -1."""
-    return max((place for place, opened in found if opened.changed), default=-1)
-
-
-def _recall_from(found: Sequence[tuple[int, Opened]]) -> int:
-    """Where the recall tools are offered from: 0 if from the start, -1 if nowhere.
-
-    A history that is joined is shown as if they had been offered from its start.
-    """
-    if not found[-1][1].recall:
-        return -1
-    without = [at for at, (_, opened) in enumerate(found) if not opened.recall]
-    if not without:
-        return 0
-    place, offered = found[without[-1] + 1]
-    return 0 if offered.joined else place
-
-
-def _cuts_from(found: Sequence[tuple[int, Opened]]) -> int:
-    """From where what is new is cut although no recall tools are offered, or -1."""
-    return next((place for place, opened in found if opened.cuts_new), -1)
 
 
 def _terms(found: Sequence[tuple[int, Opened]], settings: Settings) -> Terms:
@@ -261,10 +230,10 @@ def _terms(found: Sequence[tuple[int, Opened]], settings: Settings) -> Terms:
     newest = found[-1][1]
     return Terms(
         newest,
-        _changed_at(found),
-        recall_from=_recall_from(found),
+        changed_at(found),
+        recall_from=recall_from(found),
         waits=not newest.recall and _may_join(settings),
-        cuts_from=_cuts_from(found),
+        cuts_from=cuts_from(found),
     )
 
 
@@ -274,7 +243,7 @@ def _write(
     """An opening at the end of the history."""
     transcript = line.transcript
     ledger, record = ledger.with_opened(transcript.decision_key(len(transcript)), opened)
-    terms = _terms(list(_openings(transcript, ledger)), settings)
+    terms = _terms(list(openings(transcript, ledger)), settings)
     return Agreed(replace(terms, is_new=opened.changed), ledger, (record,), events)
 
 
@@ -290,7 +259,9 @@ def _open(
     transcript, envelope = line.transcript, asked.envelope
     present = holds_tools(asked, "", settings.policy.toolset)
     joined = is_under_way(transcript)
-    offered, prefix = _offers(asked, settings, present=present, under_way=joined), ""
+    tools_are_new = bool(found)  # what used no tools was sent as it is shown
+    under_way = joined and not tools_are_new
+    offered, prefix = _offers(asked, settings, present=present, under_way=under_way), ""
     uses = present or envelope.uses_tools or settings.recall != "auto"
     if not present and settings.recall != "host":
         prefix = _prefix(asked)
@@ -309,7 +280,7 @@ def _open(
         changed=bool(found) and found[-1][1].decides != settings.decides,
         adds_tools=said and offered and not present and settings.recall != "host",
         has_no_tools=not uses,
-        cuts_new=waits and _is_bound(line, asked),
+        cuts_new=waits and _cuts_new(line, asked, settings),
         tools=_digest_of_tools(asked) if waits and uses else "",
     )
     events = _changed(found[-1][1], opened) if opened.changed else ()
@@ -321,7 +292,7 @@ def _open(
 # ── a history that was under way ─────────────────────────────────────────────────────────
 
 
-def join(line: Line, ledger: Ledger, asked: Request, settings: Settings) -> Agreed:
+def join(line: Line, ledger: Ledger, asked: Request, settings: Settings, waiting: Agreed) -> Agreed:
     """Open a history that waited once more: the recall tools are offered from its end on.
 
     What was sent before is cut as if they had been there from its start. Where another policy cut
@@ -332,8 +303,9 @@ def join(line: Line, ledger: Ledger, asked: Request, settings: Settings) -> Agre
         ledger: with everything that was known of it before this turn.
         asked: the request at hand.
         settings: of the session at hand.
+        waiting: the terms on which it waited; what is told of them is told all the same.
     """
-    found = list(_openings(line.transcript, ledger))
+    found = list(openings(line.transcript, ledger))
     others = any(opened.decides != settings.decides for _, opened in found)
     opened = Opened(
         policy=settings.policy.name,
@@ -343,10 +315,10 @@ def join(line: Line, ledger: Ledger, asked: Request, settings: Settings) -> Agre
         family=asked.envelope.family,
         folder=_folder(settings.policy),
         joined=True,
-        changed=others or _changed_at(found) >= 0,
+        changed=others or changed_at(found) >= 0,
         adds_tools=True,
     )
-    agreed = _write(line, ledger, opened, settings)
+    agreed = _write(line, ledger, opened, settings, waiting.events)
     line.builder = None  # it was walked on other terms
     line.terms = agreed.terms
     return agreed
@@ -368,10 +340,12 @@ def offer_of(agreed: Agreed, asked: Request, settings: Settings) -> Offer | None
         broken = "the request's own tools changed"
     elif is_met_now and any(event.kind == "changed" for event in agreed.events):
         broken = "another model, policy or wording decides"
+    cuts: Cuts = "nothing" if agreed.terms.cuts_from < 0 else "new"
     return Offer(
         can_add=envelope.takes_tools and envelope.uses_tools,
         broken=broken,
-        cuts_anyway=is_met_now and settings.policy.without_recall is None,
+        is_met_now=is_met_now,
+        cuts="all" if settings.policy.without_recall is None else cuts,
     )
 
 
@@ -381,11 +355,16 @@ def _may_join(settings: Settings) -> bool:
     return is_asked and settings.policy.toolset.offered != "no"
 
 
-def _is_bound(line: Line, asked: Request) -> bool:
-    """Whether a history holds reasoning that is bound to the request before it."""
+def _cuts_new(line: Line, asked: Request, settings: Settings) -> bool:
+    """Whether a history that waits is cut at first sight from here on, though nothing opens it yet.
+
+    That is where reasoning is bound to what was sent: it is lost when the history is joined, and
+    that may not even be allowed for as long as its turn is open. What is new breaks nothing.
+    """
     transcript = line.transcript
     bound = transcript.marked("bound", 0, len(transcript))
-    return asked.envelope.reasoning != "free" and bool(bound)
+    is_bound = asked.envelope.reasoning != "free" and bool(bound)
+    return is_bound and settings.policy.without_recall is not None
 
 
 def _prefix(asked: Request) -> str:
@@ -426,7 +405,7 @@ def _offers(asked: Request, settings: Settings, *, present: bool, under_way: boo
     """Whether the requests of a history are to offer the recall tools."""
     recall = settings.recall
     if recall == "host":
-        return True
+        return settings.joins or not under_way
     takes = asked.envelope.takes_tools
     if recall == "auto":
         wanted = ("always",) if under_way else ("always", "from the start")

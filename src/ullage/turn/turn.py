@@ -148,7 +148,7 @@ def turn(
         walk = yield from _walk(begun, agreed, settings, now=now, offer=offer)
         joining, is_met_now = walk.joining, agreed.terms.opened.joined and bool(agreed.records)
         if joining is not None and joining.is_due:
-            agreed = join(line, ledger, asked, settings)
+            agreed = join(line, ledger, asked, settings, agreed)
             again = _begin(line, agreed.terms.opened, asked, settings, memo, added_tokens)
             begun = again._replace(events=begun.events)
             walk = yield from _walk(begun, agreed, settings, now=now)
