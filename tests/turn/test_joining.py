@@ -1,4 +1,4 @@
-"""When a conversation that waits is joined: what it carried in vain against what has to be cached."""
+"""When a conversation that waits is joined: what it carried in vain against what it costs."""
 
 import re
 from itertools import pairwise

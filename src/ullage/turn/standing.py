@@ -64,9 +64,12 @@ def standing_of(
     terms = agreed.terms
     if terms.opened.recall or asked.elsewhere:
         return None
+    cuts_all = settings.policy.without_recall is None
+    if cuts_all and not asked.envelope.uses_tools:
+        return None  # it does as its document says, and there is nothing to wait for
     if terms.opened.joined and joining is not None and joining.waits_for:
         return Standing(joining.waits_for, waiting(joining), was_joined=True)
-    if settings.policy.without_recall is None:
+    if cuts_all:
         return None
     reason = _reason(agreed, asked, settings)
     return Standing(reason, f"{_UNTIL}: {_WHY[reason]}", was_joined=terms.opened.joined)
