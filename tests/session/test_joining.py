@@ -14,6 +14,7 @@ from tests import histories
 from tests.histories import Call, Turn
 from tests.session.test_joining_wires import KEYS, MODELS, NONE, SCHEMA, TOOLS, names
 from ullage import AsyncSession, Limits, MemoryStore, Session
+from ullage.presets import NAMES
 
 TURNS = 40
 ROOMY = Limits(window_tokens=1_000_000)
@@ -330,6 +331,18 @@ def test_reasoning_of_an_open_turn_is_waited_for():
     assert names(view) == {"bash", "get_continuation"}
     assert thinking_in(view) == 0
     assert size(view["messages"]) < 13 * 8_000
+
+
+@pytest.mark.parametrize("policy", [*NAMES])
+@pytest.mark.parametrize("recall", ["auto", True, False])
+def test_manual_thinking_stays_legal_whatever_is_asked_for(policy, recall):
+    """Nothing that was sent is cut, and no tool is added, while the turn is open."""
+    turns = steps(10, thought=True)
+    settings = {"policy": policy, "recall": recall}
+    _, views = judged(turns, 3, settings, **MANUAL)
+    for count, view in enumerate(views, 3):
+        assert names(view) == {"bash"}
+        assert thinking_in(view) == count
 
 
 # ── what is told ─────────────────────────────────────────────────────────────────────────

@@ -116,10 +116,13 @@ def fit(
 def _without_recall(policy: Policy, terms: Terms) -> Callable[[int], Policy]:
     """The policy at each place where no recall tools are offered."""
     bare = unrecalled(policy)
-    cuts_new = replace(bare, at_first_sight=policy.at_first_sight)
+    old = replace(bare, at_first_sight=())
+    new = replace(bare, at_first_sight=policy.at_first_sight)
 
     def at(place: int) -> Policy:
-        return cuts_new if 0 <= terms.cuts_from <= place else bare
+        if terms.cuts_from < 0:
+            return bare
+        return new if place >= terms.cuts_from else old
 
     return at
 

@@ -265,6 +265,8 @@ def _open(
     uses = present or envelope.uses_tools or settings.recall != "auto"
     if not present and settings.recall != "host":
         prefix = _prefix(asked)
+    if under_way and not present and settings.recall != "host" and _is_frozen(line, asked):
+        offered = False  # the tools would void it: they wait for the end of its turn
     if before is not None and before.recall and uses:
         offered, prefix = True, before.prefix
     waits = joined and not offered and _may_join(settings)
@@ -280,7 +282,7 @@ def _open(
         changed=bool(found) and found[-1][1].decides != settings.decides,
         adds_tools=said and offered and not present and settings.recall != "host",
         has_no_tools=not uses,
-        cuts_new=waits and _cuts_new(line, asked, settings),
+        cuts_new=joined and not offered and _cuts_new(line, asked, settings),
         tools=_digest_of_tools(asked) if waits and uses else "",
     )
     events = _changed(found[-1][1], opened) if opened.changed else ()
@@ -336,7 +338,9 @@ def offer_of(agreed: Agreed, asked: Request, settings: Settings) -> Offer | None
     if not agreed.terms.waits or asked.elsewhere:
         return None
     envelope, broken, is_met_now = asked.envelope, "", bool(agreed.records)
-    if opened.tools and opened.tools != _digest_of_tools(asked):
+    if _is_asked(settings):
+        broken = "the recall tools are asked for"
+    elif opened.tools and opened.tools != _digest_of_tools(asked):
         broken = "the request's own tools changed"
     elif is_met_now and any(event.kind == "changed" for event in agreed.events):
         broken = "another model, policy or wording decides"
@@ -351,20 +355,37 @@ def offer_of(agreed: Agreed, asked: Request, settings: Settings) -> Offer | None
 
 def _may_join(settings: Settings) -> bool:
     """Whether a history under way may be offered the recall tools later."""
-    is_asked = settings.recall == "auto" and settings.joins
-    return is_asked and settings.policy.toolset.offered != "no"
+    on_its_own = settings.recall == "auto" and settings.joins
+    return _is_asked(settings) or (on_its_own and settings.policy.toolset.offered != "no")
+
+
+def _is_asked(settings: Settings) -> bool:
+    """Whether the recall tools are asked for whatever they cost, by the caller or a document."""
+    always = settings.policy.toolset.offered == "always"
+    return settings.recall is True or (settings.recall == "auto" and always)
 
 
 def _cuts_new(line: Line, asked: Request, settings: Settings) -> bool:
     """Whether a history that waits is cut at first sight from here on, though nothing opens it yet.
 
     That is where reasoning is bound to what was sent: it is lost when the history is joined, and
-    that may not even be allowed for as long as its turn is open. What is new breaks nothing.
+    that may not even be allowed for as long as its turn is open. What is new breaks nothing. A
+    policy that cuts without the tools too does so at once, if it may.
     """
+    if settings.policy.without_recall is None:
+        return _is_frozen(line, asked)
+    return _may_join(settings) and asked.envelope.reasoning != "free" and _is_bound(line)
+
+
+def _is_frozen(line: Line, asked: Request) -> bool:
+    """Whether reasoning is there that must stay as it is while its turn is open."""
+    return asked.envelope.reasoning == "frozen" and _is_bound(line)
+
+
+def _is_bound(line: Line) -> bool:
+    """Whether a history holds reasoning that is bound to what was sent before it."""
     transcript = line.transcript
-    bound = transcript.marked("bound", 0, len(transcript))
-    is_bound = asked.envelope.reasoning != "free" and bool(bound)
-    return is_bound and settings.policy.without_recall is not None
+    return bool(transcript.marked("bound", 0, len(transcript)))
 
 
 def _prefix(asked: Request) -> str:
