@@ -13,7 +13,7 @@ from bisect import bisect_right
 from itertools import accumulate
 
 from ullage.history.measures import Measure
-from ullage.history.transcript import Transcript, leaves_of
+from ullage.history.transcript import leaves_of
 from ullage.history.window import Window
 from ullage.values.edits import Replace
 from ullage.values.messages import Content, Media, Part, Reasoning, ToolCall, ToolResult
@@ -103,8 +103,9 @@ def _shown_chars(window: Window, index: int) -> int:
     return sum(_chars(shown.get((number, item)), leaf) for number, item, leaf in leaves)
 
 
-def _whole_chars(transcript: Transcript, index: int) -> int:
-    return sum(_chars(None, leaf) for *_, leaf in leaves_of(transcript.messages[index]))
+def _whole_chars(window: Window, index: int) -> int:
+    leaves = leaves_of(window.transcript.messages[index])
+    return sum(_chars(None, leaf) for *_, leaf in leaves)
 
 
 def _chars(edit: Replace | None, leaf: Part | Content) -> int:
@@ -123,7 +124,7 @@ _PRUNED = Measure[int](
 _WINNABLE = Measure("ullage.winnable_chars", _winnable_chars)
 _SHOWN = Measure("ullage.shown_chars", _shown_chars)
 WHOLE_CHARS = Measure("ullage.whole_chars", _whole_chars)
-"""Characters of a message as it came. It is asked of a transcript."""
+"""Characters of a message as it came."""
 _NOTHING = Measure[bool](
     "ullage.nothing_to_win",
     lambda window, at: (

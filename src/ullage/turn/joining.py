@@ -171,12 +171,11 @@ def _pays(window: Window, excess: Mapping[int, int]) -> tuple[bool, str]:
 
     Once it did it stays so: a history without a ledger comes to the same at each later request.
     """
-    transcript = window.transcript
-    whole = [transcript.once(WHOLE_CHARS, index) for index in range(window.size)]
+    whole = window.tally(WHOLE_CHARS).each
     freed = [0, *accumulate(excess.get(index, 0) for index in range(window.size))]
     head_chars = sum(map(len, window.head_texts))
     came = list(accumulate(whole, initial=head_chars))
-    lengths = transcript.boundaries(0, window.size)
+    lengths = window.transcript.boundaries(0, window.size)
     rent, pays = 0, False
     for length in lengths:
         rent += freed[length]
