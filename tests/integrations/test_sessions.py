@@ -184,3 +184,29 @@ def test_a_call_that_never_ends_claims_nothing():
         assert not calls.may_retry("here", TOO_LONG)
 
     asyncio.run(main())
+
+
+def conversation(count):
+    """A history of so many calls, each with a result of 30 KB."""
+    page = "".join(f"line {n} of the page\n" for n in range(1_500))[:30_000]
+    tools = [{"type": "function", "function": {"name": "look", "parameters": {}}}]
+    return {**asked(*(f"{n}\n{page}" for n in range(count))), "tools": tools}
+
+
+@pytest.mark.parametrize("recall", ["host", "auto"])
+@pytest.mark.parametrize("first", [1, 3, 10])
+def test_a_conversation_that_an_adapter_meets_under_way_costs_little_more(recall, first):
+    """Where the framework offers the tools itself, its prefix is another one anyway."""
+    limits = Limits(window_tokens=1_000_000)
+
+    def sizes(first):
+        sessions, state, sent = HostSessions("openai-chat", recall=recall, limits=limits), {}, []
+        for count in range(first, 41):
+            session = sessions.opened("a", state)
+            sent.append(len(str(session.fit(conversation(count)))))
+            state |= sessions.missing(session, state)
+        return sent
+
+    whole, sent = sizes(0)[first:], sizes(first)
+    assert sum(sent) <= 1.5 * sum(whole)
+    assert sent[-1] == whole[-1]

@@ -34,6 +34,11 @@ _OPTIONS = (
     ),
     click.option("--policy", type=click.Choice(NAMES), help="A preset. Default: default."),
     click.option(
+        "--joins/--no-joins",
+        default=None,
+        help="Join conversations that are first seen under way. Default: once that pays.",
+    ),
+    click.option(
         "--window", "window_tokens", type=click.IntRange(1_000), help="Default: each model's own."
     ),
     click.option(

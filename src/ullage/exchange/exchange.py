@@ -200,6 +200,7 @@ class Exchange:
         self._note(
             events=(*self.report.events, *self.view.events),
             is_undercounted=self.view.sent.is_undercounted,
+            standing=self.view.sent.standing,
         )
         self._sent = self._written(self._marked())
 

@@ -8,6 +8,7 @@ from typing import Any, Literal, Protocol, TypeAlias
 from msgspec import Struct
 
 from ullage.session.drivers import Actions
+from ullage.turn.standing import Standing
 from ullage.values.events import Event
 from ullage.values.usage import Usage
 
@@ -120,6 +121,7 @@ class Report(Struct, frozen=True, kw_only=True):
         status: the HTTP status of the answer; 0 if there was none.
         usage: what the provider reported of it, or None.
         events: what was decided for it, in every round of it.
+        standing: why nothing of its conversation is cut at first sight; None: it is.
     """
 
     path: str
@@ -140,6 +142,7 @@ class Report(Struct, frozen=True, kw_only=True):
     status: int = 0
     usage: Usage | None = None
     events: tuple[Event, ...] = ()
+    standing: Standing | None = None
 
 
 class Counts(Struct, frozen=True):

@@ -46,6 +46,8 @@ class WindowBuilder:
         stale: of each batch behind which reasoning stayed though it was bound to what the batch
             edited: the first message edited, and where the history ended then.
         past: how it was at the last boundaries, oldest first (`keep_past`).
+        excess: characters of each message that would be cut at first sight, were recall tools
+            offered (`ullage.turn.joining`).
     """
 
     def __init__(self, transcript: Transcript, meter: Meter, words: Words) -> None:
@@ -56,6 +58,7 @@ class WindowBuilder:
     def _hold(self, window: Window, stale: list[tuple[int, int]]) -> None:
         self.window, self.stale = window, stale
         self.past: tuple[WindowBuilder, ...] = ()
+        self.excess: dict[int, int] = {}
         self.applied = cast("dict[bytes, int]", window.applied)
         self._changed = cast("dict[int, Sequence[tuple[int, int, str]]]", window.changed)
         self._reasoning_dropped = cast("set[int]", window.reasoning_dropped)
@@ -103,6 +106,7 @@ class WindowBuilder:
         apart = {"arrived": {}, "_settled": settled, "_tallies": {}}
         window = replace(old, transcript=transcript, **copied, **apart)
         other._hold(window, [*self.stale])
+        other.excess = self.excess.copy()
         return other
 
     # ── the request at hand ──────────────────────────────────────────────────────────

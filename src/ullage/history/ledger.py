@@ -70,6 +70,10 @@ class Opened(Struct, frozen=True, array_like=True):
             recall tools.
         former: earlier prefixes, each behind the key of the place up to which it held. A tool of
             the caller's took a name of ours there.
+        cuts_new: no recall tools are offered, and yet what is new is cut at first sight from
+            here on: reasoning is bound to what was sent before.
+        tools: a digest of the caller's own tools, where the recall tools may be offered later;
+            ``""`` where it does not matter, or an older version wrote it.
     """
 
     policy: str
@@ -83,6 +87,8 @@ class Opened(Struct, frozen=True, array_like=True):
     adds_tools: bool = False
     has_no_tools: bool = False
     former: tuple[tuple[bytes, str], ...] = ()
+    cuts_new: bool = False
+    tools: str = ""
 
 
 class Seen(Struct, frozen=True, array_like=True):

@@ -82,6 +82,8 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         tenants: names of tenants, each with the SHA-256 (hex) of its credentials. Whose is in
             none of them has a tenant made of it.
         policy: a preset; see `ullage.presets`.
+        joins: whether a conversation that is first seen under way is offered the recall tools,
+            and cut as one batch, once that pays; see `ullage.Session`.
         window_tokens: the window of every model; None: each model's own.
         discover: which upstreams are asked for the windows of their models: a list of names, true
             for all, false for none. None: those on this machine, about models whose window their
@@ -105,6 +107,7 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     tenant: str | None = None
     tenants: dict[str, list[str]] = {}
     policy: str = "default"
+    joins: bool = True
     window_tokens: int | None = None
     discover: bool | list[str] | None = None
     user_tools: list[str] = []
@@ -181,7 +184,7 @@ def config_of(
 
 
 _PLAIN = (
-    *("listen", "tenant", "policy", "window_tokens", "store", "blobs", "cache"),
+    *("listen", "tenant", "policy", "joins", "window_tokens", "store", "blobs", "cache"),
     *("workers", "dry_run", "discover"),
     *("opt_out_header", "log", "pages", "use_system_proxy"),
 )

@@ -87,6 +87,7 @@ def exchanges_of(config: Config) -> Exchanges:
     sessions = AsyncSessions(
         store=store,
         policy=config.policy,
+        joins=config.joins,
         limits=limits,
         user_tools=config.user_tools,
         most=_MOST_CONVERSATIONS,

@@ -220,7 +220,7 @@ class _Relaying:
             done = told(
                 exchange.passed,
                 is_changed=self._upstream.is_changed,
-                is_undercounted=exchange.report.is_undercounted,
+                report=exchange.report,
             )
             if answer.is_untouched:
                 return await self._down_as_it_is(answer.reply, done)

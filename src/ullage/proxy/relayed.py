@@ -52,7 +52,7 @@ def told(
     *,
     is_changed: bool = False,
     is_dry: bool = False,
-    is_undercounted: bool = False,
+    report: Report | None = None,
 ) -> str:
     """What the header of a reply says was done to its request.
 
@@ -60,11 +60,30 @@ def told(
         passed: why it was not fitted, or None.
         is_changed: whether what was sent is other than what came.
         is_dry: whether what was fitted was not sent.
-        is_undercounted: whether the upstream seems to cut prompts without saying so.
+        report: of the exchange: whether its conversation was met under way, and whether the
+            upstream seems to cut prompts without saying so.
     """
     if is_dry:
         return "dry-run"
     if passed is not None:
         return f"passed; {passed}"
     done = "fitted" if is_changed else "unchanged"
-    return f"{done}; undercounted" if is_undercounted else done
+    return done if report is None else f"{done}{joined(report)}{undercounted(report)}"
+
+
+def undercounted(report: Report) -> str:
+    """What the header says where the upstream seems to cut prompts silently; else nothing."""
+    return "; undercounted" if report.is_undercounted else ""
+
+
+def joined(report: Report) -> str:
+    """What the header says of a conversation that was met under way; else nothing.
+
+    ``; joined`` where it is offered the recall tools and cut from this request on, and
+    ``; waits=price`` and the like (`ullage.turn.standing.Reason`) where it is not yet.
+    """
+    standing = report.standing
+    if standing is not None and standing.was_joined:
+        return f"; waits={standing.reason}"
+    is_now = any(event.kind == "joined" and event.tokens_before for event in report.events)
+    return "; joined" if is_now else ""

@@ -111,6 +111,10 @@ def _leaves(window: Window, index: int) -> Iterator[Leaf]:
             yield leaf
 
 
+def _whole_chars(window: Window, index: int) -> int:
+    return sum(_chars(None, leaf) for *_, leaf in _leaves(window, index))
+
+
 def _chars(edit: Replace | None, leaf: Part | Content) -> int:
     """Characters of a leaf as it is shown."""
     if edit is None and isinstance(leaf, Media):
@@ -126,6 +130,8 @@ _PRUNED = Measure[int](
 )
 _WINNABLE = Measure("ullage.winnable_chars", _winnable_chars)
 _SHOWN = Measure("ullage.shown_chars", _shown_chars)
+WHOLE_CHARS = Measure("ullage.whole_chars", _whole_chars)
+"""Characters of a message as it came."""
 _NOTHING = Measure[bool](
     "ullage.nothing_to_win",
     lambda window, at: (

@@ -7,6 +7,7 @@ it before the view is returned.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -19,6 +20,9 @@ from ullage.stages.ranges import coverable
 from ullage.values.edits import Batch, Cut, Drop, Edit, Replace, Skipped, Summary, storable
 from ullage.values.effects import Output, Record
 from ullage.values.events import Event, Kind
+
+if TYPE_CHECKING:
+    from ullage.turn.joining import Joining
 
 
 class Walk(Struct):
@@ -33,6 +37,8 @@ class Walk(Struct):
         events: what happened, in order.
         cuts: how many cuts the stages under pressure made.
         diagnostic: what is to be told of them, as of the last of their batches.
+        joining: whether a conversation that was met under way is joined at the end; None: it was
+            there from the start, or is joined already.
     """
 
     builder: WindowBuilder
@@ -43,6 +49,7 @@ class Walk(Struct):
     events: list[Event] = []
     cuts: int = 0
     diagnostic: Event | None = None
+    joining: Joining | None = None
 
     @property
     def window(self) -> Window:

@@ -23,13 +23,15 @@ Nothing here does I/O. What must be kept before the view may be returned is coll
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from typing import Any, TypeAlias, TypeVar
+
+from msgspec.structs import replace
 
 from ullage.errors import OverLimitError
 from ullage.history.builder import PAST, WindowBuilder
 from ullage.history.ledger import Ledger, latest_record
-from ullage.history.transcript import Location, Transcript
+from ullage.history.transcript import Location
 from ullage.history.window import Window
 from ullage.stages.bound import left_out
 from ullage.stages.media import refused_media
@@ -41,6 +43,7 @@ from ullage.turn.batches import Walk, cuts_of, edited_from, keeping, without_you
 from ullage.turn.changes import arrived
 from ullage.turn.filling import Asking, fill, refusal
 from ullage.turn.first_sight import take_in
+from ullage.turn.joining import Offer, note_excess, weigh
 from ullage.turn.terms import Agreed, Terms
 from ullage.values.edits import Cut, Edit, Replace, Skipped, Summary
 from ullage.values.effects import Summarise
@@ -59,11 +62,13 @@ def fit(
     asking: Asking | None = None,
     now: bool = False,
     text_limit: TextLimit | None = None,
+    offer: Offer | None = None,
 ) -> _Asks[Walk]:
     """Walk the window to the end of its transcript; asks for summaries on the way, if at all.
 
     A model is asked at the end alone: what it says of an earlier place is in the ledger, or
-    was never said.
+    was never said. Where the conversation is to be joined, the walk ends before anything is
+    decided at its end (`Walk.joining`), and is void.
 
     Args:
         builder: its window stands where the last run left it, or is new. It is moved forward.
@@ -72,6 +77,7 @@ def fit(
         asking: who is asked for summaries, or None for nobody.
         now: run the policy's compaction at the end, whatever the pressure.
         text_limit: the most that the provider takes of one text; None: not known.
+        offer: what the request says about joining a conversation that waits; None: it does not.
 
     Raises:
         OverLimitError: the untouchable parts alone are over the limit.
@@ -83,15 +89,21 @@ def fit(
     settled = _settled(window, ledger)
     builder.replace_later(_replaced(window, ledger, settled))
     stops = transcript.boundaries(window.size) or [len(transcript)]
-    bare = unrecalled(policy)
+    bare = _without_recall(policy, terms)
     for length in stops:
         if settled <= window.size < length and length in stops[-PAST:]:
             builder.keep_past()
         _learn(builder, ledger)
         keys = transcript.decision_keys(window.size, length)
         builder.extend(length)
-        walk.policy = policy if _is_recalled(agreed, transcript, keys) else bare
+        place = transcript.find(keys[-1]) or 0
+        is_recalled = _is_recalled(agreed, place, keys)
+        walk.policy = policy if is_recalled else bare(place)
         take_in(walk, terms, keys, decides=length > settled)
+        if terms.waits:
+            note_excess(walk, policy)
+        if length == len(transcript) and _is_to_join(walk, policy, offer):
+            return walk
         if length > settled:
             is_end = length == len(transcript)
             stages = _due(walk, terms, now=now and is_end)
@@ -108,10 +120,32 @@ def fit(
     return walk
 
 
-def _is_recalled(agreed: Agreed, transcript: Transcript, keys: Sequence[bytes]) -> bool:
-    """Whether the model can open here what leaves its view."""
-    offers = agreed.terms.offers_recall(transcript.find(keys[-1]) or 0)
+def _is_to_join(walk: Walk, policy: Policy, offer: Offer | None) -> bool:
+    """Whether the conversation is joined here; what was weighed is kept in the walk."""
+    if offer is None:
+        return False
+    walk.joining = weigh(walk, policy, offer)
+    return walk.joining.is_due
+
+
+def _is_recalled(agreed: Agreed, place: int, keys: Sequence[bytes]) -> bool:
+    """Whether the model can open at a place what leaves its view."""
+    offers = agreed.terms.offers_recall(place)
     return offers and not any(agreed.ledger.at(key).is_unrecalled for key in keys)
+
+
+def _without_recall(policy: Policy, terms: Terms) -> Callable[[int], Policy]:
+    """The policy at each place where no recall tools are offered."""
+    bare = unrecalled(policy)
+    old = replace(bare, at_first_sight=())
+    new = replace(bare, at_first_sight=policy.at_first_sight)
+
+    def at(place: int) -> Policy:
+        if terms.cuts_from < 0:
+            return bare
+        return new if place >= terms.cuts_from else old
+
+    return at
 
 
 def _due(walk: Walk, terms: Terms, *, now: bool) -> Iterator[Stage]:

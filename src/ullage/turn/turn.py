@@ -12,7 +12,7 @@ one frozen `State`; the `Memo` beside it only saves time.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -26,15 +26,18 @@ from ullage.spend.book import Report
 from ullage.stages.policy import Policy
 from ullage.tokens.catalog import advice, lookup
 from ullage.turn import names
+from ullage.turn.batches import Walk
 from ullage.turn.changes import remember
 from ullage.turn.engine import fit
 from ullage.turn.incoming import take_in
+from ullage.turn.joining import Joining, Offer, told
 from ullage.turn.learnt import Lesson, limits_for
 from ullage.turn.memo import Line, Memo
 from ullage.turn.rendering import render
 from ullage.turn.request import Request, read
 from ullage.turn.seen import noted
-from ullage.turn.terms import Agreed, Settings, agree, look_up
+from ullage.turn.standing import Standing, standing_of
+from ullage.turn.terms import Agreed, Settings, agree, join, look_up, offer_of
 from ullage.values.effects import Commit, Output, Record, Steps
 from ullage.values.events import Event
 from ullage.values.limits import Limits
@@ -74,6 +77,7 @@ class Turned(Struct, frozen=True):
         wire: the format of the request.
         offers: whether the recall tools stand in it.
         memo: what is remembered for speed, brought up to date.
+        standing: why nothing is cut at first sight, or None where it is.
     """
 
     request: dict[str, Any]
@@ -83,6 +87,23 @@ class Turned(Struct, frozen=True):
     wire: Format
     offers: bool
     memo: Memo
+    standing: Standing | None = None
+
+
+class Begun(NamedTuple):
+    """A window that is to be walked for a request.
+
+    Attributes:
+        builder: of the window.
+        tools: the recall tools that are added to the request.
+        offers: whether a call of one in the reply is ours to answer.
+        events: what was found of the model's limits.
+    """
+
+    builder: WindowBuilder
+    tools: Tools
+    offers: bool
+    events: tuple[Event, ...]
 
 
 def turn(
@@ -118,20 +139,20 @@ def turn(
     while True:
         ledger = yield from look_up(line, ledger.with_records(lost) if lost else ledger)
         agreed = agree(line, ledger, asked, settings, state.opened)
+        offer = offer_of(agreed, asked, settings)
+        is_met_now = agreed.terms.opened.joined and bool(agreed.records)
         agreed = noted(agreed, line, asked, settings)
-        opened = agreed.terms.opened
-        builder, tools, offers, events = _begin(line, opened, asked, settings, memo, added_tokens)
-        allowed = names.to_allow(asked, builder.window.words) if offers and not is_host else ()
-        window = builder.window
-        lesson = settings.learnt.of(line.transcript, asked.envelope.model)
-        walk = yield from fit(
-            builder,
-            agreed,
-            settings.policy,
-            asking=settings.asking,
-            now=now,
-            text_limit=lesson.text_limit,
-        )
+        begun = _begin(line, agreed.terms.opened, asked, settings, memo, added_tokens)
+        walk = yield from _walk(line, begun, agreed, asked, settings, now=now, offer=offer)
+        joining = walk.joining
+        if joining is not None and joining.is_due:
+            joined = join(line, ledger, asked, settings, agreed)
+            agreed = noted(joined, line, asked, settings)
+            again = _begin(line, agreed.terms.opened, asked, settings, memo, added_tokens)
+            begun = again._replace(events=begun.events)
+            walk = yield from _walk(line, begun, agreed, asked, settings, now=now)
+        window, tools, offers = begun.builder.window, begun.tools, begun.offers
+        allowed = names.to_allow(asked, window.words) if offers and not is_host else ()
         outputs = (*fresh.outputs, *walk.outputs.values())
         held, shown = remember(line.transcript, walk.ledger, is_decided=bool(walk.records))
         must_keep = outputs or walk.records
@@ -151,10 +172,46 @@ def turn(
             break
         line.begin_again()
     memo.keep(line, walk.records)
-    state = replace(state, opened=opened, ledger=held)
-    told = (*fresh.events, *agreed.events, *events, *walk.events, *_elsewhere(asked))
+    state = replace(state, opened=agreed.terms.opened, ledger=held)
+    met = _met(joining, window, is_met_now=is_met_now)
+    events = (*fresh.events, *agreed.events, *met, *begun.events, *walk.events, *_elsewhere(asked))
+    standing = standing_of(agreed, asked, settings, joining)
     view = render(asked, line, window, tools, allowed)
-    return Turned(view, state, told, window, asked.wire, offers, memo)
+    return Turned(view, state, events, window, asked.wire, offers, memo, standing)
+
+
+def _walk(
+    line: Line,
+    begun: Begun,
+    agreed: Agreed,
+    asked: Request,
+    settings: Settings,
+    *,
+    now: bool,
+    offer: Offer | None = None,
+) -> Steps[Walk]:
+    """Walk a window to the end of its history."""
+    lesson = settings.learnt.of(line.transcript, asked.envelope.model)
+    walk = yield from fit(
+        begun.builder,
+        agreed,
+        settings.policy,
+        asking=settings.asking,
+        now=now,
+        text_limit=lesson.text_limit,
+        offer=offer,
+    )
+    return walk
+
+
+def _met(joining: Joining | None, window: Window, *, is_met_now: bool) -> Iterator[Event]:
+    """What is told of a conversation that was met under way."""
+    if joining is None:
+        return
+    after = window.estimate if joining.is_due else joining.tokens
+    event = told(joining, window.size, is_met_now=is_met_now, tokens_after=after)
+    if event is not None:
+        yield event
 
 
 def _without_history(settings: Settings) -> Settings:
@@ -205,8 +262,8 @@ def wire_of(state: State, settings: Settings) -> Format | None:
 
 def _begin(
     line: Line, opened: Opened, asked: Request, settings: Settings, memo: Memo, added_tokens: int
-) -> tuple[WindowBuilder, Tools, bool, list[Event]]:
-    """The window of a line, begun for this request; see `_tools` for the next two."""
+) -> Begun:
+    """The window of a line, begun for this request."""
     envelope, policy = asked.envelope, settings.policy
     words = names.words_of(opened, line.transcript, policy.toolset)
     tools, offers = _tools(asked, words, settings.recall)
@@ -227,7 +284,7 @@ def _begin(
         (*envelope.head.texts, *envelope.head.schemas),
     )
     builder.reason(envelope.reasoning, thinks_first=envelope.thinks_first)
-    return builder, tools, offers, events
+    return Begun(builder, tools, offers, tuple(events))
 
 
 def _tools(

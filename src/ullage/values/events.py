@@ -17,7 +17,7 @@ Kind: TypeAlias = Literal[
     "reasoning",  # reasoning that an edit made invalid was left out, here or by the provider
     "held",  # a batch was not made: reasoning of an open turn must stay, or it wins too little
     "cut",  # one oversized text was cut to fit the hard limit
-    "joined",  # the history was already under way when the session first saw it
+    "joined",  # the history was under way when it was first seen: it waits, or is cut now
     "changed",  # another policy, wording or model family decides from here on
     "renamed",  # a tool of the caller's took a name of ours; ours have others from here on
     "passed_on",  # the history is held by the provider; only what is in the request was cut

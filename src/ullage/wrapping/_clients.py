@@ -39,6 +39,7 @@ def wrap(
     cache: str | None = None,
     tenant: str = "",
     recall: bool = True,
+    joins: bool = True,
     mark_cache: bool = False,
     policy: PolicyName | str | Policy = "default",
     limits: Limits | None = None,
@@ -63,6 +64,8 @@ def wrap(
         recall: whether requests that have tools are offered the recall tools. The model's calls of
             them are answered here; neither they nor their results reach the caller. Without
             them the default policy cuts nothing until the window is nearly full.
+        joins: whether a conversation that is first seen under way is offered them too, and cut as
+            one batch, once that pays; see `ullage.Session`.
         mark_cache: whether a request to Anthropic that has no cache markers gets some, at the
             places that survive the next batch.
         policy: as of `ullage.Session`, like the next five.
@@ -83,9 +86,10 @@ def wrap(
         StoreError: the store cannot be opened.
     """
     inner = _taken(client)
-    fitting = {
+    fitting: dict[str, Any] = {
         "policy": policy,
         "limits": limits,
+        "joins": joins,
         "repair": repair,
         "redact": redact,
         "user_tools": named_tools(user_tools),
