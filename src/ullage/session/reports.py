@@ -6,6 +6,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from ullage.errors import UllageError
 from ullage.session.view import Sent
 from ullage.spend.account import UnderWay
 from ullage.spend.book import Report
@@ -59,6 +60,13 @@ def unreported(found: Unreadable, sent: Sent) -> Event:
     estimate = sent.estimate
     why = f"{found.why}; {estimate:,} input tokens are counted for it, our estimate"
     return Event(kind="unreported", where="reply", why=why, tokens_after=estimate)
+
+
+def unkept_usage(error: Exception) -> Event:
+    """The event of a reply that is there, and paid for, and whose usage could not be taken in."""
+    reason = str(error) if isinstance(error, UllageError) else type(error).__name__
+    why = f"the reply's usage could not be kept: {reason}"
+    return Event(kind="unreported", where="reply", why=why)
 
 
 def reported_in(reply: Any, usage: Usage) -> tuple[Event, ...]:

@@ -24,7 +24,6 @@ class Responses(Dialect):
 
     added = ("output_tokens", "output_tokens_details")
     total = "total_tokens"
-    cuts = frozenset(("incomplete", "failed", "cancelled"))
     is_held = True
 
     def stop_of(self, reply: Mapping[str, Any]) -> str:
