@@ -19,7 +19,6 @@ from ullage.stages.compact import (
     events_over,
     newest_messages,
     newest_turns,
-    over_tokens,
 )
 from ullage.stages.emergency import emergency
 from ullage.stages.goals import by_budget
@@ -130,20 +129,18 @@ def multi_stage(settings: MultiStageSettings = _DEFAULTS) -> Policy:
     trigger, budget = settings.COMPACTION_TRIGGER_TOKENS, settings.COMPACTION_BUDGET_TOKENS
     slide = partial(
         compact,
-        is_due=partial(events_over, tokens=trigger),
+        is_due=partial(events_over, tokens=trigger, budget_tokens=budget),
         keep_from=partial(newest_messages, messages=settings.RECENT_EVENTS),
         prompt=NARRATIVE,
         account_tokens=_SUMMARY_TOKENS,
         user_tokens=int(budget * _USER_SHARE),
         goals=(by_budget(tokens=int(budget * _GOAL_SHARE)),),
-        least_messages=max(settings.RECENT_EVENTS // 2, 1),
         least_tokens=int(trigger * _LEAST_WON_SHARE),
     )
-    cap = partial(slide, is_due=partial(over_tokens, tokens=budget), least_messages=1)
     return Policy(
         name="multi_stage-1",
         at_first_sight=(partial(truncate, shape=shape),),
-        under_pressure=(slide, cap) if trigger else (),
+        under_pressure=(slide,) if trigger else (),
         guard=brake,
         on_request=partial(
             slide,

@@ -91,24 +91,19 @@ def surely_over(window: Window, *, share: float) -> bool:
     return not window.within(int(window.limit_tokens * share), surely=True)
 
 
-def over_tokens(window: Window, *, tokens: int) -> bool:
-    """The view has more than so many tokens."""
-    return not window.within(tokens)
-
-
-def events_over(window: Window, *, tokens: int) -> bool:
-    """The events since the last summary have more than so many tokens.
+def events_over(window: Window, *, tokens: int, budget_tokens: int) -> bool:
+    """The events since the last summary have more than so many tokens, or the view its budget.
 
     The system's text, the tools, the task and what a summary holds are no events: a compaction
     wins none of it.
     """
-    if window.within(tokens):
+    if window.within(min(tokens, budget_tokens)):
         return False
     standing = summarised(window)
     since = begin(window) if standing is None else standing[1]
     before = sum(window.message_tokens(at) for at in range(since) if not window.hidden(at))
     events = window.tokens - window.head_tokens - window.summaries_tokens - before
-    return window.calibration.apply(events) > tokens
+    return window.calibration.apply(events) > tokens or not window.within(budget_tokens)
 
 
 def rough_full(window: Window, *, share: float) -> bool:
