@@ -23,7 +23,7 @@ from ullage.turn.terms import what_decides
 LEFT = sorted(path.parent for path in Path(__file__).parent.glob("*/kept.db"))
 DECIDES = {
     "default-8": "7pc49fda4rhv3ajy",
-    "default-summarised-8": "bgvehcvb0ewbps1b",
+    "default-summarised-9": "entx17hn305gygx5",
     "token_budget-1": "hb6gqdby3pxhn1cq",
     "multi_stage-1": "rzy4m5et6f1kvfyw",
     "continuation-1": "2z5bm77sh28bjbsz",

@@ -34,7 +34,7 @@ _COMPACT = partial(compact, goals=(by_count(share=0.60),), widens=False)
 """In dense text what the user said would take more than is won; so it has a room in tokens."""
 SUMMARISED = replace(
     DEFAULT,
-    name="default-summarised-8",
+    name="default-summarised-9",
     under_pressure=(_COMPACT, *DEFAULT.under_pressure),
     without_recall=(_COMPACT,),
     ahead=partial(_COMPACT, is_due=partial(surely_over, share=0.80)),

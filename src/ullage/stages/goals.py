@@ -12,6 +12,7 @@ from functools import partial
 from typing import NamedTuple
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ullage.history.window import Window
 from ullage.stages import rough
@@ -103,6 +104,12 @@ def by_rough(*, share: float) -> Goal:
     )
 
 
+def of_messages(goal: Goal, window: Window) -> Goal:
+    """A goal of this window, for one that holds the messages alone and has no limit of its own."""
+    tokens = goal.most_tokens(window) - window.head_tokens
+    return replace(goal, most_tokens=partial(_fixed, tokens=max(tokens, 0)))
+
+
 def _by_count(most_tokens: Callable[[Window], int]) -> Goal:
     return Goal(
         most_tokens=most_tokens,
@@ -119,6 +126,10 @@ def _share_of_limit(window: Window, *, share: float) -> int:
 
 def _budget(window: Window, *, tokens: int) -> int:
     return min(tokens, window.limit_tokens)
+
+
+def _fixed(_: Window, *, tokens: int) -> int:
+    return tokens
 
 
 def _share_of_context(window: Window, *, share: float) -> int:
