@@ -23,7 +23,7 @@ from ullage.turn.terms import what_decides
 LEFT = sorted(path.parent for path in Path(__file__).parent.glob("*/kept.db"))
 DECIDES = {
     "default-8": "nw3wmzdkgawrzzbx",
-    "default-summarised-8": "49rqptg73q14pdnt",
+    "default-summarised-9": "d4prbryjqfwe2fae",
     "token_budget-1": "eytv5ahsb6fqfc03",
     "multi_stage-1": "xh0017jetya5w9wa",
     "continuation-1": "1znwysnkhc8r75yq",

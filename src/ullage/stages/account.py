@@ -10,11 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
+from ullage.history import canon
 from ullage.history.measures import Measure
 from ullage.history.transcript import Transcript
 from ullage.stages.facts import question_of
 from ullage.stages.quotes import quotes
 from ullage.stages.shorten import ends_of, on_one_line
+from ullage.stages.user_texts import opening
 from ullage.values.effects import Output
 from ullage.values.messages import Media, Opaque, Text, ToolCall, ToolResult
 from ullage.values.notices import Words
@@ -109,14 +111,28 @@ def account(
     kept = _newest(transcript, steps, room_chars - len(head) - 60)
     said = [number for number, step in enumerate(steps) if step[0] == "user"]  # it may be a rule
     texts = [_text_of(transcript, steps[number]) for number in said]
-    shown = quotes(texts, user_chars, frame_chars=len(f"{_USER}\n"))
+    refs = [_ref_of(transcript, steps[number]) for number in said]
+    shown = quotes(texts, user_chars, frame_chars=len(f"{_USER}\n"), refs=refs)
     kept |= {said[at]: f"{_USER}{text}" for at, text in shown.items()}
     lines = [kept[number] for number in sorted(kept)]
     if len(lines) < len(steps):
         lines.insert(0, f"- … {len(steps) - len(lines):,} more: see the index")
+    if any(f"ref={refs[at]}" in text for at, text in shown.items()):
+        lines.insert(0, opening(words))
     if summary:
         head = f"{head}\n\n{summary}\n\n## Steps"
     return "\n".join([head, *lines])
+
+
+def user_outputs(transcript: Transcript, start: int, stop: int, shown: str) -> list[Output]:
+    """What the user said in a range and its account names by a ref, each once."""
+    outputs = dict[str, Output]()
+    for index in range(start, stop):
+        for step in transcript.once(_STEPS, index):
+            output = _output_of(transcript, step) if step[0] == "user" else None
+            if output is not None and f"ref={output.ref}" in shown:
+                outputs[output.ref] = output
+    return list(outputs.values())
 
 
 def said_chars(transcript: Transcript, start: int, stop: int) -> int:
@@ -142,6 +158,16 @@ def _newest(transcript: Transcript, steps: Sequence[_Step], room: int) -> dict[i
 
 def _text_of(transcript: Transcript, step: _Step) -> str:
     return transcript.words(step[1], step[2])
+
+
+def _output_of(transcript: Transcript, step: _Step) -> Output | None:
+    """What a text of the user is set aside as."""
+    return next(transcript.outputs(step[1], step[2]), None)
+
+
+def _ref_of(transcript: Transcript, step: _Step) -> str:
+    output = _output_of(transcript, step)
+    return canon.ref_of(_text_of(transcript, step)) if output is None else output.ref
 
 
 def _steps(transcript: Transcript, index: int) -> list[_Step]:

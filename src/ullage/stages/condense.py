@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from ullage.history.transcript import Location
 from ullage.history.window import Window
-from ullage.stages.account import account, said_chars
+from ullage.stages.account import account, said_chars, user_outputs
 from ullage.stages.pressure import is_frozen
 from ullage.stages.prune import tokens_won
 from ullage.stages.ranges import coverable, said_before, set_aside
@@ -145,6 +145,7 @@ def condense(window: Window, each: Range, room: Room) -> Condensed | None:
     bare = Summary(chain[each.start], chain[each.stop], "", outputs[-1].ref, room.why)
     record, edit = take_over(window, bare, each, room.account_chars)
     edit = replace(edit, text=_text(window, each, edit, record, room))
+    outputs = (*user_outputs(window.transcript, each.start, each.stop, edit.text), *outputs)
     cuts: tuple[Cut, ...] = (Cut(edit, outputs),)
     tokens = window.texts_tokens(edit.texts)
     if each.inside is not None:

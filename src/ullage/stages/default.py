@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from ullage.stages.compact import asked, compact, newest_turns, surely_over
 from ullage.stages.emergency import emergency
+from ullage.stages.goals import by_count
 from ullage.stages.policy import Policy, leaving_out
 from ullage.stages.record import record
 from ullage.stages.truncate import truncate
@@ -32,11 +33,13 @@ batches that pay, at the latest at 90 % of the limit; condense when the limit it
 Where no recall tools are offered, only that: what is cut could not be opened. A stage that is put
 in beside these runs there too."""
 
+_COMPACT = partial(compact, goals=(by_count(share=0.60),), widens=False)
+"""In dense text what the user said would take more than is won; so it has a room in tokens."""
 SUMMARISED = replace(
     DEFAULT,
-    name="default-summarised-8",
-    under_pressure=(partial(compact), *DEFAULT.under_pressure),
-    ahead=partial(compact, is_due=partial(surely_over, share=0.80)),
+    name="default-summarised-9",
+    under_pressure=(_COMPACT, *DEFAULT.under_pressure),
+    ahead=partial(_COMPACT, is_due=partial(surely_over, share=0.80)),
 )
 """The default with a compaction at 88 %, for sessions that have a model to write summaries. An
 `AsyncSession` begins it at 80 %."""
