@@ -22,6 +22,7 @@ import msgspec
 from blake3 import blake3
 
 from ullage.values.messages import Content, Media, Message, Opaque, Part, Text, ToolCall, ToolResult
+from ullage.values.numbers import as_float
 
 VERSION = 1
 _SLICE_CHARS = 1 << 20
@@ -32,7 +33,7 @@ _LETTERS = tuple(first + second for first in _ALPHABET for second in _ALPHABET)
 
 _pack = msgspec.msgpack.Encoder().encode
 _parse = msgspec.json.Decoder().decode
-_sorted = msgspec.json.Encoder(order="deterministic").encode
+_sorted = msgspec.json.Encoder(order="deterministic", enc_hook=as_float).encode
 
 
 @lru_cache(maxsize=1_024)
