@@ -44,3 +44,21 @@ def test_a_request_that_names_a_host_goes_nowhere(target):
 @pytest.mark.parametrize("target", ["//evil.example/x", "/@evil.example/", "/\\evil.example"])
 def test_no_path_leads_to_another_host(target):
     assert route_of(target, {}, UPSTREAMS).url.startswith("https://api.openai.com/")
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        *("/local/../x", "/local/v1/../../x", "/local/%2e%2E/x", "/local/.%2e", "/local/..\\x"),
+        *("/./v1/models", "/local/a%2f..%2fb", "/local/..;/x", "/.."),
+    ],
+)
+def test_no_path_leaves_that_of_its_upstream(target):
+    assert route_of(target, {}, NAMED) is None
+
+
+@pytest.mark.parametrize(
+    "target", ["/v1/files/..a", "/v1/files/a..b", "/v1/models/gpt-4.1", "/v1/x?a=/../b"]
+)
+def test_dots_in_a_name_lead_nowhere_else(target):
+    assert route_of(target, {}, UPSTREAMS) is not None

@@ -35,6 +35,10 @@ UPSTREAMS = {
 
 _NAME = re.compile(r"[a-z][a-z0-9-]{0,31}")
 _HEADER = re.compile(r"[a-z0-9-]+")
+_HOST_NAME = re.compile(r"[A-Za-z0-9._-]+|[0-9A-Fa-f:.]+")
+_ORIGIN = re.compile(
+    r"([a-z][a-z0-9+.-]*)://(\*|[a-z0-9._-]+(?::[0-9]{1,5})?|\[[0-9a-f:.]+\](?::[0-9]{1,5})?)"
+)
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
@@ -68,6 +72,26 @@ class Room(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     drain_s: float = 30.0
 
 
+class AccessSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Who may look at the pages from elsewhere. Once anything is set, everybody has to.
+
+    Attributes:
+        token_sha256: the SHA-256 (hex) of a token. Programs send it as ``Authorization: Bearer``,
+            browsers ask for it as a password.
+        user_header: the header in which a reverse proxy says who asks, once it has let them in.
+        proxies: networks (``10.0.0.0/8``) of the reverse proxies whose header is believed.
+    """
+
+    token_sha256: str | None = None
+    user_header: str | None = None
+    proxies: list[str] = []
+
+    @property
+    def is_set(self) -> bool:
+        """Whether there is any way to authenticate."""
+        return self.token_sha256 is not None or self.user_header is not None
+
+
 class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A proxy's settings.
 
@@ -87,7 +111,12 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         dry_run: fit and count, but send every request as it came.
         opt_out_header: a request with this header set to ``off`` passes through.
         log: whether a line of JSON is written to standard error for each request.
-        pages: whether the live page is served (to this machine alone).
+        pages: whether the live page is served.
+        access: who else may look at it; by default it is for this machine alone.
+        allowed_hosts: names that clients may know the proxy by, besides addresses, names without
+            a dot and those of private domains.
+        allowed_origins: origins whose pages may send requests: ``https://app.example``, or of a
+            scheme that is not the web's, ``vscode-webview://*``.
         use_system_proxy: reach upstreams through the proxy that the environment names.
         limits: how much is held, and how long is waited.
     """
@@ -106,6 +135,9 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     opt_out_header: str = "x-ullage"
     log: bool = False
     pages: bool = True
+    access: AccessSettings = AccessSettings()
+    allowed_hosts: list[str] = []
+    allowed_origins: list[str] = []
     use_system_proxy: bool = True
     limits: Room = Room()
 
@@ -126,6 +158,11 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         if not _HEADER.fullmatch(self.opt_out_header):
             raise ConfigError("opt_out_header", "it is no header's name", "Write it in lower case.")
         _check_numbers(self)
+        _check_access(self.access)
+        for host in self.allowed_hosts:
+            _check_host(host)
+        for origin in self.allowed_origins:
+            _check_origin(origin)
 
 
 def config_of(
@@ -136,7 +173,8 @@ def config_of(
     Args:
         file: a TOML file; None: no file.
         environment: ``ULLAGE_PROXY_LISTEN`` and the like, a variable for each field that is a
-            text, a number or a flag; ``ULLAGE_STORE``, ``ULLAGE_BLOBS``, ``ULLAGE_CACHE``.
+            text, a number, a flag or, with commas, a list of texts; ``ULLAGE_STORE``,
+            ``ULLAGE_BLOBS``, ``ULLAGE_CACHE``.
         options: fields by name; None is left out. Upstreams are added to those of the file, and
             those to the vendors'.
 
@@ -148,10 +186,16 @@ def config_of(
         value = environment.get(f"ULLAGE_PROXY_{name.upper()}")
         if value is not None:
             settings[name] = value
+    for name in _LISTS:
+        value = environment.get(f"ULLAGE_PROXY_{name.upper()}")
+        if value is not None:
+            settings[name] = [item.strip() for item in value.split(",") if item.strip()]
     for name in ("store", "blobs", "cache"):
         if environment.get(f"ULLAGE_{name.upper()}"):
             settings.setdefault(name, environment[f"ULLAGE_{name.upper()}"])
     given = {name: value for name, value in options.items() if value is not None}
+    for name in _LISTS:
+        given[name] = [*settings.get(name, []), *given.get(name, [])]
     named = settings.get("upstreams", {}), given.get("upstreams", {})
     given["upstreams"] = {**UPSTREAMS, **named[0], **named[1]}
     try:
@@ -165,6 +209,7 @@ _PLAIN = (
     *("workers", "dry_run"),
     *("opt_out_header", "log", "pages", "use_system_proxy"),
 )
+_LISTS = ("allowed_hosts", "allowed_origins")
 
 
 def _read(file: Path) -> dict[str, Any]:
@@ -208,6 +253,52 @@ def _check_upstream(name: str, url: str) -> None:
         raise ConfigError(
             where, "it holds more than host and path", "Clients send their own credentials."
         )
+
+
+def _check_host(host: str) -> None:
+    if not _HOST_NAME.fullmatch(host):
+        raise ConfigError(
+            "allowed_hosts", "it lists something that is no host's name", "Write proxy.example."
+        )
+
+
+def _check_origin(origin: str) -> None:
+    """Refuse what is no origin, or is that of too many pages."""
+    match = _ORIGIN.fullmatch(origin)
+    if match is None:
+        raise ConfigError(
+            "allowed_origins",
+            "it lists something that is no origin",
+            "Write https://app.example, as the browser sends it: lower case, no path.",
+        )
+    if match[2] == "*" and match[1] in ("http", "https", "file"):
+        raise ConfigError(
+            "allowed_origins", f"{origin!r} would allow any page", "Name the origins one by one."
+        )
+
+
+def _check_access(access: AccessSettings) -> None:
+    if access.token_sha256 is not None and not _SHA256.fullmatch(access.token_sha256):
+        raise ConfigError(
+            "access.token_sha256",
+            "it is no SHA-256 in hex",
+            'Give a digest, never the token: printf %s "$TOKEN" | sha256sum',
+        )
+    if access.user_header is not None and not _HEADER.fullmatch(access.user_header.lower()):
+        raise ConfigError("access.user_header", "it is no header's name", "Write x-forwarded-user.")
+    if (access.user_header is None) == bool(access.proxies):
+        raise ConfigError(
+            "access.proxies",
+            "a header is believed where a network of reverse proxies is named, and only there",
+            "Give both user_header and proxies, or neither.",
+        )
+    for network in access.proxies:
+        try:
+            ipaddress.ip_network(network)
+        except ValueError:
+            raise ConfigError(
+                "access.proxies", "it lists something that is no network", "Write 10.0.0.0/8."
+            ) from None
 
 
 def _check_numbers(config: Config) -> None:

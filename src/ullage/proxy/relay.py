@@ -26,6 +26,7 @@ from ullage.proxy.answers import failure
 from ullage.proxy.bodies import Body, Held, decoded, read_body
 from ullage.proxy.config import Config
 from ullage.proxy.fitting import exchanges_of
+from ullage.proxy.guard import Guard
 from ullage.proxy.headers import TOLD, passed_down, passed_up
 from ullage.proxy.relayed import Relayed, told
 from ullage.proxy.routes import Route, route_of
@@ -46,6 +47,8 @@ class Relay:
 
     Attributes:
         exchanges: what fits them.
+        guard: who says which requests are passed on.
+        refused: how many were not.
         held: how much of bodies is held.
         in_flight: requests whose reply is not over.
         idle: set while there is none.
@@ -61,6 +64,7 @@ class Relay:
     ) -> None:
         self.config, self.client, self.tenants, self.tell = config, client, tenants, tell
         self.exchanges: Exchanges = exchanges_of(config)
+        self.guard, self.refused = Guard(config), 0
         self.proxies = proxies_of(config)
         self.held = Held(config.limits.held_bytes)
         self.in_flight, self.is_stopping = 0, False
@@ -74,13 +78,17 @@ class Relay:
 
     async def __call__(self, request: web.BaseRequest) -> web.StreamResponse:
         """Answer a request."""
+        problem = self.guard.problem(request)
+        if problem is not None:
+            self.refused += 1
+            return failure(403, f"this request is not passed on: {problem}", Connection="close")
         if self.in_flight >= self.config.limits.exchanges:
             return failure(503, "too many requests are in flight. Try again.", Retry_After="1")
         if "upgrade" in request.headers.get("Connection", "").lower():
             return failure(426, "websockets are not passed on. Use HTTP.", Upgrade="HTTP/1.1")
         route = route_of(request.raw_path, request.headers, self.config.upstreams)
         if route is None:
-            return failure(400, "no upstream has this address. Send a path, not a URL.")
+            return failure(400, "no upstream has this address. Send a path, without .. in it.")
         self.in_flight += 1
         self.idle.clear()
         try:

@@ -28,7 +28,7 @@ class Number(float):
         number.literal = str(literal)
         return number
 
-    def __getnewargs__(self) -> tuple[str]:
+    def __getnewargs__(self) -> tuple[str]:  # type: ignore[override]
         return (self.literal,)
 
 
