@@ -22,6 +22,7 @@ from ullage.exchange import bodies, requests
 from ullage.exchange.answers import Teed, Untouched, Whole
 from ullage.exchange.interning import interned
 from ullage.exchange.markers import marked
+from ullage.exchange.problems import problem_of
 from ullage.exchange.reading import Reading
 from ullage.exchange.replies import error_of, is_error, refusal
 from ullage.exchange.routes import Route, route_of
@@ -114,7 +115,7 @@ class Exchange:
         if isinstance(error, BudgetExceeded):
             return self._refuse(error)
         self.passed = next((why for kind, why in _WHY if isinstance(error, kind)), "error")
-        self._note(problem=type(error).__name__ if self.passed == "error" else str(error))
+        self._note(problem=problem_of(error))
         self.view, self._sent = None, self._body
         return None
 

@@ -106,7 +106,8 @@ class Report(Struct, frozen=True, kw_only=True):
         model: the model that was asked, ``""`` if none is named.
         conversation: the key of its session in `Exchanges.sessions`; ``""`` if nothing was fitted.
         passed: why it was sent as it came; None: it was fitted.
-        problem: what was wrong, in words, where it was passed on. No content.
+        problem: what was wrong where it was passed on: its kind, place and numbers, and nothing
+            of the request (`ullage.exchange.problems`).
         is_streamed: whether its answer came as events.
         is_changed: whether what was sent is other than what came.
         is_retried: whether it was refused as too long, and sent once more.

@@ -56,6 +56,9 @@ class Room(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         older_bytes: about the most of it for conversations that are not among the 16 used last.
             What is not warm is worked out again from its next request and the store.
         exchanges: the most requests of one worker in flight; more are answered 503.
+        connections: the most connections of clients to one worker; None: as many as its
+            descriptors allow. Those that wait for a request make room for new ones.
+        head_s: how long the head of a request may take from its first byte on.
         idle_s: how long a client may be silent in the middle of its request, or take nothing of
             its reply.
         connect_s: how long an upstream may take to accept a connection.
@@ -67,6 +70,8 @@ class Room(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     conversations_bytes: int = 128 << 20
     older_bytes: int = 512 << 10
     exchanges: int = 1_024
+    connections: int | None = None
+    head_s: float = 15.0
     idle_s: float = 120.0
     connect_s: float = 30.0
     drain_s: float = 30.0
@@ -304,7 +309,7 @@ def _check_access(access: AccessSettings) -> None:
 def _check_numbers(config: Config) -> None:
     limits = msgspec.structs.asdict(config.limits)
     for name, value in {"workers": config.workers, **limits}.items():
-        if value <= 0:
+        if value is not None and value <= 0:
             raise ConfigError(name, f"{value} is not more than 0", "Give a positive number.")
     if config.window_tokens is not None and config.window_tokens < 1_000:
         raise ConfigError(

@@ -118,6 +118,7 @@ class Pages:
             "conversations": len(sessions),
             "conversations_bytes": sessions.held_bytes,
             "mistakes": self._watch.mistakes,
+            "connections": len(self._relay.connections or ()),
             "refused_total": self._relay.refused,
             **_resident(),
         }

@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sized
 from typing import Any
 
 import aiohttp
@@ -35,6 +35,8 @@ from ullage.proxy.upstream import Reply, Upstream, proxies_of
 from ullage.session.drivers import aacting
 from ullage.stores.threaded import to_its_end
 
+_TRACEPARENT_CHARS = 256
+
 
 class Relay:
     """Passes requests on. One for each worker.
@@ -49,6 +51,7 @@ class Relay:
         exchanges: what fits them.
         guard: who says which requests are passed on.
         refused: how many were not.
+        connections: those of this worker, once it listens.
         held: how much of bodies is held.
         in_flight: requests whose reply is not over.
         idle: set while there is none.
@@ -65,6 +68,7 @@ class Relay:
         self.config, self.client, self.tenants, self.tell = config, client, tenants, tell
         self.exchanges: Exchanges = exchanges_of(config)
         self.guard, self.refused = Guard(config), 0
+        self.connections: Sized | None = None
         self.proxies = proxies_of(config)
         self.held = Held(config.limits.held_bytes)
         self.in_flight, self.is_stopping = 0, False
@@ -133,6 +137,9 @@ class _Relaying:
             return await self._given(body, passed)
         except TimeoutError:
             return self._silent()
+        except web.RequestPayloadError:
+            self._is_broken = True
+            return failure(400, "the request's body cannot be read.", Connection="close")
         finally:
             self._relay.held.give(len(body.data) if body.is_whole else 0)
             self._tell(passed)
@@ -309,7 +316,7 @@ class _Relaying:
                 report=report,
                 upstream=self._route.upstream,
                 tenant=self._tenant,
-                traceparent=self._request.headers.get("traceparent", ""),
+                traceparent=self._request.headers.get("traceparent", "")[:_TRACEPARENT_CHARS],
                 began_s=self._began,
                 came_bytes=self._came_bytes,
                 sent_bytes=upstream.sent_bytes if upstream is not None else 0,
