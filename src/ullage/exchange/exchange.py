@@ -39,6 +39,12 @@ _ELSEWHERE = ("conversation", "cachedContent", "cached_content")
 """What names a history to which a round more than the client asked for would be added, or tools."""
 _SPENT = 402
 
+MOST_RECALLS = 32
+"""So many private calls of a reply, in all its rounds, are answered."""
+
+MOST_RECALL_S = 4.0
+"""After so many seconds of answering them, the others of the reply are not."""
+
 
 class Exchange:
     """One request and its answer. Made by `Exchanges.of`.
@@ -81,6 +87,7 @@ class Exchange:
         self._takes = True  # whether recall calls in the reply can be answered
         self._session: Any = None
         self._refused = self._is_over = False
+        self._recall_s = 0.0  # that its private calls took
         self.report = Report(path=path.partition("?")[0])
 
     def steps(self) -> Actions[Answer]:
@@ -333,13 +340,26 @@ class Exchange:
         if isinstance(step, Calls):
             results = []
             for call in step.calls:
-                results.append((yield from self._recalled(call)))
+                results.append((yield from self._result_of(call)))
             step = answer(results)
         if isinstance(step, Done) and step.records:
             tenant = self._exchanges.tenant(self._tenant, self._name)
             store = self._exchanges.sessions.store
             yield from self._tried(partial(store.commit, tenant, (), step.records))
         return step
+
+    def _result_of(self, call: Any) -> Actions[Any]:
+        """The result of a private call, as long as the reply may have more of them.
+
+        None if it cannot be had.
+        """
+        assert self.rounds is not None
+        if self.report.recalled >= MOST_RECALLS or self._recall_s > MOST_RECALL_S:
+            return self.rounds.limit_reached(call)
+        began_s = self._exchanges.now_s()
+        result = yield from self._recalled(call)
+        self._recall_s += self._exchanges.now_s() - began_s
+        return result
 
     def _recalled(self, call: Any) -> Actions[Any]:
         """The result of a private call; None if it cannot be had."""
