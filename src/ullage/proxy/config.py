@@ -107,6 +107,7 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         tenant: the one name that everybody's content is kept under; None: by credential.
         tenants: names of tenants, each with the SHA-256 (hex) of its credentials. Whose is in
             none of them has a tenant made of it.
+        tenant_headers: headers that tell users apart besides those that hold credentials.
         policy: a preset; see `ullage.presets`.
         window_tokens: the window of every model; None: each model's own.
         store: an SQLite file, or ``postgresql://…``; None: the platform's place for it.
@@ -130,6 +131,7 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     upstreams: dict[str, str] = msgspec.field(default_factory=UPSTREAMS.copy)
     tenant: str | None = None
     tenants: dict[str, list[str]] = {}
+    tenant_headers: list[str] = []
     policy: str = "default"
     window_tokens: int | None = None
     store: str | None = None
@@ -164,6 +166,9 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             raise ConfigError("opt_out_header", "it is no header's name", "Write it in lower case.")
         _check_numbers(self)
         _check_access(self.access)
+        for header in self.tenant_headers:
+            if not _HEADER.fullmatch(header.lower()):
+                raise ConfigError("tenant_headers", "it lists no header's name", "Write x-user-id.")
         for host in self.allowed_hosts:
             _check_host(host)
         for origin in self.allowed_origins:
@@ -214,7 +219,7 @@ _PLAIN = (
     *("workers", "dry_run"),
     *("opt_out_header", "log", "pages", "use_system_proxy"),
 )
-_LISTS = ("allowed_hosts", "allowed_origins")
+_LISTS = ("allowed_hosts", "allowed_origins", "tenant_headers")
 
 
 def _read(file: Path) -> dict[str, Any]:
