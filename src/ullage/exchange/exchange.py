@@ -27,7 +27,7 @@ from ullage.exchange.reading import Reading
 from ullage.exchange.replies import error_of, is_error, refusal
 from ullage.exchange.routes import Route, route_of
 from ullage.exchange.streamed import Streamed, framing_of
-from ullage.exchange.values import Answer, Passed, Reply, Report, Upstream
+from ullage.exchange.values import Answer, Passed, Reply, Report, TooLong, Upstream
 from ullage.session.drivers import Actions
 from ullage.splice import Again, Calls, Done, Knitted, Rounds, knit, takes_rounds
 from ullage.wires import FORMATS, Format
@@ -255,6 +255,9 @@ class Exchange:
                 if reply.status < 400 or self.view is None:
                     return reply, None
                 body: bytes = yield reply.read
+            except TooLong:
+                self._release()
+                return reply, None
             except BaseException:
                 self._release()
                 raise
@@ -289,7 +292,7 @@ class Exchange:
     def _answer(self, reply: Reply, body: bytes | None) -> Actions[Answer]:
         if body is not None:
             return Whole(self, reply, reply.status, body)
-        if self.view is None or self.route is None:
+        if self.view is None or self.route is None or reply.status >= 400:
             return Untouched(self, reply)
         if self.route.kind == "count":
             self._release()
@@ -301,6 +304,9 @@ class Exchange:
             return Teed(self, reply)
         try:
             body = yield reply.read
+        except TooLong:
+            self._release()
+            return Untouched(self, reply)
         except BaseException:
             self._release()
             raise

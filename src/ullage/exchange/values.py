@@ -49,6 +49,10 @@ class Upstream(Protocol):
         """Send the request with this body, and give the `Reply` once its head is there."""
 
 
+class TooLong(Exception):
+    """A reply is longer than its door reads: it goes on as it came."""
+
+
 class Reply(Protocol):
     """What an upstream answered: the head, and the body to be read, decoded. A door's own.
 
@@ -61,7 +65,10 @@ class Reply(Protocol):
     content_type: str
 
     def read(self) -> Any:
-        """The whole of the body."""
+        """The whole of the body.
+
+        It may raise `TooLong`. Then the door has all of it still to give, by its own means.
+        """
 
     def next(self) -> Any:
         """The next bytes of the body, as they come; ``b""`` at its end."""

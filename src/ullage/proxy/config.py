@@ -49,6 +49,7 @@ class Room(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     Attributes:
         body_bytes: a longer request body passes through as it comes, unfitted; also what a
             compressed one may become.
+        reply_bytes: a longer reply in one piece passes as it comes, unread.
         held_bytes: about the most of request bodies that one worker holds at once; what comes
             beyond passes through unfitted.
         conversations_bytes: about the most of conversations that one worker keeps warm, their
@@ -66,6 +67,7 @@ class Room(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """
 
     body_bytes: int = 64 << 20
+    reply_bytes: int = 64 << 20
     held_bytes: int = 512 << 20
     conversations_bytes: int = 128 << 20
     older_bytes: int = 512 << 10

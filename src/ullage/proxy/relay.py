@@ -196,7 +196,7 @@ class _Relaying:
         response = self._response(reply, done)
         await response.prepare(self._request)
         with self._unbroken():
-            async for part in reply.response.content.iter_any():
+            async for part in reply.parts():
                 await self._write(response, part)
             await response.write_eof()
         return response
@@ -244,13 +244,13 @@ class _Relaying:
         """Give an answer that an exchange has read."""
         reply: Reply | None = answer.reply
         if reply is None or "Content-Length" in reply.response.headers:
-            whole = b""
+            parts = []
             while data := await aacting(answer.next()):
-                whole += data
+                parts.append(data)
             headers = {"Content-Type": answer.content_type, TOLD: done}
             if reply is not None:
                 headers = self._headers(reply, done, is_read=True)
-            given = web.Response(status=answer.status, headers=headers, body=whole)
+            given = web.Response(status=answer.status, headers=headers, body=b"".join(parts))
             await given.prepare(self._request)
             await given.write_eof()  # before the answer is closed, and observed
             return given
@@ -267,7 +267,10 @@ class _Relaying:
     def _to(self, headers: Any, data: Any, plain: bytes | None = None) -> Upstream:
         method, url = self._request.method, self._route.url
         proxy = self._relay.proxies.get(self._route.upstream)
-        return Upstream(self._relay.client, method, url, headers, data, plain, proxy=proxy)
+        most = self._config.limits.reply_bytes
+        return Upstream(
+            self._relay.client, method, url, headers, data, plain, proxy=proxy, reply_bytes=most
+        )
 
     def _headers(self, reply: Reply, done: str, *, is_read: bool) -> Any:
         """Those of a reply; what is said of its body only where that goes on as it came."""
