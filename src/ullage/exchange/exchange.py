@@ -22,11 +22,12 @@ from ullage.exchange import bodies, requests
 from ullage.exchange.answers import Teed, Untouched, Whole
 from ullage.exchange.interning import interned
 from ullage.exchange.markers import marked
+from ullage.exchange.problems import problem_of
 from ullage.exchange.reading import Reading
 from ullage.exchange.replies import error_of, is_error, refusal
 from ullage.exchange.routes import Route, route_of
 from ullage.exchange.streamed import Streamed, framing_of
-from ullage.exchange.values import Answer, Passed, Reply, Report, Upstream
+from ullage.exchange.values import Answer, Passed, Reply, Report, TooLong, Upstream
 from ullage.session.drivers import Actions
 from ullage.splice import Again, Calls, Done, Knitted, Rounds, knit, takes_rounds
 from ullage.values.limits import ServedWindow
@@ -38,6 +39,12 @@ if TYPE_CHECKING:
 _ELSEWHERE = ("conversation", "cachedContent", "cached_content")
 """What names a history to which a round more than the client asked for would be added, or tools."""
 _SPENT = 402
+
+MOST_RECALLS = 32
+"""So many private calls of a reply, in all its rounds, are answered."""
+
+MOST_RECALL_S = 4.0
+"""After so many seconds of answering them, the others of the reply are not."""
 
 
 class Exchange:
@@ -82,6 +89,7 @@ class Exchange:
         self._takes = True  # whether recall calls in the reply can be answered
         self._session: Any = None
         self._refused = self._is_over = False
+        self._recall_s = 0.0  # that its private calls took
         self.report = Report(path=path.partition("?")[0])
 
     def steps(self) -> Actions[Answer]:
@@ -116,7 +124,7 @@ class Exchange:
         if isinstance(error, BudgetExceeded):
             return self._refuse(error)
         self.passed = next((why for kind, why in _WHY if isinstance(error, kind)), "error")
-        self._note(problem=type(error).__name__ if self.passed == "error" else str(error))
+        self._note(problem=problem_of(error))
         self.view, self._sent = None, self._body
         return None
 
@@ -263,6 +271,9 @@ class Exchange:
                 if reply.status < 400 or self.view is None:
                     return reply, None
                 body: bytes = yield reply.read
+            except TooLong:
+                self._release()
+                return reply, None
             except BaseException:
                 self._release()
                 raise
@@ -297,7 +308,7 @@ class Exchange:
     def _answer(self, reply: Reply, body: bytes | None) -> Actions[Answer]:
         if body is not None:
             return Whole(self, reply, reply.status, body)
-        if self.view is None or self.route is None:
+        if self.view is None or self.route is None or reply.status >= 400:
             return Untouched(self, reply)
         if self.route.kind in ("count", "compact"):
             self._release()
@@ -309,6 +320,9 @@ class Exchange:
             return Teed(self, reply)
         try:
             body = yield reply.read
+        except TooLong:
+            self._release()
+            return Untouched(self, reply)
         except BaseException:
             self._release()
             raise
@@ -348,13 +362,26 @@ class Exchange:
         if isinstance(step, Calls):
             results = []
             for call in step.calls:
-                results.append((yield from self._recalled(call)))
+                results.append((yield from self._result_of(call)))
             step = answer(results)
         if isinstance(step, Done) and step.records:
             tenant = self._exchanges.tenant(self._tenant, self._name)
             store = self._exchanges.sessions.store
             yield from self._tried(partial(store.commit, tenant, (), step.records))
         return step
+
+    def _result_of(self, call: Any) -> Actions[Any]:
+        """The result of a private call, as long as the reply may have more of them.
+
+        None if it cannot be had.
+        """
+        assert self.rounds is not None
+        if self.report.recalled >= MOST_RECALLS or self._recall_s > MOST_RECALL_S:
+            return self.rounds.limit_reached(call)
+        began_s = self._exchanges.now_s()
+        result = yield from self._recalled(call)
+        self._recall_s += self._exchanges.now_s() - began_s
+        return result
 
     def _recalled(self, call: Any) -> Actions[Any]:
         """The result of a private call; None if it cannot be had."""

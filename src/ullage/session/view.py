@@ -207,4 +207,4 @@ class AsyncView(_Handle):
 
     async def recall(self, call: Any) -> dict[str, Any]:
         """See `View.recall`."""
-        return await self._session._run(self._session._recall(call, self._sent))
+        return await self._session._recalling(self._session._recall(call, self._sent))

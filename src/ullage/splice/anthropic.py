@@ -13,6 +13,7 @@ from typing import Any
 from ullage.splice.dialect import Dialect, Stream, object_at, objects_at
 from ullage.splice.pieces import Pieces, add, summed, whole
 from ullage.values.messages import Message
+from ullage.values.numbers import number_of
 from ullage.wires.base import MARKERS
 
 _THOUGHTS = {"thinking": "signature", "redacted_thinking": "data"}
@@ -196,7 +197,7 @@ def _settled(block: dict[str, Any]) -> dict[str, Any]:
     text = "".join(given) if isinstance(given, Pieces) else ""
     if text:
         try:
-            new["input"] = json.loads(text)
+            new["input"] = json.loads(text, parse_float=number_of)
         except ValueError:
             new.setdefault("input", {})
     return new

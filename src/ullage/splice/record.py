@@ -29,11 +29,14 @@ from ullage.history import canon
 from ullage.history.pairing import is_made_up
 from ullage.values.effects import Record
 from ullage.values.messages import Message, Text, ToolCall
+from ullage.values.numbers import as_written, number_of
 
 KIND = "splice"
 
 _SPACE = re.compile(r"\s*")
 _loads = msgspec.json.Decoder().decode
+_decode = msgspec.json.Decoder(float_hook=number_of).decode
+_encode = msgspec.json.Encoder(enc_hook=as_written).encode
 
 
 class Splice(Struct, frozen=True):
@@ -176,13 +179,13 @@ def splice_in(records: Iterable[Record], key: bytes) -> Splice | None:
 
 def _encoded(splice: Splice) -> bytes:
     try:
-        return msgspec.json.encode(splice)
+        return _encode(splice)
     except (UnicodeEncodeError, OverflowError):  # only the standard library writes any of Python's
         return json.dumps(msgspec.structs.asdict(splice)).encode()
 
 
 def _decoded(data: bytes) -> Any:
     try:
-        return _loads(data)
+        return _decode(data)
     except msgspec.DecodeError:
-        return json.loads(data)
+        return json.loads(data, parse_float=number_of)

@@ -23,6 +23,12 @@ MOST_ROUNDS = 8
 _UNANSWERED = json.dumps(
     {"error": "the result cannot be had now", "remedy": "Go on without it, or call again later."}
 )
+_AT_LIMIT = json.dumps(
+    {
+        "error": "this reply has looked up as much as one may",
+        "remedy": "Answer now, with what is known, or look it up in the next turn.",
+    }
+)
 _NOTE = "[no answer: the model kept looking things up, and {rounds} rounds of that are the limit]"
 
 
@@ -125,6 +131,10 @@ class Rounds:
         return self._go_on(
             [self._result(call, _UNANSWERED) if it is None else it for call, it in pairs]
         )
+
+    def limit_reached(self, call: Any) -> Any:
+        """The wire result of a private call that is one too many, or would take too long."""
+        return self._result(call, _AT_LIMIT)
 
     def _result(self, call: Any, text: str) -> Any:
         return self._wire.result(self._wire.call(call), text, is_error=True)
