@@ -102,6 +102,7 @@ def _user(
     if not texts or room_chars <= 0:
         return ""
     refs = refs_of(transcript, texts) if words is not None else ()
+    room_chars -= sum(len(each.asked) for each in texts)
     shown = quotes(
         [each.text for each in texts],
         room_chars,
@@ -112,11 +113,16 @@ def _user(
     lines = ["## The user's words"]
     if words is not None and any(f"ref={refs[at]}" in text for at, text in shown.items()):
         lines.append(opening(words))
-    lines += [f"Message {texts[at].index + 1}:\n{shown[at]}" for at in sorted(shown)]
+    lines += [f"{_heading(texts[at])}:\n{shown[at]}" for at in sorted(shown)]
     absent = [len(each.text) for number, each in enumerate(texts) if number not in shown]
     if absent:
         lines.append(f"… {len(absent):,} more, {sum(absent):,} characters: see the index")
     return "\n".join(lines)
+
+
+def _heading(each: Said) -> str:
+    asked = f", answer to {each.asked}" if each.asked else ""
+    return f"Message {each.index + 1}{asked}"
 
 
 # ── what was done ────────────────────────────────────────────────────────────────────────
