@@ -56,6 +56,11 @@ def shown(view):
     return "\n".join(str(message["content"]) for message in view)
 
 
+@pytest.mark.says(
+    "three-layer-management",
+    "Key Constants",
+    "public const int CompactionTargetPercent = 50; // Target 50% after compaction",
+)
 @pytest.mark.parametrize("kind", PASTES)
 @pytest.mark.parametrize("policy", TARGETS)
 def test_after_a_compaction_the_view_is_at_its_target_and_stays_below_it_for_a_while(policy, kind):
@@ -69,6 +74,9 @@ def test_after_a_compaction_the_view_is_at_its_target_and_stays_below_it_for_a_w
     assert not any(event.kind == "condensed" for *_, events in seen for event in events)
 
 
+@pytest.mark.says(
+    "multi-stage-strategy", "Sliding Window Compaction (Runner Level)", "**Budget**: ~32k tokens."
+)
 @pytest.mark.parametrize("kind", PASTES)
 def test_multi_stage_keeps_every_view_within_its_budget(kind):
     session = Session("gpt-4.1", policy="multi_stage", recall=True)
@@ -131,6 +139,9 @@ FIXED = {
 }
 
 
+@pytest.mark.says(
+    "multi-stage-strategy", "Sliding Window Compaction (Runner Level)", "**Trigger**: ~24k tokens."
+)
 @pytest.mark.parametrize("share", [0.45, 0.75, 0.95, 1.2])
 @pytest.mark.parametrize("fixed", FIXED)
 @pytest.mark.parametrize("policy", ["multi_stage", "three_layer", "output_cache"])

@@ -111,7 +111,7 @@ def account(
     kept = _newest(transcript, steps, room_chars - len(head) - 60)
     said = [number for number, step in enumerate(steps) if step[0] == "user"]  # it may be a rule
     texts = [_text_of(transcript, steps[number]) for number in said]
-    refs = [_ref_of(transcript, steps[number]) for number in said]
+    refs = [_output_of(transcript, steps[number]).ref for number in said]
     shown = quotes(texts, user_chars, frame_chars=len(f"{_USER}\n"), refs=refs)
     kept |= {said[at]: f"{_USER}{text}" for at, text in shown.items()}
     lines = [kept[number] for number in sorted(kept)]
@@ -129,10 +129,10 @@ def user_outputs(transcript: Transcript, start: int, stop: int, shown: str) -> l
     outputs = dict[str, Output]()
     for index in range(start, stop):
         for step in transcript.once(_STEPS, index):
-            output = _output_of(transcript, step) if step[0] == "user" else None
-            if output is not None and f"ref={output.ref}" in shown:
+            if step[0] == "user":
+                output = _output_of(transcript, step)
                 outputs[output.ref] = output
-    return list(outputs.values())
+    return [output for ref, output in outputs.items() if f"ref={ref}" in shown]
 
 
 def said_chars(transcript: Transcript, start: int, stop: int) -> int:
@@ -160,14 +160,12 @@ def _text_of(transcript: Transcript, step: _Step) -> str:
     return transcript.words(step[1], step[2])
 
 
-def _output_of(transcript: Transcript, step: _Step) -> Output | None:
-    """What a text of the user is set aside as."""
-    return next(transcript.outputs(step[1], step[2]), None)
-
-
-def _ref_of(transcript: Transcript, step: _Step) -> str:
-    output = _output_of(transcript, step)
-    return canon.ref_of(_text_of(transcript, step)) if output is None else output.ref
+def _output_of(transcript: Transcript, step: _Step) -> Output:
+    """What a text of the user is set aside as: its part, or its words where that is no text."""
+    outputs = transcript.outputs(step[1], step[2])
+    part = next((output for output in outputs if output.kind == "text"), None)
+    text = _text_of(transcript, step)
+    return part or Output(canon.ref_of(text), text)
 
 
 def _steps(transcript: Transcript, index: int) -> list[_Step]:
