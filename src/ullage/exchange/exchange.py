@@ -28,7 +28,7 @@ from ullage.exchange.routes import Route, route_of
 from ullage.exchange.streamed import Streamed, framing_of
 from ullage.exchange.values import Answer, Passed, Reply, Report, Upstream
 from ullage.session.drivers import Actions
-from ullage.splice import Again, Calls, Done, Knitted, Rounds, knit, takes_rounds
+from ullage.splice import Again, Calls, Done, Knitted, Rounds, is_thread, knit, takes_rounds
 from ullage.wires import FORMATS, Format
 
 if TYPE_CHECKING:
@@ -50,6 +50,8 @@ class Exchange:
         rounds: what becomes of the reply (`ullage.splice`); None if no reply is asked for.
         report: what came of it so far.
         hides_usage: whether the client did not ask for the chunk of usage that it would get.
+        is_thread: whether the client's next request goes on from the reply by its id alone. Then
+            the reply is taken in before its end is given.
     """
 
     def __init__(
@@ -69,7 +71,7 @@ class Exchange:
         self.view: Any = None
         self.request: Mapping[str, Any] = {}
         self.rounds: Rounds | None = None
-        self.hides_usage = False
+        self.hides_usage = self.is_thread = False
         self._exchanges, self._upstream = exchanges, upstream
         self._tenant, self._name = tenant, name
         self._body, self._sent = body, body  # as it came, and as it goes
@@ -162,7 +164,8 @@ class Exchange:
         key, session = self._exchanges.session(
             self.route, self._client, self._tenant, self._name, begins, can_recall=self._takes
         )
-        is_held = bool(self._client.get("previous_response_id"))  # each is the first of its own
+        self.is_thread = is_thread(self._client, wire)
+        is_held = bool(wire.previous(self._client))  # each is the first of its own
         self._note(conversation="" if is_held else key, model=str(self._client.get("model") or ""))
         self._session, tenant = session, self._exchanges.tenant(self._tenant, self._name)
         self._exchanges.around.give(session, tenant, wire.name)
@@ -316,6 +319,9 @@ class Exchange:
             if isinstance(step, Done):
                 same = step.reply in (value, None)
                 said = body if same else bodies.write(step.reply or {})
+                if is_last and self.is_thread:
+                    yield from observe()
+                    is_last = False
                 return Whole(self, reply, reply.status, said, observe if is_last else None)
             yield from self.see(step.request)
         except Exception as error:  # noqa: BLE001 - ours; nothing was given, so all can begin anew

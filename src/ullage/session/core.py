@@ -33,6 +33,7 @@ from ullage.session.telling import OnEvent, tell
 from ullage.session.view import Sent
 from ullage.spend.allowance import Claim
 from ullage.spend.budget import Budget
+from ullage.spend.book import Report
 from ullage.spend.calls import Call
 from ullage.stages.default import SUMMARISED
 from ullage.stages.policy import Policy
@@ -44,15 +45,16 @@ from ullage.tokens.models import preload
 from ullage.turn.filling import Asking
 from ullage.turn.memo import Memo
 from ullage.turn.terms import Settings, what_decides
+from ullage.turn.threads import Thread, record_of
 from ullage.turn.turn import State, Turned, observe, turn
-from ullage.values.effects import Output, Record, Steps, Summarise
+from ullage.values.effects import Commit, Output, Record, Steps, Summarise
 from ullage.values.events import Event
 from ullage.values.limits import Limits
 from ullage.values.toolset import ToolSpec
 from ullage.values.usage import Usage
 from ullage.wires import Format, FormatName, format_of
 from ullage.wires.overflow import Overflow, is_overflow
-from ullage.wires.reported import Unreadable
+from ullage.wires.reported import Unreadable, id_of
 
 V = TypeVar("V")
 
@@ -307,6 +309,7 @@ class SessionCore(Drawn, ABC):
     def _observe(self, sent: Sent, reply: Any) -> Steps[None]:
         kept = self._kept
         report = reports.report_of(reply, sent, kept.refusals.known(sent.model))
+        yield from self._note_thread(sent, reply, report)
         if isinstance(report, Unreadable):
             self.budget.leave_unreported(
                 self._account, reports.under_way(sent, report.output_tokens)
@@ -327,6 +330,17 @@ class SessionCore(Drawn, ABC):
         kept = replace(self._kept, state=state, memo=kept.memo, refusals=kept.refusals.reported())
         sent.reported = report.usage
         self._know(kept.with_observed(report, known), *reports.reported_in(reply, report.usage))
+
+    def _note_thread(self, sent: Sent, reply: Any, report: Report | Unreadable) -> Steps[None]:
+        """Keep what a thread has, for the request that goes on from this reply."""
+        reply_id = id_of(reply) if sent.is_thread else ""
+        if not reply_id:
+            return
+        words, tokens = sent.words, 0
+        if not isinstance(report, Unreadable):
+            tokens = report.usage.sent_tokens + report.usage.output_tokens
+        thread = Thread(sent.offers, words.prefix, tuple(sorted(words.toolset.names)), tokens)
+        yield Commit((), (record_of(sent.wire.name, self.settings.tenant, reply_id, thread),))
 
     def _opened(self, request: Mapping[str, Any] | None) -> Steps[Sent]:
         """The newest view, decided now if there is none and its request is there."""

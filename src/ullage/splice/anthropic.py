@@ -26,6 +26,37 @@ class Anthropic(Dialect):
     cuts = frozenset(("max_tokens", "model_context_window_exceeded", "refusal", "stop_sequence"))
     calls_stop, end_stop = "tool_use", "end_turn"
 
+    def is_held(self, request: Mapping[str, Any]) -> bool:
+        """See `Dialect.is_held`: where a message thread is created or continued."""
+        return bool(request.get("thread"))
+
+    is_thread = is_held
+
+    def going_on_from(self, request: Mapping[str, Any], reply_id: str) -> dict[str, Any]:
+        """See `Dialect.going_on_from`."""
+        thread = {**object_at(request, "thread"), "previous_message_id": reply_id}
+        return {**request, "thread": thread}
+
+    def next_round(
+        self,
+        request: Mapping[str, Any],
+        turns: Sequence[Any],
+        results: Sequence[Any],
+        replies: Sequence[Mapping[str, Any]],
+    ) -> dict[str, Any]:
+        """See `Dialect.next_round`.
+
+        Each reply of a thread can be continued once, so a thread that was continued goes on from
+        the last reply; one that was created is created anew. Code that runs in a container waits
+        there for the results, so that the container is named.
+        """
+        if self.wire.previous(request):
+            request = self.going_on_from(request, str(replies[-1].get("id") or ""))
+            new = self.wire.compose(request, list(results), ())
+        else:
+            new = super().next_round(request, turns, results, replies)
+        return _in_container(new, _container_of(replies))
+
     def stop_of(self, reply: Mapping[str, Any]) -> str:
         """See `Dialect.stop_of`."""
         return str(reply.get("stop_reason") or "")
@@ -52,6 +83,8 @@ class Anthropic(Dialect):
         if note:
             content.append({"type": "text", "text": note})
         new = {**last, "id": replies[0].get("id"), "content": content}
+        if container := _container_of(replies):
+            new["container"] = container
         usage = summed([reply.get("usage") for reply in replies], self.added)
         return {**new, "stop_reason": self.stop_for(last, said) or None, "usage": usage}
 
@@ -95,6 +128,21 @@ class Anthropic(Dialect):
         return [*turns[:-1], {**turns[-1], "content": blocks}]
 
 
+def _container_of(replies: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The container that the newest of some replies names; an empty object if none does."""
+    named = [container for reply in replies if (container := object_at(reply, "container"))]
+    return named[-1] if named else {}
+
+
+def _in_container(request: dict[str, Any], used: Mapping[str, Any]) -> dict[str, Any]:
+    """The request in a container, unless it names one itself."""
+    asked = request.get("container")
+    if not used or isinstance(asked, str) or (isinstance(asked, dict) and asked.get("id")):
+        return request
+    container = {**asked, "id": used["id"]} if isinstance(asked, dict) else used["id"]
+    return {**request, "container": container}
+
+
 def _seal(block: Any) -> str:
     """What reasoning is signed with; ``""`` of anything else."""
     kind = block.get("type") if isinstance(block, Mapping) else None
@@ -112,9 +160,17 @@ def _marks(message: Any) -> list[dict[str, Any]]:
 
 
 class AnthropicStream(Stream):
-    """Events of the Messages format."""
+    """Events of the Messages format.
+
+    Of a thread the end is kept back: what the next request names is to be known before it comes.
+    """
 
     _next = 0
+
+    @property
+    def holds(self) -> bool:
+        """See `Stream.holds`."""
+        return super().holds or self.dialect.is_thread(self.request)
 
     def _clear(self) -> None:
         self._message: dict[str, Any] | None = None
@@ -178,6 +234,8 @@ class AnthropicStream(Stream):
         names = [*self._ending.get("usage", {}), *(name for name in _PROMPT if name in usage)]
         counts = {name: usage.get(name) for name in names}
         delta = {**self._ending.get("delta", {}), "stop_reason": reply["stop_reason"]}
+        if reply.get("container"):
+            delta["container"] = reply["container"]
         ending = {**self._ending, "type": "message_delta", "delta": delta, "usage": counts}
         return [*_note(self._next, note), ending, {"type": "message_stop"}]
 

@@ -24,7 +24,6 @@ class Dialect(ABC):
         calls_stop: how a reply ends that calls tools, ``""`` where that is not said.
         end_stop: how one ends that is over.
         several: the field with the reply and the others beside it, if there may be any.
-        is_held: whether the provider may hold the history behind a reply, under its id.
     """
 
     added: tuple[str, ...]
@@ -32,18 +31,51 @@ class Dialect(ABC):
     cuts: frozenset[str] = frozenset()
     calls_stop: str = ""
     end_stop: str = ""
-    is_held = False
     several: str = ""
     stream: ClassVar[type[Stream]]
 
     def __init__(self, wire: Format, owns: Callable[[Any], bool]) -> None:
         self.wire, self.owns = wire, owns
 
-    # ── a reply ──────────────────────────────────────────────────────────────────────
-
     def is_single(self, request: Mapping[str, Any]) -> bool:
         """Whether one reply is asked for, and not several at once."""
         return True
+
+    # ── what the provider holds ──────────────────────────────────────────────────────
+
+    def is_held(self, request: Mapping[str, Any]) -> bool:
+        """Whether the provider may hold the history behind the reply, under the reply's id."""
+        return False
+
+    def is_thread(self, request: Mapping[str, Any]) -> bool:
+        """Whether the next request names this reply and leaves out all that came before it.
+
+        Then a record is kept of every reply, before its end is given.
+        """
+        return False
+
+    def going_on_from(self, request: Mapping[str, Any], reply_id: str) -> dict[str, Any]:
+        """The request, with another reply in the place of the one that it goes on from."""
+        return dict(request)
+
+    def next_round(
+        self,
+        request: Mapping[str, Any],
+        turns: Sequence[Any],
+        results: Sequence[Any],
+        replies: Sequence[Mapping[str, Any]],
+    ) -> dict[str, Any]:
+        """The request of another round.
+
+        Args:
+            request: the one that the rounds began with.
+            turns: raw messages: what the model said in each round, and the results it was given.
+            results: the newest of them, the raw messages with the results of the last round.
+            replies: of every round so far.
+        """
+        return self.wire.compose(request, [*self.wire.history(request), *turns], ())
+
+    # ── a reply ──────────────────────────────────────────────────────────────────────
 
     @abstractmethod
     def stop_of(self, reply: Mapping[str, Any]) -> str:

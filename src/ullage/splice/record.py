@@ -46,6 +46,9 @@ class Splice(Struct, frozen=True):
         model: the model that was asked.
         note: what the client was told besides, in our words.
         reply_id: the id of the last round's reply, where the provider may hold what led to it.
+        chain: behind the reply as the client has it, in hex, where its next request leaves out all
+            that came before; ``""`` elsewhere.
+        opening: of the same, the key that says whether the conversation has any splice.
     """
 
     turns: list[Any]
@@ -53,6 +56,8 @@ class Splice(Struct, frozen=True):
     model: str = ""
     note: str = ""
     reply_id: str = ""
+    chain: str = ""
+    opening: str = ""
 
 
 def key_of(chain: bytes, reply: Iterable[Message]) -> bytes | None:

@@ -25,7 +25,14 @@ class Responses(Dialect):
     added = ("output_tokens", "output_tokens_details")
     total = "total_tokens"
     cuts = frozenset(("incomplete", "failed", "cancelled"))
-    is_held = True
+
+    def is_held(self, request: Mapping[str, Any]) -> bool:
+        """See `Dialect.is_held`."""
+        return request.get("store") is not False
+
+    def going_on_from(self, request: Mapping[str, Any], reply_id: str) -> dict[str, Any]:
+        """See `Dialect.going_on_from`."""
+        return {**request, "previous_response_id": reply_id}
 
     def stop_of(self, reply: Mapping[str, Any]) -> str:
         """See `Dialect.stop_of`: the status."""

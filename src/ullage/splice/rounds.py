@@ -7,11 +7,12 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ullage.redaction import Redact, in_json
 from ullage.splice.dialect import Dialect
 from ullage.splice.dialects import dialect_of
-from ullage.splice.knit import Knitted, chain_of
+from ullage.splice.knit import Knitted, chain_behind, chain_of
 from ullage.splice.record import Splice, held_key, key_of, mark_key, opening_key, record_of
 from ullage.values.effects import Record
 from ullage.values.messages import Message
@@ -68,6 +69,7 @@ class Rounds:
     Attributes:
         dialect: of the wire.
         note: what was added to a reply that says nothing else.
+        is_streamed: whether the client has the id of the first round before the last one comes.
 
     Args:
         wire: the format of the request.
@@ -92,7 +94,7 @@ class Rounds:
         self._said: list[list[Any]] = []
         self._turns: list[Any] = []
         self._calls: tuple[Any, ...] = ()
-        self.note = ""
+        self.note, self.is_streamed = "", False
 
     # ── the reply of a round ─────────────────────────────────────────────────────────
 
@@ -135,10 +137,10 @@ class Rounds:
         count = sum(len(self._wire.calls(message)) for message in said)
         if count > len(self._calls) or len(self._replies) > self._most + 1:
             return self._done(said, results)
-        self._turns += [*said, *self._wire.results(results)]
+        given = self._wire.results(results)
+        self._turns += [*said, *given]
         request = self.knitted.request
-        history = [*self._wire.history(request), *self._turns]
-        return Again(self._wire.compose(request, history, ()))
+        return Again(self.dialect.next_round(request, self._turns, given, self._replies))
 
     # ── the reply of all of them ─────────────────────────────────────────────────────
 
@@ -153,13 +155,17 @@ class Rounds:
             said: the last turn as it is to be kept.
             waiting: the results that stand beside the client's own.
         """
-        reply = self._replies[-1]
+        reply, client = self._replies[-1], self.knitted.client
         if len(self._replies) == 1 and not self._calls:
-            return Done(self.dialect.plain(reply))
+            given = self.dialect.plain(reply)
+            held = [self._held(given, ())] if self.dialect.is_thread(client) else []
+            return Done(given, tuple(held))
         public = [message for each in self._said for message in self._public(each)]
         if waiting and not self._says_anything(public):
             self.note = _NOTE.format(rounds=self._most)
         given = self.dialect.joined(self._replies, public, self.note)
+        if self.dialect.is_thread(client) and not self.is_streamed:
+            given = {**given, "id": reply.get("id")}  # continued without us, it still answers
         turns = self._ended([*self._turns, *said])
         records = self._records(given, turns, waiting) if self.knitted.takes else ()
         return Done(given, tuple(record for record in records if self._is_clean(record)))
@@ -179,20 +185,37 @@ class Rounds:
     def _records(
         self, reply: dict[str, Any], turns: list[Any], waiting: Sequence[Any]
     ) -> Iterator[Record]:
-        root, model = self.knitted.root, str(self.knitted.client.get("model") or "")
-        read = self.knitted.read
-        chain = chain_of(self.knitted.client, self._wire, root) if read is None else read.chain
-        yield record_of(opening_key(chain[:2][-1]), None)  # a history may be empty
-        said = self._wire.reply(reply)
-        key = key_of(chain[-1], self._parsed(said))
+        knitted, client = self.knitted, self.knitted.client
+        model = str(client.get("model") or "")
+        before = self._chain_before()
+        yield record_of(knitted.opening or opening_key(before), None)
+        key = key_of(before, self._parsed(self._wire.reply(reply)))
         if key is not None and (waiting or self._turns):
             yield record_of(key, Splice(turns, list(waiting), model, self.note))
-        if self.dialect.is_held and self.knitted.client.get("store") is not False:
-            last = str(self._replies[-1].get("id") or "")
-            held = Splice([], list(waiting), model, reply_id=last)
-            yield record_of(held_key(root, str(reply.get("id") or "")), held)
+        if self.dialect.is_held(client):
+            yield self._held(reply, waiting)
         for seal in self.dialect.loose(self._said):
-            yield record_of(mark_key(root, seal), None)
+            yield record_of(mark_key(knitted.root, seal), None)
+
+    def _held(self, reply: dict[str, Any], waiting: Sequence[Any]) -> Record:
+        """What the client's next request goes on from, where it names the reply."""
+        knitted = self.knitted
+        last = str(self._replies[-1].get("id") or "")
+        held = Splice([], list(waiting), str(knitted.client.get("model") or ""), reply_id=last)
+        if self.dialect.is_thread(knitted.client):
+            said = self._parsed(self._wire.reply(reply))
+            before = self._chain_before()
+            opening = knitted.opening or opening_key(before)
+            chain = chain_behind(before, said)
+            held = replace(held, chain=chain.hex(), opening=opening.hex())
+        return record_of(held_key(knitted.root, str(reply.get("id") or "")), held)
+
+    def _chain_before(self) -> bytes:
+        """The chain of the client's history before the reply."""
+        knitted = self.knitted
+        if knitted.read is not None:
+            return knitted.read.chain[-1]
+        return chain_of(knitted.client, self._wire, knitted.start)[-1]
 
     def _is_clean(self, record: Record) -> bool:
         """Whether nothing in it is a secret, as far as anybody knows."""

@@ -34,6 +34,7 @@ class Streamed:
 
     def __init__(self, rounds: Rounds) -> None:
         self._rounds = rounds
+        rounds.is_streamed = True
         self._stream = rounds.dialect.stream(rounds.dialect, rounds.knitted.client)
         self.reply: dict[str, Any] | None = None
 

@@ -29,8 +29,9 @@ from ullage.turn.engine import fit
 from ullage.turn.incoming import take_in
 from ullage.turn.memo import Line, Memo
 from ullage.turn.rendering import render
-from ullage.turn.request import Request, read
+from ullage.turn.request import THREAD, Request, read
 from ullage.turn.terms import Agreed, Settings, agree, holds_tools, look_up, tool_definitions
+from ullage.turn.threads import Thread, thread_of
 from ullage.values.effects import Commit, Output, Record, Steps
 from ullage.values.events import Event
 from ullage.values.limits import Limits
@@ -70,6 +71,7 @@ class Turned(Struct, frozen=True):
         wire: the format of the request.
         offers: whether the recall tools stand in it.
         memo: what is remembered for speed, brought up to date.
+        is_thread: whether the next request may go on from the reply by its id alone.
     """
 
     request: dict[str, Any]
@@ -79,6 +81,7 @@ class Turned(Struct, frozen=True):
     wire: Format
     offers: bool
     memo: Memo
+    is_thread: bool = False
 
 
 def turn(
@@ -106,13 +109,17 @@ def turn(
         StoreError: what is set aside could not be kept, though the store is not full (`_uncut`).
     """
     asked = read(request, settings.model, wire_of(state, settings), memo.envelopes)
+    before, thread = state.opened, None
+    if asked.elsewhere == THREAD:
+        thread = yield from thread_of(asked.wire.name, settings.tenant, asked.before)
+        settings, before = _as_begun(settings, thread)
     settings = _without_history(settings) if asked.elsewhere else settings
     asked, line, fresh = take_in(asked, memo, settings)
     ledger, lost = state.ledger, tuple[Record, ...]()
     state = replace(state, format=asked.wire.name)
     while True:
         ledger = yield from look_up(line, ledger.with_records(lost) if lost else ledger)
-        agreed = agree(line, ledger, asked, settings, state.opened)
+        agreed = agree(line, ledger, asked, settings, before)
         opened = agreed.terms.opened
         builder, tools, offers, events = _begin(line, opened, asked, settings, memo, added_tokens)
         window = builder.window
@@ -123,14 +130,28 @@ def turn(
         except StoreFull as full:
             window, event = yield from _uncut(full, line, agreed, window)
             view, memo = render(asked, line, window, tools), Memo(unkept=memo.aside)
-            return Turned(view, state, (event,), window, asked.wire, offers, memo)
+            return Turned(
+                view, state, (event,), window, asked.wire, offers, memo, asked.is_thread
+            )
         if not lost:
             break
         line.begin_again()
     memo.keep(line, walk.records)
     state = replace(state, opened=opened, ledger=walk.ledger)
-    told = (*fresh.events, *agreed.events, *events, *walk.events, *_elsewhere(asked))
-    return Turned(render(asked, line, window, tools), state, told, window, asked.wire, offers, memo)
+    told = (*fresh.events, *agreed.events, *events, *walk.events, *_elsewhere(asked, thread))
+    view = render(asked, line, window, tools)
+    return Turned(view, state, told, window, asked.wire, offers, memo, asked.is_thread)
+
+
+def _as_begun(settings: Settings, thread: Thread | None) -> tuple[Settings, Opened | None]:
+    """The settings for a request that continues a thread, and what was in force in it so far.
+
+    It has the tools that it was created with, ours among them or not; none can be added now.
+    """
+    if thread is None or not thread.offers(settings.policy.toolset.names):
+        return replace(settings, recall=False), None
+    began = Opened(settings.policy.name, recall=True, prefix=thread.prefix)
+    return replace(settings, recall="host"), began
 
 
 def _without_history(settings: Settings) -> Settings:
@@ -158,12 +179,13 @@ def _uncut(full: StoreFull, line: Line, agreed: Agreed, old: Window) -> Steps[tu
     return window, Event(kind="unkept", where="what would be set aside", why=f"{full}; {what}")
 
 
-def _elsewhere(asked: Request) -> Iterator[Event]:
+def _elsewhere(asked: Request, thread: Thread | None) -> Iterator[Event]:
     """What is said of a request whose history the provider holds."""
     if asked.elsewhere:
+        size = f", {thread.tokens:,} tokens by its count" if thread and thread.tokens else ""
         why = (
-            "what comes before is held by the provider: what stands in this request was cut at "
-            "first sight; batches, the guard and an exact count need the whole history"
+            f"what comes before is held by the provider{size}: what stands in this request was cut "
+            "at first sight; batches, the guard and an exact count need the whole history"
         )
         yield Event(kind="passed_on", where=asked.elsewhere, why=why)
 

@@ -109,6 +109,12 @@ class Format(ABC):
         """
         return ()
 
+    def previous(self, request: Mapping[str, Any]) -> str:
+        """The id of the reply that the request goes on from, where the provider holds what led to
+        it; ``""`` where the request holds its own history.
+        """
+        return ""
+
     def tools(self, request: Mapping[str, Any]) -> Sequence[Any]:
         """The tool definitions of the request, each in the form that `tool` gives."""
         return list_at(request.get("tools"), "tools")

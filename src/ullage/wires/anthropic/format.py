@@ -86,6 +86,16 @@ class Anthropic(Format):
                 is_text = field(block, "type") in (None, "text")
                 yield where, text_at(field(block, "text"), f"{where}.text") if is_text else None
 
+    def previous(self, request: Mapping[str, Any]) -> str:
+        """See `Format.previous`: what a message thread is continued from."""
+        thread = request.get("thread")
+        is_continued = field(thread, "type") == "continue"
+        return str(field(thread, "previous_message_id") or "") if is_continued else ""
+
+    def takes_tools(self, request: Mapping[str, Any], model: str) -> bool:
+        """See `Format.takes_tools`: a thread keeps the tools that it was created with."""
+        return not self.previous(request)
+
     def parse(self, raw: Any, where: str) -> Message:
         """See `Format.parse`."""
         message = raw if type(raw) is dict else plain(raw, where)

@@ -95,6 +95,10 @@ class OpenAIResponses(Format):
         if request.get("instructions") is not None:
             yield "instructions", text_at(request["instructions"], "instructions")
 
+    def previous(self, request: Mapping[str, Any]) -> str:
+        """See `Format.previous`."""
+        return str(request.get("previous_response_id") or "")
+
     # ── reading ──────────────────────────────────────────────────────────────────────
 
     def parse(self, raw: Any, where: str) -> Message:
