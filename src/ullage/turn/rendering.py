@@ -16,9 +16,11 @@ from msgspec import Struct
 
 from ullage.history.shown import ShownHistory
 from ullage.history.snapshots import is_written_alike, snapshot
-from ullage.wires import Change
+from ullage.values.messages import WHOLE, Opaque
+from ullage.wires import Change, Format
 
 if TYPE_CHECKING:
+    from ullage.stages.policy import Policy
     from ullage.turn.memo import Line
     from ullage.turn.request import Request
 
@@ -45,16 +47,22 @@ class Rendered(Struct, frozen=True, gc=False):
 
 
 def render(
-    asked: Request, line: Line, view: ShownHistory, tools: Sequence[dict[str, Any]]
+    asked: Request,
+    line: Line,
+    view: ShownHistory,
+    tools: Sequence[dict[str, Any]],
+    *,
+    in_turn: bool,
 ) -> dict[str, Any]:
     """The view as a request: untouched messages are the caller's own objects.
 
     The tools stand behind the request's own.
     """
-    return asked.wire.compose(asked.raw, _messages(asked, line, view), tools)
+    messages = _messages(asked, line, view, in_turn=in_turn)
+    return asked.wire.compose(asked.raw, messages, tools)
 
 
-def _messages(asked: Request, line: Line, view: ShownHistory) -> list[Any]:
+def _messages(asked: Request, line: Line, view: ShownHistory, *, in_turn: bool) -> list[Any]:
     """The raw messages of the view. The first of the caller's are system text outside the chain."""
     wire, raws, leading = asked.wire, asked.history, asked.envelope.head.leading
     messages, parsed, made = list(raws), view.transcript.messages, line.rendered
@@ -71,10 +79,56 @@ def _messages(asked: Request, line: Line, view: ShownHistory) -> list[Any]:
         messages[index + leading] = wire.apart(messages[index + leading])
     if view.summaries:
         body = messages[leading:]
-        messages[leading:] = [
-            body[each] if isinstance(each, int) else wire.user(each) for each in layout(view)
-        ]
+        laid = groups(view, wire, in_turn=in_turn)
+        messages[leading:] = [_shown(asked, body, group) for group in laid]
     return messages
+
+
+def _shown(asked: Request, body: Sequence[Any], group: Sequence[int | str]) -> Any:
+    """One message of the view: a raw one, a summary, or several that the user says."""
+    wire = asked.wire
+    raws = [body[each] if isinstance(each, int) else wire.user(each) for each in group]
+    return raws[0] if len(raws) == 1 else wire.together(raws, asked.envelope.model)
+
+
+def speaks_in_turn(policy: Policy, wire: Format, model: str) -> bool:
+    """Whether user and assistant are to speak in turn in the view."""
+    if not wire.joins_users:
+        return False
+    return wire.wants_turns(model) or (policy.in_turn and not wire.merges_turns)
+
+
+def groups(view: ShownHistory, wire: Format, *, in_turn: bool) -> list[list[int | str]]:
+    """What is shown, in its order: each group is one message (`layout`).
+
+    ``in_turn``: a summary goes into the message of the user beside it, and only messages of the
+    user that stood side by side in the history still do.
+    """
+    made: list[list[int | str]] = []
+    for each in layout(view):
+        if made and in_turn and _joins(view, made[-1][-1], each, wire):
+            made[-1].append(each)
+        else:
+            made.append([each])
+    return made
+
+
+def _joins(view: ShownHistory, before: int | str, each: int | str, wire: Format) -> bool:
+    """Whether two things shown one behind the other become one message."""
+    if isinstance(before, int) and isinstance(each, int) and each == before + 1:
+        return False
+    is_behind = _may_join(view, before, has_results=wire.joins_results)
+    return is_behind and _may_join(view, each, has_results=False)
+
+
+def _may_join(view: ShownHistory, each: int | str, *, has_results: bool) -> bool:
+    """Whether something shown is a message of the user, and no item of another kind."""
+    if isinstance(each, str):
+        return True
+    message = view.transcript.messages[each]
+    is_item = any(isinstance(part, Opaque) and part.at == WHOLE for part in message.parts)
+    is_said = has_results or not message.results
+    return message.role == "user" and not message.is_control and is_said and not is_item
 
 
 def layout(view: ShownHistory) -> list[int | str]:

@@ -64,6 +64,10 @@ class Format(ABC):
         usage_field: the field of a reply that holds its usage.
         counts: where that has each count.
         families: of its models, tried in order; the last one takes every model.
+        text_type: the type of a block of text that the user says.
+        joins_users: whether several messages of the user can be made one (`together`).
+        joins_results: whether tool results may stand before text in one message of the user.
+        merges_turns: whether the provider makes one turn of messages of one role itself.
     """
 
     name: str
@@ -78,6 +82,10 @@ class Format(ABC):
     usage_field = "usage"
     counts: Counts | None = None
     families: Sequence[Family] = ()
+    text_type = "text"
+    joins_users = True
+    joins_results = False
+    merges_turns = False
 
     # ── the request ──────────────────────────────────────────────────────────────────
 
@@ -215,6 +223,30 @@ class Format(ABC):
     def user(self, text: str) -> Any:
         """A user message."""
         return {"role": "user", "content": text}
+
+    def wants_turns(self, model: str) -> bool:
+        """Whether user and assistant may have to speak in turn, for a model."""
+        return False
+
+    def together(self, raws: Sequence[Any], model: str) -> Any:
+        """One user message that says what several say, in their order.
+
+        Asked only where ``joins_users``; results may stand in the first where ``joins_results``.
+        Each text stays a block of its own, but where a chat template may read only strings.
+        """
+        contents = [field(raw, "content") for raw in raws]
+        first = dict(plain(raws[0], "message"))
+        are_strings = all(isinstance(content, str) for content in contents)
+        if are_strings and self.wants_turns(model):
+            return {**first, "content": "\n\n".join(filter(None, contents))}
+        blocks = [block for content in contents for block in self._blocks_of(content)]
+        return {**first, "content": blocks}
+
+    def _blocks_of(self, content: Any) -> list[Any]:
+        """A content as blocks; of a string one, of an empty one none."""
+        if isinstance(content, str):
+            return [{"type": self.text_type, "text": content}] if content else []
+        return list(content or ())
 
     # ── reasoning ────────────────────────────────────────────────────────────────────
 

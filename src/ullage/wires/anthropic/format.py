@@ -73,6 +73,7 @@ class Anthropic(Format):
     schemas = ("output_format.schema", "output_config.format.schema")
     parameters = "input_schema"
     families = FAMILIES["anthropic"]
+    joins_results = merges_turns = True  # A2
 
     def system(self, request: Mapping[str, Any]) -> Iterator[tuple[str, str | None]]:
         """See `Format.system`: text, or blocks of it."""
@@ -91,6 +92,10 @@ class Anthropic(Format):
         thread = request.get("thread")
         is_continued = field(thread, "type") == "continue"
         return str(field(thread, "previous_message_id") or "") if is_continued else ""
+
+    def wants_turns(self, model: str) -> bool:
+        """See `Format.wants_turns`: where another maker's model has a chat template."""
+        return bool(model) and "claude" not in model.lower()
 
     def takes_tools(self, request: Mapping[str, Any], model: str) -> bool:
         """See `Format.takes_tools`: a thread keeps the tools that it was created with."""

@@ -285,6 +285,10 @@ class Gemini(Format):
         """See `Format.user`."""
         return {"role": "user", "parts": [{"text": text}]}
 
+    def together(self, raws: Sequence[Any], model: str) -> dict[str, Any]:
+        """See `Format.together`."""
+        return {"role": "user", "parts": [part for raw in raws for part in _said_parts(raw)]}
+
     def wrap_up(self, request: Mapping[str, Any], text: str) -> dict[str, Any]:
         """See `Format.wrap_up`. Without functions the API takes no choice of one."""
         new = self.compose(request, [*self.history(request), self.user(text)], ())
@@ -348,3 +352,8 @@ def _named(part: ToolCall | ToolResult, number: int) -> ToolCall | ToolResult:
     if isinstance(part, ToolCall):
         return part if part.id else replace(part, id=made_up(part.name, number))
     return part if part.call_id else replace(part, call_id=made_up(part.name, number))
+
+
+def _said_parts(raw: Any) -> list[Any]:
+    """The parts of what the user says, in whatever form it was given."""
+    return [{"text": raw}] if isinstance(raw, str) else list(fields.parts_of(raw))

@@ -39,7 +39,7 @@ from ullage.wires.base import (
 )
 from ullage.wires.block import cannot_edit, filled, read_part, replaced, without_medium
 from ullage.wires.format import Change, Format
-from ullage.wires.models import FAMILIES, is_gpt_6_2
+from ullage.wires.models import FAMILIES, is_elsewhere, is_gpt_6_2
 from ullage.wires.openai_chat.blocks import BLOCKS, CALLS, FIELDS, PARTS, ROLES, THOUGHTS
 from ullage.wires.usages import openai_counts
 
@@ -66,6 +66,10 @@ class OpenAIChat(Format):
     def takes_tools(self, request: Mapping[str, Any], model: str) -> bool:
         """See `Format.takes_tools`: GPT-6.2 takes none here (C11)."""
         return not is_gpt_6_2(model)
+
+    def wants_turns(self, model: str) -> bool:
+        """See `Format.wants_turns`: by the chat templates of many models that others serve."""
+        return is_elsewhere(model)
 
     def definitions(self, request: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
         """See `Format.definitions`: older requests have ``functions``."""

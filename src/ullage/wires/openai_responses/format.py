@@ -74,6 +74,7 @@ class OpenAIResponses(Format):
     schemas = ("text.format.schema", "text_format")
     families = FAMILIES["openai-responses"]
     counts = openai_counts("input", "output")
+    text_type = "input_text"
 
     def history(self, request: Mapping[str, Any]) -> list[Any]:
         """See `Format.history`. A string is one user message."""

@@ -1,0 +1,107 @@
+"""User and assistant speak in turn in a view where they did in the history (chat templates)."""
+
+import json
+from itertools import pairwise
+
+import pytest
+
+from lab import reading
+from tests import histories
+from tests.histories import Call, Turn
+from ullage import Limits, Session
+from ullage.presets import NAMES
+from ullage.wires import FORMATS
+
+LOG = "".join(f"row {n} of the log, and nothing in it\n" for n in range(160))
+MODELS = {
+    "openai-chat": ("gpt-4.1", "mistral-small"),
+    "openai-responses": ("gpt-4.1", "mistral-small"),
+    "gemini": ("gemini-3-pro", "gemma-3"),
+    "anthropic": ("mistral-small",),  # Anthropic itself makes one turn of several messages (A2)
+}
+EVERY = [(format, model) for format, models in MODELS.items() for model in models]
+STRICT = [("openai-chat", "mistral-small"), ("anthropic", "mistral-small")]
+
+
+def turns(count):
+    for number in range(count):
+        call = Call("read_file", f"src/part_{number}.py", f"file {number}\n{LOG}")
+        said = f"Now read part {number}." if number and number % 9 == 0 else None
+        yield Turn(user=said, said=f"I read part {number}.", calls=(call,))
+        if number % 9 == 8:
+            yield Turn(said=f"Parts up to {number} are read.")
+
+
+def speakers(format, view):
+    """Who speaks, message by message; tools apart."""
+    wire = FORMATS[format]
+    messages = [wire.parse(raw, "view") for raw in wire.history(view)]
+    return [each.role for each in messages if each.role in ("user", "assistant")]
+
+
+def users_in_a_row(format, view):
+    said = speakers(format, view)
+    return sum(one == other == "user" for one, other in pairwise(said))
+
+
+def played(format, model, policy):
+    messages = histories.wire(format, list(turns(40)))
+    session = Session(
+        model, format=format, policy=policy, limits=Limits(window_tokens=16_000), recall=True
+    )
+    for index, message in enumerate(messages):
+        if FORMATS[format].parse(message, "m").role == "assistant":
+            request = {**histories.request(format, messages[:index]), "model": model}
+            yield session, request, session.fit(request)
+
+
+@pytest.mark.parametrize(("format", "model"), EVERY)
+def test_no_record_and_no_account_stands_beside_the_user(format, model):
+    for session, _, view in played(format, model, "default"):
+        assert users_in_a_row(format, view) == 0
+    assert session.window.summaries
+
+
+@pytest.mark.parametrize("policy", NAMES)
+@pytest.mark.parametrize(("format", "model"), STRICT)
+def test_it_is_so_under_every_policy_where_a_template_may_ask_for_it(format, model, policy):
+    for _, _, view in played(format, model, policy):
+        assert users_in_a_row(format, view) == 0
+
+
+def test_what_was_joined_stays_as_it_was_sent():
+    """Between two batches every view begins with the one before it, byte for byte."""
+    before, batches = [], 0
+    for session, request, view in played("openai-chat", "mistral-small", "default"):
+        shown = [json.dumps(message) for message in view["messages"]]
+        if shown[: len(before)] != before:
+            assert any(event.kind in ("pruned", "condensed") for event in view.events)
+            batches += 1
+        other = Session(
+            "mistral-small", store=None, state=session.state, limits=session.settings.limits
+        )
+        before = shown
+    assert batches > 1
+    assert [json.dumps(message) for message in other.fit(request)["messages"]] == shown
+
+
+def test_each_text_is_read_as_it_was_said():
+    """A small server's template reads strings alone; elsewhere every text is a block of its own."""
+    for model, kind in (("mistral-small", str), ("gpt-4.1", list)):
+        *_, (_, _, view) = played("openai-chat", model, "default")
+        first = view["messages"][0]["content"]
+        assert isinstance(first, kind)
+        texts = "\n\n".join(reading.visible(view["messages"][:1]))
+        assert texts.startswith("Find out why the tests fail.\n\n[ullage: ")
+        assert "\n\nNow read part 9.\n\n" in texts
+
+
+def test_two_messages_that_the_caller_sent_side_by_side_stay_two():
+    messages = histories.wire("openai-chat", list(turns(40)))
+    messages.insert(1, {"role": "user", "content": "And be quick."})
+    session = Session("mistral-small", limits=Limits(window_tokens=16_000), recall=True)
+    view = session.fit({**histories.request("openai-chat", messages), "model": "mistral-small"})
+    assert session.window.summaries
+    assert view["messages"][0] is messages[0]
+    assert view["messages"][1]["content"].startswith("And be quick.\n\n[ullage: ")
+    assert view["messages"][2]["role"] == "assistant"
