@@ -5,7 +5,6 @@ from itertools import pairwise
 
 import pytest
 
-from lab import reading
 from tests import histories
 from tests.histories import Call, Turn
 from ullage import Limits, Session
@@ -14,13 +13,18 @@ from ullage.wires import FORMATS
 
 LOG = "".join(f"row {n} of the log, and nothing in it\n" for n in range(160))
 MODELS = {
-    "openai-chat": ("gpt-4.1", "mistral-small"),
-    "openai-responses": ("gpt-4.1", "mistral-small"),
-    "gemini": ("gemini-3-pro", "gemma-3"),
-    "anthropic": ("mistral-small",),  # Anthropic itself makes one turn of several messages (A2)
+    "openai-chat": "mistral-small",
+    "openai-responses": "openai/gpt-oss-120b",
+    "gemini": "gemma-3",
+    "anthropic": "qwen3-coder",
 }
-EVERY = [(format, model) for format, models in MODELS.items() for model in models]
-STRICT = [("openai-chat", "mistral-small"), ("anthropic", "mistral-small")]
+"""Models that others serve than who made the wire: by a chat template, as strict as it likes."""
+VENDORS = {
+    "openai-chat": "gpt-4.1",
+    "openai-responses": "gpt-5.6",
+    "gemini": "gemini-3-pro",
+    "anthropic": "claude-opus-4-8",
+}
 
 
 def turns(count):
@@ -55,18 +59,21 @@ def played(format, model, policy):
             yield session, request, session.fit(request)
 
 
-@pytest.mark.parametrize(("format", "model"), EVERY)
-def test_no_record_and_no_account_stands_beside_the_user(format, model):
-    for session, _, view in played(format, model, "default"):
-        assert users_in_a_row(format, view) == 0
-    assert session.window.summaries
-
-
 @pytest.mark.parametrize("policy", NAMES)
-@pytest.mark.parametrize(("format", "model"), STRICT)
-def test_it_is_so_under_every_policy_where_a_template_may_ask_for_it(format, model, policy):
-    for _, _, view in played(format, model, policy):
+@pytest.mark.parametrize("format", MODELS)
+def test_no_summary_stands_beside_the_user(format, policy):
+    for session, _, view in played(format, MODELS[format], policy):
         assert users_in_a_row(format, view) == 0
+    assert session.window.summaries or policy in ("token_budget", "continuation")
+
+
+@pytest.mark.parametrize("format", VENDORS)
+def test_a_vendors_own_api_gets_the_callers_messages_as_they_are(format):
+    """It takes several in a row (A2, C9)."""
+    for session, request, view in played(format, VENDORS[format], "default"):
+        first = FORMATS[format].history(view)[0]
+        assert first is FORMATS[format].history(request)[0]
+    assert session.window.summaries
 
 
 def test_what_was_joined_stays_as_it_was_sent():
@@ -85,15 +92,12 @@ def test_what_was_joined_stays_as_it_was_sent():
     assert [json.dumps(message) for message in other.fit(request)["messages"]] == shown
 
 
-def test_each_text_is_read_as_it_was_said():
-    """A small server's template reads strings alone; elsewhere every text is a block of its own."""
-    for model, kind in (("mistral-small", str), ("gpt-4.1", list)):
-        *_, (_, _, view) = played("openai-chat", model, "default")
-        first = view["messages"][0]["content"]
-        assert isinstance(first, kind)
-        texts = "\n\n".join(reading.visible(view["messages"][:1]))
-        assert texts.startswith("Find out why the tests fail.\n\n[ullage: ")
-        assert "\n\nNow read part 9.\n\n" in texts
+def test_strings_stay_a_string():
+    """Some templates read nothing else."""
+    *_, (_, _, view) = played("openai-chat", "mistral-small", "default")
+    first = view["messages"][0]["content"]
+    assert first.startswith("Find out why the tests fail.\n\n[ullage: ")
+    assert "\n\nNow read part 9.\n\n" in first
 
 
 def test_two_messages_that_the_caller_sent_side_by_side_stay_two():

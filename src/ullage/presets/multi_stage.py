@@ -124,7 +124,6 @@ def multi_stage(settings: MultiStageSettings = _DEFAULTS) -> Policy:
         least_share=0.0,
     )
     return Policy(
-        in_turn=False,
         name="multi_stage-1",
         at_first_sight=(partial(truncate, shape=shape),),
         under_pressure=(slide,) if settings.COMPACTION_TRIGGER_TOKENS else (),

@@ -107,9 +107,7 @@ _DEFAULTS = ToolOutputCacheConfig()
 
 def output_cache(settings: ToolOutputCacheConfig = _DEFAULTS) -> Policy:
     """The policy of the document."""
-    policy = Policy(
-        name="output_cache-1", guard=partial(emergency), unknown_model="error", in_turn=False
-    )
+    policy = Policy(name="output_cache-1", guard=partial(emergency), unknown_model="error")
     policy = _compacted(policy, settings.compaction)
     if not settings.enabled:
         return replace(policy, toolset=replace(toolset.OURS, offered="no"))

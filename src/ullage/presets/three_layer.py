@@ -199,7 +199,6 @@ def three_layer(settings: ThreeLayerSettings = _DEFAULTS) -> Policy:
         least_share=_LEAST_SHARE,
     )
     return Policy(
-        in_turn=False,
         name="three_layer-1",
         at_first_sight=(partial(truncate, shape=output_shape(settings)),),
         under_pressure=(

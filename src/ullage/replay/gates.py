@@ -26,7 +26,7 @@ from ullage.session.session import Session
 from ullage.stages.shrink import reducible_tokens
 from ullage.tokens.estimate import Counter as TokenCounter
 from ullage.tokens.models import counter_for
-from ullage.turn.rendering import groups, speaks_in_turn
+from ullage.turn.rendering import groups
 from ullage.values.edits import Summary
 from ullage.values.messages import Message, Text
 from ullage.wires import FORMATS
@@ -104,8 +104,7 @@ class Gates:
     def _lossless(self, raw: Sequence[Wire], view: Sequence[Wire]) -> None:
         window, leading = self.session.window, len(raw) - len(self.session.window.transcript)
         wire = FORMATS[str(self.session.state.format)]
-        in_turn = speaks_in_turn(self.session.settings.policy, wire, window.meter.model)
-        laid = [*([at] for at in range(-leading, 0)), *groups(window, wire, in_turn=in_turn)]
+        laid = [*([at] for at in range(-leading, 0)), *groups(window, wire, window.meter.model)]
         texts = [
             text
             for group, shown in zip(laid, view, strict=True)

@@ -25,7 +25,7 @@ from ullage.stages.facts import actions, essentials
 from ullage.stages.quotes import USER_SHARE
 from ullage.stages.ranges import begin, coverable, cut_before, said_before, set_aside, summarised
 from ullage.stages.rough import shown_tokens, view_tokens
-from ullage.stages.summary import summary
+from ullage.stages.summary import later_words, summary
 from ullage.values.briefs import Brief, Prompt
 from ullage.values.edits import Cut, Skipped, Summary
 
@@ -173,14 +173,21 @@ def compact(
     ref = outputs[-1].ref
     brief = _brief(window, start, stop, prompt, ref, room, int(limit * user_share))
     text = brief.compose("")
+    later = later_words(window.transcript, start, stop, _user_chars(window, user_share))[1]
     held = window.summaries_tokens + sum(map(window.message_tokens, coverable(window, start, stop)))
-    won = held - window.meter.message(text)
+    won = held - window.texts_tokens((text, *filter(None, later)))
     if won <= 0 or window.calibration.apply(won) < limit * least_share:
         return ()
     why = f"messages {start + 1} to {stop} held {held:,} tokens"
     edit = Summary(chain[start], chain[stop], text, ref, why, kind="compacted", summarised=True)
+    edit = replace(edit, later=later)
     brief = replace(brief, room_tokens=min(prompt.most_tokens * 5 // 4, won // 2))
     return [Cut(edit, outputs, brief if brief.room_tokens >= _LEAST_ROOM_TOKENS else None)]
+
+
+def _user_chars(window: Window, share: float) -> int:
+    """How many characters what the user said may take."""
+    return int(window.limit_tokens * share) * _CHARS_PER_TOKEN
 
 
 def _brief(
@@ -198,7 +205,10 @@ def _brief(
     tokens = sum(sum(window.leaf_counts(index)) for index in range(start, stop))
     read_on = window.words.read_on(ref, 0)
     room_chars, user_chars = room_tokens * _CHARS_PER_TOKEN, user_tokens * _CHARS_PER_TOKEN
-    account = summary(transcript, start, stop, room_chars, user_chars=user_chars)
+    until = later_words(transcript, start, stop, user_chars)[0]
+    account = summary(
+        transcript, start, stop, room_chars, user_chars=user_chars, said_until=until
+    )
     if "{read_on}" not in prompt.opens:
         account = f"{account}\n\n[Everything in full: {read_on}]"
     return Brief(

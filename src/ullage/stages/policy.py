@@ -82,9 +82,6 @@ class Policy(Struct, frozen=True, kw_only=True):
             ``count`` (results cut) and ``reported_tokens``.
         spill_directory: the directory in which every output set aside is also kept as a
             file that the agent's own tools can read, a rule that finds one, or None.
-        in_turn: whether a summary goes into the message of the user beside it, so that user and
-            assistant speak in turn. A document that asks for messages of their own has False;
-            where a server wants turns, they are made all the same (`Format.wants_turns`).
     """
 
     name: str
@@ -98,7 +95,6 @@ class Policy(Struct, frozen=True, kw_only=True):
     unknown_model: Literal["warn", "error"] | int = "warn"
     diagnostic: str | None = None
     spill_directory: str | BesideStore | None = None
-    in_turn: bool = True
 
 
 def unrecalled(policy: Policy) -> Policy:

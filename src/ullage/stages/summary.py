@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 from ullage.history.transcript import Transcript
 from ullage.stages.facts import Action, Said, actions, decisions, open_items, said, unresolved
@@ -21,20 +22,29 @@ from ullage.stages.shorten import on_one_line
 
 _QUOTE_CHARS = 160
 _FRAME_CHARS = len("Message 1234:\n\n")
+_THEN = "[ullage: this the user said then]"
 
 
 def summary(
-    transcript: Transcript, start: int, stop: int, room_chars: int, *, user_chars: int = 0
+    transcript: Transcript,
+    start: int,
+    stop: int,
+    room_chars: int,
+    *,
+    user_chars: int = 0,
+    said_until: int | None = None,
 ) -> str:
     """The summary of the messages from ``start`` up to ``stop``, in about ``room_chars``.
 
     On top of them comes what the user said, word for word (`ullage.stages.quotes`), in
-    ``user_chars``.
+    ``user_chars``. What was said from the message ``said_until`` on is told elsewhere
+    (`later_words`).
     """
     done = actions(transcript, start, stop)
     texts = list(said(transcript, start, stop, "assistant"))
     has_task = next(said(transcript, 0, start, "user"), None) is None
-    user = _user(list(said(transcript, start, stop, "user")), user_chars, has_task=has_task)
+    words = list(said(transcript, start, stop, "user"))
+    user = _user(words, user_chars, has_task=has_task, until=said_until)
     waiting = (f"{each.tool} {_quote(each.subject)}" for each in done if each.ended is None)
     items = map(_quoted, open_items(transcript, start, stop, texts))
     room = room_chars
@@ -79,17 +89,43 @@ def _quoted(each: Said) -> str:
 # ── the user ─────────────────────────────────────────────────────────────────────────────
 
 
-def _user(texts: Sequence[Said], room: int, *, has_task: bool) -> str:
+def later_words(
+    transcript: Transcript, start: int, stop: int, user_chars: int
+) -> tuple[int | None, tuple[str, ...]]:
+    """What the user said behind each message of the system in a range, word for word.
+
+    The system's messages stay in the view. A word of the user that came after one of them may
+    take it back, so it is to be read behind it.
+
+    Returns:
+        Where the first of those messages stands, or None; and a text for each, ``""`` where the
+        user said nothing behind it, or where a reply has to follow it (A20).
+    """
+    stands = transcript.marked("pinned", start, stop)
+    if not stands or any(transcript.messages[at].before_reply for at in stands):
+        return None, ()
+    words = list(said(transcript, start, stop, "user"))
+    shown = quotes([each.text for each in words], user_chars, frame_chars=len(_THEN))
+    later = []
+    for first, last in pairwise([*stands, stop]):
+        numbers = (at for at in sorted(shown) if first < words[at].index < last)
+        lines = [f"- user: {shown[at]}" for at in numbers]
+        later.append("\n".join([_THEN, *lines]) if lines else "")
+    return stands[0], tuple(later)
+
+
+def _user(texts: Sequence[Said], room: int, *, has_task: bool, until: int | None) -> str:
     """What the user said, verbatim as far as there is room."""
     if not texts or room <= 0:
         return ""
     said_texts = [each.text for each in texts]
     shown = quotes(said_texts, room, frame_chars=_FRAME_CHARS, keeps_first=has_task)
-    lines = [f"Message {texts[at].index + 1}:\n{shown[at]}" for at in sorted(shown)]
-    absent = [len(each.text) for number, each in enumerate(texts) if number not in shown]
+    here = [at for at, each in enumerate(texts) if until is None or each.index < until]
+    lines = [f"Message {texts[at].index + 1}:\n{shown[at]}" for at in here if at in shown]
+    absent = [len(texts[at].text) for at in here if at not in shown]
     if absent:
         lines.append(f"… {len(absent):,} more, {sum(absent):,} characters: see the index")
-    return "\n".join(["## The user's words", *lines])
+    return "\n".join(["## The user's words", *lines]) if lines else ""
 
 
 # ── what was done ────────────────────────────────────────────────────────────────────────

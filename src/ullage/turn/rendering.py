@@ -10,6 +10,7 @@ is kept too: a message that was written into is not handed out again.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
@@ -20,7 +21,6 @@ from ullage.values.messages import WHOLE, Opaque
 from ullage.wires import Change, Format
 
 if TYPE_CHECKING:
-    from ullage.stages.policy import Policy
     from ullage.turn.memo import Line
     from ullage.turn.request import Request
 
@@ -51,18 +51,15 @@ def render(
     line: Line,
     view: ShownHistory,
     tools: Sequence[dict[str, Any]],
-    *,
-    in_turn: bool,
 ) -> dict[str, Any]:
     """The view as a request: untouched messages are the caller's own objects.
 
     The tools stand behind the request's own.
     """
-    messages = _messages(asked, line, view, in_turn=in_turn)
-    return asked.wire.compose(asked.raw, messages, tools)
+    return asked.wire.compose(asked.raw, _messages(asked, line, view), tools)
 
 
-def _messages(asked: Request, line: Line, view: ShownHistory, *, in_turn: bool) -> list[Any]:
+def _messages(asked: Request, line: Line, view: ShownHistory) -> list[Any]:
     """The raw messages of the view. The first of the caller's are system text outside the chain."""
     wire, raws, leading = asked.wire, asked.history, asked.envelope.head.leading
     messages, parsed, made = list(raws), view.transcript.messages, line.rendered
@@ -79,7 +76,7 @@ def _messages(asked: Request, line: Line, view: ShownHistory, *, in_turn: bool) 
         messages[index + leading] = wire.apart(messages[index + leading])
     if view.summaries:
         body = messages[leading:]
-        laid = groups(view, wire, in_turn=in_turn)
+        laid = groups(view, wire, asked.envelope.model)
         messages[leading:] = [_shown(asked, body, group) for group in laid]
     return messages
 
@@ -88,22 +85,16 @@ def _shown(asked: Request, body: Sequence[Any], group: Sequence[int | str]) -> A
     """One message of the view: a raw one, a summary, or several that the user says."""
     wire = asked.wire
     raws = [body[each] if isinstance(each, int) else wire.user(each) for each in group]
-    return raws[0] if len(raws) == 1 else wire.together(raws, asked.envelope.model)
+    return raws[0] if len(raws) == 1 else wire.together(raws)
 
 
-def speaks_in_turn(policy: Policy, wire: Format, model: str) -> bool:
-    """Whether user and assistant are to speak in turn in the view."""
-    if not wire.joins_users:
-        return False
-    return wire.wants_turns(model) or (policy.in_turn and not wire.merges_turns)
-
-
-def groups(view: ShownHistory, wire: Format, *, in_turn: bool) -> list[list[int | str]]:
+def groups(view: ShownHistory, wire: Format, model: str) -> list[list[int | str]]:
     """What is shown, in its order: each group is one message (`layout`).
 
-    ``in_turn``: a summary goes into the message of the user beside it, and only messages of the
-    user that stood side by side in the history still do.
+    Where user and assistant may have to speak in turn, a summary goes into the message of the user
+    beside it, and only messages of the user that stood side by side in the history still do.
     """
+    in_turn = wire.wants_turns(model)
     made: list[list[int | str]] = []
     for each in layout(view):
         if made and in_turn and _joins(view, made[-1][-1], each, wire):
@@ -135,9 +126,11 @@ def layout(view: ShownHistory) -> list[int | str]:
     """What is shown, in its order: a message by its index, a summary by its texts.
 
     What the system said within a range that a summary stands for still holds. It comes behind
-    the summary; but where the user speaks on before the model does (a request was never
-    answered) it waits for the reply that has to follow it (A20), or for what the host added last
-    for the provider alone (R14).
+    the summary, and what the user said after it comes behind that (`Summary.later`).
+
+    Where a wire wants a reply behind it (A20), and the user speaks on before the model does (a
+    request was never answered), it waits for the reply, or for what the host added last for the
+    provider alone (R14).
     """
     laid, pinned = list[int | str](), list[int]()
     at, stands = 0, view.transcript.marked("pinned", 0, view.size)
@@ -151,8 +144,14 @@ def layout(view: ShownHistory) -> list[int | str]:
             at += 1
         laid += range(at, start)
         if edit is not None:
-            laid += edit.texts
-            pinned += (index for index in stands if start <= index < stop) if stands else ()
+            laid += edit.opening
+            within = [index for index in stands if start <= index < stop]
+            for index, later in zip_longest(within, edit.later[: len(within)], fillvalue=""):
+                if view.transcript.messages[index].before_reply:
+                    pinned.append(index)
+                else:
+                    laid.append(index)
+                laid += [later] if later else []
         at = stop
     return laid + pinned
 

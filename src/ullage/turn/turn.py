@@ -28,7 +28,7 @@ from ullage.tokens.catalog import advice, lookup
 from ullage.turn.engine import fit
 from ullage.turn.incoming import take_in
 from ullage.turn.memo import Line, Memo
-from ullage.turn.rendering import render, speaks_in_turn
+from ullage.turn.rendering import render
 from ullage.turn.request import THREAD, Request, read
 from ullage.turn.terms import Agreed, Settings, agree, holds_tools, look_up, tool_definitions
 from ullage.turn.threads import Thread, thread_of
@@ -115,7 +115,6 @@ def turn(
         settings, before = _as_begun(settings, thread)
     settings = _without_history(settings) if asked.elsewhere else settings
     asked, line, fresh = take_in(asked, memo, settings)
-    in_turn = speaks_in_turn(settings.policy, asked.wire, asked.envelope.model)
     ledger, lost = state.ledger, tuple[Record, ...]()
     state = replace(state, format=asked.wire.name)
     while True:
@@ -130,7 +129,7 @@ def turn(
             lost = yield from _commit(outputs, walk.records, ledger)
         except StoreFull as full:
             window, event = yield from _uncut(full, line, agreed, window)
-            view = render(asked, line, window, tools, in_turn=in_turn)
+            view = render(asked, line, window, tools)
             memo = Memo(unkept=memo.aside)
             return Turned(
                 view, state, (event,), window, asked.wire, offers, memo, asked.is_thread
@@ -141,7 +140,7 @@ def turn(
     memo.keep(line, walk.records)
     state = replace(state, opened=opened, ledger=walk.ledger)
     told = (*fresh.events, *agreed.events, *events, *walk.events, *_elsewhere(asked, thread))
-    view = render(asked, line, window, tools, in_turn=in_turn)
+    view = render(asked, line, window, tools)
     return Turned(view, state, told, window, asked.wire, offers, memo, asked.is_thread)
 
 

@@ -65,9 +65,7 @@ class Format(ABC):
         counts: where that has each count.
         families: of its models, tried in order; the last one takes every model.
         text_type: the type of a block of text that the user says.
-        joins_users: whether several messages of the user can be made one (`together`).
         joins_results: whether tool results may stand before text in one message of the user.
-        merges_turns: whether the provider makes one turn of messages of one role itself.
     """
 
     name: str
@@ -83,9 +81,7 @@ class Format(ABC):
     counts: Counts | None = None
     families: Sequence[Family] = ()
     text_type = "text"
-    joins_users = True
     joins_results = False
-    merges_turns = False
 
     # ── the request ──────────────────────────────────────────────────────────────────
 
@@ -225,19 +221,22 @@ class Format(ABC):
         return {"role": "user", "content": text}
 
     def wants_turns(self, model: str) -> bool:
-        """Whether user and assistant may have to speak in turn, for a model."""
+        """Whether user and assistant may have to speak in turn, for a model.
+
+        The vendors' own APIs take several messages of the user in a row (A2, C9). Chat templates
+        of many models that others serve refuse them.
+        """
         return False
 
-    def together(self, raws: Sequence[Any], model: str) -> Any:
+    def together(self, raws: Sequence[Any]) -> Any:
         """One user message that says what several say, in their order.
 
-        Asked only where ``joins_users``; results may stand in the first where ``joins_results``.
-        Each text stays a block of its own, but where a chat template may read only strings.
+        Asked only where `wants_turns`; results may stand in the first where ``joins_results``.
+        Strings stay a string: some chat templates read nothing else.
         """
         contents = [field(raw, "content") for raw in raws]
         first = dict(plain(raws[0], "message"))
-        are_strings = all(isinstance(content, str) for content in contents)
-        if are_strings and self.wants_turns(model):
+        if all(isinstance(content, str) for content in contents):
             return {**first, "content": "\n\n".join(filter(None, contents))}
         blocks = [block for content in contents for block in self._blocks_of(content)]
         return {**first, "content": blocks}

@@ -149,8 +149,6 @@ class Host(Format):
         texts = (item.text for item in content if isinstance(item, Text))
         return self._user("\n".join((_APART, *texts)))
 
-    joins_users = False
-
     def user(self, text: str) -> Any:
         """See `Format.user`."""
         return self._user(text)

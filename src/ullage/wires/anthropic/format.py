@@ -73,7 +73,7 @@ class Anthropic(Format):
     schemas = ("output_format.schema", "output_config.format.schema")
     parameters = "input_schema"
     families = FAMILIES["anthropic"]
-    joins_results = merges_turns = True  # A2
+    joins_results = True
 
     def system(self, request: Mapping[str, Any]) -> Iterator[tuple[str, str | None]]:
         """See `Format.system`: text, or blocks of it."""
@@ -108,7 +108,8 @@ class Anthropic(Format):
         content = message.get("content")
         if content is None:
             raise FormatError(f"{where}.content", "there is none", "Give text, or blocks.")
-        return Message(role, ordered(content_at(content, f"{where}.content", self._block)))
+        parts = ordered(content_at(content, f"{where}.content", self._block))
+        return Message(role, parts, before_reply=role == "system")
 
     def _block(self, raw: Any, at: int, where: str) -> Part:
         block = raw if type(raw) is dict else plain(raw, where)

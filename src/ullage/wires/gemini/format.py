@@ -285,7 +285,11 @@ class Gemini(Format):
         """See `Format.user`."""
         return {"role": "user", "parts": [{"text": text}]}
 
-    def together(self, raws: Sequence[Any], model: str) -> dict[str, Any]:
+    def wants_turns(self, model: str) -> bool:
+        """See `Format.wants_turns`."""
+        return bool(model) and "gemini" not in model.lower()
+
+    def together(self, raws: Sequence[Any]) -> dict[str, Any]:
         """See `Format.together`."""
         return {"role": "user", "parts": [part for raw in raws for part in _said_parts(raw)]}
 

@@ -68,7 +68,7 @@ class OpenAIChat(Format):
         return not is_gpt_6_2(model)
 
     def wants_turns(self, model: str) -> bool:
-        """See `Format.wants_turns`: by the chat templates of many models that others serve."""
+        """See `Format.wants_turns`."""
         return is_elsewhere(model)
 
     def definitions(self, request: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:

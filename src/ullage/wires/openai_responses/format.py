@@ -44,7 +44,7 @@ from ullage.wires.base import (
 )
 from ullage.wires.block import Block, cannot_edit, read_part, replaced, without_medium
 from ullage.wires.format import Change, Format, before_last
-from ullage.wires.models import FAMILIES
+from ullage.wires.models import FAMILIES, is_elsewhere
 from ullage.wires.openai_responses.blocks import BLOCKS, ITEMS, PARTS, ROLES, paired_by
 from ullage.wires.usages import openai_counts
 
@@ -99,6 +99,10 @@ class OpenAIResponses(Format):
     def previous(self, request: Mapping[str, Any]) -> str:
         """See `Format.previous`."""
         return str(request.get("previous_response_id") or "")
+
+    def wants_turns(self, model: str) -> bool:
+        """See `Format.wants_turns`."""
+        return is_elsewhere(model)
 
     # ── reading ──────────────────────────────────────────────────────────────────────
 
