@@ -184,7 +184,10 @@ class Exchange:
             self._exchanges.readings.keep(session, self._owner, self._body, read)
         if self.route.kind == "create" and self._takes:
             redact = session.settings.redact
-            self.rounds = Rounds(self.view.wire, knitted, self.view.owns, redact=redact)
+            view = self.view
+            self.rounds = Rounds(
+                view.wire, knitted, view.owns, redact=redact, offers=view.sent.offers
+            )
 
     def see(self, request: Mapping[str, Any]) -> Actions[None]:
         """Fit a request: the view of it, and the bytes that are sent for it."""

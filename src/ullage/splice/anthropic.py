@@ -69,6 +69,13 @@ class Anthropic(Dialect):
         blocks = [block for block in content if not self.hides(block)]
         return {**message, "content": blocks} if blocks else None
 
+    def untold(self, message: Any) -> Any:
+        """See `Dialect.untold`."""
+        blocks = [block for block in message["content"] if not _is_text(block)]
+        if len(blocks) == len(message["content"]):
+            return message
+        return {**message, "content": blocks} if blocks else None
+
     def hides(self, block: Any) -> bool:
         """Whether a block is a private call."""
         is_call = isinstance(block, Mapping) and block.get("type") == "tool_use"
@@ -143,6 +150,10 @@ def _in_container(request: dict[str, Any], used: Mapping[str, Any]) -> dict[str,
     return {**request, "container": container}
 
 
+def _is_text(block: Any) -> bool:
+    return isinstance(block, Mapping) and block.get("type") == "text"
+
+
 def _seal(block: Any) -> str:
     """What reasoning is signed with; ``""`` of anything else."""
     kind = block.get("type") if isinstance(block, Mapping) else None
@@ -200,10 +211,17 @@ class AnthropicStream(Stream):
             return ()
         return (event,) if at == index else ({**event, "index": at},)
 
+    def speaks(self, event: Mapping[str, Any]) -> bool:
+        """See `Stream.speaks`."""
+        is_start = event.get("type") == "content_block_start"
+        return is_start and _is_text(event.get("content_block"))
+
     def _start(self, index: int, block: Mapping[str, Any]) -> None:
         self._blocks[index] = dict(block)
         if self.dialect.hides(block):
             self.hides, self._at[index] = True, None
+        elif self.is_muted and _is_text(block):
+            self._at[index] = None
         else:
             self._at[index], self._next = self._next, self._next + 1
 

@@ -91,6 +91,12 @@ class Dialect(ABC):
         has nothing else.
         """
 
+    @abstractmethod
+    def untold(self, message: Any) -> Any:
+        """A raw message of the model without its texts; itself if it has none, None if it has
+        nothing else.
+        """
+
     def plain(self, reply: dict[str, Any]) -> dict[str, Any]:
         """The reply of one round without private calls, for the client: mostly itself."""
         head, *others = (reply.get(self.several) if self.several else None) or [None]
@@ -162,12 +168,13 @@ class Stream(ABC):
     Attributes:
         is_first: whether this is the first round.
         hides: whether anything was kept from the client so far.
+        is_muted: whether the texts that come now are not for the client.
     """
 
     def __init__(self, dialect: Any, request: Mapping[str, Any]) -> None:
         self.dialect, self.request = dialect, request
         self.owns: Callable[[Any], bool] = dialect.owns
-        self.is_first, self.hides = True, False
+        self.is_first, self.hides, self.is_muted = True, False, False
         self._clear()
 
     def begin(self) -> None:
@@ -187,6 +194,10 @@ class Stream(ABC):
     @abstractmethod
     def feed(self, event: dict[str, Any]) -> tuple[dict[str, Any], ...]:
         """Take in an event, and give what the client gets now."""
+
+    @abstractmethod
+    def speaks(self, event: Mapping[str, Any]) -> bool:
+        """Whether an event begins or goes on with a text for the client."""
 
     @abstractmethod
     def reply(self) -> dict[str, Any] | None:

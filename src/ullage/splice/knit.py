@@ -266,7 +266,8 @@ def _turns(
     To another model no thinking is sent that the client left out: it may not be its own.
     """
     turns = splice.turns
-    parsed = [dialect.wire.parse(raw, "turn") for raw in turns]
+    heard = turns if splice.heard is None else turns[slice(*splice.heard)]
+    parsed = [dialect.wire.parse(raw, "turn") for raw in heard]
     if not says_the_same(run.messages, parsed, splice.note):
         return None
     if not run.seals and str(request.get("model") or "") != splice.model:

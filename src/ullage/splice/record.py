@@ -48,6 +48,7 @@ class Splice(Struct, frozen=True):
         reply_id: the id of the last round's reply, where the provider may hold what led to it.
         chain: behind the reply as the client has it, in hex, where its next request leaves out all
             that came before; ``""`` elsewhere.
+        heard: where in ``turns`` the texts begin and end that the client has; None: it has all.
         opening: of the same, the key that says whether the conversation has any splice.
     """
 
@@ -56,6 +57,7 @@ class Splice(Struct, frozen=True):
     model: str = ""
     note: str = ""
     reply_id: str = ""
+    heard: tuple[int, int] | None = None
     chain: str = ""
     opening: str = ""
 

@@ -42,6 +42,10 @@ class Responses(Dialect):
         """See `Dialect.shown`: an item is a call, or none."""
         return None if self.hides(message) else message
 
+    def untold(self, message: Any) -> Any:
+        """See `Dialect.untold`."""
+        return None if _is_message(message) else message
+
     def hides(self, item: Any) -> bool:
         """Whether an item is a private call."""
         is_call = isinstance(item, Mapping) and item.get("type") == "function_call"
@@ -98,6 +102,10 @@ class Responses(Dialect):
         return kept
 
 
+def _is_message(item: Any) -> bool:
+    return isinstance(item, Mapping) and item.get("type") == "message"
+
+
 def _seal(item: Any) -> str:
     """What a reasoning item is known by; ``""`` of any other."""
     if not isinstance(item, Mapping) or item.get("type") != "reasoning":
@@ -151,6 +159,11 @@ class ResponsesStream(Stream):
             return ()
         return (self._numbered(event if at == index else {**event, "output_index": at}),)
 
+    def speaks(self, event: Mapping[str, Any]) -> bool:
+        """See `Stream.speaks`."""
+        is_start = event.get("type") == "response.output_item.added"
+        return is_start and _is_message(event.get("item"))
+
     def _public(self, event: dict[str, Any]) -> dict[str, Any]:
         response = object_at(event, "response")
         public = self.dialect.public(response)
@@ -159,6 +172,8 @@ class ResponsesStream(Stream):
     def _start(self, index: int, item: Mapping[str, Any]) -> None:
         if self.dialect.hides(item):
             self.hides, self._at[index] = True, None
+        elif self.is_muted and _is_message(item):
+            self._at[index] = None
         else:
             self._at[index], self._next = self._next, self._next + 1
 

@@ -15,7 +15,7 @@ from ullage.splice.dialects import dialect_of
 from ullage.splice.knit import Knitted, chain_behind, chain_of
 from ullage.splice.record import Splice, held_key, key_of, mark_key, opening_key, record_of
 from ullage.values.effects import Record
-from ullage.values.messages import Message
+from ullage.values.messages import Message, Text
 from ullage.wires import Format
 
 MOST_ROUNDS = 8
@@ -70,6 +70,8 @@ class Rounds:
         dialect: of the wire.
         note: what was added to a reply that says nothing else.
         is_streamed: whether the client has the id of the first round before the last one comes.
+        is_data: whether a program reads the answer, so that one round alone may speak.
+        spoken: the text of the answer, where it is of an earlier round than the last.
 
     Args:
         wire: the format of the request.
@@ -77,6 +79,7 @@ class Rounds:
         owns: whether a call in a reply is private: ``view.owns``.
         most: so many rounds of private calls are answered.
         redact: as of the session. Turns it would change are not kept: the splice is lost.
+        offers: whether there may be private calls at all: ``view.sent.offers``.
     """
 
     def __init__(
@@ -86,6 +89,8 @@ class Rounds:
         owns: Callable[[Any], bool],
         most: int = MOST_ROUNDS,
         redact: Redact | None = None,
+        *,
+        offers: bool = True,
     ) -> None:
         self._wire, self.knitted, self._most, self._redact = wire, knitted, most, redact
         self.dialect: Dialect = dialect_of(wire, owns)
@@ -94,7 +99,9 @@ class Rounds:
         self._said: list[list[Any]] = []
         self._turns: list[Any] = []
         self._calls: tuple[Any, ...] = ()
-        self.note, self.is_streamed = "", False
+        self._starts: list[int] = []
+        self.note, self.spoken, self.is_streamed = "", "", False
+        self.is_data = offers and wire.wants_data(knitted.client)
 
     # ── the reply of a round ─────────────────────────────────────────────────────────
 
@@ -108,6 +115,7 @@ class Rounds:
         self._replies.append(reply)
         said = self._wire.reply(reply)
         self._said.append(said)
+        self._starts.append(len(self._turns))
         calls = (call for message in said for call in self._wire.calls(message))
         self._calls = tuple(call for call in calls if self._owns(call))
         if not self._calls or self.dialect.is_cut(reply) or not self.knitted.takes:
@@ -160,15 +168,60 @@ class Rounds:
             given = self.dialect.plain(reply)
             held = [self._held(given, ())] if self.dialect.is_thread(client) else []
             return Done(given, tuple(held))
-        public = [message for each in self._said for message in self._public(each)]
+        speaker = self._speaker()
+        public = self._heard(speaker)
         if waiting and not self._says_anything(public):
             self.note = _NOTE.format(rounds=self._most)
         given = self.dialect.joined(self._replies, public, self.note)
         if self.dialect.is_thread(client) and not self.is_streamed:
             given = {**given, "id": reply.get("id")}  # continued without us, it still answers
         turns = self._ended([*self._turns, *said])
-        records = self._records(given, turns, waiting) if self.knitted.takes else ()
+        heard = None
+        if speaker is not None:
+            start = self._starts[speaker]
+            heard = start, start + len(self._said[speaker])
+        records = self._records(given, turns, waiting, heard) if self.knitted.takes else ()
         return Done(given, tuple(record for record in records if self._is_clean(record)))
+
+    def _speaker(self) -> int | None:
+        """The round whose texts are the answer, where one alone may speak; None: all may.
+
+        It is the last one that says something whole. A reply that was cut short, or that has calls
+        of the client's, is not the answer yet: its own words stand.
+        """
+        if not self.is_data or len(self._said) == 1:
+            return None
+        last = len(self._said) - 1
+        is_over = self.dialect.is_cut(self._replies[-1]) or self._calls_client()
+        texts = [self._text_of(said) for said in self._said]
+        if is_over:
+            return last
+        whole = (at for at in range(last, -1, -1) if _is_json(texts[at]))
+        spoken = (at for at in range(last, -1, -1) if texts[at].strip())
+        speaker = next(whole, next(spoken, last))
+        if speaker != last:
+            self.spoken = texts[speaker]
+        return speaker
+
+    def _calls_client(self) -> bool:
+        """Whether the last round has calls for the client."""
+        calls = (call for message in self._said[-1] for call in self._wire.calls(message))
+        return any(not self._owns(call) for call in calls)
+
+    def _text_of(self, said: Sequence[Any]) -> str:
+        parts = (part for message in self._parsed(said) for part in message.parts)
+        return "".join(part.text for part in parts if isinstance(part, Text))
+
+    def _heard(self, speaker: int | None) -> list[Any]:
+        """What the client gets of every round."""
+        heard = list[Any]()
+        for at, said in enumerate(self._said):
+            public = self._public(said)
+            if speaker is not None and at != speaker:
+                untold = [self.dialect.untold(message) for message in public]
+                public = [message for message in untold if message is not None]
+            heard += public
+        return heard
 
     def _says_anything(self, messages: Sequence[Any]) -> bool:
         return key_of(b"", self._parsed(messages)) is not None
@@ -183,7 +236,11 @@ class Rounds:
         return turns
 
     def _records(
-        self, reply: dict[str, Any], turns: list[Any], waiting: Sequence[Any]
+        self,
+        reply: dict[str, Any],
+        turns: list[Any],
+        waiting: Sequence[Any],
+        heard: tuple[int, int] | None,
     ) -> Iterator[Record]:
         knitted, client = self.knitted, self.knitted.client
         model = str(client.get("model") or "")
@@ -191,7 +248,7 @@ class Rounds:
         yield record_of(knitted.opening or opening_key(before), None)
         key = key_of(before, self._parsed(self._wire.reply(reply)))
         if key is not None and (waiting or self._turns):
-            yield record_of(key, Splice(turns, list(waiting), model, self.note))
+            yield record_of(key, Splice(turns, list(waiting), model, self.note, heard=heard))
         if self.dialect.is_held(client):
             yield self._held(reply, waiting)
         for seal in self.dialect.loose(self._said):
@@ -221,3 +278,12 @@ class Rounds:
         """Whether nothing in it is a secret, as far as anybody knows."""
         text = record.data.decode()
         return self._redact is None or in_json(text, self._redact) == text
+
+
+def _is_json(text: str) -> bool:
+    """Whether a text is one JSON value."""
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return True

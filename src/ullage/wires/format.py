@@ -17,11 +17,25 @@ from ullage.errors import FormatError
 from ullage.values.messages import Message, ReasoningRule, Role, Text, ToolCall
 from ullage.values.toolset import ToolSpec
 from ullage.values.usage import Usage
-from ullage.wires.base import MARKERS, as_json, field, get, list_at, plain, schemas_at, unexpected
+from ullage.wires.base import (
+    MARKERS,
+    as_json,
+    at_path,
+    field,
+    get,
+    list_at,
+    plain,
+    schemas_at,
+    unexpected,
+)
 from ullage.wires.block import Block
 from ullage.wires.models import Family, family_of
 from ullage.wires.usages import Counts
 from ullage.wires.usages import read as read_usage
+
+
+_PROSE = (None, "text", "text/plain")
+"""What an answer is that nobody asked to be anything else."""
 
 
 class Head(Struct, frozen=True):
@@ -60,6 +74,7 @@ class Format(ABC):
         leading_roles: those of messages that are system text where they lead the history.
         answer_limits: the fields that limit the answer; the first that is given counts.
         schemas: where the schemas stand that an answer is to have, as `schemas_at` takes them.
+        answer_forms: the fields that name what kind of text an answer is to be, as paths.
         parameters: the field of a tool's definition that holds the schema of its arguments.
         usage_field: the field of a reply that holds its usage.
         counts: where that has each count.
@@ -76,6 +91,7 @@ class Format(ABC):
     leading_roles: tuple[str, ...] = ()
     answer_limits: tuple[str, ...] = ()
     schemas: tuple[str, ...] = ()
+    answer_forms: tuple[str, ...] = ()
     parameters = "parameters"
     usage_field = "usage"
     counts: Counts | None = None
@@ -105,6 +121,12 @@ class Format(ABC):
     def settings(self, request: Mapping[str, Any]) -> Any:
         """Where the request says how to answer."""
         return request
+
+    def wants_data(self, request: Mapping[str, Any]) -> bool:
+        """Whether a program is to read the answer: JSON, or whatever else is no prose."""
+        settings = self.settings(request)
+        forms = (at_path(settings, path) for path in self.answer_forms)
+        return any(form not in _PROSE for form in forms) or bool(schemas_at(settings, self.schemas))
 
     def system(self, request: Mapping[str, Any]) -> Iterable[tuple[str, str | None]]:
         """Each system text beside the messages behind its path, None for what is no text.

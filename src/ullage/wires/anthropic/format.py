@@ -71,6 +71,7 @@ class Anthropic(Format):
     roles = ROLES
     answer_limits = ("max_tokens",)
     schemas = ("output_format.schema", "output_config.format.schema")
+    answer_forms = ("output_format.type", "output_config.format.type")
     parameters = "input_schema"
     families = FAMILIES["anthropic"]
     joins_results = True

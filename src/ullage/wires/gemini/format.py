@@ -69,6 +69,7 @@ class Gemini(Format):
     roles = ROLES
     answer_limits = ("maxOutputTokens",)
     schemas = ("responseSchema", "responseJsonSchema", "_responseJsonSchema")
+    answer_forms = ("responseMimeType",)
     usage_field = "usageMetadata"
     families = FAMILIES["gemini"]
     counts = Counts(

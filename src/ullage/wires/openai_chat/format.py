@@ -60,6 +60,7 @@ class OpenAIChat(Format):
     leading_roles = ("system", "developer")
     answer_limits = ("max_completion_tokens", "max_tokens")
     schemas = ("response_format.json_schema.schema",)
+    answer_forms = ("response_format.type",)
     families = FAMILIES["openai-chat"]
     counts = openai_counts("prompt", "completion")
 

@@ -72,6 +72,7 @@ class OpenAIResponses(Format):
     leading_roles = ("system", "developer")
     answer_limits = ("max_output_tokens",)
     schemas = ("text.format.schema", "text_format")
+    answer_forms = ("text.format.type",)
     families = FAMILIES["openai-responses"]
     counts = openai_counts("input", "output")
     text_type = "input_text"
