@@ -30,11 +30,9 @@ def history(calls):
 @pytest.mark.parametrize("policy", NAMES)
 @pytest.mark.parametrize("recall", ["auto", True])
 def test_a_call_and_its_result_stay_together(policy, recall):
-    """The model called a function, then tools: whatever leaves the view, no half of a pair stays."""
+    """Whatever leaves the view, no half of a pair stays."""
     messages = history(20)
-    session = Session(
-        "gpt-4.1", policy=policy, limits=Limits(window_tokens=16_000), recall=recall
-    )
+    session = Session("gpt-4.1", policy=policy, limits=Limits(window_tokens=16_000), recall=recall)
     has_left = False
     for size in range(1, len(messages) + 1, 2):
         request = {"model": "gpt-4.1", "messages": messages[:size], "tools": TOOLS}

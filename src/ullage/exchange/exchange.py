@@ -29,6 +29,7 @@ from ullage.exchange.streamed import Streamed, framing_of
 from ullage.exchange.values import Answer, Passed, Reply, Report, Upstream
 from ullage.session.drivers import Actions
 from ullage.splice import Again, Calls, Done, Knitted, Rounds, is_thread, knit, takes_rounds
+from ullage.splice.stored import rounds_of, stored_items, stored_replies, stored_reply
 from ullage.wires import FORMATS, Format
 
 if TYPE_CHECKING:
@@ -91,6 +92,8 @@ class Exchange:
         sent as it came. Whoever gets the answer closes it.
         """
         try:
+            if self.route is not None and self.route.is_stored:
+                return (yield from self._stored(self.route))
             refused = yield from self._fit_or_pass()
             if refused is not None:
                 return refused
@@ -98,6 +101,41 @@ class Exchange:
         except BaseException:
             self.over(0)
             raise
+
+    # ── what the provider keeps ──────────────────────────────────────────────────────
+
+    def _stored(self, route: Route) -> Actions[Answer]:
+        """Ask for what the provider keeps, and give it as the client got it."""
+        self.passed = "path"
+        self._note(wire=route.wire)
+        reply: Reply = yield partial(self._upstream.send, self._sent)
+        if reply.status != 200 or "json" not in reply.content_type:
+            return Untouched(self, reply)
+        body: bytes = yield reply.read
+        value = bodies.read(body)
+        if route.kind == "delete":
+            yield from self._delete_rounds(route)
+        elif isinstance(value, dict):
+            steps = _PUBLIC[route.kind](value, FORMATS[route.wire], self._owner_of_records)
+            do = partial(self._exchanges.do, steps, self._owner_of_records)
+            public = yield from self._tried(do)
+            if public not in (None, value):
+                body = bodies.write(public)
+        return Whole(self, reply, reply.status, body)
+
+    def _delete_rounds(self, route: Route) -> Actions[None]:
+        """What is done away with goes with the rounds that the client does not know of."""
+        steps = rounds_of(route.reply_id, FORMATS[route.wire], self._owner_of_records)
+        do = partial(self._exchanges.do, steps, self._owner_of_records)
+        names = (yield from self._tried(do)) or ()
+        for name in names if route.reply_id in self.report.path else ():
+            also = yield from self._tried(partial(self._upstream.delete, route.reply_id, name))
+            if also is not None:
+                yield also.close
+
+    @property
+    def _owner_of_records(self) -> str:
+        return self._exchanges.tenant(self._tenant, self._name)
 
     # ── the request ──────────────────────────────────────────────────────────────────
 
@@ -397,6 +435,9 @@ class Exchange:
         self._note(status=status, passed=self.passed)
         self._exchanges.over(self.report)
 
+
+_PUBLIC = {"reply": stored_reply, "replies": stored_replies, "items": stored_items}
+"""What a client may see of what a provider keeps."""
 
 _WHY: tuple[tuple[type[Exception], Passed], ...] = (
     (FormatError, "content"),

@@ -48,6 +48,9 @@ class Upstream(Protocol):
     def send(self, body: bytes) -> Any:
         """Send the request with this body, and give the `Reply` once its head is there."""
 
+    def delete(self, named: str, other: str) -> Any:
+        """Send the request, which is a DELETE, with another id in the place of ``named``."""
+
 
 class Reply(Protocol):
     """What an upstream answered: the head, and the body to be read, decoded. A door's own.

@@ -104,7 +104,8 @@ class Gates:
     def _lossless(self, raw: Sequence[Wire], view: Sequence[Wire]) -> None:
         window, leading = self.session.window, len(raw) - len(self.session.window.transcript)
         wire = FORMATS[str(self.session.state.format)]
-        laid = [*([at] for at in range(-leading, 0)), *groups(window, wire, window.meter.model)]
+        heads: list[list[int | str]] = [[at] for at in range(-leading, 0)]
+        laid = [*heads, *groups(window, wire, window.meter.model)]
         texts = [
             text
             for group, shown in zip(laid, view, strict=True)
@@ -119,13 +120,12 @@ class Gates:
                 hidden = [text for message in run for text in self._given_in(message)]
                 lines = "\n".join(texts)
                 self._count("G4", any(t not in self._texts and t not in lines for t in hidden))
-        for (first, *others), shown in zip(laid, view, strict=True):
+        for group, shown in zip(laid, view, strict=True):
+            first = group[0]
             if isinstance(first, str) or raw[first + leading] is shown:
                 continue
-            if others:
-                self._count("G4", not self._joined(raw[first + leading], shown))
-            else:
-                self._count("G4", not self._kept(raw[first + leading], shown))
+            holds = self._kept if len(group) == 1 else self._joined
+            self._count("G4", not holds(raw[first + leading], shown))
 
     def _joined(self, original: Wire, shown: Wire) -> bool:
         """Whether a message into which others went still says what it said."""

@@ -32,8 +32,8 @@ from ullage.session.reports import Refusals
 from ullage.session.telling import OnEvent, tell
 from ullage.session.view import Sent
 from ullage.spend.allowance import Claim
-from ullage.spend.budget import Budget
 from ullage.spend.book import Report
+from ullage.spend.budget import Budget
 from ullage.spend.calls import Call
 from ullage.stages.default import SUMMARISED
 from ullage.stages.policy import Policy

@@ -31,6 +31,16 @@ class Chat(Dialect):
         """See `Dialect.is_single`."""
         return (request.get("n") or 1) == 1
 
+    def is_held(self, request: Mapping[str, Any]) -> bool:
+        """See `Dialect.is_held`: a stored completion can be fetched again by its id."""
+        return request.get("store") is not False
+
+    def kept(self, reply: dict[str, Any]) -> dict[str, Any]:
+        """See `Dialect.kept`."""
+        choices = objects_at(reply, "choices")
+        shown = [self.other(choice) for choice in choices]
+        return reply if shown == choices else {**reply, "choices": shown}
+
     def stop_of(self, reply: Mapping[str, Any]) -> str:
         """See `Dialect.stop_of`: of the first choice."""
         choices = reply.get("choices")

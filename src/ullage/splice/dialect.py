@@ -38,7 +38,9 @@ class Dialect(ABC):
         self.wire, self.owns = wire, owns
 
     def is_single(self, request: Mapping[str, Any]) -> bool:
-        """Whether one reply is asked for, and not several at once."""
+        """Whether a reply can be made of several rounds: not of several at once, nor where the
+        client fetches it later.
+        """
         return True
 
     # ── what the provider holds ──────────────────────────────────────────────────────
@@ -102,6 +104,10 @@ class Dialect(ABC):
         head, *others = (reply.get(self.several) if self.several else None) or [None]
         new = [self.other(each) for each in others]
         return {**reply, self.several: [head, *new]} if new != others else reply
+
+    def kept(self, reply: dict[str, Any]) -> dict[str, Any]:
+        """A reply that the provider kept, without private calls and definitions."""
+        return reply
 
     def other(self, beside: Mapping[str, Any]) -> Mapping[str, Any]:
         """One beside the first, which makes no further round."""

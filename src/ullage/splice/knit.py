@@ -148,8 +148,8 @@ def _with_waiting(waiting: Sequence[Any], history: list[Any], dialect: Dialect) 
 def takes_rounds(request: Mapping[str, Any], wire: Format) -> bool:
     """Whether a reply can be made of several rounds.
 
-    Where it cannot (``n`` over 1) the recall tools should not be offered, and a private call is
-    left out.
+    Where it cannot (``n`` over 1, in the background) the recall tools should not be offered, and
+    a private call is left out.
     """
     return dialect_of(wire, lambda call: False).is_single(request)
 

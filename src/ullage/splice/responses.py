@@ -26,6 +26,10 @@ class Responses(Dialect):
     total = "total_tokens"
     cuts = frozenset(("incomplete", "failed", "cancelled"))
 
+    def is_single(self, request: Mapping[str, Any]) -> bool:
+        """See `Dialect.is_single`: what is made in the background is fetched as it was made."""
+        return not request.get("background")
+
     def is_held(self, request: Mapping[str, Any]) -> bool:
         """See `Dialect.is_held`."""
         return request.get("store") is not False
@@ -69,6 +73,12 @@ class Responses(Dialect):
         tools = reply.get("tools")
         kept = [tool for tool in tools if not self.owns(tool)] if isinstance(tools, list) else tools
         return reply if kept == tools else {**reply, "tools": kept}
+
+    def kept(self, reply: dict[str, Any]) -> dict[str, Any]:
+        """See `Dialect.kept`."""
+        public, output = self.public(reply), reply.get("output")
+        shown = [item for item in output or () if not self.hides(item)]
+        return public if shown == (output or []) else {**public, "output": shown}
 
     # ── reasoning ────────────────────────────────────────────────────────────────────
 

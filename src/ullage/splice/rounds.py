@@ -13,7 +13,15 @@ from ullage.redaction import Redact, in_json
 from ullage.splice.dialect import Dialect
 from ullage.splice.dialects import dialect_of
 from ullage.splice.knit import Knitted, chain_behind, chain_of
-from ullage.splice.record import Splice, held_key, key_of, mark_key, opening_key, record_of
+from ullage.splice.record import (
+    Splice,
+    held_key,
+    hidden_key,
+    key_of,
+    mark_key,
+    opening_key,
+    record_of,
+)
 from ullage.values.effects import Record
 from ullage.values.messages import Message, Text
 from ullage.wires import Format
@@ -251,6 +259,7 @@ class Rounds:
             yield record_of(key, Splice(turns, list(waiting), model, self.note, heard=heard))
         if self.dialect.is_held(client):
             yield self._held(reply, waiting)
+            yield from self._hidden()
         for seal in self.dialect.loose(self._said):
             yield record_of(mark_key(knitted.root, seal), None)
 
@@ -259,6 +268,8 @@ class Rounds:
         knitted = self.knitted
         last = str(self._replies[-1].get("id") or "")
         held = Splice([], list(waiting), str(knitted.client.get("model") or ""), reply_id=last)
+        if not self.dialect.is_thread(knitted.client):
+            held = replace(held, reply=reply, rounds=self._later_ids())
         if self.dialect.is_thread(knitted.client):
             said = self._parsed(self._wire.reply(reply))
             before = self._chain_before()
@@ -266,6 +277,22 @@ class Rounds:
             chain = chain_behind(before, said)
             held = replace(held, chain=chain.hex(), opening=opening.hex())
         return record_of(held_key(knitted.root, str(reply.get("id") or "")), held)
+
+    def _later_ids(self) -> list[str]:
+        """The ids of the replies behind the first, which the client does not know of."""
+        return [str(reply["id"]) for reply in self._replies[1:] if reply.get("id")]
+
+    def _hidden(self) -> Iterator[Record]:
+        """What the client is not to see of what the provider keeps: its private calls, by their
+        ids, and the rounds that it does not know of.
+        """
+        root = self.knitted.root
+        for call in (call for said in self._said for raw in said for call in self._wire.calls(raw)):
+            if self._owns(call):
+                yield record_of(hidden_key(root, self._wire.call(call).id), None)
+        if not self.dialect.is_thread(self.knitted.client):
+            for name in self._later_ids():
+                yield record_of(held_key(root, name), None)
 
     def _chain_before(self) -> bytes:
         """The chain of the client's history before the reply."""

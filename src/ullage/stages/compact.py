@@ -206,9 +206,7 @@ def _brief(
     read_on = window.words.read_on(ref, 0)
     room_chars, user_chars = room_tokens * _CHARS_PER_TOKEN, user_tokens * _CHARS_PER_TOKEN
     until = later_words(transcript, start, stop, user_chars)[0]
-    account = summary(
-        transcript, start, stop, room_chars, user_chars=user_chars, said_until=until
-    )
+    account = summary(transcript, start, stop, room_chars, user_chars=user_chars, said_until=until)
     if "{read_on}" not in prompt.opens:
         account = f"{account}\n\n[Everything in full: {read_on}]"
     return Brief(

@@ -179,7 +179,7 @@ def _text(
         new, new_tokens = [], 0  # too many to be quoted: the index holds them
     spare = max(room.most_tokens - new_tokens, LEAST_TOKENS)
     said = min(room.user_chars, said_chars(transcript, *around))
-    chars, text, later = spare * CHARS_PER_TOKEN, "", ()
+    chars, text, later = spare * CHARS_PER_TOKEN, "", tuple[str, ...]()
     for _ in range(_TRIES):
         user_chars = min(said, chars)
         room_chars = min(room.account_chars, max(chars - user_chars, _LEAST_CHARS))

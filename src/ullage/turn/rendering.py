@@ -10,7 +10,6 @@ is kept too: a message that was written into is not handed out again.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
@@ -146,12 +145,12 @@ def layout(view: ShownHistory) -> list[int | str]:
         if edit is not None:
             laid += edit.opening
             within = [index for index in stands if start <= index < stop]
-            for index, later in zip_longest(within, edit.later[: len(within)], fillvalue=""):
+            for number, index in enumerate(within):
                 if view.transcript.messages[index].before_reply:
                     pinned.append(index)
                 else:
                     laid.append(index)
-                laid += [later] if later else []
+                laid += filter(None, edit.later[number : number + 1])
         at = stop
     return laid + pinned
 

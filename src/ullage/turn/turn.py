@@ -131,9 +131,7 @@ def turn(
             window, event = yield from _uncut(full, line, agreed, window)
             view = render(asked, line, window, tools)
             memo = Memo(unkept=memo.aside)
-            return Turned(
-                view, state, (event,), window, asked.wire, offers, memo, asked.is_thread
-            )
+            return Turned(view, state, (event,), window, asked.wire, offers, memo, asked.is_thread)
         if not lost:
             break
         line.begin_again()

@@ -33,7 +33,6 @@ from ullage.wires.models import Family, family_of
 from ullage.wires.usages import Counts
 from ullage.wires.usages import read as read_usage
 
-
 _PROSE = (None, "text", "text/plain")
 """What an answer is that nobody asked to be anything else."""
 
