@@ -448,16 +448,31 @@ def test_an_upstream_that_cannot_be_reached_is_the_clients_to_hear_of():
     [
         ("/v1/messages/count_tokens", "anthropic"),
         ("/v1/responses/input_tokens", "openai-responses"),
+        ("/v1/responses/compact", "openai-responses"),
         ("/v1beta/models/gemini-3-pro:countTokens", "gemini"),
     ],
 )
-def test_what_is_counted_is_the_view(path, format):
+def test_what_is_counted_or_compacted_is_the_view(path, format):
     door, _ = exchanges(limits=LIMITS)
     asked = body(format, LONG)
     _, said, counted = ask(door, path, asked, Reply(b'{"input_tokens": 7}'))
     _, _, sent = ask(door, PATHS[format], asked, Reply(replied(format)))
     assert said == b'{"input_tokens": 7}'
     assert counted.sent == sent.sent
+
+
+def test_a_compaction_of_the_providers_is_asked_of_what_its_turns_were_asked_of():
+    door, reports = exchanges(limits=LIMITS)
+    asked = body("openai-responses", LONG)
+    _, _, turn = ask(door, "/v1/responses", asked, Reply(replied("openai-responses")))
+    bare = {key: asked[key] for key in ("model", "input")}
+    output = Reply({"object": "response.compaction", "output": [{"type": "compaction"}]})
+    status, said, compact = ask(door, "/v1/responses/compact", bare, output)
+    assert (status, json.loads(said)["object"]) == (200, "response.compaction")
+    shown = [json.loads(upstream.sent[0])["input"] for upstream in (turn, compact)]
+    assert shown[0] == shown[1]
+    assert "tools" not in json.loads(compact.sent[0])
+    assert [report.passed for report in reports] == [None, None]
 
 
 @pytest.mark.parametrize("format", ["anthropic", "gemini"])

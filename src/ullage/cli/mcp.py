@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -194,7 +194,11 @@ def install(given: _Given, /, servers: tuple[str, ...], **how: Any) -> None:
         before += [name, value] if value else []
     for name, path in (("--config", config), ("--store", store)):
         before += [name, str(Path(path).absolute())] if path else []
-    _change(lambda client, path: installing.install(client, path, before, servers), **how)
+
+    def change_of(client: Client, path: Path) -> Change | None:
+        return installing.install(client, path, before, servers)
+
+    _change(change_of, installing.permit_recall, **how)
 
 
 @command.command("uninstall", short_help="Take it away from them again.")
@@ -203,11 +207,12 @@ def uninstall(**how: Any) -> None:
     """Take this away from the MCP servers of CLIENTs again; of all if none is named."""
     from ullage.mcp import installing
 
-    _change(installing.uninstall, **how)
+    _change(installing.uninstall, installing.unpermit_recall, **how)
 
 
 def _change(
     change_of: Callable[[Client, Path], Change | None],
+    permissions_of: Callable[[Client, Path, Collection[str]], Change | None],
     clients: tuple[str, ...],
     file: str | None,
     yes: bool,
@@ -230,8 +235,15 @@ def _change(
         if change is None:
             click.echo(f"{name}: there is nothing to change.")
             continue
-        click.echo(change.diff)
+        changes = [change]
+        permissions = None if file else installing.permissions_of(client)
+        if permissions is not None:
+            permitted = permissions_of(client, permissions, change.servers)
+            changes += [permitted] if permitted is not None else []
+        for each in changes:
+            click.echo(each.diff)
         if dry_run or not (yes or click.confirm(f"Change {', '.join(change.servers)}?")):
             continue
-        installing.apply(change)
+        for each in changes:
+            installing.apply(each)
         click.echo(f"{name}: done. Start it anew.")

@@ -35,7 +35,7 @@ def command(file: Path | None, words: tuple[str, ...], **options: Any) -> None:
         click.echo(f"ullage: already behind the proxy {environment[MARK]}", err=True)
         sys.exit(run_command(words, environment))
     named = {name for name, url in config.upstreams.items() if UPSTREAMS.get(name) != url}
-    setting = setting_for(environment, named)
+    setting = setting_for(environment, named, config.upstreams)
     with behind_a_proxy(_for_one(config, setting.upstreams)) as (url, watch):
         environment |= setting.variables_at(url, environment)
         code = run_command(arguments_for(words, setting, url), environment)

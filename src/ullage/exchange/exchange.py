@@ -327,7 +327,7 @@ class Exchange:
             return Whole(self, reply, reply.status, body)
         if self.view is None or self.route is None:
             return Untouched(self, reply)
-        if self.route.kind == "count":
+        if self.route.kind in ("count", "compact"):
             self._release()
             return Untouched(self, reply)
         framing = framing_of(reply.content_type)

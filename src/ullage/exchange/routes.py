@@ -10,6 +10,7 @@ do: ``/v1/chat/completions`` is also ``/openai/deployments/NAME/chat/completions
     …/chat/completions                             openai-chat
     …/responses                                    openai-responses
     …/responses/input_tokens                       openai-responses, counted
+    …/responses/compact                            openai-responses, compacted by the provider
     …/models/M:generateContent                     gemini; also :streamGenerateContent
     …/models/M:countTokens                         gemini, counted
     …/models/M:batchGenerateContent                gemini, a batch
@@ -32,9 +33,14 @@ Source: the SDKs' own paths (anthropic 2.11, openai 3.52, google-genai 3.4).
 from __future__ import annotations
 
 import re
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from msgspec import Struct
+
+
+Kind: TypeAlias = Literal[
+    "create", "count", "compact", "batch", "reply", "replies", "items", "delete"
+]
 
 
 class Route(Struct, frozen=True):
@@ -43,8 +49,9 @@ class Route(Struct, frozen=True):
     Attributes:
         wire: the name of the wire of the request's body.
         kind: ``"create"``: a reply is asked for; ``"count"``: the tokens of the request;
-            ``"batch"``: replies to many requests, later; ``"reply"``, ``"replies"``,
-            ``"items"``: what is stored of one, of many, of a request; ``"delete"``: it is to go.
+            ``"compact"``: the request's history in short; ``"batch"``: replies to many requests,
+            later; ``"reply"``, ``"replies"``, ``"items"``: what is stored of one, of many, of a
+            request; ``"delete"``: it is to go.
         model: the model, where the path names it; else ``""``.
         streams: whether the path itself asks for a stream; None: the body says.
         is_array: whether a streamed answer comes as the items of one JSON array.
@@ -52,7 +59,7 @@ class Route(Struct, frozen=True):
     """
 
     wire: str
-    kind: Literal["create", "count", "batch", "reply", "replies", "items", "delete"] = "create"
+    kind: Kind = "create"
     model: str = ""
     streams: bool | None = None
     is_array: bool = False
@@ -121,6 +128,7 @@ _ROUTES = tuple(
         (r"/chat/completions$", Route("openai-chat")),
         (r"/responses$", Route("openai-responses")),
         (r"/responses/input_tokens$", Route("openai-responses", "count")),
+        (r"/responses/compact$", Route("openai-responses", "compact")),
         (r"/(?P<model>[^/:]+):generateContent$", Route("gemini", streams=False)),
         (r"/(?P<model>[^/:]+):streamGenerateContent$", Route("gemini", streams=True)),
         (r"/(?P<model>[^/:]+):countTokens$", Route("gemini", "count")),

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, TypeVar
 
 from msgspec import UNSET, Raw, Struct, UnsetType
@@ -34,8 +35,8 @@ from ullage.mcp.frames import (
     value_of,
     with_field,
 )
-from ullage.mcp.settings import Settings, limit_of
-from ullage.mcp.tools import Listed, extended, version_of
+from ullage.mcp.settings import Settings, limit_of, may_cut
+from ullage.mcp.tools import Listed, extended, is_our_name, our_words, version_of
 from ullage.session.results import open_result
 from ullage.stores import Blobs
 from ullage.values.notices import Words
@@ -45,6 +46,8 @@ Told = Callable[[str], None]
 
 _GIVE = ("tools/call", "tasks/result")
 _READ = ("tools/list", "tasks/get", *_GIVE)
+_REFS = ("tool_call_id", "ref_id")
+"""The arguments of our tools that name an output."""
 _MOST_IN_FLIGHT = 10_000
 _MOST_TASKS = 1_000
 _GONE = -32000
@@ -128,12 +131,29 @@ class Relay:
             asked, given = self._read(message)
         except Unreadable:
             asked, given = Asked(str(message.method)), {}
-        ours = self._known.listed.words_of(asked.tool) if asked.method == "tools/call" else None
+        ours = self._our_words(asked.tool, given) if asked.method == "tools/call" else None
         if ours is not None:
             return b"", reply(message.id, self._answer(asked.tool, given, ours))
         with self._lock:
             _add(self.asked, message.id, asked, _MOST_IN_FLIGHT)
         return frame, b""
+
+    def _our_words(self, tool: str, given: dict[str, Raw]) -> Words | None:
+        """The wording under which a call is for a tool of ours; None if it is for the server's.
+
+        A server may take one of our names in mid-session. A call of it that names an output of
+        ours still follows a notice of ours.
+        """
+        words = self._known.listed.words_of(tool)
+        if words is not None or not is_our_name(tool):
+            return words
+        try:
+            arguments = value_of(given.get("arguments", b"{}"))
+            ref = next((arguments[name] for name in _REFS if name in arguments), "")
+            self._store.look(self._settings.tenant, str(ref))
+        except (Unreadable, TypeError, StoreError):
+            return None
+        return our_words(tool)
 
     def _notified(self, message: Envelope) -> None:
         if message.method == "notifications/cancelled":
@@ -218,7 +238,12 @@ class Relay:
         return asked if asked is not None and asked.method in _READ else None
 
     def _listing(self, frame: bytes, result: Raw, asked: Asked) -> bytes:
-        page, listed = extended(result, self._known.listed, is_first_page=asked.is_first_page)
+        page, listed = extended(
+            result,
+            self._known.listed,
+            is_first_page=asked.is_first_page,
+            may_cut=partial(may_cut, self._settings.limits),
+        )
         self._known.listed = listed
         return frame if page is None else with_field(frame, "result", page)
 

@@ -97,6 +97,8 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         store: the SQLite file in which what was cut is kept for later sessions; None for a file
             that is gone with this one.
         tenant: under whose name it is kept there.
+        credential_headers: with ``--listen``, headers that say whose a request is, beside those
+            that are known by their names (``Authorization``, ``Cookie``, ``X-Api-Key``, …).
         whole_chars: see `ullage.mcp.cutting.cut`.
         most_frame_bytes: a longer frame is passed on unread.
     """
@@ -105,6 +107,7 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     servers: Mapping[str, Server] = {}
     store: str | None = None
     tenant: str = ""
+    credential_headers: tuple[str, ...] = ()
     whole_chars: int = WHOLE_CHARS
     most_frame_bytes: int = MOST_FRAME_BYTES
 
@@ -160,6 +163,23 @@ def limit_of(limits: Sequence[Rule], tool: str, arguments: bytes | Raw | None) -
         if all(_matches((given or {}).get(name), like) for name, like in rule.arguments.items()):
             return None if rule.chars == "whole" else rule.chars
     return LIMIT_CHARS[kind_of(tool)]
+
+
+def may_cut(limits: Sequence[Rule], tool: str) -> bool:
+    """Whether a result of a tool may be cut, whatever the arguments of the call.
+
+    Args:
+        limits: the rules, the first that matches first.
+        tool: the name of the tool.
+    """
+    for rule in limits:
+        if not fnmatchcase(tool, rule.tool):
+            continue
+        if rule.chars != "whole":
+            return True
+        if not rule.arguments:
+            return False
+    return True
 
 
 def _read(arguments: bytes | Raw | None) -> Mapping[str, Any]:

@@ -29,9 +29,11 @@ from ullage.presets import NAMES
 UPSTREAMS = {
     "anthropic": "https://api.anthropic.com",
     "openai": "https://api.openai.com",
+    "chatgpt": "https://chatgpt.com/backend-api/codex",
     "gemini": "https://generativelanguage.googleapis.com",
 }
-"""Where requests go if nothing else is said: the vendors' own addresses."""
+"""Where requests go if nothing else is said: the vendors' own addresses. Codex signed in with a
+ChatGPT account is served at one of its own."""
 
 _NAME = re.compile(r"[a-z][a-z0-9-]{0,31}")
 _HEADER = re.compile(r"[a-z0-9-]+")

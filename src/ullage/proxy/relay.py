@@ -137,6 +137,8 @@ class _Relaying:
         """Why a request passes whatever is in it, or None."""
         if asked_at(self._request.method, self._route.url) is None:
             return "path"
+        if self._request.headers.get("Authorization", "").startswith("AWS4-"):
+            return "signature"  # Amazon's signature 4 holds for these bytes alone
         wish = self._request.headers.get(self._config.opt_out_header, "")
         return "asked" if wish.strip().lower() == "off" else None
 
