@@ -37,7 +37,6 @@ from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
-
 Kind: TypeAlias = Literal[
     "create", "count", "compact", "batch", "reply", "replies", "items", "delete"
 ]
