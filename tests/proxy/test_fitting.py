@@ -207,3 +207,21 @@ def test_sizes_before_are_reckoned_from_bytes():
     relayed = Relayed(report=report, upstream="x", came_bytes=1_000, sent_bytes=400)
     assert raw_tokens(relayed) == 250
     assert told(None, is_changed=False) == "unchanged"
+
+
+def test_an_answer_by_a_tool_that_the_operator_named_is_whole():
+    answer = "a line of what the user pasted as an answer\n" * 400
+    call = {"id": "c1", "type": "function", "function": {"name": "ask_desk", "arguments": "{}"}}
+    asked = {"role": "assistant", "content": None, "tool_calls": [call]}
+    tool = {"type": "function", "function": {"name": "ask_desk", "parameters": {}}}
+    first = {"role": "user", "content": "Ask before you go on."}
+    head = {"model": "gpt-4.1", "tools": [tool]}
+    begun = json.dumps({**head, "messages": [first]}).encode()
+    answered = [first, asked, {"role": "tool", "tool_call_id": "c1", "content": answer}]
+    body = json.dumps({**head, "messages": answered}).encode()
+    for user_tools, is_whole in ((["ask_desk"], True), ([], False)):
+        with upstream() as there, proxy(there, user_tools=user_tools) as url:
+            ask(url, "POST", "/v1/chat/completions", begun)
+            ask(url, "POST", "/v1/chat/completions", body)
+            sent = json.loads(there.requests[-1].body)["messages"][-1]["content"]
+            assert (sent == answer) is is_whole

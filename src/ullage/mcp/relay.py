@@ -178,7 +178,8 @@ class Relay:
             task = self._task(given)
             return Asked(method, task.tool, task.limit_chars), given
         tool = _text(given.get("name"))
-        limit = limit_of(self._settings.limits, tool, given.get("arguments"))
+        limits, user_tools = self._settings.limits, self._settings.user_tools
+        limit = limit_of(limits, tool, given.get("arguments"), user_tools)
         return Asked(method, tool, limit), given
 
     def _task(self, given: dict[str, Raw]) -> Asked:
@@ -242,7 +243,7 @@ class Relay:
             result,
             self._known.listed,
             is_first_page=asked.is_first_page,
-            may_cut=partial(may_cut, self._settings.limits),
+            may_cut=partial(may_cut, self._settings.limits, user_tools=self._settings.user_tools),
         )
         self._known.listed = listed
         return frame if page is None else with_field(frame, "result", page)

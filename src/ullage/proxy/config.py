@@ -25,6 +25,7 @@ from msgspec import Struct
 
 from ullage.errors import ConfigError
 from ullage.presets import NAMES
+from ullage.values.authors import named_tools
 
 UPSTREAMS = {
     "anthropic": "https://api.anthropic.com",
@@ -81,7 +82,14 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         tenants: names of tenants, each with the SHA-256 (hex) of its credentials. Whose is in
             none of them has a tenant made of it.
         policy: a preset; see `ullage.presets`.
+        joins: whether a conversation that is first seen under way is offered the recall tools,
+            and cut as one batch, once that pays; see `ullage.Session`.
         window_tokens: the window of every model; None: each model's own.
+        discover: which upstreams are asked for the windows of their models: a list of names, true
+            for all, false for none. None: those on this machine, about models whose window their
+            name does not tell.
+        user_tools: clients' own tools by which the user answers, beside those of the agents that
+            ullage knows; their results are the user's words.
         store: an SQLite file, or ``postgresql://…``; None: the platform's place for it.
         blobs: ``s3://bucket/prefix``, for the larger texts; None: in the store with the rest.
         cache: ``valkey://host``, for copies of those, and for leases; None: without.
@@ -99,7 +107,10 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     tenant: str | None = None
     tenants: dict[str, list[str]] = {}
     policy: str = "default"
+    joins: bool = True
     window_tokens: int | None = None
+    discover: bool | list[str] | None = None
+    user_tools: list[str] = []
     store: str | None = None
     blobs: str | None = None
     cache: str | None = None
@@ -127,6 +138,13 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             raise ConfigError("policy", f"there is no {self.policy!r}", f"Use one of {NAMES}.")
         if not _HEADER.fullmatch(self.opt_out_header):
             raise ConfigError("opt_out_header", "it is no header's name", "Write it in lower case.")
+        if isinstance(self.discover, list):
+            unknown = sorted({*self.discover} - {*self.upstreams})
+            if unknown:
+                raise ConfigError(
+                    "discover", f"it names no upstream of ours: {unknown}", "Name one of upstreams."
+                )
+        named_tools(self.user_tools)
         _check_numbers(self)
 
 
@@ -138,7 +156,8 @@ def config_of(
     Args:
         file: a TOML file; None: no file.
         environment: ``ULLAGE_PROXY_LISTEN`` and the like, a variable for each field that is a
-            text, a number or a flag; ``ULLAGE_STORE``, ``ULLAGE_BLOBS``, ``ULLAGE_CACHE``.
+            text, a number or a flag; ``ULLAGE_PROXY_USER_TOOLS``, names with commas between;
+            ``ULLAGE_STORE``, ``ULLAGE_BLOBS``, ``ULLAGE_CACHE``.
         options: fields by name; None is left out. Upstreams are added to those of the file, and
             those to the vendors'.
 
@@ -150,6 +169,8 @@ def config_of(
         value = environment.get(f"ULLAGE_PROXY_{name.upper()}")
         if value is not None:
             settings[name] = value
+    if listed := environment.get("ULLAGE_PROXY_USER_TOOLS"):
+        settings["user_tools"] = [name.strip() for name in listed.split(",") if name.strip()]
     for name in ("store", "blobs", "cache"):
         if environment.get(f"ULLAGE_{name.upper()}"):
             settings.setdefault(name, environment[f"ULLAGE_{name.upper()}"])
@@ -163,8 +184,8 @@ def config_of(
 
 
 _PLAIN = (
-    *("listen", "tenant", "policy", "window_tokens", "store", "blobs", "cache"),
-    *("workers", "dry_run"),
+    *("listen", "tenant", "policy", "joins", "window_tokens", "store", "blobs", "cache"),
+    *("workers", "dry_run", "discover"),
     *("opt_out_header", "log", "pages", "use_system_proxy"),
 )
 

@@ -87,7 +87,9 @@ def exchanges_of(config: Config) -> Exchanges:
     sessions = AsyncSessions(
         store=store,
         policy=config.policy,
+        joins=config.joins,
         limits=limits,
+        user_tools=config.user_tools,
         most=_MOST_CONVERSATIONS,
         most_bytes=config.limits.conversations_bytes,
         older_bytes=config.limits.older_bytes,

@@ -14,6 +14,7 @@ import asyncio
 import contextlib
 import time
 from collections.abc import AsyncIterator, Callable
+from functools import partial
 from typing import Any
 
 import aiohttp
@@ -25,6 +26,7 @@ from ullage.exchange.values import Report
 from ullage.proxy.answers import failure
 from ullage.proxy.bodies import Body, Held, decoded, read_body
 from ullage.proxy.config import Config
+from ullage.proxy.discovery import Discovery
 from ullage.proxy.fitting import exchanges_of
 from ullage.proxy.headers import TOLD, passed_down, passed_up
 from ullage.proxy.relayed import Relayed, told
@@ -46,6 +48,7 @@ class Relay:
 
     Attributes:
         exchanges: what fits them.
+        discovery: what upstreams tell of their models.
         held: how much of bodies is held.
         in_flight: requests whose reply is not over.
         idle: set while there is none.
@@ -62,13 +65,15 @@ class Relay:
         self.config, self.client, self.tenants, self.tell = config, client, tenants, tell
         self.exchanges: Exchanges = exchanges_of(config)
         self.proxies = proxies_of(config)
+        self.discovery = Discovery(config, client, self.proxies)
         self.held = Held(config.limits.held_bytes)
         self.in_flight, self.is_stopping = 0, False
         self.idle = asyncio.Event()
         self.idle.set()
 
     async def close(self) -> None:
-        """Close the store."""
+        """Close the store, and give up what upstreams are asked."""
+        await self.discovery.close()
         closing: Any = self.exchanges.sessions.close()
         await closing
 
@@ -212,7 +217,11 @@ class _Relaying:
             return await self._as_it_is(body, "error")
         self._head_s = time.monotonic()
         try:
-            done = told(exchange.passed, is_changed=self._upstream.is_changed)
+            done = told(
+                exchange.passed,
+                is_changed=self._upstream.is_changed,
+                report=exchange.report,
+            )
             if answer.is_untouched:
                 return await self._down_as_it_is(answer.reply, done)
             return await self._down(answer, done)
@@ -223,7 +232,12 @@ class _Relaying:
     def _exchange(self, plain: bytes, upstream: Any) -> Exchange:
         target = self._route.url
         self._made = self._relay.exchanges.of(
-            self._request.method, target, plain, upstream, tenant=self._tenant
+            self._request.method,
+            target,
+            plain,
+            upstream,
+            tenant=self._tenant,
+            served=partial(self._relay.discovery.of, self._route, self._request.headers),
         )
         return self._made
 

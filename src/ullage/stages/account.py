@@ -12,6 +12,7 @@ from typing import TypeAlias
 
 from ullage.history.measures import Measure
 from ullage.history.transcript import Transcript
+from ullage.stages.facts import question_of
 from ullage.stages.quotes import quotes
 from ullage.stages.shorten import ends_of, on_one_line
 from ullage.values.effects import Output
@@ -27,7 +28,9 @@ _ARGUMENTS_CHARS = 1_000
 _GAP = "\n[… {:,} characters …]\n"
 
 _Step: TypeAlias = tuple[str, int, int]
-"""Something worth a bullet: who speaks, message index, part index."""
+"""Something worth a bullet: who speaks, message index, part index.
+
+An answer of the user to a tool is two: the question, as that of a tool, and the user's words."""
 
 
 def outputs_of(transcript: Transcript, start: int, stop: int) -> Iterator[Output]:
@@ -64,6 +67,8 @@ def _entry(transcript: Transcript, index: int) -> list[str]:
             case ToolResult() | Media() | Opaque():
                 call = transcript.call_for(index, number)
                 of = f" of {_called(call)}" if call else ""
+                if not isinstance(part, Media) and (words := transcript.words(index, number)):
+                    lines.append(f"the user answers{of}: {words}")
                 for output in transcript.outputs(index, number):
                     what = "output" if output.kind == "text" else "block"
                     lines.append(f"{what} ref={output.ref} ({len(output.text):,} characters){of}")
@@ -143,20 +148,24 @@ def _newest(transcript: Transcript, steps: Sequence[_Step], room: int) -> dict[i
 
 
 def _text_of(transcript: Transcript, step: _Step) -> str:
-    part = transcript.messages[step[1]].parts[step[2]]
-    return part.text if isinstance(part, Text) else ""
+    return transcript.words(step[1], step[2])
 
 
 def _steps(transcript: Transcript, index: int) -> list[_Step]:
     """What of a message is worth a bullet; nothing of one that stays in the view."""
-    message = transcript.messages[index]
+    message, steps = transcript.messages[index], list[_Step]()
     if message.stands:
-        return []
-    return [
-        ("tool" if isinstance(part, ToolResult) else message.role, index, number)
-        for number, part in enumerate(message.parts)
-        if isinstance(part, ToolResult) or (isinstance(part, Text) and part.text.strip())
-    ]
+        return steps
+    for number, part in enumerate(message.parts):
+        if transcript.words(index, number):
+            if isinstance(part, ToolResult):
+                steps.append(("tool", index, number))
+            steps.append(("user", index, number))
+        elif isinstance(part, ToolResult):
+            steps.append(("tool", index, number))
+        elif isinstance(part, Text) and part.text.strip():
+            steps.append((message.role, index, number))
+    return steps
 
 
 _STEPS = Measure("ullage.steps", _steps)
@@ -167,6 +176,9 @@ def _bullet(transcript: Transcript, role: str, index: int, number: int) -> str:
     if isinstance(part, Text):
         return f"- {role}: {on_one_line(part.text, _SAID_CHARS)}"
     call = transcript.call_for(index, number)
+    if transcript.words(index, number):
+        asked = question_of(transcript, index, number) or "a tool"
+        return f"- {asked} → the user's answer:"
     failed = "error: " if isinstance(part, ToolResult) and part.is_error else ""
     gave = []
     for output in transcript.outputs(index, number):
@@ -189,8 +201,13 @@ def flatten(transcript: Transcript, start: int, stop: int) -> tuple[str, ...]:
         texts = (part.text for part in message.parts if isinstance(part, Text))
         lines = [text for text in texts if text.strip()]
         for number, part in enumerate(message.parts):
+            if isinstance(part, Opaque) and part.words:
+                lines.append(part.words)
             if isinstance(part, ToolResult):
                 call = transcript.call_for(index, number)
+                if words := transcript.words(index, number):
+                    lines.append(f"the user answers {call.name if call else 'a tool'}: {words}")
+                    continue
                 text = "\n".join(each.text for each in part.content if isinstance(each, Text))
                 given = ends_of(text, _RESULT_CHARS, _GAP) or "no text"
                 failed = "error: " if part.is_error else ""

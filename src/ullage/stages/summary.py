@@ -109,7 +109,7 @@ def later_words(
     later = []
     for first, last in pairwise([*stands, stop]):
         numbers = (at for at in sorted(shown) if first < words[at].index < last)
-        lines = [f"- user: {shown[at]}" for at in numbers]
+        lines = [f"{_speaker(words[at])}: {shown[at]}" for at in numbers]
         later.append("\n".join([_THEN, *lines]) if lines else "")
     return stands[0], tuple(later)
 
@@ -119,13 +119,24 @@ def _user(texts: Sequence[Said], room: int, *, has_task: bool, until: int | None
     if not texts or room <= 0:
         return ""
     said_texts = [each.text for each in texts]
+    room -= sum(len(each.asked) for each in texts)
     shown = quotes(said_texts, room, frame_chars=_FRAME_CHARS, keeps_first=has_task)
     here = [at for at, each in enumerate(texts) if until is None or each.index < until]
-    lines = [f"Message {texts[at].index + 1}:\n{shown[at]}" for at in here if at in shown]
+    lines = [f"{_heading(texts[at])}:\n{shown[at]}" for at in here if at in shown]
     absent = [len(texts[at].text) for at in here if at not in shown]
     if absent:
         lines.append(f"… {len(absent):,} more, {sum(absent):,} characters: see the index")
     return "\n".join(["## The user's words", *lines]) if lines else ""
+
+
+def _speaker(each: Said) -> str:
+    asked = f", answer to {each.asked}" if each.asked else ""
+    return f"- user{asked}"
+
+
+def _heading(each: Said) -> str:
+    asked = f", answer to {each.asked}" if each.asked else ""
+    return f"Message {each.index + 1}{asked}"
 
 
 # ── what was done ────────────────────────────────────────────────────────────────────────

@@ -50,12 +50,15 @@ def render(
     line: Line,
     view: ShownHistory,
     tools: Sequence[dict[str, Any]],
+    allowed: Sequence[str] = (),
 ) -> dict[str, Any]:
     """The view as a request: untouched messages are the caller's own objects.
 
-    The tools stand behind the request's own.
+    The tools stand behind the request's own, and the names of those that are to be allowed behind
+    its own list.
     """
-    return asked.wire.compose(asked.raw, _messages(asked, line, view), tools)
+    request = asked.wire.compose(asked.raw, _messages(asked, line, view), tools)
+    return asked.wire.allowing(request, allowed) if allowed else request
 
 
 def _messages(asked: Request, line: Line, view: ShownHistory) -> list[Any]:
@@ -124,6 +127,10 @@ def _may_join(view: ShownHistory, each: int | str, *, has_results: bool) -> bool
 def layout(view: ShownHistory) -> list[int | str]:
     """What is shown, in its order: a message by its index, a summary by its texts.
 
+    What a summary leaves in the view comes before its texts: a turn that it ends in goes on behind
+    these, and has to begin with its thinking (A14). Only where nothing is before it the texts come
+    first, for a history begins with the user (A1).
+
     What the system said within a range that a summary stands for still holds. It comes behind
     the summary, and what the user said after it comes behind that (`Summary.later`).
 
@@ -143,7 +150,9 @@ def layout(view: ShownHistory) -> list[int | str]:
             at += 1
         laid += range(at, start)
         if edit is not None:
-            laid += edit.opening
+            kept = sorted(view.kept_by(edit) - set(stands))
+            kept = [index for index in kept if not view.hidden(index)]
+            laid += [*kept, *edit.opening] if laid else [*edit.opening, *kept]
             within = [index for index in stands if start <= index < stop]
             for number, index in enumerate(within):
                 if view.transcript.messages[index].before_reply:

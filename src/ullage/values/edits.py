@@ -80,6 +80,7 @@ class Summary(Struct, frozen=True, tag="span"):
         later: for each message of the system in the run, in order, what the user said behind it;
             ``""`` for nothing. What the system says stays in the view, so that its order among
             the user's words does too. Empty: ``text`` holds all that the user said.
+        keeps: the chain behind each message of the run that stays, shown before the text.
     """
 
     after: bytes
@@ -92,6 +93,7 @@ class Summary(Struct, frozen=True, tag="span"):
     retain: str = ""
     summarised: bool = False
     said_upto: bytes = b""
+    keeps: tuple[bytes, ...] = ()
     later: tuple[str, ...] = ()
 
     @property

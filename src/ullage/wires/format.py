@@ -29,6 +29,7 @@ from ullage.wires.base import (
     unexpected,
 )
 from ullage.wires.block import Block
+from ullage.wires.choice import Choice, openai_choice
 from ullage.wires.models import Family, family_of
 from ullage.wires.usages import Counts
 from ullage.wires.usages import read as read_usage
@@ -158,10 +159,20 @@ class Format(ABC):
         """Whether functions may be added to the tools of this request, for this model."""
         return True
 
+    def choice(self, request: Mapping[str, Any]) -> Choice:
+        """Which tools the model may call in its reply to this request."""
+        return openai_choice(request.get("tool_choice"))
+
+    def allowing(self, request: dict[str, Any], names: Sequence[str]) -> dict[str, Any]:
+        """A request in whose list of tools that may be called these stand too, at its end.
+
+        It is asked of requests alone whose `choice` takes more.
+        """
+        return request
+
     def forbids_tools(self, request: Mapping[str, Any]) -> bool:
         """Whether the model may call none of the tools of this request."""
-        choice = request.get("tool_choice")
-        return choice == "none" or get(choice, "type") == "none"
+        return self.choice(request).forbids
 
     def head(self, request: Mapping[str, Any]) -> Head:
         """What stands outside the messages. Raises FormatError."""
@@ -176,7 +187,7 @@ class Format(ABC):
         return Head(
             len(leading),
             tuple(texts),
-            tuple(self.tool_name(tool) for tool in self.tools(request)),
+            tuple(self.tool_name(tool) for _, tool in self.definitions(request)),
             asked if isinstance(asked, int) else None,
             request.get("model"),
             schemas_at(settings, self.schemas),

@@ -90,6 +90,7 @@ def planned(
         tenant=tenant,
         meter=meter,
         redact=kept.redact,
+        user_tools=shown.transcript.user_tools,
     )
     builder.limit(_BOUNDLESS_TOKENS, _BOUNDLESS_TOKENS)
     if part is not None:  # a model goes on from it

@@ -13,6 +13,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from ullage.errors import FormatError
+from ullage.values.authors import Author
 from ullage.values.messages import (
     WHOLE,
     Content,
@@ -40,6 +41,7 @@ from ullage.wires.base import (
     text_at,
 )
 from ullage.wires.block import Block, arguments_of, fields, filled, medium_at, replaced
+from ullage.wires.choice import ANY, FORCED, NONE, Choice
 from ullage.wires.format import Change, Format, before_last
 from ullage.wires.models import FAMILIES, family_of
 from ullage.wires.usages import Counts, read
@@ -102,6 +104,19 @@ class Anthropic(Format):
         """See `Format.takes_tools`: a thread keeps the tools that it was created with."""
         return not self.previous(request)
 
+    def choice(self, request: Mapping[str, Any]) -> Choice:
+        """See `Format.choice`."""
+        choice = request.get("tool_choice")
+        match field(choice, "type"):
+            case "none":
+                return NONE
+            case "any":
+                return FORCED
+            case "tool":
+                return Choice(frozenset((str(field(choice, "name")),)), is_open=False)
+            case _:
+                return ANY
+
     def parse(self, raw: Any, where: str) -> Message:
         """See `Format.parse`."""
         message = raw if type(raw) is dict else plain(raw, where)
@@ -119,7 +134,8 @@ class Anthropic(Format):
             case "call":
                 arguments = as_json(block.get("input"), f"{where}.input")
                 name = text_at(block.get("name"), f"{where}.name")
-                return ToolCall(str(block.get("id") or ""), name, arguments, at)
+                author: Author = "program" if row.is_of_program(block) else "model"
+                return ToolCall(str(block.get("id") or ""), name, arguments, at, author=author)
             case "result":
                 content = content_at(block.get("content"), f"{where}.content", self._item)
                 failed = bool(block.get("is_error"))
@@ -274,7 +290,29 @@ def _content(block: Mapping[str, Any], row: Block, at: int, where: str) -> Conte
     whole = bool(block.get("content") or block.get("encrypted_content"))
     compacted = kind == "compaction" and whole
     text = opaque_json(block, where)
-    return Opaque(str(kind), text, at, opens=opens, closes=closes, supersedes=compacted)
+    return Opaque(
+        str(kind),
+        text,
+        at,
+        opens=opens,
+        closes=closes,
+        supersedes=compacted,
+        author=row.author,
+        reader=row.read_by(block),
+        loads=_loaded(block),
+    )
+
+
+def _loaded(block: Mapping[str, Any]) -> tuple[str, ...]:
+    """The tools that a block makes callable: a search found them, the caller's or the server's."""
+    match block.get("type"):
+        case "tool_reference":
+            references = [block]
+        case "tool_search_tool_result":
+            references = field(block.get("content"), "tool_references") or []
+        case _:
+            return ()
+    return tuple(str(field(reference, "tool_name")) for reference in references)
 
 
 def _said(raw: Any, text: str) -> dict[str, Any]:

@@ -51,6 +51,7 @@ from ullage.wires.base import (
     text_at,
     unexpected,
 )
+from ullage.wires.choice import NONE, Choice
 from ullage.wires.format import Change, Format
 from ullage.wires.gemini import fields
 from ullage.wires.gemini.blocks import BLOCKS, PARTS, ROLES
@@ -123,10 +124,26 @@ class Gemini(Format):
         asks = bool(get(config, "includeServerSideToolInvocations"))
         return not own or len(own) < len(tools) or asks
 
-    def forbids_tools(self, request: Mapping[str, Any]) -> bool:
-        """See `Format.forbids_tools`."""
+    def choice(self, request: Mapping[str, Any]) -> Choice:
+        """See `Format.choice`. A list of names counts with any mode: servers differ in that."""
         calling = get(fields.setting(request, "toolConfig"), "functionCallingConfig")
-        return str(get(calling, "mode")).rpartition(".")[2] == "NONE"
+        mode = str(get(calling, "mode")).rpartition(".")[2]
+        if mode == "NONE":
+            return NONE
+        names = get(calling, "allowedFunctionNames")
+        return Choice(frozenset(names) if names else None, is_open=mode != "ANY")
+
+    def allowing(self, request: dict[str, Any], names: Sequence[str]) -> dict[str, Any]:
+        """See `Format.allowing`."""
+        config = request.get("config")
+        choice = get(config or request, "toolConfig")
+        calling = get(choice, "functionCallingConfig")
+        listed = [*get(calling, "allowedFunctionNames"), *names]
+        calling = fields.with_field(calling, "allowedFunctionNames", listed)
+        choice = fields.with_field(choice, "functionCallingConfig", calling)
+        if config:
+            return {**request, "config": fields.with_field(config, "toolConfig", choice)}
+        return dict(fields.with_field(request, "toolConfig", choice))
 
     def compose(
         self, request: Mapping[str, Any], messages: list[Any], tools: Sequence[dict[str, Any]]
@@ -262,7 +279,8 @@ class Gemini(Format):
                 frames_per_s=frames_per_s,
             )
         kind = next((name for name in _OPAQUE if get(raw, name) is not None), "part")
-        return Opaque(kind, opaque_json(fields.unsigned(raw), where), at)
+        author = PARTS[kind].author if kind in PARTS else None
+        return Opaque(kind, opaque_json(fields.unsigned(raw), where), at, author=author)
 
     # ── edits ────────────────────────────────────────────────────────────────────────
 

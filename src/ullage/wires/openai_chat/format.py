@@ -38,6 +38,7 @@ from ullage.wires.base import (
     text_at,
 )
 from ullage.wires.block import cannot_edit, filled, read_part, replaced, without_medium
+from ullage.wires.choice import Choice, openai_choice
 from ullage.wires.format import Change, Format
 from ullage.wires.models import FAMILIES, is_elsewhere, is_gpt_6_2
 from ullage.wires.openai_chat.blocks import BLOCKS, CALLS, FIELDS, PARTS, ROLES, THOUGHTS
@@ -71,6 +72,19 @@ class OpenAIChat(Format):
     def wants_turns(self, model: str) -> bool:
         """See `Format.wants_turns`."""
         return is_elsewhere(model)
+
+    def choice(self, request: Mapping[str, Any]) -> Choice:
+        """See `Format.choice`. Older requests choose by ``function_call``."""
+        chosen = request.get("tool_choice")
+        return openai_choice(request.get("function_call") if chosen is None else chosen)
+
+    def allowing(self, request: dict[str, Any], names: Sequence[str]) -> dict[str, Any]:
+        """See `Format.allowing`."""
+        choice = plain(request["tool_choice"], "tool_choice")
+        listed = plain(choice["allowed_tools"], "tool_choice.allowed_tools")
+        more = [{"type": "function", "function": {"name": name}} for name in names]
+        listed = {**listed, "tools": [*listed["tools"], *more]}
+        return {**request, "tool_choice": {**choice, "allowed_tools": listed}}
 
     def definitions(self, request: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
         """See `Format.definitions`: older requests have ``functions``."""
@@ -167,7 +181,7 @@ class OpenAIChat(Format):
         """See `Format.tool_name`."""
         kind = field(raw, "type") or "function"
         body = field(raw, kind) if isinstance(kind, str) else None
-        return str(field(body, "name") or "")
+        return str(field(raw if body is None else body, "name") or "")
 
     def call(self, raw: Any) -> ToolCall:
         """See `Format.call`."""
