@@ -10,13 +10,14 @@ from __future__ import annotations
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from functools import partial
 from typing import Any, Literal, TypeVar
 from weakref import ref
 
 from msgspec.structs import replace
 
-from ullage.errors import ConfigError, OverLimitError, RefNotFound
+from ullage.errors import BudgetExceeded, ConfigError, FormatError, OverLimitError, RefNotFound
 from ullage.history.snapshots import snapshot_at
 from ullage.history.window import Window
 from ullage.picture import Drawn, OneWindow
@@ -30,9 +31,9 @@ from ullage.session import reports
 from ullage.session.kept import Kept
 from ullage.session.refusals import SHORT_REPLIES, after_refusal, after_reply, short_event
 from ullage.session.telling import OnEvent, tell
+from ullage.session.unfitted import Unfitted, went_as_it_came
 from ullage.session.view import Sent
 from ullage.spend.allowance import Claim
-from ullage.spend.book import Report
 from ullage.spend.budget import Budget
 from ullage.spend.calls import Call
 from ullage.stages.default import SUMMARISED
@@ -46,17 +47,16 @@ from ullage.turn.filling import Asking
 from ullage.turn.learnt import Learnt, limits_for
 from ullage.turn.memo import Memo
 from ullage.turn.terms import Settings, what_decides
-from ullage.turn.threads import Thread, record_of
-from ullage.turn.turn import State, Turned, observe, turn
+from ullage.turn.turn import State, Turned, observe, turn, wire_of
 from ullage.values.authors import named_tools
 from ullage.values.effects import Commit, Output, Record, Steps, Summarise
 from ullage.values.events import Event
 from ullage.values.limits import Limits, ServedWindow
 from ullage.values.toolset import ToolSpec
 from ullage.values.usage import Usage
-from ullage.wires import Format, FormatName, format_of
+from ullage.wires import Format, FormatName, format_of, recognise
 from ullage.wires.overflow import Overflow, is_overflow
-from ullage.wires.reported import Unreadable, id_of
+from ullage.wires.reported import Unreadable
 
 V = TypeVar("V")
 
@@ -258,6 +258,37 @@ class SessionCore(Drawn, ABC):
         self.release()
         return found if verdict.helps else None
 
+    def pass_on(self, request: Mapping[str, Any], error: Exception) -> Unfitted:
+        """A request that cannot be fitted, to be sent as it came.
+
+        Args:
+            request: as it was given to `fit`.
+            error: what `fit` raised; an event tells of it.
+
+        Raises:
+            BudgetExceeded: the budget is spent.
+            BudgetExceeded, ConfigError: ``error``, where it is one: the caller asked for these.
+        """
+        if isinstance(error, (BudgetExceeded, ConfigError)):
+            raise error
+        self.budget.check(self._account)
+        self.emit(went_as_it_came(error))
+        return Unfitted(request, self, self._wire_of(request))
+
+    def _wire_of(self, request: Mapping[str, Any]) -> Format | None:
+        """The format of a request, None if it cannot be told."""
+        known = wire_of(self.state, self.settings)
+        if known is not None:
+            return known
+        with suppress(FormatError):
+            return recognise(request, self.settings.model)
+        return None
+
+    def _count(self, usage: Usage, model: str) -> None:
+        """Count what a request came to that was sent as it came."""
+        call = self.budget.charge(usage, model, agent=self._account.agent)
+        self._know(replace(self._kept, state=reports.with_more(self.state, call.spent)))
+
     # ── a turn ───────────────────────────────────────────────────────────────────────
 
     def _fit(self, request: Mapping[str, Any], kind: Callable[..., V]) -> Steps[V]:
@@ -355,7 +386,9 @@ class SessionCore(Drawn, ABC):
     def _observe(self, sent: Sent, reply: Any) -> Steps[None]:
         kept = self._kept
         report = reports.report_of(reply, sent, self.settings.limits)
-        yield from self._note_thread(sent, reply, report)
+        thread = reports.thread_record(reply, report, sent, self.settings.tenant)
+        if thread is not None:
+            yield Commit((), (thread,))
         if isinstance(report, Unreadable):
             self.budget.leave_unreported(
                 self._account, reports.under_way(sent, report.output_tokens)
@@ -391,17 +424,6 @@ class SessionCore(Drawn, ABC):
         sent.warning = short_event(before, lesson, sent)
         told = () if sent.warning is None else (sent.warning,)
         return learnt.with_lesson(lesson, before, transcript, sent.size), told
-
-    def _note_thread(self, sent: Sent, reply: Any, report: Report | Unreadable) -> Steps[None]:
-        """Keep what a thread has, for the request that goes on from this reply."""
-        reply_id = id_of(reply) if sent.is_thread else ""
-        if not reply_id:
-            return
-        words, tokens = sent.words, 0
-        if not isinstance(report, Unreadable):
-            tokens = report.usage.sent_tokens + report.usage.output_tokens
-        thread = Thread(sent.offers, words.prefix, tuple(sorted(words.toolset.names)), tokens)
-        yield Commit((), (record_of(sent.wire.name, self.settings.tenant, reply_id, thread),))
 
     def _opened(self, request: Mapping[str, Any] | None) -> Steps[Sent]:
         """The newest view, decided now if there is none and its request is there."""
@@ -457,8 +479,9 @@ class SessionCore(Drawn, ABC):
 
     def _know(self, kept: Kept, *events: Event) -> None:
         """Know what a call came to, all at once; then tell what happened in it."""
+        before = kept.events
         self._kept = kept.with_events(*events)
-        tell(events, self._on_event)
+        tell(events, self._on_event, before)
 
     @property
     def _newest(self) -> Sent:

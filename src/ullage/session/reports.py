@@ -6,6 +6,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from ullage.errors import UllageError
 from ullage.session.view import Sent
 from ullage.spend.account import UnderWay
 from ullage.spend.book import Report
@@ -13,6 +14,8 @@ from ullage.spend.calls import Spent
 from ullage.spend.cost import cost_usd
 from ullage.tokens.catalog import lookup
 from ullage.turn import State
+from ullage.turn.threads import Thread, record_of
+from ullage.values.effects import Record
 from ullage.values.events import Event
 from ullage.values.limits import Limits
 from ullage.values.usage import Usage
@@ -38,6 +41,20 @@ def report_of(reply: Any, sent: Sent, limits: Limits | None) -> Report | Unreada
         return Unreadable(f"reading a {type(reply).__name__} raised {type(error).__name__}")
 
 
+def thread_record(
+    reply: Any, report: Report | Unreadable, sent: Sent, tenant: str
+) -> Record | None:
+    """What is kept of a message thread, for the request that goes on from this reply."""
+    reply_id = id_of(reply) if sent.is_thread else ""
+    if not reply_id:
+        return None
+    words, tokens = sent.words, 0
+    if not isinstance(report, Unreadable):
+        tokens = report.usage.sent_tokens + report.usage.output_tokens
+    thread = Thread(sent.offers, words.prefix, tuple(sorted(words.toolset.names)), tokens)
+    return record_of(sent.wire.name, tenant, reply_id, thread)
+
+
 def under_way(sent: Sent, output_tokens: int = 0) -> UnderWay:
     """The call of a view, as it counts if nobody reports it."""
     return UnderWay(sent.number, sent.model, sent.estimate, output_tokens)
@@ -59,6 +76,13 @@ def unreported(found: Unreadable, sent: Sent) -> Event:
     estimate = sent.estimate
     why = f"{found.why}; {estimate:,} input tokens are counted for it, our estimate"
     return Event(kind="unreported", where="reply", why=why, tokens_after=estimate)
+
+
+def unkept_usage(error: Exception) -> Event:
+    """The event of a reply that is there, and paid for, and whose usage could not be taken in."""
+    reason = str(error) if isinstance(error, UllageError) else type(error).__name__
+    why = f"the reply's usage could not be kept: {reason}"
+    return Event(kind="unreported", where="reply", why=why)
 
 
 def reported_in(reply: Any, usage: Usage) -> tuple[Event, ...]:

@@ -10,6 +10,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal, TypeVar
 
@@ -21,8 +22,9 @@ from ullage.recall.found import ToolOutputRef
 from ullage.redaction import Redact
 from ullage.session.closing import Closing
 from ullage.session.core import SessionCore
-from ullage.session.drivers import acting, run
+from ullage.session.drivers import acting, drive, run
 from ullage.session.view import View
+from ullage.spend.waiting import pauses
 from ullage.stages.policy import Policy
 from ullage.stores import Store, open_store
 from ullage.values.effects import Record, Steps
@@ -155,6 +157,11 @@ class Session(SessionCore, Closing):
         What the provider calls too long is cut deeper and sent once more, as long as nothing of
         a reply was given out. A call that fails gives back what it had claimed of a budget.
 
+        A request that `fit` refuses (what it holds is not what the format says, the store fails,
+        what may not be cut is over the limit) is sent as it came, and an event of kind
+        ``"unfitted"`` says why: without ullage it would be sent as well. Where others have
+        reserved what is left of the budget, it waits for them (`wait_for_budget`).
+
         Args:
             create: a method of a client, such as ``client.messages.create`` or ``.stream``, or
                 the one behind ``with_raw_response`` or ``with_streaming_response``.
@@ -166,7 +173,7 @@ class Session(SessionCore, Closing):
             read, an event of kind ``"unreported"`` says so.
 
         Raises:
-            FormatError, OverLimitError, StoreError, BudgetExceeded: see `fit`.
+            BudgetExceeded: see `fit`.
             ConfigError: the client is an asynchronous one; see `fit` too.
 
         Any error of the client's comes out as it is. For a type checker the reply is what
@@ -176,6 +183,17 @@ class Session(SessionCore, Closing):
         from ullage.session.call import Round
 
         return acting(Round(self, create, request, is_awaited=False).steps())  # type: ignore[no-any-return]
+
+    def wait_for_budget(self) -> bool:
+        """Wait until the calls of others leave something of the budget.
+
+        For a `BudgetExceeded` with ``can_retry``. `call` and `ullage.loop` wait by themselves.
+
+        Returns:
+            Whether `fit` may succeed now. False: none of those calls ended in the budget's
+            ``wait_s`` seconds.
+        """
+        return drive(pauses(self.budget, self._account), time.sleep)
 
     def recall(self, call: Any, *, request: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """Answer a call that `owns` said is ours.

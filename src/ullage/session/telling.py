@@ -28,6 +28,7 @@ LEVELS: Mapping[Kind, int] = {
             "undercounted",
             "window_refused",
             "unkept",
+            "unfitted",
             "refused",
             "warned",
             "wrapped_up",
@@ -44,16 +45,31 @@ A warning says that a figure is a guess, or that more was given up than the poli
 """
 
 
-def tell(events: Sequence[Event], on_event: OnEvent | None) -> None:
-    """Tell of events, in order. No turn fails for it: what the function raises is logged."""
+def tell(events: Sequence[Event], on_event: OnEvent | None, before: Sequence[Event] = ()) -> None:
+    """Tell of events, in order. No turn fails for it: what the function raises is logged.
+
+    A session warns once of each kind; what comes again goes to the log as information. What is
+    wrong in one turn is mostly wrong in the next one as well.
+
+    Args:
+        events: what happened now.
+        on_event: the caller's function, which is given each of them.
+        before: what happened in the session before.
+    """
     if not events:
         return
     import logging  # 5 ms that a session without events does not need
 
     log = logging.getLogger("ullage")
+    warned: set[Kind] = set()
+    if any(LEVELS.get(event.kind) == _WARNING for event in events):
+        warned = {event.kind for event in before}
     for event in events:
         ref = f", ref={event.ref}" if event.ref else ""
         level = LEVELS.get(event.kind, _DEBUG)
+        if level == _WARNING and event.kind in warned:
+            level = _INFO
+        warned.add(event.kind)
         log.log(level, "%s: %s: %s%s", event.kind, event.where, event.why, ref)
         if event.kind == "diagnostic":
             _say(event.why)

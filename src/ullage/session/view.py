@@ -165,6 +165,10 @@ class _Handle(Drawn, dict[str, Any]):
         """Whether a tool call in the reply is for `recall`; see `Session.owns`."""
         return self._sent.owns(call)
 
+    def reports(self, event: Any) -> bool:
+        """Whether an event of a stream that answers this view speaks of usage."""
+        return self.wire.usage_of_stream((event,)) is not None
+
     def refused(self, error: Any) -> Overflow | None:
         """Take in that the provider refused this view as too long; see `Session.refused`."""
         return self._session._refused(error, self._sent)

@@ -23,7 +23,6 @@ class Anthropic(Dialect):
     """The Messages format."""
 
     added = ("output_tokens", "output_tokens_details", "server_tool_use")
-    cuts = frozenset(("max_tokens", "model_context_window_exceeded", "refusal", "stop_sequence"))
     calls_stop, end_stop = "tool_use", "end_turn"
 
     def is_held(self, request: Mapping[str, Any]) -> bool:

@@ -24,7 +24,6 @@ class Responses(Dialect):
 
     added = ("output_tokens", "output_tokens_details")
     total = "total_tokens"
-    cuts = frozenset(("incomplete", "failed", "cancelled"))
 
     def is_single(self, request: Mapping[str, Any]) -> bool:
         """See `Dialect.is_single`: what is made in the background is fetched as it was made."""

@@ -134,11 +134,7 @@ def turn(
         StoreError: what is set aside could not be kept, though the store is not full (`_uncut`).
     """
     asked = read(request, settings.model, wire_of(state, settings), memo.envelopes)
-    before, thread = state.opened, None
-    if asked.elsewhere == THREAD:
-        thread = yield from thread_of(asked.wire.name, settings.tenant, asked.before)
-        settings, before = _as_begun(settings, thread)
-    settings = _without_history(settings) if asked.elsewhere else settings
+    settings, before, thread = yield from _where_held(asked, settings, state)
     asked, line, fresh = take_in(asked, memo, settings)
     ledger, lost = state.ledger, tuple[Record, ...]()
     state = replace(state, format=asked.wire.name)
@@ -191,15 +187,24 @@ def turn(
     return Turned(view, state, events, window, asked.wire, offers, memo, standing, is_thread)
 
 
-def _as_begun(settings: Settings, thread: Thread | None) -> tuple[Settings, Opened | None]:
-    """The settings for a request that continues a thread, and what was in force in it so far.
+def _where_held(
+    asked: Request, settings: Settings, state: State
+) -> Steps[tuple[Settings, Opened | None, Thread | None]]:
+    """The settings for a request, what was in force before it, and the thread that it continues.
 
-    It has the tools that it was created with, ours among them or not; none can be added now.
+    Where the provider holds the history, nothing can be decided of it. A thread has the tools that
+    it was created with, ours among them or not; none can be added now.
     """
+    if not asked.elsewhere:
+        return settings, state.opened, None
+    settings = _without_history(settings)
+    if asked.elsewhere != THREAD:
+        return settings, state.opened, None
+    thread = yield from thread_of(asked.wire.name, settings.tenant, asked.before)
     if thread is None or not thread.offers(settings.policy.toolset.names):
-        return replace(settings, recall=False), None
+        return replace(settings, recall=False), None, thread
     began = Opened(settings.policy.name, recall=True, prefix=thread.prefix)
-    return replace(settings, recall="host"), began
+    return replace(settings, recall="host"), began, thread
 
 
 def _walk(

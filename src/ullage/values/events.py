@@ -21,6 +21,7 @@ Kind: TypeAlias = Literal[
     "changed",  # another policy, wording or model family decides from here on
     "renamed",  # a tool of the caller's took a name of ours; ours have others from here on
     "passed_on",  # the history is held by the provider; only what is in the request was cut
+    "unfitted",  # the request could not be fitted, and went to the provider as it came
     "superseded",  # a newer policy decides here; only the guard adds to it
     "observed",  # a reply's usage was taken in
     "unkept",  # the store is full: what is new is shown uncut, or nothing would open it

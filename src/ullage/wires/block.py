@@ -33,6 +33,7 @@ from ullage.wires.base import (
     plain,
     text_at,
 )
+from ullage.wires.unknown_media import media_tokens_of
 
 _loads = msgspec.json.Decoder().decode
 Kind: TypeAlias = Literal["image", "document", "audio"]
@@ -64,6 +65,8 @@ class Block(Struct, frozen=True, gc=False):
         within: the same of the objects that stand in its fields.
         media: the kinds of media it holds.
         data: the paths under which its data stands, its address or its file id: one of them.
+        bare: the field that may be the address itself where the wire has an object: hosts in
+            front of it take both.
         mime: the path of the medium's type.
         type: the medium's type, where no field tells.
         detail: the path of how finely it is to be looked at.
@@ -96,6 +99,7 @@ class Block(Struct, frozen=True, gc=False):
     within: Mapping[str, frozenset[str]] = {}
     media: tuple[Kind, ...] = ()
     data: tuple[str, ...] = ()
+    bare: str = ""
     mime: str = ""
     type: str = ""
     detail: str = ""
@@ -223,7 +227,8 @@ def read_part(rows: Blocks, raw: Any, at: int, where: str) -> Content:
     if row.media:
         return medium_at(part, row, at, where)
     text = opaque_json(part, where)
-    return Opaque(str(kind), text, at, row.tokens, author=row.author, reader=row.reader)
+    tokens = media_tokens_of(part) if row.tokens is None else row.tokens
+    return Opaque(str(kind), text, at, tokens, author=row.author, reader=row.reader)
 
 
 # ── media ────────────────────────────────────────────────────────────────────────────────
@@ -232,6 +237,8 @@ def read_part(rows: Blocks, raw: Any, at: int, where: str) -> Content:
 def medium_at(block: Mapping[str, Any], row: Block, at: int, where: str) -> Media:
     """The medium in a block whose row says where. Raises FormatError naming the path."""
     path = next((path for path in row.data if at_path(block, path)), row.data[0])
+    if row.bare and isinstance(block.get(row.bare), str):
+        path = row.bare
     if row.mime:
         holder, has_holder, _ = row.mime.partition(".")
         plain(block.get(holder) or {} if has_holder else block, f"{where}.{holder}")

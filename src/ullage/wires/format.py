@@ -326,6 +326,13 @@ class Format(ABC):
     def reply(self, reply: Any) -> list[Any]:
         """The raw messages a reply consists of, ready to append; none if it says nothing."""
 
+    def cut_short(self, reply: Any) -> str:
+        """Why a reply ended before the model was done: its output limit, a filter; or ``""``.
+
+        The last call in such a reply may lack a part of its arguments, and still be legal.
+        """
+        return ""
+
     @abstractmethod
     def calls(self, raw: Any) -> list[Any]:
         """The tool calls in a raw message of the model, each as `call` takes it."""

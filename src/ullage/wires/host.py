@@ -163,6 +163,7 @@ class Host(Format):
     results = _as_on_the_wire("results")
     reply = _as_on_the_wire("reply")
     calls = _as_on_the_wire("calls")
+    cut_short = _as_on_the_wire("cut_short")
 
     def usage(self, reply: Any) -> Usage | None:
         """See `Format.usage`."""

@@ -117,7 +117,7 @@ class UllagePlugin(BasePlugin):
             that says so with the code ``BUDGET_EXCEEDED``. The run ends with it.
 
         Raises:
-            FormatError, OverLimitError, StoreError: see `ullage.Session.fit`.
+            ConfigError: see `ullage.Session.call`.
         """
         if llm_request.previous_interaction_id or not llm_request.contents:
             return None  # the history is held by the provider

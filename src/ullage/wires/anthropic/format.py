@@ -44,6 +44,7 @@ from ullage.wires.block import Block, arguments_of, fields, filled, medium_at, r
 from ullage.wires.choice import ANY, FORCED, NONE, Choice
 from ullage.wires.format import Change, Format, before_last
 from ullage.wires.models import FAMILIES, family_of
+from ullage.wires.unknown_media import media_tokens_of
 from ullage.wires.usages import Counts, read
 
 _FRAME_BYTES = 170
@@ -59,6 +60,7 @@ _COUNTS = Counts(
     output="output_tokens",
     reasoning="output_tokens_details.thinking_tokens",
 )
+_CUT_SHORT = ("max_tokens", "model_context_window_exceeded", "refusal", "stop_sequence")
 _COUNTED = fields(
     "input_tokens cache_read_input_tokens cache_creation_input_tokens cache_creation output_tokens"
     " output_tokens_details iterations"
@@ -242,6 +244,11 @@ class Anthropic(Format):
         content = field(reply, "content")
         return [{"role": "assistant", "content": content}] if content else []
 
+    def cut_short(self, reply: Any) -> str:
+        """See `Format.cut_short`."""
+        reason = field(reply, "stop_reason")
+        return reason if reason in _CUT_SHORT else ""
+
     def calls(self, raw: Any) -> list[Any]:
         """See `Format.calls`. The server answers its own tools itself."""
         content = field(raw, "content")
@@ -294,6 +301,7 @@ def _content(block: Mapping[str, Any], row: Block, at: int, where: str) -> Conte
         str(kind),
         text,
         at,
+        media_tokens_of(block),
         opens=opens,
         closes=closes,
         supersedes=compacted,

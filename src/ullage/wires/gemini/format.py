@@ -56,8 +56,10 @@ from ullage.wires.format import Change, Format
 from ullage.wires.gemini import fields
 from ullage.wires.gemini.blocks import BLOCKS, PARTS, ROLES
 from ullage.wires.models import FAMILIES
+from ullage.wires.unknown_media import media_tokens_of
 from ullage.wires.usages import Counts
 
+_DONE = ("", "STOP", "FINISH_REASON_UNSPECIFIED")
 _OPAQUE = tuple(row.kind for row in PARTS.values() if row.becomes == "opaque")
 
 
@@ -280,7 +282,9 @@ class Gemini(Format):
             )
         kind = next((name for name in _OPAQUE if get(raw, name) is not None), "part")
         author = PARTS[kind].author if kind in PARTS else None
-        return Opaque(kind, opaque_json(fields.unsigned(raw), where), at, author=author)
+        unsigned = fields.unsigned(raw)
+        tokens = media_tokens_of(unsigned)
+        return Opaque(kind, opaque_json(unsigned, where), at, tokens, author=author)
 
     # ── edits ────────────────────────────────────────────────────────────────────────
 
@@ -363,6 +367,13 @@ class Gemini(Format):
         candidates = get(reply, "candidates")
         content = get(candidates[0], "content") if candidates else None
         return [content] if content is not None and fields.parts_of(content) else []
+
+    def cut_short(self, reply: Any) -> str:
+        """See `Format.cut_short`: of the first candidate. Any reason but one is such a one."""
+        candidates = get(reply, "candidates")
+        reason = get(candidates[0], "finishReason") if candidates else None
+        name = str(reason or "").rpartition(".")[2]
+        return "" if name in _DONE else name
 
     def calls(self, raw: Any) -> list[Any]:
         """See `Format.calls`: the parts that hold them."""

@@ -207,6 +207,12 @@ class OpenAIChat(Format):
         says = any(field(message, name) for name in _SAYINGS)
         return [message] if says else []
 
+    def cut_short(self, reply: Any) -> str:
+        """See `Format.cut_short`: of the first choice. Servers that speak it have own words."""
+        choices = field(reply, "choices")
+        reason = field(choices[0], "finish_reason") if choices else None
+        return reason if reason in _CUT_SHORT else ""
+
     def calls(self, raw: Any) -> list[Any]:
         """See `Format.calls`."""
         return list(list_at(field(raw, "tool_calls"), "tool_calls"))
@@ -251,6 +257,11 @@ def _thoughts(fields: Mapping[str, Any]) -> list[Part]:
 
 
 _CUSTOM = CALLS["custom"]
+_CUT_SHORT = (
+    *("length", "content_filter"),
+    *("max_tokens", "model_length", "error", "insufficient_system_resource"),
+)
+"""The two of OpenAI's (`provider-rules` §1.B), and those of servers that speak its wire."""
 
 
 _SAYINGS = ("content", "tool_calls", "refusal", "function_call", "audio")

@@ -47,6 +47,7 @@ from ullage.wires.block import Block, cannot_edit, read_part, replaced, without_
 from ullage.wires.format import Change, Format, before_last
 from ullage.wires.models import FAMILIES, is_elsewhere
 from ullage.wires.openai_responses.blocks import BLOCKS, ITEMS, PARTS, ROLES, paired_by
+from ullage.wires.unknown_media import media_tokens_of
 from ullage.wires.usages import openai_counts
 
 _NAMELESS = frozenset(("id", "status", "created_by"))
@@ -59,6 +60,7 @@ _FRAME_BYTES = 650
 _BYTES_PER_TOKEN = 4
 _TRIGGER = "compaction_trigger"
 _LOADING = ("tool_search_output", "additional_tools")
+_CUT_SHORT = ("incomplete", "failed", "cancelled")
 _CLOSING = ("response.completed", "response.incomplete", "response.failed")
 _UNKNOWN = Block("", roles=("assistant",))
 _part = partial(read_part, PARTS)
@@ -217,6 +219,13 @@ class OpenAIResponses(Format):
         """See `Format.reply`: every item, reasoning and the server's own tools included."""
         return list(list_at(field(reply, "output"), "output"))
 
+    def cut_short(self, reply: Any) -> str:
+        """See `Format.cut_short`."""
+        status = field(reply, "status")
+        if status not in _CUT_SHORT:
+            return ""
+        return str(field(field(reply, "incomplete_details"), "reason") or status)
+
     def calls(self, raw: Any) -> list[Any]:
         """See `Format.calls`. The item is the call."""
         row = ITEMS.get(str(field(raw, "type")), _UNKNOWN)
@@ -278,7 +287,9 @@ def _other(item: Mapping[str, Any], row: Block, kind: str, where: str) -> Messag
     known = {key: value for key, value in item.items() if key not in nameless}
     sealed = known.get("encrypted_content")
     is_sealed = isinstance(sealed, str)
-    tokens = sealed_bytes(sealed, _FRAME_BYTES) // _BYTES_PER_TOKEN + 1 if is_sealed else None
+    tokens = media_tokens_of(known)
+    if is_sealed:
+        tokens = sealed_bytes(sealed, _FRAME_BYTES) // _BYTES_PER_TOKEN + 1
     opens, closes = (
         paired_by(kind, item[name]) if item.get(name) else "" for name in (row.opens, row.closes)
     )
