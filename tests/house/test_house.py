@@ -51,7 +51,6 @@ UNTESTED = {
     "ullage.cli.run": "a command, loaded when called: tests/cli",
     "ullage.cli.watch": "a command, loaded when called: tests/watch",
     "ullage.proxy.fitting": "what is fitted is asked of a whole proxy: tests/proxy/test_fitting.py",
-    "ullage.proxy.upstream": "so is what is sent on: tests/proxy/test_relay.py",
     "ullage.proxy.relay": "what passes is asked of a whole proxy: tests/proxy/test_relay.py",
     "ullage.proxy.page": "so is each page: tests/proxy/test_pages.py, tests/browser/test_live.py",
     "ullage.proxy.siblings": "and what workers tell each other: tests/proxy/test_pages.py",

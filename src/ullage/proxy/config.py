@@ -111,6 +111,8 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             none of them has a tenant made of it.
         tenant_headers: headers that tell users apart besides those that hold credentials.
         policy: a preset; see `ullage.presets`.
+        redact: whether known forms of keys are taken out of what is set aside and kept
+            (`ullage.redaction.common_keys`).
         window_tokens: the window of every model; None: each model's own.
         store: an SQLite file, or ``postgresql://…``; None: the platform's place for it.
         blobs: ``s3://bucket/prefix``, for the larger texts; None: in the store with the rest.
@@ -135,6 +137,7 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     tenants: dict[str, list[str]] = {}
     tenant_headers: list[str] = []
     policy: str = "default"
+    redact: bool = False
     window_tokens: int | None = None
     store: str | None = None
     blobs: str | None = None
@@ -218,7 +221,7 @@ def config_of(
 
 _PLAIN = (
     *("listen", "tenant", "policy", "window_tokens", "store", "blobs", "cache"),
-    *("workers", "dry_run"),
+    *("workers", "dry_run", "redact"),
     *("opt_out_header", "log", "pages", "use_system_proxy"),
 )
 _LISTS = ("allowed_hosts", "allowed_origins", "tenant_headers")
