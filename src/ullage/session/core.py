@@ -46,7 +46,7 @@ from ullage.turn.memo import Memo
 from ullage.turn.terms import Settings, what_decides
 from ullage.turn.turn import State, Turned, observe, turn
 from ullage.values.effects import Output, Record, Steps, Summarise
-from ullage.values.events import Event
+from ullage.values.events import Event, Kind
 from ullage.values.limits import Limits
 from ullage.values.toolset import ToolSpec
 from ullage.values.usage import Usage
@@ -99,6 +99,7 @@ class SessionCore(Drawn, ABC):
         )
         self._kept = Kept(state or State(), Refusals(given=limits), Memo())
         self._on_event = on_event
+        self._warned: set[Kind] = set()
         self.budget = Budget(tokens=0) if budget is None else budget
         self._account = self.budget.join(agent, self.emit)
         writer = None if summariser is None else of(summariser)
@@ -383,7 +384,7 @@ class SessionCore(Drawn, ABC):
     def _know(self, kept: Kept, *events: Event) -> None:
         """Know what a call came to, all at once; then tell what happened in it."""
         self._kept = kept.with_events(*events)
-        tell(events, self._on_event)
+        tell(events, self._on_event, self._warned)
 
     @property
     def _newest(self) -> Sent:

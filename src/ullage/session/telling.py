@@ -31,8 +31,22 @@ A warning says that a figure is a guess, or that more was given up than the poli
 """
 
 
-def tell(events: Sequence[Event], on_event: OnEvent | None) -> None:
-    """Tell of events, in order. No turn fails for it: what the function raises is logged."""
+_LASTING: frozenset[Kind] = frozenset(
+    ("unknown_model", "stalled", "summary_refused", "unreported", "unkept")
+)
+"""Kinds that come with every turn as long as their reason lasts: a summariser that fails, a model
+that nobody knows. A session warns of each once."""
+
+
+def tell(events: Sequence[Event], on_event: OnEvent | None, warned: set[Kind]) -> None:
+    """Tell of events, in order. No turn fails for it: what the function raises is logged.
+
+    Args:
+        events: what happened.
+        on_event: the caller's function, or None.
+        warned: the lasting kinds that a warning was logged of; new ones are added. From then on
+            they are logged for debugging.
+    """
     if not events:
         return
     import logging  # 5 ms that a session without events does not need
@@ -40,7 +54,9 @@ def tell(events: Sequence[Event], on_event: OnEvent | None) -> None:
     log = logging.getLogger("ullage")
     for event in events:
         ref = f", ref={event.ref}" if event.ref else ""
-        level = LEVELS.get(event.kind, _DEBUG)
+        level = _DEBUG if event.kind in warned else LEVELS.get(event.kind, _DEBUG)
+        if event.kind in _LASTING:
+            warned.add(event.kind)
         log.log(level, "%s: %s: %s%s", event.kind, event.where, event.why, ref)
         if event.kind == "diagnostic":
             _say(event.why)
