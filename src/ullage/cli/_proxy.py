@@ -51,6 +51,11 @@ _OPTIONS = (
     click.option("--blobs", metavar="URL", help="s3://bucket/prefix, for the larger texts."),
     click.option("--cache", metavar="URL", help="valkey://host, for copies of those, and leases."),
     click.option(
+        "--redact/--no-redact",
+        default=None,
+        help="Keep no key of a known form in the store. Default: keep what comes.",
+    ),
+    click.option(
         "--allow-origin",
         "allowed_origins",
         multiple=True,

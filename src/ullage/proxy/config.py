@@ -116,6 +116,8 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         policy: a preset; see `ullage.presets`.
         joins: whether a conversation that is first seen under way is offered the recall tools,
             and cut as one batch, once that pays; see `ullage.Session`.
+        redact: whether known forms of keys are taken out of what is set aside and kept
+            (`ullage.redaction.common_keys`).
         window_tokens: the window of every model; None: each model's own.
         discover: which upstreams are asked for the windows of their models: a list of names, true
             for all, false for none. None: those on this machine, about models whose window their
@@ -146,6 +148,7 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     tenant_headers: list[str] = []
     policy: str = "default"
     joins: bool = True
+    redact: bool = False
     window_tokens: int | None = None
     discover: bool | list[str] | None = None
     user_tools: list[str] = []
@@ -231,7 +234,7 @@ def config_of(
 
 _PLAIN = (
     *("listen", "tenant", "policy", "joins", "window_tokens", "store", "blobs", "cache"),
-    *("workers", "dry_run", "discover"),
+    *("workers", "dry_run", "discover", "redact"),
     *("opt_out_header", "log", "pages", "use_system_proxy"),
 )
 _LISTS = ("allowed_hosts", "allowed_origins", "tenant_headers", "user_tools")

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from inspect import iscoroutinefunction
 from typing import Any, TypeVar, overload
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, WeakSet
 
 from ullage.errors import ConfigError
 from ullage.recall.dispatch import Answer
@@ -41,6 +42,19 @@ def _recalls_at_once() -> asyncio.Semaphore:
     return _recalls.setdefault(asyncio.get_running_loop(), asyncio.Semaphore(_RECALLS_AT_ONCE))
 
 
+_held: WeakSet[AsyncSession] = WeakSet()
+
+
+def _free_all() -> None:
+    """In the child of a fork no loop runs, so none of its tasks holds a session."""
+    for session in tuple(_held):
+        session._lock = asyncio.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_free_all)
+
+
 class AsyncSession(SessionCore, AsyncClosing):
     """`Session` for an event loop: the same settings, the same views, awaited.
 
@@ -55,6 +69,7 @@ class AsyncSession(SessionCore, AsyncClosing):
 
     def _hold(self, store: Any) -> None:
         self._lock = asyncio.Lock()
+        _held.add(self)
         if not iscoroutinefunction(getattr(store, "commit", None)):
             self.store = Threaded(self._with_files(open_store(store)))
             return
