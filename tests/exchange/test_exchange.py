@@ -260,6 +260,42 @@ def test_two_refusals_are_one_for_the_client(format):
     assert (status, said, len(upstream.sent)) == (400, words, 2)
 
 
+def test_a_text_over_a_limit_of_its_own_is_cut_and_sent_once_more():
+    door, _ = exchanges(model="gpt-4.1", recall=False)
+    door.recalls = False
+    long = [histories.Turn(calls=(histories.Call("bash", "a.py", "line of a log\n" * 3_000),))]
+    words = (
+        "Invalid 'messages[2].content': string too long. Expected a string with maximum length "
+        "20000, but got a string with length 42000 instead."
+    )
+    no = Reply({"error": {"message": words, "code": "string_above_max_length"}}, 400)
+    yes = Reply(replied("openai-chat"))
+    status, _, upstream = ask(door, PATHS["openai-chat"], body("openai-chat", long), no, yes)
+    first, second = (json.loads(sent)["messages"][-1]["content"] for sent in upstream.sent)
+    assert (status, len(first)) == (200, 42_000)
+    assert len(second) <= 20_000
+    assert second.startswith("line of a log\n")
+
+
+def test_a_refusal_that_no_shorter_view_answers_is_the_clients():
+    door, _ = exchanges()
+    no = refusal("anthropic", 250_000, 200_000)
+    words = no.pieces[0]
+    status, said, upstream = ask(door, PATHS["anthropic"], body("anthropic", LONG), no)
+    assert (status, said, len(upstream.sent)) == (400, words, 1)
+
+
+def test_a_provider_that_counts_too_little_is_reported():
+    door, reports = exchanges()
+    asked = body("openai-chat", LONG)
+    for _ in range(4):
+        reply = {**replied("openai-chat"), "usage": {"prompt_tokens": 9, "completion_tokens": 1}}
+        ask(door, PATHS["openai-chat"], asked, Reply({**reply, "id": f"chatcmpl-{len(reports)}"}))
+    assert [report.is_undercounted for report in reports] == [False, False, False, True]
+    kinds = [[event.kind for event in report.events] for report in reports]
+    assert ["undercounted" in each for each in kinds] == [False, False, True, False]
+
+
 def test_another_refusal_is_the_clients():
     door, _ = exchanges()
     no = Reply({"error": {"message": "Rate limit of tokens per min"}}, 429)
@@ -400,7 +436,8 @@ def test_a_mistake_of_ours_breaks_no_run(error, why):
     status, said, upstream = ask(door, "/v1/messages", raw, Reply(reply))
     assert (status, said, upstream.sent) == (200, reply, [raw])
     assert door.counts.passed == {why: 1}
-    assert "no room" in reports[0].problem or reports[0].problem == "ZeroDivisionError"
+    told = {"store": "StoreError: memory, commit", "error": "ZeroDivisionError"}
+    assert reports[0].problem == told[why]
 
 
 def test_a_reply_that_is_no_json_is_given_all_the_same():
@@ -420,7 +457,7 @@ def test_no_policy_refuses_a_model_that_nobody_knows(policy):
     assert reports[0].passed in (None, "settings")
     if reports[0].passed:
         assert upstream.sent[0] == raw
-        assert "no window is known for 'somebodys-own-1'" in reports[0].problem
+        assert reports[0].problem == "ConfigError: model"
 
 
 def test_a_spent_budget_is_an_error_of_ours_and_nothing_is_sent():
@@ -535,3 +572,14 @@ def test_which_answer_is_which():
     one = {"messages": [object()], "model": "m"}
     assert is_same(one, {**one, "messages": [*one["messages"]]})
     assert not is_same(one, {**one, "messages": [object()]})
+
+
+@pytest.mark.parametrize("model", ["m" * 257, {"SECRET": 1}, ["m"], 5])
+def test_a_model_that_has_no_name_is_sent_as_it_came_and_nothing_is_kept_of_it(model):
+    door, reports = exchanges()
+    raw = json.dumps(body("anthropic", model=model)).encode()
+    _, _, upstream = ask(door, "/v1/messages", raw, Reply(replied("anthropic")))
+    assert upstream.sent == [raw]
+    assert (reports[0].passed, reports[0].model, reports[0].conversation) == ("content", "", "")
+    assert reports[0].problem == "FormatError at model"
+    assert len(door.sessions) == 0

@@ -79,7 +79,12 @@ def types():
         ),
         (
             {"codeExecutionResult": {"outcome": "OK"}, "thoughtSignature": "x"},
-            Opaque("codeExecutionResult", '{"codeExecutionResult":{"outcome":"OK"}}', 0),
+            Opaque(
+                "codeExecutionResult",
+                '{"codeExecutionResult":{"outcome":"OK"}}',
+                0,
+                author="program",
+            ),
         ),
         ({"hologram": 1}, Opaque("part", '{"hologram":1}', 0)),
         (call(args={"b": 1, "a": "x"}), ToolCall("bash#1", "bash", '{"a":"x","b":1}', 0)),

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 import click
 
+from ullage.cli._options import user_tools_option
 from ullage.errors import ConfigError
 from ullage.presets import NAMES
 from ullage.proxy.config import Config, config_of
@@ -33,11 +34,41 @@ _OPTIONS = (
     ),
     click.option("--policy", type=click.Choice(NAMES), help="A preset. Default: default."),
     click.option(
+        "--joins/--no-joins",
+        default=None,
+        help="Join conversations that are first seen under way. Default: once that pays.",
+    ),
+    click.option(
         "--window", "window_tokens", type=click.IntRange(1_000), help="Default: each model's own."
     ),
+    click.option(
+        "--discover/--no-discover",
+        default=None,
+        help="Ask upstreams for the windows of their models. Default: those on this machine.",
+    ),
+    user_tools_option,
     click.option("--store", metavar="PATH", help="Default: the platform's place for it."),
     click.option("--blobs", metavar="URL", help="s3://bucket/prefix, for the larger texts."),
     click.option("--cache", metavar="URL", help="valkey://host, for copies of those, and leases."),
+    click.option(
+        "--redact/--no-redact",
+        default=None,
+        help="Keep no key of a known form in the store. Default: keep what comes.",
+    ),
+    click.option(
+        "--allow-origin",
+        "allowed_origins",
+        multiple=True,
+        metavar="ORIGIN",
+        help="A web page, extension or Electron window that may send requests.",
+    ),
+    click.option(
+        "--allow-host",
+        "allowed_hosts",
+        multiple=True,
+        metavar="NAME",
+        help="A name that clients know the proxy by, such as proxy.example.",
+    ),
     click.option(
         "--dry-run", is_flag=True, default=None, help="Fit and count, but send what came."
     ),
@@ -60,6 +91,7 @@ def settings_of(file: Path | None, upstreams: tuple[str, ...] = (), **options: A
     if importlib.util.find_spec("aiohttp") is None:
         raise ConfigError("ullage proxy", "aiohttp is missing", "pip install 'ullage[proxy]'")
     named = dict(_pair(each) for each in upstreams)
+    options["user_tools"] = list(options["user_tools"]) or None
     return config_of(file, os.environ, upstreams=named, **options)
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ullage.mcp.installing import Change
     from ullage.mcp.settings import Settings
 
-_Given: TypeAlias = tuple[tuple[str, ...], str | None, str | None, str]
+_Given: TypeAlias = tuple[tuple[str, ...], str | None, str | None, str, tuple[str, ...]]
 """The options: limits, a file of settings, a store, a tenant."""
 
 _CLIENTS = (
@@ -58,6 +58,9 @@ class _Mcp(click.Group):
     "--store", metavar="PATH", help="Keep what was cut in this file or folder, for later too."
 )
 @click.option("--tenant", default="", help="Under whose name it is kept there.")
+@click.option(
+    "--user-tool", "user_tools", multiple=True, metavar="NAME", help="Its results stay whole."
+)
 @click.pass_context
 def command(
     ctx: click.Context,
@@ -68,6 +71,7 @@ def command(
     listen: str | None,
     store: str | None,
     tenant: str,
+    user_tools: tuple[str, ...],
 ) -> None:
     """Run an MCP server; cut results that are too large, and let the model read on in them.
 
@@ -77,7 +81,7 @@ def command(
     ullage mcp --url https://host/mcp
     ullage mcp --config servers.toml
     """  # noqa: D301 - click reads the character
-    ctx.obj = limits, config, store, tenant
+    ctx.obj = limits, config, store, tenant, user_tools
     if ctx.invoked_subcommand is not None:
         return
     if config is None and url is None:
@@ -124,7 +128,11 @@ def _listen(listen: str, url: str | None, headers: tuple[str, ...], settings: Se
 
 
 def _settings(
-    limits: tuple[str, ...], config: str | None, store: str | None, tenant: str
+    limits: tuple[str, ...],
+    config: str | None,
+    store: str | None,
+    tenant: str,
+    user_tools: tuple[str, ...],
 ) -> Settings:
     """What the file says, and over it the options."""
     from msgspec.structs import replace
@@ -140,6 +148,7 @@ def _settings(
         limits=rules,
         store=written.store if store is None else store,
         tenant=tenant or written.tenant,
+        user_tools=(*user_tools, *written.user_tools),
     )
 
 
@@ -188,9 +197,11 @@ def install(given: _Given, /, servers: tuple[str, ...], **how: Any) -> None:
     """
     from ullage.mcp import installing
 
-    limits, config, store, tenant = given
+    limits, config, store, tenant, user_tools = given
     before = [*installing.called_as(), "mcp"]
-    for name, value in (*(("--limit", limit) for limit in limits), ("--tenant", tenant)):
+    several = [("--limit", limit) for limit in limits]
+    several += [("--user-tool", tool) for tool in user_tools]
+    for name, value in (*several, ("--tenant", tenant)):
         before += [name, value] if value else []
     for name, path in (("--config", config), ("--store", store)):
         before += [name, str(Path(path).absolute())] if path else []

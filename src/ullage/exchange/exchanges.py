@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -21,6 +22,7 @@ from ullage.session.drivers import arun, run
 from ullage.session.sessions import AsyncSessions, Sessions
 from ullage.splice import Read
 from ullage.values.effects import Steps
+from ullage.values.limits import ServedWindow
 
 T = TypeVar("T")
 
@@ -65,6 +67,7 @@ class Exchanges:
         counts: what came of all exchanges so far.
         read: what was read of the histories with hidden turns, by the session of each.
         readings: the newest body of each conversation, as it was read.
+        now_s: a clock, for what may not take longer than a time.
         around: what stood around the newest histories, for those that begin.
         asks_usage: whether streams of Chat Completions are asked to report usage, where the client
             does not ask; off once a server did not take it.
@@ -88,6 +91,7 @@ class Exchanges:
         self.asks_usage = True
         self.read: WeakKeyDictionary[Any, Read] = WeakKeyDictionary()
         self.around, self.readings = Around(), Readings()
+        self.now_s = time.monotonic
         self._tell, self._lock = tell, Lock()
         self._first: dict[str, bytes] = {}  # the first reply that was met to a beginning
 
@@ -100,6 +104,7 @@ class Exchanges:
         *,
         tenant: str = "",
         passed: Passed | None = None,
+        served: Callable[[str], ServedWindow | None] | None = None,
     ) -> Exchange:
         """The exchange of one request.
 
@@ -110,9 +115,18 @@ class Exchanges:
             upstream: sends it.
             tenant: whose content this is; a ref opens only what the same tenant put there.
             passed: why the door wants it sent as it came; None: it is to be fitted.
+            served: gives the window that a model is served with, as far as its server told it.
         """
         return Exchange(
-            self, method, path, body, upstream, tenant=tenant, name=_NAME.get(), passed=passed
+            self,
+            method,
+            path,
+            body,
+            upstream,
+            tenant=tenant,
+            name=_NAME.get(),
+            passed=passed,
+            served=served,
         )
 
     def tenant(self, tenant: str, name: str | None) -> str:

@@ -8,6 +8,7 @@ from typing import Any, Literal, Protocol, TypeAlias
 from msgspec import Struct
 
 from ullage.session.drivers import Actions
+from ullage.turn.standing import Standing
 from ullage.values.events import Event
 from ullage.values.usage import Usage
 
@@ -48,6 +49,13 @@ class Upstream(Protocol):
     def send(self, body: bytes) -> Any:
         """Send the request with this body, and give the `Reply` once its head is there."""
 
+    def delete(self, named: str, other: str) -> Any:
+        """Send the request, which is a DELETE, with another id in the place of ``named``."""
+
+
+class TooLong(Exception):
+    """A reply is longer than its door reads: it goes on as it came."""
+
 
 class Reply(Protocol):
     """What an upstream answered: the head, and the body to be read, decoded. A door's own.
@@ -61,7 +69,10 @@ class Reply(Protocol):
     content_type: str
 
     def read(self) -> Any:
-        """The whole of the body."""
+        """The whole of the body.
+
+        It may raise `TooLong`. Then the door has all of it still to give, by its own means.
+        """
 
     def next(self) -> Any:
         """The next bytes of the body, as they come; ``b""`` at its end."""
@@ -106,10 +117,13 @@ class Report(Struct, frozen=True, kw_only=True):
         model: the model that was asked, ``""`` if none is named.
         conversation: the key of its session in `Exchanges.sessions`; ``""`` if nothing was fitted.
         passed: why it was sent as it came; None: it was fitted.
-        problem: what was wrong, in words, where it was passed on. No content.
+        problem: what was wrong where it was passed on: its kind, place and numbers, and nothing
+            of the request (`ullage.exchange.problems`).
         is_streamed: whether its answer came as events.
         is_changed: whether what was sent is other than what came.
         is_retried: whether it was refused as too long, and sent once more.
+        is_undercounted: whether the provider counts far less of this conversation's prompts than is
+            sent, again and again: it may cut them without saying so.
         tries: how often something was sent for it.
         recalled: how many calls of the model were answered here, unseen by the client.
         messages: how many the history has.
@@ -118,6 +132,7 @@ class Report(Struct, frozen=True, kw_only=True):
         status: the HTTP status of the answer; 0 if there was none.
         usage: what the provider reported of it, or None.
         events: what was decided for it, in every round of it.
+        standing: why nothing of its conversation is cut at first sight; None: it is.
     """
 
     path: str
@@ -129,6 +144,7 @@ class Report(Struct, frozen=True, kw_only=True):
     is_streamed: bool = False
     is_changed: bool = False
     is_retried: bool = False
+    is_undercounted: bool = False
     tries: int = 0
     recalled: int = 0
     messages: int = 0
@@ -137,6 +153,7 @@ class Report(Struct, frozen=True, kw_only=True):
     status: int = 0
     usage: Usage | None = None
     events: tuple[Event, ...] = ()
+    standing: Standing | None = None
 
 
 class Counts(Struct, frozen=True):

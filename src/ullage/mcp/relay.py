@@ -12,6 +12,7 @@ frame is given back as the very bytes that came.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeVar
@@ -81,7 +82,7 @@ class Known:
 
     listed: Listed = field(default_factory=Listed)
     tasks: dict[str, Asked] = field(default_factory=dict)
-    lock: Lock = field(default_factory=Lock)
+    lock: AbstractContextManager[Any] = field(default_factory=Lock)
 
 
 class Relay:
@@ -178,7 +179,8 @@ class Relay:
             task = self._task(given)
             return Asked(method, task.tool, task.limit_chars), given
         tool = _text(given.get("name"))
-        limit = limit_of(self._settings.limits, tool, given.get("arguments"))
+        limits, user_tools = self._settings.limits, self._settings.user_tools
+        limit = limit_of(limits, tool, given.get("arguments"), user_tools)
         return Asked(method, tool, limit), given
 
     def _task(self, given: dict[str, Raw]) -> Asked:
@@ -242,7 +244,7 @@ class Relay:
             result,
             self._known.listed,
             is_first_page=asked.is_first_page,
-            may_cut=partial(may_cut, self._settings.limits),
+            may_cut=partial(may_cut, self._settings.limits, user_tools=self._settings.user_tools),
         )
         self._known.listed = listed
         return frame if page is None else with_field(frame, "result", page)

@@ -15,8 +15,11 @@ from msgspec.structs import astuple
 from ullage.proxy.relayed import Relayed, raw_tokens
 from ullage.spend.cost import cost_usd
 from ullage.tokens.catalog import lookup
+from ullage.turn.standing import Standing
+from ullage.values.events import Event
 
 _CONVERSATIONS, _TURNS, _DECISIONS = 200, 400, 100
+_WORDS_CHARS = 300
 _QUIET = frozenset(("observed", "unreported", "diagnostic"))
 """Kinds of events that decide nothing."""
 
@@ -97,6 +100,7 @@ class Shown(Struct, frozen=True):
         totals: of all its requests.
         turns: the newest, in order.
         decisions: the newest, in order.
+        standing: why nothing of it is cut at first sight, as of its last request; None: it is.
     """
 
     key: str
@@ -106,6 +110,13 @@ class Shown(Struct, frozen=True):
     totals: Totals = Totals()
     turns: tuple[Turn, ...] = ()
     decisions: tuple[Decision, ...] = ()
+    standing: Standing | None = None
+
+    @property
+    def is_joined(self) -> bool:
+        """Whether it was under way when it was first seen, and is cut by now."""
+        is_met = any(decision.kind == "joined" for decision in self.decisions)
+        return self.standing is None and is_met
 
 
 class Seen:
@@ -173,11 +184,7 @@ def _with(shown: Shown, relayed: Relayed, totals: Totals) -> Shown:
         0 if usage is None else usage.input_tokens,
         0 if usage is None else usage.cache_read_tokens,
     )
-    new = [
-        Decision(at_s, each.kind, each.where, each.why, each.tokens_before, each.tokens_after)
-        for each in report.events
-        if each.kind not in _QUIET
-    ]
+    new = [_decision(at_s, each) for each in report.events if each.kind not in _QUIET]
     return Shown(
         shown.key,
         report.wire,
@@ -186,7 +193,14 @@ def _with(shown: Shown, relayed: Relayed, totals: Totals) -> Shown:
         shown.totals + totals,
         (*shown.turns, turn)[-_TURNS:],
         (*shown.decisions, *new)[-_DECISIONS:],
+        report.standing,
     )
+
+
+def _decision(at_s: float, event: Event) -> Decision:
+    """A decision as it is shown: its words can name a tool, and a name has no bound."""
+    where, why = event.where[:_WORDS_CHARS], event.why[:_WORDS_CHARS]
+    return Decision(at_s, event.kind, where, why, event.tokens_before, event.tokens_after)
 
 
 def _both(one: Shown, other: Shown) -> Shown:
@@ -201,6 +215,7 @@ def _both(one: Shown, other: Shown) -> Shown:
         one.totals + other.totals,
         tuple(turns[-_TURNS:]),
         tuple(decisions[-_DECISIONS:]),
+        newer.standing,
     )
 
 

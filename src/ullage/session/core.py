@@ -12,12 +12,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from functools import partial
-from typing import Any, ClassVar, Literal, Self, TypeVar
+from typing import Any, Literal, TypeVar
 from weakref import ref
 
 from msgspec.structs import replace
 
-from ullage.errors import BudgetExceeded, ConfigError, FormatError, RefNotFound
+from ullage.errors import BudgetExceeded, ConfigError, FormatError, OverLimitError, RefNotFound
 from ullage.history.snapshots import snapshot_at
 from ullage.history.window import Window
 from ullage.picture import Drawn, OneWindow
@@ -28,9 +28,9 @@ from ullage.recall.history import find_in_history
 from ullage.recall.tools import call_of
 from ullage.redaction import Redact
 from ullage.session import reports
-from ullage.session.closing import Lent
+from ullage.session.copies import Copied
 from ullage.session.kept import Kept
-from ullage.session.reports import Refusals
+from ullage.session.refusals import SHORT_REPLIES, after_refusal, after_reply, short_event
 from ullage.session.telling import OnEvent, tell
 from ullage.session.unfitted import Unfitted, went_as_it_came
 from ullage.session.view import Sent
@@ -41,17 +41,18 @@ from ullage.stages.default import SUMMARISED
 from ullage.stages.policy import Policy
 from ullage.stores import AsyncStore, Store, with_files
 from ullage.stores.objects.opening import beside
-from ullage.summarise import Summaries, Summariser, of
+from ullage.summarise import Summariser, of
 from ullage.tokens.catalog import lookup
 from ullage.tokens.models import preload
 from ullage.turn.filling import Asking
+from ullage.turn.learnt import Learnt, limits_for
 from ullage.turn.memo import Memo
 from ullage.turn.terms import Settings, what_decides
 from ullage.turn.turn import State, Turned, observe, turn, wire_of
-from ullage.values.carried import check
-from ullage.values.effects import Output, Record, Steps, Summarise
+from ullage.values.authors import named_tools
+from ullage.values.effects import Commit, Output, Record, Steps, Summarise
 from ullage.values.events import Event
-from ullage.values.limits import Limits
+from ullage.values.limits import Limits, ServedWindow
 from ullage.values.toolset import ToolSpec
 from ullage.values.usage import Usage
 from ullage.wires import Format, FormatName, format_of, recognise
@@ -61,14 +62,12 @@ from ullage.wires.reported import Unreadable
 V = TypeVar("V")
 
 
-class SessionCore(Drawn, ABC):
+class SessionCore(Copied, Drawn, ABC):
     """What both sessions share: settings, state, and everything that does no I/O.
 
     The arguments are those of `Session`.
     """
 
-    store: Any
-    _lent: ClassVar[type[Lent]] = Lent
     bytes_beside = 0  # how much others keep of its conversation as long as it is there
 
     def __init__(
@@ -83,15 +82,18 @@ class SessionCore(Drawn, ABC):
         cache: str | None = None,
         tenant: str = "",
         recall: bool | Literal["auto", "host"] = "auto",
+        joins: bool = True,
         repair: bool = False,
         state: State | None = None,
         budget: Budget | None = None,
         agent: str = "",
         summariser: Summariser | Callable[[Summarise], Any] | None = None,
         redact: Redact | None = None,
+        user_tools: Iterable[str] = (),
         on_event: OnEvent | None = None,
     ) -> None:
         chosen = _policy(policy, summarised=summariser is not None)
+        asking = named_tools(user_tools)
         self.settings = Settings(
             model=model,
             policy=chosen,
@@ -99,16 +101,19 @@ class SessionCore(Drawn, ABC):
             format=None if format is None else format_of(format),
             tenant=tenant,
             recall=recall,
+            joins=joins,
             repair=repair,
             redact=redact,
-            decides=what_decides(chosen, redact),
+            user_tools=asking,
+            decides=what_decides(chosen, redact, asking),
         )
-        self._kept = Kept(state or State(), Refusals(given=limits), Memo())
+        self._kept = Kept(state or State(), memo=Memo())
         self._begin(
             budget=Budget(tokens=0) if budget is None else budget,
             agent=agent,
             summariser=None if summariser is None else of(summariser),
             on_event=on_event,
+            has_limits=limits is not None,
         )
         self._hold(beside(store, blobs, cache))
         preload(model)
@@ -127,61 +132,6 @@ class SessionCore(Drawn, ABC):
     def _place_files(self, directory: str | None) -> None:
         policy = replace(self.settings.policy, spill_directory=directory)
         self.settings = replace(self.settings, policy=policy)
-
-    # ── copies ───────────────────────────────────────────────────────────────────────
-
-    def __copy__(self) -> Self:
-        return self.__deepcopy__(None)
-
-    def __deepcopy__(self, memo: Any) -> Self:
-        """A session of the same state, on the same store and budget."""
-        copy: Self = _made_again(type(self), *self._carried())
-        copy.store = self._lent(self.store)
-        return copy
-
-    def __reduce__(self) -> Any:
-        """Pickled, it is its state, with the store, the budget and whoever is called by it.
-
-        The newest view stays behind: after `fit` there is one.
-
-        Raises:
-            NotCarried: one of these cannot go along.
-        """
-        settings, kept, beside = self._carried()
-        for field in settings.__struct_fields__:
-            check(field, getattr(settings, field))
-        for name, value in beside.items():
-            check(name, value)
-        return _made_again, (type(self), settings, replace(kept, newest=None), beside)
-
-    def _carried(self) -> tuple[Settings, Kept, dict[str, Any]]:
-        """Everything that another session is the same with."""
-        if self._kept.newest is not None:
-            self._kept.newest.hold()
-        summariser = None if self._summaries is None else self._summaries.summariser
-        beside = {
-            "store": self.store,
-            "budget": self.budget,
-            "agent": self._account.agent,
-            "summariser": summariser,
-            "on_event": self._on_event,
-        }
-        return self.settings, replace(self._kept, memo=None, view=_nobody), beside
-
-    def _begin(
-        self, *, budget: Budget, agent: str, summariser: Summariser | None, on_event: OnEvent | None
-    ) -> None:
-        """Open an account at the budget, and know whom to call."""
-        self._on_event = on_event
-        self.budget = budget
-        self._account = budget.join(agent, self.emit)
-        self._summaries = None
-        if summariser is not None:
-            self._summaries = Summaries(summariser, budget, agent)
-
-    @abstractmethod
-    def _use(self, store: Any) -> None:
-        """Use a store that is open, and make the lock; each session its own kind."""
 
     # ── reading ──────────────────────────────────────────────────────────────────────
 
@@ -256,6 +206,23 @@ class SessionCore(Drawn, ABC):
 
     # ── accounts ─────────────────────────────────────────────────────────────────────
 
+    def serve_with(self, served: ServedWindow) -> Event | None:
+        """Take in the window that the model's server tells.
+
+        It holds from the next `fit` on, unless the session was made with limits of its own.
+
+        Returns:
+            The event that was told of it; None if that was told before, or nothing changes.
+        """
+        if self._has_limits or served is self._served:
+            return None
+        self._served = served
+        if served.window_tokens is not None:
+            limits = Limits(window_tokens=served.window_tokens)
+            self.settings = replace(self.settings, limits=limits)
+        self.emit(served.event)
+        return served.event
+
     def release(self) -> None:
         """The call that the last view was for was not made: give back what it had reserved."""
         self.budget.release(self._account)
@@ -264,13 +231,18 @@ class SessionCore(Drawn, ABC):
         """Take in that the provider refused the newest view because it was too long.
 
         The next `fit` cuts deeper, until a reply reports usage. A smaller window that the
-        provider names holds from now on. What the call had claimed of a budget is given back.
+        provider names holds from now on in this conversation. Where one text was over a limit
+        of its own, that text is cut. What the call had claimed of a budget is given back.
+
+        No limit falls below what the provider accepted before in this conversation, nor below a
+        quarter of the window; see `ullage.session.refusals`.
 
         Args:
             error: what the provider call raised, or a reply that says so.
 
         Returns:
-            What was too long, or None if the error says anything else: then raise it.
+            What was too long. None if the error says anything else, or if no shorter view is
+            left to be sent: then raise it.
 
         Raises:
             ConfigError: nothing was fitted yet.
@@ -278,13 +250,14 @@ class SessionCore(Drawn, ABC):
         return self._refused(error, None)
 
     def _refused(self, error: Any, sent: Sent | None) -> Overflow | None:
-        if (found := is_overflow(error)) is None:
+        found = is_overflow(error)
+        if found is None:
             return None
-        sent = sent or self._newest
-        refusals, event = self._kept.refusals.after(found, sent.model, sent.estimate)
-        self._know(replace(self._kept, refusals=refusals), event)
+        sent, kept = sent or self._newest, self._kept
+        verdict = after_refusal(kept.learnt, found, sent, self.state.ledger, self.settings.limits)
+        self._know(replace(kept, learnt=verdict.learnt), verdict.event)
         self.release()
-        return found
+        return found if verdict.helps else None
 
     def pass_on(self, request: Mapping[str, Any], error: Exception) -> Unfitted:
         """A request that cannot be fitted, to be sent as it came.
@@ -344,7 +317,9 @@ class SessionCore(Drawn, ABC):
     def _most(self, window: Window) -> Claim:
         """The most that the call of a view can come to."""
         info = lookup(model := window.meter.model)
-        reserve = self._kept.refusals.limits(model).window_tokens - window.limit_tokens
+        lesson = self._kept.learnt.of(window.transcript, model)
+        limits = limits_for(model, self.settings.limits, lesson)
+        reserve = limits.window_tokens - window.limit_tokens
         output = min(reserve, info.max_output_tokens or reserve)
         return self.budget.most(window.calibration.upper(window.tokens), output, info.id)
 
@@ -359,9 +334,19 @@ class SessionCore(Drawn, ABC):
             kept.newest.hold()
         model = request.get("model") if isinstance(request, Mapping) else None
         named = model if isinstance(model, str) and model else self.settings.model
-        limits, asking = kept.refusals.next_limits(named), self._asking(named)
-        settings = replace(self.settings, limits=limits, asking=asking, policy=self._policy_now())
-        return (yield from turn(request, kept.state, memo, settings, added_tokens, now=now))
+        settings = replace(
+            self.settings,
+            learnt=kept.learnt,
+            asking=self._asking(named),
+            policy=self._policy_now(),
+        )
+        try:
+            return (yield from turn(request, kept.state, memo, settings, added_tokens, now=now))
+        except OverLimitError as over:
+            # nothing fits what a refusal left: it must not stand in the way of the next request
+            learnt = self._kept.learnt.without_room(over.limit_tokens, named)
+            self._kept = replace(self._kept, learnt=learnt)
+            raise
 
     def _finish(
         self, turned: Turned, sent: Sent | None = None, view: Callable[[], object] | None = None
@@ -371,6 +356,8 @@ class SessionCore(Drawn, ABC):
         if self._summaries is not None:
             is_refused = any(event.kind == "summary_refused" for event in turned.events)
             state = reports.with_more(state, self._summaries.take(is_refused=is_refused))
+        lesson = kept.learnt.of(turned.window.transcript, sent.model)
+        sent.is_undercounted = lesson.short_replies >= SHORT_REPLIES
         kept = replace(kept, state=state, memo=turned.memo, newest=sent, view=view or kept.view)
         self._know(kept, *turned.events)
         return sent
@@ -399,12 +386,17 @@ class SessionCore(Drawn, ABC):
 
     def _observe(self, sent: Sent, reply: Any) -> Steps[None]:
         kept = self._kept
-        report = reports.report_of(reply, sent, kept.refusals.known(sent.model))
+        report = reports.report_of(reply, sent, self.settings.limits)
+        thread = reports.thread_record(reply, report, sent, self.settings.tenant)
+        if thread is not None:
+            yield Commit((), (thread,))
         if isinstance(report, Unreadable):
             self.budget.leave_unreported(
                 self._account, reports.under_way(sent, report.output_tokens)
             )
-            self.emit(reports.unreported(report, sent))
+            learnt, told = self._learnt_from(sent, report.input_tokens or None)
+            kept = replace(self._kept, learnt=learnt)
+            self._know(kept, reports.unreported(report, sent), *told)
             return
         known = None if self.budget.is_new(report) else kept.observed_before(report)
         if (known and known.is_full(report)) or self.budget.knows(report, self._account):
@@ -417,9 +409,22 @@ class SessionCore(Drawn, ABC):
         yield from self.budget.synced()
         if kept.memo is not None:
             kept.memo.observed(sent.window.transcript, sent.key)
-        kept = replace(self._kept, state=state, memo=kept.memo, refusals=kept.refusals.reported())
+        learnt, told = self._learnt_from(sent, report.usage.sent_tokens or None)
+        kept = replace(self._kept, state=state, memo=kept.memo, learnt=learnt)
         sent.reported = report.usage
-        self._know(kept.with_observed(report, known), *reports.reported_in(reply, report.usage))
+        events = *reports.reported_in(reply, report.usage), *told
+        self._know(kept.with_observed(report, known), *events)
+
+    def _learnt_from(
+        self, sent: Sent, reported_tokens: int | None
+    ) -> tuple[Learnt, tuple[Event, ...]]:
+        """What is known of the provider's limits once a view was answered, and what to tell."""
+        learnt, transcript = self._kept.learnt, sent.window.transcript
+        before = learnt.of(transcript, sent.model)
+        lesson = after_reply(before, reported_tokens, sent)
+        sent.warning = short_event(before, lesson, sent)
+        told = () if sent.warning is None else (sent.warning,)
+        return learnt.with_lesson(lesson, before, transcript, sent.size), told
 
     def _opened(self, request: Mapping[str, Any] | None) -> Steps[Sent]:
         """The newest view, decided now if there is none and its request is there."""
@@ -484,20 +489,6 @@ class SessionCore(Drawn, ABC):
         if self._kept.newest is None:
             raise ConfigError("session", "nothing was fitted yet", "Call fit(request) first.")
         return self._kept.newest
-
-
-def _nobody() -> None:
-    """Nobody has a view of a session that was just made."""
-
-
-def _made_again(kind: type[Any], settings: Settings, kept: Kept, beside: Mapping[str, Any]) -> Any:
-    """A session that goes on from what another one is, here or in another process."""
-    session = object.__new__(kind)
-    session.settings, session._kept = settings, kept
-    others = dict(beside)
-    session._use(others.pop("store"))
-    session._begin(**others)
-    return session
 
 
 def _policy(policy: str | Policy, *, summarised: bool) -> Policy:

@@ -49,11 +49,13 @@ class Session(SessionCore, Closing):
         blobs: ``"s3://bucket/prefix"``, for the larger texts; None: in the store with the rest.
         cache: ``"valkey://host"``, for copies of those, and for leases; None: without.
         tenant: whose content this is; a ref opens only what the same tenant put there.
-        recall: whether requests offer the recall tools; ``"auto"``: if the session is there
-            from the start; ``"host"``: a framework offers them itself, under their own names
-            (`tools`), so nothing is added to a request, and a call of one is ours (`open`).
-            Where none are, the default policy cuts nothing until the window is nearly full
-            (`Policy.without_recall`).
+        recall: whether requests offer the recall tools; ``"auto"``: from the start, or, of a
+            conversation that is first seen under way, as soon as that pays; ``"host"``: a
+            framework offers them itself, under their own names (`tools`), so nothing is added to
+            a request, and a call of one is ours (`open`). Where none are, the default policy
+            cuts nothing until the window is nearly full (`Policy.without_recall`).
+        joins: whether a conversation that is first seen under way is offered the recall tools,
+            and cut as one batch, once that pays (with ``recall="auto"``). False: never.
         repair: repair a history that the provider would refuse (interrupted calls, results
             that come late, twice or without a call, empty text), and report it.
         state: the state of an earlier session, to go on from.
@@ -64,6 +66,9 @@ class Session(SessionCore, Closing):
             one of `ullage.summarise`. None: the deterministic summaries stand alone.
         redact: takes secrets out of a text before it is set aside, summarised or shown cut, such
             as `ullage.redaction.common_keys`; the same for the same text. None: nothing does.
+        user_tools: names of your own tools by which the user answers: their results are the
+            user's words, quoted whole wherever user text is. Beside those of the agents that
+            ullage knows; compared whole, without case and signs.
         on_event: is called with each event once, as it happens; it must not use the session.
             What it raises is logged. None: the events are in `events` and in the log alone.
 
@@ -276,8 +281,10 @@ def fit(
     format: FormatName | str | Format | None = None,
     store: str | os.PathLike[str] | Store | None = None,
     recall: bool | Literal["auto", "host"] = "auto",
+    joins: bool = True,
     repair: bool = False,
     redact: Redact | None = None,
+    user_tools: Iterable[str] = (),
 ) -> View:
     """Make one request fit, without a session. See `Session` for the arguments.
 
@@ -297,7 +304,9 @@ def fit(
         format=format,
         store=store,
         recall=recall,
+        joins=joins,
         repair=repair,
         redact=redact,
+        user_tools=user_tools,
     )
     return session.fit(request)

@@ -22,9 +22,22 @@ _WARNING, _INFO, _DEBUG = 30, 20, 10  # as in `logging`, which is not imported f
 
 LEVELS: Mapping[Kind, int] = {
     **dict.fromkeys(("unknown_model", "superseded", "cut", "stalled", "summary_refused"), _WARNING),
-    **dict.fromkeys(("unreported", "unkept", "refused", "warned", "wrapped_up"), _WARNING),
-    "unfitted": _WARNING,
-    **dict.fromkeys(("joined", "changed", "condensed", "compacted", "repaired"), _INFO),
+    **dict.fromkeys(
+        (
+            "unreported",
+            "undercounted",
+            "window_refused",
+            "unkept",
+            "unfitted",
+            "refused",
+            "warned",
+            "wrapped_up",
+        ),
+        _WARNING,
+    ),
+    **dict.fromkeys(
+        ("window_found", "joined", "changed", "condensed", "compacted", "repaired"), _INFO
+    ),
 }
 """The level of each kind of event. The others happen in every healthy run: they are for debugging.
 

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from ullage.history.window import Window
 from ullage.picture import Drawn, OneWindow, one_window
+from ullage.turn.standing import Standing
 from ullage.values.events import Event
 from ullage.values.notices import Words
 from ullage.values.usage import Usage
@@ -49,9 +50,14 @@ class Sent:
         limit_tokens: the most it was allowed to hold.
         words: the wording of its notices.
         offers: whether the recall tools stand in it.
+        is_thread: whether the next request may go on from the reply by its id alone.
         events: what happened when it was made.
+        standing: why nothing of the conversation is cut at first sight; None: it is.
         number: of the view, in this process.
         reported: what its reply reported, as it was observed last; None: nothing yet.
+        is_undercounted: whether the provider counted far less than was sent of the views before
+            it, again and again.
+        warning: what the reply gave reason to warn of, or None.
     """
 
     def __init__(self, turned: Turned) -> None:
@@ -64,9 +70,13 @@ class Sent:
         self.limit_tokens: int = window.limit_tokens
         self.words: Words = window.words
         self.offers: bool = turned.offers
+        self.is_thread: bool = turned.is_thread
         self.events: tuple[Event, ...] = turned.events
+        self.standing: Standing | None = turned.standing
         self.number: int = next(_NUMBERS)
         self.reported: Usage | None = None
+        self.is_undercounted: bool = False
+        self.warning: Event | None = None
         self._tokens: tuple[int, int] | None = None
 
     def hold(self) -> None:
@@ -106,6 +116,8 @@ class Sent:
         lines += [_line(event) for event in self.events]
         if not self.events:
             lines.append("nothing was changed for this request")
+        if self.standing is not None:
+            lines.append(f"standing: {self.standing.why}")
         return "\n".join(lines)
 
 
@@ -176,7 +188,8 @@ class _Handle(Drawn, dict[str, Any]):
     def explain(self) -> str:
         """What was done to make this view: its size against the limit, then each decision.
 
-        Each line has its numbers and its reason; the first is the size. No content.
+        Each line has its numbers and its reason; the first is the size. Where nothing is cut in
+        this conversation, the last says why. No content.
         """
         return self._sent.explain()
 
@@ -208,4 +221,4 @@ class AsyncView(_Handle):
 
     async def recall(self, call: Any) -> dict[str, Any]:
         """See `View.recall`."""
-        return await self._session._run(self._session._recall(call, self._sent))
+        return await self._session._recalling(self._session._recall(call, self._sent))

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from functools import lru_cache
 
 import msgspec
 
 from ullage.history.measures import Measure
 from ullage.history.window import Window
+from ullage.on_demand import cached_by_text
 from ullage.values.edits import Replace
 from ullage.values.messages import Message, Part, Reasoning, ToolCall, ToolResult
 
@@ -62,15 +62,23 @@ def head_tokens(texts: Iterable[str]) -> int:
 
 
 def shown_tokens(window: Window, index: int) -> int:
-    """Tokens of the message at an index as the window shows it."""
-    message, dropped = window.transcript.messages[index], index in window.reasoning_dropped
-    return message_tokens(message, window.shown(index), drop_reasoning=dropped)
+    """Tokens of the message at an index as the window shows it to the model."""
+    transcript, shown = window.transcript, window.shown(index)
+    message, dropped = transcript.messages[index], index in window.reasoning_dropped
+    tokens = message_tokens(message, shown, drop_reasoning=dropped)
+    if not transcript.has_program(index):
+        return tokens
+    return tokens - sum(
+        part_tokens(part, number, shown)
+        for number, part in enumerate(message.parts)
+        if transcript.reader(index, number) == "program"
+    )
 
 
 _SHOWN = Measure("ullage.rough", shown_tokens)
 
 
-@lru_cache(maxsize=256)
+@cached_by_text(256, most_chars=16_384)
 def _tool_tokens(text: str) -> int:
     """Tokens of a tool definition of any format; of anything else in braces, of its text."""
     try:

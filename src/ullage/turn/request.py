@@ -12,17 +12,21 @@ from typing import Any
 from msgspec import Struct
 
 from ullage.errors import FormatError
+from ullage.history import canon
 from ullage.history.snapshots import snapshot_at
 from ullage.tokens.models import family_of as token_family
 from ullage.values.edits import whole
 from ullage.values.messages import ReasoningRule
 from ullage.wires import Format, Head, recognise
 from ullage.wires.base import field, text_at
+from ullage.wires.choice import Choice
 
 _CACHES = ("cachedContent", "cached_content")
+THREAD = "thread"
 _HELD_ELSEWHERE = {
     "previous_response_id": "openai-responses",
     "conversation": "openai-responses",
+    THREAD: "anthropic",
     **dict.fromkeys(_CACHES, "gemini"),
 }
 """The fields that name a history the provider holds, and the wire that has them."""
@@ -38,6 +42,7 @@ class Envelope(Struct, frozen=True):
         tools: its own tool definitions.
         takes_tools: whether functions may be added to them.
         uses_tools: whether it has any, and the model may call them.
+        choice: which of them the model may call.
         reasoning: what an edit means for the reasoning behind it.
         thinks_first: whether an open turn must begin with thinking (A14).
         family: whose rules of reasoning hold, and whose tokeniser is estimated.
@@ -49,6 +54,7 @@ class Envelope(Struct, frozen=True):
     tools: Sequence[Any]
     takes_tools: bool
     uses_tools: bool
+    choice: Choice
     reasoning: ReasoningRule
     thinks_first: bool
     family: str
@@ -63,6 +69,8 @@ class Request(Struct, frozen=True):
         history: its raw messages, system text included.
         envelope: what stands around them.
         elsewhere: the field that names what comes before it and is held by the provider, or ``""``.
+        before: what it names that by.
+        is_thread: whether the next request may go on from the reply by its id alone.
     """
 
     wire: Format
@@ -70,6 +78,19 @@ class Request(Struct, frozen=True):
     history: Sequence[Any]
     envelope: Envelope
     elsewhere: str = ""
+    before: str = ""
+    is_thread: bool = False
+
+    def root(self, tenant: str) -> bytes:
+        """The chain before the first message, 16 bytes.
+
+        What follows on a history that the provider holds is no history of its own: two requests
+        that say the same are at the same place only if they go on from the same reply.
+        """
+        root = canon.root(self.wire.name, tenant)
+        if not self.elsewhere:
+            return root
+        return canon.extend(root, canon.content_digest(f"{self.elsewhere} {self.before}", "held"))
 
 
 class Envelopes:
@@ -128,13 +149,28 @@ def read(
     named = whole(text_at(request.get("model") or model, "model"))
     history = wire.history(request)
     envelope = envelopes.read(request, wire, named)
-    return Request(wire, request, history, envelope, elsewhere)
+    before = wire.previous(request) or _named(_value(request, elsewhere))
+    is_thread = wire.name == _HELD_ELSEWHERE[THREAD] and bool(request.get(THREAD))
+    return Request(wire, request, history, envelope, elsewhere, before, is_thread)
 
 
 def _elsewhere(request: Mapping[str, Any]) -> str:
+    """The field that names a history which the provider holds, or ``""``."""
+    return next((key for key in _HELD_ELSEWHERE if _value(request, key)), "")
+
+
+def _value(request: Mapping[str, Any], key: str) -> Any:
+    """What a request names a held history by. A thread that is created has the whole history."""
+    if key == THREAD:
+        thread = request.get(THREAD)
+        return field(thread, "previous_message_id") if thread else None
     config = request.get("config")
-    held = (key for key in _HELD_ELSEWHERE if request.get(key) or (config and field(config, key)))
-    return next(held, "")
+    return request.get(key) or (field(config, key) if config else None)
+
+
+def _named(value: Any) -> str:
+    """The id of what is named: the value itself, or in it."""
+    return value if isinstance(value, str) else str(field(value, "id") or "")
 
 
 def _read_envelope(request: Mapping[str, Any], wire: Format, model: str) -> Envelope:
@@ -146,6 +182,7 @@ def _read_envelope(request: Mapping[str, Any], wire: Format, model: str) -> Enve
         tools=tools,
         takes_tools=wire.takes_tools(request, model) and _elsewhere(request) not in _CACHES,
         uses_tools=bool(tools) and not wire.forbids_tools(request),
+        choice=wire.choice(request),
         reasoning=wire.reasoning(request, model),
         thinks_first=wire.thinks_first(request),
         family=f"{wire.family(model)}/{token_family(model)}",

@@ -5,11 +5,11 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import lru_cache
 from typing import Any, TypeVar, get_args
 
 from ullage.errors import FormatError
 from ullage.history import canon
+from ullage.on_demand import cached_by_text
 from ullage.values.messages import Part, Reasoning, Text
 
 PartT = TypeVar("PartT")
@@ -46,7 +46,7 @@ def field(value: Any, name: str, default: Any = None) -> Any:
     return getattr(value, name, default)
 
 
-@lru_cache(maxsize=128)
+@cached_by_text(128)
 def snake(name: str) -> str:
     """A camelCase name in snake_case, as Google's SDK spells it."""
     return re.sub("[A-Z]", lambda letter: "_" + letter[0].lower(), name)
@@ -72,11 +72,18 @@ _CALL_BODIES = ("function", "custom", "functionCall", "function_call")
 
 
 def name_of_call(call: Any) -> str:
-    """The tool that a raw call of any format is for; ``""`` if it does not tell."""
+    """The tool that a raw call of any format is for; ``""`` if it does not tell.
+
+    A tool of a namespace, or of a toolset, has that before its name: it is another tool than one
+    that is called the same and stands by itself.
+    """
     bodies = (field(call, key) for key in _CALL_BODIES)
     body = next((body for body in bodies if body), call)
     name = field(body, "name")
-    return name if isinstance(name, str) else ""
+    if not isinstance(name, str):
+        return ""
+    within = field(call, "namespace") or field(call, "toolset_name")
+    return f"{within}.{name}" if isinstance(within, str) and within else name
 
 
 def as_json(value: Any, where: str) -> str:

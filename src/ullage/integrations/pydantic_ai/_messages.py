@@ -16,6 +16,7 @@ from pydantic_core import to_jsonable_python
 
 from ullage.errors import FormatError, UnsupportedPart
 from ullage.integrations._base import counted, medium, wire_of
+from ullage.values.authors import Author
 from ullage.values.messages import (
     WHOLE,
     Content,
@@ -54,7 +55,9 @@ def _parts(part: Any, at: int) -> Sequence[Part]:
         case ai.ToolReturnPart():
             failed = part.outcome != "success"
             content = tuple(_result(part))
-            return [ToolResult(part.tool_call_id, content, failed, at, part.tool_name)]
+            author: Author = "user" if part.outcome == "denied" else "tool"
+            name = part.tool_name
+            return [ToolResult(part.tool_call_id, content, failed, at, name, author=author)]
         case ai.UserPromptPart(content=str(text)) | ai.TextPart(content=text):
             return [Text(text, at)]
         case ai.UserPromptPart(content=items):

@@ -13,6 +13,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from ullage.errors import FormatError
+from ullage.values.authors import Author
 from ullage.values.messages import (
     WHOLE,
     Content,
@@ -40,6 +41,7 @@ from ullage.wires.base import (
     text_at,
 )
 from ullage.wires.block import Block, arguments_of, fields, filled, medium_at, replaced
+from ullage.wires.choice import ANY, FORCED, NONE, Choice
 from ullage.wires.format import Change, Format, before_last
 from ullage.wires.models import FAMILIES, family_of
 from ullage.wires.unknown_media import media_tokens_of
@@ -73,8 +75,10 @@ class Anthropic(Format):
     roles = ROLES
     answer_limits = ("max_tokens",)
     schemas = ("output_format.schema", "output_config.format.schema")
+    answer_forms = ("output_format.type", "output_config.format.type")
     parameters = "input_schema"
     families = FAMILIES["anthropic"]
+    joins_results = True
 
     def system(self, request: Mapping[str, Any]) -> Iterator[tuple[str, str | None]]:
         """See `Format.system`: text, or blocks of it."""
@@ -88,6 +92,33 @@ class Anthropic(Format):
                 is_text = field(block, "type") in (None, "text")
                 yield where, text_at(field(block, "text"), f"{where}.text") if is_text else None
 
+    def previous(self, request: Mapping[str, Any]) -> str:
+        """See `Format.previous`: what a message thread is continued from."""
+        thread = request.get("thread")
+        is_continued = field(thread, "type") == "continue"
+        return str(field(thread, "previous_message_id") or "") if is_continued else ""
+
+    def wants_turns(self, model: str) -> bool:
+        """See `Format.wants_turns`: where another maker's model has a chat template."""
+        return bool(model) and "claude" not in model.lower()
+
+    def takes_tools(self, request: Mapping[str, Any], model: str) -> bool:
+        """See `Format.takes_tools`: a thread keeps the tools that it was created with."""
+        return not self.previous(request)
+
+    def choice(self, request: Mapping[str, Any]) -> Choice:
+        """See `Format.choice`."""
+        choice = request.get("tool_choice")
+        match field(choice, "type"):
+            case "none":
+                return NONE
+            case "any":
+                return FORCED
+            case "tool":
+                return Choice(frozenset((str(field(choice, "name")),)), is_open=False)
+            case _:
+                return ANY
+
     def parse(self, raw: Any, where: str) -> Message:
         """See `Format.parse`."""
         message = raw if type(raw) is dict else plain(raw, where)
@@ -95,7 +126,8 @@ class Anthropic(Format):
         content = message.get("content")
         if content is None:
             raise FormatError(f"{where}.content", "there is none", "Give text, or blocks.")
-        return Message(role, ordered(content_at(content, f"{where}.content", self._block)))
+        parts = ordered(content_at(content, f"{where}.content", self._block))
+        return Message(role, parts, before_reply=role == "system")
 
     def _block(self, raw: Any, at: int, where: str) -> Part:
         block = raw if type(raw) is dict else plain(raw, where)
@@ -104,7 +136,8 @@ class Anthropic(Format):
             case "call":
                 arguments = as_json(block.get("input"), f"{where}.input")
                 name = text_at(block.get("name"), f"{where}.name")
-                return ToolCall(str(block.get("id") or ""), name, arguments, at)
+                author: Author = "program" if row.is_of_program(block) else "model"
+                return ToolCall(str(block.get("id") or ""), name, arguments, at, author=author)
             case "result":
                 content = content_at(block.get("content"), f"{where}.content", self._item)
                 failed = bool(block.get("is_error"))
@@ -264,7 +297,30 @@ def _content(block: Mapping[str, Any], row: Block, at: int, where: str) -> Conte
     whole = bool(block.get("content") or block.get("encrypted_content"))
     compacted = kind == "compaction" and whole
     text = opaque_json(block, where)
-    return Opaque(str(kind), text, at, media_tokens_of(block), opens, closes, supersedes=compacted)
+    return Opaque(
+        str(kind),
+        text,
+        at,
+        media_tokens_of(block),
+        opens=opens,
+        closes=closes,
+        supersedes=compacted,
+        author=row.author,
+        reader=row.read_by(block),
+        loads=_loaded(block),
+    )
+
+
+def _loaded(block: Mapping[str, Any]) -> tuple[str, ...]:
+    """The tools that a block makes callable: a search found them, the caller's or the server's."""
+    match block.get("type"):
+        case "tool_reference":
+            references = [block]
+        case "tool_search_tool_result":
+            references = field(block.get("content"), "tool_references") or []
+        case _:
+            return ()
+    return tuple(str(field(reference, "tool_name")) for reference in references)
 
 
 def _said(raw: Any, text: str) -> dict[str, Any]:

@@ -51,6 +51,7 @@ from ullage.wires.base import (
     text_at,
     unexpected,
 )
+from ullage.wires.choice import NONE, Choice
 from ullage.wires.format import Change, Format
 from ullage.wires.gemini import fields
 from ullage.wires.gemini.blocks import BLOCKS, PARTS, ROLES
@@ -71,6 +72,7 @@ class Gemini(Format):
     roles = ROLES
     answer_limits = ("maxOutputTokens",)
     schemas = ("responseSchema", "responseJsonSchema", "_responseJsonSchema")
+    answer_forms = ("responseMimeType",)
     usage_field = "usageMetadata"
     families = FAMILIES["gemini"]
     counts = Counts(
@@ -124,10 +126,26 @@ class Gemini(Format):
         asks = bool(get(config, "includeServerSideToolInvocations"))
         return not own or len(own) < len(tools) or asks
 
-    def forbids_tools(self, request: Mapping[str, Any]) -> bool:
-        """See `Format.forbids_tools`."""
+    def choice(self, request: Mapping[str, Any]) -> Choice:
+        """See `Format.choice`. A list of names counts with any mode: servers differ in that."""
         calling = get(fields.setting(request, "toolConfig"), "functionCallingConfig")
-        return str(get(calling, "mode")).rpartition(".")[2] == "NONE"
+        mode = str(get(calling, "mode")).rpartition(".")[2]
+        if mode == "NONE":
+            return NONE
+        names = get(calling, "allowedFunctionNames")
+        return Choice(frozenset(names) if names else None, is_open=mode != "ANY")
+
+    def allowing(self, request: dict[str, Any], names: Sequence[str]) -> dict[str, Any]:
+        """See `Format.allowing`."""
+        config = request.get("config")
+        choice = get(config or request, "toolConfig")
+        calling = get(choice, "functionCallingConfig")
+        listed = [*get(calling, "allowedFunctionNames"), *names]
+        calling = fields.with_field(calling, "allowedFunctionNames", listed)
+        choice = fields.with_field(choice, "functionCallingConfig", calling)
+        if config:
+            return {**request, "config": fields.with_field(config, "toolConfig", choice)}
+        return dict(fields.with_field(request, "toolConfig", choice))
 
     def compose(
         self, request: Mapping[str, Any], messages: list[Any], tools: Sequence[dict[str, Any]]
@@ -263,8 +281,10 @@ class Gemini(Format):
                 frames_per_s=frames_per_s,
             )
         kind = next((name for name in _OPAQUE if get(raw, name) is not None), "part")
+        author = PARTS[kind].author if kind in PARTS else None
         unsigned = fields.unsigned(raw)
-        return Opaque(kind, opaque_json(unsigned, where), at, media_tokens_of(unsigned))
+        tokens = media_tokens_of(unsigned)
+        return Opaque(kind, opaque_json(unsigned, where), at, tokens, author=author)
 
     # ── edits ────────────────────────────────────────────────────────────────────────
 
@@ -287,6 +307,14 @@ class Gemini(Format):
     def user(self, text: str) -> dict[str, Any]:
         """See `Format.user`."""
         return {"role": "user", "parts": [{"text": text}]}
+
+    def wants_turns(self, model: str) -> bool:
+        """See `Format.wants_turns`."""
+        return bool(model) and "gemini" not in model.lower()
+
+    def together(self, raws: Sequence[Any]) -> dict[str, Any]:
+        """See `Format.together`."""
+        return {"role": "user", "parts": [part for raw in raws for part in _said_parts(raw)]}
 
     def wrap_up(self, request: Mapping[str, Any], text: str) -> dict[str, Any]:
         """See `Format.wrap_up`. Without functions the API takes no choice of one."""
@@ -358,3 +386,8 @@ def _named(part: ToolCall | ToolResult, number: int) -> ToolCall | ToolResult:
     if isinstance(part, ToolCall):
         return part if part.id else replace(part, id=made_up(part.name, number))
     return part if part.call_id else replace(part, call_id=made_up(part.name, number))
+
+
+def _said_parts(raw: Any) -> list[Any]:
+    """The parts of what the user says, in whatever form it was given."""
+    return [{"text": raw}] if isinstance(raw, str) else list(fields.parts_of(raw))

@@ -18,6 +18,7 @@ from functools import partial
 from typing import Any
 
 from ullage.errors import FormatError
+from ullage.values.authors import Author
 from ullage.values.messages import (
     WHOLE,
     Content,
@@ -44,7 +45,7 @@ from ullage.wires.base import (
 )
 from ullage.wires.block import Block, cannot_edit, read_part, replaced, without_medium
 from ullage.wires.format import Change, Format, before_last
-from ullage.wires.models import FAMILIES
+from ullage.wires.models import FAMILIES, is_elsewhere
 from ullage.wires.openai_responses.blocks import BLOCKS, ITEMS, PARTS, ROLES, paired_by
 from ullage.wires.unknown_media import media_tokens_of
 from ullage.wires.usages import openai_counts
@@ -58,6 +59,7 @@ _FRAME_BYTES = 650
 """What stands around an encrypted text, as OpenAI's own coding agent reckons it."""
 _BYTES_PER_TOKEN = 4
 _TRIGGER = "compaction_trigger"
+_LOADING = ("tool_search_output", "additional_tools")
 _CUT_SHORT = ("incomplete", "failed", "cancelled")
 _CLOSING = ("response.completed", "response.incomplete", "response.failed")
 _UNKNOWN = Block("", roles=("assistant",))
@@ -74,8 +76,10 @@ class OpenAIResponses(Format):
     leading_roles = ("system", "developer")
     answer_limits = ("max_output_tokens",)
     schemas = ("text.format.schema", "text_format")
+    answer_forms = ("text.format.type",)
     families = FAMILIES["openai-responses"]
     counts = openai_counts("input", "output")
+    text_type = "input_text"
 
     def history(self, request: Mapping[str, Any]) -> list[Any]:
         """See `Format.history`. A string is one user message."""
@@ -97,6 +101,20 @@ class OpenAIResponses(Format):
         if request.get("instructions") is not None:
             yield "instructions", text_at(request["instructions"], "instructions")
 
+    def previous(self, request: Mapping[str, Any]) -> str:
+        """See `Format.previous`."""
+        return str(request.get("previous_response_id") or "")
+
+    def wants_turns(self, model: str) -> bool:
+        """See `Format.wants_turns`."""
+        return is_elsewhere(model)
+
+    def allowing(self, request: dict[str, Any], names: Sequence[str]) -> dict[str, Any]:
+        """See `Format.allowing`."""
+        choice = plain(request["tool_choice"], "tool_choice")
+        more = [{"type": "function", "name": name} for name in names]
+        return {**request, "tool_choice": {**choice, "tools": [*choice["tools"], *more]}}
+
     # ── reading ──────────────────────────────────────────────────────────────────────
 
     def parse(self, raw: Any, where: str) -> Message:
@@ -115,7 +133,8 @@ class OpenAIResponses(Format):
                 content = tuple(self._output(item, kind, f"{where}.output"))
                 name = item.get("call_id") or item.get("id") or item.get("name") or ""
                 asked = paired_by(kind, name)
-                return Message("tool", (ToolResult(asked, content, False, WHOLE),))
+                reader = row.read_by(item)
+                return Message("tool", (ToolResult(asked, content, False, WHOLE, reader=reader),))
         return _other(item, row, kind, where)
 
     def _message(self, item: Mapping[str, Any], where: str) -> Message:
@@ -252,7 +271,9 @@ def _call(item: Mapping[str, Any], row: Block, where: str) -> ToolCall:
         arguments = as_json(arguments, f"{where}.{row.text}")
     name = text_at(item.get("name"), f"{where}.name")
     late = bool(item.get("async"))
-    return ToolCall(str(item.get("call_id") or ""), name, arguments, WHOLE, late=late)
+    author: Author = "program" if row.is_of_program(item) else "model"
+    call_id = str(item.get("call_id") or "")
+    return ToolCall(call_id, name, arguments, WHOLE, late=late, author=author)
 
 
 def _other(item: Mapping[str, Any], row: Block, kind: str, where: str) -> Message:
@@ -273,8 +294,37 @@ def _other(item: Mapping[str, Any], row: Block, kind: str, where: str) -> Messag
         paired_by(kind, item[name]) if item.get(name) else "" for name in (row.opens, row.closes)
     )
     late = kind == "mcp_approval_request"
-    part = Opaque(kind, opaque_json(known, where), WHOLE, tokens, opens, closes, late)
+    part = Opaque(
+        kind,
+        opaque_json(known, where),
+        WHOLE,
+        tokens,
+        opens,
+        closes,
+        late,
+        author=row.author,
+        reader=row.read_by(item),
+        words=_decision(item, row),
+        loads=_loaded(item, kind, where),
+    )
     return Message(role, (part,))
+
+
+def _decision(item: Mapping[str, Any], row: Block) -> str:
+    """What the user decided of an approval that was asked for, and why; ``""`` of other items."""
+    if not row.words:
+        return ""
+    decided = "approved" if item.get("approve") else "not approved"
+    reason = item.get(row.words)
+    return f"{decided}: {reason}" if isinstance(reason, str) and reason.strip() else decided
+
+
+def _loaded(item: Mapping[str, Any], kind: str, where: str) -> tuple[str, ...]:
+    """The tools that an item makes callable: those of a search, and those that were added."""
+    if kind not in _LOADING:
+        return ()
+    tools = list_at(item.get("tools"), f"{where}.tools")
+    return tuple(str(field(tool, "name") or field(tool, "type")) for tool in tools)
 
 
 def _streams(chunks: Sequence[Any], where: str) -> Iterator[Content]:

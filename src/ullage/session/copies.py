@@ -1,0 +1,124 @@
+"""Copies of sessions, here and in another process: the same state, on the same store."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from typing import Any, ClassVar, Self
+
+from msgspec.structs import replace
+
+from ullage.session.closing import Lent
+from ullage.session.kept import Kept
+from ullage.session.telling import OnEvent
+from ullage.spend.account import Account
+from ullage.spend.budget import Budget
+from ullage.summarise import Summaries, Summariser
+from ullage.turn.terms import Settings
+from ullage.values.carried import check
+from ullage.values.events import Event
+from ullage.values.limits import ServedWindow
+
+
+class Copied:
+    """What a session is when it is copied or pickled.
+
+    Attributes:
+        store: where it keeps what is set aside.
+        settings: what it was asked to be.
+        budget: what it may spend.
+    """
+
+    store: Any
+    settings: Settings
+    budget: Budget
+    _kept: Kept
+    _account: Account
+    _summaries: Summaries | None
+    _on_event: OnEvent | None
+    _has_limits: bool
+    _served: ServedWindow | None
+    _lent: ClassVar[type[Lent]] = Lent
+
+    @abstractmethod
+    def emit(self, event: Event) -> None:
+        """List an event with the others."""
+
+    @abstractmethod
+    def _use(self, store: Any) -> None:
+        """Use a store that is open, and make the lock; each session its own kind."""
+
+    def _begin(
+        self,
+        *,
+        budget: Budget,
+        agent: str,
+        summariser: Summariser | None,
+        on_event: OnEvent | None,
+        has_limits: bool,
+        served: ServedWindow | None = None,
+    ) -> None:
+        """Open an account at the budget, and know whom to call and what was said of the window."""
+        self._has_limits, self._served = has_limits, served
+        self._on_event = on_event
+        self.budget = budget
+        self._account = budget.join(agent, self.emit)
+        self._summaries = None
+        if summariser is not None:
+            self._summaries = Summaries(summariser, budget, agent)
+
+    def _begun_with(self) -> dict[str, Any]:
+        """The arguments of `_begin`, as they are now."""
+        return {
+            "budget": self.budget,
+            "agent": self._account.agent,
+            "summariser": None if self._summaries is None else self._summaries.summariser,
+            "on_event": self._on_event,
+            "has_limits": self._has_limits,
+            "served": self._served,
+        }
+
+    def __copy__(self) -> Self:
+        return self.__deepcopy__(None)
+
+    def __deepcopy__(self, memo: Any) -> Self:
+        """A session of the same state, on the same store and budget."""
+        copy: Self = _made_again(type(self), *self._carried())
+        copy.store = self._lent(self.store)
+        return copy
+
+    def __reduce__(self) -> Any:
+        """Pickled, it is its state, with the store, the budget and whoever is called by it.
+
+        The newest view stays behind: after `fit` there is one.
+
+        Raises:
+            NotCarried: one of these cannot go along.
+        """
+        settings, kept, beside = self._carried()
+        for field in settings.__struct_fields__:
+            check(field, getattr(settings, field))
+        for name, value in beside.items():
+            check(name, value)
+        return _made_again, (type(self), settings, replace(kept, newest=None), beside)
+
+    def _carried(self) -> tuple[Settings, Kept, dict[str, Any]]:
+        """Everything that another session is the same with."""
+        if self._kept.newest is not None:
+            self._kept.newest.hold()
+        beside = {"store": self.store, **self._begun_with()}
+        return self.settings, replace(self._kept, memo=None, view=_nobody), beside
+
+
+def _nobody() -> None:
+    """Nobody has a view of a session that was just made."""
+
+
+def _made_again(kind: type[Any], settings: Settings, kept: Kept, beside: Mapping[str, Any]) -> Any:
+    """A session that goes on from what another one is, here or in another process."""
+    session = object.__new__(kind)
+    session.settings, session._kept = settings, kept
+    others = dict(beside)
+    session._use(others.pop("store"))
+    session._begin(**others)
+    return session
