@@ -145,7 +145,7 @@ _ROWS = (
         "while False:",
     ),
     ("recall f74", "stages/shorten.py", 'if text[:1] in "{["', "if False"),
-    ("recall f78", "stages/truncate.py", "if window.words.is_recall(tool):", "if False:"),
+    ("recall f78", "stages/truncate.py", "if window.is_recall(spot):", "if False:"),
     (
         "recall f80",
         "values/notices.py",
@@ -336,7 +336,7 @@ _ROWS = (
     (
         "pairing f21",
         "turn/turn.py",
-        "    return tool_definitions(asked.wire, words.prefix, words.toolset), True\n",
+        "    return tools, True\n",
         "    return (), True\n",
     ),
     (
@@ -366,9 +366,8 @@ _ROWS = (
     (
         "counting f68",
         "turn/turn.py",
-        "    return tool_definitions(asked.wire, words.prefix, words.toolset), True\n",
-        "    found = tool_definitions(asked.wire, words.prefix, words.toolset)\n"
-        "    return (found if len(asked.history) % 4 else ()), True\n",
+        "    return tools, True\n",
+        "    return (tools if len(asked.history) % 4 else ()), True\n",
     ),
     (
         "recall f76",
@@ -529,7 +528,7 @@ _ROWS = (
     (
         "counting f67",
         "turn/rendering.py",
-        "    return asked.wire.compose(asked.raw, _messages(asked, line, view), tools)",
+        "    request = asked.wire.compose(asked.raw, _messages(asked, line, view), tools)",
         "    messages = _messages(asked, line, view)\n"
         '    status = asked.wire.user(f"{len(messages)} messages")\n'
         "    return asked.wire.compose(asked.raw, [status, *messages], tools)",

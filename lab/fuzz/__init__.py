@@ -8,6 +8,7 @@
     anthropic, chat, responses, gemini      the steps as each wire writes them
     breakages   how histories go wrong in the field
     histories   history ``n`` of a seed, and the request around it
+    borders     joined, seeded, changed in place, allowed tools
     stages      policies that make any legal edit anywhere
     trial       one history tried: every request it would have sent, judged
     opaque, bound                           what only the provider can read

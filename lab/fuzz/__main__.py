@@ -7,6 +7,7 @@ import os
 import time
 from collections import deque
 from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from itertools import count as count_from
 from pathlib import Path
 from secrets import randbits
@@ -14,6 +15,7 @@ from secrets import randbits
 import click
 from msgspec import json as packed
 
+from lab.fuzz.borders import bordered
 from lab.fuzz.coverage import empty, table
 from lab.fuzz.histories import case
 from lab.fuzz.tally import BATCH, Tally, add, be_quiet, seen_of, try_batch
@@ -27,14 +29,15 @@ def run(tally: Tally, seconds: float, until: int, jobs: int, resume: Path | None
     begun, before = time.monotonic(), tally.tried
     with ProcessPoolExecutor(max_workers=jobs, initializer=be_quiet) as pool:
         starts = count_from(tally.next, BATCH)
-        running = deque(pool.submit(try_batch, tally.seed, next(starts)) for _ in range(2 * jobs))
+        attempt = partial(try_batch, borders=tally.borders)
+        running = deque(pool.submit(attempt, tally.seed, next(starts)) for _ in range(2 * jobs))
         while running:  # in order, so that a file holds all histories before its next one
             add(tally, running.popleft().result())
             if resume is not None:
                 _write(tally, resume)
             over = time.monotonic() - begun > seconds or tally.held >= until
             if not over and len(tally.found) < MOST_FINDINGS:
-                running.append(pool.submit(try_batch, tally.seed, next(starts)))
+                running.append(pool.submit(attempt, tally.seed, next(starts)))
     took = max(time.monotonic() - begun, 1e-9)
     click.echo(f"{(tally.tried - before) / took:,.0f} histories a second, with {jobs} processes")
 
@@ -72,6 +75,7 @@ def say(tally: Tally, coverage: bool) -> None:
 @click.option("--jobs", default=os.cpu_count() or 1, show_default=True)
 @click.option("--resume", type=click.Path(path_type=Path), help="Go on from, and write, this file.")
 @click.option("--coverage", is_flag=True, help="Print the table of rules, features and edits.")
+@click.option("--borders/--plain", default=True, help="With joined, seeded, changed histories.")
 @click.option("--only", type=int, help="Try one history, and say what is wrong with it.")
 def main(
     seconds: float,
@@ -81,17 +85,18 @@ def main(
     jobs: int,
     resume: Path | None,
     coverage: bool,
+    borders: bool,
     only: int | None,
 ) -> None:
     """Fuzz for a time; the status is 1 if anything was found."""
     be_quiet()
     seed = randbits(32) if seed is None else seed
     if only is not None:
-        one = case(seed, only)
+        one = (bordered if borders else case)(seed, only)
         click.echo(json.dumps(one.messages, indent=1, ensure_ascii=False))
         click.echo(f"{one.format}, {', '.join(sorted(one.features))}: {try_case(one)}")
         return
-    tally = Tally(seed, start)
+    tally = Tally(seed, start, borders=borders)
     if resume is not None and resume.exists():
         tally = packed.decode(resume.read_bytes(), type=Tally)
     run(tally, seconds, until, jobs, resume)

@@ -38,15 +38,32 @@ def rewritten(messages: list[dict], number: int) -> tuple[list[dict], str]:
     if message is None or not old or len(old[0]) < LONG_CHARS:
         return messages, ""
     text = f"rewritten {number}\n" + "another output\n" * 60
+    changed[changed.index(message)] = with_result_text(message, text)
+    return changed, old[0]
+
+
+def result_text(message: dict) -> str:
+    """The first text of the first result in a message; empty where it holds none."""
+    if not _answers(message):
+        return ""
+    _, texts = next(reading.results(message), ("", []))
+    return texts[0] if texts else ""
+
+
+def with_result_text(message: dict, text: str) -> dict:
+    """A copy of a message in which its first result is this text."""
+    message = copy.deepcopy(message)
     if "parts" in message:
-        message["parts"][0]["functionResponse"]["response"] = {"output": text}
+        part = next(part for part in message["parts"] if "functionResponse" in part)
+        part["functionResponse"]["response"] = {"output": text}
     elif "output" in message:
         message["output"] = text
     elif message["role"] == "tool":
         message["content"] = text
     else:
-        message["content"][0]["content"] = text
-    return changed, old[0]
+        block = next(block for block in message["content"] if block["type"] == "tool_result")
+        block["content"] = text
+    return message
 
 
 def _answers(message: dict) -> bool:

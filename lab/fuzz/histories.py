@@ -53,6 +53,20 @@ _MEDIA_TOKENS = 1_200
 _HEAD_TOKENS = 750
 
 
+class Change(Struct, frozen=True):
+    """A message that the caller replaces where it stands.
+
+    Attributes:
+        index: which message of the history.
+        until: the length of the first request that holds it as it is in the history.
+        earlier: what stands in its place in the requests before.
+    """
+
+    index: int
+    until: int
+    earlier: dict[str, Any]
+
+
 class Case(Struct, frozen=True):
     """One history to be tried.
 
@@ -66,6 +80,9 @@ class Case(Struct, frozen=True):
         limit_tokens: the most a prompt may hold.
         policy: the number of the policy, 0 for the default one.
         repair: the history is not legal, and is to be mended.
+        features: what the history holds.
+        changes: the messages that stand otherwise in earlier requests.
+        choices: the choice of tools in the request of a length, as fields of the request.
     """
 
     number: int
@@ -79,6 +96,20 @@ class Case(Struct, frozen=True):
     policy: int
     repair: bool
     features: frozenset[str]
+    changes: tuple[Change, ...] = ()
+    choices: dict[int, dict[str, Any]] = {}
+
+    def beginning(self, length: int) -> list[dict[str, Any]]:
+        """The messages of the request of a length."""
+        messages = self.messages[:length]
+        for change in self.changes:
+            if change.index < length < change.until:
+                messages[change.index] = change.earlier
+        return messages
+
+    def is_changed_at(self, length: int) -> bool:
+        """Whether the request of a length is the first that holds a changed message."""
+        return any(change.until == length for change in self.changes)
 
 
 def case(seed: int, number: int) -> Case:

@@ -7,6 +7,7 @@ from collections import Counter
 
 from msgspec import Struct, field
 
+from lab.fuzz.borders import bordered
 from lab.fuzz.coverage import Row, rows_of
 from lab.fuzz.histories import Case, case
 from lab.fuzz.trial import Tried, try_case
@@ -25,6 +26,7 @@ class Tally(Struct):
         edits: histories by format and kind of edit.
         seen: histories by format, rule, feature and kind of edit, joined by ``|``.
         found: numbers of histories, and what is wrong with each.
+        borders: the histories are those of `fuzz.borders`.
     """
 
     seed: int
@@ -35,6 +37,7 @@ class Tally(Struct):
     edits: dict[str, int] = field(default_factory=dict)
     seen: dict[str, int] = field(default_factory=dict)
     found: list[tuple[int, list[str]]] = field(default_factory=list)
+    borders: bool = False
 
 
 def be_quiet() -> None:
@@ -42,12 +45,13 @@ def be_quiet() -> None:
     logging.getLogger("ullage").setLevel(logging.CRITICAL)
 
 
-def try_batch(seed: int, start: int, count: int = BATCH) -> Tally:
-    """Histories ``start`` to ``start + count``."""
-    tally = Tally(seed, start + count, count)
+def try_batch(seed: int, start: int, count: int = BATCH, *, borders: bool = False) -> Tally:
+    """Histories ``start`` to ``start + count``, with the shapes of `fuzz.borders` if asked."""
+    tally = Tally(seed, start + count, count, borders=borders)
+    make = bordered if borders else case
     edits, seen = Counter[str](), Counter[Row]()
     for number in range(start, start + count):
-        one = case(seed, number)
+        one = make(seed, number)
         tried = try_case(one)
         tally.refused += tried.refused
         tally.held += not tried.wrong and not tried.refused and not is_trivial(one, tried)

@@ -20,8 +20,9 @@ from msgspec.structs import replace
 
 from lab import reading
 from lab.fuzz import opaque
+from lab.fuzz.borders import may_call
 from lab.fuzz.bound import Bound
-from lab.fuzz.breakages import rewritten
+from lab.fuzz.breakages import result_text, rewritten
 from lab.fuzz.coverage import EDITS, Cell, exercised
 from lab.fuzz.histories import BOUND, Case
 from lab.fuzz.stages import policy_of
@@ -32,6 +33,7 @@ from ullage.history.transcript import leaves_of
 from ullage.history.window import Window
 from ullage.replay.gates import unseen
 from ullage.values.events import Event
+from ullage.values.toolset import RECALL_TOOLS
 from ullage.wires import FORMATS
 from ullage.wires.rules.checker import check_of
 
@@ -41,6 +43,9 @@ REFUSABLE = frozenset(
 """Only with one of these may the default policy leave a history refused: what stands before a
 compaction, and what waits for an answer, may not be condensed. Chance may begin a run so late
 that too much stands before it, and a broken history may end within an open turn."""
+RECALL_NAMES = frozenset((*RECALL_TOOLS, *(f"ullage_{name}" for name in RECALL_TOOLS)))
+_GUARD = frozenset(("cut", "condensed"))
+"""The edits by which the guard makes room where nothing else is left to go."""
 _MARK_CHARS = 40
 _REWRITES = frozenset(EDITS) - {"truncated"}
 
@@ -107,7 +112,8 @@ class _Trial:
         self.view: dict[str, Any] = {}
         self.model = ""
         self.bound = Bound() if "bound reasoning" in case.features and not case.repair else None
-        self.own = {id(message) for message in case.messages}
+        earlier = (change.earlier for change in case.changes)
+        self.own = {id(message) for message in (*case.messages, *earlier)}
         self.sealed = opaque.blocks(case.messages)
         self.compacted: set[str] = set()
 
@@ -133,7 +139,8 @@ class _Trial:
         """The request for a beginning of the history, for the model of that time."""
         case = self.case
         model = case.models[case.lengths.index(length)]
-        return {**case.request, "model": model, case.key: case.messages[:length]}
+        choice = case.choices.get(length, {})
+        return {**case.request, **choice, "model": model, case.key: case.beginning(length)}
 
     def show(self, length: int) -> None:
         """The view of the history so far."""
@@ -141,14 +148,15 @@ class _Trial:
         request = self._request(length)
         view = self.session.fit(request)
         if "compaction" in case.features:
-            self.compacted = opaque.newest_compaction(case.messages[:length])
+            self.compacted = opaque.newest_compaction(case.beginning(length))
         shown, kinds = view[case.key], set(map(_kind_of, self.session.events[told:]))
         kinds &= set(EDITS)
         grew = shown[: len(self.shown)] == self.shown
         if grew:
             self._feed(shown, length)
         else:
-            if not kinds & _REWRITES and not self.case.repair:  # a late result changes a mended one
+            may_change = case.repair or case.is_changed_at(length)  # a late result is mended too
+            if not kinds & _REWRITES and not may_change:
                 self._wrong("a view changed and no event told of it", length)
             self._anew(view, length)
         if kinds:
@@ -158,7 +166,7 @@ class _Trial:
             self._opaque(shown, length)
             whole = "reasoning" in kinds or "one thought a turn" in case.features
             if whole and not case.repair:
-                self._break(self._problems(view, case.messages[:length]), length)
+                self._break(self._problems(view, case.beginning(length)), length)
         if self.bound is not None:
             as_before = grew and request["model"] == self.model
             reply = case.messages[length : self._next(length)]
@@ -166,6 +174,7 @@ class _Trial:
             if behind and request["model"] == BOUND:
                 self._wrong("reasoning is shown behind what was changed", length)
         self._whole(shown, kinds, length)
+        self._borders(view, kinds, length)
         if not case.policy and not case.repair and unseen(self.session.window):
             self._wrong("a new result is not in the first view after it came (G8)", length)
         self.shown, self.view, self.model = shown, view, request["model"]
@@ -175,12 +184,32 @@ class _Trial:
         case, window = self.case, self.session.window
         if window.estimate > case.limit_tokens:
             self._wrong("a view is over the limit", length)
-        if shown[0] != case.messages[0]:
+        if _first_of_user(shown) != _first_of_user(case.beginning(length)):
             self._wrong("the first user message is not as it was", length)
         if window.summaries:
             self._parted(window, length)
         if "manual thinking" in case.features and "reasoning" in kinds and not case.repair:
             self._frozen(case.messages[:length], length)
+
+    def _borders(self, view: dict[str, Any], kinds: set[str], length: int) -> None:
+        """What is asked at the borders of a conversation, of the default policy alone."""
+        case = self.case
+        if case.policy:
+            return
+        closed = "allowed tools always" in case.features and not may_call(view, RECALL_NAMES)
+        if closed and "truncated" in kinds:
+            self._wrong("a result is cut, and what opens it may not be called", length)
+        for change in case.changes:
+            text = result_text(case.messages[change.index])
+            if change.until == length and text and not self._is_seen(text, view[case.key], kinds):
+                self._wrong("a changed result is not in the first view that holds it", length)
+
+    def _is_seen(self, text: str, shown: list[Any], kinds: set[str]) -> bool:
+        """Whether a text is in a view at the size it has on arrival, or the guard took its room."""
+        if kinds & _GUARD:
+            return True
+        head = text[:_MARK_CHARS]
+        return any(head in visible for visible in reading.visible(shown))
 
     def _feed(self, shown: list[Any], length: int) -> None:
         for message in shown[len(self.shown) :]:
@@ -305,6 +334,11 @@ class _Trial:
 
 
 _DEARER = (_Trial._cold, _Trial._tighter, _Trial._rewrite)
+
+
+def _first_of_user(messages: list[Any]) -> Any:
+    """The first message of a view that the user wrote."""
+    return next((m for m in messages if m.get("role") == "user"), None)
 
 
 def _kind_of(event: Event) -> str:

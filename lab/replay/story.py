@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
-from ullage.history.transcript import Transcript
 from ullage.replay.evidence import demands
 from ullage.values.messages import Message, ToolCall, ToolResult
 from ullage.wires import Format
@@ -21,15 +20,16 @@ class Story(demands.Story):
         said: the messages in which the user or the system says something.
     """
 
-    def __init__(self, wire: Format, messages: Sequence[Any] = ()) -> None:
+    def __init__(
+        self, wire: Format, messages: Sequence[Any] = (), *, user_tools: tuple[str, ...] = ()
+    ) -> None:
         """Begin with these messages."""
         self.results: list[tuple[int, int]] = []
         self.origins: list[int] = []
         self.said: list[int] = []
         self._recorded = 0
-        self._transcript = Transcript(b"")
         self._fixed: list[bool] = []
-        super().__init__(wire)
+        super().__init__(wire, user_tools=user_tools)
         self.extend(messages)
 
     def extend(self, messages: Sequence[Any], *, recorded: bool = True) -> None:
@@ -46,7 +46,6 @@ class Story(demands.Story):
             self.said.append(index)
         kinds = ((number, isinstance(p, ToolResult)) for number, p in enumerate(message.parts))
         self.results += [(index, number) for number, is_result in kinds if is_result]
-        self._transcript.append(message, index.to_bytes(16, "big"))
         self._fixed.append(message.role in ("system", "user") and not message.results)
         return message
 
@@ -55,7 +54,7 @@ class Story(demands.Story):
 
         A call is never parted from its results, nor one message of a reply from the next.
         """
-        cuts = [i for i in range(1, length) if self._transcript.may_split(i)]
+        cuts = [i for i in range(1, length) if self.transcript.may_split(i)]
         edges = [0, *cuts, length]
         return [(a, b) for a, b in pairwise(edges) if a < b]
 
@@ -65,4 +64,4 @@ class Story(demands.Story):
 
     def call_for(self, index: int, part: int) -> ToolCall | None:
         """The call that the result in this part answers."""
-        return self._transcript.call_for(index, part)
+        return self.transcript.call_for(index, part)

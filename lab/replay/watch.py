@@ -132,16 +132,23 @@ def mentions(view: View, atom: Atom) -> bool:
     return any(piece.holds(atom) and holds(piece.plain, atom) for piece in view.others)
 
 
-def watch_over(run: Run, lengths: Sequence[int], library: PagedLibrary, common: Set[str]) -> Watch:
+def watch_over(
+    run: Run,
+    lengths: Sequence[int],
+    library: PagedLibrary,
+    common: Set[str],
+    user_tools: tuple[str, ...] = (),
+) -> Watch:
     """Watch a run; see `ullage.replay.evidence.score.watch_over`."""
     wire = FORMATS[run.format]
-    story = Story(wire, run.messages)
+    story = Story(wire, run.messages, user_tools=user_tools)
     return Watch(story, demands_of(story, lengths, Head.of(wire, run.request), common), library)
 
 
 def watch_pages(run: Run, lengths: Sequence[int], session: Session, common: Set[str]) -> Watch:
     """Watch a session's views of a run; refs are opened page by page, by its own tools."""
-    return watch_over(run, lengths, SessionPages(session), common)
+    user_tools = session.settings.user_tools
+    return watch_over(run, lengths, SessionPages(session), common, user_tools)
 
 
 def evidence_of(verdicts: Iterable[Verdict]) -> Evidence:

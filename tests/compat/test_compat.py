@@ -22,13 +22,13 @@ from ullage.turn.terms import what_decides
 
 LEFT = sorted(path.parent for path in Path(__file__).parent.glob("*/kept.db"))
 DECIDES = {
-    "default-8": "7pc49fda4rhv3ajy",
-    "default-summarised-8": "bgvehcvb0ewbps1b",
-    "token_budget-1": "hb6gqdby3pxhn1cq",
-    "multi_stage-1": "rzy4m5et6f1kvfyw",
-    "continuation-1": "2z5bm77sh28bjbsz",
-    "three_layer-1": "e8k3wr4367jqe5by",
-    "output_cache-1": "a4ckffbfm7gf7hq8",
+    "default-8": "nw3wmzdkgawrzzbx",
+    "default-summarised-9": "d4prbryjqfwe2fae",
+    "token_budget-1": "eytv5ahsb6fqfc03",
+    "multi_stage-1": "xh0017jetya5w9wa",
+    "continuation-1": "1znwysnkhc8r75yq",
+    "three_layer-1": "nvsrv5te1ta6vgz7",
+    "output_cache-1": "77jxcqjzds0z5nqd",
 }
 """The fingerprint of what cuts at first sight under each name, as ledgers hold it."""
 REF = re.compile(r'(?:ref=|tool_call_id=")([0-9a-z]{16})')

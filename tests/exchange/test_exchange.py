@@ -260,6 +260,42 @@ def test_two_refusals_are_one_for_the_client(format):
     assert (status, said, len(upstream.sent)) == (400, words, 2)
 
 
+def test_a_text_over_a_limit_of_its_own_is_cut_and_sent_once_more():
+    door, _ = exchanges(model="gpt-4.1", recall=False)
+    door.recalls = False
+    long = [histories.Turn(calls=(histories.Call("bash", "a.py", "line of a log\n" * 3_000),))]
+    words = (
+        "Invalid 'messages[2].content': string too long. Expected a string with maximum length "
+        "20000, but got a string with length 42000 instead."
+    )
+    no = Reply({"error": {"message": words, "code": "string_above_max_length"}}, 400)
+    yes = Reply(replied("openai-chat"))
+    status, _, upstream = ask(door, PATHS["openai-chat"], body("openai-chat", long), no, yes)
+    first, second = (json.loads(sent)["messages"][-1]["content"] for sent in upstream.sent)
+    assert (status, len(first)) == (200, 42_000)
+    assert len(second) <= 20_000
+    assert second.startswith("line of a log\n")
+
+
+def test_a_refusal_that_no_shorter_view_answers_is_the_clients():
+    door, _ = exchanges()
+    no = refusal("anthropic", 250_000, 200_000)
+    words = no.pieces[0]
+    status, said, upstream = ask(door, PATHS["anthropic"], body("anthropic", LONG), no)
+    assert (status, said, len(upstream.sent)) == (400, words, 1)
+
+
+def test_a_provider_that_counts_too_little_is_reported():
+    door, reports = exchanges()
+    asked = body("openai-chat", LONG)
+    for _ in range(4):
+        reply = {**replied("openai-chat"), "usage": {"prompt_tokens": 9, "completion_tokens": 1}}
+        ask(door, PATHS["openai-chat"], asked, Reply({**reply, "id": f"chatcmpl-{len(reports)}"}))
+    assert [report.is_undercounted for report in reports] == [False, False, False, True]
+    kinds = [[event.kind for event in report.events] for report in reports]
+    assert ["undercounted" in each for each in kinds] == [False, False, True, False]
+
+
 def test_another_refusal_is_the_clients():
     door, _ = exchanges()
     no = Reply({"error": {"message": "Rate limit of tokens per min"}}, 429)
@@ -449,16 +485,31 @@ def test_an_upstream_that_cannot_be_reached_is_the_clients_to_hear_of():
     [
         ("/v1/messages/count_tokens", "anthropic"),
         ("/v1/responses/input_tokens", "openai-responses"),
+        ("/v1/responses/compact", "openai-responses"),
         ("/v1beta/models/gemini-3-pro:countTokens", "gemini"),
     ],
 )
-def test_what_is_counted_is_the_view(path, format):
+def test_what_is_counted_or_compacted_is_the_view(path, format):
     door, _ = exchanges(limits=LIMITS)
     asked = body(format, LONG)
     _, said, counted = ask(door, path, asked, Reply(b'{"input_tokens": 7}'))
     _, _, sent = ask(door, PATHS[format], asked, Reply(replied(format)))
     assert said == b'{"input_tokens": 7}'
     assert counted.sent == sent.sent
+
+
+def test_a_compaction_of_the_providers_is_asked_of_what_its_turns_were_asked_of():
+    door, reports = exchanges(limits=LIMITS)
+    asked = body("openai-responses", LONG)
+    _, _, turn = ask(door, "/v1/responses", asked, Reply(replied("openai-responses")))
+    bare = {key: asked[key] for key in ("model", "input")}
+    output = Reply({"object": "response.compaction", "output": [{"type": "compaction"}]})
+    status, said, compact = ask(door, "/v1/responses/compact", bare, output)
+    assert (status, json.loads(said)["object"]) == (200, "response.compaction")
+    shown = [json.loads(upstream.sent[0])["input"] for upstream in (turn, compact)]
+    assert shown[0] == shown[1]
+    assert "tools" not in json.loads(compact.sent[0])
+    assert [report.passed for report in reports] == [None, None]
 
 
 @pytest.mark.parametrize("format", ["anthropic", "gemini"])

@@ -69,7 +69,6 @@ def test_a_path_says_what_is_asked_there(path, route):
         "/v1/models",
         "/v1/embeddings",
         "/v1/responses/resp_1/cancel",
-        "/v1/responses/compact",
         "/v1/chat/completions/chatcmpl_1",
         "/v1/threads/thread_1/messages",
         "/v1/messages/batches/b_1/cancel",

@@ -84,6 +84,7 @@ def test_f94_a_write_that_fails_leaves_the_old_view_or_the_new_one(left):
             session.fit(part)
         except StoreError:
             break
+    store.left = 0
     again = new_session(CHAT, store=store)
     expected = new_session(CHAT)
     assert list(run(again, CHAT, steps(20))) == list(run(expected, CHAT, steps(20)))

@@ -158,3 +158,65 @@ def test_a_result_is_late_where_its_history_could_have_been_parted_before_it():
     assert transcript_of(messages).upto(4).marked("late", 0, 4) == [3]
     placeholder = gave("a", INTERRUPTED)
     assert transcript_of([called("a"), placeholder, gave("a", "2")]).marked("late", 0, 3) == [2]
+
+
+CALLER = {"type": "code_execution_20260120", "tool_id": "srvtoolu_1"}
+
+
+def asked(name, **more):
+    use = {"type": "tool_use", "id": "toolu_1", "name": name, "input": {}, **more}
+    result = {"type": "tool_result", "tool_use_id": "toolu_1", "content": "yes"}
+    return [
+        {"role": "user", "content": "Begin."},
+        {"role": "assistant", "content": [use]},
+        {"role": "user", "content": [result, {"type": "text", "text": "Go on."}]},
+    ]
+
+
+def taken_in(raws, **settings):
+    transcript = Transcript(canon.root("anthropic", ""), **settings)
+    for index, raw in enumerate(raws):
+        message = FORMATS["anthropic"].parse(raw, f"messages[{index}]")
+        transcript.append(message, canon.digest_of(message))
+    return transcript
+
+
+def people(transcript):
+    """Who wrote and who reads the call, its result, and the text beside that."""
+    spots = ((1, 0), (2, 0), (2, 1))
+    return [(transcript.author(*spot), transcript.reader(*spot)) for spot in spots]
+
+
+TOOLS = [("model", "model"), ("tool", "model"), ("user", "model")]
+ANSWERS = [("model", "model"), ("user", "model"), ("user", "model")]
+PROGRAMS = [("program", "program"), ("tool", "program"), ("user", "model")]
+
+
+def test_who_wrote_and_who_reads_goes_by_the_call_of_a_result():
+    assert people(taken_in(asked("query"))) == TOOLS
+    assert people(taken_in(asked("ask_user"))) == ANSWERS
+    assert people(taken_in(asked("query"), user_tools=frozenset({"query"}))) == ANSWERS
+    assert people(taken_in(asked("query", caller=CALLER))) == PROGRAMS
+    assert people(taken_in(asked("query", caller={"type": "direct"}))) == TOOLS
+
+
+def test_the_words_of_the_user_are_found_wherever_they_stand():
+    transcript = taken_in(asked("AskUser"))
+    words = [transcript.words(*spot) for spot in ((0, 0), (1, 0), (2, 0), (2, 1))]
+    assert words == ["Begin.", "", "yes", "Go on."]
+    assert transcript.newest_words(3) == 2
+    assert transcript.newest_words(2) == 0
+    assert not transcript.may_shorten(2, 0)
+    assert taken_in(asked("query")).may_shorten(2, 0)
+
+
+def test_a_client_may_leave_the_caller_out_later_and_a_fork_knows_what_was_said():
+    """It has no say in what a message is; the newest wording holds."""
+    transcript = taken_in(asked("query", caller=CALLER))
+    assert people(transcript.upto(3)) == PROGRAMS
+    plain = FORMATS["anthropic"].parse(asked("query")[1], "messages[1]")
+    transcript.refresh(1, plain)
+    assert people(transcript) == TOOLS
+    transcript.refresh(1, FORMATS["anthropic"].parse(asked("query", caller=CALLER)[1], "m"))
+    assert people(transcript) == PROGRAMS
+    assert not transcript.upto(2).has_program(2)

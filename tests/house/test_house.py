@@ -48,10 +48,9 @@ UNTESTED = {
     "ullage.cli.mcp": "a command, loaded when called: tests/mcp",
     "ullage.cli.proxy": "a command, loaded when called: tests/proxy/started.py",
     "ullage.cli.read": "a command, loaded when called: tests/cli",
-    "ullage.cli.run": "a command, loaded when called: tests/cli",
     "ullage.cli.watch": "a command, loaded when called: tests/watch",
     "ullage.proxy.fitting": "what is fitted is asked of a whole proxy: tests/proxy/test_fitting.py",
-    "ullage.proxy.relay": "what passes is asked of a whole proxy: tests/proxy/test_relay.py",
+    "ullage.proxy.relay": "so is what passes: tests/proxy/test_relay.py",
     "ullage.proxy.page": "so is each page: tests/proxy/test_pages.py, tests/browser/test_live.py",
     "ullage.proxy.siblings": "and what workers tell each other: tests/proxy/test_pages.py",
     "ullage.proxy.pages": "pages are asked of a whole proxy: tests/proxy/test_pages.py",
@@ -65,7 +64,6 @@ UNTESTED = {
     "ullage.stores.postgres.records": "the same",
     "ullage.stores.postgres.spending": "the same: tests/stores/postgres/test_budgets.py",
     "ullage.turn.first_sight": "tests/session/test_upgrades.py",
-    "ullage.turn.request": "every request is read there; tests/session/test_bad_input.py",
     "ullage.session.core": "what both sessions share: every test of a session",
 }
 

@@ -144,13 +144,29 @@ def test_a_call_in_two_halves_is_cut_deeper_where_it_is_refused():
 def test_a_call_that_nothing_can_shorten_ends_with_what_the_provider_said():
     async def main():
         calls, session = Calls(), await sessions_of().opened("a", {})
-        tiny = ValueError("prompt is too long: 15500 tokens > 40 maximum")
-        await calls.begin("here", session, REQUEST)
+        too_long = ValueError("prompt is too long: 15500 tokens > 4000 maximum")
+        told = "The rules. " * 4_000
+        request = {
+            **REQUEST,
+            "messages": [{"role": "system", "content": told}, *REQUEST["messages"]],
+        }
+        await calls.begin("here", session, request)
         assert not calls.may_retry("here", ValueError("no such key"))
-        assert calls.may_retry("here", tiny)
+        assert calls.may_retry("here", too_long)
         with pytest.raises(ValueError, match="too long") as raised:
             await calls.again("here")
         assert isinstance(raised.value.__cause__, OverLimitError)
+
+    asyncio.run(main())
+
+
+def test_a_refusal_that_cannot_be_meant_is_not_retried():
+    async def main():
+        calls, session = Calls(), await sessions_of().opened("a", {})
+        await calls.begin("here", session, REQUEST)
+        assert not calls.may_retry(
+            "here", ValueError("prompt is too long: 155000 tokens > 40 maximum")
+        )
 
     asyncio.run(main())
 
@@ -168,3 +184,29 @@ def test_a_call_that_never_ends_claims_nothing():
         assert not calls.may_retry("here", TOO_LONG)
 
     asyncio.run(main())
+
+
+def conversation(count):
+    """A history of so many calls, each with a result of 30 KB."""
+    page = "".join(f"line {n} of the page\n" for n in range(1_500))[:30_000]
+    tools = [{"type": "function", "function": {"name": "look", "parameters": {}}}]
+    return {**asked(*(f"{n}\n{page}" for n in range(count))), "tools": tools}
+
+
+@pytest.mark.parametrize("recall", ["host", "auto"])
+@pytest.mark.parametrize("first", [1, 3, 10])
+def test_a_conversation_that_an_adapter_meets_under_way_costs_little_more(recall, first):
+    """Where the framework offers the tools itself, its prefix is another one anyway."""
+    limits = Limits(window_tokens=1_000_000)
+
+    def sizes(first):
+        sessions, state, sent = HostSessions("openai-chat", recall=recall, limits=limits), {}, []
+        for count in range(first, 41):
+            session = sessions.opened("a", state)
+            sent.append(len(str(session.fit(conversation(count)))))
+            state |= sessions.missing(session, state)
+        return sent
+
+    whole, sent = sizes(0)[first:], sizes(first)
+    assert sum(sent) <= 1.5 * sum(whole)
+    assert sent[-1] == whole[-1]

@@ -12,7 +12,6 @@ from tests.loop.server import calling, saying, serving
 from tests.loop.test_turn import new_session, read_log
 from ullage import AsyncSession, Limits, OverLimitError
 from ullage.loop import arun_turn, run_turn
-from ullage.session.reports import Refusals
 from ullage.wires.overflow import Overflow
 
 formats = pytest.mark.parametrize("format", FORMAT_NAMES)
@@ -213,12 +212,12 @@ def test_the_next_request_is_always_smaller(found, room):
 
 
 def test_a_retry_keeps_to_less_until_a_reply_reports_and_a_named_window_stays():
-    refusals = Refusals(None)
-    assert refusals.next_limits("gpt-4.1") is None
-    found = Overflow(limit_tokens=5_000, size_tokens=10_000)
-    refusals, _ = refusals.after(found, "gpt-4.1", 8_000)
-    assert refusals.next_limits("gpt-4.1").prompt_tokens(1_000) == 3_800
-    assert refusals.limits("gpt-4.1").window_tokens == 5_000
-    refusals = refusals.reported()
-    assert refusals.next_limits("gpt-4.1").window_tokens == 5_000
-    assert refusals.next_limits("gpt-4o") is None
+    format = "openai-chat"
+    session = new_session(format, limits=Limits(window_tokens=100_000))
+    asked = request(format, long_history(format))
+    session.fit(asked)
+    session.refused(TooLong("prompt is too long: 44000 tokens > 32000 maximum"))
+    lowered = session.fit(asked).sent.limit_tokens
+    assert lowered < Limits(window_tokens=32_000).prompt_tokens(None)
+    session.observe(reply(format, "Done."))
+    assert session.fit(asked).sent.limit_tokens == Limits(window_tokens=32_000).prompt_tokens(None)

@@ -146,6 +146,38 @@ def test_a_structure_that_says_something_else_has_a_ref_of_its_own():
     assert 3 < len(result["structuredContent"]["rows"]) < 200
 
 
+def test_a_structure_that_was_cut_says_so_itself():
+    rows = {"rows": [{"id": n, "name": f"name {n}"} for n in range(2_000)]}
+    result, kept = shown({"content": [], "structuredContent": rows}, schema=ROWS)
+    *_, name = result["structuredContent"]
+    notice, *_ = pointers(result["structuredContent"]["ullage"])
+    assert name == "ullage"
+    assert json.loads(kept[notice.ref]) == rows
+    assert len(json.dumps(result["structuredContent"])) < 4_500
+
+
+def test_a_structure_that_says_what_the_text_says_names_the_text_s_ref():
+    said = {"content": [text(LOG)], "structuredContent": {"content": LOG}}
+    result, kept = shown(said, schema=TEXT)
+    notice, *_ = pointers(result["structuredContent"]["ullage"])
+    assert kept[notice.ref] == LOG
+
+
+def test_a_notice_takes_no_name_of_the_structure():
+    rows = {"ullage": "mine", "rows": ["x" * 90] * 900}
+    result, _ = shown({"content": [], "structuredContent": rows})
+    assert result["structuredContent"]["ullage"] == "mine"
+    assert "get_continuation" in result["structuredContent"]["ullage_notice"]
+
+
+def test_a_list_without_a_schema_is_shown_as_text():
+    rows = [{"id": n} for n in range(2_000)]
+    result, kept = shown({"content": [text("2,000 rows")], "structuredContent": rows})
+    assert "structuredContent" not in result
+    assert json.loads(result["content"][1]["text"])[0] == {"id": 0}
+    assert [json.loads(original) for original in kept.values()] == [rows]
+
+
 def test_a_structure_whose_schema_nobody_knows_goes_whole():
     said = {"content": [text(LOG)], "structuredContent": {"content": LOG}}
     result, kept = shown(said, schema=UNLISTED)

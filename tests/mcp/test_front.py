@@ -79,6 +79,9 @@ def post(url, **headers):
 def test_a_page_of_elsewhere_may_not_use_it(front):
     assert post(front, Origin="https://evil.example") == 403
     assert post(front, Host="evil.example") == 403
+    assert post(front, Host="x@127.0.0.1") == 403
+    assert post(front, Origin="http://evil.example@127.0.0.1") == 403
+    assert post(front, **{"Sec-Fetch-Site": "cross-site"}) == 403
     assert post(front, Origin="http://localhost:3000") != 403
 
 
@@ -88,11 +91,11 @@ def test_what_it_listens_on_is_looked_at():
 
 
 @asynccontextmanager
-async def before(answer, *limits):
+async def before(answer, *limits, settings=None):
     """A client of a front before a server that answers so."""
     behind = web.Application()
     behind.router.add_route("*", "/mcp", answer)
-    settings = Settings(limits=tuple(map(rule_of, limits)))
+    settings = settings or Settings(limits=tuple(map(rule_of, limits)))
     async with TestServer(behind) as server:
         front = Front(str(server.make_url("/mcp")), {}, settings)
         async with TestClient(TestServer(front.application())) as client:
@@ -105,6 +108,46 @@ async def streamed(request, *blocks):
     for block in blocks:
         await stream.write(block)
     return stream
+
+
+CREDENTIALS = [
+    "Authorization",
+    "Cookie",
+    "X-Api-Key",
+    "X-Goog-Api-Key",
+    "Api-Key",
+    "Private-Token",
+    "X-Auth-Token",
+    "Ocp-Apim-Subscription-Key",
+    "X-Linear-Key",
+    "X-Mine",
+]
+
+
+@pytest.mark.parametrize("header", CREDENTIALS)
+def test_a_ref_opens_for_the_credential_it_was_made_for_alone(header):
+    async def answer(request):
+        asked = await request.json()
+        return web.json_response({"jsonrpc": "2.0", "id": asked["id"], "result": LONG})
+
+    async def talk():
+        settings = Settings(limits=(rule_of("1000"),), credential_headers=("x-mine",))
+        async with before(answer, settings=settings) as client:
+
+            async def call(tool, whose, **arguments):
+                params = {"name": tool, "arguments": arguments}
+                message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+                response = await client.post("/mcp", json=message, headers={header: whose})
+                return (await response.json())["result"]
+
+            cut = (await call("say", "alice"))["content"][0]["text"]
+            ref = pointers(cut)[0].ref
+            own = await call("get_continuation", "alice", tool_call_id=ref)
+            other = await call("get_continuation", "bob", tool_call_id=ref)
+            assert "all is well" in own["content"][0]["text"]
+            assert other["isError"] is True
+
+    asyncio.run(talk())
 
 
 def test_nobody_behind_it_is_told():

@@ -69,6 +69,23 @@ def test_what_nobody_has_listed_is_refused_unless_its_name_says_whose_it_is():
     assert (to, message["params"]["name"]) == ("two", "status")
 
 
+def test_a_server_of_several_takes_none_of_our_names():
+    talk = Talk()
+    talk.list(["get_continuation", "ullage_get_continuation"], ["b"])
+    ((to, message),) = talk.ask(5, "tools/call", name="one_get_continuation")
+    assert (to, message["params"]["name"]) == ("one", "get_continuation")
+    ((to, message),) = talk.ask(6, "tools/call", name="get_continuation")
+    assert (to, "error" in message) == (None, True)
+
+
+def test_a_server_alone_keeps_its_names():
+    hub = Hub(["one"])
+    hub.from_client(framed(id=1, method="tools/list"))
+    listed = framed(id=1, result={"tools": [{"name": "get_continuation"}]})
+    ((_, frame),) = hub.from_server("one", listed)
+    assert json.loads(frame)["result"]["tools"] == [{"name": "get_continuation"}]
+
+
 def test_a_server_that_has_no_such_list_has_an_empty_one():
     talk = Talk()
     talk.ask(1, "prompts/list")

@@ -62,6 +62,21 @@ def ref_in(result):
     return pointers(result["content"][0]["text"])[0].ref
 
 
+# What is ours
+
+
+def test_an_old_notice_opens_though_the_server_took_the_name():
+    talk = Talk()
+    talk.list({"name": "log"})
+    talk.call(2, "log")
+    ref = ref_in(talk.answer(2, **said(LOG)))
+    talk.list({"name": "log"}, {"name": "get_continuation"}, id=3)
+    page = talk.read("get_continuation", tool_call_id=ref, offset=0)
+    assert page["content"][0]["text"].startswith(line(0))
+    on, back = talk.call(4, "get_continuation", tool_call_id="theirs")
+    assert (json.loads(on)["id"], back) == (4, b"")
+
+
 # What is not ours
 
 METHODS = st.sampled_from(["initialize", "ping", "prompts/get", "sampling/createMessage", "x"])

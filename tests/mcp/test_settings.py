@@ -5,7 +5,7 @@ import json
 import pytest
 
 from ullage.errors import ConfigError
-from ullage.mcp.settings import Rule, Server, Settings, limit_of, rule_of, settings_of
+from ullage.mcp.settings import Rule, Server, Settings, limit_of, may_cut, rule_of, settings_of
 
 
 @pytest.mark.parametrize(
@@ -89,3 +89,17 @@ def test_a_file_writes_the_same():
 def test_a_file_that_writes_something_else_is_refused(written):
     with pytest.raises(ConfigError):
         settings_of(written)
+
+
+def test_what_the_user_answers_stays_whole_where_no_rule_names_it():
+    assert limit_of((), "ask_user", None) is None
+    assert limit_of((), "ask_desk", None) == 8_000
+    assert limit_of((), "ask_desk", None, ("AskDesk",)) is None
+    assert limit_of((Rule(500, "ask_*"),), "ask_user", None) == 500
+    assert not may_cut((), "ask_user")
+    assert may_cut((), "ask_desk")
+    assert not may_cut((), "ask_desk", ("AskDesk",))
+    assert may_cut((Rule(500, "ask_*"),), "ask_user")
+    assert settings_of('user_tools = ["ask_desk"]').user_tools == ("ask_desk",)
+    with pytest.raises(ConfigError, match="user_tools"):
+        settings_of('user_tools = [""]')

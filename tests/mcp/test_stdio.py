@@ -20,7 +20,9 @@ def test_one_word_before_the_command():
     with wired(*MCP, *SCRIPTED) as session:
         tools = session.begin()
         assert [tool["name"] for tool in tools[-3:]] == OURS
-        assert {tool["name"]: tool.get("outputSchema") for tool in tools}["rows"] == ROWS
+        declared = {tool["name"]: tool.get("outputSchema") for tool in tools}["rows"]
+        assert declared["properties"].pop("ullage")["type"] == "string"
+        assert declared == ROWS
         shown = session.text("say", lines=3_000)
         assert len(shown) <= 8_000
         ref = pointers(shown)[0].ref

@@ -55,9 +55,38 @@ def test_a_call_is_ours_under_a_prefix_of_an_earlier_session_but_never_the_serve
     assert Listed().words_of("get") is None
 
 
+def listed_schema(schema, **how):
+    tool = {"name": "a", "outputSchema": schema}
+    raw = json.dumps({"tools": [tool], "nextCursor": "2"}).encode()
+    page, listed = extended(raw, Listed(), is_first_page=True, **how)
+    assert json.loads(listed.schemas["a"]) == schema
+    return (
+        tool["outputSchema"] if page is None else json.loads(page)["tools"][0].get("outputSchema")
+    )
+
+
+def test_a_schema_declares_the_notice():
+    schema = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
+    told = listed_schema(schema)
+    assert told["properties"].pop("ullage")["type"] == "string"
+    assert told == schema
+
+
+def test_a_schema_without_room_for_a_notice_is_not_declared():
+    for more in ({"maxProperties": 1}, {"anyOf": [{}]}, {"$ref": "#/$defs/A"}):
+        assert listed_schema({"type": "object", **more}) is None
+    assert listed_schema({"type": "array"}) is None
+
+
+def test_a_tool_that_is_never_cut_keeps_its_schema():
+    schema = {"type": "object", "maxProperties": 1}
+    assert listed_schema(schema, may_cut=lambda tool: False) == schema
+
+
 def test_tools_stay_the_bytes_they_were_and_schemas_are_remembered():
     tool = b'{"name":"a", "outputSchema": {"x":1.10},"_meta":{"n":123456789012345678901234567890}}'
-    made, listed = extended(b'{"tools":[' + tool + b"]}", Listed(), is_first_page=True)
+    raw = b'{"tools":[' + tool + b"]}"
+    made, listed = extended(raw, Listed(), is_first_page=True, may_cut=lambda name: False)
     assert made.startswith(b'{"tools":[' + tool + b",")
     assert listed.schemas == {"a": b'{"x":1.10}'}
 

@@ -41,6 +41,8 @@ def _others(value, here):
         return _mutated(value, here)
     if isinstance(value, Struct):
         return _words_mutated(value, here)
+    if isinstance(value, tuple) and any(isinstance(each, Struct) for each in value):
+        return [(here, ())]
     return [(here, _other(value))]
 
 

@@ -576,7 +576,7 @@ def test_it_compacts_at_90_per_cent_to_50():
     assert not asked.told("compacted")
     asked.tool(words(40_000, "08"))
     assert len(asked.told("compacted")) == 1
-    assert 45_000 < rough.view_tokens(asked.session.window) < 62_000
+    assert 35_000 < rough.view_tokens(asked.session.window) <= 50_000
 
 
 @pytest.mark.says(
@@ -620,7 +620,8 @@ def test_the_boundary_is_where_a_reply_begins_also_where_the_users_message_would
     session = Session("gpt-4.1", policy=presets.three_layer(CALM), limits=WINDOW)
     view = session.fit(histories.request("openai-chat", messages))["messages"]
     stop = session.window.summaries[-1].stop
-    assert stop == 3, "the target falls on the message behind it"
+    assert messages[stop - 1]["role"] == "user", "which the target falls on"
+    assert messages[stop]["role"] == "assistant"
     assert [message["role"] for message in view[:2]] == ["user", "assistant"]
 
 
@@ -688,11 +689,9 @@ def test_a_failed_summary_is_never_shown_as_one(text):
     lives="ullage.Event",
 )
 def test_too_few_messages_are_a_warning():
-    held = ThreeLayerSettings(
-        prune_threshold=1.0, default_max_output_tokens=0, compaction_target_percent=89
-    )
-    told = Asked(held, model="gpt-4.1", limits=WINDOW)
-    for number in range(9):
-        told.tool(words(40_000, f"{number:02}"))
+    """The newest turn is never summarised, and behind it there is the task alone."""
+    told = Asked(CALM, model="gpt-4.1", limits=WINDOW)
+    told.messages[0]["content"] = words(330_000, "00")
+    told.tool(words(40_000, "01"))
     assert [event.why for event in told.told("held")] == ["Not enough messages to compact"]
     assert told.view == told.messages

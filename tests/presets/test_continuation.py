@@ -259,7 +259,7 @@ def test_who_joins_a_history_under_way_gets_the_tool_if_he_asks_for_it():
     """Deviation: another list of tools would void what is cached and bound."""
     text, session = shown(TRANSCRIPT, recall="auto")
     assert text.endswith("\n[truncated — showing 4000/24591 chars]")
-    assert "recall=True adds them" in session.events[0].why
+    assert "no recall tools are offered" in session.events[0].why
     text, _ = shown(TRANSCRIPT, recall=True)
     assert text.endswith(FIRST)
 

@@ -568,6 +568,8 @@ def several(*outputs, **more):
 
 CHOICES = [f"I chose shard {n} because the tide is high there at night." for n in range(20)]
 SCENARIO = [
+    several("ok", said="And so on. " * 100),
+    several(*("the tide\n" * 60 for _ in range(30))),
     several("a log line\n" * 90, compact(list(range(700))), user="Look."),
     several(compact({"a": ["the tide"] * 90}), "ok", user="And the rest?"),
     *(several(f"{n} the tide\n" * 30, said=" ".join(CHOICES)) for n in range(6)),
@@ -575,12 +577,16 @@ SCENARIO = [
     *(several(f"{n} the tide\n" * 30, said="Let me look. " * 60) for n in range(6)),
     several(*("the tide\n" * 60 for _ in range(30))),
     several("x" * 9_000, said="so " * 2_000),
+    *(several("ok", said=f"{n} and so on. " * 400) for n in range(9)),
+    *(several("ok", said=f"{n} and so on. " * 90) for n in range(9)),
+    several("ok", user="Keep to all of this. " * 900),
+    *(several("ok", said=f"{n} and so on. " * 90) for n in range(9)),
 ]
 SLIDING = replace(
     TINY,
     SAFE_TRIGGER_TOKENS=5_000,
     COMPACTION_TRIGGER_TOKENS=3_000,
-    COMPACTION_BUDGET_TOKENS=9_000,
+    COMPACTION_BUDGET_TOKENS=6_000,
 )
 
 

@@ -3,6 +3,7 @@
 import json
 
 from ullage.proxy.agents import AGENTS, MARK, VARIABLES, arguments_for, setting_for
+from ullage.proxy.config import UPSTREAMS
 
 URL = "http://127.0.0.1:1"
 
@@ -46,3 +47,35 @@ def test_codex_is_told_on_its_command_line():
     assert told == ["/usr/bin/codex", "-c", f'openai_base_url="{URL}/openai/v1"', "exec", "Hello."]
     for name in set(AGENTS) - {"codex"}:
         assert arguments_for([name, "-p"], setting, URL) == [name, "-p"]
+
+
+FEATURES = {"ENABLE_TOOL_SEARCH": "true", "_CLAUDE_CODE_ASSUME_FIRST_PARTY_BASE_URL": "1"}
+
+
+def set_for_claude(environment, **addresses):
+    addresses = {**UPSTREAMS, **addresses}
+    made = setting_for(environment, (), addresses).variables_at(URL, environment)
+    return {name: made[name] for name in FEATURES if name in made}
+
+
+def test_claude_code_keeps_what_it_has_at_its_vendor_s():
+    assert set_for_claude({}) == FEATURES
+    assert set_for_claude({"ANTHROPIC_BASE_URL": "https://api.anthropic.com/"}) == FEATURES
+
+
+def test_nothing_is_set_before_another_upstream():
+    for other in (
+        "https://gateway.example",
+        "http://api.anthropic.com",
+        "https://api.anthropic.com.evil.example",
+        "https://api.anthropic.com@evil.example",
+        "https://api.anthropic.com:444",
+        "https://api.anthropic.com/gateway",
+    ):
+        assert set_for_claude({}, anthropic=other) == {}
+        assert set_for_claude({"ANTHROPIC_BASE_URL": other}) == {}
+
+
+def test_what_the_user_has_set_stays():
+    told = set_for_claude({"ENABLE_TOOL_SEARCH": "false"})
+    assert told == {"_CLAUDE_CODE_ASSUME_FIRST_PARTY_BASE_URL": "1"}

@@ -5,6 +5,7 @@ They are looked for on the PATH, and in the folder that ``ULLAGE_AGENTS`` names 
 ``FOLDER/node_modules/.bin``).
 """
 
+import json
 import os
 import re
 import shutil
@@ -14,6 +15,7 @@ import sys
 import pytest
 
 from tests.servers import Call, Reply
+from ullage.proxy.agents import FEATURES
 
 pytestmark = pytest.mark.timeout(180)
 PATH = os.pathsep.join(filter(None, (os.environ.get("ULLAGE_AGENTS"), os.environ["PATH"])))
@@ -118,3 +120,97 @@ def test_an_agent_is_cut_reads_on_and_never_sees_it(agent, serve, tmp_path):
     assert "All is counted." in done.stdout
     assert not any(name in done.stdout for name in OURS)
     assert "opened again 2 times" in done.stderr
+
+
+# Company: the first request of an agent, with and without the proxy
+
+ALONE = {
+    "claude": lambda url: ([], {"ANTHROPIC_BASE_URL": url}),
+    "codex": lambda url: (["-c", f'openai_base_url="{url}/v1"'], {}),
+    "gemini": lambda url: ([], {"GOOGLE_GEMINI_BASE_URL": url}),
+    "opencode": lambda url: ([], {"OPENCODE_CONFIG_CONTENT": opencode_at(url)}),
+}
+"""How each agent is told of the provider itself: options and variables."""
+OF_A_RUN = frozenset(
+    (
+        *("host", "content-length", "connection", "accept-encoding", "traceparent", "baggage"),
+        *("user-agent", "x-ullage"),
+    )
+)
+"""Headers that belong to a connection, or that an agent makes anew for each run."""
+
+
+def opencode_at(url):
+    options = {"baseURL": f"{url}/v1"}
+    return json.dumps({"provider": {"anthropic": {"options": options}}})
+
+
+def first_request(agent, serve, home, before):
+    """The first request with tools that an agent sends."""
+    home.mkdir()
+    for name, text in agent.get("settings", {}).items():
+        (home / name).parent.mkdir()
+        (home / name).write_text(text, encoding="utf-8")
+    server = serve(agent["wire"], lambda captured: Reply("All is counted."))
+    words, variables = before(server.url)
+    program, *rest = agent["command"].split()
+    run = [*words, program, *rest] if words[:1] == [sys.executable] else [program, *words, *rest]
+    done = subprocess.run(
+        run,
+        capture_output=True,
+        stdin=subprocess.DEVNULL,
+        timeout=120,
+        cwd=home,
+        env={
+            "PATH": PATH,
+            "HOME": str(home),
+            "PYTHONPATH": os.pathsep.join(sys.path),
+            **agent["environment"],
+            **variables,
+        },
+    )
+    with_tools = [each for each in server.requests if each.body.get("tools")]
+    assert with_tools, done.stderr
+    return with_tools[0]
+
+
+def tool_names(request):
+    listed = request.body["tools"]
+    nested = [tool.get("functionDeclarations", [tool]) for tool in listed]
+    return [str(tool.get("name") or tool.get("type")) for tools in nested for tool in tools]
+
+
+@pytest.mark.parametrize("name", AGENTS)
+def test_an_agent_s_first_request_has_our_tools_more_and_nothing_less(name, serve, tmp_path):
+    agent = AGENTS[name]
+    if shutil.which(agent["command"].split()[0], path=PATH) is None:
+        pytest.skip(f"{name} is not installed: npm install it, and set ULLAGE_AGENTS")
+
+    def behind(url):
+        upstream = f"--upstream={UPSTREAMS[agent['wire']]}={url}"
+        kept = f"--store={tmp_path}/kept.db"
+        return [sys.executable, "-m", "ullage", "run", upstream, kept, "--"], {}
+
+    alone = first_request(agent, serve, tmp_path / "alone", ALONE[name])
+    company = first_request(agent, serve, tmp_path / "behind", behind)
+    more = [each for each in tool_names(company) if each not in tool_names(alone)]
+    assert [each for each in tool_names(company) if each not in more] == tool_names(alone)
+    assert set(more) <= set(OURS)
+    assert {*company.body} == {*alone.body}
+    assert company.path == alone.path
+    for header in {*alone.headers} - OF_A_RUN:
+        assert header in company.headers, header
+    assert alone.headers.get("anthropic-beta") == company.headers.get("anthropic-beta")
+    assert alone.body.get("model") == company.body.get("model")
+
+
+def test_claude_code_keeps_its_search_for_tools_by_the_variables_that_run_sets(serve, tmp_path):
+    if shutil.which("claude", path=PATH) is None:
+        pytest.skip("claude is not installed: npm install it, and set ULLAGE_AGENTS")
+    (features,) = FEATURES.values()
+    without = first_request(CLAUDE, serve, tmp_path / "without", ALONE["claude"])
+    with_features = first_request(
+        CLAUDE, serve, tmp_path / "with", lambda url: ([], {"ANTHROPIC_BASE_URL": url, **features})
+    )
+    assert len(tool_names(with_features)) < len(tool_names(without)) / 2
+    assert len(with_features.raw) < len(without.raw)

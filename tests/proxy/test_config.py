@@ -90,3 +90,14 @@ def test_addresses():
         host for host in ("localhost", "127.0.0.9", "::1", "0.0.0.0", "x.y") if is_loopback(host)
     ]
     assert not any(map(is_loopback, ("0.0.0.0", "::", "10.0.0.1", "x.example")))
+
+
+def test_tools_by_which_the_user_answers_come_from_everywhere(tmp_path):
+    path = tmp_path / "proxy.toml"
+    path.write_text('user_tools = ["ask_me"]\n')
+    environment = {"ULLAGE_PROXY_USER_TOOLS": "ask_us, ask_them,"}
+    assert config_of(path).user_tools == ["ask_me"]
+    assert config_of(path, environment).user_tools == ["ask_us", "ask_them"]
+    assert config_of(path, environment, user_tools=["ask_you"]).user_tools == ["ask_you"]
+    with pytest.raises(ConfigError, match="user_tools"):
+        config_of(user_tools=["--"])

@@ -225,3 +225,21 @@ def test_keys_are_kept_only_where_the_setting_lets_them(tmp_path, redact):
     with closing(SqliteStore(store)) as kept:
         assert (secret in kept.get("", ref).text) is not redact
     assert (secret in sent) is not redact
+
+
+def test_an_answer_by_a_tool_that_the_operator_named_is_whole():
+    answer = "a line of what the user pasted as an answer\n" * 400
+    call = {"id": "c1", "type": "function", "function": {"name": "ask_desk", "arguments": "{}"}}
+    asked = {"role": "assistant", "content": None, "tool_calls": [call]}
+    tool = {"type": "function", "function": {"name": "ask_desk", "parameters": {}}}
+    first = {"role": "user", "content": "Ask before you go on."}
+    head = {"model": "gpt-4.1", "tools": [tool]}
+    begun = json.dumps({**head, "messages": [first]}).encode()
+    answered = [first, asked, {"role": "tool", "tool_call_id": "c1", "content": answer}]
+    body = json.dumps({**head, "messages": answered}).encode()
+    for user_tools, is_whole in ((["ask_desk"], True), ([], False)):
+        with upstream() as there, proxy(there, user_tools=user_tools) as url:
+            ask(url, "POST", "/v1/chat/completions", begun)
+            ask(url, "POST", "/v1/chat/completions", body)
+            sent = json.loads(there.requests[-1].body)["messages"][-1]["content"]
+            assert (sent == answer) is is_whole

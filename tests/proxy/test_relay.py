@@ -66,6 +66,16 @@ def test_headers_pass_but_those_between_two_neighbours(echo):
     assert came.header("Host") == [urlsplit(there.url).netloc]
 
 
+def test_a_body_that_is_signed_passes_byte_for_byte(echo):
+    there, url = echo
+    signature = "AWS4-HMAC-SHA256 Credential=AKIA/us-east-1/bedrock/aws4_request, Signature=a"
+    body = b'{"anthropic_version":"bedrock-2023-05-31","messages":[{"role":"user","content":"go"}]}'
+    path = "/anthropic/model/anthropic.claude-sonnet-4-5/invoke"
+    _, headers, _ = ask(url, "POST", path, body, {"Authorization": signature})
+    assert there.requests[-1].body == body
+    assert headers["X-Ullage"] == "passed; signature"
+
+
 def test_a_compressed_body_and_a_compressed_reply_pass_as_they_are():
     packed = gzip.compress(b"words " * 1_000)
 

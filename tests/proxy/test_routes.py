@@ -46,6 +46,25 @@ def test_no_path_leads_to_another_host(target):
     assert route_of(target, {}, UPSTREAMS).url.startswith("https://api.openai.com/")
 
 
+CODEX = {"authorization": "Bearer token", "chatgpt-account-id": "account"}
+
+
+def test_codex_with_a_chatgpt_account_goes_where_it_goes_without_us():
+    found = route_of("/openai/v1/responses?a=1", CODEX, UPSTREAMS)
+    assert (found.upstream, found.url) == (
+        "chatgpt",
+        "https://chatgpt.com/backend-api/codex/responses?a=1",
+    )
+    plain = {"authorization": "Bearer key"}
+    assert route_of("/openai/v1/responses", plain, UPSTREAMS).upstream == "openai"
+
+
+def test_an_upstream_of_the_users_is_left_as_it_is():
+    mine = {**UPSTREAMS, "openai": "https://gateway.example"}
+    found = route_of("/openai/v1/responses", CODEX, mine)
+    assert found.url == "https://gateway.example/v1/responses"
+
+
 @pytest.mark.parametrize(
     "target",
     [

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ullage import Session
-from ullage.turn.turn import tool_definitions
+from ullage.turn.names import definitions as tool_definitions
 from ullage.values.toolset import OURS, RECALL_TOOLS, SHORT
 from ullage.wires import FORMATS
 

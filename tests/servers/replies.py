@@ -19,11 +19,15 @@ MODELS = {
 
 
 class Call(Struct, frozen=True):
-    """A tool call; without an ``id`` it gets one of the vendor's kind."""
+    """A tool call; without an ``id`` it gets one of the vendor's kind.
+
+    ``namespace`` is that of a tool of an MCP server, as Responses writes it.
+    """
 
     name: str
     arguments: dict[str, Any] = {}
     id: str = ""
+    namespace: str = ""
 
 
 class Reply(Struct, frozen=True):
@@ -158,6 +162,7 @@ def _responses(reply, number, prompt):
                 "arguments": json.dumps(call.arguments),
                 "call_id": id,
                 "name": call.name,
+                **({"namespace": call.namespace} if call.namespace else {}),
             }
         )
     said, thought = _output_tokens(reply), _thought_tokens(reply)

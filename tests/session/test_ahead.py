@@ -27,6 +27,14 @@ def steps(words):
 TURNS = steps("I think about it. " * 40)
 LONG = steps("international communication infrastructure " * 24)
 """Words of more than four characters a token, so that a rough estimate is reached first."""
+KINDS = {
+    "prose": steps("international communication infrastructure " * 48),
+    "code": steps("    self.x1 = f(a[1], b={'k2': 7}); " * 24),
+    "json": steps('{"id":7919,"v":[1,2],"ok":true},' * 24),
+    "numbers": steps("18273 99182 10293 " * 40),
+    "chinese": steps("请检查日志并修复加载程序中的错误。" * 20),
+}
+"""Text of more than four characters a token, and of fewer: then our own count is reached first."""
 FULLER = steps("I think about it. " * 100)
 """The window is full before so many calls were made that a record would be due."""
 GOOD = "<summary>The loader is next.</summary>"
@@ -101,6 +109,29 @@ def test_it_is_begun_before_it_is_needed_and_the_next_request_shows_it(format, p
         assert (len(model.asked), made.preparing) == (1, None)
         assert made.usage == made.budget.spent.usage
         assert made.budget.calls[-1].usage == Usage(fresh_tokens=1_000)
+
+    asyncio.run(run())
+
+
+@pytest.mark.says(
+    "three-layer-management",
+    "Performance Considerations",
+    "**Async Compaction**: Run compaction in background when possible",
+)
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("policy", ["three_layer", "output_cache"])
+def test_it_is_begun_ahead_whatever_the_text_is(policy, kind):
+    async def run():
+        text = "## Conversation Summary\n### Context\n### Key Decisions\n### Changes Made\n"
+        model = Model(f"<summary>{text}### Current State\nThe loader is next.</summary>")
+        made, asked = session(model, policy=policy), requests(turns=KINDS[kind])
+        number = await until_begun(made, asked)
+        assert not kinds(made, "compacted")
+        model.may.set()
+        await made.preparing
+        view = await made.fit(asked[number])
+        assert "The loader is next." in str(view)
+        assert len(model.asked) == len(kinds(made, "compacted")) == 1
 
     asyncio.run(run())
 

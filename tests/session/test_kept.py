@@ -6,13 +6,12 @@ from tests.history.test_increments import played, session_of
 from ullage import State
 from ullage.history.ledger import Ledger
 from ullage.session.kept import EVENTS_KEPT, Kept
-from ullage.session.reports import Refusals
 from ullage.turn.memo import Memo
 from ullage.values.events import Event
 
 
 def kept(**more):
-    return Kept(State(), Refusals(given=None), **more)
+    return Kept(State(), **more)
 
 
 def event(n):

@@ -60,3 +60,9 @@ def test_notices_and_calls_share_a_wording():
     shown = cut_result(LOG, store, words=words)
     assert "my_get_continuation(" in shown
     assert open_result("my_tool_output_cache", "{}", store, words=words).is_error
+
+
+def test_what_the_user_answers_is_whole_unless_a_limit_is_given():
+    assert cut_text(LOG, tool="AskUserQuestion") is None
+    assert cut_text(LOG, tool="weather") is not None
+    assert cut_text(LOG, tool="AskUserQuestion", limit_chars=4_000) is not None

@@ -42,13 +42,13 @@ def test_a_tool_of_the_caller_with_our_name_keeps_it(format):
 
 
 @pytest.mark.parametrize("format", FORMAT_NAMES)
-def test_joining_half_way_adds_no_tools_and_says_so(format):
+def test_joining_half_way_adds_no_tools_to_a_request_that_has_none_and_says_so(format):
     session = Session(MODEL[format], limits=SMALL, format=format)
     view = session.fit(request(format, long_history(format)))
     assert "tools" not in view
     joined = [event for event in session.events if event.kind == "joined"]
     assert len(joined) == 1
-    assert "recall=True" in joined[0].why
+    assert "no recall tools are offered" in joined[0].why
     assert "get_continuation" not in json.dumps(view["messages"])
     assert not session.owns(call_named(format, "get_continuation"))
 

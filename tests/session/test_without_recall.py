@@ -1,10 +1,17 @@
 """Where no recall tool is offered, the default cuts nothing until the window is nearly full."""
 
+from functools import partial
+
 import pytest
+from msgspec.structs import replace
 
 from tests.histories import CUTS_ALWAYS
 from ullage import Limits, MemoryStore, Session
+from ullage.errors import ConfigError
 from ullage.presets import NAMES
+from ullage.stages.default import DEFAULT, SUMMARISED
+from ullage.stages.kinds import LIMIT_CHARS
+from ullage.stages.truncate import by_kind, truncate
 from ullage.values.effects import Reply
 from ullage.values.usage import Usage
 
@@ -123,22 +130,67 @@ def test_with_a_model_for_summaries_the_compaction_is_made_all_the_same():
     assert "pruned" not in kinds(session)
 
 
-@pytest.mark.parametrize("once", [{"tools": ()}, {"tool_choice": {"type": "none"}}])
-def test_one_request_that_takes_no_tools_is_shown_as_those_around_it(once):
+def test_one_request_without_tools_is_shown_as_those_around_it():
     """A title, an account of the whole: in the middle of a conversation whose model can open."""
     messages = [*ASKED, *steps(1, LARGE), *steps(2, LARGE, start=1)]
     plain, session = Session(MODEL), Session(MODEL)
     views = [plain.fit(request(messages[:length])) for length in (1, 3, 5, 7)]
     assert session.fit(request(messages[:1])) == views[0]
     assert session.fit(request(messages[:3])) == views[1]
-    assert session.fit(request(messages[:5], **once))["messages"] == views[2]["messages"]
+    assert session.fit(request(messages[:5], tools=()))["messages"] == views[2]["messages"]
     assert session.fit(request(messages[:5])) == views[2]
     assert session.fit(request(messages)) == views[3]
     again = Session(MODEL, store=session.store)
     assert again.fit(request(messages)) == views[3], "and a cold start comes to the same"
 
 
-def test_a_conversation_that_is_given_tools_later_has_ours_then_and_what_is_new_is_cut():
+CHOSEN = [{"type": "none"}, {"type": "tool", "name": "lookup"}]
+
+
+@pytest.mark.parametrize("choice", CHOSEN)
+def test_what_arrives_where_recall_may_not_be_called_is_shown_whole_and_stays(choice):
+    messages = [*ASKED, *steps(3, LARGE)]
+    session = Session(MODEL)
+    session.fit(request(messages[:1]))
+    before = session.fit(request(messages[:3]))["messages"]
+    assert "get_continuation" in str(before[-1])
+    view = session.fit(request(messages[:5], tool_choice=choice))
+    assert tools_of(view) == ["lookup", "get_continuation"], "the head stays"
+    assert view["messages"][:3] == before, "so does what was shown"
+    assert view["messages"][4] == messages[4], "what is new is whole"
+    after = session.fit(request(messages))
+    assert after["messages"][:5] == view["messages"], "and nothing is taken back"
+    assert "get_continuation" in str(after["messages"][-1]), "the next result is cut as ever"
+    other = Session(MODEL, store=session.store)
+    assert other.fit(request(messages)) == after, "another worker comes to the same"
+
+
+@pytest.mark.parametrize("choice", CHOSEN)
+def test_a_place_that_was_shown_before_is_shown_as_it_was(choice):
+    """The same history once more, with no tool to be called: a title that is made by the way."""
+    messages = [*ASKED, *steps(1, LARGE)]
+    session = Session(MODEL)
+    session.fit(request(messages[:1]))
+    view = session.fit(request(messages))
+    assert "get_continuation" in str(view["messages"])
+    title = session.fit(request(messages, tool_choice=choice))
+    assert title["messages"] == view["messages"]
+    session.observe(Usage(fresh_tokens=session.window.estimate))
+    other = Session(MODEL, store=session.store)
+    assert other.fit(request(messages, tool_choice=choice))["messages"] == view["messages"]
+
+
+def test_a_conversation_in_which_every_tool_is_chosen_for_the_model_is_never_cut():
+    choice = {"type": "tool", "name": "lookup"}
+    messages = [*ASKED, *steps(6, LARGE)]
+    session = Session(MODEL)
+    view = walked(session, messages, tool_choice=choice)
+    assert view["messages"] == messages
+    assert kinds(session) <= {"observed"}
+
+
+def test_a_conversation_that_is_given_tools_later_has_ours_then_and_is_cut():
+    """The caller's own tools break the cached prefix, so to cut what was sent costs no more."""
     store = MemoryStore()
     session = Session(MODEL, store=store)
     before = [*ASKED, *steps(2, LARGE)]
@@ -146,8 +198,9 @@ def test_a_conversation_that_is_given_tools_later_has_ours_then_and_what_is_new_
     after = [*before, *steps(1, LARGE, start=2)]
     view = session.fit(request(after))
     assert tools_of(view) == ["lookup", "get_continuation"]
-    assert all(sent is own for sent, own in zip(view["messages"][:-1], after, strict=False))
-    assert "get_continuation" in str(view["messages"][-1]), "what is new says how it is read on"
+    assert view["messages"][0] is after[0]
+    for shown in view["messages"][2::2]:
+        assert "get_continuation" in str(shown), "what is cut says how it is read on"
     other = Session(MODEL, store=store)
     assert other.fit(request(after)) == view, "another worker comes to the same"
     title = session.fit(request(after, tools=()))
@@ -168,7 +221,7 @@ def test_a_batch_that_pays_is_made_once_the_tools_are_there():
     assert Session(MODEL, store=session.store).fit(request(messages)) == view
 
 
-def test_a_history_under_way_that_no_ledger_knows_is_cut_only_if_that_is_asked_for():
+def test_a_history_under_way_that_no_ledger_knows_waits_until_it_pays_or_is_asked_for():
     messages = [*ASKED, *steps(2, LARGE)]
     view = Session(MODEL).fit(request(messages))
     assert tools_of(view) == ["lookup"]
@@ -176,3 +229,42 @@ def test_a_history_under_way_that_no_ledger_knows_is_cut_only_if_that_is_asked_f
     asked = Session(MODEL, recall=True).fit(request(messages))
     assert tools_of(asked) == ["lookup", "get_continuation"]
     assert asked["messages"] != messages
+
+
+def own(window, /):
+    """A stage of the caller's own; it is asked, and wants nothing."""
+    ASKED_OWN.append(window.size)
+    return ()
+
+
+ASKED_OWN = []
+PLACES = {
+    "before": {"under_pressure": (own, *DEFAULT.under_pressure)},
+    "behind": {"under_pressure": (*DEFAULT.under_pressure, own)},
+    "at first sight": {"at_first_sight": (own, *DEFAULT.at_first_sight)},
+}
+
+
+@pytest.mark.parametrize("base", [DEFAULT, SUMMARISED])
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("how", [{"tools": ()}, {"recall": False}, {}])
+def test_a_stage_that_is_put_into_the_default_runs_with_tools_and_without(base, place, how):
+    ASKED_OWN.clear()
+    policy = replace(base, name="mine-1", **PLACES[place])
+    session = Session(MODEL, policy=policy, recall=how.get("recall", "auto"))
+    session.fit(request(ASKED, tools=how.get("tools", (LOOKUP,))))
+    assert set(ASKED_OWN) == {1}, "what is weighed asks it too"
+
+
+def test_a_stage_of_ours_that_is_put_in_with_settings_of_its_own_runs_too():
+    cut = partial(truncate, shape=partial(by_kind, limit_chars=dict.fromkeys(LIMIT_CHARS, 500)))
+    policy = replace(DEFAULT, name="mine-2", at_first_sight=(cut,))
+    session = Session(MODEL, policy=policy, recall=False)
+    view = session.fit(request([*ASKED, *steps(1, LARGE)]))
+    assert len(str(view["messages"][-1])) < 1_500
+    assert "get_continuation" not in str(view), "no tool is named that is not there"
+
+
+def test_stages_in_the_place_of_a_rule_are_refused():
+    with pytest.raises(ConfigError, match="leaving_out"):
+        replace(DEFAULT, without_recall=(own,))

@@ -134,7 +134,7 @@ def test_what_stays_is_moved_outward_to_where_a_reply_begins():
     assert begin(window, keeps_task=False) == 0
     assert newest_turns(window, 1, turns=1) == len(messages) - 1
     assert newest_messages(window, 1, messages=3) == len(messages) - 3
-    assert newest_messages(window, 1, messages=30, budget_tokens=10) == len(messages) - 1
+    assert newest_messages(window, 1, messages=30) == 1
     assert cut_before(window, len(messages) - 2, 1) == len(messages) - 4
     assert not surely_over(window, share=0.88)
 

@@ -42,6 +42,27 @@ def test_what_was_said_twice_is_quoted_once_where_it_was_said_last():
     assert shown[0] == "(the same words as further below)"
 
 
+def test_what_is_left_out_names_what_opens_it():
+    texts = [f"{number:03}: {RULE * 20}" for number in range(50)]
+    refs = [f"ref{number:013}" for number in range(50)]
+    shown = quotes(texts, 3_000, refs=refs)
+    assert f"characters: ref={refs[49]} …]" in shown[49]
+    lines = [number for number in shown if shown[number].startswith("[")]
+    assert (
+        shown[lines[0]] == f"[{len(texts[lines[0]]):,} characters set aside: ref={refs[lines[0]]}]"
+    )
+    assert len(lines) > 5
+    assert max(lines) < min(set(shown) - set(lines)), "the oldest are set aside first"
+    assert sum(map(len, shown.values())) <= 3_000
+
+
+def test_the_newest_and_the_task_stay_whole_before_the_others():
+    texts = [LOG[:1_500], LOG, "again:\n" + LOG, LOG[:1_000] + "?"]
+    shown = quotes(texts, 4_000, keeps_first=True)
+    assert (shown[0], shown[3]) == (texts[0], texts[3])
+    assert len(shown[1]) < 1_000
+
+
 def test_no_room_is_no_quotation():
     assert quotes([RULE], 0) == {}
     assert quotes([], 10_000) == {}

@@ -1,10 +1,17 @@
 """The table agrees with the library, unknown models are no error, nothing asks the network."""
 
+import re
 import subprocess
 import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, get_args
 
+import anthropic.types
+import openai.types
 import pytest
 from genai_prices.data_snapshot import get_snapshot
+from google import genai
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -57,6 +64,98 @@ def test_prefixes_dates_and_versions_are_seen_through(name):
     info = lookup(name)
     assert info.id == name
     assert (info.window_tokens, info.prices.input_usd, info.provider) == (200_000, 5.0, "anthropic")
+
+
+def names_in(literal: Any) -> Iterator[str]:
+    """The names in a union of literals, as the SDKs type their models."""
+    for argument in get_args(literal):
+        if isinstance(argument, str):
+            yield argument
+        else:
+            yield from names_in(argument)
+
+
+def google_names() -> Iterator[str]:
+    """Every Gemini or Gemma named in the source of Google's SDK: it types no list of them."""
+    for file in Path(genai.__file__).parent.rglob("*.py"):
+        yield from re.findall(
+            r"\b((?:gemini|gemma)-\d[a-z0-9.-]*[a-z0-9])\b", file.read_text("utf-8")
+        )
+
+
+SDK_NAMES = {
+    "anthropic": set(names_in(anthropic.types.Model)),
+    "openai": {*names_in(openai.types.AllModels), *names_in(openai.types.ChatModel)},
+    "google": set(google_names()),
+}
+LIBRARY = ["with the library", "without it"]
+
+
+@pytest.mark.parametrize("library", LIBRARY)
+@pytest.mark.parametrize("sdk", SDK_NAMES)
+def test_every_model_that_an_sdk_names_is_known(sdk, library, monkeypatch):
+    if library == "without it":
+        monkeypatch.setattr("ullage.tokens.catalog.find_spec", lambda name: None)
+    names = SDK_NAMES[sdk]
+    assert len(names) >= 20
+    lookup.cache_clear()
+    infos = [lookup(name) for name in names]
+    lookup.cache_clear()
+    assert [info.id for info in infos if info.is_chat and not info.known] == []
+    assert [info.id for info in infos if info.is_chat and not info.max_output_tokens] == []
+
+
+WINDOWS = {
+    "gpt-4": 8_192,
+    "gpt-4-0613": 8_192,
+    "gpt-4-32k-0314": 32_768,
+    "gpt-4-1106-preview": 128_000,
+    "gpt-3.5-turbo-0613": 4_096,
+    "gpt-3.5-turbo-0125": 16_385,
+    "gpt-35-turbo-16k": 16_385,
+    "gpt-5.2-chat-latest": 128_000,
+    "gpt-5-pro": 400_000,
+    "gpt-5.6-luna-fast": 1_050_000,
+    "gpt-6.2-sol": 1_050_000,
+    "gpt-7-terra": 1_050_000,
+    "openai/gpt-6.3-astra:free": 1_050_000,
+    "computer-use-preview": 8_192,
+    "o1-mini-2024-09-12": 128_000,
+    "claude-2.0": 100_000,
+    "claude-3-haiku-20240307": 200_000,
+    "claude-4-opus-20250514": 200_000,
+    "claude-opus-4-6-fast": 1_000_000,
+    "claude-sonnet-4-7": 1_000_000,
+    "claude-mythos-6": 1_000_000,
+    "us.anthropic.claude-fable-6-20270101-v1:0": 1_000_000,
+    "gemini-pro": 32_768,
+    "gemini-pro-latest": 1_048_576,
+    "gemini-2.5-flash-001": 1_048_576,
+    "gemini-2.5-flash-preview-09-2025": 1_048_576,
+    "gemini-3-pro-image-preview": 65_536,
+    "gemini-4-neon": 1_048_576,
+    "gemini-5-ultra-exp-0827": 1_048_576,
+}
+
+
+@pytest.mark.parametrize("library", LIBRARY)
+@pytest.mark.parametrize("model", WINDOWS)
+def test_a_model_has_its_own_window_or_its_familys(model, library, monkeypatch):
+    if library == "without it":
+        monkeypatch.setattr("ullage.tokens.catalog.find_spec", lambda name: None)
+    lookup.cache_clear()
+    info = lookup(model)
+    lookup.cache_clear()
+    assert (info.known, info.is_chat) == (True, "image" not in model)
+    rounded = {1_048_576: 1_000_000}.get(WINDOWS[model])  # as the library has some of them
+    assert info.window_tokens in (WINDOWS[model], rounded)
+
+
+@pytest.mark.parametrize(
+    "model", ["text-embedding-3-large", "gpt-4o-mini-tts", "gemini-embedding-2"]
+)
+def test_a_model_of_no_conversations_is_told(model):
+    assert not lookup(model).is_chat
 
 
 @given(model=st.text(max_size=40))

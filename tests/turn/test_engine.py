@@ -48,7 +48,8 @@ def test_a_new_history_is_looked_up_and_what_is_set_aside_is_kept_before_the_vie
     shown = {edit.ref for _, edit in edits_of(turned.window)}
     assert shown
     assert shown <= kept
-    assert {record.kind for record in effects[1].records} == {"opened", "batch", "latest"}
+    kinds = {record.kind for record in effects[1].records}
+    assert kinds == {"opened", "batch", "latest", "shown"}
 
 
 def edits_of(window):
@@ -94,7 +95,7 @@ def test_first_sight_leaves_no_record():
     huge = histories.Call("bash", "a.py", "a line of output\n" * 4_000)
     messages = histories.wire("openai-chat", [histories.Turn(calls=(huge,))])
     effects, turned = step(messages, window=100_000)
-    assert [record.kind for record in effects[1].records] == ["opened", "latest"]
+    assert [record.kind for record in effects[1].records] == ["opened", "latest", "shown"]
     (edit,) = [edit for _, edit in edits_of(turned.window)]
     assert isinstance(edit, Replace)
     assert edit.kind == "truncated"

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from ullage.tokens.catalog import lookup
 from ullage.tokens.models import counter_for, family_of
-from ullage.values.model_names import plain_name
+from ullage.values.model_names import dated_name, plain_name
 from ullage.wires import FORMATS, recognise
 from ullage.wires.models import family_of as wire_family_of
 from ullage.wires.models import is_gpt_6_2
@@ -14,6 +14,8 @@ from ullage.wires.models import is_gpt_6_2
 SPELT = {
     "gpt-4.1": ["openai:gpt-4.1", "azure:gpt-4.1", "azure_openai:gpt-4.1", "openai/gpt-4.1"],
     "gpt-5": ["openai-responses:gpt-5", "gateway/openai:gpt-5", "openrouter:openai/gpt-5"],
+    "gpt-4": ["gpt-4-0613", "azure/gpt-4-0314", "openai:gpt-4-0613"],
+    "gemini-2.0-flash": ["gemini-2.0-flash-001", "vertex_ai/gemini-2.0-flash@001"],
     "o3": ["openai:o3", "openai-chat:o3"],
     "claude-sonnet-4-5": [
         "anthropic:claude-sonnet-4-5",
@@ -54,6 +56,18 @@ def test_a_model_is_known_by_whatever_prefix(plain, spelt):
 def test_a_prefixed_model_tells_the_format(name):
     wire = recognise({"messages": [{"role": "user", "content": "hi"}]}, name)
     assert wire.name == ("anthropic" if "claude" in name else "openai-chat")
+
+
+def test_a_dated_name_keeps_what_tells_one_snapshot_from_another():
+    assert dated_name("openrouter/openai/GPT-3.5-turbo-0613") == "gpt-3.5-turbo-0613"
+    assert (
+        dated_name("us.anthropic.claude-opus-4.5-20251101-v1:0") == "claude-opus-4-5-20251101-v1:0"
+    )
+
+
+@pytest.mark.parametrize("name", ["gpt-4-32k", "text-embedding-004", "mistral-large-2411", "gpt-6"])
+def test_what_is_no_revision_stays(name):
+    assert plain_name(name) == name
 
 
 def test_a_version_and_a_tag_are_not_taken_for_a_prefix():

@@ -79,7 +79,12 @@ def types():
         ),
         (
             {"codeExecutionResult": {"outcome": "OK"}, "thoughtSignature": "x"},
-            Opaque("codeExecutionResult", '{"codeExecutionResult":{"outcome":"OK"}}', 0),
+            Opaque(
+                "codeExecutionResult",
+                '{"codeExecutionResult":{"outcome":"OK"}}',
+                0,
+                author="program",
+            ),
         ),
         ({"hologram": 1}, Opaque("part", '{"hologram":1}', 0)),
         (call(args={"b": 1, "a": "x"}), ToolCall("bash#1", "bash", '{"a":"x","b":1}', 0)),
@@ -141,7 +146,7 @@ def test_old_images_in_results_become_plain_text_and_come_back_as_what_they_were
         ({"role": "user", "parts": "x"}, "contents[0].parts"),
         (user(7), "contents[0].parts[0]"),
         (user({"text": 7}), "contents[0].parts[0].text"),
-        (user(gave({"output": float("nan")})), "contents[0].parts[0].functionResponse.response"),
+        (user(gave({"output": object()})), "contents[0].parts[0].functionResponse.response"),
         (user({"functionCall": {}}), "contents[0].parts[0].functionCall.name"),
     ],
 )

@@ -38,6 +38,7 @@ def plain(message, code=400):
 
 
 TOO_LONG = bodies("too_long")
+TEXT_TOO_LONG = bodies("text_too_long")
 TOO_MANY_BYTES = [row["body"] for row in bodies("too_many_bytes")]
 SOMETHING_ELSE = [row["body"] for row in bodies("something_else")]
 PROMPT = {"type": "error", "error": {
@@ -87,7 +88,9 @@ def test_numbers_make_sense_together(row):
 
 def test_every_row_of_the_table_decides_somewhere():
     """No row without its example, and none that an earlier row makes idle."""
-    every = [row["body"] for row in TOO_LONG] + TOO_MANY_BYTES + SOMETHING_ELSE + UNION
+    every = (
+        [row["body"] for row in TOO_LONG + TEXT_TOO_LONG] + TOO_MANY_BYTES + SOMETHING_ELSE + UNION
+    )
     texts = ["\n".join(Evidence.of(body).texts) for body in every]
     texts.append("\n".join(Evidence.of(ContextWindowExceededError("no details")).texts))
     known = overflow.wordings()
@@ -109,6 +112,13 @@ def test_wordings_that_public_agents_look_for(wording):
 def test_too_many_bytes(body):
     found = is_overflow(body)
     assert (found.by, found.limit_tokens, found.size_tokens) == ("bytes", None, None)
+
+
+@pytest.mark.parametrize("row", TEXT_TOO_LONG)
+def test_one_text_too_long(row):
+    assert is_overflow(row["body"]) == Overflow(
+        by="text", limit_chars=row["limit_chars"], size_chars=row["size_chars"]
+    )
 
 
 @pytest.mark.parametrize("body", SOMETHING_ELSE)

@@ -10,10 +10,11 @@ import re
 from itertools import pairwise
 
 import pytest
+from msgspec.structs import replace
 
 import ullage
 from tests.servers import Call, Reply
-from tests.servers.loops import calls_in, gathered, request, said, user
+from tests.servers.loops import READ, calls_in, gathered, request, said, user
 from tests.wrapping.asking import aask, ask, client_of
 from ullage.wires import FORMATS
 
@@ -161,3 +162,47 @@ def test_recall_can_be_left_off(serve, format):
     client = ullage.wrap(client_of(server), recall=False)
     ask(client, format, request(format, [user(format)]), "create")
     assert "get_continuation" not in server.requests[0].raw.decode()
+
+
+class Renamed:
+    """Reads twice; then the client has a tool of our name too, and the model calls both."""
+
+    def __init__(self):
+        self.turns, self.names, self.opened = 0, [], False
+
+    def __call__(self, captured):
+        self.turns += 1
+        text = captured.raw.decode()
+        self.names.append(set(re.findall(r'"(\w*get_continuation)"', text)))
+        if self.turns <= 2:
+            return Reply("I read it.", [Call("read_file", {"path": f"{self.turns}.log"})])
+        if self.turns == 3:
+            found = re.search(r'(\w+)\(tool_call_id=\\"(\w{16})\\", offset=(\d+)', text)
+            recall = Call(found[1], {"tool_call_id": found[2], "offset": int(found[3])})
+            return Reply("I look further.", [recall, Call("get_continuation", {"path": "3.log"})])
+        self.opened = "line 700 of the log" in text
+        return Reply("It is line 700.")
+
+
+@every
+@ways
+def test_a_tool_of_the_clients_that_takes_our_name_is_called_by_the_client(serve, format, way):
+    model = Renamed()
+    server = serve(format, model, strict=True)
+    client = ullage.wrap(client_of(server))
+    wire, history = FORMATS[format], [user(format)]
+    theirs = replace(READ, name="get_continuation")
+    called = []
+    for turn in range(4):
+        tools = (READ,) if turn < 2 else (READ, theirs)
+        reply = ask(client, format, request(format, history, tools), way)
+        history += said(reply)
+        calls = calls_in(reply)
+        called += [wire.call(call).name for call in calls]
+        results = [wire.result(wire.call(call), LOG) for call in calls]
+        history += gathered(format, results) if calls else []
+    assert called == ["read_file", "read_file", "get_continuation"]
+    assert model.names[1] == {"get_continuation"}
+    assert model.names[2] >= {"get_continuation", "ullage_get_continuation"}
+    assert model.opened
+    assert words(format, reply) == "It is line 700."

@@ -34,6 +34,14 @@ store_option = click.option(
     help="The SQLite file, or postgresql://…. Default: the platform's place for it.",
 )
 
+user_tools_option = click.option(
+    "--user-tool",
+    "user_tools",
+    multiple=True,
+    metavar="NAME",
+    help="A tool of yours by which the user answers; its results are the user's words.",
+)
+
 
 def count_option(*names: str, least: int, default: int, help: str) -> Callable[[F], F]:
     """An option that takes a whole number from ``least`` up, and shows its default."""

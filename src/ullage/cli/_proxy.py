@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 import click
 
+from ullage.cli._options import user_tools_option
 from ullage.errors import ConfigError
 from ullage.presets import NAMES
 from ullage.proxy.config import Config, config_of
@@ -33,8 +34,19 @@ _OPTIONS = (
     ),
     click.option("--policy", type=click.Choice(NAMES), help="A preset. Default: default."),
     click.option(
+        "--joins/--no-joins",
+        default=None,
+        help="Join conversations that are first seen under way. Default: once that pays.",
+    ),
+    click.option(
         "--window", "window_tokens", type=click.IntRange(1_000), help="Default: each model's own."
     ),
+    click.option(
+        "--discover/--no-discover",
+        default=None,
+        help="Ask upstreams for the windows of their models. Default: those on this machine.",
+    ),
+    user_tools_option,
     click.option("--store", metavar="PATH", help="Default: the platform's place for it."),
     click.option("--blobs", metavar="URL", help="s3://bucket/prefix, for the larger texts."),
     click.option("--cache", metavar="URL", help="valkey://host, for copies of those, and leases."),
@@ -79,6 +91,7 @@ def settings_of(file: Path | None, upstreams: tuple[str, ...] = (), **options: A
     if importlib.util.find_spec("aiohttp") is None:
         raise ConfigError("ullage proxy", "aiohttp is missing", "pip install 'ullage[proxy]'")
     named = dict(_pair(each) for each in upstreams)
+    options["user_tools"] = list(options["user_tools"]) or None
     return config_of(file, os.environ, upstreams=named, **options)
 
 

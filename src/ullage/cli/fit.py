@@ -7,7 +7,13 @@ from typing import BinaryIO
 
 import click
 
-from ullage.cli._options import format_option, print_json, read_whole, store_options
+from ullage.cli._options import (
+    format_option,
+    print_json,
+    read_whole,
+    store_options,
+    user_tools_option,
+)
 from ullage.errors import FormatError
 from ullage.presets import NAMES
 from ullage.session.session import Session
@@ -26,6 +32,7 @@ from ullage.values.limits import Limits
 @format_option
 @click.option("--recall/--no-recall", default=None, help="Offer the recall tools. Default: auto.")
 @click.option("--repair", is_flag=True, help="Repair a history the provider would refuse.")
+@user_tools_option
 @store_options
 def command(
     file: BinaryIO,
@@ -35,6 +42,7 @@ def command(
     wire: str | None,
     recall: bool | None,
     repair: bool,
+    user_tools: tuple[str, ...],
     store: str | None,
     tenant: str,
     as_json: bool,
@@ -58,6 +66,7 @@ def command(
         tenant=tenant,
         recall="auto" if recall is None else recall,
         repair=repair,
+        user_tools=user_tools,
     )
     with session:
         fitted = session.fit(request)

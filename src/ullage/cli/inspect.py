@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 from rich.console import Console
 
-from ullage.cli._options import harmless, json_option, open_kept, print_json
+from ullage.cli._options import harmless, json_option, open_kept, print_json, user_tools_option
 from ullage.cli._page import page_options, profiles_of, save, typed
 from ullage.errors import FormatError
 from ullage.presets import NAMES
@@ -29,6 +29,7 @@ from ullage.replay.trace import Mark
     "--window", type=click.IntRange(min=1), help="The window it ran in. Default: the model's."
 )
 @click.option("--policy", type=click.Choice(NAMES), help="Default: as the ledger names it.")
+@user_tools_option
 @page_options
 @json_option
 def command(
@@ -38,6 +39,7 @@ def command(
     tenant: str,
     window: int | None,
     policy: str | None,
+    user_tools: tuple[str, ...],
     named: tuple[str, ...],
     page: Path | None,
     share: bool,
@@ -53,7 +55,13 @@ def command(
     run, profiles = _run(history, wanted), profiles_of(named)
     with closing(open_kept(ledger)) as store:
         found = from_store(
-            run, store, profiles=profiles, window_tokens=window, policy=policy, tenant=tenant
+            run,
+            store,
+            profiles=profiles,
+            window_tokens=window,
+            policy=policy,
+            tenant=tenant,
+            user_tools=user_tools,
         )
     if page is not None:
         save(page, page_of_session(run.id, found, profiles, command=typed(), share=share))

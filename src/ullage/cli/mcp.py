@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ullage.mcp.installing import Change
     from ullage.mcp.settings import Settings
 
-_Given: TypeAlias = tuple[tuple[str, ...], str | None, str | None, str]
+_Given: TypeAlias = tuple[tuple[str, ...], str | None, str | None, str, tuple[str, ...]]
 """The options: limits, a file of settings, a store, a tenant."""
 
 _CLIENTS = (
@@ -58,6 +58,9 @@ class _Mcp(click.Group):
     "--store", metavar="PATH", help="Keep what was cut in this file or folder, for later too."
 )
 @click.option("--tenant", default="", help="Under whose name it is kept there.")
+@click.option(
+    "--user-tool", "user_tools", multiple=True, metavar="NAME", help="Its results stay whole."
+)
 @click.pass_context
 def command(
     ctx: click.Context,
@@ -68,6 +71,7 @@ def command(
     listen: str | None,
     store: str | None,
     tenant: str,
+    user_tools: tuple[str, ...],
 ) -> None:
     """Run an MCP server; cut results that are too large, and let the model read on in them.
 
@@ -77,7 +81,7 @@ def command(
     ullage mcp --url https://host/mcp
     ullage mcp --config servers.toml
     """  # noqa: D301 - click reads the character
-    ctx.obj = limits, config, store, tenant
+    ctx.obj = limits, config, store, tenant, user_tools
     if ctx.invoked_subcommand is not None:
         return
     if config is None and url is None:
@@ -124,7 +128,11 @@ def _listen(listen: str, url: str | None, headers: tuple[str, ...], settings: Se
 
 
 def _settings(
-    limits: tuple[str, ...], config: str | None, store: str | None, tenant: str
+    limits: tuple[str, ...],
+    config: str | None,
+    store: str | None,
+    tenant: str,
+    user_tools: tuple[str, ...],
 ) -> Settings:
     """What the file says, and over it the options."""
     from msgspec.structs import replace
@@ -140,6 +148,7 @@ def _settings(
         limits=rules,
         store=written.store if store is None else store,
         tenant=tenant or written.tenant,
+        user_tools=(*user_tools, *written.user_tools),
     )
 
 
@@ -188,13 +197,19 @@ def install(given: _Given, /, servers: tuple[str, ...], **how: Any) -> None:
     """
     from ullage.mcp import installing
 
-    limits, config, store, tenant = given
+    limits, config, store, tenant, user_tools = given
     before = [*installing.called_as(), "mcp"]
-    for name, value in (*(("--limit", limit) for limit in limits), ("--tenant", tenant)):
+    several = [("--limit", limit) for limit in limits]
+    several += [("--user-tool", tool) for tool in user_tools]
+    for name, value in (*several, ("--tenant", tenant)):
         before += [name, value] if value else []
     for name, path in (("--config", config), ("--store", store)):
         before += [name, str(Path(path).absolute())] if path else []
-    _change(lambda client, path: installing.install(client, path, before, servers), **how)
+
+    def change_of(client: Client, path: Path) -> Change | None:
+        return installing.install(client, path, before, servers)
+
+    _change(change_of, installing.permit_recall, **how)
 
 
 @command.command("uninstall", short_help="Take it away from them again.")
@@ -203,11 +218,12 @@ def uninstall(**how: Any) -> None:
     """Take this away from the MCP servers of CLIENTs again; of all if none is named."""
     from ullage.mcp import installing
 
-    _change(installing.uninstall, **how)
+    _change(installing.uninstall, installing.unpermit_recall, **how)
 
 
 def _change(
     change_of: Callable[[Client, Path], Change | None],
+    permissions_of: Callable[[Client, Path, Collection[str]], Change | None],
     clients: tuple[str, ...],
     file: str | None,
     yes: bool,
@@ -230,8 +246,15 @@ def _change(
         if change is None:
             click.echo(f"{name}: there is nothing to change.")
             continue
-        click.echo(change.diff)
+        changes = [change]
+        permissions = None if file else installing.permissions_of(client)
+        if permissions is not None:
+            permitted = permissions_of(client, permissions, change.servers)
+            changes += [permitted] if permitted is not None else []
+        for each in changes:
+            click.echo(each.diff)
         if dry_run or not (yes or click.confirm(f"Change {', '.join(change.servers)}?")):
             continue
-        installing.apply(change)
+        for each in changes:
+            installing.apply(each)
         click.echo(f"{name}: done. Start it anew.")

@@ -17,7 +17,13 @@ from msgspec.structs import replace
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from ullage.cli._options import count_option, harmless, json_option, print_json
+from ullage.cli._options import (
+    count_option,
+    harmless,
+    json_option,
+    print_json,
+    user_tools_option,
+)
 from ullage.cli._page import FILE, page_options, profiles_of, save, typed
 from ullage.errors import ConfigError, FormatError
 from ullage.presets import NAMES
@@ -38,6 +44,7 @@ from ullage.replay.rows import Row, row_of, rows_of
 from ullage.replay.run import Replayed
 from ullage.replay.tables import WIDTH, tables_of
 from ullage.stores._open import is_url
+from ullage.values.authors import named_tools
 
 R = TypeVar("R", bound=Row)
 T = TypeVar("T")
@@ -54,6 +61,7 @@ class Asked(Struct, frozen=True, kw_only=True):
     least: int
     most: int | None
     named: tuple[str, ...]
+    user_tools: tuple[str, ...] = ()
     kept_at: Path | None
     engine: str
     jobs: int | None
@@ -144,6 +152,7 @@ def _share(value: str) -> float:
     "--jobs", type=click.IntRange(1), help="How many replays at once. Default: one for each core."
 )
 @click.option("--out", type=FILE, help="Write a row for each replay, as Parquet.")
+@user_tools_option
 @page_options
 @count_option(
     "--draw",
@@ -194,7 +203,8 @@ def replay_asked(
     with open_engine(asked.engine, asked.jobs) as engine:
         read = (run for _, run in _under_bar("reading", "runs", asked, runs([])))
         common = common_in(read, engine)
-        job = Job(profiles, tuple(sorted(common)), draws=draws)
+        user_tools = named_tools(asked.user_tools)
+        job = Job(profiles, tuple(sorted(common)), draws=draws, user_tools=user_tools)
         finished = Finished(asked.kept_at, replayer.outcome)
         done = replay_all(runs(damage), asked.tries, job, engine, finished, replayer)
         found = _replayed(asked, done, album, damage)

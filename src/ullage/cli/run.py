@@ -36,15 +36,18 @@ def command(file: Path | None, words: tuple[str, ...], **options: Any) -> None:
         click.echo(f"ullage: already behind the proxy {environment[MARK]}", err=True)
         sys.exit(run_command(words, environment))
     named = {name for name, url in config.upstreams.items() if UPSTREAMS.get(name) != url}
-    setting = setting_for(environment, named)
+    setting = setting_for(environment, named, config.upstreams)
     with own_words(), behind_a_proxy(_for_one(config, setting.upstreams)) as (url, watch):
         environment |= setting.variables_at(url, environment)
         code = run_command(arguments_for(words, setting, url), environment)
-    for line in summary(watch.seen.totals, "the store" if config.store else "ullage's own store"):
+    store = "the store" if config.store else "ullage's own store"
+    for line in summary(watch.seen.totals, store, watch.seen.shown):
         click.echo(f"ullage: {line}", err=True)
     sys.exit(code)
 
 
 def _for_one(config: Config, upstreams: dict[str, str]) -> Config:
     """The settings for one command: any free port, whatever the file says."""
-    return replace(config, listen="127.0.0.1:0", upstreams={**config.upstreams, **upstreams})
+    discover = True if config.discover is None else config.discover
+    upstreams = {**config.upstreams, **upstreams}
+    return replace(config, listen="127.0.0.1:0", upstreams=upstreams, discover=discover)

@@ -30,6 +30,7 @@ from ullage.exchange.streamed import Streamed, framing_of
 from ullage.exchange.values import Answer, Passed, Reply, Report, TooLong, Upstream
 from ullage.session.drivers import Actions
 from ullage.splice import Again, Calls, Done, Knitted, Rounds, knit, takes_rounds
+from ullage.values.limits import ServedWindow
 from ullage.wires import FORMATS, Format
 
 if TYPE_CHECKING:
@@ -70,6 +71,7 @@ class Exchange:
         tenant: str,
         name: str | None,
         passed: Passed | None,
+        served: Callable[[str], ServedWindow | None] | None = None,
     ) -> None:
         self.route: Route | None = None if passed else route_of(method, path)
         self.passed: Passed | None = passed or (None if self.route else "path")
@@ -78,7 +80,7 @@ class Exchange:
         self.rounds: Rounds | None = None
         self.hides_usage = False
         self._exchanges, self._upstream = exchanges, upstream
-        self._tenant, self._name = tenant, name
+        self._tenant, self._name, self._served = tenant, name, served
         self._body, self._sent = body, body  # as it came, and as it goes
         self._fields: Collection[str] = ()  # what it names
         self._write: bodies.Write = bodies.write
@@ -172,6 +174,7 @@ class Exchange:
         )
         is_held = bool(self._client.get("previous_response_id"))  # each is the first of its own
         self._note(conversation="" if is_held else key, model=str(self._client.get("model") or ""))
+        self._take_window(session)
         self._session, tenant = session, self._exchanges.tenant(self._tenant, self._name)
         self._exchanges.around.give(session, tenant, wire.name)
         self._client = interned(session, self._client)
@@ -191,11 +194,22 @@ class Exchange:
             redact = session.settings.redact
             self.rounds = Rounds(self.view.wire, knitted, self.view.owns, redact=redact)
 
+    def _take_window(self, session: Any) -> None:
+        """Take in the window that the model is served with, where its server told it."""
+        served = None if self._served is None else self._served(self.report.model)
+        event = None if served is None else session.serve_with(served)
+        if event is not None:
+            self._note(events=(*self.report.events, event))
+
     def see(self, request: Mapping[str, Any]) -> Actions[None]:
         """Fit a request: the view of it, and the bytes that are sent for it."""
         self.request = request if request is self._client else interned(self._session, request)
         self.view = yield partial(self._session.fit, self.request)
-        self._note(events=(*self.report.events, *self.view.events))
+        self._note(
+            events=(*self.report.events, *self.view.events),
+            is_undercounted=self.view.sent.is_undercounted,
+            standing=self.view.sent.standing,
+        )
         self._sent = self._written(self._marked())
 
     def _marked(self) -> Mapping[str, Any]:
@@ -234,6 +248,8 @@ class Exchange:
             key, session = self._exchanges.session(
                 self.route, whole, self._tenant, self._name, begins, can_recall=False
             )
+            self._note(model=str(whole.get("model") or ""))
+            self._take_window(session)
             view = yield partial(session.fit, whole)
             session.release()
         except BudgetExceeded:
@@ -294,7 +310,7 @@ class Exchange:
             return Whole(self, reply, reply.status, body)
         if self.view is None or self.route is None or reply.status >= 400:
             return Untouched(self, reply)
-        if self.route.kind == "count":
+        if self.route.kind in ("count", "compact"):
             self._release()
             return Untouched(self, reply)
         framing = framing_of(reply.content_type)
@@ -386,6 +402,9 @@ class Exchange:
         found, before = self.view.sent.reported, self.report.usage
         if found is not None:
             self._note(usage=found if before is None else before + found)
+        warning = self.view.sent.warning
+        if warning is not None and warning not in self.report.events:
+            self._note(events=(*self.report.events, warning))
 
     # ── the report ───────────────────────────────────────────────────────────────────
 

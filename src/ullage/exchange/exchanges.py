@@ -22,6 +22,7 @@ from ullage.session.drivers import arun, run
 from ullage.session.sessions import AsyncSessions, Sessions
 from ullage.splice import Read
 from ullage.values.effects import Steps
+from ullage.values.limits import ServedWindow
 
 T = TypeVar("T")
 
@@ -103,6 +104,7 @@ class Exchanges:
         *,
         tenant: str = "",
         passed: Passed | None = None,
+        served: Callable[[str], ServedWindow | None] | None = None,
     ) -> Exchange:
         """The exchange of one request.
 
@@ -113,9 +115,18 @@ class Exchanges:
             upstream: sends it.
             tenant: whose content this is; a ref opens only what the same tenant put there.
             passed: why the door wants it sent as it came; None: it is to be fitted.
+            served: gives the window that a model is served with, as far as its server told it.
         """
         return Exchange(
-            self, method, path, body, upstream, tenant=tenant, name=_NAME.get(), passed=passed
+            self,
+            method,
+            path,
+            body,
+            upstream,
+            tenant=tenant,
+            name=_NAME.get(),
+            passed=passed,
+            served=served,
         )
 
     def tenant(self, tenant: str, name: str | None) -> str:

@@ -10,6 +10,7 @@ do: ``/v1/chat/completions`` is also ``/openai/deployments/NAME/chat/completions
     …/chat/completions                             openai-chat
     …/responses                                    openai-responses
     …/responses/input_tokens                       openai-responses, counted
+    …/responses/compact                            openai-responses, compacted by the provider
     …/models/M:generateContent                     gemini; also :streamGenerateContent
     …/models/M:countTokens                         gemini, counted
     …/models/M:batchGenerateContent                gemini, a batch
@@ -35,14 +36,15 @@ class Route(Struct, frozen=True):
     Attributes:
         wire: the name of the wire of the request's body.
         kind: ``"create"``: a reply is asked for; ``"count"``: the tokens of the request;
-            ``"batch"``: replies to many requests, later.
+            ``"compact"``: the request's history in short; ``"batch"``: replies to many requests,
+            later.
         model: the model, where the path names it; else ``""``.
         streams: whether the path itself asks for a stream; None: the body says.
         is_array: whether a streamed answer comes as the items of one JSON array.
     """
 
     wire: str
-    kind: Literal["create", "count", "batch"] = "create"
+    kind: Literal["create", "count", "compact", "batch"] = "create"
     model: str = ""
     streams: bool | None = None
     is_array: bool = False
@@ -96,6 +98,7 @@ _ROUTES = tuple(
         (r"/chat/completions$", Route("openai-chat")),
         (r"/responses$", Route("openai-responses")),
         (r"/responses/input_tokens$", Route("openai-responses", "count")),
+        (r"/responses/compact$", Route("openai-responses", "compact")),
         (r"/(?P<model>[^/:]+):generateContent$", Route("gemini", streams=False)),
         (r"/(?P<model>[^/:]+):streamGenerateContent$", Route("gemini", streams=True)),
         (r"/(?P<model>[^/:]+):countTokens$", Route("gemini", "count")),

@@ -8,6 +8,7 @@ from typing import Any, Literal, Protocol, TypeAlias
 from msgspec import Struct
 
 from ullage.session.drivers import Actions
+from ullage.turn.standing import Standing
 from ullage.values.events import Event
 from ullage.values.usage import Usage
 
@@ -118,6 +119,8 @@ class Report(Struct, frozen=True, kw_only=True):
         is_streamed: whether its answer came as events.
         is_changed: whether what was sent is other than what came.
         is_retried: whether it was refused as too long, and sent once more.
+        is_undercounted: whether the provider counts far less of this conversation's prompts than is
+            sent, again and again: it may cut them without saying so.
         tries: how often something was sent for it.
         recalled: how many calls of the model were answered here, unseen by the client.
         messages: how many the history has.
@@ -126,6 +129,7 @@ class Report(Struct, frozen=True, kw_only=True):
         status: the HTTP status of the answer; 0 if there was none.
         usage: what the provider reported of it, or None.
         events: what was decided for it, in every round of it.
+        standing: why nothing of its conversation is cut at first sight; None: it is.
     """
 
     path: str
@@ -137,6 +141,7 @@ class Report(Struct, frozen=True, kw_only=True):
     is_streamed: bool = False
     is_changed: bool = False
     is_retried: bool = False
+    is_undercounted: bool = False
     tries: int = 0
     recalled: int = 0
     messages: int = 0
@@ -145,6 +150,7 @@ class Report(Struct, frozen=True, kw_only=True):
     status: int = 0
     usage: Usage | None = None
     events: tuple[Event, ...] = ()
+    standing: Standing | None = None
 
 
 class Counts(Struct, frozen=True):

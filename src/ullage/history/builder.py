@@ -5,7 +5,7 @@ Only the engine and the turn hold one; what stages are given is its ``window``.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from typing import cast
 
 from msgspec.structs import force_setattr, replace
@@ -46,6 +46,8 @@ class WindowBuilder:
         stale: of each batch behind which reasoning stayed though it was bound to what the batch
             edited: the first message edited, and where the history ended then.
         past: how it was at the last boundaries, oldest first (`keep_past`).
+        excess: characters of each message that would be cut at first sight, were recall tools
+            offered (`ullage.turn.joining`).
     """
 
     def __init__(self, transcript: Transcript, meter: Meter, words: Words) -> None:
@@ -56,6 +58,7 @@ class WindowBuilder:
     def _hold(self, window: Window, stale: list[tuple[int, int]]) -> None:
         self.window, self.stale = window, stale
         self.past: tuple[WindowBuilder, ...] = ()
+        self.excess: dict[int, int] = {}
         self.applied = cast("dict[bytes, int]", window.applied)
         self._changed = cast("dict[int, Sequence[tuple[int, int, str]]]", window.changed)
         self._reasoning_dropped = cast("set[int]", window.reasoning_dropped)
@@ -100,8 +103,10 @@ class WindowBuilder:
         old, other = self.window, WindowBuilder.__new__(WindowBuilder)
         copied = {name: getattr(old, name).copy() for name in _GROWING}
         settled = {key: [*at] for key, at in old._settled.items()}
-        window = replace(old, transcript=transcript, **copied, _settled=settled, _tallies={})
+        apart = {"arrived": {}, "_settled": settled, "_tallies": {}}
+        window = replace(old, transcript=transcript, **copied, **apart)
         other._hold(window, [*self.stale])
+        other.excess = self.excess.copy()
         return other
 
     # ── the request at hand ──────────────────────────────────────────────────────────
@@ -139,7 +144,7 @@ class WindowBuilder:
         What is new is counted when it must be.
         """
         window, sums = self.window, self.window._sums
-        messages, originals = window.transcript.messages, window.transcript.originals
+        messages = window.transcript.messages
         new = range(window.size, length)
         superseding = [index for index in new if messages[index].supersedes]
         if superseding:  # what the provider does not read any more is shown, and costs nothing
@@ -149,7 +154,7 @@ class WindowBuilder:
             window._tallies.clear()
         self._set(fresh=window.size, size=length)
         for index in range(len(sums.tokens), length):
-            bound = window.meter.bound(originals.get(index, messages[index]))
+            bound = window.message_bound(index)
             sums.tokens.append(~bound)
             sums.uncounted.append(index)
             sums.bound += bound
@@ -170,6 +175,14 @@ class WindowBuilder:
     def look_from(self, index: int) -> None:
         """Have the messages from here on count as the fresh ones."""
         self._set(fresh=index)
+
+    def arrive(self, arrived: Mapping[int, int]) -> None:
+        """Set which messages are newer than their place. See `ShownHistory`."""
+        self._set(arrived=arrived)
+
+    def hold_back(self, *, holds_back: bool) -> None:
+        """Set whether what would have to stay may be hidden. See `ShownHistory`."""
+        self._set(holds_back=holds_back)
 
     def replace_later(self, spots: Set[Location]) -> None:
         """Set which leaves nobody will see as they look at first sight. See `Window`."""
@@ -242,6 +255,7 @@ class WindowBuilder:
         gone = [each for each in window.summaries if start <= each.start < stop]
         hides = {*range(start, stop)} - window._hidden
         hides.difference_update(window.transcript.marked("pinned", start, stop))
+        hides -= window.kept_by(edit)
         for index in hides:
             tokens = sums.tokens[index]
             sums.counted -= max(tokens, 0)

@@ -21,8 +21,8 @@ from typing import Any
 import msgspec
 from blake3 import blake3
 
+from ullage.values.jsonable import jsonable
 from ullage.values.messages import Content, Media, Message, Opaque, Part, Text, ToolCall, ToolResult
-from ullage.values.numbers import as_float
 
 VERSION = 1
 _SLICE_CHARS = 1 << 20
@@ -33,7 +33,7 @@ _LETTERS = tuple(first + second for first in _ALPHABET for second in _ALPHABET)
 
 _pack = msgspec.msgpack.Encoder().encode
 _parse = msgspec.json.Decoder().decode
-_sorted = msgspec.json.Encoder(order="deterministic", enc_hook=as_float).encode
+_sorted = msgspec.json.Encoder(order="deterministic", enc_hook=jsonable).encode
 
 
 @lru_cache(maxsize=1_024)
@@ -75,15 +75,15 @@ def content_digest(text: str, kind: str = "text") -> bytes:
 
 
 def canonical_json(value: Any) -> str:
-    """``value`` as JSON text with sorted keys and no spaces.
+    """``value`` as JSON text with sorted keys and no spaces; see `jsonable` for what is no JSON.
 
     Raises:
-        TypeError, ValueError: the value is not JSON.
+        TypeError, ValueError: the value cannot be written as JSON.
     """
     try:
         return _sorted(value).decode()
     except UnicodeEncodeError:  # a lone surrogate: only the standard library escapes it
-        return json.dumps(value, sort_keys=True, separators=(",", ":"))
+        return json.dumps(value, sort_keys=True, separators=(",", ":"), default=jsonable)
 
 
 def _form(part: Part | Content) -> list[Any] | None:

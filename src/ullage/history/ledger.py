@@ -5,7 +5,11 @@ in the history and yet has a say in the view is in here, and nowhere else:
 
     batch      the edits of one decision; written once, first writer wins
     opened     what decides from here on: fingerprint, reasoning family, recall; written once
+    seen       what of the request sent here no history tells: which tools might be called, and
+               which messages of it had changed at an old place
     observed   what a provider reported for the request sent here, one for each model
+    shown      under the first reply's key: what the history held when it was last looked at, so
+               that whoever sees it changed can tell what is new
     latest     under the first message's key: the last batch or opening of this conversation,
                so that whoever looks there knows whether anything was decided elsewhere
 
@@ -26,8 +30,10 @@ from ullage.history import canon
 from ullage.values.edits import Batch
 from ullage.values.effects import Record
 
-_NUMBERED = ("batch", "opened")
+_NUMBERED = ("batch", "opened", "seen")
 """Kinds that are written once, one after the other; of the others the newest value counts."""
+MARK_BYTES = 4
+"""Enough to tell the messages of one history apart."""
 
 
 class Observed(Struct, frozen=True, array_like=True):
@@ -62,6 +68,12 @@ class Opened(Struct, frozen=True, array_like=True):
         adds_tools: what was sent before here was sent without the recall tools.
         has_no_tools: the request that opened it used no tools, so that nothing was decided of
             recall tools.
+        former: earlier prefixes, each behind the key of the place up to which it held. A tool of
+            the caller's took a name of ours there.
+        cuts_new: no recall tools are offered, and yet what is new is cut at first sight from
+            here on: reasoning is bound to what was sent before.
+        tools: a digest of the caller's own tools, where the recall tools may be offered later;
+            ``""`` where it does not matter, or an older version wrote it.
     """
 
     policy: str
@@ -74,6 +86,43 @@ class Opened(Struct, frozen=True, array_like=True):
     changed: bool = False
     adds_tools: bool = False
     has_no_tools: bool = False
+    former: tuple[tuple[bytes, str], ...] = ()
+    cuts_new: bool = False
+    tools: str = ""
+
+
+class Seen(Struct, frozen=True, array_like=True):
+    """What of a request has a say in what is shown, and stands in no history.
+
+    Attributes:
+        unrecalled: the model could not call the recall tools in its reply, though they were
+            among its tools.
+        changed: the messages that had changed at an old place: the chain behind each, and the
+            chain behind all that was there before it changed. It is as new as what comes then.
+    """
+
+    unrecalled: bool = False
+    changed: tuple[tuple[bytes, bytes], ...] = ()
+
+
+class Shown(Struct, frozen=True, array_like=True):
+    """What a history held when it was shown.
+
+    Attributes:
+        marks: the first `MARK_BYTES` of the digest of each message.
+        chain: the chain behind the last.
+        changed: the messages of it that were newer than their place, and how many there were
+            before they changed.
+    """
+
+    marks: bytes
+    chain: bytes
+    changed: tuple[tuple[int, int], ...] = ()
+
+    def each(self) -> list[bytes]:
+        """The mark of each message."""
+        starts = range(0, len(self.marks), MARK_BYTES)
+        return [self.marks[at : at + MARK_BYTES] for at in starts]
 
 
 class Entry(Struct, frozen=True):
@@ -82,7 +131,14 @@ class Entry(Struct, frozen=True):
     batches: tuple[Batch, ...] = ()
     observed: Mapping[str, Observed] = {}
     opened: tuple[Opened, ...] = ()
+    seen: tuple[Seen, ...] = ()
+    shown: Shown | None = None
     latest: bytes = b""
+
+    @property
+    def is_unrecalled(self) -> bool:
+        """Whether the model could not call the recall tools here."""
+        return any(seen.unrecalled for seen in self.seen)
 
 
 _NOTHING = Entry()
@@ -91,16 +147,22 @@ _encode = msgspec.msgpack.Encoder().encode
 _packed_batch = msgspec.msgpack.Decoder(Batch).decode
 _observed = msgspec.msgpack.Decoder(Observed).decode
 _opened = msgspec.msgpack.Decoder(Opened).decode
+_seen = msgspec.msgpack.Decoder(Seen).decode
+_shown = msgspec.msgpack.Decoder(Shown).decode
 
 
 class Ledger(Struct, frozen=True, eq=False):
     """An immutable mapping from chain keys to entries.
 
     What came last is a small mapping of its own, so that a step copies that and not everything.
+
+    Attributes:
+        has_changes: whether any entry tells of messages that changed (`Seen.changed`).
     """
 
     _older: Mapping[bytes, Entry] = {}
     _newest: Mapping[bytes, Entry] = {}
+    has_changes: bool = False
 
     @property
     def entries(self) -> Mapping[bytes, Entry]:
@@ -120,9 +182,11 @@ class Ledger(Struct, frozen=True, eq=False):
     def updated(self, entries: Mapping[bytes, Entry]) -> Ledger:
         """The ledger with these entries in place of its own."""
         newest = {**self._newest, **entries}
+        seen = (seen for entry in entries.values() for seen in entry.seen)
+        has_changes = self.has_changes or any(each.changed for each in seen)
         if len(newest) > _MOST_NEWEST:
-            return Ledger({**self._older, **newest})
-        return Ledger(self._older, newest)
+            return Ledger({**self._older, **newest}, {}, has_changes)
+        return Ledger(self._older, newest, has_changes)
 
     def with_batch(self, key: bytes, batch: Batch) -> tuple[Ledger, Record]:
         """The ledger with one more batch under ``key``, and the record that keeps it."""
@@ -145,6 +209,16 @@ class Ledger(Struct, frozen=True, eq=False):
         entry = self.at(key)
         record = Record(key, "opened", len(entry.opened), _encode(opened))
         return self._put(key, opened=(*entry.opened, opened)), record
+
+    def with_seen(self, key: bytes, seen: Seen) -> tuple[Ledger, Record]:
+        """The ledger with one more sight of a request under ``key``, and its record."""
+        entry = self.at(key)
+        record = Record(key, "seen", len(entry.seen), _encode(seen))
+        return self._put(key, seen=(*entry.seen, seen)), record
+
+    def with_shown(self, key: bytes, shown: Shown) -> tuple[Ledger, Record]:
+        """The ledger with what a history holds now under ``key``, and the record that keeps it."""
+        return self._put(key, shown=shown), Record(key, "shown", 0, _encode(shown))
 
     def merged(self, records: Iterable[Record]) -> tuple[Ledger, frozenset[bytes]]:
         """The ledger with records of a store, and the keys at which that changed anything.
@@ -190,9 +264,13 @@ def _with_record(entry: Entry, record: Record) -> Entry:
                 return replace(entry, batches=_placed(entry.batches, n, _batch(data)))
             case "opened":
                 return replace(entry, opened=_placed(entry.opened, n, _opened(data)))
+            case "seen":
+                return replace(entry, seen=_placed(entry.seen, n, _seen(data)))
             case "observed":
                 new = _observed(data)
                 return replace(entry, observed={**entry.observed, new.model: new})
+            case "shown":
+                return replace(entry, shown=_shown(data))
             case "latest":
                 return replace(entry, latest=data)
     except (msgspec.MsgspecError, ValueError):
@@ -213,7 +291,8 @@ def _placed(each: tuple[Any, ...], n: int, value: Any) -> tuple[Any, ...]:
 def changes(ledger: Ledger, since: Ledger) -> tuple[Record, ...]:
     """The records of a ledger that an earlier one of the same conversation has not.
 
-    What points others to a decision (``"latest"``) is the store's alone, and not among them.
+    What points others to a decision (``"latest"``), and what a history held (``"shown"``), is the
+    store's alone, and not among them.
     """
     found: list[Record] = []
     for key, entry in ledger.entries.items():
@@ -251,7 +330,7 @@ def taken(ledger: Ledger, records: Iterable[Record]) -> tuple[Ledger, tuple[Reco
             else:
                 usable[place] = chosen[place]
         entry = Ledger().with_records(usable.values()).at(key)
-        entry = replace(entry, latest=before.latest)
+        entry = replace(entry, shown=before.shown, latest=before.latest)
         if entry != before:
             entries[key] = entry
     return (ledger.updated(entries) if entries else ledger), tuple(waiting)
@@ -265,6 +344,9 @@ def _records(key: bytes, entry: Entry) -> Iterator[Record]:
         yield record
     for opened in entry.opened:
         ledger, record = ledger.with_opened(key, opened)
+        yield record
+    for seen in entry.seen:
+        ledger, record = ledger.with_seen(key, seen)
         yield record
     for observed in entry.observed.values():
         yield ledger.with_observed(key, observed)[1]

@@ -9,6 +9,7 @@ from msgspec import Struct, field
 
 from ullage.history.transcript import Location, Transcript
 from ullage.values.edits import Drop, Edit, Replace, Summary
+from ullage.values.messages import Opaque
 
 Shown = Mapping[tuple[int, int], Replace]
 """What replaces the leaves of one message, by part and item index."""
@@ -35,6 +36,10 @@ class ShownHistory(Struct, frozen=True, eq=False, kw_only=True):
         summaries: what is shown in place of ranges of messages, in order; no two overlap.
         changed: every edited message that is shown: part, item and new text of each edit.
         reasoning_dropped: messages whose reasoning is dropped.
+        arrived: of messages that changed at an old place, how many messages there were before the
+            change: they are as new as what came then.
+        holds_back: whether what `staying` names may not be hidden; not where nothing else is
+            left that could make the view fit.
     """
 
     transcript: Transcript
@@ -44,6 +49,8 @@ class ShownHistory(Struct, frozen=True, eq=False, kw_only=True):
     summaries: tuple[Placed, ...] = ()
     changed: Mapping[int, Sequence[tuple[int, int, str]]] = field(default_factory=dict)
     reasoning_dropped: Set[int] = field(default_factory=set)
+    arrived: Mapping[int, int] = field(default_factory=dict)
+    holds_back: bool = True
     _shown: dict[int, Shown] = field(default_factory=dict)
     _spots: dict[str, Location] = field(default_factory=dict)
     _hidden: frozenset[int] = frozenset()
@@ -88,15 +95,56 @@ class ShownHistory(Struct, frozen=True, eq=False, kw_only=True):
         return tuple(it for it in self.summaries if it.stop > first) if first else self.summaries
 
     def spot_for(self, edit: Replace, length: int) -> Location | None:
-        """Where an edit is within a length; None where the history holds no such leaf."""
+        """Where an edit is within a length; None where the history holds no such leaf.
+
+        What a program reads is never shown otherwise.
+        """
         spot = self.transcript.locate(edit.place)
         if spot is None or spot[0] >= length:
             return None
+        if self.transcript.reader(spot[0], spot[1]) == "program":
+            return None  # it would work on a part of it, and nobody would know
         original = self.transcript.output(spot)
-        if original is None:
+        if original is None or _defines_tools(self.transcript.leaf(spot)):
             return None
         # of a call the chain vouches: clients write the same arguments with other spaces
         return spot if edit.place.kind == "call" or edit.ref == original.ref else None
+
+    def age_of(self, index: int) -> int:
+        """The place of a message in the order of what is new: its index, or when it changed."""
+        return self.arrived.get(index, index)
+
+    def staying(self, start: int, stop: int) -> set[int]:
+        """The messages of a range that a summary of it may not hide, but for the system's.
+
+        They define tools that the model may call, or they are new though they stand at an old
+        place; and what they cannot be shown without (`Transcript.together`).
+        """
+        if not self.holds_back:
+            return set()
+        young = min(stop, self.turn_start)
+        needed = [index for index in self.transcript.loading(self.size) if start <= index < stop]
+        needed += [at for at in self.arrived if start <= at < stop and self.arrived[at] >= young]
+        around = set(range(start, stop))
+        return {
+            at for index in needed for at in self.transcript.together(index, self.size)
+        } & around
+
+    def kept_by(self, edit: Summary) -> set[int]:
+        """The messages that a summary leaves where it is made, though an earlier one may hide them.
+
+        What the model thought by itself is no step of the chain: it goes with what follows it.
+        """
+        found, messages = set[int](), self.transcript.messages
+        for key in edit.keeps:
+            index = (self.transcript.find(key) or 0) - 1
+            if index < 0:
+                continue
+            found.add(index)
+            while index > 0 and messages[index - 1].only_thought:
+                index -= 1
+                found.add(index)
+        return found
 
     @property
     def turn_start(self) -> int:
@@ -154,12 +202,21 @@ class ShownHistory(Struct, frozen=True, eq=False, kw_only=True):
         return self._spots.get(ref)
 
     def results(self, start: int, stop: int) -> Iterator[Location]:
-        """Every item of every visible tool result in a range of messages."""
+        """Every item of every visible result in a range that a tool wrote for the model.
+
+        What the user answered through a tool, and what a program reads, are no such results: they
+        are left as they are.
+        """
         for index in range(start, stop):
             if index not in self._hidden:
-                yield from self.transcript.results(index)
+                yield from self.transcript.tool_results(index)
 
     def tool_of(self, spot: Location) -> str:
         """Name of the tool whose result is at a location, or ``""``."""
         call = self.transcript.call_for(spot[0], spot[1])
         return call.name if call else ""
+
+
+def _defines_tools(leaf: object) -> bool:
+    """Whether tools are defined by a leaf: then it stands as it came."""
+    return isinstance(leaf, Opaque) and bool(leaf.loads)

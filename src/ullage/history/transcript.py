@@ -14,6 +14,7 @@ from ullage.history import canon
 from ullage.history.measures import Measure, table_of
 from ullage.history.pairing import At, Pairing
 from ullage.redaction import Redact, redacted
+from ullage.values.authors import KNOWN_USER_TOOLS, Author, Reader, plain_tool_name
 from ullage.values.edits import Address, whole
 from ullage.values.effects import Output
 from ullage.values.messages import (
@@ -23,6 +24,7 @@ from ullage.values.messages import (
     Opaque,
     Part,
     Reasoning,
+    Role,
     Text,
     ToolCall,
     ToolResult,
@@ -46,9 +48,14 @@ def leaves_of(message: Message) -> Iterator[Leaf]:
 
 
 T = TypeVar("T")
-Mark = Literal["begins", "pinned", "bound", "asks", "media", "compacted", "late"]
-"""What a message is known for: begins a reply, stays, holds bound reasoning, is the user's own
-word, holds media, a compaction of the provider, a result that may be parted from its call."""
+_HOLDING = {Opaque, ToolResult}
+"""The kinds of parts that may define tools."""
+Mark = Literal["begins", "pinned", "bound", "asks", "words", "media", "compacted", "late", "loads"]
+"""What a message is known for: begins a reply, stays, holds bound reasoning, is the user's turn to
+speak, holds words of the user (an answer to a tool as well), holds media, a compaction of the
+provider, a result that may be parted from its call, tools that a search loaded."""
+
+_SPEAKERS: dict[Role, Author] = {"user": "user", "system": "system", "assistant": "model"}
 
 
 class Transcript:
@@ -61,16 +68,26 @@ class Transcript:
             nothing but reasoning leaves it as it was: clients drop such messages.
         counts: tokens of each leaf that was counted.
         originals: the messages that redaction changed, as they came and are sent.
+        user_tools: as given.
+        loaded: the names of the tools that are defined among the messages.
 
     Args:
         root: the chain before the first message.
         redact: takes secrets out of each text, or None.
+        user_tools: the tools whose results are the user's words, by their plain names.
     """
 
-    def __init__(self, root: bytes, redact: Redact | None = None) -> None:
+    def __init__(
+        self,
+        root: bytes,
+        redact: Redact | None = None,
+        user_tools: frozenset[str] = KNOWN_USER_TOOLS,
+    ) -> None:
         self.messages: list[Message] = []
         self.originals: dict[int, Message] = {}
+        self.loaded: set[str] = set()
         self._redact = redact
+        self.user_tools = user_tools
         self.digests: list[bytes] = []
         self.chain: list[bytes] = [root]
         self.counts: dict[Location, int] = {}
@@ -86,6 +103,8 @@ class Transcript:
         self._refs: dict[Location, str] = {}
         self._texts: dict[Location, Output] = {}
         self._made: dict[Any, dict[int, Any]] = {}
+        self._programs: dict[int, set[int]] = {}  # by message, the parts that a program reads
+        self._answers: dict[int, set[int]] = {}  # and the results that are the user's words
 
     def __len__(self) -> int:
         return len(self.messages)
@@ -107,6 +126,12 @@ class Transcript:
         self._pairs.feed(index, message)
         for mark in _marks(message, kinds, begins=begins):
             marked[mark].append(index)
+        self._note_people(index)
+        if self._holds_words(index):
+            marked["words"].append(index)
+        if kinds & _HOLDING and (loads := _loads(message)):
+            self.loaded.update(loads)
+            marked["loads"].append(index)
         for number, part in enumerate(message.parts):
             if isinstance(part, ToolCall):
                 self._note("call", part.id, (index, number))
@@ -120,7 +145,7 @@ class Transcript:
 
     def upto(self, length: int) -> Transcript:
         """Another transcript of the first ``length`` messages, with all that is known of them."""
-        other = Transcript(self.chain[0], self._redact)
+        other = Transcript(self.chain[0], self._redact, self.user_tools)
         other.originals = {index: it for index, it in self.originals.items() if index < length}
         for row in ("messages", "digests", "_closed", "chain", "_said", "_turns"):
             known = getattr(self, row)
@@ -129,6 +154,12 @@ class Transcript:
             setattr(other, table, spots := getattr(self, table).copy())
             for spot in [spot for spot in spots if spot[0] >= length]:
                 del spots[spot]
+        for people in ("_programs", "_answers"):
+            known = getattr(self, people).items()
+            setattr(other, people, {index: it for index, it in known if index < length})
+        other.loaded = {
+            name for at in self.marked("loads", 0, length) for name in _loads(self.messages[at])
+        }
         other._marked = {mark: self.marked(mark, 0, length) for mark in self._marked}
         other._lengths = {key: at for key, at in self._lengths.items() if at <= length}
         for kind, spots in self._spots.items():
@@ -155,9 +186,13 @@ class Transcript:
         for number, item, _ in leaves_of(self.messages[index]):
             for table in (self._refs, self._texts, self.counts):
                 table.pop((index, number, item), None)
+        self.messages[index] = message
+        self._note_people(index)
+        for call in message.calls:  # who made it may be said otherwise now
+            for answer in self._spots["result"].get(whole(call.id), ()):
+                self._note_people(answer[0])
         others = {*self._marked["bound"]} - {index}
         self._marked["bound"] = sorted({*others, index} if _is_bound(message) else others)
-        self.messages[index] = message
         for made in self._made.values():
             made.pop(index, None)
 
@@ -226,6 +261,11 @@ class Transcript:
         before = bisect_left(self._marked["asks"], length)
         return self._marked["asks"][before - 1] if before else None
 
+    def newest_words(self, length: int) -> int | None:
+        """The newest message below ``length`` with words of the user, a tool's answer or not."""
+        before = bisect_left(self._marked["words"], length)
+        return self._marked["words"][before - 1] if before else None
+
     def closed(self, length: int) -> bool:
         """Whether nothing before this length still waits for its answer."""
         return self._closed[length] if length < len(self.messages) else not self._pairs.waiting
@@ -239,11 +279,98 @@ class Transcript:
             end += 1
         return range(self._turns[index + 1], end)
 
+    def together(self, index: int, stop: int) -> set[int]:
+        """The messages below ``stop`` that a message cannot be shown without.
+
+        They are the reply that it is part of, or that it answers, and all that answers that reply.
+        """
+        parts = range(len(self.messages[index].parts))
+        calls = [at for number in parts if (at := self._pairs.of((index, number)))]
+        homes = {index, *(home for home, _ in calls)}
+        found = {at for home in homes for at in self.reply(home, stop)}
+        last = max(homes)
+        begins = self.marked("begins", last + 1, stop)
+        after = range(last + 1, begins[0] if begins else stop)
+        for at in (*after, *self.marked("late", last + 1, stop)):
+            parts = range(len(self.messages[at].parts))
+            answers = (self._pairs.of((at, number)) for number in parts)
+            if any(call is not None and call[0] in found for call in answers):
+                found.add(at)
+        return found
+
     def call_for(self, index: int, number: int) -> ToolCall | None:
         """The call that the result at (message, part) belongs to."""
         found = self._pairs.of((index, number))
         part = self.messages[found[0]].parts[found[1]] if found else None
         return part if isinstance(part, ToolCall) else None
+
+    def author(self, index: int, number: int) -> Author:
+        """Who wrote a part: as its wire's table says, or the name of a tool that asks the user."""
+        message = self.messages[index]
+        part = message.parts[number]
+        if isinstance(part, ToolResult):
+            return "user" if number in self._answers.get(index, ()) else part.author
+        if isinstance(part, ToolCall):
+            return part.author
+        if isinstance(part, Opaque) and part.author is not None:
+            return part.author
+        return _SPEAKERS.get(message.role, "tool")
+
+    def reader(self, index: int, number: int) -> Reader:
+        """Who reads a part. Whoever made a call reads its result."""
+        return "program" if number in self._programs.get(index, ()) else "model"
+
+    def has_program(self, index: int) -> bool:
+        """Whether a program reads something in a message."""
+        return index in self._programs
+
+    def _note_people(self, index: int) -> None:
+        """Note which parts of a message a program reads, and which results the user wrote."""
+        programs, answers = set[int](), set[int]()
+        for number, part in enumerate(self.messages[index].parts):
+            if isinstance(part, ToolResult):
+                if self._is_answer(index, number, part):
+                    answers.add(number)
+                call = self._pairs.of((index, number))
+                if part.reader == "program" or (call and self.reader(*call) == "program"):
+                    programs.add(number)
+            elif isinstance(part, ToolCall):
+                if part.author == "program":
+                    programs.add(number)
+            elif isinstance(part, Opaque) and part.reader == "program":
+                programs.add(number)
+        for table, numbers in ((self._programs, programs), (self._answers, answers)):
+            table.pop(index, None)
+            if numbers:
+                table[index] = numbers
+
+    def _is_answer(self, index: int, number: int, result: ToolResult) -> bool:
+        """Whether the user wrote a result: its wire says so, or its tool is one that asks."""
+        call = self.call_for(index, number)
+        name = result.name if call is None else call.name
+        return result.author == "user" or plain_tool_name(name) in self.user_tools
+
+    def _holds_words(self, index: int) -> bool:
+        numbers = range(len(self.messages[index].parts))
+        return any(self.words(index, number) for number in numbers)
+
+    def words(self, index: int, number: int) -> str:
+        """The words of the user in a part; ``""`` where it holds none."""
+        part = self.messages[index].parts[number]
+        if isinstance(part, Text):
+            return part.text if self.messages[index].role == "user" and part.text.strip() else ""
+        if isinstance(part, Opaque):
+            return part.words
+        if not isinstance(part, ToolResult) or self.author(index, number) != "user":
+            return ""
+        texts = [item.text for item in part.content if isinstance(item, Text)]
+        return "\n".join(text for text in texts if text.strip())
+
+    def may_shorten(self, index: int, number: int) -> bool:
+        """Whether a part is a tool's result for the model: neither the user's nor a program's."""
+        if not isinstance(self.messages[index].parts[number], ToolResult):
+            return False
+        return self.author(index, number) != "user" and self.reader(index, number) == "model"
 
     def home(self, index: int, number: int) -> int | None:
         """The message of the call that the result at (message, part) belongs to."""
@@ -292,6 +419,12 @@ class Transcript:
             if isinstance(parts[number], ToolResult):
                 yield index, number, item
 
+    def tool_results(self, index: int) -> Iterator[Location]:
+        """Of these the items that a tool wrote for the model (`may_shorten`)."""
+        for spot in self.results(index):
+            if self.may_shorten(spot[0], spot[1]):
+                yield spot
+
     def outputs(self, index: int, number: int) -> Iterator[Output]:
         """What the leaves of a part are set aside as."""
         part = self.messages[index].parts[number]
@@ -310,6 +443,20 @@ class Transcript:
         if index not in made:
             made[index] = measure(self, index)
         return made[index]
+
+    def loading(self, stop: int) -> list[int]:
+        """The messages below ``stop`` that define tools which no later one defines anew.
+
+        The model may call what a search loaded as long as its definition stands in the request.
+        What the system added is not among them: nothing may take its place anyway.
+        """
+        found, later = list[int](), set[str]()
+        for index in reversed(self.marked("loads", 0, stop)):
+            names = set(_loads(self.messages[index]))
+            if not names <= later and not self.messages[index].stands:
+                found.append(index)
+            later |= names
+        return found
 
     def compaction(self, start: int, stop: int) -> int | None:
         """The newest message of a range that holds a compaction of the provider."""
@@ -371,6 +518,15 @@ def _marks(message: Message, kinds: Set[type], *, begins: bool) -> Iterator[Mark
         yield "asks"
     if kinds & {Media, ToolResult} and any(isinstance(it, Media) for *_, it in leaves_of(message)):
         yield "media"
+
+
+def _loads(message: Message) -> list[str]:
+    """The tools that are defined in a message."""
+    found: list[str] = []
+    for _, _, leaf in leaves_of(message):
+        if isinstance(leaf, Opaque):
+            found += leaf.loads
+    return found
 
 
 def _is_bound(message: Message) -> bool:

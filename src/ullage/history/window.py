@@ -110,6 +110,15 @@ class Window(ShownHistory, frozen=True, eq=False, kw_only=True):
         parts = () if dropped else self.transcript.messages[index].parts
         return any(isinstance(part, Reasoning) for part in parts)
 
+    def is_recall(self, spot: Location) -> bool:
+        """Whether a leaf belongs to a call of a recall tool: its arguments, or what it gave."""
+        index, number, _ = spot
+        part = self.transcript.messages[index].parts[number]
+        if isinstance(part, ToolCall):
+            return self.words.is_recall(part.name, index)
+        home = self.transcript.home(index, number)
+        return home is not None and self.words.is_recall(self.tool_of(spot), home)
+
     # ── counting ─────────────────────────────────────────────────────────────────────
 
     def count(self) -> None:
@@ -123,7 +132,7 @@ class Window(ShownHistory, frozen=True, eq=False, kw_only=True):
         sums.uncounted, sums.bound = [], 0
 
     def count_message(self, index: int) -> int:
-        """Tokens of a message as it is shown; what is not shown of it is not counted."""
+        """Tokens of a message as it is shown; what no model is shown of it is not counted."""
         message, dropped = self.transcript.messages[index], index in self.reasoning_dropped
         total = self.meter.framing(message)
         for number, item, leaf in leaves_of(message):
@@ -154,7 +163,7 @@ class Window(ShownHistory, frozen=True, eq=False, kw_only=True):
 
     def _count(self, spot: Location) -> int:
         leaf = self.transcript.sent(spot)
-        if leaf is None:
+        if leaf is None or self.transcript.reader(spot[0], spot[1]) == "program":
             return 0
         if spot[0] in self.transcript.originals:
             return self.meter.leaf(leaf)
@@ -190,6 +199,15 @@ class Window(ShownHistory, frozen=True, eq=False, kw_only=True):
         if edit is not None:
             return self.meter.counter.bound(edit.text)
         return 0 if leaf is None else self.meter.leaf_bound(leaf)
+
+    def message_bound(self, index: int) -> int:
+        """An upper bound of the tokens of a message as it came, found without counting."""
+        transcript = self.transcript
+        message = transcript.originals.get(index, transcript.messages[index])
+        if not transcript.has_program(index):
+            return self.meter.bound(message)
+        read = (leaf for leaf in leaves_of(message) if transcript.reader(index, leaf[0]) == "model")
+        return self.meter.framing(message) + sum(self.meter.leaf_bound(leaf) for *_, leaf in read)
 
     def message_tokens(self, index: int) -> int:
         """Tokens of a message as it is shown, its framing included."""

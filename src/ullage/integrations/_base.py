@@ -2,6 +2,7 @@
 
 medium       a medium as frameworks have it: bytes or an address, and its MIME type
 read_parts   content as most frameworks have it: a text, or blocks as a provider has them
+with_text    a block of theirs without bytes, and back: `with_bytes`
 show_text    such a content with one of its texts shown otherwise
 counted      usage as most frameworks report it, cached tokens among those of the prompt
 wire_of      the wire that a model is really asked on
@@ -10,16 +11,18 @@ wire_of      the wire that a model is really asked on
 from __future__ import annotations
 
 import re
-from base64 import b64encode
+from base64 import b64decode, b64encode
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from ullage.values.messages import Media, Part, Reasoning, Text
+from ullage.errors import FormatError
+from ullage.values.messages import Media, Opaque, Part, Reasoning, Text
 from ullage.values.model_names import plain_name
 from ullage.values.usage import Usage
 from ullage.wires import FORMATS
-from ullage.wires.base import content_at, field, plain, sealed_bytes
+from ullage.wires.base import content_at, field, opaque_json, plain, sealed_bytes
 from ullage.wires.block import Block, fields, filled, read_part, replaced, table
+from ullage.wires.unknown_media import media_tokens_of
 
 # ── content ──────────────────────────────────────────────────────────────────────────────
 
@@ -62,8 +65,77 @@ def _part(raw: Any, at: int, where: str) -> Any:
     kind = str(block.get("type"))
     if kind in _CALLS:
         return None
+    if kind in _THOUGHTS:
+        return thought(block, at)
+    if (native := _native_medium(block, at)) is not None:
+        return native
     rows = _WIRES if "source" in block else _NEUTRAL
-    return thought(block, at) if kind in _THOUGHTS else read_part(rows, block, at, where)
+    try:
+        return read_part(rows, block, at, where)
+    except FormatError:  # whether it may be sent is not ours to say
+        return Opaque(kind, opaque_json(block, where), at, media_tokens_of(block))
+
+
+def _native_medium(block: Mapping[str, Any], at: int) -> Media | None:
+    """A medium as one framework alone writes it; None if the block is none of these.
+
+    Args:
+        block: ``media`` of langchain-google-genai, with base64, bytes or an address; a block of
+            Amazon's Converse (langchain-aws), with its kind as its only key or beside a type;
+            ``file`` with its data beside the type (LangChain); bytes where others have base64.
+        at: its place.
+    """
+    kind = str(block.get("type") or "")
+    for name, group in _CONVERSE.items():
+        inner = block.get(name)
+        source = inner.get("source") if isinstance(inner, Mapping) else None
+        if isinstance(inner, Mapping) and isinstance(source, Mapping):
+            address = source.get("s3Location") or source.get("location") or {}
+            mime = f"{group}/{inner.get('format')}"
+            return _medium(mime, source.get("bytes"), field(address, "uri"), at, block)
+    mime = str(block.get("mime_type") or f"{_GROUPS.get(kind, kind)}/*")
+    data = next((block[name] for name in _DATA_FIELDS if block.get(name)), None)
+    is_own = kind == "media" or (kind == "file" and "file" not in block)
+    if not is_own and not isinstance(data, (bytes, bytearray)):
+        return None
+    return _medium(mime, data, data, at, block) if data else None
+
+
+_CONVERSE = {"image": "image", "document": "application", "video": "video", "audio": "audio"}
+"""The kinds of media in Converse, and how their MIME types begin."""
+_GROUPS = {"file": "application", "document": "application", "media": "application"}
+_DATA_FIELDS = (*_DATA, "file_uri")
+
+
+def _medium(mime: str, data: Any, address: Any, at: int, block: Mapping[str, Any]) -> Media:
+    """A medium of bytes or base64, or of what stands at an address."""
+    if isinstance(data, bytearray):
+        data = bytes(data)
+    text = data if isinstance(data, str) else str(address or "")
+    return medium(mime, data, text, at, with_text(block))
+
+
+_BYTES = "__bytes__"
+
+
+def with_text(value: Any) -> Any:
+    """A block without bytes, so that it can be written down as JSON; see `with_bytes`."""
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        return {_BYTES: b64encode(value).decode()}
+    if isinstance(value, Mapping):
+        return {str(name): with_text(item) for name, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [with_text(item) for item in value]
+    return value
+
+
+def with_bytes(value: Any) -> Any:
+    """A block as its framework has it, from what `with_text` made of it."""
+    if isinstance(value, Mapping):
+        if set(value) == {_BYTES}:
+            return b64decode(value[_BYTES])
+        return {name: with_bytes(item) for name, item in value.items()}
+    return [with_bytes(item) for item in value] if isinstance(value, list) else value
 
 
 def is_thought(block: Any) -> bool:
@@ -116,7 +188,11 @@ def show_text(content: Any, at: int, text: str) -> Any:
     if not isinstance(content, list):
         return text
     shown = list(content)
-    shown[at] = replaced(shown[at], _NEUTRAL, filled(text, "text", "blank text"))
+    text = filled(text, "text", "blank text")
+    if isinstance(shown[at], Mapping) and _native_medium(shown[at], at) is not None:
+        shown[at] = {"type": "text", "text": text}
+    else:
+        shown[at] = replaced(shown[at], _NEUTRAL, text)
     return shown
 
 

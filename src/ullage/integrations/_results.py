@@ -11,6 +11,7 @@ from typing import Any
 
 from ullage.loop.services import window_of
 from ullage.session.aio import AsyncSession
+from ullage.values.authors import answered_by_user
 from ullage.values.edits import Replace, storable
 from ullage.values.effects import Output
 from ullage.values.events import Event
@@ -45,7 +46,8 @@ async def cut_message(
     """
     settings = session.settings
     words = words or Words(toolset=settings.policy.toolset)
-    builder = window_of([call, result], wire, words, redact=settings.redact)
+    user_tools = answered_by_user(settings.user_tools)
+    builder = window_of([call, result], wire, words, redact=settings.redact, user_tools=user_tools)
     outputs, events = list[Output](), list[Event]()
     for stage in settings.policy.at_first_sight:
         cuts = stage(builder.window)

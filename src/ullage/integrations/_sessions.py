@@ -22,13 +22,16 @@ from threading import RLock
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary, WeakSet, WeakValueDictionary
 
-from ullage.errors import ConfigError, OverLimitError
+from ullage.errors import ConfigError
 from ullage.integrations._entries import Account, Entries
 from ullage.recall.tools import recall_tools
 from ullage.session.aio import AsyncSession
 from ullage.session.core import SessionCore
+from ullage.session.drivers import aacting
+from ullage.session.reports import unkept_usage
 from ullage.session.session import Session
 from ullage.session.sessions import AsyncSessions, Sessions
+from ullage.session.unfitted import Unfitted, fitted
 from ullage.session.view import AsyncView
 from ullage.spend.budget import Budget
 from ullage.stores import MemoryStore, Store
@@ -307,7 +310,7 @@ class _Call:
 
     def __init__(self, session: AsyncSession, asked: Mapping[str, Any]) -> None:
         self.session, self.asked = session, asked
-        self.view: AsyncView | None = None
+        self.view: AsyncView | Unfitted | None = None
         self.refusal: Exception | None = None
         self.refusals = 0
 
@@ -329,26 +332,24 @@ class Calls:
 
     async def begin(
         self, place: Hashable, session: AsyncSession, asked: Mapping[str, Any]
-    ) -> AsyncView:
+    ) -> AsyncView | Unfitted:
         """A view for a call, or for the next attempt at one that `may_retry`.
 
+        What cannot be fitted is given back as it came; see `Session.call`.
+
         Raises:
-            FormatError, OverLimitError, StoreError, BudgetExceeded: see `Session.fit`.
+            BudgetExceeded, ConfigError: see `Session.call`.
             Exception: what the provider said, where it refused and nothing shorter can be sent.
         """
         call = self._at.get(place)
         if call is None or call.refusal is None:
             call = self._at[place] = _Call(session, asked)
         call.asked = asked
-        try:
-            call.view = await session.fit(asked)
-        except OverLimitError as over:
-            if call.refusal is None:
-                raise
-            raise call.refusal from over
-        return call.view
+        view: AsyncView | Unfitted = await aacting(fitted(session, asked, call.refusal))
+        call.view = view
+        return view
 
-    async def again(self, place: Hashable) -> AsyncView:
+    async def again(self, place: Hashable) -> AsyncView | Unfitted:
         """`begin` for the next attempt of a framework that does not ask anew."""
         call = self._at[place]
         return await self.begin(place, call.session, call.asked)
@@ -379,7 +380,13 @@ class Calls:
             return None
         if is_whole:
             del self._at[place]
-        await call.view.observe(reply)
+        try:
+            if isinstance(call.view, Unfitted):
+                call.view.observe(reply)
+            else:
+                await call.view.observe(reply)
+        except Exception as error:  # noqa: BLE001 - the reply is there, and paid for
+            call.session.emit(unkept_usage(error))
         return call.session
 
     def leave(self, place: Hashable) -> None:

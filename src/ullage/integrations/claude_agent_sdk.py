@@ -10,7 +10,7 @@ sees results, by a hook, and never a request. Whatever else needs room there, `u
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any, TypeAlias
@@ -22,6 +22,7 @@ from ullage.session.results import cut_text, open_result
 from ullage.stages.kinds import LIMIT_CHARS, kind_of
 from ullage.stages.shorten import level
 from ullage.stores import Store, open_store
+from ullage.values.authors import answered_by_user, named_tools, plain_tool_name
 from ullage.values.effects import Output
 from ullage.values.notices import Words
 from ullage.values.toolset import SHORT
@@ -53,13 +54,21 @@ class UllageHooks(Closing):
     Args:
         store: see `ullage.Session`. One on disk opens after a restart what was cut before it.
         limit_chars: the most characters of a result. None: by the kind of tool, judged by its name.
+        user_tools: your own tools by which the user answers, as of `ullage.Session`: whole.
 
     Raises:
-        ConfigError: there is no such store.
+        ConfigError: there is no such store, or ``user_tools`` are no names.
         StoreError: the store cannot be opened.
     """
 
-    def __init__(self, *, store: str | Store | None = None, limit_chars: int | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        store: str | Store | None = None,
+        limit_chars: int | None = None,
+        user_tools: Iterable[str] = (),
+    ) -> None:
+        self._user_tools = answered_by_user(named_tools(user_tools))
         self._store, self._limit_chars = open_store(store), limit_chars
 
     def close(self) -> None:
@@ -106,7 +115,7 @@ class UllageHooks(Closing):
     ) -> dict[str, Any]:
         """See `HookCallback`: what of a result goes to the model; nothing, where all of it may."""
         tool = result["tool_name"]
-        if _WORDS.is_recall(tool):
+        if _WORDS.is_recall(tool) or plain_tool_name(tool) in self._user_tools:
             return {}
         shown, outputs = _cut(tool, result["tool_response"], self._limit_chars)
         if not outputs:

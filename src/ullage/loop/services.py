@@ -31,6 +31,7 @@ from ullage.stages.truncate import Extent, Source
 from ullage.stores import MemoryStore, SpillStore
 from ullage.tokens.meter import Meter
 from ullage.turn.batches import cuts_of
+from ullage.values.authors import KNOWN_USER_TOOLS, plain_tool_name
 from ullage.values.edits import Cut, Replace, storable
 from ullage.values.effects import Output
 from ullage.values.notices import Words
@@ -78,7 +79,7 @@ def truncate_output(
 
     Args:
         output: what the tool gave.
-        tool_name: its name; its limit of characters is found by it.
+        tool_name: its name; its limit of characters is found by it. What the user answers stays.
         settings: the limits.
         spill_directory: where the original of what is cut is kept; None: where ``settings``
             name it. Nothing is written without either, nor with spillover switched off.
@@ -96,7 +97,8 @@ def truncate_output(
         place = spill_directory if spill_directory is not None else settings.spill_directory
     words = Words(spill_directory=None if place is None else Path(place).as_posix())
     source = Source(output if redact is None else checked(redact)(output), tool_name)
-    shown = output_shape(settings)(source, words)
+    is_answer = plain_tool_name(tool_name) in KNOWN_USER_TOOLS
+    shown = None if is_answer else output_shape(settings)(source, words)
     if shown is not None and place is not None:
         SpillStore(MemoryStore(), place).commit("", [Output(source.ref, source.text)], ())
     extent = shown.extent if shown is not None else None
@@ -212,16 +214,17 @@ def window_of(
     tenant: str = "",
     meter: Meter | None = None,
     redact: Redact | None = None,
+    user_tools: frozenset[str] = KNOWN_USER_TOOLS,
 ) -> WindowBuilder:
     """A window over messages of a wire format as they are, without a session.
 
     The first ``leading`` of them are left out. Notices are in our words, and tokens are counted as
-    for a model nobody knows, where nothing else is given.
+    for a model nobody knows, where nothing else is given. ``user_tools`` are plain names.
 
     Raises:
         FormatError: a message is not what its format says it is.
     """
-    transcript = Transcript(canon.root(wire.name, tenant), redact)
+    transcript = Transcript(canon.root(wire.name, tenant), redact, user_tools)
     for index in range(leading, len(messages)):
         message = wire.parse(messages[index], f"{wire.key}[{index}]")
         transcript.append(message, canon.digest_of(message))

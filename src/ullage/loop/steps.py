@@ -13,7 +13,8 @@ act: what a tool returned is cut, old results are pruned and spans compacted by 
 The history is legal at every moment at which something else runs, but between a reply and its
 results; an interruption there closes it: what has finished has its result, the rest
 with an error that says so. After the death of the process the next turn does the same. No
-call is ever run twice.
+call is ever run twice. Calls of a reply that was cut short are not run: a file would be written
+with half of its text.
 """
 
 from __future__ import annotations
@@ -25,8 +26,10 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 import msgspec
 from msgspec import Struct
 
-from ullage.errors import FormatError, OverLimitError
+from ullage.errors import FormatError
 from ullage.loop.tools import Returned, Tool, outcome_of
+from ullage.session.reports import unkept_usage
+from ullage.session.unfitted import fitted
 from ullage.splice.dialects import dialect_of
 from ullage.turn import wire_of
 from ullage.values.messages import Text
@@ -52,6 +55,10 @@ _MOST_REFUSALS = 2
 _INTERRUPTED = Returned(
     "interrupted before it finished; it may have run in part. Look before you repeat it.",
     is_error=True,
+)
+_CUT_SHORT = (
+    "not run: the reply was cut short ({why}), so this call may not be complete. Send it again; "
+    "a long one in several shorter calls."
 )
 _COPIED = "not run: the arguments hold a notice in place of a text. Read that, and send it whole."
 _NOTICES = ("[ullage: ", "[ref=", " ref=", " of arguments set aside. ")
@@ -130,6 +137,7 @@ class AgentTurn:
         specs = [ToolSpec(tool.name, tool.description, tool.parameters) for tool in tools.values()]
         self.request = self.wire.compose(request, self.history, [self.wire.tool(s) for s in specs])
         self.iterations, self.uncounted, self.usage = 0, 0, Usage()
+        self.view: Any = None  # that of the newest reply
 
     def steps(self) -> Steps[Outcome]:
         """The turn from its beginning to its end."""
@@ -169,8 +177,9 @@ class AgentTurn:
     def ask(self) -> Steps[tuple[list[Any], Any]]:
         """One reply: its raw messages and itself. A refused request is shortened and sent again."""
         refusals = 0
+        refusal: Exception | None = None
         while True:
-            view = yield partial(self.session.fit, self.request)
+            view = yield from fitted(self.session, self.request, refusal)
             can_retry = refusals < _MOST_REFUSALS
             try:
                 reply = yield partial(self.call, **view)
@@ -178,12 +187,15 @@ class AgentTurn:
                     reply = yield from self._gathered(reply)
             except BaseException as error:
                 self.session.release()  # what the call had claimed of a budget
-                known = can_retry and isinstance(error, Exception)
-                if not known or self.session.refused(error) is None:
+                if not isinstance(error, Exception) or not can_retry:
                     raise
+                if view.refused(error) is None:
+                    raise
+                refusal = error
             else:
                 said = self.wire.reply(reply)  # some say "too long" with HTTP 200
-                if said or not can_retry or self.session.refused(reply) is None:
+                if said or not can_retry or view.refused(reply) is None:
+                    self.view = view
                     return said, reply
             refusals += 1
 
@@ -211,16 +223,28 @@ class AgentTurn:
         self.history += said
         self.usage += self.wire.usage(reply) or Usage()
         calls = self.calls_of(said)
-        todo = Together([self._action(call) for call in calls])
-        is_free = bool(calls) and all(map(self._is_uncounted, calls))
+        why = self.wire.cut_short(reply)
+        if why:
+            refused = Returned(_CUT_SHORT.format(why=why[:64]), is_error=True)
+            todo = Together([lambda: refused for _ in calls])
+        else:
+            todo = Together([self._action(call) for call in calls])
+        is_free = bool(calls) and not why and all(map(self._is_uncounted, calls))
         self.uncounted += is_free
         self.iterations += not is_free
         try:
-            yield partial(self.session.observe, reply)
+            yield from self._observe(reply)
             if calls:
                 yield todo
         finally:
             self.close(calls, todo.came)
+
+    def _observe(self, reply: Any) -> Steps[None]:
+        """Take in what a reply reports. It is there, and paid for, whether or not that works."""
+        try:
+            yield partial(self.view.observe, reply)
+        except Exception as error:  # noqa: BLE001 - a run does not end for it
+            self.session.emit(unkept_usage(error))
 
     def close(self, calls: Sequence[Any], came: Sequence[Any]) -> None:
         """Append a result for every call; what has none yet was interrupted."""
@@ -255,7 +279,7 @@ class AgentTurn:
         return lambda: Returned(said, is_error=True)
 
     def _result(self, call: Any, came: Any) -> Any:
-        if self.session.owns(call) and isinstance(came, dict):
+        if isinstance(came, dict) and self.session.owns(call):
             return came
         returned = _INTERRUPTED if came is _PENDING else outcome_of(came)
         return self.wire.result(self.wire.call(call), returned.text, is_error=returned.is_error)
@@ -265,11 +289,11 @@ class AgentTurn:
     def flush(self) -> Steps[None]:
         """The last pass before the final return (`output-cache-and-compaction` §2.8).
 
-        It sends nothing, so a history that no longer fits is refused in the next turn.
+        It sends nothing, so what is wrong with the history is told in the next turn.
         """
         try:
             yield partial(self.session.flush, self.request)
-        except OverLimitError:
+        except Exception:  # noqa: BLE001 - the answer is there; the next turn tells
             return
 
     def outcome(self, why: Why, said: Sequence[Any]) -> Outcome:

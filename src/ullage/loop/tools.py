@@ -10,8 +10,18 @@ import msgspec
 from msgspec import Struct
 
 from ullage.errors import ConfigError
+from ullage.values.jsonable import jsonable
 
-_JSON = msgspec.json.Encoder(enc_hook=str).encode
+
+def _plain(value: Any) -> Any:
+    """What a tool returned that is no JSON: what it holds, or what it says of itself."""
+    try:
+        return jsonable(value)
+    except TypeError:
+        return str(value)
+
+
+_JSON = msgspec.json.Encoder(enc_hook=_plain).encode
 
 
 class Returned(Struct, frozen=True):

@@ -35,23 +35,28 @@ class Client(Struct, frozen=True):
             (``~/.config`` on any platform).
         key: under what its servers stand.
         language: what the file is written in.
+        allow_key: the list in a server's entry that names the tools which may be called, if the
+            client has one there.
+        permission_files: where a file of permissions may be that names tools of servers.
     """
 
     name: str
     files: tuple[str, ...]
     key: str = "mcpServers"
     language: Literal["json", "toml"] = "json"
+    allow_key: str = ""
+    permission_files: tuple[str, ...] = ()
 
 
 CLIENTS: Mapping[str, Client] = {
     client.name: client
     for client in (
         Client("claude-desktop", ("CONFIG/Claude/claude_desktop_config.json",)),
-        Client("claude-code", ("~/.claude.json",)),
-        Client("codex", ("~/.codex/config.toml",), "mcp_servers", "toml"),
+        Client("claude-code", ("~/.claude.json",), permission_files=("~/.claude/settings.json",)),
+        Client("codex", ("~/.codex/config.toml",), "mcp_servers", "toml", "enabled_tools"),
         Client("cursor", ("~/.cursor/mcp.json",)),
         Client("vscode", ("CONFIG/Code/User/mcp.json",), "servers"),
-        Client("gemini-cli", ("~/.gemini/settings.json",)),
+        Client("gemini-cli", ("~/.gemini/settings.json",), allow_key="includeTools"),
         Client("opencode", ("XDG/opencode/opencode.jsonc", "XDG/opencode/opencode.json"), "mcp"),
     )
 }
@@ -164,13 +169,7 @@ def changed(text: str, client: Client, words: Mapping[str, Words]) -> str:
 
 
 def _changed_toml(text: str, key: str, words: Mapping[str, Words]) -> str:
-    try:
-        import tomlkit
-    except ImportError:
-        raise ConfigError(
-            "codex's file", "tomlkit is not installed", "Install ullage[mcp]."
-        ) from None
-    document: Any = tomlkit.parse(text)
+    document = tomlkit_of(text)
     for name, (command, *args) in words.items():
         server = document[key][name]
         server["command"] = command
@@ -182,7 +181,23 @@ def _changed_toml(text: str, key: str, words: Mapping[str, Words]) -> str:
                 known.insert(at, word)
         else:
             server["args"] = args
+    import tomlkit
+
     return tomlkit.dumps(document)
+
+
+def tomlkit_of(text: str) -> Any:
+    """A TOML document that keeps its layout when it is written again.
+
+    Raises:
+        ConfigError: tomlkit is not installed.
+    """
+    try:
+        import tomlkit
+    except ImportError:
+        remedy = "Install ullage[mcp]."
+        raise ConfigError("codex's file", "tomlkit is not installed", remedy) from None
+    return tomlkit.parse(text)
 
 
 def _same_end(one: Sequence[str], other: Sequence[str]) -> int:
@@ -198,11 +213,11 @@ def _changed_json(text: str, key: str, words: Mapping[str, Words]) -> str:
         command = servers[name].fields["command"]
         args = servers[name].fields.get("args")
         if command.items:
-            edits.append(_edit_of_list(text, command, each))
+            edits.append(edit_of_list(text, command, each))
             continue
         edits.append((command.start, command.stop, _written(each[0])))
         if args is not None:
-            edits.append(_edit_of_list(text, args, each[1:]))
+            edits.append(edit_of_list(text, args, each[1:]))
         elif each[1:]:
             written = ", ".join(map(_written, each[1:]))
             edits.append((command.stop, command.stop, f', "args": [{written}]'))
@@ -211,7 +226,7 @@ def _changed_json(text: str, key: str, words: Mapping[str, Words]) -> str:
     return text
 
 
-def _edit_of_list(text: str, node: Node, words: Sequence[str]) -> tuple[int, int, str]:
+def edit_of_list(text: str, node: Node, words: Sequence[str]) -> tuple[int, int, str]:
     """What is to be written where, so that a list holds these words; its end stays if it can."""
     same = _same_end(node.value, words)
     first = len(node.items) - same

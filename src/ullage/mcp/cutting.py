@@ -1,11 +1,13 @@
 """A tool's result that is too large: what is shown of it, and the originals to keep.
 
     text, text of embedded resources   `stages.shorten`: head, tail and error lines; JSON stays JSON
-    structuredContent                  `shorter`, checked against the declared schema
+    structuredContent                  `shorter`, checked against the declared schema, with a
+                                       notice of its own in it (`noticed`)
     images, audio, links, errors       whole
 
 All of a result has one limit, text and structure together. A structure that says what the text
-says needs no ref of its own; any other gets one, in a notice behind the content.
+says needs no ref of its own. Clients show the model the text, the structure, or both: so each of
+them that is cut says so, and how to read on.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from msgspec import Raw
 
 from ullage.history.canon import ref_of
 from ullage.mcp.frames import Unreadable, encode, fields_of, items_of, value_of
+from ullage.mcp.noticed import declared_names, notice_name
 from ullage.mcp.schema import faults_of
 from ullage.mcp.shorter import Fault, shorter
 from ullage.session.results import cut_text
@@ -29,6 +32,9 @@ WHOLE_CHARS = 500_000
 
 UNLISTED = b"unlisted"
 """In place of the schema of a tool that was in no list: nobody knows what it declared."""
+
+_NOTICE_CHARS = 240
+"""About how long a notice is."""
 
 _LEAST_CHARS = 800
 """No text is cut to less: where there are more of them, neighbours become one."""
@@ -86,6 +92,12 @@ def cut(
     leaves = _leaves(blocks)
     if sum(_sizes(leaves, structure)) <= limit_chars:
         return None
+    if structure is not None and _may_be_text(structure, schema):
+        fields = {name: raw for name, raw in fields.items() if name != "structuredContent"}
+        if not _says_the_same(structure, leaves):
+            blocks = [*blocks, _said(structure.decode())]
+            leaves = _leaves(blocks)
+        structure = None
     few = _fewer(leaves, limit_chars)
     height = max(level(_sizes(few, structure), limit_chars), _LEAST_CHARS)
     content, outputs = _cut_texts(blocks, few, tool, height, words)
@@ -111,6 +123,15 @@ def _is_complete(fields: dict[str, Raw]) -> bool:
 def _structure_of(fields: dict[str, Raw]) -> bytes | None:
     raw = bytes(fields.get("structuredContent", b"null")).strip()
     return None if raw == b"null" else raw
+
+
+def _may_be_text(structure: bytes, schema: bytes | None) -> bool:
+    """Whether a structure can be shown as text alone: a list has no name to put a notice under.
+
+    The client must know of no schema, or it would miss the structure.
+    """
+    is_declared = schema is not None and (schema == UNLISTED or declared_names(schema) is not None)
+    return structure[:1] != b"{" and not is_declared
 
 
 # ── text ─────────────────────────────────────────────────────────────────────────────────
@@ -226,19 +247,40 @@ def _with_structure(
         own = (Output(ref_of(original), original),)
     if is_left_out:
         return _as_error(fields, content, (*outputs, *own), original, words)
-    for output in own:
-        content = [*content, _said(words.cut(output.ref, len(shown or b""), len(original), 0))]
     changed: dict[str, Any] = {**fields, "content": content}
     if shown is not None:
-        changed["structuredContent"] = Raw(shown)
+        ref = (own or outputs)[-1].ref
+        notice = words.cut(ref, len(shown), len(original), 0)
+        changed["structuredContent"] = Raw(_with_notice(shown, structure, notice))
+        if own:
+            changed["content"] = [*content, _said(notice)]
     return CutResult(encode(changed), (*outputs, *own))
 
 
+def _with_notice(shown: bytes, structure: _Structure, notice: str) -> bytes:
+    """A structure that was cut, with a notice under the name that its schema has for it."""
+    name = _notice_name(structure)
+    assert name is not None, "a structure without room for a notice is not cut"
+    return encode({**fields_of(shown), name: Raw(encode(notice))})
+
+
+def _notice_name(structure: _Structure) -> str | None:
+    """The name of the notice in a structure; None if the client allows it none."""
+    fields = fields_of(structure.raw) if structure.raw[:1] == b"{" else None
+    if fields is None or structure.schema == UNLISTED:
+        return None
+    declared = None if structure.schema is None else declared_names(structure.schema)
+    name = notice_name(fields if declared is None else declared)
+    return None if name in fields else name
+
+
 def _shorter(structure: _Structure, room: int) -> bytes | None:
-    if structure.schema == UNLISTED:
+    """The structure in less room; None if it cannot be shorter, or could not say that it is."""
+    if _notice_name(structure) is None:
         return None
     faults: Sequence[Fault] = faults_of(structure.schema) or ()
-    shown = (shorter(structure.raw, room, fault) for fault in faults)
+    most = max(room - _NOTICE_CHARS, _LEAST_CHARS)
+    shown = (shorter(structure.raw, most, fault) for fault in faults)
     return next((made for made in shown if made is not None), None)
 
 

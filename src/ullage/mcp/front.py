@@ -20,6 +20,7 @@ from msgspec.structs import replace
 from ullage.history.canon import ref_of
 from ullage.mcp.forwarding import open_store
 from ullage.mcp.frames import Id, batch_of, batched
+from ullage.mcp.headers import credentials_of
 from ullage.mcp.relay import Asked, Known, Relay
 from ullage.mcp.settings import Settings
 from ullage.mcp.stdio import tell
@@ -143,7 +144,7 @@ class Front:
 
     def _tenant(self, request: web.Request) -> str:
         """Whose a request is; in a store that is kept a session is nobody of its own."""
-        credential = request.headers.get("Authorization", "")
+        credential = credentials_of(request.headers, self._settings.credential_headers)
         session = request.headers.get("Mcp-Session-Id", "") if self._settings.store is None else ""
         whose = ref_of(f"{credential}\n{session}", "tenant") if credential or session else ""
         return f"{self._settings.tenant} {whose}".strip()
@@ -151,10 +152,20 @@ class Front:
 
 def _is_local(request: web.Request) -> bool:
     """Whether a request is meant for this machine: a page of elsewhere may not have it sent."""
+    if request.headers.get("Sec-Fetch-Site") == "cross-site":
+        return False
     origin = request.headers.get("Origin")
-    hosts = [urlsplit(f"//{request.host}").hostname]
-    hosts += [urlsplit(origin).hostname] if origin else []
-    return all(host in _LOOPBACK for host in hosts)
+    hosts = [f"//{request.host}"] if origin is None else [f"//{request.host}", origin]
+    return all(map(_names_this_machine, hosts))
+
+
+def _names_this_machine(address: str) -> bool:
+    """Whether a host or an origin is this machine; one with a user's name in it is a trick."""
+    try:
+        parts = urlsplit(address)
+        return "@" not in parts.netloc and parts.hostname in _LOOPBACK
+    except ValueError:
+        return False
 
 
 def _kept(headers: Mapping[str, str]) -> dict[str, str]:

@@ -1,4 +1,6 @@
-"""What a request from 2026-07-28 on says in its HTTP headers, beside its body.
+"""The HTTP headers of a request: the credentials among them, and what they say of the body.
+
+From 2026-07-28 on a request says in its headers
 
 ``MCP-Protocol-Version``, ``Mcp-Method``, the name of what is called in ``Mcp-Name``, and the
 arguments that a tool's ``inputSchema`` marks with ``x-mcp-header`` in ``Mcp-Param-…`` (Streamable
@@ -9,7 +11,7 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from msgspec import UNSET, Raw
@@ -20,12 +22,39 @@ from ullage.mcp.tools import version_of
 Marked = Mapping[tuple[str, ...], str]
 """The arguments of a tool that are said in headers: the names on the way to each, its header."""
 
+_CREDENTIAL = re.compile(
+    r"auth|cookie|credential|jwt|passw|secret|session|signature|token|(?:^|[-_])api[-_]?key"
+    r"|(?:^|[-_])(?:access|private|subscription|user|account|tenant|org|organization)(?:$|[-_])"
+    r"|(?:^|[-_])key$"
+)
+"""Names of headers that say whose a request is, as vendors write them."""
+_NO_CREDENTIAL = frozenset(("mcp-session-id", "idempotency-key", "user-agent", ":authority"))
 _MARK = "x-mcp-header"
 _NAMED = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
 """Whose name a request says in its headers."""
 
 _TOKEN = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 _PLAIN = re.compile(r"(?!=\?base64\?)(?:[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?)?")
+
+
+def credentials_of(headers: Mapping[str, str], named: Collection[str] = ()) -> str:
+    """All that the headers of a request say of whose it is; empty where they say nothing.
+
+    Args:
+        headers: the headers of the request. A name may stand there several times.
+        named: further names of headers that say whose a request is.
+    """
+    more = {name.lower() for name in named}
+    said = [
+        (name.lower(), value)
+        for name, value in headers.items()
+        if name.lower() in more or _is_credential(name.lower())
+    ]
+    return "\n".join(f"{name}: {value}" for name, value in sorted(said))
+
+
+def _is_credential(name: str) -> bool:
+    return name not in _NO_CREDENTIAL and _CREDENTIAL.search(name) is not None
 
 
 def marked_in(result: bytes | Raw) -> dict[str, Marked]:

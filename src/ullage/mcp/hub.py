@@ -4,6 +4,7 @@
     moves = hub.from_client(frame)           [(server or None for the client, frame), …]
     moves = hub.from_server("git", frame)
 
+The names of our own tools are taken from the start, so that no server can answer for them.
 What every server has its say in is asked of all and their answers are joined: ``initialize``,
 ``server/discover``, ``ping``, and the lists. A call goes to the server that has listed its name; a
 server whose name for something another has too gets its own name before it (``git_status``). What
@@ -34,6 +35,7 @@ from ullage.mcp.frames import (
     value_of,
     with_field,
 )
+from ullage.mcp.tools import is_our_name
 
 Move = tuple[str | None, bytes]
 """A frame and the server it goes to; None: the client."""
@@ -84,6 +86,7 @@ class Hub:
 
     def __init__(self, servers: Sequence[str]) -> None:
         self._servers = list(servers)
+        self._is_shared = len(servers) > 1
         self._lock = Lock()
         self._joined: dict[Id, _Joined] = {}
         self._routed: dict[Id, str] = {}
@@ -278,11 +281,16 @@ class Hub:
         shown = self._shown.get((method, server, own))
         if shown is None:
             shown = next(
-                name for name in _candidates(server, own) if (method, name) not in self._owners
+                name for name in _candidates(server, own) if not self._is_taken(method, name)
             )
             self._shown[method, server, own] = shown
             self._owners[method, shown] = server, own
         return item if shown == own else Raw(encode({**fields, field: shown}))
+
+    def _is_taken(self, method: str, name: str) -> bool:
+        """Whether a name belongs to another server, or to a tool of ours beside several."""
+        is_ours = self._is_shared and method == "tools/list" and is_our_name(name)
+        return is_ours or (method, name) in self._owners
 
     def _owns(self, method: str, server: str, item: Raw) -> None:
         """Whose a resource is; the first that lists it."""

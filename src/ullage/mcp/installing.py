@@ -12,13 +12,14 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
 from msgspec import Struct
 
 from ullage.errors import ConfigError
+from ullage.mcp.allowing import allow, disallow, permit, unpermit
 from ullage.mcp.clients import (
     Client,
     changed,
@@ -28,6 +29,7 @@ from ullage.mcp.clients import (
     unwrapped,
     wrapped,
 )
+from ullage.mcp.jsonc import NotJson
 
 _BACKUP = ".before-ullage"
 
@@ -72,6 +74,15 @@ def called_as() -> tuple[str, ...]:
 
 def file_of(client: Client) -> Path | None:
     """The client's file, if there is one."""
+    return _first_of(client.files)
+
+
+def permissions_of(client: Client) -> Path | None:
+    """The client's file of permissions, if there is one."""
+    return _first_of(client.permission_files)
+
+
+def _first_of(files: Sequence[str]) -> Path | None:
     home = Path.home()
     if sys.platform == "darwin":
         config = home / "Library/Application Support"
@@ -82,7 +93,7 @@ def file_of(client: Client) -> Path | None:
     roots = {"~": home, "CONFIG": config, "XDG": home / ".config"}
     if sys.platform not in ("darwin", "win32"):
         roots["XDG"] = config
-    for each in client.files:
+    for each in files:
         root, _, rest = each.partition("/")
         if (roots[root] / rest).is_file():
             return roots[root] / rest
@@ -144,6 +155,9 @@ def _change(
     client: Client, path: Path, text: str, words: Mapping[str, tuple[str, ...]], keeps_backup: bool
 ) -> Change:
     after = changed(text, client, words)
+    behind_us = [name for name, each in words.items() if is_ours(each)]
+    after = allow(after, client, behind_us)
+    after = disallow(after, client, [name for name in words if name not in behind_us])
     if servers_of(after, client) != {**servers_of(text, client), **words}:
         raise ConfigError(
             f"{client.name}'s file",
@@ -151,6 +165,52 @@ def _change(
             f"Put {' '.join(called_as())} mcp -- before the command by hand.",
         )
     return Change(client.name, path, text, after, tuple(words), keeps_backup)
+
+
+def permit_recall(client: Client, path: Path, servers: Collection[str]) -> Change | None:
+    """What permits our tools where tools of these servers are permitted by name.
+
+    Args:
+        client: the client.
+        path: its file of permissions.
+        servers: the names of the servers that stand behind the proxy.
+
+    Returns:
+        None if nothing has to be permitted.
+
+    Raises:
+        ConfigError: the file cannot be read.
+    """
+    text = _text(client, path)
+    return _permissions_change(client, path, text, _read(client, permit, text, servers), servers)
+
+
+def unpermit_recall(client: Client, path: Path, servers: Collection[str]) -> Change | None:
+    """What takes our tools out of the permissions again. Arguments and errors as above."""
+    text = _text(client, path)
+    return _permissions_change(client, path, text, _read(client, unpermit, text, servers), servers)
+
+
+def _read(
+    client: Client,
+    change: Callable[[str, Collection[str]], str],
+    text: str,
+    servers: Collection[str],
+) -> str:
+    try:
+        return change(text, servers)
+    except NotJson as error:
+        raise ConfigError(
+            f"{client.name}'s permissions", str(error), "Mend the file; nothing was changed."
+        ) from None
+
+
+def _permissions_change(
+    client: Client, path: Path, text: str, after: str, servers: Collection[str]
+) -> Change | None:
+    if after == text:
+        return None
+    return Change(client.name, path, text, after, tuple(servers), keeps_backup=False)
 
 
 def _text(client: Client, path: Path) -> str:

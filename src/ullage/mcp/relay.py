@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, TypeVar
 
 from msgspec import UNSET, Raw, Struct, UnsetType
@@ -35,8 +36,8 @@ from ullage.mcp.frames import (
     value_of,
     with_field,
 )
-from ullage.mcp.settings import Settings, limit_of
-from ullage.mcp.tools import Listed, extended, version_of
+from ullage.mcp.settings import Settings, limit_of, may_cut
+from ullage.mcp.tools import Listed, extended, is_our_name, our_words, version_of
 from ullage.session.results import open_result
 from ullage.stores import Blobs
 from ullage.values.notices import Words
@@ -46,6 +47,8 @@ Told = Callable[[str], None]
 
 _GIVE = ("tools/call", "tasks/result")
 _READ = ("tools/list", "tasks/get", *_GIVE)
+_REFS = ("tool_call_id", "ref_id")
+"""The arguments of our tools that name an output."""
 _MOST_IN_FLIGHT = 10_000
 _MOST_TASKS = 1_000
 _GONE = -32000
@@ -129,12 +132,29 @@ class Relay:
             asked, given = self._read(message)
         except Unreadable:
             asked, given = Asked(str(message.method)), {}
-        ours = self._known.listed.words_of(asked.tool) if asked.method == "tools/call" else None
+        ours = self._our_words(asked.tool, given) if asked.method == "tools/call" else None
         if ours is not None:
             return b"", reply(message.id, self._answer(asked.tool, given, ours))
         with self._lock:
             _add(self.asked, message.id, asked, _MOST_IN_FLIGHT)
         return frame, b""
+
+    def _our_words(self, tool: str, given: dict[str, Raw]) -> Words | None:
+        """The wording under which a call is for a tool of ours; None if it is for the server's.
+
+        A server may take one of our names in mid-session. A call of it that names an output of
+        ours still follows a notice of ours.
+        """
+        words = self._known.listed.words_of(tool)
+        if words is not None or not is_our_name(tool):
+            return words
+        try:
+            arguments = value_of(given.get("arguments", b"{}"))
+            ref = next((arguments[name] for name in _REFS if name in arguments), "")
+            self._store.look(self._settings.tenant, str(ref))
+        except (Unreadable, TypeError, StoreError):
+            return None
+        return our_words(tool)
 
     def _notified(self, message: Envelope) -> None:
         if message.method == "notifications/cancelled":
@@ -159,7 +179,8 @@ class Relay:
             task = self._task(given)
             return Asked(method, task.tool, task.limit_chars), given
         tool = _text(given.get("name"))
-        limit = limit_of(self._settings.limits, tool, given.get("arguments"))
+        limits, user_tools = self._settings.limits, self._settings.user_tools
+        limit = limit_of(limits, tool, given.get("arguments"), user_tools)
         return Asked(method, tool, limit), given
 
     def _task(self, given: dict[str, Raw]) -> Asked:
@@ -219,7 +240,12 @@ class Relay:
         return asked if asked is not None and asked.method in _READ else None
 
     def _listing(self, frame: bytes, result: Raw, asked: Asked) -> bytes:
-        page, listed = extended(result, self._known.listed, is_first_page=asked.is_first_page)
+        page, listed = extended(
+            result,
+            self._known.listed,
+            is_first_page=asked.is_first_page,
+            may_cut=partial(may_cut, self._settings.limits, user_tools=self._settings.user_tools),
+        )
         self._known.listed = listed
         return frame if page is None else with_field(frame, "result", page)
 

@@ -29,6 +29,7 @@ from ullage.errors import ConfigError
 from ullage.mcp.cutting import WHOLE_CHARS
 from ullage.mcp.frames import MOST_FRAME_BYTES, Unreadable, fields_of, value_of
 from ullage.stages.kinds import LIMIT_CHARS, kind_of
+from ullage.values.authors import answered_by_user, named_tools, plain_tool_name
 
 LEAST_CHARS = 500
 """No limit may be under it: a notice has to fit."""
@@ -97,6 +98,10 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         store: the SQLite file in which what was cut is kept for later sessions; None for a file
             that is gone with this one.
         tenant: under whose name it is kept there.
+        user_tools: servers' own tools by which the user answers, beside those that ullage knows;
+            their results stay whole where no limit names them.
+        credential_headers: with ``--listen``, headers that say whose a request is, beside those
+            that are known by their names (``Authorization``, ``Cookie``, ``X-Api-Key``, …).
         whole_chars: see `ullage.mcp.cutting.cut`.
         most_frame_bytes: a longer frame is passed on unread.
     """
@@ -105,8 +110,13 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     servers: Mapping[str, Server] = {}
     store: str | None = None
     tenant: str = ""
+    user_tools: tuple[str, ...] = ()
+    credential_headers: tuple[str, ...] = ()
     whole_chars: int = WHOLE_CHARS
     most_frame_bytes: int = MOST_FRAME_BYTES
+
+    def __post_init__(self) -> None:
+        named_tools(self.user_tools)
 
 
 def rule_of(written: str) -> Rule:
@@ -143,13 +153,19 @@ def settings_of(toml: str) -> Settings:
         raise ConfigError("config", str(error), "See docs/mcp.md for what it may hold.") from None
 
 
-def limit_of(limits: Sequence[Rule], tool: str, arguments: bytes | Raw | None) -> int | None:
+def limit_of(
+    limits: Sequence[Rule],
+    tool: str,
+    arguments: bytes | Raw | None,
+    user_tools: tuple[str, ...] = (),
+) -> int | None:
     """The most characters to show of what a call gives; None for all of them.
 
     Args:
         limits: the rules, the first that matches first.
         tool: the name of the tool.
         arguments: of the call, as JSON.
+        user_tools: tools by which the user answers, beside those that are known.
     """
     given: Mapping[str, Any] | None = None
     for rule in limits:
@@ -159,7 +175,27 @@ def limit_of(limits: Sequence[Rule], tool: str, arguments: bytes | Raw | None) -
             given = _read(arguments)
         if all(_matches((given or {}).get(name), like) for name, like in rule.arguments.items()):
             return None if rule.chars == "whole" else rule.chars
+    if plain_tool_name(tool) in answered_by_user(user_tools):
+        return None
     return LIMIT_CHARS[kind_of(tool)]
+
+
+def may_cut(limits: Sequence[Rule], tool: str, user_tools: tuple[str, ...] = ()) -> bool:
+    """Whether a result of a tool may be cut, whatever the arguments of the call.
+
+    Args:
+        limits: the rules, the first that matches first.
+        tool: the name of the tool.
+        user_tools: tools by which the user answers, beside those that are known.
+    """
+    for rule in limits:
+        if not fnmatchcase(tool, rule.tool):
+            continue
+        if rule.chars != "whole":
+            return True
+        if not rule.arguments:
+            return False
+    return plain_tool_name(tool) not in answered_by_user(user_tools)
 
 
 def _read(arguments: bytes | Raw | None) -> Mapping[str, Any]:

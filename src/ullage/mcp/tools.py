@@ -1,5 +1,7 @@
 """The tools of a server as its lists name them, and ours at the end of them.
 
+A tool whose results may be cut declares the notice in its output schema, or no schema (`noticed`).
+
 Ours are in the first list a client sees and stay as they are: a list that changes in mid-session
 costs every client its cache. If the server has a tool of one of our names, all of ours get a
 prefix; the names are settled at the end of the first whole list.
@@ -7,13 +9,14 @@ prefix; the names are settled at the end of the first whole list.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from ullage.mcp.frames import Unreadable, encode, fields_of, items_of, value_of
+from ullage.mcp.noticed import schema_with_notice
 from ullage.values.notices import Words
 from ullage.values.toolset import CONTINUATION, OURS, ToolSpec
 
@@ -56,10 +59,18 @@ class Listed(Struct, frozen=True):
 
         A client may remember a list of an earlier session, and its prefix.
         """
-        if tool in self.schemas:
-            return None
-        of = (Words(prefix=prefix, toolset=TOOLSET) for prefix in ("", *_PREFIXES))
-        return next((words for words in of if words.is_recall(tool)), None)
+        return None if tool in self.schemas else our_words(tool)
+
+
+def our_words(tool: str) -> Words | None:
+    """The wording under which a tool of this name may be ours; None if it cannot be."""
+    wordings = (Words(prefix=prefix, toolset=TOOLSET) for prefix in ("", *_PREFIXES))
+    return next((words for words in wordings if words.is_recall(tool)), None)
+
+
+def is_our_name(tool: str) -> bool:
+    """Whether one of our tools may be called so, in this session or an earlier one."""
+    return our_words(tool) is not None
 
 
 def prefix_beside(names: Collection[str], prefix: str = "") -> str:
@@ -71,16 +82,21 @@ def prefix_beside(names: Collection[str], prefix: str = "") -> str:
 
 
 def extended(
-    result: bytes | Raw, listed: Listed, *, is_first_page: bool
+    result: bytes | Raw,
+    listed: Listed,
+    *,
+    is_first_page: bool,
+    may_cut: Callable[[str], bool] = lambda tool: True,
 ) -> tuple[bytes | None, Listed]:
-    """The last page of a ``tools/list`` with our tools at its end, and what it tells.
+    """A page of ``tools/list`` as the client is given it, and what it tells.
 
-    Any other page stays as it is: None.
+    The last page has our tools at its end. A page of which nothing changes stays as it is: None.
 
     Args:
         result: the result as JSON.
         listed: what earlier pages told.
         is_first_page: whether the list begins here: what was listed before counts no more.
+        may_cut: whether the results of the tool of a name may be cut.
 
     Raises:
         Unreadable: it is no such result. It should be passed on as it is.
@@ -91,12 +107,28 @@ def extended(
     tools = items_of(fields["tools"])
     schemas = {} if is_first_page else dict(listed.schemas)
     schemas.update(map(_declared, tools))
-    if "nextCursor" in fields and value_of(fields["nextCursor"]) is not None:
-        return None, replace(listed, schemas=schemas)
+    shown = [_as_given(tool, may_cut) for tool in tools]
+    is_last_page = "nextCursor" not in fields or value_of(fields["nextCursor"]) is None
+    if not is_last_page:
+        page = None if shown == tools else encode({**fields, "tools": shown})
+        return page, replace(listed, schemas=schemas)
     prefix = prefix_beside(schemas, listed.prefix)
     ours = [Raw(encode(as_listed(tool, prefix))) for tool in TOOLSET.tools]
-    page = encode({**fields, "tools": [*tools, *ours]})
-    return page, Listed(schemas, prefix)
+    return encode({**fields, "tools": [*shown, *ours]}), Listed(schemas, prefix)
+
+
+def _as_given(tool: Raw, may_cut: Callable[[str], bool]) -> Raw:
+    """A tool as the client is told of it: its schema has room for a notice, or is not declared."""
+    name, schema = _declared(tool)
+    if schema is None or not may_cut(name):
+        return tool
+    fields = fields_of(tool)
+    with_notice = schema_with_notice(schema)
+    if with_notice is None:
+        del fields["outputSchema"]
+    else:
+        fields["outputSchema"] = Raw(with_notice)
+    return Raw(encode(fields))
 
 
 def _declared(tool: Raw) -> tuple[str, bytes | None]:

@@ -12,8 +12,16 @@ from msgspec.structs import replace
 
 from ullage.errors import ConfigError
 from ullage.presets._settings import Natural, Positive, Settings
-from ullage.stages.compact import OURS, asked, compact, newest_messages, newest_turns, over_tokens
+from ullage.stages.compact import (
+    OURS,
+    asked,
+    compact,
+    events_over,
+    newest_messages,
+    newest_turns,
+)
 from ullage.stages.emergency import emergency
+from ullage.stages.goals import by_budget
 from ullage.stages.policy import Policy
 from ullage.stages.shapes import by_type
 from ullage.stages.truncate import truncate
@@ -35,6 +43,12 @@ NARRATIVE = replace(
 _TEXT = "\n[truncated: {shown:,} of {total:,} characters shown. Read on: {read_on}]"
 _LIST = "[truncated: the first {shown:,} of {total:,} items. All of it: {read_on}]"
 _RECENT_MESSAGES = 10
+_GOAL_SHARE = 0.75
+"""What the view holds after a summary, of the budget: the rest is for the next turns."""
+_USER_SHARE = 0.30
+"""What of the budget a narrative quotes of the user at most."""
+_LEAST_WON_SHARE = 0.125
+"""What a summary has to win, of the trigger."""
 _ACCOUNT_SHARE = 0.10
 _HARD_SHARE = 0.94
 _DICT = (
@@ -52,10 +66,12 @@ class MultiStageSettings(Settings, frozen=True):
         MAX_RESULT_CHARS: the most characters of a tool result; what is said of a text that
             was cut comes on top.
         MAX_LIST_ITEMS: the most items of a list.
-        COMPACTION_TRIGGER_TOKENS: estimated tokens at which older events are summarised into a
-            narrative; 0 for never. It has no variable in the document.
-        COMPACTION_BUDGET_TOKENS: what the view is then brought under, if need be by keeping
-            fewer events; the newest turn stays.
+        COMPACTION_TRIGGER_TOKENS: estimated tokens of the events since the last summary at which
+            older ones are summarised into a narrative; 0 for never. It has no variable in the
+            document.
+        COMPACTION_BUDGET_TOKENS: what the view may hold. Over it events are summarised too. It is
+            kept, if need be, by keeping fewer events and quoting less of the user; the system's
+            text, the tools, the task and the newest turn stay.
         RECENT_EVENTS: how many of the newest events stay whole; the document names no number.
         PREVIEW_CHARS: characters shown of a dict that is too large; the document names none.
 
@@ -110,25 +126,27 @@ def multi_stage(settings: MultiStageSettings = _DEFAULTS) -> Policy:
         account_share=_ACCOUNT_SHARE,
         kept_share=_HARD_SHARE,
     )
+    trigger, budget = settings.COMPACTION_TRIGGER_TOKENS, settings.COMPACTION_BUDGET_TOKENS
     slide = partial(
         compact,
-        is_due=partial(over_tokens, tokens=settings.COMPACTION_TRIGGER_TOKENS),
-        keep_from=partial(
-            newest_messages,
-            messages=settings.RECENT_EVENTS,
-            budget_tokens=settings.COMPACTION_BUDGET_TOKENS - 2 * _SUMMARY_TOKENS,
-        ),
+        is_due=partial(events_over, tokens=trigger, budget_tokens=budget),
+        keep_from=partial(newest_messages, messages=settings.RECENT_EVENTS),
         prompt=NARRATIVE,
         account_tokens=_SUMMARY_TOKENS,
-        least_messages=max(settings.RECENT_EVENTS // 2, 1),
-        least_share=0.0,
+        user_tokens=int(budget * _USER_SHARE),
+        goals=(by_budget(tokens=int(budget * _GOAL_SHARE)),),
+        least_tokens=int(trigger * _LEAST_WON_SHARE),
     )
     return Policy(
         name="multi_stage-1",
         at_first_sight=(partial(truncate, shape=shape),),
-        under_pressure=(slide,) if settings.COMPACTION_TRIGGER_TOKENS else (),
+        under_pressure=(slide,) if trigger else (),
         guard=brake,
         on_request=partial(
-            slide, is_due=asked, keep_from=partial(newest_turns, turns=1), least_messages=1
+            slide,
+            is_due=asked,
+            keep_from=partial(newest_turns, turns=1),
+            least_messages=1,
+            least_tokens=0,
         ),
     )

@@ -16,6 +16,7 @@ from ullage.presets._settings import Natural, Positive, Settings, Share
 from ullage.stages.compact import (
     AHEAD,
     OURS,
+    any_of,
     asked,
     compact,
     newest_turns,
@@ -23,6 +24,7 @@ from ullage.stages.compact import (
     surely_over,
 )
 from ullage.stages.emergency import emergency
+from ullage.stages.goals import by_count
 from ullage.stages.placeholders import bare_placeholder
 from ullage.stages.policy import Policy
 from ullage.stages.pressure import GUARD_SHARE, newest_batch, outputs_over
@@ -36,6 +38,10 @@ from ullage.values.usage import Usage
 _NOTE = "[Continuation can be expanded with reference ID: ref={ref}]"
 _PLACEHOLDER = "[tool output trimmed; ref={ref}]"
 _ACCOUNT_TOKENS = 4_000
+_GOAL_SHARE = 0.50
+"""What the view holds after a compaction, of the limit; the document names no target."""
+_LEAST_WON_SHARE = 0.05
+"""What a compaction has to win, of the limit: else it would come again at every turn."""
 _SUMMARY = (
     "Stop here for a moment. The conversation so far is about to be replaced by your summary, so "
     "that the work can go on. Write down between <summary> and </summary> all that is needed for "
@@ -188,13 +194,20 @@ def _compacted(policy: Policy, config: CompactionConfig) -> Policy:
         keep_from=partial(newest_turns, turns=config.retain_last_turns),
         prompt=prompt_of(config),
         account_tokens=_ACCOUNT_TOKENS,
+        goals=(by_count(share=_GOAL_SHARE),),
+        widens=False,
         least_messages=1,
-        least_share=0.0,
+        least_share=_LEAST_WON_SHARE,
     )
-    policy = replace(policy, on_request=partial(stage, is_due=asked), unknown_model="error")
+    on_request = partial(stage, is_due=asked, least_share=0.0)
+    policy = replace(policy, on_request=on_request, unknown_model="error")
     if not config.auto:
         return policy
-    at, softer = config.threshold_ratio, config.threshold_ratio * AHEAD
+    at = config.threshold_ratio
+    softer = (
+        partial(reported_full, share=at * AHEAD),
+        partial(surely_over, share=GUARD_SHARE * AHEAD),
+    )
     return replace(
         policy,
         under_pressure=(
@@ -202,7 +215,7 @@ def _compacted(policy: Policy, config: CompactionConfig) -> Policy:
             partial(stage, is_due=partial(reported_full, share=at)),
             partial(stage, is_due=partial(surely_over, share=GUARD_SHARE)),
         ),
-        ahead=partial(stage, is_due=partial(reported_full, share=softer)),
+        ahead=partial(stage, is_due=partial(any_of, conditions=softer)),
     )
 
 

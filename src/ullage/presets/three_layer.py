@@ -17,6 +17,7 @@ from ullage.errors import ConfigError
 from ullage.presets._settings import Natural, Positive, Settings, Share
 from ullage.stages.compact import (
     AHEAD,
+    any_of,
     asked,
     compact,
     newest_share,
@@ -26,6 +27,7 @@ from ullage.stages.compact import (
     surely_over,
 )
 from ullage.stages.emergency import emergency
+from ullage.stages.goals import by_count, by_rough
 from ullage.stages.placeholders import head_and_marker
 from ullage.stages.policy import BesideStore, Policy
 from ullage.stages.pressure import GUARD_SHARE, newest_rough, over_share, rough_over
@@ -57,6 +59,8 @@ _ACCOUNT_TOKENS = 4_000
 """The most that the deterministic part of a summary has; the document has no such part."""
 _PROTECTED_SHARE, _LEAST_SHARE = 0.25, 0.10
 """Near the limit: the newest share of it that no pruning touches, and the least it has to win."""
+_LEAST_WON_SHARE = 0.05
+"""What a compaction has to win, of the limit: else it would come again at every turn."""
 _PRUNED = "[Output pruned: kept first {retain_chars} chars]"
 _NO_DATABASE = "data/spill"
 """Where files go that are asked for without a place, and without a database to be beside."""
@@ -114,7 +118,7 @@ _COMPACT = partial(
     prompt=COMPACTION,
     keeps_task=False,
     account_tokens=_ACCOUNT_TOKENS,
-    least_share=0.0,
+    least_share=_LEAST_WON_SHARE,
     warning="Not enough messages to compact",
 )
 """Layer 3: the oldest messages become a summary."""
@@ -188,6 +192,7 @@ def three_layer(settings: ThreeLayerSettings = _DEFAULTS) -> Policy:
     takes much of that, or text has few characters a token, the limit is reached below them.
     """
     threshold, target = settings.compaction_threshold, settings.compaction_target_percent / 100
+    compacts = partial(_COMPACT, goals=(by_rough(share=target), by_count(share=target)))
     oldest, prunes = partial(oldest_rough, target=target), pruning(settings)
     prunes_deeper = partial(
         prunes,
@@ -198,24 +203,28 @@ def three_layer(settings: ThreeLayerSettings = _DEFAULTS) -> Policy:
         show=partial(prunes.keywords["show"], why="the view was near its limit"),
         least_share=_LEAST_SHARE,
     )
+    softer = (
+        partial(rough_full, share=threshold * AHEAD),
+        partial(surely_over, share=GUARD_SHARE * AHEAD),
+    )
     return Policy(
         name="three_layer-1",
         at_first_sight=(partial(truncate, shape=output_shape(settings)),),
         under_pressure=(
             prunes,
-            partial(_COMPACT, is_due=partial(rough_full, share=threshold), keep_from=oldest),
+            partial(compacts, is_due=partial(rough_full, share=threshold), keep_from=oldest),
             prunes_deeper,
             partial(
-                _COMPACT,
+                compacts,
                 is_due=partial(surely_over, share=GUARD_SHARE),
                 keep_from=partial(newest_share, share=target),
             ),
         ),
         guard=partial(emergency),
-        ahead=partial(
-            _COMPACT, is_due=partial(rough_full, share=threshold * AHEAD), keep_from=oldest
+        ahead=partial(compacts, is_due=partial(any_of, conditions=softer), keep_from=oldest),
+        on_request=partial(
+            compacts, is_due=asked, keep_from=partial(newest_turns, turns=1), least_share=0.0
         ),
-        on_request=partial(_COMPACT, is_due=asked, keep_from=partial(newest_turns, turns=1)),
         unknown_model=settings.default_context_window,
         spill_directory=_spill_directory(settings),
     )

@@ -13,6 +13,8 @@ from typing import Any
 
 from msgspec import Struct
 
+from ullage.proxy.config import UPSTREAMS
+
 VARIABLES = {
     "ANTHROPIC_BASE_URL": "anthropic",  # Claude Code, Anthropic's SDKs
     "ANTHROPIC_API_BASE": "anthropic",  # LiteLLM, aider
@@ -23,6 +25,17 @@ VARIABLES = {
     "GOOGLE_GEMINI_BASE_URL": "gemini",  # Gemini CLI, Google's SDKs
 }
 """Where programs look for a provider's address, and the path they find it at with us."""
+
+FEATURES: Mapping[str, Mapping[str, str]] = {
+    "https://api.anthropic.com": {
+        "ENABLE_TOOL_SEARCH": "true",
+        "_CLAUDE_CODE_ASSUME_FIRST_PARTY_BASE_URL": "1",
+    },
+}
+"""What a client switches off where its base URL is not the vendor's own, and how it is told to keep
+it, by the vendor's address. Claude Code: the search for tools, without which every definition is in
+every request, and the window of 1M tokens. Set only where the requests end at that address, and
+never over a value of the user's."""
 
 AGENTS = ("claude", "codex", "gemini", "opencode", "aider", "goose", "qwen")
 """Coding agents that need no more than `setting_for` and `arguments_for`."""
@@ -42,10 +55,12 @@ class Setting(Struct, frozen=True):
         upstreams: those that are named by the environment, for the proxy's configuration.
         variables: what is to be set for the command, still without the proxy's address: a path of
             the proxy for each.
+        features: what is to be set besides, so that the command does all that it does without us.
     """
 
     upstreams: dict[str, str]
     variables: dict[str, str]
+    features: dict[str, str] = {}
 
     def variables_at(self, url: str, environment: Mapping[str, str]) -> dict[str, str]:
         """The variables for a proxy at this address.
@@ -55,6 +70,7 @@ class Setting(Struct, frozen=True):
             environment: the command's own, for what is only added to.
         """
         made = {name: f"{url}/{path}" for name, path in self.variables.items()}
+        made |= {name: value for name, value in self.features.items() if name not in environment}
         made[_OPENCODE] = _opencode(environment.get(_OPENCODE), url)
         for name in ("NO_PROXY", "no_proxy"):
             before = environment.get(name)
@@ -62,21 +78,35 @@ class Setting(Struct, frozen=True):
         return {**made, MARK: url}
 
 
-def setting_for(environment: Mapping[str, str], configured: Collection[str] = ()) -> Setting:
+def setting_for(
+    environment: Mapping[str, str],
+    configured: Collection[str] = (),
+    addresses: Mapping[str, str] = UPSTREAMS,
+) -> Setting:
     """What a command needs, by the environment it would have had.
 
     Args:
         environment: the command's.
         configured: names of upstreams that were set on purpose; they go before the environment.
+        addresses: the upstreams of the proxy by name.
     """
-    upstreams, variables = {}, {}
+    upstreams: dict[str, str] = {}
+    variables: dict[str, str] = {}
     for name, path in VARIABLES.items():
         there = environment.get(name)
         variables[name] = path
         if there and path.partition("/")[0] not in configured:
             own = name.lower().replace("_", "-")
             upstreams[own], variables[name] = there, own
-    return Setting(upstreams, variables)
+    behind = {**addresses, **upstreams}
+    path = variables["ANTHROPIC_BASE_URL"]
+    features = FEATURES.get(_vendor_s(behind.get(path, "")), {})
+    return Setting(upstreams, variables, dict(features))
+
+
+def _vendor_s(address: str) -> str:
+    """An address as `FEATURES` has it: scheme and host alone, if there is nothing else in it."""
+    return address.rstrip("/").lower().removesuffix(":443")
 
 
 def arguments_for(command: Sequence[str], setting: Setting, url: str) -> list[str]:

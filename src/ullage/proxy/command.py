@@ -13,12 +13,13 @@ import signal
 import socket
 import subprocess
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from ullage.errors import ConfigError
 from ullage.proxy.config import Config
 from ullage.proxy.relayed import Relayed
-from ullage.proxy.seen import Totals
+from ullage.proxy.seen import Shown, Totals
 from ullage.proxy.server import bound, running
 from ullage.proxy.watch import Watch, watch_of
 
@@ -91,12 +92,13 @@ class _Thread(threading.Thread):
         self.join()
 
 
-def summary(totals: Totals, store: str) -> list[str]:
-    """What a proxy came to, in three lines; none if nothing went through it.
+def summary(totals: Totals, store: str, shown: Sequence[Shown] = ()) -> list[str]:
+    """What a proxy came to, in a few lines; none if nothing went through it.
 
     Args:
         totals: of all requests.
         store: what is said of where it is kept.
+        shown: the conversations, for those that were met under way.
     """
     if not totals.requests:
         return []
@@ -108,7 +110,22 @@ def summary(totals: Totals, store: str) -> list[str]:
         f"{totals.requests:,} requests: {totals.fitted:,} went on shorter{passed}",
         f"prompts of {totals.raw_tokens:,} tokens went on as {totals.sent_tokens:,}{share}{cost}",
         f"opened again {totals.recalled:,} times; what was set aside is kept in {store}",
+        *_met_under_way(shown),
     ]
+
+
+def _met_under_way(shown: Sequence[Shown]) -> Iterator[str]:
+    """What became of the conversations that were under way when they were first seen."""
+    joined = sum(one.is_joined for one in shown)
+    if joined:
+        yield f"{_conversations(joined)} under way when first seen, cut from then on as one batch"
+    waiting = Counter(one.standing.why for one in shown if one.standing and one.standing.was_joined)
+    for why, count in waiting.items():
+        yield f"{_conversations(count)} under way when first seen: {why}"
+
+
+def _conversations(count: int) -> str:
+    return "1 conversation was" if count == 1 else f"{count:,} conversations were"
 
 
 def run_command(command: Sequence[str], environment: Mapping[str, str]) -> int:

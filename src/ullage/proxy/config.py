@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -25,13 +25,16 @@ from msgspec import Struct
 
 from ullage.errors import ConfigError
 from ullage.presets import NAMES
+from ullage.values.authors import named_tools
 
 UPSTREAMS = {
     "anthropic": "https://api.anthropic.com",
     "openai": "https://api.openai.com",
+    "chatgpt": "https://chatgpt.com/backend-api/codex",
     "gemini": "https://generativelanguage.googleapis.com",
 }
-"""Where requests go if nothing else is said: the vendors' own addresses."""
+"""Where requests go if nothing else is said: the vendors' own addresses. Codex signed in with a
+ChatGPT account is served at one of its own."""
 
 _NAME = re.compile(r"[a-z][a-z0-9-]{0,31}")
 _HEADER = re.compile(r"[a-z0-9-]+")
@@ -113,7 +116,14 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         policy: a preset; see `ullage.presets`.
         redact: whether known forms of keys are taken out of what is set aside and kept
             (`ullage.redaction.common_keys`).
+        joins: whether a conversation that is first seen under way is offered the recall tools,
+            and cut as one batch, once that pays; see `ullage.Session`.
         window_tokens: the window of every model; None: each model's own.
+        discover: which upstreams are asked for the windows of their models: a list of names, true
+            for all, false for none. None: those on this machine, about models whose window their
+            name does not tell.
+        user_tools: clients' own tools by which the user answers, beside those of the agents that
+            ullage knows; their results are the user's words.
         store: an SQLite file, or ``postgresql://…``; None: the platform's place for it.
         blobs: ``s3://bucket/prefix``, for the larger texts; None: in the store with the rest.
         cache: ``valkey://host``, for copies of those, and for leases; None: without.
@@ -138,7 +148,10 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     tenant_headers: list[str] = []
     policy: str = "default"
     redact: bool = False
+    joins: bool = True
     window_tokens: int | None = None
+    discover: bool | list[str] | None = None
+    user_tools: list[str] = []
     store: str | None = None
     blobs: str | None = None
     cache: str | None = None
@@ -169,11 +182,11 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             raise ConfigError("policy", f"there is no {self.policy!r}", f"Use one of {NAMES}.")
         if not _HEADER.fullmatch(self.opt_out_header):
             raise ConfigError("opt_out_header", "it is no header's name", "Write it in lower case.")
+        _check_discover(self.discover, self.upstreams)
+        named_tools(self.user_tools)
         _check_numbers(self)
         _check_access(self.access)
-        for header in self.tenant_headers:
-            if not _HEADER.fullmatch(header.lower()):
-                raise ConfigError("tenant_headers", "it lists no header's name", "Write x-user-id.")
+        _check_tenant_headers(self.tenant_headers)
         for host in self.allowed_hosts:
             _check_host(host)
         for origin in self.allowed_origins:
@@ -210,7 +223,8 @@ def config_of(
             settings.setdefault(name, environment[f"ULLAGE_{name.upper()}"])
     given = {name: value for name, value in options.items() if value is not None}
     for name in _LISTS:
-        given[name] = [*settings.get(name, []), *given.get(name, [])]
+        if not given.get(name):  # an option that may come many times, and did not
+            given.pop(name, None)
     named = settings.get("upstreams", {}), given.get("upstreams", {})
     given["upstreams"] = {**UPSTREAMS, **named[0], **named[1]}
     try:
@@ -220,11 +234,11 @@ def config_of(
 
 
 _PLAIN = (
-    *("listen", "tenant", "policy", "window_tokens", "store", "blobs", "cache"),
-    *("workers", "dry_run", "redact"),
+    *("listen", "tenant", "policy", "joins", "window_tokens", "store", "blobs", "cache"),
+    *("workers", "dry_run", "redact", "discover"),
     *("opt_out_header", "log", "pages", "use_system_proxy"),
 )
-_LISTS = ("allowed_hosts", "allowed_origins", "tenant_headers")
+_LISTS = ("allowed_hosts", "allowed_origins", "tenant_headers", "user_tools")
 
 
 def _read(file: Path) -> dict[str, Any]:
@@ -268,6 +282,22 @@ def _check_upstream(name: str, url: str) -> None:
         raise ConfigError(
             where, "it holds more than host and path", "Clients send their own credentials."
         )
+
+
+def _check_discover(discover: bool | list[str] | None, upstreams: Mapping[str, str]) -> None:
+    """Raise ConfigError if a list of upstreams to ask names one that there is not."""
+    unknown = sorted({*discover} - {*upstreams}) if isinstance(discover, list) else []
+    if unknown:
+        raise ConfigError(
+            "discover", f"it names no upstream of ours: {unknown}", "Name one of upstreams."
+        )
+
+
+def _check_tenant_headers(headers: Iterable[str]) -> None:
+    """Raise ConfigError if one of these is no header's name."""
+    for header in headers:
+        if not _HEADER.fullmatch(header.lower()):
+            raise ConfigError("tenant_headers", "it lists no header's name", "Write x-user-id.")
 
 
 def _check_host(host: str) -> None:

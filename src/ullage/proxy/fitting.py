@@ -88,8 +88,10 @@ def exchanges_of(config: Config) -> Exchanges:
     sessions = AsyncSessions(
         store=store,
         policy=config.policy,
+        joins=config.joins,
         limits=limits,
         redact=common_keys if config.redact else None,
+        user_tools=config.user_tools,
         most=_MOST_CONVERSATIONS,
         most_bytes=config.limits.conversations_bytes,
         older_bytes=config.limits.older_bytes,

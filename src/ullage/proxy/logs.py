@@ -53,6 +53,7 @@ def line_of(relayed: Relayed) -> dict[str, Any]:
         "whole_ms": round(relayed.whole_s * 1_000, 1),
         "decisions": len(report.events),
         "broken": relayed.is_broken,
+        "undercounted": report.is_undercounted,
     }
     if report.usage is not None:
         line["input_tokens"] = report.usage.input_tokens

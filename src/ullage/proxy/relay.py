@@ -14,6 +14,7 @@ import asyncio
 import contextlib
 import time
 from collections.abc import AsyncIterator, Callable, Sized
+from functools import partial
 from typing import Any
 
 import aiohttp
@@ -25,6 +26,7 @@ from ullage.exchange.values import Report
 from ullage.proxy.answers import failure
 from ullage.proxy.bodies import Body, Held, decoded, read_body
 from ullage.proxy.config import Config
+from ullage.proxy.discovery import Discovery
 from ullage.proxy.fitting import exchanges_of
 from ullage.proxy.guard import Guard
 from ullage.proxy.headers import TOLD, passed_down, passed_up
@@ -49,6 +51,7 @@ class Relay:
 
     Attributes:
         exchanges: what fits them.
+        discovery: what upstreams tell of their models.
         guard: who says which requests are passed on.
         refused: how many were not.
         connections: those of this worker, once it listens.
@@ -70,13 +73,15 @@ class Relay:
         self.guard, self.refused = Guard(config), 0
         self.connections: Sized | None = None
         self.proxies = proxies_of(config)
+        self.discovery = Discovery(config, client, self.proxies)
         self.held = Held(config.limits.held_bytes)
         self.in_flight, self.is_stopping = 0, False
         self.idle = asyncio.Event()
         self.idle.set()
 
     async def close(self) -> None:
-        """Close the store."""
+        """Close the store, and give up what upstreams are asked."""
+        await self.discovery.close()
         closing: Any = self.exchanges.sessions.close()
         await closing
 
@@ -152,6 +157,8 @@ class _Relaying:
         """Why a request passes whatever is in it, or None."""
         if asked_at(self._request.method, self._route.url) is None:
             return "path"
+        if self._request.headers.get("Authorization", "").startswith("AWS4-"):
+            return "signature"  # Amazon's signature 4 holds for these bytes alone
         wish = self._request.headers.get(self._config.opt_out_header, "")
         return "asked" if wish.strip().lower() == "off" else None
 
@@ -225,7 +232,11 @@ class _Relaying:
             return await self._as_it_is(body, "error")
         self._head_s = time.monotonic()
         try:
-            done = told(exchange.passed, is_changed=self._upstream.is_changed)
+            done = told(
+                exchange.passed,
+                is_changed=self._upstream.is_changed,
+                report=exchange.report,
+            )
             if answer.is_untouched:
                 return await self._down_as_it_is(answer.reply, done)
             return await self._down(answer, done)
@@ -236,7 +247,12 @@ class _Relaying:
     def _exchange(self, plain: bytes, upstream: Any) -> Exchange:
         target = self._route.url
         self._made = self._relay.exchanges.of(
-            self._request.method, target, plain, upstream, tenant=self._tenant
+            self._request.method,
+            target,
+            plain,
+            upstream,
+            tenant=self._tenant,
+            served=partial(self._relay.discovery.of, self._route, self._request.headers),
         )
         return self._made
 

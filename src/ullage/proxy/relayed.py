@@ -57,16 +57,43 @@ def model_in_logs(model: str) -> str:
     return model if lookup(model).known and _PLAIN.fullmatch(model) else "unknown"
 
 
-def told(passed: Passed | None, *, is_changed: bool = False, is_dry: bool = False) -> str:
+def told(
+    passed: Passed | None,
+    *,
+    is_changed: bool = False,
+    is_dry: bool = False,
+    report: Report | None = None,
+) -> str:
     """What the header of a reply says was done to its request.
 
     Args:
         passed: why it was not fitted, or None.
         is_changed: whether what was sent is other than what came.
         is_dry: whether what was fitted was not sent.
+        report: of the exchange: whether its conversation was met under way, and whether the
+            upstream seems to cut prompts without saying so.
     """
     if is_dry:
         return "dry-run"
     if passed is not None:
         return f"passed; {passed}"
-    return "fitted" if is_changed else "unchanged"
+    done = "fitted" if is_changed else "unchanged"
+    return done if report is None else f"{done}{joined(report)}{undercounted(report)}"
+
+
+def undercounted(report: Report) -> str:
+    """What the header says where the upstream seems to cut prompts silently; else nothing."""
+    return "; undercounted" if report.is_undercounted else ""
+
+
+def joined(report: Report) -> str:
+    """What the header says of a conversation that was met under way; else nothing.
+
+    ``; joined`` where it is offered the recall tools and cut from this request on, and
+    ``; waits=price`` and the like (`ullage.turn.standing.Reason`) where it is not yet.
+    """
+    standing = report.standing
+    if standing is not None and standing.was_joined:
+        return f"; waits={standing.reason}"
+    is_now = any(event.kind == "joined" and event.tokens_before for event in report.events)
+    return "; joined" if is_now else ""

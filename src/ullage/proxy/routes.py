@@ -7,6 +7,8 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
+from ullage.proxy.config import UPSTREAMS
+
 _DOT_SEGMENT = re.compile(
     r"(?:^|[/\\]|%2f|%5c)(?:\.|%2e){1,2}(?:$|[/\\;]|%2f|%5c|%3b)", re.IGNORECASE
 )
@@ -46,11 +48,22 @@ def route_of(target: str, headers: Mapping[str, str], upstreams: Mapping[str, st
     name, own = (first, f"/{rest}") if slash and first in upstreams else (None, target)
     path, _, query = own.partition("?")
     name = name or _vendor(path, query, headers)
+    if name == "openai" and _is_of_chatgpt(headers, upstreams):
+        name, own = "chatgpt", own.removeprefix("/v1")
     base = upstreams.get(name)
     if base is None:
         return None
     url = base.rstrip("/") + own
     return Route(name, url, url.partition("?")[0])
+
+
+def _is_of_chatgpt(headers: Mapping[str, str], upstreams: Mapping[str, str]) -> bool:
+    """Whether Codex is signed in with a ChatGPT account: api.openai.com refuses its credential.
+
+    Codex has one base URL for both accounts. An upstream of the user's is left as it is.
+    """
+    is_vendor_s = all(upstreams.get(name) == UPSTREAMS[name] for name in ("openai", "chatgpt"))
+    return is_vendor_s and "chatgpt-account-id" in headers
 
 
 def _vendor(path: str, query: str, headers: Mapping[str, str]) -> str:

@@ -15,6 +15,7 @@ from msgspec.structs import astuple
 from ullage.proxy.relayed import Relayed, raw_tokens
 from ullage.spend.cost import cost_usd
 from ullage.tokens.catalog import lookup
+from ullage.turn.standing import Standing
 from ullage.values.events import Event
 
 _CONVERSATIONS, _TURNS, _DECISIONS = 200, 400, 100
@@ -99,6 +100,7 @@ class Shown(Struct, frozen=True):
         totals: of all its requests.
         turns: the newest, in order.
         decisions: the newest, in order.
+        standing: why nothing of it is cut at first sight, as of its last request; None: it is.
     """
 
     key: str
@@ -108,6 +110,13 @@ class Shown(Struct, frozen=True):
     totals: Totals = Totals()
     turns: tuple[Turn, ...] = ()
     decisions: tuple[Decision, ...] = ()
+    standing: Standing | None = None
+
+    @property
+    def is_joined(self) -> bool:
+        """Whether it was under way when it was first seen, and is cut by now."""
+        is_met = any(decision.kind == "joined" for decision in self.decisions)
+        return self.standing is None and is_met
 
 
 class Seen:
@@ -184,6 +193,7 @@ def _with(shown: Shown, relayed: Relayed, totals: Totals) -> Shown:
         shown.totals + totals,
         (*shown.turns, turn)[-_TURNS:],
         (*shown.decisions, *new)[-_DECISIONS:],
+        report.standing,
     )
 
 
@@ -205,6 +215,7 @@ def _both(one: Shown, other: Shown) -> Shown:
         one.totals + other.totals,
         tuple(turns[-_TURNS:]),
         tuple(decisions[-_DECISIONS:]),
+        newer.standing,
     )
 
 

@@ -28,8 +28,9 @@ def _everything(window: Window) -> Iterator[Output]:
     """Every output the history at hand can give back."""
     transcript = window.transcript
     for start, stop, _ in window.summaries:
-        text = index_of(transcript, start, stop, window.words)
-        yield Output(canon.ref_of(text), text)
+        for words in (window.words, *window.words.earlier()):
+            text = index_of(transcript, start, stop, words)
+            yield Output(canon.ref_of(text), text)
     for index, message in enumerate(transcript.messages):
         for number in range(len(message.parts)):
             yield from transcript.outputs(index, number)

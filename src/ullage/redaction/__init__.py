@@ -96,8 +96,9 @@ def _redacted(part: Any, redact: Redact) -> Any:
             return _of(part, "text", redact(text))
         case ToolCall(arguments=text):
             return _of(part, "arguments", in_json(text, redact))
-        case Opaque(text=text):
-            return _of(part, "text", in_json(text, redact))
+        case Opaque(text=text, words=words):
+            part = _of(part, "text", in_json(text, redact))
+            return _of(part, "words", redact(words)) if words else part
         case ToolResult(content=content):
             return _of(part, "content", tuple(_redacted(each, redact) for each in content))
         case Media(mime=mime, data=data) if mime.startswith("text/"):

@@ -9,6 +9,7 @@ that is so for every run; larger ones are refused.
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Sequence
 from functools import partial
 from itertools import takewhile
 from typing import Any, TypeAlias
@@ -64,7 +65,9 @@ def request_of(run: Run, messages: list[Any]) -> dict[str, Any]:
     return {**run.request, "model": model_of(run), FORMATS[run.format].key: messages}
 
 
-def session_for(run: Run, policy: Policy, window_tokens: int) -> partial[Session]:
+def session_for(
+    run: Run, policy: Policy, window_tokens: int, user_tools: Sequence[str] = ()
+) -> partial[Session]:
     """Makes sessions that keep this run in a window; recall is on if the policy offers it."""
     return partial(
         Session,
@@ -73,6 +76,7 @@ def session_for(run: Run, policy: Policy, window_tokens: int) -> partial[Session
         limits=Limits(window_tokens=window_tokens),
         format=run.format,
         recall=policy.toolset.offered != "no",
+        user_tools=tuple(user_tools),
     )
 
 

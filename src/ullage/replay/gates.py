@@ -168,6 +168,8 @@ def unseen(window: Window) -> list[Location]:
     quoted = "\n".join(placed.edit.text for placed in window.summaries)
     for index in range(window.turn_start, window.size):
         for spot in transcript.results(index):
+            if transcript.reader(spot[0], spot[1]) == "program":
+                continue
             leaf = transcript.leaf(spot)
             if isinstance(leaf, Text) and not _is_seen(window, spot, leaf.text, quoted):
                 found.append(spot)

@@ -48,11 +48,13 @@ class Job(Struct, frozen=True):
         profiles: whose caches and prices to reckon with; the first is the one asked for.
         common: values that are no evidence, sorted (`ullage.replay.evidence.common`).
         draws: whether the turns are wanted too; what was kept before comes without them.
+        user_tools: the runs' own tools by which the user answers.
     """
 
     profiles: tuple[WantedProfile, ...]
     common: tuple[str, ...] = ()
     draws: bool = False
+    user_tools: tuple[str, ...] = ()
 
 
 Replay: TypeAlias = Callable[[Run, int, Job, str], tuple[Replayed, Tracer | None]]
@@ -71,6 +73,7 @@ def replay_session(
         policy=policy,
         common=frozenset(job.common),
         watch_of=watch_of,
+        user_tools=job.user_tools,
         on_view=tracer,
     )
     return found, tracer

@@ -86,7 +86,8 @@ class Replayed(Struct, frozen=True, kw_only=True):
 
 def watch_session(run: Run, lengths: Sequence[int], session: Session, common: Set[str]) -> Watch:
     """Watch a session's views of a run; refs are opened by its own recall tools."""
-    return watch_over(run, lengths, SessionLibrary(session), common)
+    user_tools = session.settings.user_tools
+    return watch_over(run, lengths, SessionLibrary(session), common, user_tools)
 
 
 def replay_run(
@@ -97,14 +98,17 @@ def replay_run(
     policy: str = "default",
     common: Set[str] = frozenset(),
     watch_of: WatchOf = watch_session,
+    user_tools: Sequence[str] = (),
     on_view: OnView | None = None,
 ) -> Replayed:
     """Replay one run in one window; ``common`` are values that are no evidence.
 
+    ``user_tools`` are tools by which the user answers, as of `ullage.Session`.
+
     ``on_view`` is called with the window after every fit, and what its request came to.
     """
     wire, chosen = FORMATS[run.format], preset(policy)
-    new_session = session_for(run, chosen, window_tokens)
+    new_session = session_for(run, chosen, window_tokens, user_tools)
     session = new_session()
     sums = Sums(run, profiles, _tools_of(chosen.toolset))
     gates = Gates(session, sums.judge, sums.head_tokens)

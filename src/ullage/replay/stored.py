@@ -59,10 +59,12 @@ def from_store(
     window_tokens: int | None = None,
     policy: str | None = None,
     tenant: str = "",
+    user_tools: Sequence[str] = (),
 ) -> Stored:
     """Show a session again from its history and its store.
 
-    It ran in ``window_tokens``, or its model's window, under ``policy``, or as the ledger names it.
+    It ran in ``window_tokens``, or its model's window, under ``policy``, or as the ledger names it,
+    with these ``user_tools``.
 
     Raises:
         ConfigError: the store holds no session with this history.
@@ -80,6 +82,7 @@ def from_store(
         limits=limits,
         format=run.format,
         tenant=tenant,
+        user_tools=user_tools,
         state=State(format=run.format, opened=opened, ledger=ledger),
     )
     return _shown(run, session, opened.policy, profiles_for(profiles, run))

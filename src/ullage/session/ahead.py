@@ -19,7 +19,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from ullage.history.window import Window
-from ullage.stages.policy import Policy, Stage
+from ullage.stages.policy import Policy, Stage, unrecalled
 from ullage.stages.pressure import is_frozen
 from ullage.stages.ranges import before_record, continues
 from ullage.turn.filling import Filled
@@ -84,13 +84,15 @@ def proposing(policy: Policy, begun: Sequence[Begun]) -> Policy:
     """
     if not begun:
         return policy
+    bare = _proposing(unrecalled(policy), begun)
+    return replace(_proposing(policy, begun), without_recall=lambda _: bare)
+
+
+def _proposing(policy: Policy, begun: Sequence[Begun]) -> Policy:
     ready = partial(prepared, begun=[each for each in begun if each.task.done()])
     stages = (ready, *(_begun_first(stage, begun) for stage in policy.under_pressure))
-    bare = policy.without_recall
-    if bare is not None:
-        bare = (ready, *(_begun_first(stage, begun) for stage in bare))
     asked = policy.on_request and _begun_first(policy.on_request, begun)
-    return replace(policy, under_pressure=stages, without_recall=bare, on_request=asked)
+    return replace(policy, under_pressure=stages, on_request=asked)
 
 
 def prepared(window: Window, *, begun: Iterable[Begun]) -> Sequence[Cut]:

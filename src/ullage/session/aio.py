@@ -15,8 +15,9 @@ from ullage.recall.found import ToolOutputRef
 from ullage.session.ahead import Begun, begun, due, proposing, still_of_use
 from ullage.session.closing import AsyncClosing
 from ullage.session.core import SessionCore
-from ullage.session.drivers import aacting, arun, run
+from ullage.session.drivers import aacting, adrive, arun, run
 from ullage.session.view import AsyncView
+from ullage.spend.waiting import pauses
 from ullage.stages.policy import Policy
 from ullage.stores import AsyncStore, directory_of, files_of, open_store
 from ullage.stores.threaded import Threaded, in_thread
@@ -114,6 +115,10 @@ class AsyncSession(SessionCore, AsyncClosing):
         from ullage.session.call import Round
 
         return await aacting(Round(self, create, request, is_awaited=True).steps())
+
+    async def wait_for_budget(self) -> bool:
+        """See `Session.wait_for_budget`."""
+        return await adrive(pauses(self.budget, self._account), asyncio.sleep)
 
     async def recall(
         self, call: Any, *, request: Mapping[str, Any] | None = None

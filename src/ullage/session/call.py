@@ -19,10 +19,11 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-from ullage.errors import ConfigError, OverLimitError, StoreError
+from ullage.errors import ConfigError
 from ullage.session.drivers import Actions, aacting, acting
+from ullage.session.reports import unkept_usage
 from ullage.session.streams import AsyncTap, Tap, source_of, tapped
-from ullage.values.events import Event
+from ullage.session.unfitted import fitted
 from ullage.wires.reported import Unreadable, is_raw, is_stream
 
 
@@ -58,13 +59,8 @@ class Round:
     def send(self) -> Actions[Any]:
         """What the client returns for the view; a shorter one if the first is too long."""
         while True:
-            try:
-                self.view = yield partial(self.session.fit, self._request)
-            except OverLimitError as over:
-                refusal, self._refusal = self._refusal, None
-                if refusal is None:
-                    raise
-                raise refusal from over  # nothing shorter can be sent: the provider's word holds
+            refusal = self._refusal  # where nothing shorter can be sent, the provider's word holds
+            self.view = yield from fitted(self.session, self._request, refusal)
             try:
                 return (yield self._called)
             except BaseException as error:
@@ -117,9 +113,8 @@ class Round:
         self.is_over = True
         try:
             yield partial(self.view.observe, reply)
-        except StoreError as error:  # the reply is there, and paid for
-            why = f"the reply's usage could not be kept: {error}"
-            self.session.emit(Event(kind="unreported", where="reply", why=why))
+        except Exception as error:  # noqa: BLE001 - the reply is there, and paid for
+            self.session.emit(unkept_usage(error))
 
     def _called(self) -> Any:
         reply = self._create(**self.view)

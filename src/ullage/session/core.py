@@ -10,13 +10,14 @@ from __future__ import annotations
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from functools import partial
 from typing import Any, Literal, TypeVar
 from weakref import ref
 
 from msgspec.structs import replace
 
-from ullage.errors import ConfigError, RefNotFound
+from ullage.errors import BudgetExceeded, ConfigError, FormatError, OverLimitError, RefNotFound
 from ullage.history.snapshots import snapshot_at
 from ullage.history.window import Window
 from ullage.picture import Drawn, OneWindow
@@ -28,8 +29,9 @@ from ullage.recall.tools import call_of
 from ullage.redaction import Redact
 from ullage.session import reports
 from ullage.session.kept import Kept
-from ullage.session.reports import Refusals
+from ullage.session.refusals import SHORT_REPLIES, after_refusal, after_reply, short_event
 from ullage.session.telling import OnEvent, tell
+from ullage.session.unfitted import Unfitted, went_as_it_came
 from ullage.session.view import Sent
 from ullage.spend.allowance import Claim
 from ullage.spend.budget import Budget
@@ -42,15 +44,17 @@ from ullage.summarise import Summaries, Summariser, of
 from ullage.tokens.catalog import lookup
 from ullage.tokens.models import preload
 from ullage.turn.filling import Asking
+from ullage.turn.learnt import Learnt, limits_for
 from ullage.turn.memo import Memo
 from ullage.turn.terms import Settings, what_decides
-from ullage.turn.turn import State, Turned, observe, turn
+from ullage.turn.turn import State, Turned, observe, turn, wire_of
+from ullage.values.authors import named_tools
 from ullage.values.effects import Output, Record, Steps, Summarise
-from ullage.values.events import Event, Kind
-from ullage.values.limits import Limits
+from ullage.values.events import Event
+from ullage.values.limits import Limits, ServedWindow
 from ullage.values.toolset import ToolSpec
 from ullage.values.usage import Usage
-from ullage.wires import Format, FormatName, format_of
+from ullage.wires import Format, FormatName, format_of, recognise
 from ullage.wires.overflow import Overflow, is_overflow
 from ullage.wires.reported import Unreadable
 
@@ -77,15 +81,18 @@ class SessionCore(Drawn, ABC):
         cache: str | None = None,
         tenant: str = "",
         recall: bool | Literal["auto", "host"] = "auto",
+        joins: bool = True,
         repair: bool = False,
         state: State | None = None,
         budget: Budget | None = None,
         agent: str = "",
         summariser: Summariser | Callable[[Summarise], Any] | None = None,
         redact: Redact | None = None,
+        user_tools: Iterable[str] = (),
         on_event: OnEvent | None = None,
     ) -> None:
         chosen = _policy(policy, summarised=summariser is not None)
+        asking = named_tools(user_tools)
         self.settings = Settings(
             model=model,
             policy=chosen,
@@ -93,13 +100,16 @@ class SessionCore(Drawn, ABC):
             format=None if format is None else format_of(format),
             tenant=tenant,
             recall=recall,
+            joins=joins,
             repair=repair,
             redact=redact,
-            decides=what_decides(chosen, redact),
+            user_tools=asking,
+            decides=what_decides(chosen, redact, asking),
         )
-        self._kept = Kept(state or State(), Refusals(given=limits), Memo())
+        self._kept = Kept(state or State(), memo=Memo())
         self._on_event = on_event
-        self._warned: set[Kind] = set()
+        self._has_limits = limits is not None
+        self._served: ServedWindow | None = None
         self.budget = Budget(tokens=0) if budget is None else budget
         self._account = self.budget.join(agent, self.emit)
         writer = None if summariser is None else of(summariser)
@@ -195,6 +205,23 @@ class SessionCore(Drawn, ABC):
 
     # ── accounts ─────────────────────────────────────────────────────────────────────
 
+    def serve_with(self, served: ServedWindow) -> Event | None:
+        """Take in the window that the model's server tells.
+
+        It holds from the next `fit` on, unless the session was made with limits of its own.
+
+        Returns:
+            The event that was told of it; None if that was told before, or nothing changes.
+        """
+        if self._has_limits or served is self._served:
+            return None
+        self._served = served
+        if served.window_tokens is not None:
+            limits = Limits(window_tokens=served.window_tokens)
+            self.settings = replace(self.settings, limits=limits)
+        self.emit(served.event)
+        return served.event
+
     def release(self) -> None:
         """The call that the last view was for was not made: give back what it had reserved."""
         self.budget.release(self._account)
@@ -203,13 +230,18 @@ class SessionCore(Drawn, ABC):
         """Take in that the provider refused the newest view because it was too long.
 
         The next `fit` cuts deeper, until a reply reports usage. A smaller window that the
-        provider names holds from now on. What the call had claimed of a budget is given back.
+        provider names holds from now on in this conversation. Where one text was over a limit
+        of its own, that text is cut. What the call had claimed of a budget is given back.
+
+        No limit falls below what the provider accepted before in this conversation, nor below a
+        quarter of the window; see `ullage.session.refusals`.
 
         Args:
             error: what the provider call raised, or a reply that says so.
 
         Returns:
-            What was too long, or None if the error says anything else: then raise it.
+            What was too long. None if the error says anything else, or if no shorter view is
+            left to be sent: then raise it.
 
         Raises:
             ConfigError: nothing was fitted yet.
@@ -217,13 +249,45 @@ class SessionCore(Drawn, ABC):
         return self._refused(error, None)
 
     def _refused(self, error: Any, sent: Sent | None) -> Overflow | None:
-        if (found := is_overflow(error)) is None:
+        found = is_overflow(error)
+        if found is None:
             return None
-        sent = sent or self._newest
-        refusals, event = self._kept.refusals.after(found, sent.model, sent.estimate)
-        self._know(replace(self._kept, refusals=refusals), event)
+        sent, kept = sent or self._newest, self._kept
+        verdict = after_refusal(kept.learnt, found, sent, self.state.ledger, self.settings.limits)
+        self._know(replace(kept, learnt=verdict.learnt), verdict.event)
         self.release()
-        return found
+        return found if verdict.helps else None
+
+    def pass_on(self, request: Mapping[str, Any], error: Exception) -> Unfitted:
+        """A request that cannot be fitted, to be sent as it came.
+
+        Args:
+            request: as it was given to `fit`.
+            error: what `fit` raised; an event tells of it.
+
+        Raises:
+            BudgetExceeded: the budget is spent.
+            BudgetExceeded, ConfigError: ``error``, where it is one: the caller asked for these.
+        """
+        if isinstance(error, (BudgetExceeded, ConfigError)):
+            raise error
+        self.budget.check(self._account)
+        self.emit(went_as_it_came(error))
+        return Unfitted(request, self, self._wire_of(request))
+
+    def _wire_of(self, request: Mapping[str, Any]) -> Format | None:
+        """The format of a request, None if it cannot be told."""
+        known = wire_of(self.state, self.settings)
+        if known is not None:
+            return known
+        with suppress(FormatError):
+            return recognise(request, self.settings.model)
+        return None
+
+    def _count(self, usage: Usage, model: str) -> None:
+        """Count what a request came to that was sent as it came."""
+        call = self.budget.charge(usage, model, agent=self._account.agent)
+        self._know(replace(self._kept, state=reports.with_more(self.state, call.spent)))
 
     # ── a turn ───────────────────────────────────────────────────────────────────────
 
@@ -252,7 +316,9 @@ class SessionCore(Drawn, ABC):
     def _most(self, window: Window) -> Claim:
         """The most that the call of a view can come to."""
         info = lookup(model := window.meter.model)
-        reserve = self._kept.refusals.limits(model).window_tokens - window.limit_tokens
+        lesson = self._kept.learnt.of(window.transcript, model)
+        limits = limits_for(model, self.settings.limits, lesson)
+        reserve = limits.window_tokens - window.limit_tokens
         output = min(reserve, info.max_output_tokens or reserve)
         return self.budget.most(window.calibration.upper(window.tokens), output, info.id)
 
@@ -267,9 +333,19 @@ class SessionCore(Drawn, ABC):
             kept.newest.hold()
         model = request.get("model") if isinstance(request, Mapping) else None
         named = model if isinstance(model, str) and model else self.settings.model
-        limits, asking = kept.refusals.next_limits(named), self._asking(named)
-        settings = replace(self.settings, limits=limits, asking=asking, policy=self._policy_now())
-        return (yield from turn(request, kept.state, memo, settings, added_tokens, now=now))
+        settings = replace(
+            self.settings,
+            learnt=kept.learnt,
+            asking=self._asking(named),
+            policy=self._policy_now(),
+        )
+        try:
+            return (yield from turn(request, kept.state, memo, settings, added_tokens, now=now))
+        except OverLimitError as over:
+            # nothing fits what a refusal left: it must not stand in the way of the next request
+            learnt = self._kept.learnt.without_room(over.limit_tokens, named)
+            self._kept = replace(self._kept, learnt=learnt)
+            raise
 
     def _finish(
         self, turned: Turned, sent: Sent | None = None, view: Callable[[], object] | None = None
@@ -279,6 +355,8 @@ class SessionCore(Drawn, ABC):
         if self._summaries is not None:
             is_refused = any(event.kind == "summary_refused" for event in turned.events)
             state = reports.with_more(state, self._summaries.take(is_refused=is_refused))
+        lesson = kept.learnt.of(turned.window.transcript, sent.model)
+        sent.is_undercounted = lesson.short_replies >= SHORT_REPLIES
         kept = replace(kept, state=state, memo=turned.memo, newest=sent, view=view or kept.view)
         self._know(kept, *turned.events)
         return sent
@@ -307,12 +385,14 @@ class SessionCore(Drawn, ABC):
 
     def _observe(self, sent: Sent, reply: Any) -> Steps[None]:
         kept = self._kept
-        report = reports.report_of(reply, sent, kept.refusals.known(sent.model))
+        report = reports.report_of(reply, sent, self.settings.limits)
         if isinstance(report, Unreadable):
             self.budget.leave_unreported(
                 self._account, reports.under_way(sent, report.output_tokens)
             )
-            self.emit(reports.unreported(report, sent))
+            learnt, told = self._learnt_from(sent, report.input_tokens or None)
+            kept = replace(self._kept, learnt=learnt)
+            self._know(kept, reports.unreported(report, sent), *told)
             return
         known = None if self.budget.is_new(report) else kept.observed_before(report)
         if (known and known.is_full(report)) or self.budget.knows(report, self._account):
@@ -325,9 +405,22 @@ class SessionCore(Drawn, ABC):
         yield from self.budget.synced()
         if kept.memo is not None:
             kept.memo.observed(sent.window.transcript, sent.key)
-        kept = replace(self._kept, state=state, memo=kept.memo, refusals=kept.refusals.reported())
+        learnt, told = self._learnt_from(sent, report.usage.sent_tokens or None)
+        kept = replace(self._kept, state=state, memo=kept.memo, learnt=learnt)
         sent.reported = report.usage
-        self._know(kept.with_observed(report, known), *reports.reported_in(reply, report.usage))
+        events = *reports.reported_in(reply, report.usage), *told
+        self._know(kept.with_observed(report, known), *events)
+
+    def _learnt_from(
+        self, sent: Sent, reported_tokens: int | None
+    ) -> tuple[Learnt, tuple[Event, ...]]:
+        """What is known of the provider's limits once a view was answered, and what to tell."""
+        learnt, transcript = self._kept.learnt, sent.window.transcript
+        before = learnt.of(transcript, sent.model)
+        lesson = after_reply(before, reported_tokens, sent)
+        sent.warning = short_event(before, lesson, sent)
+        told = () if sent.warning is None else (sent.warning,)
+        return learnt.with_lesson(lesson, before, transcript, sent.size), told
 
     def _opened(self, request: Mapping[str, Any] | None) -> Steps[Sent]:
         """The newest view, decided now if there is none and its request is there."""
@@ -383,8 +476,9 @@ class SessionCore(Drawn, ABC):
 
     def _know(self, kept: Kept, *events: Event) -> None:
         """Know what a call came to, all at once; then tell what happened in it."""
+        before = kept.events
         self._kept = kept.with_events(*events)
-        tell(events, self._on_event, self._warned)
+        tell(events, self._on_event, before)
 
     @property
     def _newest(self) -> Sent:

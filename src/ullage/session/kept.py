@@ -8,10 +8,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ullage.history.ledger import Ledger, changes, taken
-from ullage.session.reports import Refusals
 from ullage.session.view import Sent
 from ullage.spend.book import Report
 from ullage.turn import State
+from ullage.turn.learnt import Learnt
 from ullage.turn.memo import Memo
 from ullage.values.effects import Record
 from ullage.values.events import Event
@@ -31,14 +31,14 @@ class Kept(Struct, frozen=True):
         newest: what the newest view was made of.
         view: that view, if anybody still has it.
         events: the newest events, in order.
-        refusals: what refused requests taught.
+        learnt: what was learnt of the provider's limits, by conversation.
         carried: the ledger as far as the host has it (`news`).
         observed: the newest replies that were observed.
         waiting: records that were taken in before those they follow.
     """
 
     state: State
-    refusals: Refusals
+    learnt: Learnt = Learnt()
     memo: Memo | None = None
     newest: Sent | None = None
     view: Callable[[], object] = lambda: None

@@ -18,6 +18,7 @@ from ullage.recall.tools import call_of
 from ullage.session.drivers import run
 from ullage.stages.kinds import LIMIT_CHARS, head_share_of, kind_of
 from ullage.stages.shorten import shorten
+from ullage.values.authors import KNOWN_USER_TOOLS, plain_tool_name
 from ullage.values.effects import Output
 from ullage.values.notices import Words
 from ullage.values.toolset import SHORT
@@ -35,10 +36,12 @@ def cut_text(
 
     Args:
         text: the result.
-        tool: the name of the tool that gave it.
+        tool: the name of the tool that gave it. Of one that asks the user all is shown.
         limit_chars: the most characters shown. None: by the kind of tool, judged by its name.
         words: the wording of the notice. It names the tool of `recall_tools` if none is given.
     """
+    if limit_chars is None and plain_tool_name(tool) in KNOWN_USER_TOOLS:
+        return None
     kind = kind_of(tool)
     limit_chars = LIMIT_CHARS[kind] if limit_chars is None else limit_chars
     if len(text) <= limit_chars:

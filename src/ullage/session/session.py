@@ -10,6 +10,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal, TypeVar
 
@@ -21,8 +22,9 @@ from ullage.recall.found import ToolOutputRef
 from ullage.redaction import Redact
 from ullage.session.closing import Closing
 from ullage.session.core import SessionCore
-from ullage.session.drivers import acting, run
+from ullage.session.drivers import acting, drive, run
 from ullage.session.view import View
+from ullage.spend.waiting import pauses
 from ullage.stages.policy import Policy
 from ullage.stores import Store, open_store
 from ullage.values.effects import Record, Steps
@@ -47,11 +49,13 @@ class Session(SessionCore, Closing):
         blobs: ``"s3://bucket/prefix"``, for the larger texts; None: in the store with the rest.
         cache: ``"valkey://host"``, for copies of those, and for leases; None: without.
         tenant: whose content this is; a ref opens only what the same tenant put there.
-        recall: whether requests offer the recall tools; ``"auto"``: if the session is there
-            from the start; ``"host"``: a framework offers them itself, under their own names
-            (`tools`), so nothing is added to a request, and a call of one is ours (`open`).
-            Where none are, the default policy cuts nothing until the window is nearly full
-            (`Policy.without_recall`).
+        recall: whether requests offer the recall tools; ``"auto"``: from the start, or, of a
+            conversation that is first seen under way, as soon as that pays; ``"host"``: a
+            framework offers them itself, under their own names (`tools`), so nothing is added to
+            a request, and a call of one is ours (`open`). Where none are, the default policy
+            cuts nothing until the window is nearly full (`Policy.without_recall`).
+        joins: whether a conversation that is first seen under way is offered the recall tools,
+            and cut as one batch, once that pays (with ``recall="auto"``). False: never.
         repair: repair a history that the provider would refuse (interrupted calls, results
             that come late, twice or without a call, empty text), and report it.
         state: the state of an earlier session, to go on from.
@@ -62,6 +66,9 @@ class Session(SessionCore, Closing):
             one of `ullage.summarise`. None: the deterministic summaries stand alone.
         redact: takes secrets out of a text before it is set aside, summarised or shown cut, such
             as `ullage.redaction.common_keys`; the same for the same text. None: nothing does.
+        user_tools: names of your own tools by which the user answers: their results are the
+            user's words, quoted whole wherever user text is. Beside those of the agents that
+            ullage knows; compared whole, without case and signs.
         on_event: is called with each event once, as it happens; it must not use the session.
             What it raises is logged. None: the events are in `events` and in the log alone.
 
@@ -150,6 +157,11 @@ class Session(SessionCore, Closing):
         What the provider calls too long is cut deeper and sent once more, as long as nothing of
         a reply was given out. A call that fails gives back what it had claimed of a budget.
 
+        A request that `fit` refuses (what it holds is not what the format says, the store fails,
+        what may not be cut is over the limit) is sent as it came, and an event of kind
+        ``"unfitted"`` says why: without ullage it would be sent as well. Where others have
+        reserved what is left of the budget, it waits for them (`wait_for_budget`).
+
         Args:
             create: a method of a client, such as ``client.messages.create`` or ``.stream``, or
                 the one behind ``with_raw_response`` or ``with_streaming_response``.
@@ -161,7 +173,7 @@ class Session(SessionCore, Closing):
             read, an event of kind ``"unreported"`` says so.
 
         Raises:
-            FormatError, OverLimitError, StoreError, BudgetExceeded: see `fit`.
+            BudgetExceeded: see `fit`.
             ConfigError: the client is an asynchronous one; see `fit` too.
 
         Any error of the client's comes out as it is. For a type checker the reply is what
@@ -171,6 +183,17 @@ class Session(SessionCore, Closing):
         from ullage.session.call import Round
 
         return acting(Round(self, create, request, is_awaited=False).steps())  # type: ignore[no-any-return]
+
+    def wait_for_budget(self) -> bool:
+        """Wait until the calls of others leave something of the budget.
+
+        For a `BudgetExceeded` with ``can_retry``. `call` and `ullage.loop` wait by themselves.
+
+        Returns:
+            Whether `fit` may succeed now. False: none of those calls ended in the budget's
+            ``wait_s`` seconds.
+        """
+        return drive(pauses(self.budget, self._account), time.sleep)
 
     def recall(self, call: Any, *, request: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """Answer a call that `owns` said is ours.
@@ -255,8 +278,10 @@ def fit(
     format: FormatName | str | Format | None = None,
     store: str | os.PathLike[str] | Store | None = None,
     recall: bool | Literal["auto", "host"] = "auto",
+    joins: bool = True,
     repair: bool = False,
     redact: Redact | None = None,
+    user_tools: Iterable[str] = (),
 ) -> View:
     """Make one request fit, without a session. See `Session` for the arguments.
 
@@ -276,7 +301,9 @@ def fit(
         format=format,
         store=store,
         recall=recall,
+        joins=joins,
         repair=repair,
         redact=redact,
+        user_tools=user_tools,
     )
     return session.fit(request)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import inspect
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from itertools import islice
 from sys import getsizeof
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -29,7 +29,8 @@ from ullage.session.session import Session
 from ullage.spend.budget import Budget
 from ullage.stores import open_store
 from ullage.stores.objects.opening import beside
-from ullage.values.limits import Limits
+from ullage.turn.learnt import Learnt
+from ullage.values.authors import named_tools
 from ullage.values.messages import Message
 
 if TYPE_CHECKING:
@@ -129,6 +130,8 @@ class _Sessions(Generic[S]):
             if value < 1:
                 raise ConfigError(name, f"{value} is under 1", "Give 1 or more.")
         self.store = self._opened(beside(store, blobs, cache))
+        if "user_tools" in settings:  # each session is given them anew
+            settings["user_tools"] = named_tools(settings["user_tools"])
         self._settings = {"model": model, **settings}
         self._budget, self._most, self._most_bytes = budget, most, most_bytes
         self._older_bytes = older_bytes
@@ -136,7 +139,7 @@ class _Sessions(Generic[S]):
         self._held: OrderedDict[str, _Held[S]] = OrderedDict()
         self._alive: WeakValueDictionary[str, S] = WeakValueDictionary()
         self._bytes = 0
-        self._named: dict[str, Mapping[str, Limits]] = {}  # by conversation and model
+        self._learnt: dict[str, Learnt] = {}  # of conversations that were let go
         self._uncounted: list[str] = []  # used since they were counted last
         self._made("", {})  # a setting that cannot be meant is refused now
 
@@ -160,8 +163,8 @@ class _Sessions(Generic[S]):
                 if session is None:
                     session = self._made(key, {"tenant": parent or key, **settings})
                     # of no other conversation: a refusal that was misread goes no further
-                    known, kept = self._named.get(key, {}), session._kept
-                    session._kept = replace(kept, refusals=replace(kept.refusals, named=known))
+                    learnt = self._learnt.get(key, Learnt())
+                    session._kept = replace(session._kept, learnt=learnt)
                     self._alive[key] = session
                 held = self._held[key] = _Held(session)
             self._held.move_to_end(key)
@@ -200,11 +203,11 @@ class _Sessions(Generic[S]):
         while len(self._held) > 1 and self._is_over():
             key, held = self._held.popitem(last=False)
             self._bytes -= held.bytes
-            named = held.session._kept.refusals.named
-            if named:  # by its provider: or a session made anew is refused again
-                self._named[key] = named
-                if len(self._named) > self._most:
-                    del self._named[next(iter(self._named))]
+            learnt = held.session._kept.learnt
+            if learnt.lessons:  # or a session made anew is refused again
+                self._learnt[key] = learnt
+                if len(self._learnt) > self._most:
+                    del self._learnt[next(iter(self._learnt))]
 
     def _is_over(self) -> bool:
         """Whether more is held than there is room for."""

@@ -71,7 +71,7 @@ class _Tapped:
             yield from self._round.observe(self._reporting)
             return _END
         self._has_given = True
-        if self._round.view.wire.usage_of_stream((event,)) is not None:
+        if self._round.view.reports(event):
             self._reporting.append(event)
         return event
 

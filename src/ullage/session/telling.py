@@ -22,8 +22,22 @@ _WARNING, _INFO, _DEBUG = 30, 20, 10  # as in `logging`, which is not imported f
 
 LEVELS: Mapping[Kind, int] = {
     **dict.fromkeys(("unknown_model", "superseded", "cut", "stalled", "summary_refused"), _WARNING),
-    **dict.fromkeys(("unreported", "unkept", "refused", "warned", "wrapped_up"), _WARNING),
-    **dict.fromkeys(("joined", "changed", "condensed", "compacted", "repaired"), _INFO),
+    **dict.fromkeys(
+        (
+            "unreported",
+            "undercounted",
+            "window_refused",
+            "unkept",
+            "unfitted",
+            "refused",
+            "warned",
+            "wrapped_up",
+        ),
+        _WARNING,
+    ),
+    **dict.fromkeys(
+        ("window_found", "joined", "changed", "condensed", "compacted", "repaired"), _INFO
+    ),
 }
 """The level of each kind of event. The others happen in every healthy run: they are for debugging.
 
@@ -31,32 +45,31 @@ A warning says that a figure is a guess, or that more was given up than the poli
 """
 
 
-_LASTING: frozenset[Kind] = frozenset(
-    ("unknown_model", "stalled", "summary_refused", "unreported", "unkept")
-)
-"""Kinds that come with every turn as long as their reason lasts: a summariser that fails, a model
-that nobody knows. A session warns of each once."""
-
-
-def tell(events: Sequence[Event], on_event: OnEvent | None, warned: set[Kind]) -> None:
+def tell(events: Sequence[Event], on_event: OnEvent | None, before: Sequence[Event] = ()) -> None:
     """Tell of events, in order. No turn fails for it: what the function raises is logged.
 
+    A session warns once of each kind; what comes again goes to the log as information. What is
+    wrong in one turn is mostly wrong in the next one as well.
+
     Args:
-        events: what happened.
-        on_event: the caller's function, or None.
-        warned: the lasting kinds that a warning was logged of; new ones are added. From then on
-            they are logged for debugging.
+        events: what happened now.
+        on_event: the caller's function, which is given each of them.
+        before: what happened in the session before.
     """
     if not events:
         return
     import logging  # 5 ms that a session without events does not need
 
     log = logging.getLogger("ullage")
+    warned: set[Kind] = set()
+    if any(LEVELS.get(event.kind) == _WARNING for event in events):
+        warned = {event.kind for event in before}
     for event in events:
         ref = f", ref={event.ref}" if event.ref else ""
-        level = _DEBUG if event.kind in warned else LEVELS.get(event.kind, _DEBUG)
-        if event.kind in _LASTING:
-            warned.add(event.kind)
+        level = LEVELS.get(event.kind, _DEBUG)
+        if level == _WARNING and event.kind in warned:
+            level = _INFO
+        warned.add(event.kind)
         log.log(level, "%s: %s: %s%s", event.kind, event.where, event.why, ref)
         if event.kind == "diagnostic":
             _say(event.why)

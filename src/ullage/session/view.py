@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from ullage.history.window import Window
 from ullage.picture import Drawn, OneWindow, one_window
+from ullage.turn.standing import Standing
 from ullage.values.events import Event
 from ullage.values.notices import Words
 from ullage.values.usage import Usage
@@ -49,8 +50,12 @@ class Sent:
         words: the wording of its notices.
         offers: whether the recall tools stand in it.
         events: what happened when it was made.
+        standing: why nothing of the conversation is cut at first sight; None: it is.
         number: of the view, in this process.
         reported: what its reply reported, as it was observed last; None: nothing yet.
+        is_undercounted: whether the provider counted far less than was sent of the views before
+            it, again and again.
+        warning: what the reply gave reason to warn of, or None.
     """
 
     def __init__(self, turned: Turned) -> None:
@@ -64,8 +69,11 @@ class Sent:
         self.words: Words = window.words
         self.offers: bool = turned.offers
         self.events: tuple[Event, ...] = turned.events
+        self.standing: Standing | None = turned.standing
         self.number: int = next(_NUMBERS)
         self.reported: Usage | None = None
+        self.is_undercounted: bool = False
+        self.warning: Event | None = None
         self._tokens: tuple[int, int] | None = None
 
     def hold(self) -> None:
@@ -105,6 +113,8 @@ class Sent:
         lines += [_line(event) for event in self.events]
         if not self.events:
             lines.append("nothing was changed for this request")
+        if self.standing is not None:
+            lines.append(f"standing: {self.standing.why}")
         return "\n".join(lines)
 
 
@@ -153,6 +163,10 @@ class _Handle(Drawn, dict[str, Any]):
         """Whether a tool call in the reply is for `recall`; see `Session.owns`."""
         return self._sent.owns(call)
 
+    def reports(self, event: Any) -> bool:
+        """Whether an event of a stream that answers this view speaks of usage."""
+        return self.wire.usage_of_stream((event,)) is not None
+
     def refused(self, error: Any) -> Overflow | None:
         """Take in that the provider refused this view as too long; see `Session.refused`."""
         return self._session._refused(error, self._sent)
@@ -160,7 +174,8 @@ class _Handle(Drawn, dict[str, Any]):
     def explain(self) -> str:
         """What was done to make this view: its size against the limit, then each decision.
 
-        Each line has its numbers and its reason; the first is the size. No content.
+        Each line has its numbers and its reason; the first is the size. Where nothing is cut in
+        this conversation, the last says why. No content.
         """
         return self._sent.explain()
 

@@ -46,9 +46,9 @@ class Allowance(Struct, frozen=True, kw_only=True):
     words: str = WRAP_UP
 
     def __post_init__(self) -> None:
-        _check_amount("tokens", self.tokens, whole=True)
-        _check_amount("usd", self.usd, whole=False)
-        _check_amount("warn_at", self.warn_at, whole=False)
+        check_amount("tokens", self.tokens, whole=True)
+        check_amount("usd", self.usd, whole=False)
+        check_amount("warn_at", self.warn_at, whole=False)
         if self.warn_at > 1:
             raise ConfigError("warn_at", f"{self.warn_at} is not a share", "Give 0.8 for 80 %.")
         if self.on_exceeded not in get_args(OnExceeded):
@@ -71,7 +71,7 @@ class Allowance(Struct, frozen=True, kw_only=True):
         return "usd" if self.usd and claim.usd >= share * self.usd else None
 
 
-def _check_amount(name: str, value: Any, *, whole: bool) -> None:
+def check_amount(name: str, value: Any, *, whole: bool) -> None:
     """Refuse what is no amount: another type, a bool, a negative, NaN or infinity."""
     kinds = int if whole else (int, float)
     if isinstance(value, bool) or not isinstance(value, kinds):

@@ -26,7 +26,15 @@ from ullage.errors import BudgetExceeded, ConfigError
 from ullage.locks import Lock
 from ullage.presets.environment import TOKEN_BUDGET, whole_number
 from ullage.spend.account import Account, Dropped, UnderWay
-from ullage.spend.allowance import NOTHING, WRAP_UP, Allowance, Claim, OnExceeded, Unit
+from ullage.spend.allowance import (
+    NOTHING,
+    WRAP_UP,
+    Allowance,
+    Claim,
+    OnExceeded,
+    Unit,
+    check_amount,
+)
 from ullage.spend.book import Book, Report, Row
 from ullage.spend.calls import By, Call, Spent, totals
 from ullage.spend.cost import priced, worst_usd
@@ -34,6 +42,9 @@ from ullage.tokens.catalog import advice, lookup
 from ullage.values.effects import Steps
 from ullage.values.events import Event
 from ullage.values.usage import Usage
+
+WAIT_S = 600.0
+"""As long as the vendors' SDKs wait for a reply before they give up a call."""
 
 
 class Budget:
@@ -50,6 +61,9 @@ class Budget:
             an event tells of it, once, and everything goes on.
         words: what the model is asked in the wrap-up.
         spent: what an earlier budget had spent, to go on from.
+        wait_s: how long `Session.call`, `run_turn` and adapters wait for the calls of others, as
+            long as none of them ends, where those have reserved what is left of the allowance.
+            0: they raise at once, as `fit` does.
 
     Raises:
         ConfigError: an amount is no amount, nothing is given, or the settings contradict.
@@ -66,6 +80,7 @@ class Budget:
         on_exceeded: OnExceeded = "wrap_up",
         words: str = WRAP_UP,
         spent: Spent | None = None,
+        wait_s: float = WAIT_S,
         **unknown: Never,
     ) -> None:
         for name in unknown:
@@ -86,6 +101,8 @@ class Budget:
             on_exceeded=on_exceeded,
             words=words,
         )
+        check_amount("wait_s", wait_s, whole=False)
+        self.wait_s = wait_s
         self._lock = Lock()
         self._accounts: WeakSet[Account] = WeakSet()
         self._dropped: deque[Dropped] = deque()
@@ -204,6 +221,25 @@ class Budget:
                 account.tell(Event(kind="warned", where="budget", why=self._why(used_up, account)))
             return True
 
+    def others(self, account: Account) -> Claim | None:
+        """What others have reserved, where that alone is in the way of a call; else None."""
+        with self._lock:
+            spent, reserved = self._spent(), self._claimed(but=account)
+            if self.allowance.on_exceeded == "warn" or self.allowance.used_up(spent):
+                return None
+            return reserved if self.allowance.used_up(spent + reserved) else None
+
+    def check(self, account: Account) -> None:
+        """A call is to be made that nothing can be claimed for.
+
+        Raises:
+            BudgetExceeded: the allowance is spent.
+        """
+        with self._lock:
+            unit = self.allowance.used_up(self._spent())
+            if unit is not None and self.allowance.on_exceeded != "warn":
+                raise self._exceeded(account, unit)
+
     def claim_wrap_up(self, account: Account, asked: Claim, added_tokens: int) -> None:
         """Claim the one wrap-up of an account, which may go over the allowance."""
         with self._lock:
@@ -255,6 +291,7 @@ class Budget:
             is_booked = self._book.row_for(account.number, sent.view) is not None
             if account.is_calling and is_newest and not is_booked:
                 account.sent = sent
+                self._claim_estimate(account, sent)
 
     def end(self, account: Account) -> None:
         """The account makes no more calls for now: its claim is given back."""
@@ -322,6 +359,14 @@ class Budget:
 
     def _free(self, account: Account) -> None:
         account.claim, account.is_calling, account.sent = NOTHING, False, None
+
+    def _claim_estimate(self, account: Account, sent: UnderWay) -> None:
+        """The call is over: nobody waits any more for what it could have come to at most."""
+        if account.claim is NOTHING:
+            return
+        call = sent.as_call(account.agent)
+        usd = account.claim.usd if call.cost_usd is None else call.cost_usd
+        account.claim = Claim(call.usage.total_tokens, usd)
 
     def _end(self, account: Account) -> None:
         self._take_dropped()

@@ -24,7 +24,6 @@ class Anthropic(Dialect):
     """The Messages format."""
 
     added = ("output_tokens", "output_tokens_details", "server_tool_use")
-    cuts = frozenset(("max_tokens", "model_context_window_exceeded", "refusal", "stop_sequence"))
     calls_stop, end_stop = "tool_use", "end_turn"
 
     def stop_of(self, reply: Mapping[str, Any]) -> str:

@@ -23,7 +23,6 @@ class Chat(Dialect):
 
     added = ("completion_tokens", "completion_tokens_details", "cost", "cost_details")
     total, several = "total_tokens", "choices"
-    cuts = frozenset(("length", "content_filter"))
     calls_stop, end_stop = "tool_calls", "stop"
 
     def is_single(self, request: Mapping[str, Any]) -> bool:

@@ -20,7 +20,6 @@ class Dialect(ABC):
     Attributes:
         added: the counts of a reply's usage that are summed over its rounds.
         total: the count that holds prompt and output together.
-        cuts: why a reply may have ended in the midst of what it said; its calls are not whole.
         calls_stop: how a reply ends that calls tools, ``""`` where that is not said.
         end_stop: how one ends that is over.
         several: the field with the reply and the others beside it, if there may be any.
@@ -29,7 +28,6 @@ class Dialect(ABC):
 
     added: tuple[str, ...]
     total: str = ""
-    cuts: frozenset[str] = frozenset()
     calls_stop: str = ""
     end_stop: str = ""
     is_held = False
@@ -51,7 +49,7 @@ class Dialect(ABC):
 
     def is_cut(self, reply: Mapping[str, Any]) -> bool:
         """Whether the reply ended in the midst of what it said."""
-        return self.stop_of(reply) in self.cuts
+        return bool(self.wire.cut_short(reply))
 
     @abstractmethod
     def shown(self, message: Any) -> Any:

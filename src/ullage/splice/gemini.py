@@ -15,8 +15,6 @@ from ullage.splice.pieces import summed
 from ullage.values.messages import Message
 from ullage.wires.base import get
 
-_GOOD_STOPS = ("STOP", "FINISH_REASON_UNSPECIFIED", "")
-
 
 class Gemini(Dialect):
     """The generateContent format."""
@@ -32,10 +30,6 @@ class Gemini(Dialect):
         """See `Dialect.stop_of`: of the first candidate."""
         candidates = reply.get("candidates")
         return str((candidates[0].get("finishReason") if candidates else None) or "")
-
-    def is_cut(self, reply: Mapping[str, Any]) -> bool:
-        """See `Dialect.is_cut`: by every reason but a good one."""
-        return self.stop_of(reply) not in _GOOD_STOPS
 
     def shown(self, message: Any) -> Any:
         """See `Dialect.shown`."""

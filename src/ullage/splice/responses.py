@@ -24,7 +24,6 @@ class Responses(Dialect):
 
     added = ("output_tokens", "output_tokens_details")
     total = "total_tokens"
-    cuts = frozenset(("incomplete", "failed", "cancelled"))
     is_held = True
 
     def stop_of(self, reply: Mapping[str, Any]) -> str:
@@ -55,9 +54,20 @@ class Responses(Dialect):
 
     def public(self, reply: dict[str, Any]) -> dict[str, Any]:
         """A response that names no private tool; itself if it names none."""
-        tools = reply.get("tools")
-        kept = [tool for tool in tools if not self.owns(tool)] if isinstance(tools, list) else tools
-        return reply if kept == tools else {**reply, "tools": kept}
+        reply = self._without_ours(reply)
+        choice = reply.get("tool_choice")
+        if not isinstance(choice, Mapping):
+            return reply
+        public = self._without_ours(choice)
+        return reply if public is choice else {**reply, "tool_choice": public}
+
+    def _without_ours(self, holder: Any) -> Any:
+        """A response, or its choice of tools, without private tools; itself if it has none."""
+        tools = holder.get("tools")
+        if not isinstance(tools, list):
+            return holder
+        kept = [tool for tool in tools if not self.owns(tool)]
+        return holder if kept == tools else {**holder, "tools": kept}
 
     # ── reasoning ────────────────────────────────────────────────────────────────────
 

@@ -10,10 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
+from ullage.history import canon
 from ullage.history.measures import Measure
 from ullage.history.transcript import Transcript
+from ullage.stages.facts import question_of
 from ullage.stages.quotes import quotes
 from ullage.stages.shorten import ends_of, on_one_line
+from ullage.stages.user_texts import opening
 from ullage.values.effects import Output
 from ullage.values.messages import Media, Opaque, Text, ToolCall, ToolResult
 from ullage.values.notices import Words
@@ -27,7 +30,9 @@ _ARGUMENTS_CHARS = 1_000
 _GAP = "\n[… {:,} characters …]\n"
 
 _Step: TypeAlias = tuple[str, int, int]
-"""Something worth a bullet: who speaks, message index, part index."""
+"""Something worth a bullet: who speaks, message index, part index.
+
+An answer of the user to a tool is two: the question, as that of a tool, and the user's words."""
 
 
 def outputs_of(transcript: Transcript, start: int, stop: int) -> Iterator[Output]:
@@ -64,6 +69,8 @@ def _entry(transcript: Transcript, index: int) -> list[str]:
             case ToolResult() | Media() | Opaque():
                 call = transcript.call_for(index, number)
                 of = f" of {_called(call)}" if call else ""
+                if not isinstance(part, Media) and (words := transcript.words(index, number)):
+                    lines.append(f"the user answers{of}: {words}")
                 for output in transcript.outputs(index, number):
                     what = "output" if output.kind == "text" else "block"
                     lines.append(f"{what} ref={output.ref} ({len(output.text):,} characters){of}")
@@ -104,14 +111,28 @@ def account(
     kept = _newest(transcript, steps, room_chars - len(head) - 60)
     said = [number for number, step in enumerate(steps) if step[0] == "user"]  # it may be a rule
     texts = [_text_of(transcript, steps[number]) for number in said]
-    shown = quotes(texts, user_chars, frame_chars=len(f"{_USER}\n"))
+    refs = [_output_of(transcript, steps[number]).ref for number in said]
+    shown = quotes(texts, user_chars, frame_chars=len(f"{_USER}\n"), refs=refs)
     kept |= {said[at]: f"{_USER}{text}" for at, text in shown.items()}
     lines = [kept[number] for number in sorted(kept)]
     if len(lines) < len(steps):
         lines.insert(0, f"- … {len(steps) - len(lines):,} more: see the index")
+    if any(f"ref={refs[at]}" in text for at, text in shown.items()):
+        lines.insert(0, opening(words))
     if summary:
         head = f"{head}\n\n{summary}\n\n## Steps"
     return "\n".join([head, *lines])
+
+
+def user_outputs(transcript: Transcript, start: int, stop: int, shown: str) -> list[Output]:
+    """What the user said in a range and its account names by a ref, each once."""
+    outputs = dict[str, Output]()
+    for index in range(start, stop):
+        for step in transcript.once(_STEPS, index):
+            if step[0] == "user":
+                output = _output_of(transcript, step)
+                outputs[output.ref] = output
+    return [output for ref, output in outputs.items() if f"ref={ref}" in shown]
 
 
 def said_chars(transcript: Transcript, start: int, stop: int) -> int:
@@ -136,18 +157,30 @@ def _newest(transcript: Transcript, steps: Sequence[_Step], room: int) -> dict[i
 
 
 def _text_of(transcript: Transcript, step: _Step) -> str:
-    part = transcript.messages[step[1]].parts[step[2]]
-    return part.text if isinstance(part, Text) else ""
+    return transcript.words(step[1], step[2])
+
+
+def _output_of(transcript: Transcript, step: _Step) -> Output:
+    """What a text of the user is set aside as: its part, or its words where that is no text."""
+    outputs = transcript.outputs(step[1], step[2])
+    part = next((output for output in outputs if output.kind == "text"), None)
+    text = _text_of(transcript, step)
+    return part or Output(canon.ref_of(text), text)
 
 
 def _steps(transcript: Transcript, index: int) -> list[_Step]:
     """What of a message is worth a bullet."""
-    message = transcript.messages[index]
-    return [
-        ("tool" if isinstance(part, ToolResult) else message.role, index, number)
-        for number, part in enumerate(message.parts)
-        if isinstance(part, ToolResult) or (isinstance(part, Text) and part.text.strip())
-    ]
+    message, steps = transcript.messages[index], list[_Step]()
+    for number, part in enumerate(message.parts):
+        if transcript.words(index, number):
+            if isinstance(part, ToolResult):
+                steps.append(("tool", index, number))
+            steps.append(("user", index, number))
+        elif isinstance(part, ToolResult):
+            steps.append(("tool", index, number))
+        elif isinstance(part, Text) and part.text.strip():
+            steps.append((message.role, index, number))
+    return steps
 
 
 _STEPS = Measure("ullage.steps", _steps)
@@ -158,6 +191,9 @@ def _bullet(transcript: Transcript, role: str, index: int, number: int) -> str:
     if isinstance(part, Text):
         return f"- {role}: {on_one_line(part.text, _SAID_CHARS)}"
     call = transcript.call_for(index, number)
+    if transcript.words(index, number):
+        asked = question_of(transcript, index, number) or "a tool"
+        return f"- {asked} → the user's answer:"
     failed = "error: " if isinstance(part, ToolResult) and part.is_error else ""
     gave = []
     for output in transcript.outputs(index, number):
@@ -180,8 +216,13 @@ def flatten(transcript: Transcript, start: int, stop: int) -> tuple[str, ...]:
         texts = (part.text for part in message.parts if isinstance(part, Text))
         lines = [text for text in texts if text.strip()]
         for number, part in enumerate(message.parts):
+            if isinstance(part, Opaque) and part.words:
+                lines.append(part.words)
             if isinstance(part, ToolResult):
                 call = transcript.call_for(index, number)
+                if words := transcript.words(index, number):
+                    lines.append(f"the user answers {call.name if call else 'a tool'}: {words}")
+                    continue
                 text = "\n".join(each.text for each in part.content if isinstance(each, Text))
                 given = ends_of(text, _RESULT_CHARS, _GAP) or "no text"
                 failed = "error: " if part.is_error else ""

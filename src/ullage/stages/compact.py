@@ -5,6 +5,9 @@ One stage, in two questions, each answered by a plain function:
     is_due      is it time?                            here and `ullage.stages.pressure`
     keep_from   where does what stays whole begin?     here
 
+A compaction may have goals: what the view holds after it, at most (`ullage.stages.goals`). Then
+more messages go, and the summary itself has less room, until the goals are reached.
+
 Its summary is complete without a model: the deterministic account of the whole range, made from
 the original messages, and an index of everything behind it under a ref. With it goes a brief:
 whoever runs the turn may ask a model for what it adds (`ullage.turn.filling`). The next one
@@ -13,26 +16,43 @@ covers the range of the last and goes on, so that there is never more than one.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from msgspec.structs import replace
 
 from ullage.history.window import Window
 from ullage.stages.account import flatten
 from ullage.stages.facts import actions, essentials
+from ullage.stages.goals import (
+    CHARS_PER_TOKEN,
+    Goal,
+    Room,
+    Wanted,
+    by_count,
+    held_tokens,
+    left_tokens,
+    places,
+    room_in,
+    wanted_in,
+)
 from ullage.stages.quotes import USER_SHARE
-from ullage.stages.ranges import begin, coverable, cut_before, said_before, set_aside, summarised
+from ullage.stages.ranges import begin, cut_before, said_before, set_aside, summarised
 from ullage.stages.rough import shown_tokens, view_tokens
 from ullage.stages.summary import summary
+from ullage.stages.user_texts import named_in
 from ullage.values.briefs import Brief, Prompt
 from ullage.values.edits import Cut, Skipped, Summary
 
 AHEAD = 0.9
 """At this share of its threshold a compaction is begun, where it can be made beside the turns."""
-_CHARS_PER_TOKEN = 3
 _LEAST_ROOM_TOKENS = 100  # with less for what it says, a model is not asked
+_MUST_STAY = "what must stay leaves no room for a summary within the target"
+"""The system's text, the tools, the task and the newest turn; no summary wins any of it."""
+_TRIES = 4
+"""Counted again less often than this: a room in characters is an estimate."""
 
 IsDue: TypeAlias = Callable[[Window], object]
 """Says whether it is time, by anything that is true."""
@@ -71,9 +91,19 @@ def surely_over(window: Window, *, share: float) -> bool:
     return not window.within(int(window.limit_tokens * share), surely=True)
 
 
-def over_tokens(window: Window, *, tokens: int) -> bool:
-    """The view has more than so many tokens."""
-    return not window.within(tokens)
+def events_over(window: Window, *, tokens: int, budget_tokens: int) -> bool:
+    """The events since the last summary have more than so many tokens, or the view its budget.
+
+    The system's text, the tools, the task and what a summary holds are no events: a compaction
+    wins none of it.
+    """
+    if window.within(min(tokens, budget_tokens)):
+        return False
+    standing = summarised(window)
+    since = begin(window) if standing is None else standing[1]
+    before = sum(window.message_tokens(at) for at in range(since) if not window.hidden(at))
+    events = window.tokens - window.head_tokens - window.summaries_tokens - before
+    return window.calibration.apply(events) > tokens or not window.within(budget_tokens)
 
 
 def rough_full(window: Window, *, share: float) -> bool:
@@ -98,18 +128,9 @@ def newest_turns(window: Window, start: int, *, turns: int) -> int:
     return index
 
 
-def newest_messages(
-    window: Window, start: int, *, messages: int, budget_tokens: int | None = None
-) -> int:
-    """The newest messages stay; fewer, if they alone are over a budget, but for the last turn."""
-    index = max(window.size - messages, start)
-    if budget_tokens is not None:
-        held = window.head_tokens + sum(map(window.message_tokens, range(index, window.size)))
-        newest = window.transcript.turn_start(window.size)
-        while index < newest and window.calibration.apply(held) > budget_tokens:
-            held -= window.message_tokens(index)
-            index += 1
-    return index
+def newest_messages(window: Window, start: int, *, messages: int) -> int:
+    """The newest messages stay."""
+    return max(window.size - messages, start)
 
 
 def newest_share(window: Window, start: int, *, share: float) -> int:
@@ -131,6 +152,32 @@ def oldest_rough(window: Window, start: int, *, target: float) -> int:
     return window.size
 
 
+def any_of(window: Window, *, conditions: Sequence[IsDue]) -> bool:
+    """One of several conditions holds."""
+    return any(condition(window) for condition in conditions)
+
+
+class Plan(NamedTuple):
+    """What a summary stands for, and how large it may be.
+
+    Attributes:
+        start: the first message.
+        stop: one past the last.
+        goals: what the view holds with it, at most.
+        room: what its parts may take.
+    """
+
+    start: int
+    stop: int
+    goals: Sequence[Goal]
+    room: Room
+
+    @property
+    def around(self) -> tuple[Sequence[Goal], int, int]:
+        """The goals and the range, as `ullage.stages.goals` is asked for them."""
+        return self.goals, self.start, self.stop
+
+
 def compact(
     window: Window,
     /,
@@ -142,8 +189,12 @@ def compact(
     account_share: float = 0.12,
     account_tokens: int | None = None,
     user_share: float = USER_SHARE,
+    user_tokens: int | None = None,
+    goals: Sequence[Goal] = (),
+    widens: bool = True,
     least_messages: int = 2,
     least_share: float = 0.15,
+    least_tokens: int | None = None,
     warning: str | None = None,
 ) -> Sequence[Cut] | Skipped:
     """The cut that puts a summary in the place of the oldest messages, or none.
@@ -156,49 +207,118 @@ def compact(
         keeps_task: the first user message stays where it is; else it is in the summary, verbatim.
         account_share: the deterministic account may take this share of the limit,
         account_tokens: and no more than this; None for no other bound.
-        user_share: what the user said may take this share more, quoted word for word.
+        user_share: what the user said may take this share more, quoted word for word,
+        user_tokens: and no more than this; None for no other bound.
+        goals: what the view holds after it, at most; both rooms shrink until each is reached.
+        widens: before they do, more messages go than ``keep_from`` says, but for the newest turn.
         least_messages: do nothing for fewer new messages than this.
-        least_share: do nothing unless at least this share of the limit is won.
+        least_share: do nothing unless at least this share of the limit is won,
+        least_tokens: or so many tokens, if that is less; None for no other bound.
         warning: what is reported where there are too few messages, or None.
     """
     if not is_due(window):
         return ()
     start, since = summarised(window) or [begin(window, keeps_task=keeps_task)] * 2
+    limit = window.limit_tokens
+    wanted = Wanted(
+        account_tokens=_at_most(limit * account_share, account_tokens),
+        user_chars=_at_most(limit * user_share, user_tokens) * CHARS_PER_TOKEN,
+        words_tokens=prompt.most_tokens * 5 // 4,
+    )
+    wanted = wanted_in(window, goals, wanted)
     stop = cut_before(window, keep_from(window, start), since)
-    if stop - since < least_messages:
+    last = window.transcript.turn_start(window.size) if widens and goals else stop
+    ends = [max(stop, since), *places(window, start, stop + 1, last)]
+    plan = _planned(window, start, ends, goals, wanted)
+    if plan.stop - since < least_messages:
         return () if warning is None else Skipped(warning)
-    limit, chain = window.limit_tokens, window.transcript.chain
-    room = min(int(limit * account_share), limit if account_tokens is None else account_tokens)
-    outputs = set_aside(window, start, stop)
-    ref = outputs[-1].ref
-    brief = _brief(window, start, stop, prompt, ref, room, int(limit * user_share))
-    text = brief.compose("")
-    held = window.summaries_tokens + sum(map(window.message_tokens, coverable(window, start, stop)))
-    won = held - window.meter.message(text)
-    if won <= 0 or window.calibration.apply(won) < limit * least_share:
-        return ()
-    why = f"messages {start + 1} to {stop} held {held:,} tokens"
-    edit = Summary(chain[start], chain[stop], text, ref, why, kind="compacted", summarised=True)
-    brief = replace(brief, room_tokens=min(prompt.most_tokens * 5 // 4, won // 2))
-    return [Cut(edit, outputs, brief if brief.room_tokens >= _LEAST_ROOM_TOKENS else None)]
+    least = _at_most(limit * least_share, least_tokens)
+    held = held_tokens(window, by_count(share=1.0), plan.start, plan.stop)
+    if window.calibration.apply(held) < least:
+        return _too_little(plan.room)
+    outputs = set_aside(window, plan.start, plan.stop)
+    brief = _composed(window, plan, prompt, outputs[-1].ref)
+    edit = _edit(window, plan, brief.compose(""), outputs[-1].ref, held)
+    won = held - window.meter.message(edit.text)
+    if won <= 0 or window.calibration.apply(won) < least:
+        return _too_little(plan.room)
+    outputs = (*named_in(edit.text, window.transcript, plan.start, plan.stop), *outputs)
+    words_tokens = min(_words_tokens(window, plan, prompt, edit.text), won // 2)
+    if words_tokens < _LEAST_ROOM_TOKENS:
+        return [Cut(edit, outputs)]
+    return [Cut(edit, outputs, replace(brief, room_tokens=words_tokens))]
 
 
-def _brief(
-    window: Window,
-    start: int,
-    stop: int,
-    prompt: Prompt,
-    ref: str,
-    room_tokens: int,
-    user_tokens: int,
-) -> Brief:
-    transcript = window.transcript
+def _words_tokens(window: Window, plan: Plan, prompt: Prompt, text: str) -> int:
+    """What a model may add: its room, and what the rest of the summary left of its own."""
+    most, left = prompt.most_tokens * 5 // 4, left_tokens(window, *plan.around, text)
+    return most if left is None else min(most, max(left, plan.room.words_tokens))
+
+
+def _at_most(tokens: float, bound_tokens: int | None) -> int:
+    return int(tokens) if bound_tokens is None else min(int(tokens), bound_tokens)
+
+
+def _too_little(room: Room) -> Sequence[Cut] | Skipped:
+    """Nothing; it is told where what must stay is over the goal by itself."""
+    return Skipped(_MUST_STAY) if room.missed_tokens else ()
+
+
+def _planned(
+    window: Window, start: int, ends: Sequence[int], goals: Sequence[Goal], wanted: Wanted
+) -> Plan:
+    """The shortest range with which the goals are reached, or the longest there is."""
+
+    def reaches(end: int) -> bool:
+        return not room_in(window, goals, start, end, wanted).short_tokens
+
+    end = ends[min(bisect_left(ends, True, key=reaches), len(ends) - 1)]
+    return Plan(start, end, goals, room_in(window, goals, start, end, wanted))
+
+
+def _composed(window: Window, plan: Plan, prompt: Prompt, ref: str) -> Brief:
+    """The brief of a plan; its account is made smaller until it keeps to its room."""
+    room = plan.room
+    brief = _brief(window, plan, room, prompt, ref)
+    for _ in range(_TRIES):
+        text = brief.compose("")
+        left = left_tokens(window, *plan.around, text)
+        over = 0 if left is None else room.words_tokens - left
+        if over <= 0:
+            break
+        tokens = window.meter.message(text)
+        share = max(tokens - over, 0) / tokens
+        room = room._replace(
+            account_chars=int(room.account_chars * share), user_chars=int(room.user_chars * share)
+        )
+        brief = _brief(window, plan, room, prompt, ref)
+    return brief
+
+
+def _edit(window: Window, plan: Plan, text: str, ref: str, held_tokens: int) -> Summary:
+    """The summary as it is shown, with its reason."""
+    chain = window.transcript.chain
+    why = f"messages {plan.start + 1} to {plan.stop} held {held_tokens:,} tokens"
+    if plan.room.missed_tokens:
+        why = f"{why}; {_MUST_STAY}"
+    after, upto = chain[plan.start], chain[plan.stop]
+    return Summary(after, upto, text, ref, why, kind="compacted", summarised=True)
+
+
+def _brief(window: Window, plan: Plan, room: Room, prompt: Prompt, ref: str) -> Brief:
+    transcript, start, stop = window.transcript, plan.start, plan.stop
     earlier, upto = said_before(window)
     unseen = (transcript.find(upto) or 0) if earlier else start
     tokens = sum(sum(window.leaf_counts(index)) for index in range(start, stop))
     read_on = window.words.read_on(ref, 0)
-    room_chars, user_chars = room_tokens * _CHARS_PER_TOKEN, user_tokens * _CHARS_PER_TOKEN
-    account = summary(transcript, start, stop, room_chars, user_chars=user_chars)
+    account = summary(
+        transcript,
+        start,
+        stop,
+        room.account_chars,
+        user_chars=room.user_chars,
+        words=window.words,
+    )
     if "{read_on}" not in prompt.opens:
         account = f"{account}\n\n[Everything in full: {read_on}]"
     return Brief(

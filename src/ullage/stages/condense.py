@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from ullage.history.transcript import Location
 from ullage.history.window import Window
-from ullage.stages.account import account, said_chars
+from ullage.stages.account import account, said_chars, user_outputs
 from ullage.stages.pressure import is_frozen
 from ullage.stages.prune import tokens_won
 from ullage.stages.ranges import coverable, said_before, set_aside
@@ -85,7 +85,9 @@ def head_of_loop(window: Window) -> Location | None:
         message = transcript.messages[at]
         if message.role == "assistant" or window.hidden(at):
             break
-        results = window.results(at, at + 1)
+        results = (
+            spot for spot in transcript.results(at) if transcript.reader(*spot[:2]) == "model"
+        )
         found = [spot for spot in results if isinstance(transcript.leaf(spot), Text)]
         if found and (at + 1 == window.size or transcript.starts_turn(at + 1)):
             return found[-1]
@@ -108,11 +110,12 @@ def unread(window: Window, each: Range) -> list[Location]:
     """The results of a range that no request has shown yet: its end is that of the window.
 
     Hidden ones too: where the same request is made again, an account of the first time hides them.
+    What the user answered is not among them: it is quoted with the user's other words.
     """
     if each.stop <= window.turn_start:
         return []
     messages = range(max(window.turn_start, each.start), each.stop)
-    found = (spot for index in messages for spot in window.transcript.results(index))
+    found = (spot for index in messages for spot in window.transcript.tool_results(index))
     return [spot for spot in found if isinstance(window.transcript.leaf(spot), Text)]
 
 
@@ -142,24 +145,27 @@ def condense(window: Window, each: Range, room: Room) -> Condensed | None:
     bare = Summary(chain[each.start], chain[each.stop], "", outputs[-1].ref, room.why)
     record, edit = take_over(window, bare, each, room.account_chars)
     edit = replace(edit, text=_text(window, each, edit, record, room))
+    outputs = (*user_outputs(window.transcript, each.start, each.stop, edit.text), *outputs)
     cuts: tuple[Cut, ...] = (Cut(edit, outputs),)
     tokens = window.texts_tokens(edit.texts)
     if each.inside is not None:
-        within = _within(window, each.inside, edit)
+        within = _within(window, each.inside, edit, room.user_chars)
         cuts = Cut(replace(edit, text="", retain=""), outputs), within
         tokens = -tokens_won(window, each.inside, within)
     is_worth_it = room.is_owed or tokens < held_tokens(window, each)
     return Condensed(cuts, tokens) if is_worth_it else None
 
 
-def _within(window: Window, spot: Location, account: Summary) -> Cut:
-    """An account at the end of the result before its range."""
+def _within(window: Window, spot: Location, account: Summary, user_chars: int) -> Cut:
+    """An account at the end of the result before its range; of the user's words more is shown."""
     output = window.transcript.output(spot)
     if output is None:
         raise ValueError(f"no text stands at {spot}")  # `head_of_loop` gives no such place
     result: str | None = output.text
-    if len(output.text) > _HEAD_CHARS:
-        result = shorten(output.text, _HEAD_CHARS, output.ref, window.words)
+    is_words = bool(window.transcript.words(spot[0], spot[1]))
+    most = max(_HEAD_CHARS, user_chars) if is_words else _HEAD_CHARS
+    if len(output.text) > most:
+        result = shorten(output.text, most, output.ref, window.words)
     whole = "\n\n".join(filter(None, (result, account.retain, account.text)))
     why = f"{account.why}; it holds an account"
     return Cut(Replace(window.transcript.place(spot), output.ref, whole, "cut", why), (output,))

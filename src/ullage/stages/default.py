@@ -8,16 +8,19 @@ from msgspec.structs import replace
 
 from ullage.stages.compact import asked, compact, newest_turns, surely_over
 from ullage.stages.emergency import emergency
-from ullage.stages.policy import Policy
+from ullage.stages.goals import by_count
+from ullage.stages.policy import Policy, leaving_out
 from ullage.stages.record import record
 from ullage.stages.truncate import truncate
 from ullage.values.toolset import SHORT
 
+_TRUNCATE, _RECORD = partial(truncate), partial(record)
+
 DEFAULT = Policy(
     name="default-8",
-    at_first_sight=(partial(truncate),),
-    under_pressure=(partial(record),),
-    without_recall=(),
+    at_first_sight=(_TRUNCATE,),
+    under_pressure=(_RECORD,),
+    without_recall=partial(leaving_out, stages=(_TRUNCATE, _RECORD)),
     guard=partial(emergency, user_share=0.67),  # at three characters a token; so half of the limit
     on_request=partial(
         compact, is_due=asked, keep_from=partial(newest_turns, turns=1), least_share=0.0
@@ -27,14 +30,16 @@ DEFAULT = Policy(
 """Cut at first sight by kind of content with generous limits; make a record of what is old, in
 batches that pay, at the latest at 90 % of the limit; condense when the limit itself is near.
 
-Where no recall tools are offered, only that: what is cut could not be opened."""
+Where no recall tools are offered, only that: what is cut could not be opened. A stage that is put
+in beside these runs there too."""
 
+_COMPACT = partial(compact, goals=(by_count(share=0.60),), widens=False)
+"""In dense text what the user said would take more than is won; so it has a room in tokens."""
 SUMMARISED = replace(
     DEFAULT,
-    name="default-summarised-8",
-    under_pressure=(partial(compact), *DEFAULT.under_pressure),
-    without_recall=(partial(compact),),
-    ahead=partial(compact, is_due=partial(surely_over, share=0.80)),
+    name="default-summarised-9",
+    under_pressure=(_COMPACT, *DEFAULT.under_pressure),
+    ahead=partial(_COMPACT, is_due=partial(surely_over, share=0.80)),
 )
 """The default with a compaction at 88 %, for sessions that have a model to write summaries. An
 `AsyncSession` begins it at 80 %."""

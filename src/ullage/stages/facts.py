@@ -44,6 +44,7 @@ _CHANGED = ("changed", "removed")
 _DONE = frozenset(("completed", "done", "cancelled", "canceled", "closed"))
 _MOST_ESSENTIALS = 12
 _FACT_CHARS = 80
+_QUESTION_CHARS = 400
 _NAME = re.compile(r"[\w.\-]{4,}")
 
 
@@ -70,19 +71,46 @@ class Action(Struct, frozen=True, kw_only=True):
 
 
 class Said(Struct, frozen=True):
-    """A text of the user or the model: its message and the text."""
+    """A text of the user or the model: its message and the text.
+
+    ``asked`` is the question that it answers, where it came through a tool: the tool's name and
+    what it was asked.
+    """
 
     index: int
     text: str
+    asked: str = ""
 
 
 def said(transcript: Transcript, start: int, stop: int, role: str) -> Iterator[Said]:
-    """What a role said in a range of messages, in order."""
+    """What a role said in a range of messages, in order; of the user also what tools were told."""
+    if role == "user":
+        yield from _user_said(transcript, start, stop)
+        return
     for index in range(start, stop):
         message = transcript.messages[index]
         texts = [part.text for part in message.parts if isinstance(part, Text)]
         if message.role == role and (text := "\n".join(texts).strip()):
             yield Said(index, text)
+
+
+def _user_said(transcript: Transcript, start: int, stop: int) -> Iterator[Said]:
+    for index in transcript.marked("words", start, stop):
+        spoken = []
+        for number, part in enumerate(transcript.messages[index].parts):
+            words = transcript.words(index, number).strip()
+            if words and isinstance(part, Text):
+                spoken.append(words)
+            elif words:
+                yield Said(index, words, question_of(transcript, index, number))
+        if spoken:
+            yield Said(index, "\n".join(spoken))
+
+
+def question_of(transcript: Transcript, index: int, number: int) -> str:
+    """What the user answers in this part: the tool that asked, and the question as it was put."""
+    call = transcript.call_for(index, number)
+    return "" if call is None else f"{call.name} {on_one_line(call.arguments, _QUESTION_CHARS)}"
 
 
 def actions(transcript: Transcript, start: int, stop: int) -> list[Action]:

@@ -119,12 +119,12 @@ def worth_of(names: Mapping[str, str], known: Known) -> dict[str, int]:
 
 
 def _said(transcript: Transcript, index: int) -> tuple[str, ...]:
-    """The names that the user or the model says in a message, arguments included."""
+    """The names that the user or the model says in a message, arguments and answers included."""
     message = transcript.messages[index]
     texts = [
         leaf.arguments if isinstance(leaf, ToolCall) else getattr(leaf, "text", "")
         for number, _, leaf in leaves_of(message)
-        if not isinstance(message.parts[number], ToolResult)
+        if not isinstance(message.parts[number], ToolResult) or transcript.words(index, number)
     ]
     return _names("\n".join(texts))
 

@@ -36,7 +36,7 @@ def placeholder(window: Window, spot: Location, /, *, why: str = "") -> Cut | No
             return None if stub is None else _shorter(window, spot, output, stub)
         case Media(mime=mime, kind=kind):
             return _cut(window, spot, output, words.media(output.ref, mime or kind), why)
-        case Text() if words.is_recall(window.tool_of(spot)):
+        case Text() if window.is_recall(spot):
             return _cut(window, spot, output, _PAGE_GONE)
         case Text(text=text):
             return _shorter(window, spot, output, words.placeholder(output.ref, text))
@@ -112,10 +112,15 @@ def bare_placeholder(window: Window, spot: Location, /, *, words: str) -> Cut | 
 
 
 def _kept(window: Window, spot: Location, *, again: bool = False) -> Output | None:
-    """What a leaf is set aside as; None for what cannot be or, but for ``again``, was."""
-    edit = window.edit_at(spot)
+    """What a leaf is set aside as; None for what cannot be or, but for ``again``, was.
+
+    What a program reads stays whole, and so do the user's words.
+    """
+    transcript, edit = window.transcript, window.edit_at(spot)
     is_gone = edit is not None and edit.is_late and not again
-    return None if is_gone else window.transcript.output(spot)
+    is_programs = transcript.reader(spot[0], spot[1]) == "program"
+    is_words = isinstance(transcript.leaf(spot), Text) and transcript.words(spot[0], spot[1])
+    return None if is_gone or is_programs or is_words else transcript.output(spot)
 
 
 def _shown(window: Window, spot: Location, output: Output) -> str:
@@ -138,13 +143,13 @@ def _cut(window: Window, spot: Location, output: Output, text: str, why: str = "
     size = f"{len(output.text):,} characters" if output.kind == "text" else "a block"
     place, why = window.transcript.place(spot), f"{why}; {size} set aside"
     edit = Replace(place, output.ref, text, "pruned", why)
-    return Cut(edit, () if window.words.is_recall(window.tool_of(spot)) else (output,))
+    return Cut(edit, () if window.is_recall(spot) else (output,))
 
 
 def _stub(window: Window, spot: Location, call: ToolCall, ref: str) -> str | None:
     """Arguments with their long strings left out: the same keys, still valid JSON."""
     fields = fields_of(call.arguments)
-    if fields is None or window.signed(spot[0]) or window.words.is_recall(call.name):
+    if fields is None or window.signed(spot[0]) or window.is_recall(spot):
         return None
     stub = {key: _short(item) for key, item in fields.items()}
     stub["_ullage"] = window.words.arguments(ref, len(call.arguments))

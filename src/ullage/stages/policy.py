@@ -6,7 +6,7 @@ breaks nothing; under pressure, in rare deep batches; and the guard, when the ha
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from functools import partial
 from typing import Any, Literal, Protocol
 
@@ -66,9 +66,9 @@ class Policy(Struct, frozen=True, kw_only=True):
         at_first_sight: stages that see each result once, before it is first sent. Pure in
             the result, its tool and this policy, so nothing of them is kept.
         under_pressure: stages asked in order at every boundary; each has its own trigger.
-        without_recall: the stages under pressure of a conversation to which no recall tools are
-            offered, in which nothing is cut at first sight then: what left the view could not be
-            opened. None: the same as with them.
+        without_recall: what becomes of the policy where no recall tools are offered, so that
+            what leaves the view cannot be opened by the model (`leaving_out`). None: it stays
+            as it is.
         guard: the stage behind every policy that makes the view fit, or None to have
             `OverLimitError` instead.
         on_request: what `Session.compact` runs, or None if the policy has no compaction.
@@ -87,7 +87,7 @@ class Policy(Struct, frozen=True, kw_only=True):
     name: str
     at_first_sight: tuple[Stage, ...] = ()
     under_pressure: tuple[Stage, ...] = ()
-    without_recall: tuple[Stage, ...] | None = None
+    without_recall: Callable[[Policy], Policy] | None = None
     guard: Stage | None = None
     on_request: Stage | None = None
     ahead: Stage | None = None
@@ -96,12 +96,37 @@ class Policy(Struct, frozen=True, kw_only=True):
     diagnostic: str | None = None
     spill_directory: str | BesideStore | None = None
 
+    def __post_init__(self) -> None:
+        if self.without_recall is not None and not callable(self.without_recall):
+            raise ConfigError(
+                "without_recall",
+                f"a function of the policy is expected, not a {type(self.without_recall).__name__}",
+                "Give partial(leaving_out, stages=(…)), or None for a policy that stays as it is.",
+            )
+
 
 def unrecalled(policy: Policy) -> Policy:
     """The policy of a conversation to which no recall tools are offered."""
-    if policy.without_recall is None:
-        return policy
-    return replace(policy, at_first_sight=(), under_pressure=policy.without_recall)
+    return policy if policy.without_recall is None else policy.without_recall(policy)
+
+
+def leaving_out(policy: Policy, /, *, stages: Sequence[Stage]) -> Policy:
+    """A policy without these stages; with every other one that was put into it.
+
+    Args:
+        policy: the policy.
+        stages: what is left out. A stage that runs with other settings is another one.
+    """
+    out = {fingerprint(stage) for stage in stages}
+
+    def rest(row: Sequence[Stage]) -> tuple[Stage, ...]:
+        return tuple(stage for stage in row if fingerprint(stage) not in out)
+
+    return replace(
+        policy,
+        at_first_sight=rest(policy.at_first_sight),
+        under_pressure=rest(policy.under_pressure),
+    )
 
 
 def name_of(stage: Stage) -> str:

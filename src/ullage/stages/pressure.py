@@ -85,9 +85,11 @@ def outputs_over(window: Window, *, budget_tokens: int | None) -> int | None:
 
 output_tokens = Measure[int](
     "ullage.output_tokens",
-    lambda window, at: sum(map(window.leaf_tokens, window.transcript.results(at))),
+    lambda window, at: sum(map(window.leaf_tokens, window.transcript.tool_results(at))),
 )
-"""Tokens of the tool outputs in a message as they are shown, placeholders included."""
+"""Tokens of the tool outputs in a message as they are shown, placeholders included.
+
+What the user answered through a tool is none."""
 
 
 def newest_share(window: Window, *, share: float, most_tokens: int = EVERYTHING) -> tuple[int, int]:
@@ -109,6 +111,8 @@ def newest_rough(window: Window, *, tokens: int) -> tuple[int, int]:
     for index in range(window.size - 1, -1, -1):
         parts, shown = messages[index].parts, window.shown(index)
         for number in range(len(parts) - 1, -1, -1):
+            if window.transcript.reader(index, number) == "program":
+                continue
             held += rough.part_tokens(parts[number], number, shown)
             if held > tokens:
                 return index, number + 1

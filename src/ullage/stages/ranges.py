@@ -60,8 +60,8 @@ def said_before(window: Window) -> tuple[str, bytes]:
 
 def coverable(window: Window, start: int, stop: int) -> list[int]:
     """The shown messages of a range whose place a summary may take."""
-    pinned = set(window.transcript.marked("pinned", start, stop))
-    return [i for i in range(start, stop) if not window.hidden(i) and i not in pinned]
+    stays = {*window.transcript.marked("pinned", start, stop), *window.staying(start, stop)}
+    return [i for i in range(start, stop) if not window.hidden(i) and i not in stays]
 
 
 def set_aside(window: Window, start: int, stop: int) -> tuple[Output, ...]:

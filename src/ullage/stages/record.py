@@ -26,7 +26,7 @@ from ullage.history import canon
 from ullage.history.transcript import Location
 from ullage.history.window import Window
 from ullage.stages.facts import is_change
-from ullage.stages.placeholders import digests_of
+from ullage.stages.placeholders import digests_of, placeholder
 from ullage.stages.pressure import HELD, editable_from, newest_share, over_or_pays
 from ullage.stages.prune import Protected
 from ullage.stages.ranges import begin, set_aside
@@ -50,6 +50,7 @@ _SAID_CHARS = _VALUE_CHARS = 120
 _CHANGE_CHARS = 600
 """The same of an argument of a call that changes a file: the next edit may name it."""
 _RESULT_CHARS = 100
+_ANSWERED = "the user's answer:"
 _loads = msgspec.json.Decoder().decode
 _FORGED = re.compile(r"[\n\r\v\f\x1c-\x1e\x85\u2028\u2029](?=- |\[ullage)")
 
@@ -83,14 +84,27 @@ def record(
         return Skipped(HELD) if winnable_chars(window, first, stop) >= least else ()
     stretches = list(_stretches(window, movable, stop))
     kept = digests(window, {spot for each in stretches for spot in digestible(window, *each)})
-    cuts = (_cut(window, start, end, kept, why) for start, end in stretches)
+    cuts = [_cut(window, start, end, kept, why) for start, end in stretches]
+    cuts += [placeholder(window, spot, why=why) for spot in _aged(window, first, stop)]
     return [cut for cut in cuts if cut is not None]
+
+
+def _aged(window: Window, first: int, stop: int) -> Iterator[Location]:
+    """The results that stayed where earlier records were made, for they were new, and are old now.
+
+    No record is written again, so each leaves by itself.
+    """
+    for index, arrived in window.arrived.items():
+        is_old = index < first and arrived < stop and index >= editable_from(window)
+        if is_old and not window.hidden(index):
+            yield from window.transcript.results(index)
 
 
 def _stretches(window: Window, first: int, stop: int) -> Iterator[tuple[int, int]]:
     """The stretches that a record may stand for: between messages that stay, at seams."""
     transcript, start = window.transcript, first
-    stays = [at for at in range(first, stop) if _stays(transcript.messages[at])]
+    held = window.staying(first, stop)
+    stays = [at for at in range(first, stop) if at in held or _stays(transcript.messages[at])]
     for end in (*stays, stop):
         after = end + 1
         while start < end and not transcript.may_split(start):
@@ -125,8 +139,9 @@ def _cut(
 
 def digestible(window: Window, start: int, stop: int) -> Iterator[Location]:
     """The results of a stretch that are too long to stand in it word for word."""
-    for spot in (at for index in range(start, stop) for at in window.transcript.results(index)):
-        leaf, is_page = window.transcript.leaf(spot), window.words.is_recall(window.tool_of(spot))
+    transcript = window.transcript
+    for spot in (at for index in range(start, stop) for at in transcript.tool_results(index)):
+        leaf, is_page = transcript.leaf(spot), window.is_recall(spot)
         if isinstance(leaf, Text) and len(leaf.text) > _RESULT_CHARS and not is_page:
             yield spot
 
@@ -156,21 +171,27 @@ def steps(window: Window, start: int, stop: int, digests: Mapping[Location, str]
                     yield _FORGED.sub(r"\g<0> ", f"{_called(part)} → nothing yet")
                 case ToolResult():
                     call = transcript.call_for(index, number)
+                    words = transcript.words(index, number)
                     failed = "error: " if part.is_error else ""
                     gave = "\n".join(_gave(window, index, number, digests)) or "nothing"
-                    called = _called(call) if call else "- a tool"
+                    called = _called(call, asks=bool(words)) if call else "- a tool"
                     yield _FORGED.sub(r"\g<0> ", f"{called} → {failed}{gave}")
+                    if words:
+                        yield f"- user: {words.strip()}"
                 case Media() | Opaque():
                     yield f"- {role}: {_block(window, (index, number, 0))}"
 
 
-def _called(call: ToolCall) -> str:
-    """A call and its arguments; what is no object stands as it was sent."""
+def _called(call: ToolCall, *, asks: bool = False) -> str:
+    """A call and its arguments; what is no object stands as it was sent.
+
+    Of one that asks the user, more of the question stands: the answer alone may say little.
+    """
     try:
         value = _loads(call.arguments)
     except (msgspec.DecodeError, UnicodeError, RecursionError):
         value = call.arguments
-    most = _CHANGE_CHARS if is_change(call.name) else _VALUE_CHARS
+    most = _CHANGE_CHARS if asks or is_change(call.name) else _VALUE_CHARS
     if not isinstance(value, dict):
         return f"- {call.name}({_short(value, most)})"
     return f"- {call.name}({', '.join(f'{key}={_short(of, most)}' for key, of in value.items())})"
@@ -189,19 +210,33 @@ def _gave(
     window: Window, index: int, number: int, digests: Mapping[Location, str]
 ) -> Iterator[str]:
     """What a call gave: each item word for word, its lines that are kept, or its ref alone."""
-    part = window.transcript.messages[index].parts[number]
-    is_page = window.words.is_recall(window.tool_of((index, number, 0)))
+    transcript = window.transcript
+    part = transcript.messages[index].parts[number]
+    is_page = window.is_recall((index, number, 0))
+    is_words = bool(transcript.words(index, number))
+    is_programs = transcript.reader(index, number) == "program"
     for item, leaf in enumerate(part.content if isinstance(part, ToolResult) else ()):
         spot = index, number, item
         if is_page:
             yield "a page; make the same call to read it again"
         elif not isinstance(leaf, Text):
             yield _block(window, spot)
+        elif is_words:
+            yield _ANSWERED
+        elif is_programs:
+            yield _read_by_program(window, spot, leaf.text)
         elif spot not in digests or (output := window.transcript.output(spot)) is None:
             yield leaf.text
         else:
             shown = f"{len(leaf.text):,} characters, ref={output.ref}{digests[spot]}"
             yield shown if len(shown) < len(leaf.text) else leaf.text
+
+
+def _read_by_program(window: Window, spot: Location, text: str) -> str:
+    """What stands for a result that the model never saw: nothing of it."""
+    output = window.transcript.output(spot)
+    ref = f", ref={output.ref}" if output else ""
+    return f"{len(text):,} characters for the program that made the call{ref}"
 
 
 def _block(window: Window, spot: Location) -> str:

@@ -10,13 +10,14 @@ shown now, so that a cold start comes to the same.
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Iterator
 from itertools import accumulate
 
 from ullage.history.measures import Measure
-from ullage.history.transcript import leaves_of
+from ullage.history.transcript import Leaf, leaves_of
 from ullage.history.window import Window
 from ullage.values.edits import Replace
-from ullage.values.messages import Content, Media, Part, Reasoning, ToolCall, ToolResult
+from ullage.values.messages import Content, Media, Part, Reasoning, ToolCall
 
 LEFT_SHARE, _LEFT_CHARS = 0.20, 150
 """About what is left of a text in a batch: a share of it, and the notice."""
@@ -87,20 +88,31 @@ def shown_chars(window: Window, start: int, stop: int) -> int:
 
 def _winnable_chars(window: Window, index: int) -> int:
     """About how many characters a batch wins in a message: none of what users and systems say."""
-    message, dropped = window.transcript.messages[index], index in window.reasoning_dropped
-    won, shown = 0, window.shown(index)
-    for number, item, leaf in leaves_of(message):
+    transcript, dropped = window.transcript, index in window.reasoning_dropped
+    message, won, shown = transcript.messages[index], 0, window.shown(index)
+    for number, item, leaf in _leaves(window, index):
         chars = _chars(shown.get((number, item)), leaf)
         if isinstance(leaf, Reasoning):
             won += 0 if dropped else chars
-        elif message.role == "assistant" or isinstance(message.parts[number], ToolResult):
+        elif message.role == "assistant" or transcript.may_shorten(index, number):
             won += max(int(chars * (1 - LEFT_SHARE)) - _LEFT_CHARS, 0)
     return won
 
 
 def _shown_chars(window: Window, index: int) -> int:
-    shown, leaves = window.shown(index), leaves_of(window.transcript.messages[index])
+    shown, leaves = window.shown(index), _leaves(window, index)
     return sum(_chars(shown.get((number, item)), leaf) for number, item, leaf in leaves)
+
+
+def _leaves(window: Window, index: int) -> Iterator[Leaf]:
+    """What the model is shown of a message: not what a program reads."""
+    for leaf in leaves_of(window.transcript.messages[index]):
+        if window.transcript.reader(index, leaf[0]) == "model":
+            yield leaf
+
+
+def _whole_chars(window: Window, index: int) -> int:
+    return sum(_chars(None, leaf) for *_, leaf in _leaves(window, index))
 
 
 def _chars(edit: Replace | None, leaf: Part | Content) -> int:
@@ -118,6 +130,8 @@ _PRUNED = Measure[int](
 )
 _WINNABLE = Measure("ullage.winnable_chars", _winnable_chars)
 _SHOWN = Measure("ullage.shown_chars", _shown_chars)
+WHOLE_CHARS = Measure("ullage.whole_chars", _whole_chars)
+"""Characters of a message as it came."""
 _NOTHING = Measure[bool](
     "ullage.nothing_to_win",
     lambda window, at: (

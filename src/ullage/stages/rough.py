@@ -62,9 +62,17 @@ def head_tokens(texts: Iterable[str]) -> int:
 
 
 def shown_tokens(window: Window, index: int) -> int:
-    """Tokens of the message at an index as the window shows it."""
-    message, dropped = window.transcript.messages[index], index in window.reasoning_dropped
-    return message_tokens(message, window.shown(index), drop_reasoning=dropped)
+    """Tokens of the message at an index as the window shows it to the model."""
+    transcript, shown = window.transcript, window.shown(index)
+    message, dropped = transcript.messages[index], index in window.reasoning_dropped
+    tokens = message_tokens(message, shown, drop_reasoning=dropped)
+    if not transcript.has_program(index):
+        return tokens
+    return tokens - sum(
+        part_tokens(part, number, shown)
+        for number, part in enumerate(message.parts)
+        if transcript.reader(index, number) == "program"
+    )
 
 
 _SHOWN = Measure("ullage.rough", shown_tokens)

@@ -33,7 +33,7 @@ class Tier(Enum):
     OPEN = "the same of the open turn, the oldest first"
     SAID = "what the user said, the longest first"
     NEW = "results the model has not seen yet and the words it asked for them in, the largest first"
-    TASK = "the first task and the newest user message"
+    TASK = "the first task and what the user said last"
     SYSTEM = "what the system says among the messages, the largest first"
 
 
@@ -45,7 +45,7 @@ def shrink(
     What the tiers name is cut, in their order, and nothing more than is needed.
     """
     cuts, found = list[Cut](), {tier: list[tuple[Location, int]]() for tier in tiers}
-    for spot, tier in _texts(window, kept) if excess_tokens > 0 else ():
+    for spot, tier in texts_of(window, kept) if excess_tokens > 0 else ():
         if tier in found:
             found[tier].append((spot, window.leaf_tokens(spot)))
     left = excess_tokens
@@ -68,31 +68,33 @@ def reducible_tokens(window: Window) -> int:
     """Tokens that could still be won of what goes before new results (`Tier`)."""
     kept = [index for index in window.visible if index >= editable_from(window)]
     mild = (Tier.OLD, Tier.OPEN, Tier.SAID)
-    texts = (spot for spot, tier in _texts(window, kept) if tier in mild)
+    texts = (spot for spot, tier in texts_of(window, kept) if tier in mild)
     return sum(max(window.leaf_tokens(spot) - LEAST_TOKENS, 0) for spot in texts)
 
 
-def _texts(window: Window, kept: Sequence[int]) -> Iterator[tuple[Location, Tier]]:
-    """Every text and every call that may be cut, and when."""
+def texts_of(window: Window, kept: Sequence[int]) -> Iterator[tuple[Location, Tier]]:
+    """Every text and every call that may be cut, and when; what a program reads has no tokens."""
     transcript = window.transcript
     asked = transcript.newest_asked(window.size)
+    newest = (asked, transcript.newest_words(window.size))
     task = next((at for at in range(window.size) if transcript.messages[at].role == "user"), -1)
     for index in kept:
         message = transcript.messages[index]
         if window.hidden(index):
             continue
-        signed, is_last = window.signed(index), index in (task, asked)
+        signed, is_last = window.signed(index), index in (task, *newest)
         for number, item, leaf in leaves_of(message):
             spot = index, number, item
             kinds = Text if signed else (Text, ToolCall)
             if not isinstance(leaf, kinds) or window.holds_account(spot):
                 continue
-            is_said = message.role == "user" and message.parts[number] is leaf
+            is_new = window.age_of(index) >= window.turn_start
+            is_said = transcript.author(index, number) == "user"
             if message.role == "system":
                 tier = Tier.SYSTEM
             elif is_said:
-                tier = Tier.TASK if is_last or index >= window.turn_start else Tier.SAID
-            elif index >= window.turn_start and not isinstance(leaf, ToolCall):
+                tier = Tier.TASK if is_last or is_new else Tier.SAID
+            elif is_new and not isinstance(leaf, ToolCall):
                 tier = Tier.NEW
             else:
                 tier = Tier.OPEN if asked is not None and index > asked else Tier.OLD

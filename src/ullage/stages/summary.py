@@ -18,23 +18,32 @@ from ullage.history.transcript import Transcript
 from ullage.stages.facts import Action, Said, actions, decisions, open_items, said, unresolved
 from ullage.stages.quotes import quotes
 from ullage.stages.shorten import on_one_line
+from ullage.stages.user_texts import opening, refs_of
+from ullage.values.notices import Words
 
 _QUOTE_CHARS = 160
 _FRAME_CHARS = len("Message 1234:\n\n")
 
 
 def summary(
-    transcript: Transcript, start: int, stop: int, room_chars: int, *, user_chars: int = 0
+    transcript: Transcript,
+    start: int,
+    stop: int,
+    room_chars: int,
+    *,
+    user_chars: int = 0,
+    words: Words | None = None,
 ) -> str:
     """The summary of the messages from ``start`` up to ``stop``, in about ``room_chars``.
 
     On top of them comes what the user said, word for word (`ullage.stages.quotes`), in
-    ``user_chars``.
+    ``user_chars``. What is left out of it is named by its ref where ``words`` are given; then
+    whoever shows the summary sets it aside (`ullage.stages.user_texts`).
     """
     done = actions(transcript, start, stop)
     texts = list(said(transcript, start, stop, "assistant"))
     has_task = next(said(transcript, 0, start, "user"), None) is None
-    user = _user(list(said(transcript, start, stop, "user")), user_chars, has_task=has_task)
+    user = _user(transcript, start, stop, user_chars, has_task=has_task, words=words)
     waiting = (f"{each.tool} {_quote(each.subject)}" for each in done if each.ended is None)
     items = map(_quoted, open_items(transcript, start, stop, texts))
     room = room_chars
@@ -79,17 +88,41 @@ def _quoted(each: Said) -> str:
 # ── the user ─────────────────────────────────────────────────────────────────────────────
 
 
-def _user(texts: Sequence[Said], room: int, *, has_task: bool) -> str:
+def _user(
+    transcript: Transcript,
+    start: int,
+    stop: int,
+    room_chars: int,
+    *,
+    has_task: bool,
+    words: Words | None,
+) -> str:
     """What the user said, verbatim as far as there is room."""
-    if not texts or room <= 0:
+    texts = list(said(transcript, start, stop, "user"))
+    if not texts or room_chars <= 0:
         return ""
-    said_texts = [each.text for each in texts]
-    shown = quotes(said_texts, room, frame_chars=_FRAME_CHARS, keeps_first=has_task)
-    lines = [f"Message {texts[at].index + 1}:\n{shown[at]}" for at in sorted(shown)]
+    refs = refs_of(transcript, texts) if words is not None else ()
+    room_chars -= sum(len(each.asked) for each in texts)
+    shown = quotes(
+        [each.text for each in texts],
+        room_chars,
+        frame_chars=_FRAME_CHARS,
+        keeps_first=has_task,
+        refs=refs,
+    )
+    lines = ["## The user's words"]
+    if words is not None and any(f"ref={refs[at]}" in text for at, text in shown.items()):
+        lines.append(opening(words))
+    lines += [f"{_heading(texts[at])}:\n{shown[at]}" for at in sorted(shown)]
     absent = [len(each.text) for number, each in enumerate(texts) if number not in shown]
     if absent:
         lines.append(f"… {len(absent):,} more, {sum(absent):,} characters: see the index")
-    return "\n".join(["## The user's words", *lines])
+    return "\n".join(lines)
+
+
+def _heading(each: Said) -> str:
+    asked = f", answer to {each.asked}" if each.asked else ""
+    return f"Message {each.index + 1}{asked}"
 
 
 # ── what was done ────────────────────────────────────────────────────────────────────────

@@ -125,7 +125,7 @@ def _cut(window: Window, spot: Location, shape: Shape) -> Cut | None:
     result, leaf = transcript.messages[index].parts[number], transcript.leaf(spot)
     if not isinstance(leaf, Text) or not isinstance(result, ToolResult):
         return None
-    if window.words.is_recall(tool):  # it is bounded, and never set aside again (F78)
+    if window.is_recall(spot):  # it is bounded, and never set aside again (F78)
         return None
     before = tuple(part.text for part in result.content[:item] if isinstance(part, Text))
     call_id = "" if item else result.call_id

@@ -28,6 +28,8 @@ UNSEEN_TOKENS = 150_000
 
 _KEPT_SLOPES = 16
 _LEAST_CHANGE = 32
+_LEAST_GROWTH, _LEAST_SLOPE = 500, 0.1
+"""No tokeniser makes less than this share of so many tokens that we estimate more."""
 _COLD_WEIGHT = 400
 _SHARE_EXACT, _SHARE_ESTIMATE = 0.08, 0.25
 _SHARE_OF_REPORT = 0.005
@@ -61,9 +63,12 @@ class Calibration(Struct, frozen=True):
         """The calibration after one more reply.
 
         Reports that cannot be a prompt's size are ignored: none or 0, as streams without
-        usage have, far less than was sent (cached tokens left out) and far more.
+        usage have, far less than was sent (cached tokens left out) and far more. So is a count
+        that stands still while the prompt grows: a provider cut the prompt silently.
         """
         if reported <= 0 or estimated < 0 or not _is_plausible(reported, estimated):
+            return self
+        if self._stands_still(reported, estimated):
             return self
         slopes = self._with_slope(reported - self.reported_tokens, estimated)
         return Calibration(
@@ -113,6 +118,13 @@ class Calibration(Struct, frozen=True):
     def without(self, removed_tokens: int) -> Calibration:
         """The calibration once so much was taken out, in all, as we estimate it."""
         return replace(self, removed_tokens=removed_tokens)
+
+    def _stands_still(self, reported: int, estimated: int) -> bool:
+        """Whether the prompt grew, and the provider's count of it did not."""
+        growth = estimated - self.estimated_tokens
+        if not self.replies or growth < _LEAST_GROWTH:
+            return False
+        return abs(reported - self.reported_tokens) < _LEAST_SLOPE * growth
 
     def _with_slope(self, change_reported: int, estimated: int) -> tuple[Slope, ...]:
         """The slopes kept, with the one of this report if enough has changed for one."""

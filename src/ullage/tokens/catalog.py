@@ -5,6 +5,7 @@ genai-prices, a maintained table that never asks the network unless told to. It 
 packages and some 200 ms of import, so it is the extra ``prices``, imported at the first lookup of
 a model that our table lacks; the tests check our table against it. Ours also has what it leaves
 out: limits of the output, some windows, models it does not know yet. Figures are of November 2026.
+A model that neither lists has the window of its family (`ullage.tokens.families`), and no prices.
 
 An unknown model is no error: it gets a conservative window, says ``known=False`` and has no
 prices. A window holds prompt and output together where the vendor says so; the output reserve
@@ -20,12 +21,16 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from ullage.values.model_names import plain_name
+from ullage.tokens import families
+from ullage.values.model_names import dated_name, plain_name
 
 if TYPE_CHECKING:
     from genai_prices.types import ModelInfo as _Listed
 
+_MAKERS = ("anthropic", "openai", "google")
+_OPEN_MODELS = ("gpt-oss", "gemma")
 UNKNOWN_WINDOW_TOKENS = 128_000
 """The window of a model we know nothing about."""
 
@@ -60,12 +65,13 @@ class ModelInfo(Struct, frozen=True, kw_only=True):
     Attributes:
         id: the model as it was asked for.
         provider: who serves it at these prices; ``""`` if unknown.
-        known: whether the window is the model's own and not the default.
+        known: whether the window is the model's own, or its family's, and not the default.
         window_tokens: the most a request may hold.
         max_output_tokens: the most one reply may hold, or None.
         prices: those of a prompt below every tier.
         tiers: prompts of more than so many tokens have other prices, shortest first. A cliff,
             not a bracket: every token of the request pays them.
+        is_chat: whether conversations are had with it: no model of embeddings, pictures or sound.
     """
 
     id: str
@@ -75,6 +81,7 @@ class ModelInfo(Struct, frozen=True, kw_only=True):
     max_output_tokens: int | None = None
     prices: Prices = Prices()
     tiers: tuple[tuple[int, Prices], ...] = ()
+    is_chat: bool = True
 
     def prices_at(self, prompt_tokens: int) -> Prices:
         """The prices of a request whose prompt is so long."""
@@ -89,16 +96,43 @@ class ModelInfo(Struct, frozen=True, kw_only=True):
 def lookup(model: str) -> ModelInfo:
     """What is known of a model, by the name a request gives it.
 
-    Prefixes of gateways and clouds, dates and versions of a name are seen through.
+    Prefixes of gateways and clouds, dates and versions of a name are seen through. A name that is
+    in no table has its family's window.
 
     Args:
         model: such as ``"claude-sonnet-4-5-20250929"`` or ``"openai:gpt-6-astra"``.
     """
-    name = plain_name(model)
+    name, dated = plain_name(model), dated_name(model)
+    info = _priced(model, name)
+    row = families.snapshot(dated)
+    if row is None and not info.known:
+        row = families.family(name)
+    if row is not None:
+        info = replace(
+            info,
+            known=True,
+            window_tokens=row.window_tokens,
+            max_output_tokens=row.max_output_tokens,
+        )
+    return info if families.is_chat(dated) else replace(info, is_chat=False)
+
+
+def _priced(model: str, name: str) -> ModelInfo:
+    """What the tables with prices list of a model."""
     ours = _TABLE.get(name)
     if ours is not None:
         return _from_row(model, name, ours)
     return _from_library(model, name) or ModelInfo(id=model, provider=_maker(name))
+
+
+def has_one_window(model: str) -> bool:
+    """Whether a model has the same window wherever it is served: only its maker serves it.
+
+    Open models are served with any window that a machine has memory for.
+    """
+    info, name = lookup(model), plain_name(model)
+    is_open = name.startswith(_OPEN_MODELS)
+    return info.known and info.provider in _MAKERS and not is_open
 
 
 def advice() -> str:
@@ -212,18 +246,6 @@ _AUDIO: dict[str, tuple[float, float]] = {
 }
 # what the longer of two times in the cache costs, of the price of the shorter
 _LONG_WRITE = {"anthropic": 1.6, "openai": 2.0}
-
-# what genai-prices leaves out, by the start of the plain name: window (0: as listed), output
-_GAPS: tuple[tuple[str, int, int], ...] = (
-    ("claude-3-5", 0, 8_192), ("claude-3-7", 0, 64_000), ("claude-3", 0, 4_096),
-    ("claude-2", 0, 4_096), ("claude-opus-4", 0, 32_000),
-    ("gpt-4.5", 128_000, 16_384), ("gpt-4.1", 0, 32_768), ("gpt-4o", 128_000, 16_384),
-    ("gpt-4-turbo", 0, 4_096), ("gpt-4", 0, 8_192), ("gpt-3.5", 0, 4_096),
-    ("gpt-5", 0, 128_000), ("gpt-6", 1_050_000, 128_000),
-    ("o1", 0, 100_000), ("o3", 0, 100_000), ("o4", 0, 100_000),
-    ("gemini-1.5", 1_000_000, 8_192), ("gemini-2.0", 1_000_000, 8_192),
-    ("gemini-2.5", 1_048_576, 65_536), ("gemini-3", 1_048_576, 65_536),
-)
 # fmt: on
 
 
@@ -278,10 +300,8 @@ def _gaps(name: str) -> tuple[int, int | None]:
     """Window and output limit of what the library leaves out; (0, None) if we do neither."""
     if name in _TABLE:
         return _TABLE[name][:2]
-    for start, window, most in _GAPS:
-        if name.startswith(start):
-            return window, most
-    return 0, None
+    row = families.family(name)
+    return (0, None) if row is None else (row.window_tokens, row.max_output_tokens)
 
 
 def _from_library(model: str, name: str) -> ModelInfo | None:

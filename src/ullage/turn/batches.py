@@ -7,16 +7,22 @@ it before the view is returned.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ullage.history.builder import WindowBuilder
 from ullage.history.ledger import Ledger
 from ullage.history.window import Window
 from ullage.stages.policy import Policy, Stage, decide
+from ullage.stages.ranges import coverable
 from ullage.values.edits import Batch, Cut, Drop, Edit, Replace, Skipped, Summary, storable
 from ullage.values.effects import Output, Record
 from ullage.values.events import Event, Kind
+
+if TYPE_CHECKING:
+    from ullage.turn.joining import Joining
 
 
 class Walk(Struct):
@@ -31,6 +37,8 @@ class Walk(Struct):
         events: what happened, in order.
         cuts: how many cuts the stages under pressure made.
         diagnostic: what is to be told of them, as of the last of their batches.
+        joining: whether a conversation that was met under way is joined at the end; None: it was
+            there from the start, or is joined already.
     """
 
     builder: WindowBuilder
@@ -41,6 +49,7 @@ class Walk(Struct):
     events: list[Event] = []
     cuts: int = 0
     diagnostic: Event | None = None
+    joining: Joining | None = None
 
     @property
     def window(self) -> Window:
@@ -104,6 +113,61 @@ class Walk(Struct):
         """Note a batch, if reasoning stays that was bound to what it edited."""
         if self.window.bound_reasoning(first + 1, stop):
             self.builder.stale.append((first, stop))
+
+
+def keeping(window: Window, cuts: Sequence[Cut]) -> list[Cut]:
+    """The cuts, with what may not leave the view kept by the summaries that would hide it.
+
+    It is asked of every batch, whoever decided it; a summary that hides nothing then is left out.
+    """
+    found = list[Cut]()
+    for cut in cuts:
+        around = window.range_of(cut.edit) if isinstance(cut.edit, Summary) else None
+        if around is None or not isinstance(cut.edit, Summary):
+            found.append(cut)
+            continue
+        stays = [at for at in sorted(window.staying(*around)) if not window.hidden(at)]
+        if not stays:
+            found.append(cut)
+        elif coverable(window, *around):
+            found.append(cut._replace(edit=replace(cut.edit, keeps=_keys(window, stays))))
+    return found
+
+
+def _keys(window: Window, messages: Sequence[int]) -> tuple[bytes, ...]:
+    """The chain behind each of these messages, but for what was thought by itself: it has none."""
+    transcript = window.transcript
+    return tuple(
+        transcript.chain[index + 1]
+        for index in messages
+        if not transcript.messages[index].only_thought
+    )
+
+
+def without_young(window: Window, cuts: Sequence[Cut]) -> list[Cut]:
+    """The cuts without those of texts that changed at an old place and are too new for it.
+
+    Such a text may be cut once the same batch cuts what came when it changed.
+    """
+    if not window.arrived or not cuts:
+        return list(cuts)
+    places = [_place(window, cut.edit) for cut in cuts]
+    young = min(max(places) + 1, window.turn_start)
+    found = []
+    for cut, place in zip(cuts, places, strict=True):
+        is_young = window.arrived.get(place, -1) >= young
+        if not (is_young and isinstance(cut.edit, Replace)):
+            found.append(cut)
+    return found
+
+
+def _place(window: Window, edit: Edit) -> int:
+    """The message that is edited, or the last of a range."""
+    if isinstance(edit, Replace):
+        spot = window.transcript.locate(edit.place)
+        return spot[0] if spot else -1
+    around = window.range_of(edit)
+    return around[1] - 1 if around else -1
 
 
 def edited_from(window: Window, edits: Iterable[Edit]) -> int:

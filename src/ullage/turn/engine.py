@@ -23,8 +23,10 @@ Nothing here does I/O. What must be kept before the view may be returned is coll
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from typing import Any, TypeAlias, TypeVar
+
+from msgspec.structs import replace
 
 from ullage.errors import OverLimitError
 from ullage.history.builder import PAST, WindowBuilder
@@ -33,16 +35,20 @@ from ullage.history.transcript import Location
 from ullage.history.window import Window
 from ullage.stages.bound import left_out
 from ullage.stages.media import refused_media
+from ullage.stages.overlong import overlong
 from ullage.stages.policy import Policy, Stage, decide, name_of, unrecalled
 from ullage.stages.pressure import HELD, editable_from, is_frozen
 from ullage.stages.stall import stall
-from ullage.turn.batches import Walk, cuts_of, edited_from
+from ullage.turn.batches import Walk, cuts_of, edited_from, keeping, without_young
+from ullage.turn.changes import arrived
 from ullage.turn.filling import Asking, fill, refusal
 from ullage.turn.first_sight import take_in
+from ullage.turn.joining import Offer, note_excess, weigh
 from ullage.turn.terms import Agreed, Terms
 from ullage.values.edits import Cut, Edit, Replace, Skipped, Summary
 from ullage.values.effects import Summarise
 from ullage.values.events import Event
+from ullage.values.limits import TextLimit
 
 T = TypeVar("T")
 _Asks: TypeAlias = Generator[Summarise, Any, T]
@@ -55,11 +61,14 @@ def fit(
     *,
     asking: Asking | None = None,
     now: bool = False,
+    text_limit: TextLimit | None = None,
+    offer: Offer | None = None,
 ) -> _Asks[Walk]:
     """Walk the window to the end of its transcript; asks for summaries on the way, if at all.
 
     A model is asked at the end alone: what it says of an earlier place is in the ledger, or
-    was never said.
+    was never said. Where the conversation is to be joined, the walk ends before anything is
+    decided at its end (`Walk.joining`), and is void.
 
     Args:
         builder: its window stands where the last run left it, or is new. It is moved forward.
@@ -67,6 +76,8 @@ def fit(
         policy: the stages.
         asking: who is asked for summaries, or None for nobody.
         now: run the policy's compaction at the end, whatever the pressure.
+        text_limit: the most that the provider takes of one text; None: not known.
+        offer: what the request says about joining a conversation that waits; None: it does not.
 
     Raises:
         OverLimitError: the untouchable parts alone are over the limit.
@@ -74,22 +85,31 @@ def fit(
     window, ledger, terms = builder.window, agreed.ledger, agreed.terms
     transcript = window.transcript
     walk = Walk(builder, policy, ledger, list(agreed.records))
+    builder.arrive(arrived(transcript, ledger))
     settled = _settled(window, ledger)
     builder.replace_later(_replaced(window, ledger, settled))
     stops = transcript.boundaries(window.size) or [len(transcript)]
-    bare = unrecalled(policy)
+    bare = _without_recall(policy, terms)
     for length in stops:
         if settled <= window.size < length and length in stops[-PAST:]:
             builder.keep_past()
         _learn(builder, ledger)
         keys = transcript.decision_keys(window.size, length)
         builder.extend(length)
-        walk.policy = policy if terms.offers_recall(transcript.find(keys[-1]) or 0) else bare
+        place = transcript.find(keys[-1]) or 0
+        is_recalled = _is_recalled(agreed, place, keys)
+        walk.policy = policy if is_recalled else bare(place)
         take_in(walk, terms, keys, decides=length > settled)
+        if terms.waits:
+            note_excess(walk, policy)
+        if length == len(transcript) and _is_to_join(walk, policy, offer):
+            return walk
         if length > settled:
             is_end = length == len(transcript)
             stages = _due(walk, terms, now=now and is_end)
             yield from _decide(walk, stages, keys[-1], asking if is_end else None)
+            if is_end and text_limit is not None:
+                _batch(walk, "text limit", keys[-1], overlong(window, text_limit))
     if walk.diagnostic is not None:
         walk.events.append(walk.diagnostic)
     _drop_stale(walk)
@@ -98,6 +118,34 @@ def fit(
     if walk.records:
         walk.records.append(latest_record(transcript.chain, walk.records))
     return walk
+
+
+def _is_to_join(walk: Walk, policy: Policy, offer: Offer | None) -> bool:
+    """Whether the conversation is joined here; what was weighed is kept in the walk."""
+    if offer is None:
+        return False
+    walk.joining = weigh(walk, policy, offer)
+    return walk.joining.is_due
+
+
+def _is_recalled(agreed: Agreed, place: int, keys: Sequence[bytes]) -> bool:
+    """Whether the model can open at a place what leaves its view."""
+    offers = agreed.terms.offers_recall(place)
+    return offers and not any(agreed.ledger.at(key).is_unrecalled for key in keys)
+
+
+def _without_recall(policy: Policy, terms: Terms) -> Callable[[int], Policy]:
+    """The policy at each place where no recall tools are offered."""
+    bare = unrecalled(policy)
+    old = replace(bare, at_first_sight=())
+    new = replace(bare, at_first_sight=policy.at_first_sight)
+
+    def at(place: int) -> Policy:
+        if terms.cuts_from < 0:
+            return bare
+        return new if place >= terms.cuts_from else old
+
+    return at
 
 
 def _due(walk: Walk, terms: Terms, *, now: bool) -> Iterator[Stage]:
@@ -189,7 +237,8 @@ def _replaced_by(window: Window, edit: Edit, length: int) -> Iterator[Location]:
     elif isinstance(edit, Summary):
         start, stop = transcript.find(edit.after), transcript.find(edit.upto)
         if start is not None and stop is not None and start < stop <= length:
-            yield from (spot for index in range(start, stop) for spot in transcript.results(index))
+            hidden = set(range(start, stop)) - window.kept_by(edit)
+            yield from (spot for index in sorted(hidden) for spot in transcript.results(index))
 
 
 def _decide(walk: Walk, stages: Iterable[Stage], key: bytes, asking: Asking | None) -> _Asks[None]:
@@ -203,7 +252,19 @@ def _decide(walk: Walk, stages: Iterable[Stage], key: bytes, asking: Asking | No
         _batch(walk, name_of(stage), key, (yield from _filled(walk, cuts, asking)))
     if policy.guard is not None:
         _batch(walk, "media", key, refused_media(window))
-        _batch(walk, name_of(policy.guard), key, cuts_of(policy.guard, window))
+        _guard(walk, policy.guard, key)
+
+
+def _guard(walk: Walk, guard: Stage, key: bytes) -> None:
+    """Make the view fit; where it cannot, with what otherwise has to stay."""
+    window = walk.window
+    _batch(walk, name_of(guard), key, cuts_of(guard, window))
+    fits = window.within(window.limit_tokens, surely=True)
+    if fits or not window.staying(0, window.size):
+        return
+    walk.builder.hold_back(holds_back=False)
+    _batch(walk, name_of(guard), key, cuts_of(guard, window))
+    walk.builder.hold_back(holds_back=True)
 
 
 def _removed_tokens(window: Window, ledger: Ledger) -> int:
@@ -227,13 +288,17 @@ def _allowed(walk: Walk, stage: Stage) -> Sequence[Cut]:
     allowed = [cut for cut in cuts if edited_from(window, [cut.edit]) >= editable]
     if cuts and not allowed:
         walk.events.append(Event(kind="held", where=where, why=HELD))
-    return [cut for cut in allowed if not _cuts_account(window, cut)]
+    allowed = [cut for cut in allowed if not _is_barred(window, cut)]
+    return without_young(window, allowed)
 
 
-def _cuts_account(window: Window, cut: Cut) -> bool:
-    """Whether a cut would take the account of hidden messages out of the view."""
+def _is_barred(window: Window, cut: Cut) -> bool:
+    """Whether a leaf may not be cut: it holds the account of hidden messages, or is a program's."""
     spot = window.transcript.locate(cut.edit.place) if isinstance(cut.edit, Replace) else None
-    return spot is not None and window.holds_account(spot)
+    if spot is None:
+        return False
+    is_programs = window.transcript.reader(spot[0], spot[1]) == "program"
+    return is_programs or window.holds_account(spot)
 
 
 def _filled(walk: Walk, cuts: Sequence[Cut], asking: Asking | None) -> _Asks[Sequence[Cut]]:
@@ -249,9 +314,10 @@ def _filled(walk: Walk, cuts: Sequence[Cut], asking: Asking | None) -> _Asks[Seq
 
 def _batch(walk: Walk, stage: str, key: bytes, cuts: Sequence[Cut]) -> None:
     """Make one batch of cuts, and of the reasoning they make invalid."""
+    window = walk.window
+    cuts = keeping(window, cuts)
     if not cuts:
         return
-    window = walk.window
     walk.events += stall(window, cuts)
     first = edited_from(window, [cut.edit for cut in cuts])
     walk.keep(stage, key, [*cuts, *left_out(window, first, cuts)])

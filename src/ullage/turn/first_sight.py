@@ -11,10 +11,11 @@ from collections.abc import Iterator, Sequence
 from ullage.history.ledger import Opened
 from ullage.history.window import Window
 from ullage.turn.batches import Walk, cuts_of
+from ullage.turn.names import worded_anew
 from ullage.turn.terms import Terms
 from ullage.values.edits import Edit, Replace
 
-_FIRST_SIGHT = "first sight"
+_FIRST_SIGHT, _NAMES = "first sight", "names"
 
 
 def take_in(walk: Walk, terms: Terms, keys: Sequence[bytes], *, decides: bool) -> None:
@@ -35,6 +36,8 @@ def take_in(walk: Walk, terms: Terms, keys: Sequence[bytes], *, decides: bool) -
     for key in keys:
         for opened in walk.ledger.at(key).opened:
             _note_all_stale(walk, opened)
+            if decides and opened.former and opened.former[-1][0] == key:
+                walk.keep(_NAMES, key, worded_anew(walk.window))
 
 
 def _note_all_stale(walk: Walk, opened: Opened) -> None:

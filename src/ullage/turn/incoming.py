@@ -21,6 +21,7 @@ from ullage.redaction import Redact, in_json
 from ullage.turn.memo import Line, Memo
 from ullage.turn.request import Request
 from ullage.turn.terms import Settings
+from ullage.values.authors import answered_by_user
 from ullage.values.effects import Output
 from ullage.values.events import Event
 from ullage.values.notices import aside
@@ -48,7 +49,9 @@ def take_in(asked: Request, memo: Memo, settings: Settings) -> tuple[Request, Li
 
 def _followed(asked: Request, memo: Memo, settings: Settings) -> tuple[Request, Line, Repaired]:
     found = _repaired(asked, memo, settings.redact) if settings.repair else (asked, Repaired(()))
-    return found[0], memo.follow(found[0], settings.tenant, settings.redact), found[1]
+    user_tools = answered_by_user(settings.user_tools)
+    line = memo.follow(found[0], settings.tenant, settings.redact, user_tools)
+    return found[0], line, found[1]
 
 
 def _repaired(asked: Request, memo: Memo, redact: Redact | None) -> tuple[Request, Repaired]:

@@ -24,6 +24,7 @@ from ullage.tokens.meter import Meter, meter_for
 from ullage.turn.rendering import Rendered
 from ullage.turn.request import Envelopes, Request
 from ullage.turn.terms import Terms
+from ullage.values.authors import KNOWN_USER_TOOLS
 from ullage.values.effects import Output, Record
 from ullage.values.messages import Message
 from ullage.wires import Head
@@ -93,10 +94,16 @@ class Memo:
         """What was set aside under a ref when a history was repaired, or None."""
         return next((each for each in (*self.aside, *self.unkept) if each.ref == ref), None)
 
-    def follow(self, request: Request, tenant: str, redact: Redact | None = None) -> Line:
+    def follow(
+        self,
+        request: Request,
+        tenant: str,
+        redact: Redact | None = None,
+        user_tools: frozenset[str] = KNOWN_USER_TOOLS,
+    ) -> Line:
         """The line that a request's history continues, brought up to date; or a new one.
 
-        One and the same ``redact`` is given for every call.
+        The same ``redact`` and ``user_tools`` are given for every call.
 
         Raises:
             FormatError: a message is not what its format says it is.
@@ -113,7 +120,7 @@ class Memo:
                 return line
             if shared > best_shared:
                 best, best_shared, anew = line, shared, reworded
-        line = Line(Transcript(root, redact), meter)
+        line = Line(Transcript(root, redact, user_tools), meter)
         if best is not None:
             _take_over(line, best, best_shared)
             _reword(line, anew, read, leading)

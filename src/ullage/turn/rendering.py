@@ -45,13 +45,19 @@ class Rendered(Struct, frozen=True, gc=False):
 
 
 def render(
-    asked: Request, line: Line, view: ShownHistory, tools: Sequence[dict[str, Any]]
+    asked: Request,
+    line: Line,
+    view: ShownHistory,
+    tools: Sequence[dict[str, Any]],
+    allowed: Sequence[str] = (),
 ) -> dict[str, Any]:
     """The view as a request: untouched messages are the caller's own objects.
 
-    The tools stand behind the request's own.
+    The tools stand behind the request's own, and the names of those that are to be allowed behind
+    its own list.
     """
-    return asked.wire.compose(asked.raw, _messages(asked, line, view), tools)
+    request = asked.wire.compose(asked.raw, _messages(asked, line, view), tools)
+    return asked.wire.allowing(request, allowed) if allowed else request
 
 
 def _messages(asked: Request, line: Line, view: ShownHistory) -> list[Any]:
@@ -80,10 +86,14 @@ def _messages(asked: Request, line: Line, view: ShownHistory) -> list[Any]:
 def layout(view: ShownHistory) -> list[int | str]:
     """What is shown, in its order: a message by its index, a summary by its texts.
 
-    What the system said within a range that a summary stands for still holds. It comes behind
-    the summary; but where the user speaks on before the model does (a request was never
-    answered) it waits for the reply that has to follow it (A20), or for what the host added last
-    for the provider alone (R14).
+    What a summary leaves in the view comes before its texts: a turn that it ends in goes on behind
+    these, and has to begin with its thinking (A14). Only where nothing is before it the texts come
+    first, for a history begins with the user (A1).
+
+    What the system said within a range that a summary stands for still holds. It comes behind the
+    summary; but where the user speaks on before the model does (a request was never answered) it
+    waits for the reply that has to follow it (A20), or for what the host added last for the
+    provider alone (R14).
     """
     laid, pinned = list[int | str](), list[int]()
     at, stands = 0, view.transcript.marked("pinned", 0, view.size)
@@ -97,7 +107,9 @@ def layout(view: ShownHistory) -> list[int | str]:
             at += 1
         laid += range(at, start)
         if edit is not None:
-            laid += edit.texts
+            kept = sorted(view.kept_by(edit) - set(stands))
+            kept = [index for index in kept if not view.hidden(index)]
+            laid += [*kept, *edit.texts] if laid else [*edit.texts, *kept]
             pinned += (index for index in stands if start <= index < stop) if stands else ()
         at = stop
     return laid + pinned

@@ -18,6 +18,7 @@ from ullage.values.edits import whole
 from ullage.values.messages import ReasoningRule
 from ullage.wires import Format, Head, recognise
 from ullage.wires.base import field, text_at
+from ullage.wires.choice import Choice
 
 _CACHES = ("cachedContent", "cached_content")
 _HELD_ELSEWHERE = {
@@ -38,6 +39,7 @@ class Envelope(Struct, frozen=True):
         tools: its own tool definitions.
         takes_tools: whether functions may be added to them.
         uses_tools: whether it has any, and the model may call them.
+        choice: which of them the model may call.
         reasoning: what an edit means for the reasoning behind it.
         thinks_first: whether an open turn must begin with thinking (A14).
         family: whose rules of reasoning hold, and whose tokeniser is estimated.
@@ -49,6 +51,7 @@ class Envelope(Struct, frozen=True):
     tools: Sequence[Any]
     takes_tools: bool
     uses_tools: bool
+    choice: Choice
     reasoning: ReasoningRule
     thinks_first: bool
     family: str
@@ -146,6 +149,7 @@ def _read_envelope(request: Mapping[str, Any], wire: Format, model: str) -> Enve
         tools=tools,
         takes_tools=wire.takes_tools(request, model) and _elsewhere(request) not in _CACHES,
         uses_tools=bool(tools) and not wire.forbids_tools(request),
+        choice=wire.choice(request),
         reasoning=wire.reasoning(request, model),
         thinks_first=wire.thinks_first(request),
         family=f"{wire.family(model)}/{token_family(model)}",

@@ -14,13 +14,16 @@ was cut at first sight may have been sent otherwise, so those cuts become a batc
 behind them goes where it is bound, and the new fingerprint holds from there. From then on cuts at
 first sight are recorded, so that a worker of before the change shows them too; it decides
 nothing by itself any more but what the guard must (DESIGN §11, "Place").
+
+A history that was under way when it was first seen waits: it is shown as it was sent, until
+`ullage.turn.joining` says that it pays to offer the recall tools. Then it is opened once more
+(`join`), and from there on it is shown as if the tools had been there from its start.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -30,19 +33,22 @@ from ullage.history import canon
 from ullage.history.ledger import Ledger, Opened, latest_key
 from ullage.history.transcript import Transcript
 from ullage.redaction import Redact
-from ullage.stages.policy import Policy, fingerprint
+from ullage.stages.policy import Policy, Stage, fingerprint, unrecalled
+from ullage.turn import changes, names
 from ullage.turn.filling import Asking
+from ullage.turn.joining import Cuts, Offer, is_under_way
+from ullage.turn.learnt import Learnt
+from ullage.turn.openings import changed_at, cuts_from, openings, recall_from
+from ullage.values.authors import answered_by_user
 from ullage.values.effects import Find, Record, Steps
 from ullage.values.events import Event
 from ullage.values.limits import Limits
-from ullage.values.toolset import RECALL_TOOLS, Toolset
 from ullage.wires import Format
 
 if TYPE_CHECKING:
     from ullage.turn.memo import Line
     from ullage.turn.request import Request
 
-_CLASH_PREFIX = "ullage_"
 _OURS = "ullage."
 
 
@@ -55,6 +61,9 @@ class Terms(Struct, frozen=True):
         superseded: something newer decides here; we add what the guard must.
         is_new: the change is made by this turn.
         recall_from: the chain position from which the recall tools are offered, or -1: nowhere.
+        waits: the recall tools are not offered, and are once that pays.
+        cuts_from: the chain position from which what is new is cut at first sight though no
+            recall tools are offered, or -1: what the policy does without them.
     """
 
     opened: Opened
@@ -62,6 +71,8 @@ class Terms(Struct, frozen=True):
     superseded: bool = False
     is_new: bool = False
     recall_from: int = 0
+    waits: bool = False
+    cuts_from: int = -1
 
     def offers_recall(self, place: int) -> bool:
         """Whether the recall tools are offered at a chain position."""
@@ -72,19 +83,25 @@ class Settings(Struct, frozen=True, kw_only=True):
     """What a session was asked to be. See `ullage.Session` for the meaning of each.
 
     Attributes:
+        learnt: what the provider's answers taught of its limits.
         asking: who is asked for summaries.
+        user_tools: tools of the host's own whose results are the user's words, beside
+            `ullage.values.authors.QUESTION_TOOLS`.
         decides: the fingerprint of what cuts at first sight, as the policy was given.
     """
 
     model: str
     policy: Policy
     limits: Limits | None = None
+    learnt: Learnt = Learnt()
     format: Format | None = None
     tenant: str = ""
     recall: bool | Literal["auto", "host"] = "auto"
+    joins: bool = True
     repair: bool = False
     asking: Asking | None = None
     redact: Redact | None = None
+    user_tools: tuple[str, ...] = ()
     decides: str = ""
 
 
@@ -97,18 +114,31 @@ class Agreed(Struct, frozen=True):
     events: tuple[Event, ...] = ()
 
 
-def what_decides(policy: Policy, redact: Redact | None = None) -> str:
-    """The fingerprint of what cuts at first sight: stages, their limits, and the wording.
+def what_decides(
+    policy: Policy, redact: Redact | None = None, user_tools: tuple[str, ...] = ()
+) -> str:
+    """The fingerprint of what cuts at first sight: stages, their limits, the wording, and whose
+    results are the user's words.
 
     A function that is not ours may change what it does under one name; the policy's name, which
     holds a version, stands for it.
     """
     folder = policy.spill_directory
-    bare = () if policy.without_recall is None else (policy.without_recall,)
-    first = (policy.at_first_sight, policy.toolset, folder, *bare)
-    text = fingerprint(first if redact is None else (*first, redact))
+    first = (policy.at_first_sight, policy.toolset, folder, *_without_recall(policy))
+    text = fingerprint(
+        (*first, answered_by_user(user_tools), *(() if redact is None else (redact,)))
+    )
     named = "" if _is_ours(policy) else policy.name
     return canon.ref_of(f"{text} {named}")
+
+
+def _without_recall(policy: Policy) -> tuple[Sequence[Stage], ...]:
+    """What decides where no recall tools are offered, if that is something else."""
+    if policy.without_recall is None:
+        return ()
+    bare = unrecalled(policy)
+    rows = (bare.under_pressure, bare.at_first_sight)
+    return rows if bare.at_first_sight else rows[:1]
 
 
 def _is_ours(policy: Policy) -> bool:
@@ -126,18 +156,19 @@ def look_up(line: Line, ledger: Ledger) -> Steps[Ledger]:
     """
     transcript = line.transcript
     window = None if line.builder is None else line.builder.window
-    pointer = latest_key(transcript.chain)
+    pointer, shown = latest_key(transcript.chain), changes.key_of(transcript)
+    beside = (pointer,) if shown is None else (pointer, shown)
     walked = 0 if window is None else transcript.decision_index(window.size)
     whole = window is None or line.latest is None
     start = 1 if whole else max(walked, 1)
-    records = yield Find((pointer, *transcript.chain[start:]))
+    records = yield Find((*beside, *transcript.chain[start:]))
     ledger, changed = ledger.merged(records)
     latest = ledger.at(pointer).latest
     if not whole and latest != line.latest:
         records = yield Find(tuple(transcript.chain[1:start]))
         ledger, further = ledger.merged(records)
         changed |= further
-    decided = changed - {pointer}
+    decided = changed.difference(beside)
     # another line of this session may have opened there; of one begun by another `agree` sees it
     unwalked = () if line.terms is None else transcript.chain[walked + 1 :]
     reopened = any(ledger.at(key).opened for key in (*decided, *unwalked))
@@ -173,32 +204,49 @@ def agree(
     agreed = _agree(line, ledger, asked, settings, before)
     if line.terms is None and (agreed.terms.changed_at >= 0 or agreed.terms != line.begun_on):
         line.builder = None  # another line began it on other terms
+    agreed = _named(agreed, line, asked, settings)
     line.terms = agreed.terms
     return agreed
+
+
+def _named(agreed: Agreed, line: Line, asked: Request, settings: Settings) -> Agreed:
+    """The terms with other names for our tools, where the caller has taken one of ours."""
+    opened, transcript = agreed.terms.opened, line.transcript
+    if settings.recall == "host" or not opened.recall:
+        return agreed
+    toolset = settings.policy.toolset
+    prefix = names.prefix_beside(asked, transcript, toolset, opened.prefix)
+    if prefix == opened.prefix:
+        return agreed
+    key = transcript.decision_key(len(transcript))
+    renamed, event = names.renaming(opened, key, prefix)
+    ledger, record = agreed.ledger.with_opened(key, renamed)
+    terms = replace(agreed.terms, opened=renamed)
+    return Agreed(terms, ledger, (*agreed.records, record), (*agreed.events, event))
 
 
 def _agree(
     line: Line, ledger: Ledger, asked: Request, settings: Settings, before: Opened | None
 ) -> Agreed:
     known, decides = line.terms, (settings.decides, asked.envelope.family)
-    if known is not None and not _may_open_again(line, known.opened, asked, settings):
+    if known is not None and not _may_open_again(known.opened, asked, settings):
         if known.superseded:
             return Agreed(known, ledger)
         if (known.opened.decides, known.opened.family) == decides:
             return Agreed(replace(known, is_new=False), ledger)
     transcript = line.transcript
-    found = list(_openings(transcript, ledger))
+    found = list(openings(transcript, ledger))
     if not found:
         return _open(line, ledger, asked, settings, before)
-    newest, changed_at = found[-1][1], _changed_at(found)
-    if _may_open_again(line, newest, asked, settings):
+    newest, same = found[-1][1], found[-1][1].decides == settings.decides
+    if _may_open_again(newest, asked, settings):
         return _open(line, ledger, asked, settings, None, found)
-    same, recall_from = newest.decides == settings.decides, _recall_from(found)
+    terms = _terms(found, settings)
     if (newest.decides, newest.family) == decides:
-        return Agreed(Terms(newest, changed_at, recall_from=recall_from), ledger)
+        return Agreed(terms, ledger)
     if not same and any(opened.decides == settings.decides for _, opened in found):
         event = Event(kind="superseded", where="the whole history", why=_SUPERSEDED % newest.policy)
-        terms = Terms(newest, changed_at, superseded=True, recall_from=recall_from)
+        terms = replace(terms, superseded=True, waits=False)
         return Agreed(terms, ledger, (), (event,))
     opened = replace(
         newest,
@@ -208,47 +256,31 @@ def _agree(
         folder=newest.folder if same else _folder(settings.policy) or newest.folder,
         joined=same,
         changed=not same,
+        cuts_new=newest.cuts_new or (terms.waits and _cuts_new(line, asked, settings)),
     )
-    events = _changed(newest, opened)
-    return _write(transcript, ledger, opened, events, changed_at if same else None)
+    return _write(line, ledger, opened, settings, _changed(newest, opened))
 
 
-def _openings(transcript: Transcript, ledger: Ledger) -> Iterator[tuple[int, Opened]]:
-    """Every opening of a history with its place, in order."""
-    entries = ledger.entries
-    for key in filter(entries.__contains__, dict.fromkeys(transcript.chain)):
-        for opened in entries[key].opened:
-            yield transcript.find(key) or 0, opened
-
-
-def _changed_at(found: Sequence[tuple[int, Opened]]) -> int:
-    """Where the fingerprint changed last, or -1."""
-    return max((place for place, opened in found if opened.changed), default=-1)
-
-
-def _recall_from(found: Sequence[tuple[int, Opened]]) -> int:
-    """Where the recall tools are offered from: 0 if from the start, -1 if nowhere."""
-    if not found[-1][1].recall:
-        return -1
-    without = [at for at, (_, opened) in enumerate(found) if not opened.recall]
-    return found[without[-1] + 1][0] if without else 0
+def _terms(found: Sequence[tuple[int, Opened]], settings: Settings) -> Terms:
+    """The terms that openings come to."""
+    newest = found[-1][1]
+    return Terms(
+        newest,
+        changed_at(found),
+        recall_from=recall_from(found),
+        waits=not newest.recall and _may_join(settings),
+        cuts_from=cuts_from(found),
+    )
 
 
 def _write(
-    transcript: Transcript,
-    ledger: Ledger,
-    opened: Opened,
-    events: tuple[Event, ...],
-    changed_at: int | None,
+    line: Line, ledger: Ledger, opened: Opened, settings: Settings, events: tuple[Event, ...] = ()
 ) -> Agreed:
-    """An opening at the end of the history; ``changed_at`` None: what decides changes here."""
-    key = transcript.decision_key(len(transcript))
-    ledger, record = ledger.with_opened(key, opened)
-    is_new = changed_at is None
-    place = (transcript.find(key) or 0) if changed_at is None else changed_at
-    recall_from = _recall_from(list(_openings(transcript, ledger)))
-    terms = Terms(opened, place, is_new=is_new, recall_from=recall_from)
-    return Agreed(terms, ledger, (record,), events)
+    """An opening at the end of the history."""
+    transcript = line.transcript
+    ledger, record = ledger.with_opened(transcript.decision_key(len(transcript)), opened)
+    terms = _terms(list(openings(transcript, ledger)), settings)
+    return Agreed(replace(terms, is_new=opened.changed), ledger, (record,), events)
 
 
 def _open(
@@ -260,17 +292,21 @@ def _open(
     found: Sequence[tuple[int, Opened]] = (),
 ) -> Agreed:
     """Open a history that nothing is known of, or one that used no tools until now (``found``)."""
-    transcript, envelope = line.transcript, asked.envelope
-    names = map(asked.wire.tool_name, envelope.tools)
-    present = holds_tools(asked, "", settings.policy.toolset)
-    clash = not present and any(name in RECALL_TOOLS for name in names)
-    under_way = any(message.role == "assistant" for message in transcript.messages)
-    prefix = _CLASH_PREFIX if clash and settings.recall != "host" else ""
-    joined = under_way and not found  # what used no tools was sent as it is shown
-    offered = _offers(asked, settings, present=present, under_way=joined)
+    transcript, envelope, toolset = line.transcript, asked.envelope, settings.policy.toolset
+    present = names.holds(asked, "", toolset)
+    joined = is_under_way(transcript)
+    tools_are_new = bool(found)  # what used no tools was sent as it is shown
+    under_way = joined and not tools_are_new
+    offered, prefix = _offers(asked, settings, present=present, under_way=under_way), ""
     uses = present or envelope.uses_tools or settings.recall != "auto"
-    if before is not None and uses and not before.has_no_tools:
-        offered, prefix = before.recall, before.prefix
+    if under_way and not present and settings.recall != "host" and _is_frozen(line, asked):
+        offered = False  # the tools would void it: they wait for the end of its turn
+    if before is not None and before.recall and uses:
+        offered, prefix = True, before.prefix
+    if settings.recall != "host":
+        prefix = names.prefix_beside(asked, transcript, toolset, prefix)
+    waits = joined and not offered and _may_join(settings)
+    said = any(message.role == "assistant" for message in transcript.messages)
     opened = Opened(
         policy=settings.policy.name,
         recall=offered,
@@ -280,44 +316,141 @@ def _open(
         folder=_folder(settings.policy),
         joined=joined,
         changed=bool(found) and found[-1][1].decides != settings.decides,
-        adds_tools=under_way and offered and not present and settings.recall != "host",
+        adds_tools=said and offered and not present and settings.recall != "host",
         has_no_tools=not uses,
+        cuts_new=joined and not offered and _cuts_new(line, asked, settings),
+        tools=_digest_of_tools(asked) if waits and uses else "",
     )
-    if opened.changed:
-        return _write(transcript, ledger, opened, _changed(found[-1][1], opened), None)
-    events = (_joined(len(transcript), offered),) if joined else ()
-    return _write(transcript, ledger, opened, events, _changed_at(found))
+    events = _changed(found[-1][1], opened) if opened.changed else ()
+    if joined and not waits:
+        events += (_joined(len(transcript), offered),)
+    return _write(line, ledger, opened, settings, events)
 
 
-@lru_cache(maxsize=32)
-def tool_definitions(wire: Format, prefix: str, toolset: Toolset) -> tuple[dict[str, Any], ...]:
-    """The tools of a toolset in the wire form of a format; constant within a session."""
-    return tuple(wire.tool(replace(spec, name=prefix + spec.name)) for spec in toolset.tools)
+# ── a history that was under way ─────────────────────────────────────────────────────────
 
 
-def holds_tools(asked: Request, prefix: str, toolset: Toolset) -> bool:
-    """Whether a request holds the recall tools already."""
-    ours = tool_definitions(asked.wire, prefix, toolset)
-    return all(tool in asked.envelope.tools for tool in ours)
+def join(line: Line, ledger: Ledger, asked: Request, settings: Settings, waiting: Agreed) -> Agreed:
+    """Open a history that waited once more: the recall tools are offered from its end on.
+
+    What was sent before is cut as if they had been there from its start. Where another policy cut
+    some of it, what is cut now is recorded as a change of what decides (`ullage.turn.first_sight`).
+
+    Args:
+        line: the line of history.
+        ledger: with everything that was known of it before this turn.
+        asked: the request at hand.
+        settings: of the session at hand.
+        waiting: the terms on which it waited; what is told of them is told all the same.
+    """
+    found = list(openings(line.transcript, ledger))
+    others = any(opened.decides != settings.decides for _, opened in found)
+    opened = Opened(
+        policy=settings.policy.name,
+        recall=True,
+        prefix=names.prefix_beside(asked, line.transcript, settings.policy.toolset),
+        decides=settings.decides,
+        family=asked.envelope.family,
+        folder=_folder(settings.policy),
+        joined=True,
+        changed=others or changed_at(found) >= 0,
+        adds_tools=True,
+    )
+    agreed = _write(line, ledger, opened, settings, waiting.events)
+    line.builder = None  # it was walked on other terms
+    line.terms = agreed.terms
+    return agreed
 
 
-def _may_open_again(line: Line, opened: Opened, asked: Request, settings: Settings) -> bool:
+def offer_of(agreed: Agreed, asked: Request, settings: Settings) -> Offer | None:
+    """What a request says about joining its conversation; None where that does not wait for it.
+
+    Args:
+        agreed: the terms so far.
+        asked: the request at hand.
+        settings: of the session at hand.
+    """
+    opened = agreed.terms.opened
+    if not agreed.terms.waits or asked.elsewhere:
+        return None
+    envelope, broken, is_met_now = asked.envelope, "", bool(agreed.records)
+    if _is_asked(settings):
+        broken = "the recall tools are asked for"
+    elif opened.tools and opened.tools != _digest_of_tools(asked):
+        broken = "the request's own tools changed"
+    elif is_met_now and any(event.kind == "changed" for event in agreed.events):
+        broken = "another model, policy or wording decides"
+    cuts: Cuts = "nothing" if agreed.terms.cuts_from < 0 else "new"
+    return Offer(
+        can_add=envelope.takes_tools and envelope.uses_tools and _may_call(asked, settings),
+        broken=broken,
+        is_met_now=is_met_now,
+        cuts="all" if settings.policy.without_recall is None else cuts,
+    )
+
+
+def _may_join(settings: Settings) -> bool:
+    """Whether a history under way may be offered the recall tools later."""
+    on_its_own = settings.recall == "auto" and settings.joins
+    return _is_asked(settings) or (on_its_own and settings.policy.toolset.offered != "no")
+
+
+def _is_asked(settings: Settings) -> bool:
+    """Whether the recall tools are asked for whatever they cost, by the caller or a document."""
+    always = settings.policy.toolset.offered == "always"
+    return settings.recall is True or (settings.recall == "auto" and always)
+
+
+def _cuts_new(line: Line, asked: Request, settings: Settings) -> bool:
+    """Whether a history that waits is cut at first sight from here on, though nothing opens it yet.
+
+    That is where reasoning is bound to what was sent: it is lost when the history is joined, and
+    that may not even be allowed for as long as its turn is open. What is new breaks nothing. A
+    policy that cuts without the tools too does so at once, if it may.
+    """
+    if settings.policy.without_recall is None:
+        return _is_frozen(line, asked)
+    return _may_join(settings) and asked.envelope.reasoning != "free" and _is_bound(line)
+
+
+def _is_frozen(line: Line, asked: Request) -> bool:
+    """Whether reasoning is there that must stay as it is while its turn is open."""
+    return asked.envelope.reasoning == "frozen" and _is_bound(line)
+
+
+def _is_bound(line: Line) -> bool:
+    """Whether a history holds reasoning that is bound to what was sent before it."""
+    transcript = line.transcript
+    return bool(transcript.marked("bound", 0, len(transcript)))
+
+
+def _may_call(asked: Request, settings: Settings) -> bool:
+    """Whether the model may call our tools in its reply, once they are among its tools."""
+    choice = asked.envelope.choice
+    return choice.takes_more or choice.allows(settings.policy.toolset.names)
+
+
+def _digest_of_tools(asked: Request) -> str:
+    """A digest of the caller's own tools, by their names."""
+    tools = [asked.wire.tool_name(tool) or "" for tool in asked.envelope.tools]
+    return canon.ref_of("\n".join(tools))
+
+
+def _may_open_again(opened: Opened, asked: Request, settings: Settings) -> bool:
     """Whether nothing was decided of recall tools, and now it can be.
 
-    That is before the first reply; or later, where nothing was cut for want of them: the caller's
-    own tools are new to the request then, so that ours break no prefix that these do not.
+    The caller's own tools are new to the request then, so that ours break no prefix that these do
+    not. Of a history that was met under way this is not known: it waits like any other.
     """
-    if not opened.has_no_tools or settings.recall != "auto" or not asked.envelope.uses_tools:
-        return False
-    said = any(message.role == "assistant" for message in line.transcript.messages)
-    return not said or settings.policy.without_recall is not None
+    is_new = opened.has_no_tools and not opened.joined
+    return is_new and settings.recall == "auto" and asked.envelope.uses_tools
 
 
 def _offers(asked: Request, settings: Settings, *, present: bool, under_way: bool) -> bool:
     """Whether the requests of a history are to offer the recall tools."""
     recall = settings.recall
     if recall == "host":
-        return True
+        return settings.joins or not under_way
     takes = asked.envelope.takes_tools
     if recall == "auto":
         wanted = ("always",) if under_way else ("always", "from the start")
@@ -355,7 +488,7 @@ def _changed(old: Opened, new: Opened) -> tuple[Event, ...]:
 
 
 def _joined(messages: int, recall: bool) -> Event:
-    tools = "are offered" if recall else "are not offered; recall=True adds them"
+    tools = "are offered" if recall else "are not offered"
     why = (
         f"{messages:,} messages stood before this session first saw them: its cuts count as one "
         f"batch, reasoning bound to the whole history may be dropped, and recall tools {tools}"

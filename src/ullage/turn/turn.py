@@ -12,12 +12,12 @@ one frozen `State`; the `Memo` beside it only saves time.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ullage.errors import ConfigError, OverLimitError, StoreFull
+from ullage.errors import ConfigError, OverLimitError, StoreError, StoreFull
 from ullage.history import canon
 from ullage.history.builder import WindowBuilder
 from ullage.history.ledger import Ledger, Observed, Opened
@@ -25,12 +25,19 @@ from ullage.history.window import Window
 from ullage.spend.book import Report
 from ullage.stages.policy import Policy
 from ullage.tokens.catalog import advice, lookup
+from ullage.turn import names
+from ullage.turn.batches import Walk
+from ullage.turn.changes import remember
 from ullage.turn.engine import fit
 from ullage.turn.incoming import take_in
+from ullage.turn.joining import Joining, Offer, told
+from ullage.turn.learnt import Lesson, limits_for
 from ullage.turn.memo import Line, Memo
 from ullage.turn.rendering import render
 from ullage.turn.request import Request, read
-from ullage.turn.terms import Agreed, Settings, agree, holds_tools, look_up, tool_definitions
+from ullage.turn.seen import noted
+from ullage.turn.standing import Standing, standing_of
+from ullage.turn.terms import Agreed, Settings, agree, join, look_up, offer_of
 from ullage.values.effects import Commit, Output, Record, Steps
 from ullage.values.events import Event
 from ullage.values.limits import Limits
@@ -70,6 +77,7 @@ class Turned(Struct, frozen=True):
         wire: the format of the request.
         offers: whether the recall tools stand in it.
         memo: what is remembered for speed, brought up to date.
+        standing: why nothing is cut at first sight, or None where it is.
     """
 
     request: dict[str, Any]
@@ -79,6 +87,23 @@ class Turned(Struct, frozen=True):
     wire: Format
     offers: bool
     memo: Memo
+    standing: Standing | None = None
+
+
+class Begun(NamedTuple):
+    """A window that is to be walked for a request.
+
+    Attributes:
+        builder: of the window.
+        tools: the recall tools that are added to the request.
+        offers: whether a call of one in the reply is ours to answer.
+        events: what was found of the model's limits.
+    """
+
+    builder: WindowBuilder
+    tools: Tools
+    offers: bool
+    events: tuple[Event, ...]
 
 
 def turn(
@@ -110,33 +135,88 @@ def turn(
     asked, line, fresh = take_in(asked, memo, settings)
     ledger, lost = state.ledger, tuple[Record, ...]()
     state = replace(state, format=asked.wire.name)
+    is_host = settings.recall == "host"
     while True:
         ledger = yield from look_up(line, ledger.with_records(lost) if lost else ledger)
         agreed = agree(line, ledger, asked, settings, state.opened)
-        opened = agreed.terms.opened
-        builder, tools, offers, events = _begin(line, opened, asked, settings, memo, added_tokens)
-        window = builder.window
-        walk = yield from fit(builder, agreed, settings.policy, asking=settings.asking, now=now)
+        offer = offer_of(agreed, asked, settings)
+        is_met_now = agreed.terms.opened.joined and bool(agreed.records)
+        agreed = noted(agreed, line, asked, settings)
+        begun = _begin(line, agreed.terms.opened, asked, settings, memo, added_tokens)
+        walk = yield from _walk(line, begun, agreed, asked, settings, now=now, offer=offer)
+        joining = walk.joining
+        if joining is not None and joining.is_due:
+            joined = join(line, ledger, asked, settings, agreed)
+            agreed = noted(joined, line, asked, settings)
+            again = _begin(line, agreed.terms.opened, asked, settings, memo, added_tokens)
+            begun = again._replace(events=begun.events)
+            walk = yield from _walk(line, begun, agreed, asked, settings, now=now)
+        window, tools, offers = begun.builder.window, begun.tools, begun.offers
+        allowed = names.to_allow(asked, window.words) if offers and not is_host else ()
         outputs = (*fresh.outputs, *walk.outputs.values())
+        held, shown = remember(line.transcript, walk.ledger, is_decided=bool(walk.records))
+        must_keep = outputs or walk.records
         try:
-            lost = yield from _commit(outputs, walk.records, ledger)
-        except StoreFull as full:
-            window, event = yield from _uncut(full, line, agreed, window)
-            view, memo = render(asked, line, window, tools), Memo(unkept=memo.aside)
+            lost = yield from _commit(outputs, (*walk.records, *shown), ledger)
+        except StoreError as error:
+            if not must_keep:  # nothing hangs on it: it is kept another time
+                held, lost = walk.ledger, ()
+                break
+            if not isinstance(error, StoreFull):
+                raise
+            window, event = yield from _uncut(error, line, agreed, window)
+            view = render(asked, line, window, tools, allowed)
+            memo = Memo(unkept=memo.aside)
             return Turned(view, state, (event,), window, asked.wire, offers, memo)
         if not lost:
             break
         line.begin_again()
     memo.keep(line, walk.records)
-    state = replace(state, opened=opened, ledger=walk.ledger)
-    told = (*fresh.events, *agreed.events, *events, *walk.events, *_elsewhere(asked))
-    return Turned(render(asked, line, window, tools), state, told, window, asked.wire, offers, memo)
+    state = replace(state, opened=agreed.terms.opened, ledger=held)
+    met = _met(joining, window, is_met_now=is_met_now)
+    events = (*fresh.events, *agreed.events, *met, *begun.events, *walk.events, *_elsewhere(asked))
+    standing = standing_of(agreed, asked, settings, joining)
+    view = render(asked, line, window, tools, allowed)
+    return Turned(view, state, events, window, asked.wire, offers, memo, standing)
+
+
+def _walk(
+    line: Line,
+    begun: Begun,
+    agreed: Agreed,
+    asked: Request,
+    settings: Settings,
+    *,
+    now: bool,
+    offer: Offer | None = None,
+) -> Steps[Walk]:
+    """Walk a window to the end of its history."""
+    lesson = settings.learnt.of(line.transcript, asked.envelope.model)
+    walk = yield from fit(
+        begun.builder,
+        agreed,
+        settings.policy,
+        asking=settings.asking,
+        now=now,
+        text_limit=lesson.text_limit,
+        offer=offer,
+    )
+    return walk
+
+
+def _met(joining: Joining | None, window: Window, *, is_met_now: bool) -> Iterator[Event]:
+    """What is told of a conversation that was met under way."""
+    if joining is None:
+        return
+    after = window.estimate if joining.is_due else joining.tokens
+    event = told(joining, window.size, is_met_now=is_met_now, tokens_after=after)
+    if event is not None:
+        yield event
 
 
 def _without_history(settings: Settings) -> Settings:
     """For a request whose history is not here: nothing can be repaired, or decided of it."""
-    bare = None if settings.policy.without_recall is None else ()
-    policy = replace(settings.policy, under_pressure=(), without_recall=bare, guard=None)
+    policy = replace(settings.policy, under_pressure=(), guard=None)
     return replace(settings, policy=policy, repair=False)
 
 
@@ -182,23 +262,29 @@ def wire_of(state: State, settings: Settings) -> Format | None:
 
 def _begin(
     line: Line, opened: Opened, asked: Request, settings: Settings, memo: Memo, added_tokens: int
-) -> tuple[WindowBuilder, Tools, bool, list[Event]]:
-    """The window of a line, begun for this request; see `_tools` for the next two."""
+) -> Begun:
+    """The window of a line, begun for this request."""
     envelope, policy = asked.envelope, settings.policy
-    words = Words(opened.recall, opened.prefix, policy.toolset, opened.folder)
+    words = names.words_of(opened, line.transcript, policy.toolset)
     tools, offers = _tools(asked, words, settings.recall)
     if line.builder is None or line.builder.window.words != words:
         line.builder = WindowBuilder(line.transcript, line.meter, words)
     builder = line.builder
-    limits, events = _limits(envelope.model, settings, memo)
+    lesson = settings.learnt.of(line.transcript, envelope.model)
+    limits, events = _limits(envelope.model, settings, memo, lesson)
+    asked_tokens = envelope.head.asked_output_tokens
+    limit_tokens, context_tokens = limits.prompt_tokens(asked_tokens), limits.window_tokens
+    if lesson.room_tokens is not None:  # a refusal's own arithmetic, the answer left out of it
+        whole = limits_for(envelope.model, settings.limits, Lesson()).prompt_tokens(asked_tokens)
+        limit_tokens = context_tokens = min(lesson.room_tokens, whole)
     builder.limit(
-        limits.prompt_tokens(envelope.head.asked_output_tokens),
-        limits.window_tokens,
+        limit_tokens,
+        context_tokens,
         _head_tokens(line, envelope.head, tools) + added_tokens,
         (*envelope.head.texts, *envelope.head.schemas),
     )
     builder.reason(envelope.reasoning, thinks_first=envelope.thinks_first)
-    return builder, tools, offers, events
+    return Begun(builder, tools, offers, tuple(events))
 
 
 def _tools(
@@ -208,20 +294,22 @@ def _tools(
     envelope = asked.envelope
     if not words.recall:
         return (), False
-    if recall == "host" or holds_tools(asked, words.prefix, words.toolset):
+    if recall == "host" or names.holds(asked, words.prefix, words.toolset):
         return (), True
     if not envelope.takes_tools or (recall == "auto" and not envelope.tools):
         return (), False
-    return tool_definitions(asked.wire, words.prefix, words.toolset), True
+    is_renamed = bool(words.former)
+    tools = names.definitions(asked.wire, words.prefix, words.toolset, is_renamed=is_renamed)
+    return tools, True
 
 
-def _limits(model: str, settings: Settings, memo: Memo) -> tuple[Limits, list[Event]]:
+def _limits(
+    model: str, settings: Settings, memo: Memo, lesson: Lesson
+) -> tuple[Limits, list[Event]]:
     """The model's window; of one that is not known, as the policy wants it, told of once."""
-    if settings.limits is not None:
-        return settings.limits, []
     info, rule = lookup(model), settings.policy.unknown_model
-    if info.known:
-        return Limits(window_tokens=info.window_tokens), []
+    if info.known or settings.limits is not None or lesson.window_tokens is not None:
+        return limits_for(model, settings.limits, lesson), []
     unknown = f"no window is known for {model!r}"
     if rule == "error":
         remedy = "Give limits=Limits(window_tokens=…)."

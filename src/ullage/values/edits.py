@@ -77,6 +77,7 @@ class Summary(Struct, frozen=True, tag="span"):
         retain: what a model chose to keep, shown as a message before ``text``; ``""`` for none.
         summarised: whether ``text`` holds the deterministic summary of the run.
         said_upto: the chain up to which ``said`` covers the run; empty for all of it.
+        keeps: the chain behind each message of the run that stays, shown before the text.
     """
 
     after: bytes
@@ -89,6 +90,7 @@ class Summary(Struct, frozen=True, tag="span"):
     retain: str = ""
     summarised: bool = False
     said_upto: bytes = b""
+    keeps: tuple[bytes, ...] = ()
 
     @property
     def texts(self) -> tuple[str, ...]:

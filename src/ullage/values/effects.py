@@ -47,6 +47,8 @@ class Output(Struct, frozen=True, gc=False):
 KINDS: Mapping[str, Literal["once", "newest"]] = {
     "batch": "once",
     "opened": "once",
+    "seen": "once",
+    "shown": "newest",
     "observed": "newest",
     "latest": "newest",
     "splice": "once",

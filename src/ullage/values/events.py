@@ -17,19 +17,24 @@ Kind: TypeAlias = Literal[
     "reasoning",  # reasoning that an edit made invalid was left out, here or by the provider
     "held",  # a batch was not made: reasoning of an open turn must stay, or it wins too little
     "cut",  # one oversized text was cut to fit the hard limit
-    "joined",  # the history was already under way when the session first saw it
+    "joined",  # the history was under way when it was first seen: it waits, or is cut now
     "changed",  # another policy, wording or model family decides from here on
+    "renamed",  # a tool of the caller's took a name of ours; ours have others from here on
     "passed_on",  # the history is held by the provider; only what is in the request was cut
+    "unfitted",  # the request could not be fitted, and went to the provider as it came
     "superseded",  # a newer policy decides here; only the guard adds to it
     "observed",  # a reply's usage was taken in
     "unkept",  # the store is full: what is new is shown uncut, or nothing would open it
     "unreported",  # a reply's usage could not be read or kept; our estimate is counted for it
-    "refused",  # the provider called the request too long; the next one is smaller
+    "refused",  # the provider called the request, or a text, too long; the next one is smaller
+    "undercounted",  # the provider counts far less than was sent, again and again
     "recalled",  # something set aside was opened again
     "repaired",  # something the provider would refuse was repaired
     "warned",  # a budget is nearly spent, or is spent and everything goes on all the same
     "wrapped_up",  # a budget is spent, and the model was asked to sum up
     "diagnostic",  # what a policy wants printed on stderr
+    "window_found",  # the model's server told the window it is served with
+    "window_refused",  # what it told cannot be one
     "unknown_model",  # no window is known for the model; a default is used
 ]
 

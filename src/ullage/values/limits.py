@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from msgspec import Struct
 
 from ullage.errors import ConfigError
+from ullage.values.events import Event
 
 DEFAULT_RESERVE_TOKENS = 16_384
 _ANY = 1 << 62
@@ -50,6 +53,30 @@ class Limits(Struct, frozen=True, kw_only=True):
         if reserve is None:
             reserve = min(DEFAULT_RESERVE_TOKENS, self.window_tokens // 8)
         return self.window_tokens - min(reserve, self.window_tokens // 2)
+
+
+class TextLimit(Struct, frozen=True, gc=False):
+    """The most that a provider takes of one text, apart from the window.
+
+    Attributes:
+        most: how many.
+        unit: of what: characters (code points), or bytes of UTF-8.
+    """
+
+    most: int
+    unit: Literal["characters", "bytes"] = "characters"
+
+
+class ServedWindow(Struct, frozen=True, gc=False):
+    """The window that a server serves one model with, as the server tells it.
+
+    Attributes:
+        window_tokens: the window; None: what it told cannot be one.
+        event: what conversations with the model are told of it.
+    """
+
+    window_tokens: int | None
+    event: Event
 
 
 class MediaLimits(Struct, frozen=True, kw_only=True, gc=False):

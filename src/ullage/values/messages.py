@@ -15,6 +15,8 @@ from typing import Any, Literal, TypeAlias
 
 from msgspec import Struct
 
+from ullage.values.authors import Author, Reader
+
 Role: TypeAlias = Literal["system", "user", "assistant", "tool"]
 
 ReasoningRule: TypeAlias = Literal["free", "strip", "frozen"]
@@ -76,7 +78,10 @@ class Opaque(Struct, frozen=True, gc=False):
     something behind it will belong to it, and ``closes`` that of what it belongs to: a tool of
     the server's and its result, a request and what was done with the approval. The history
     may not be parted between the two. ``late`` is as in `ToolCall`. ``supersedes`` says that
-    the provider reads nothing that stands before it (a compaction of its own).
+    the provider reads nothing that stands before it (a compaction of its own). ``author`` is who
+    wrote it where its role does not say, ``reader`` who reads it, and ``words`` what of it are
+    the user's words. ``loads`` are the names of tools that a search found: the model may call them
+    as long as this stands here.
     """
 
     kind: str
@@ -87,6 +92,10 @@ class Opaque(Struct, frozen=True, gc=False):
     closes: str = ""
     late: bool = False
     supersedes: bool = False
+    author: Author | None = None
+    reader: Reader = "model"
+    words: str = ""
+    loads: tuple[str, ...] = ()
 
 
 Content: TypeAlias = Text | Media | Opaque
@@ -95,7 +104,8 @@ Content: TypeAlias = Text | Media | Opaque
 class ToolCall(Struct, frozen=True, gc=False):
     """The model asks for a tool. ``arguments`` is JSON text (as sent, or canonical).
 
-    ``late`` says that the result may come in any later turn (an asynchronous call).
+    ``late`` says that the result may come in any later turn (an asynchronous call). ``author`` is
+    ``"program"`` where code that the model had run makes the call; then that code reads the result.
     """
 
     id: str
@@ -103,12 +113,15 @@ class ToolCall(Struct, frozen=True, gc=False):
     arguments: str
     at: int
     late: bool = False
+    author: Author = "model"
 
 
 class ToolResult(Struct, frozen=True, gc=False):
     """What a tool answered. ``content`` is one Text when the wire held a string.
 
-    ``name`` is the tool's, where the wire says it beside the result; else ``""``.
+    ``name`` is the tool's, where the wire says it beside the result; else ``""``. ``author`` and
+    ``reader`` are what the wire says of this result; `ullage.history.transcript.Transcript` knows
+    its call as well.
     """
 
     call_id: str
@@ -116,6 +129,8 @@ class ToolResult(Struct, frozen=True, gc=False):
     is_error: bool
     at: int
     name: str = ""
+    author: Author = "tool"
+    reader: Reader = "model"
 
     @property
     def is_string(self) -> bool:

@@ -12,6 +12,7 @@ import re
 from collections.abc import Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ullage.values.toolset import CONTINUATION, GREP, OURS, READ, Toolset
 
@@ -20,6 +21,8 @@ NO_REASONING = "[ullage: reasoning left out]"
 
 
 _CALL = re.compile(r'get_continuation\(tool_call_id=\\?"([0-9a-z]{16})\\?", offset=(\d+)\)')
+_ARGUMENTS = r'\((?:tool_call_id|ref_id)=\\?"[0-9a-z]{16}\\?"'
+"""How the arguments of such a call begin in a notice."""
 _REF = re.compile(r"\bref(?:[ =]|_id=)\\?\"?([0-9a-z]{16})\b")
 _FILE = re.compile(r"\b([0-9a-z]{16})\.txt\b")
 _REF_LINE_CHARS = 200
@@ -45,20 +48,48 @@ class Words(Struct, frozen=True):
         prefix: what stands before the tools' names after a clash with the caller's own.
         toolset: the tools and their words.
         spill_directory: where every output set aside is also kept as a file, or None.
+        former: earlier prefixes, each behind the index of the first message that it did not hold
+            for any more.
     """
 
     recall: bool = True
     prefix: str = ""
     toolset: Toolset = OURS
     spill_directory: str | None = None
+    former: tuple[tuple[int, str], ...] = ()
 
     def file_of(self, ref: str) -> str | None:
         """The path of the file in which the output of a ref is kept, or None."""
         return None if self.spill_directory is None else f"{self.spill_directory}/{ref}.txt"
 
-    def is_recall(self, tool: str) -> bool:
-        """Whether a tool of this name is one of the recall tools of this session."""
-        return tool.startswith(self.prefix) and tool[len(self.prefix) :] in self.toolset.names
+    def is_recall(self, tool: str, at: int | None = None) -> bool:
+        """Whether a tool of this name is one of the recall tools of this session.
+
+        Args:
+            tool: the name.
+            at: the index of the message with the call or its result; None for a new one.
+        """
+        prefix = self.prefix_at(at)
+        return tool.startswith(prefix) and tool[len(prefix) :] in self.toolset.names
+
+    def prefix_at(self, at: int | None) -> str:
+        """What stood before the tools' names at a message; None for a new one."""
+        for stop, prefix in self.former:
+            if at is not None and at < stop:
+                return prefix
+        return self.prefix
+
+    def earlier(self) -> tuple[Words, ...]:
+        """The wordings that held before this one, oldest first."""
+        return tuple(replace(self, prefix=prefix, former=()) for _, prefix in self.former)
+
+    def renamed(self, text: str) -> str:
+        """A text of ours in which each call of a recall tool has its present name."""
+        for _, prefix in self.former:
+            for name in self.toolset.names:
+                call = re.compile(rf"(?<!\w){re.escape(prefix + name)}(?={_ARGUMENTS})")
+                text = call.sub(self.prefix + name, text)
+        return text
 
     def read_on(self, ref: str, offset: int) -> str:
         """The call that reads on from ``offset``, or the bare ref without recall tools."""

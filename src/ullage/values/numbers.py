@@ -48,15 +48,6 @@ def as_written(value: Any) -> Raw:
     return Raw(literal.encode())
 
 
-def as_float(value: Any) -> float:
-    """The value of a `Number`, or of another subclass of float: for ``enc_hook``.
-
-    Raises:
-        TypeError: it is no number.
-    """
-    return _plain(value)
-
-
 def _plain(value: Any) -> float:
     if not isinstance(value, float):
         raise TypeError(f"a {type(value).__name__} is no JSON value")

@@ -72,11 +72,18 @@ _CALL_BODIES = ("function", "custom", "functionCall", "function_call")
 
 
 def name_of_call(call: Any) -> str:
-    """The tool that a raw call of any format is for; ``""`` if it does not tell."""
+    """The tool that a raw call of any format is for; ``""`` if it does not tell.
+
+    A tool of a namespace, or of a toolset, has that before its name: it is another tool than one
+    that is called the same and stands by itself.
+    """
     bodies = (field(call, key) for key in _CALL_BODIES)
     body = next((body for body in bodies if body), call)
     name = field(body, "name")
-    return name if isinstance(name, str) else ""
+    if not isinstance(name, str):
+        return ""
+    within = field(call, "namespace") or field(call, "toolset_name")
+    return f"{within}.{name}" if isinstance(within, str) and within else name
 
 
 def as_json(value: Any, where: str) -> str:

@@ -5,6 +5,7 @@
     rules      who may say it, whether a tool's result may hold it, and its fields
     convert    which fields are carried into another wire; any other is named as lost
     media      which kinds it holds
+    people     who wrote it, and who reads it
 
 Each wire lists its rows in ``blocks.py`` of its folder. The tests ask for an example of each row,
 and of every type that the vendors' SDKs know for a row.
@@ -19,17 +20,20 @@ import msgspec
 from msgspec import Struct
 
 from ullage.errors import FormatError, UnsupportedPart
-from ullage.values.messages import Content, Media, Opaque, Text
+from ullage.values.authors import Author, Reader
+from ullage.values.messages import Content, Media, Opaque, Role, Text
 from ullage.wires.base import (
     MARKERS,
     at_path,
     block_at,
     detail_of,
+    field,
     opaque_json,
     optional_text_at,
     plain,
     text_at,
 )
+from ullage.wires.unknown_media import media_tokens_of
 
 _loads = msgspec.json.Decoder().decode
 Kind: TypeAlias = Literal["image", "document", "audio"]
@@ -61,6 +65,8 @@ class Block(Struct, frozen=True, gc=False):
         within: the same of the objects that stand in its fields.
         media: the kinds of media it holds.
         data: the paths under which its data stands, its address or its file id: one of them.
+        bare: the field that may be the address itself where the wire has an object: hosts in
+            front of it take both.
         mime: the path of the medium's type.
         type: the medium's type, where no field tells.
         detail: the path of how finely it is to be looked at.
@@ -69,6 +75,11 @@ class Block(Struct, frozen=True, gc=False):
         opens: the field with the id under which something behind it belongs to it.
         closes: the field with the id of what it belongs to.
         prefix: how an id begins that the server gave it.
+        author: who wrote it; None: whoever speaks in its message (`Block.written_by`).
+        reader: who reads it, where ``caller`` does not say otherwise.
+        caller: the field that says who made a call, or asked for what this is the result of: the
+            model, or a program (`Block.is_of_program`).
+        words: the field with what of it are the user's words.
     """
 
     kind: str
@@ -88,6 +99,7 @@ class Block(Struct, frozen=True, gc=False):
     within: Mapping[str, frozenset[str]] = {}
     media: tuple[Kind, ...] = ()
     data: tuple[str, ...] = ()
+    bare: str = ""
     mime: str = ""
     type: str = ""
     detail: str = ""
@@ -96,6 +108,29 @@ class Block(Struct, frozen=True, gc=False):
     opens: str = ""
     closes: str = ""
     prefix: str = ""
+    author: Author | None = None
+    reader: Reader = "model"
+    caller: str = ""
+    words: str = ""
+
+    def written_by(self, role: Role) -> Author:
+        """Who wrote a block of this type in a message of this role."""
+        return _SPEAKERS[role] if self.author is None else self.author
+
+    def is_of_program(self, block: Any) -> bool:
+        """Whether a program made this call, or reads this result: any caller but the model.
+
+        A caller's type names its kind and version (``code_execution_20260120``, ``program``); that
+        of the model is ``direct``, and where nothing is said it is the model as well.
+        """
+        if not self.caller:
+            return False
+        kind = field(field(block, self.caller), "type")
+        return isinstance(kind, str) and kind != _DIRECT
+
+    def read_by(self, block: Any) -> Reader:
+        """Who reads a block."""
+        return "program" if self.is_of_program(block) else self.reader
 
     def unknown_fields(self, block: Mapping[str, Any]) -> list[str]:
         """The fields of a block that its row does not have, or not as null."""
@@ -116,6 +151,13 @@ def fields(names: str) -> frozenset[str]:
     return frozenset(names.split())
 
 
+_DIRECT = "direct"
+_SPEAKERS: Mapping[Role, Author] = {
+    "user": "user",
+    "system": "system",
+    "assistant": "model",
+    "tool": "tool",
+}
 Blocks: TypeAlias = Mapping[str, Block]
 _UNKNOWN = Block("")
 
@@ -184,7 +226,9 @@ def read_part(rows: Blocks, raw: Any, at: int, where: str) -> Content:
         return Text(text_at(part.get(row.text), f"{where}.{row.text}"), at)
     if row.media:
         return medium_at(part, row, at, where)
-    return Opaque(str(kind), opaque_json(part, where), at, row.tokens)
+    text = opaque_json(part, where)
+    tokens = media_tokens_of(part) if row.tokens is None else row.tokens
+    return Opaque(str(kind), text, at, tokens, author=row.author, reader=row.reader)
 
 
 # ── media ────────────────────────────────────────────────────────────────────────────────
@@ -193,6 +237,8 @@ def read_part(rows: Blocks, raw: Any, at: int, where: str) -> Content:
 def medium_at(block: Mapping[str, Any], row: Block, at: int, where: str) -> Media:
     """The medium in a block whose row says where. Raises FormatError naming the path."""
     path = next((path for path in row.data if at_path(block, path)), row.data[0])
+    if row.bare and isinstance(block.get(row.bare), str):
+        path = row.bare
     if row.mime:
         holder, has_holder, _ = row.mime.partition(".")
         plain(block.get(holder) or {} if has_holder else block, f"{where}.{holder}")

@@ -19,6 +19,7 @@ from ullage.values.toolset import ToolSpec
 from ullage.values.usage import Usage
 from ullage.wires.base import MARKERS, as_json, field, get, list_at, plain, schemas_at, unexpected
 from ullage.wires.block import Block
+from ullage.wires.choice import Choice, openai_choice
 from ullage.wires.models import Family, family_of
 from ullage.wires.usages import Counts
 from ullage.wires.usages import read as read_usage
@@ -127,10 +128,20 @@ class Format(ABC):
         """Whether functions may be added to the tools of this request, for this model."""
         return True
 
+    def choice(self, request: Mapping[str, Any]) -> Choice:
+        """Which tools the model may call in its reply to this request."""
+        return openai_choice(request.get("tool_choice"))
+
+    def allowing(self, request: dict[str, Any], names: Sequence[str]) -> dict[str, Any]:
+        """A request in whose list of tools that may be called these stand too, at its end.
+
+        It is asked of requests alone whose `choice` takes more.
+        """
+        return request
+
     def forbids_tools(self, request: Mapping[str, Any]) -> bool:
         """Whether the model may call none of the tools of this request."""
-        choice = request.get("tool_choice")
-        return choice == "none" or get(choice, "type") == "none"
+        return self.choice(request).forbids
 
     def head(self, request: Mapping[str, Any]) -> Head:
         """What stands outside the messages. Raises FormatError."""
@@ -145,7 +156,7 @@ class Format(ABC):
         return Head(
             len(leading),
             tuple(texts),
-            tuple(self.tool_name(tool) for tool in self.tools(request)),
+            tuple(self.tool_name(tool) for _, tool in self.definitions(request)),
             asked if isinstance(asked, int) else None,
             request.get("model"),
             schemas_at(settings, self.schemas),
@@ -256,6 +267,13 @@ class Format(ABC):
     @abstractmethod
     def reply(self, reply: Any) -> list[Any]:
         """The raw messages a reply consists of, ready to append; none if it says nothing."""
+
+    def cut_short(self, reply: Any) -> str:
+        """Why a reply ended before the model was done: its output limit, a filter; or ``""``.
+
+        The last call in such a reply may lack a part of its arguments, and still be legal.
+        """
+        return ""
 
     @abstractmethod
     def calls(self, raw: Any) -> list[Any]:

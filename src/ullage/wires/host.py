@@ -29,7 +29,7 @@ Show: TypeAlias = Callable[[Any, Message, Sequence[Change], bool], Any]
 texts by part and item, and whether its reasoning is left out. The original is never changed."""
 
 _APART = "[the result of an earlier call]"
-_ASKED_OF_REQUESTS = ("media_detail", "forbids_tools", "takes_tools")
+_ASKED_OF_REQUESTS = ("media_detail", "choice", "takes_tools")
 
 
 def _as_on_the_wire(name: str) -> Callable[..., Any]:
@@ -102,7 +102,8 @@ class Host(Format):
         return replace(head, leading=len(leading), texts=(*texts, *head.texts))
 
     media_detail = _as_on_the_wire("media_detail")
-    forbids_tools = _as_on_the_wire("forbids_tools")
+    choice = _as_on_the_wire("choice")
+    allowing = _as_on_the_wire("allowing")
     takes_tools = _as_on_the_wire("takes_tools")
 
     def reasoning(self, request: Mapping[str, Any], model: str) -> ReasoningRule:
@@ -161,6 +162,7 @@ class Host(Format):
     results = _as_on_the_wire("results")
     reply = _as_on_the_wire("reply")
     calls = _as_on_the_wire("calls")
+    cut_short = _as_on_the_wire("cut_short")
 
     def usage(self, reply: Any) -> Usage | None:
         """See `Format.usage`."""

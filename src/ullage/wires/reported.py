@@ -38,10 +38,12 @@ class Unreadable(Struct, frozen=True):
     Attributes:
         why: the reason, for an event. Never content.
         output_tokens: what is known of the reply all the same.
+        input_tokens: what was reported of the prompt, where that is far less than was sent.
     """
 
     why: str
     output_tokens: int = 0
+    input_tokens: int = 0
 
 
 def usage_of(reply: Any, wire: Format) -> Usage | Unreadable:
@@ -94,7 +96,8 @@ def plausible(
         )
     if 0 < usage.input_tokens * _LEAST_PART < estimated_tokens - _SLACK_TOKENS:
         why = f"it reports {usage.input_tokens:,} tokens of a prompt of some {estimated_tokens:,}"
-        return Unreadable(f"{why}, and is refused", max(usage.output_tokens, 0))
+        output_tokens = max(usage.output_tokens, 0)
+        return Unreadable(f"{why}, and is refused", output_tokens, usage.input_tokens)
     return _counted(usage)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
 from ullage.errors import ConfigError
@@ -15,6 +15,7 @@ from ullage.stages.policy import Policy
 from ullage.stores import AsyncStore, Store
 from ullage.stores.objects.opening import beside
 from ullage.summarise import Summariser
+from ullage.values.authors import named_tools
 from ullage.values.effects import Summarise
 from ullage.values.limits import Limits
 from ullage.wrapping._http import http_client_around, is_awaited, library_of
@@ -38,6 +39,7 @@ def wrap(
     cache: str | None = None,
     tenant: str = "",
     recall: bool = True,
+    joins: bool = True,
     mark_cache: bool = False,
     policy: PolicyName | str | Policy = "default",
     limits: Limits | None = None,
@@ -45,6 +47,7 @@ def wrap(
     budget: Budget | Callable[[str], Budget] | None = None,
     summariser: Summariser | Callable[[Summarise], Any] | None = None,
     redact: Redact | None = None,
+    user_tools: Iterable[str] = (),
     most: int = 256,
     most_bytes: int = 256 << 20,
 ) -> C:
@@ -61,6 +64,8 @@ def wrap(
         recall: whether requests that have tools are offered the recall tools. The model's calls of
             them are answered here; neither they nor their results reach the caller. Without
             them the default policy cuts nothing until the window is nearly full.
+        joins: whether a conversation that is first seen under way is offered them too, and cut as
+            one batch, once that pays; see `ullage.Session`.
         mark_cache: whether a request to Anthropic that has no cache markers gets some, at the
             places that survive the next batch.
         policy: as of `ullage.Session`, like the next five.
@@ -69,6 +74,7 @@ def wrap(
         budget: what may be spent: by all together, or what makes one of a conversation's key.
         summariser: a model that adds to the summaries of what is compacted.
         redact: takes secrets out of what is set aside.
+        user_tools: your own tools by which the user answers, as of `ullage.Session`.
         most: the most conversations that are held in memory; see `ullage.Sessions`.
         most_bytes: about the most that they hold of their histories together.
 
@@ -80,7 +86,14 @@ def wrap(
         StoreError: the store cannot be opened.
     """
     inner = _taken(client)
-    fitting = {"policy": policy, "limits": limits, "repair": repair, "redact": redact}
+    fitting: dict[str, Any] = {
+        "policy": policy,
+        "limits": limits,
+        "joins": joins,
+        "repair": repair,
+        "redact": redact,
+        "user_tools": named_tools(user_tools),
+    }
     bounds = {"budget": budget, "summariser": summariser, "most": most, "most_bytes": most_bytes}
     is_genai = hasattr(client, "_api_client")
     is_async = is_genai or is_awaited(inner)

@@ -13,11 +13,14 @@ from functools import partial
 from google.adk.agents import Agent, RunConfig
 from google.adk.agents.run_config import StreamingMode
 from google.adk.models import BaseLlm, LlmRequest, LlmResponse
+from google.adk.tools import LongRunningFunctionTool
 from google.genai import types
 
 from tests.integrations.adk import world
 from tests.integrations.adk.world import (
     LINE,
+    SESSION,
+    USER,
     agent_of,
     contents,
     functions,
@@ -108,7 +111,12 @@ def refusal(status, code, message):
     ("status", "code", "message", "sent"),
     [
         ("INTERNAL", 500, "boom", 1),
-        ("INVALID_ARGUMENT", 400, "The input token count exceeds the maximum", 3),
+        (
+            "INVALID_ARGUMENT",
+            400,
+            "The input token count exceeds the maximum",
+            2,
+        ),  # and no less than was accepted
         (
             "INVALID_ARGUMENT",
             400,
@@ -460,3 +468,36 @@ def test_a_request_whose_history_the_provider_holds_is_left_alone():
 def test_a_bad_setting_is_refused_when_the_plugin_is_made(settings):
     with pytest.raises(ConfigError):
         UllagePlugin(**settings)
+
+
+def test_what_a_human_answers_by_a_long_running_tool_is_the_users(serve):
+    """ADK has no other sign of it; it is quoted whole, as user text is, when it leaves the view."""
+    answer = "approved-XYZ, but never on a Friday and never twice"
+
+    def may_i() -> dict:
+        """Asks a human."""
+        return {"status": "pending"}
+
+    async def main():
+        replies = [Reply("", [Call("may_i", {})]), "I wait.", *steps(40), "Done."]
+        server = serve("gemini", replies)
+        limits = Limits(window_tokens=20_000)
+        tools = (LongRunningFunctionTool(may_i), world.read_file)
+        plugin = UllagePlugin(policy="default", limits=limits, user_tools=["ask_desk"])
+        async with running(agent_of(server, tools=tools), plugin) as runner:
+            events = await say(runner)
+            calls = [call for event in events for call in event.get_function_calls()]
+            given = types.FunctionResponse(
+                id=calls[0].id, name="may_i", response={"status": answer}
+            )
+            message = types.Content(role="user", parts=[types.Part(function_response=given)])
+            go_on = runner.run_async(user_id=USER, session_id=SESSION, new_message=message)
+            async for _ in go_on:
+                pass
+            session = plugin.family(await kept(runner)).sessions[0]
+        return server, session
+
+    server, session = asyncio.run(main())
+    assert session.settings.user_tools == ("ask_desk", "may_i")
+    assert session.window.summaries
+    assert answer in server.requests[-1].raw.decode()

@@ -169,7 +169,7 @@ def test_each_agent_has_a_conversation_of_its_own_and_they_share_the_account(ser
     )
 
 
-def test_a_session_that_was_under_way_is_taken_over_without_new_tools(serve):
+def test_a_session_that_was_under_way_is_taken_over_and_gets_the_tools_with_its_first_cut(serve):
     server = serve("gemini", [*steps(20), "Not the tide.", "Found it."])
 
     async def main():
@@ -183,7 +183,8 @@ def test_a_session_that_was_under_way_is_taken_over_without_new_tools(serve):
     assert len(server.requests[20].raw) > 3 * len(server.requests[21].raw)
     assert narrative(server.requests[20]) is None
     assert narrative(server.requests[21]) is not None
-    assert functions(server.requests[21]) == ["read_file"]
+    assert functions(server.requests[20]) == ["read_file"]
+    assert "get_continuation" in functions(server.requests[21]), "what was cached is lost anyway"
 
 
 def test_what_the_state_holds_of_others_or_is_nonsense_is_left_alone(serve):

@@ -105,3 +105,12 @@ def test_an_edit_of_one_part_leaves_the_others_the_same_objects():
     assert shown.parts[0].content == "short"
     assert shown.parts[1] is MESSAGES[2].parts[1]
     assert RETURN.content == "It is there."
+
+
+def test_what_a_human_said_who_denied_a_call_is_the_users():
+    """The message says so itself; a failure is the tool's."""
+    said = ToolReturnPart("deploy", "Not on a Friday.", "call_4", outcome="denied")
+    failed = ToolReturnPart("deploy", "No route to host.", "call_4", outcome="failed")
+    for part, author in ((said, "user"), (failed, "tool"), (RETURN, "tool")):
+        (result,) = read(ModelRequest(parts=[part])).parts
+        assert result.author == author

@@ -55,3 +55,14 @@ def test_what_stands_beside_a_result_must_stay_too():
 def test_what_comes_after_the_call_is_not_asked_for():
     story = Story(WIRE, RUN.messages)
     assert not leaves_unsaid(story, 4, Sight(story).look(RUN.messages[:4]))
+
+
+def test_what_the_user_answered_through_a_tool_is_said_too():
+    answered = run_of(user("Pay."), call("AskUserQuestion", "Only on Mondays."), user("Now?"))
+    question, answer = answered.messages[1:3]
+    record = {"role": "user", "content": "- user: Only on Mondays."}
+    rest = [answered.messages[0], answered.messages[-1]]
+    assert misses(rest, answered.messages)
+    assert misses([*rest, {**answer, "content": "Only on"}], answered.messages)
+    assert not misses([*rest, record], answered.messages)
+    assert not misses([rest[0], question, answer, rest[1]], answered.messages)

@@ -6,7 +6,8 @@ import pytest
 
 from tests.replay.evidence.conversation import call, first_uses, run_of, told, user
 from ullage.replay.calls import boundaries
-from ullage.replay.evidence.demands import Head, bucket_of, classes_of
+from ullage.replay.evidence.demands import Head, Story, bucket_of, classes_of
+from ullage.wires import FORMATS
 
 TASK = user("Why does the build fail?")
 LISTING = call("list_files", "src/limits.py\nsrc/budget.py", path=".")
@@ -105,3 +106,22 @@ def test_calls_side_by_side_are_one_call():
 )
 def test_ages_fall_into_buckets(age, bucket):
     assert bucket_of(age) == bucket
+
+
+def test_what_the_user_answered_through_a_tool_is_no_demand():
+    answer = call("AskUserQuestion", "Look at src/limits.py.", question="Where?")
+    assert first_uses(run_of(TASK, answer, READ)) == []
+    assert first_uses(run_of(TASK, call("ask_desk", "Look at src/limits.py."), READ)) != []
+
+
+def test_what_only_a_program_reads_is_no_text_of_a_run():
+    caller = {"type": "code_execution_20260120", "tool_id": "srvtoolu_1"}
+    use = {"type": "tool_use", "id": "toolu_1", "name": "query", "input": {"sql": "all"}}
+    result = {"type": "tool_result", "tool_use_id": "toolu_1", "content": "row 1\nrow 2"}
+    messages = [
+        {"role": "user", "content": "Sum up."},
+        {"role": "assistant", "content": [{**use, "caller": caller}]},
+        {"role": "user", "content": [result]},
+    ]
+    pieces = Story(FORMATS["anthropic"], messages).pieces
+    assert [[piece.text for piece in each] for each in pieces] == [["Sum up."], [], []]

@@ -9,6 +9,7 @@ from google.adk.models.llm_request import LlmRequest
 from google.adk.tools.base_tool import BaseTool
 from google.genai import types
 
+from ullage.session.unfitted import Unfitted
 from ullage.session.view import AsyncView
 from ullage.wires.base import get
 
@@ -50,11 +51,13 @@ def has_functions(asked: Mapping[str, Any]) -> bool:
     return any(get(tool, "functionDeclarations") for tool in asked["config"].tools or ())
 
 
-def show(view: AsyncView, request: LlmRequest) -> None:
+def show(view: AsyncView | Unfitted, request: LlmRequest) -> None:
     """Make a request the view. What the request shares with ADK's events is not touched.
 
     The recall tools join the functions that are there: some backends take one tool only.
     """
+    if isinstance(view, Unfitted):
+        return
     tools = view["config"].tools or ()
     own = [_copy(tool) for tool in tools if not isinstance(tool, Mapping)] or None
     request.contents = [

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any, Literal
 
@@ -30,6 +30,7 @@ from ullage.presets.environment import TOKEN_BUDGET, whole_number
 from ullage.session.aio import AsyncSession
 from ullage.spend.budget import Budget
 from ullage.stages.policy import Policy
+from ullage.values.authors import named_tools
 from ullage.wires import FORMATS
 
 __all__ = ["UllagePlugin"]
@@ -50,8 +51,11 @@ class UllagePlugin(BasePlugin):
             policy's limit are cut in `after_tool_callback`, and ADK keeps what is shown. Without
             one ADK's session holds the only original, so they are cut in the request alone.
         budget: makes the budget of an ADK session, shared by its agents; no limit unless given.
-        recall: whether requests offer the recall tools; ``"auto"``: if the plugin is there from
-            the start. Never where an agent has no functions of its own.
+        recall: whether requests offer the recall tools; ``"auto"``: from the start, or, of a
+            session that is first seen under way, as soon as that pays (``joins=False``: never).
+            Never where an agent has no functions of its own.
+        user_tools: names of tools by which the user answers, as of `ullage.Session`. An agent's
+            long-running tools are always such: by them ADK waits for a human.
         settings: of each session, such as ``limits``, ``summariser`` and ``redact``, and ``most``:
             how many conversations are held in memory; see `ullage.Sessions`.
 
@@ -71,9 +75,11 @@ class UllagePlugin(BasePlugin):
         store: Any = None,
         budget: Callable[[], Budget] = partial(Budget, tokens=0),
         recall: bool | Literal["auto", "host"] = "auto",
+        user_tools: Iterable[str] = (),
         **settings: Any,
     ) -> None:
         super().__init__(name=name)
+        self._user_tools = named_tools(user_tools)
         made = {"policy": policy, "budget": lambda _: budget(), "recall": recall, **settings}
         self.sessions = AsyncHostSessions("gemini", store=store, **made)
         self._recall, self._calls = recall, Calls()
@@ -111,7 +117,7 @@ class UllagePlugin(BasePlugin):
             that says so with the code ``BUDGET_EXCEEDED``. The run ends with it.
 
         Raises:
-            FormatError, OverLimitError, StoreError: see `ullage.Session.fit`.
+            ConfigError: see `ullage.Session.call`.
         """
         if llm_request.previous_interaction_id or not llm_request.contents:
             return None  # the history is held by the provider
@@ -122,6 +128,7 @@ class UllagePlugin(BasePlugin):
             parent=self.family(callback_context.session).name,
             recall=has_functions(asked) and self._recall,
             agent=callback_context.agent_name,
+            user_tools=(*self._user_tools, *_long_running(llm_request)),
         )
         if task := asyncio.current_task():  # no callback tells of a run that is cancelled
             task.add_done_callback(partial(self._leave, key))
@@ -195,6 +202,12 @@ class UllagePlugin(BasePlugin):
         """Write into ADK's session what is new here, or was lost with an event that never came."""
         new = self.sessions.missing(session, _held(context), agent=context.agent_name)
         context.state.update(new)  # which makes a delta of it
+
+
+def _long_running(request: LlmRequest) -> list[str]:
+    """The agent's long-running tools: ADK asks a human by them."""
+    tools = request.tools_dict.items()
+    return [name for name, tool in tools if getattr(tool, "is_long_running", False) is True]
 
 
 def _key(context: Any) -> str:

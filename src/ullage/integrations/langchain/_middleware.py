@@ -19,7 +19,7 @@ from langchain_core.tools import StructuredTool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from langgraph.types import Command
 
-from ullage.integrations._base import wire_of
+from ullage.integrations._base import wire_of, with_bytes
 from ullage.integrations._sessions import (
     AsyncHostSessions,
     HostSessions,
@@ -184,7 +184,7 @@ def _shown(request: Any, asked: Mapping[str, Any], view: Mapping[str, Any]) -> A
 
 def _result(answer: Answer, spec: ToolSpec, runtime: Any) -> ToolMessage:
     return ToolMessage(
-        answer.text if answer.block is None else [answer.block],
+        answer.text if answer.block is None else [with_bytes(answer.block)],
         name=spec.name,
         tool_call_id=runtime.tool_call_id,
         status="error" if answer.is_error else "success",

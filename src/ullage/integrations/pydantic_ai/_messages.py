@@ -16,6 +16,7 @@ from pydantic_core import to_jsonable_python
 
 from ullage.errors import FormatError, UnsupportedPart
 from ullage.integrations._base import counted, medium, wire_of
+from ullage.values.authors import Author
 from ullage.values.messages import (
     WHOLE,
     Content,
@@ -33,6 +34,7 @@ from ullage.wires.base import as_json, ordered, sealed_bytes
 from ullage.wires.block import arguments_of
 from ullage.wires.format import Change
 from ullage.wires.host import Host
+from ullage.wires.unknown_media import media_tokens_of
 
 __all__ = ["HOST", "content_of"]
 
@@ -53,13 +55,17 @@ def _parts(part: Any, at: int) -> Sequence[Part]:
         case ai.ToolReturnPart():
             failed = part.outcome != "success"
             content = tuple(_result(part))
-            return [ToolResult(part.tool_call_id, content, failed, at, part.tool_name)]
+            author: Author = "user" if part.outcome == "denied" else "tool"
+            name = part.tool_name
+            return [ToolResult(part.tool_call_id, content, failed, at, name, author=author)]
         case ai.UserPromptPart(content=str(text)) | ai.TextPart(content=text):
             return [Text(text, at)]
         case ai.UserPromptPart(content=items):
             return [_item(item, at) for item in items]
         case ai.ToolCallPart():
             return [ToolCall(part.tool_call_id, part.tool_name, part.args_as_json_str(), at)]
+        case ai.FilePart(content=item):
+            return [_item(item, at)]
         case ai.ThinkingPart(content=text, signature=sealed):
             return [Reasoning(text, at, bool(sealed), sealed_bytes(sealed, 0))]
         case ai.NativeToolCallPart(tool_call_id=own):
@@ -71,7 +77,8 @@ def _parts(part: Any, at: int) -> Sequence[Part]:
 
 def _opaque(part: Any, at: int, **more: Any) -> Opaque:
     kind = str(getattr(part, "part_kind", None) or getattr(part, "kind", type(part).__name__))
-    return Opaque(kind, as_json(to_jsonable_python(part), kind), at, **more)
+    plain = to_jsonable_python(part, fallback=str)
+    return Opaque(kind, as_json(plain, kind), at, media_tokens_of(plain), **more)
 
 
 def _result(part: Any) -> Sequence[Content]:
@@ -90,11 +97,20 @@ def _item(item: Any, at: int) -> Content:
     """Of a user's content, or of a result."""
     if isinstance(item, (str, ai.TextContent)):
         return Text(item if isinstance(item, str) else item.content, at)
-    mime = getattr(item, "media_type", None)
-    if not isinstance(mime, str):
+    mime = _mime_of(item)
+    if mime is None:
         return _opaque(item, at)
     block = _CONTENT.dump_python(item, mode="json")
     return medium(mime, getattr(item, "data", None), getattr(item, "url", ""), at, block)
+
+
+def _mime_of(item: Any) -> str | None:
+    """The type of a medium, by its kind where its address does not tell; None: it is none."""
+    try:
+        mime = getattr(item, "media_type", None)
+    except ValueError:  # of an address without an ending
+        mime = f"{str(getattr(item, 'kind', '')).partition('-')[0]}/*"
+    return mime if isinstance(mime, str) else None
 
 
 def content_of(block: Any) -> Any:
@@ -120,6 +136,8 @@ def _edited(raw: Any, part: Part, item: int, text: str) -> Any:
         items = _items(raw)
         items[part.content[item].at] = text
         return replace(raw, content=items)
+    if isinstance(raw, ai.FilePart):
+        return ai.TextPart(text)
     if isinstance(raw, (ai.ToolReturnPart, ai.TextPart)) or isinstance(raw.content, str):
         return replace(raw, content=text)
     raise UnsupportedPart("a part of a user's prompt", "it stands among others", "Leave it.")

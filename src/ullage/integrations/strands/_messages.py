@@ -29,6 +29,7 @@ from ullage.wires.base import as_json, list_at, ordered, text_at
 from ullage.wires.block import Kind, arguments_of, cannot_edit, filled
 from ullage.wires.format import Change
 from ullage.wires.host import Host
+from ullage.wires.unknown_media import media_tokens_of
 
 __all__ = ["HOST"]
 
@@ -80,7 +81,7 @@ def _content(block: Mapping[str, Any], at: int) -> Content:
         data = inline["data"] if isinstance(inline, Mapping) else as_json(source, "source")
         medium, group = _MEDIA[kind]
         return Media(medium, f"{group}/{held.get('format')}", data, at, block=plain)
-    return Opaque(kind, as_json(plain, kind), at)
+    return Opaque(kind, as_json(plain, kind), at, media_tokens_of(block))
 
 
 def _show(raw: Any, message: Message, changes: Sequence[Change], silent: bool) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
@@ -77,6 +77,7 @@ class ConversationCore(ABC):
         recall: bool | None = None,
         budget: Budget | None = None,
         summariser: Summariser | Callable[[Summarise], Any] | None = None,
+        user_tools: Iterable[str] = (),
     ) -> None:
         policy = preset(policy) if isinstance(policy, str) else policy
         self._stage = summarising(policy)
@@ -95,6 +96,7 @@ class ConversationCore(ABC):
             recall=policy.toolset.offered != "no" if recall is None else recall,
             budget=budget,
             redact=kept.redact,
+            user_tools=user_tools,
         )
         budget = self.session.budget
         self._summaries = None if writer is None else Summaries(writer, budget, "summaries")
@@ -244,7 +246,8 @@ class Conversation(ConversationCore, Closing):
         policy: a policy that compacts, or the name of one.
         store: where what is set aside is kept. Give one that lasts.
         recall: whether requests offer the recall tools; None: if the policy's toolset is offered.
-        limits, tenant, budget, summariser: see `ullage.Session`. Summaries are charged too.
+        limits, tenant, budget, summariser, user_tools: see `ullage.Session`. Summaries are charged
+            too.
 
     Attributes:
         session: what fits the loaded messages; it also takes replies in and answers recalls.

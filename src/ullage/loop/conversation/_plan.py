@@ -13,7 +13,9 @@ from ullage.history.window import Window
 from ullage.loop.services import window_of
 from ullage.stages.account import outputs_of
 from ullage.stages.compact import OURS, compact
+from ullage.stages.goals import of_messages
 from ullage.stages.policy import Policy, Stage
+from ullage.stages.quotes import USER_SHARE
 from ullage.stages.summary import summary
 from ullage.stores.conversations import CompactionPart, ConversationStore
 from ullage.tokens.meter import Meter
@@ -90,6 +92,7 @@ def planned(
         tenant=tenant,
         meter=meter,
         redact=kept.redact,
+        user_tools=shown.transcript.user_tools,
     )
     builder.limit(_BOUNDLESS_TOKENS, _BOUNDLESS_TOKENS)
     if part is not None:  # a model goes on from it
@@ -97,7 +100,7 @@ def planned(
         stop = chain[ids.index(part.message_id)]
         builder.apply(Summary(chain[0], stop, part.text, "", why, said=part.summary))
     window = builder.window
-    return Plan(window, ids, _cut(window, ids.index(boundary_id), stage, shown.limit_tokens))
+    return Plan(window, ids, _cut(window, ids.index(boundary_id), stage, shown))
 
 
 def row_of(plan: Plan, cut: Cut, kept: ConversationStore) -> Row | None:
@@ -118,13 +121,25 @@ def row_of(plan: Plan, cut: Cut, kept: ConversationStore) -> Row | None:
     return outputs, write
 
 
-def _cut(window: Window, stop: int, stage: Stage, limit_tokens: int) -> Cut | None:
+def _cut(window: Window, stop: int, stage: Stage, shown: Window) -> Cut | None:
     """The cut that summarises the history: up to a message, or as far as the stage has it."""
     if _is_ours(stage):
-        most = int(limit_tokens * _SUMMARY_SHARE)
-        account_tokens = min(most, stage.keywords.get("account_tokens") or most)
-        cuts = stage(window, keep_from=lambda window, start: stop, account_tokens=account_tokens)
+        limit, bound = shown.limit_tokens, stage.keywords
+        account_tokens = _at_most(limit * _SUMMARY_SHARE, bound.get("account_tokens"))
+        user_share = bound.get("user_share", USER_SHARE)
+        cuts = stage(
+            window,
+            keep_from=lambda window, start: stop,
+            account_tokens=account_tokens,
+            user_tokens=_at_most(limit * user_share, bound.get("user_tokens")),
+            goals=tuple(of_messages(goal, shown) for goal in bound.get("goals", ())),
+            widens=False,
+        )
     else:
         cuts = stage(window)
     found = () if isinstance(cuts, Skipped) else cuts
     return next((cut for cut in found if isinstance(cut.edit, Summary)), None)
+
+
+def _at_most(tokens: float, bound_tokens: int | None) -> int:
+    return int(tokens) if bound_tokens is None else min(int(tokens), bound_tokens)

@@ -17,9 +17,12 @@ from itertools import takewhile
 from typing import Any, Literal, TypeAlias
 
 from msgspec import Struct
+from msgspec.structs import replace
 
+from ullage.history.transcript import Transcript
 from ullage.replay.evidence.atoms import Atom, atoms_of, holds, plain, quotes, words
-from ullage.values.messages import Message, Reasoning, Text, ToolCall, ToolResult
+from ullage.values.authors import answered_by_user
+from ullage.values.messages import Message, Opaque, Reasoning, Text, ToolCall, ToolResult
 from ullage.wires import Format
 
 Speaker: TypeAlias = Literal["user", "model", "tool"]
@@ -51,12 +54,25 @@ def said(message: Message) -> Iterator[Piece]:
         match part:
             case Text(text=text) | Reasoning(text=text):
                 yield Piece(mine, text, plain(text), number)
+            case Opaque(words=text) if text:
+                yield Piece("user", text, plain(text), number)
             case ToolCall(id=name, arguments=text):
                 yield Piece(mine, text, plain(text), number, name)
             case ToolResult(call_id=name, content=content):
                 for leaf in content:
                     if isinstance(leaf, Text):
                         yield Piece("tool", leaf.text, plain(leaf.text), number, name)
+
+
+def said_in(transcript: Transcript, index: int) -> Iterator[Piece]:
+    """The same of a message of a history, where it is known which call a result answers.
+
+    What the user answered through a tool is the user's, and what a program reads no model does.
+    """
+    for piece in said(transcript.messages[index]):
+        if transcript.reader(index, piece.part) == "model":
+            is_users = transcript.author(index, piece.part) == "user"
+            yield replace(piece, by="user") if is_users else piece
 
 
 class Story:
@@ -66,10 +82,19 @@ class Story:
         messages: the raw messages, in order.
         parsed: each as its format reads it.
         pieces: the texts of each message.
+        transcript: the same, read as a session reads them.
+
+    Args:
+        wire: the format of the messages.
+        messages: the raw messages.
+        user_tools: tools by which the user answers, as of `ullage.Session`.
     """
 
-    def __init__(self, wire: Format, messages: Sequence[Any] = ()) -> None:
+    def __init__(
+        self, wire: Format, messages: Sequence[Any] = (), *, user_tools: tuple[str, ...] = ()
+    ) -> None:
         self.wire = wire
+        self.transcript = Transcript(b"", user_tools=answered_by_user(user_tools))
         self.messages: list[Any] = []
         self.parsed: list[Message] = []
         self.pieces: list[tuple[Piece, ...]] = []
@@ -87,7 +112,8 @@ class Story:
         """
         index = len(self.messages)
         message = self.wire.parse(raw, f"messages[{index}]")
-        pieces = tuple(said(message))
+        self.transcript.append(message, index.to_bytes(16, "big"))
+        pieces = tuple(said_in(self.transcript, index))
         self.messages.append(raw)
         self._places[id(raw)] = index
         self.parsed.append(message)

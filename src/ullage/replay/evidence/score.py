@@ -254,10 +254,16 @@ class Watch:
         return any(holds_in(self.library.whole(ref), atom) for ref in refs)
 
 
-def watch_over(run: Run, lengths: Sequence[int], library: Library, common: Set[str]) -> Watch:
-    """Watch a run."""
+def watch_over(
+    run: Run,
+    lengths: Sequence[int],
+    library: Library,
+    common: Set[str],
+    user_tools: tuple[str, ...] = (),
+) -> Watch:
+    """Watch a run, in which the user answers by these tools too."""
     wire = FORMATS[run.format]
-    story = Story(wire, run.messages)
+    story = Story(wire, run.messages, user_tools=user_tools)
     return Watch(story, demands_of(story, lengths, Head.of(wire, run.request), common), library)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ullage.values.authors import Author
 from ullage.values.messages import Role
 from ullage.wires.block import Block, fields, table
 
@@ -25,15 +26,33 @@ def _may(names: str = "") -> frozenset[str]:
 
 
 def _server_call(kind: str, may: str) -> Block:
-    return Block(kind, roles=_MODEL, needs=_CALL, may=_may(may), by_server=True, opens="id")
+    caller = "caller" if "caller" in may else ""
+    return Block(
+        kind,
+        roles=_MODEL,
+        needs=_CALL,
+        may=_may(may),
+        by_server=True,
+        opens="id",
+        caller=caller,
+    )
 
 
-def _server_result(name: str, content: Any = (list, dict)) -> Block:
+def _server_result(name: str, content: Any = (list, dict), *, author: Author = "tool") -> Block:
     """What a tool of the server's gave."""
     needs = {"tool_use_id": str, "content": content}
     may = _may("caller is_error")
     kind = f"{name}_tool_result"
-    return Block(kind, roles=_MODEL, needs=needs, may=may, by_server=True, closes="tool_use_id")
+    return Block(
+        kind,
+        roles=_MODEL,
+        needs=needs,
+        may=may,
+        by_server=True,
+        closes="tool_use_id",
+        author=author,
+        caller="caller",
+    )
 
 
 # fmt: off
@@ -52,18 +71,19 @@ BLOCKS = table(
     Block("search_result", roles=_USER, in_result=True, edited="a text",
           needs={"source": str, "title": str, "content": list}, may=_may("citations"),
           not_null=fields("citations")),
-    Block("container_upload", roles=_USER, needs={"file_id": str}, may=_may()),
+    Block("container_upload", roles=_USER, needs={"file_id": str}, may=_may(), reader="program"),
     Block("thinking", "reasoning", "thinking", roles=_MODEL,
           needs={"thinking": str, "signature": str}),
     Block("redacted_thinking", "reasoning", roles=_MODEL, needs={"data": str}),
     Block("tool_use", "call", "input", roles=_MODEL, needs=_CALL, may=_may("caller toolset_name"),
-          not_null=fields("caller"), carried=fields("name input")),
+          not_null=fields("caller"), carried=fields("name input"), caller="caller"),
     Block("tool_result", "result", "content", roles=_USER, needs={"tool_use_id": str},
           may=_may("content is_error toolset_name"), not_null=fields("is_error"),
-          carried=fields("tool_use_id content is_error")),
-    Block("tool_reference", in_result=True, needs={"tool_name": str}, may=_may(), edited="a text"),
+          carried=fields("tool_use_id content is_error"), author="tool"),
+    Block("tool_reference", in_result=True, needs={"tool_name": str}, may=_may(), edited="a text",
+          author="tool"),
     Block("browser_state", in_result=True, needs={"tabs": list}, may=_may("state_changes"),
-          edited="a text"),
+          edited="a text", author="tool"),
     Block("tool_addition", roles=_SYSTEM, needs={"tool": dict}, may=_may()),
     Block("tool_removal", roles=_SYSTEM, needs={"tool": dict}, may=_may()),
     _server_call("server_tool_use", "caller"),
@@ -71,16 +91,16 @@ BLOCKS = table(
     _server_result("mcp", object),
     _server_result("web_search"),
     _server_result("web_fetch"),
-    _server_result("code_execution"),
-    _server_result("bash_code_execution"),
-    _server_result("text_editor_code_execution"),
+    _server_result("code_execution", author="program"),
+    _server_result("bash_code_execution", author="program"),
+    _server_result("text_editor_code_execution", author="program"),
     _server_result("tool_search"),
-    _server_result("advisor"),
+    _server_result("advisor", author="model"),
     Block("mcp_tool_listing", roles=_MODEL, needs={"mcp_server_name": str, "tools": list},
-          by_server=True),
+          by_server=True, author="tool"),
     Block("fallback", roles=_MODEL, needs={"from": dict, "to": dict}, may=fields("trigger"),
           by_server=True),
-    Block("compaction", roles=(*_USER, *_MODEL), unknown="A22",
+    Block("compaction", roles=(*_USER, *_MODEL), unknown="A22", author="model",
           may=_may("content encrypted_content signature tool_changes")),
 )
 # fmt: on

@@ -13,6 +13,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from ullage.errors import FormatError
+from ullage.values.authors import Author
 from ullage.values.messages import (
     WHOLE,
     Content,
@@ -40,8 +41,10 @@ from ullage.wires.base import (
     text_at,
 )
 from ullage.wires.block import Block, arguments_of, fields, filled, medium_at, replaced
+from ullage.wires.choice import ANY, FORCED, NONE, Choice
 from ullage.wires.format import Change, Format, before_last
 from ullage.wires.models import FAMILIES, family_of
+from ullage.wires.unknown_media import media_tokens_of
 from ullage.wires.usages import Counts, read
 
 _FRAME_BYTES = 170
@@ -57,6 +60,7 @@ _COUNTS = Counts(
     output="output_tokens",
     reasoning="output_tokens_details.thinking_tokens",
 )
+_CUT_SHORT = ("max_tokens", "model_context_window_exceeded", "refusal", "stop_sequence")
 _COUNTED = fields(
     "input_tokens cache_read_input_tokens cache_creation_input_tokens cache_creation output_tokens"
     " output_tokens_details iterations"
@@ -86,6 +90,19 @@ class Anthropic(Format):
                 is_text = field(block, "type") in (None, "text")
                 yield where, text_at(field(block, "text"), f"{where}.text") if is_text else None
 
+    def choice(self, request: Mapping[str, Any]) -> Choice:
+        """See `Format.choice`."""
+        choice = request.get("tool_choice")
+        match field(choice, "type"):
+            case "none":
+                return NONE
+            case "any":
+                return FORCED
+            case "tool":
+                return Choice(frozenset((str(field(choice, "name")),)), is_open=False)
+            case _:
+                return ANY
+
     def parse(self, raw: Any, where: str) -> Message:
         """See `Format.parse`."""
         message = raw if type(raw) is dict else plain(raw, where)
@@ -102,7 +119,8 @@ class Anthropic(Format):
             case "call":
                 arguments = as_json(block.get("input"), f"{where}.input")
                 name = text_at(block.get("name"), f"{where}.name")
-                return ToolCall(str(block.get("id") or ""), name, arguments, at)
+                author: Author = "program" if row.is_of_program(block) else "model"
+                return ToolCall(str(block.get("id") or ""), name, arguments, at, author=author)
             case "result":
                 content = content_at(block.get("content"), f"{where}.content", self._item)
                 failed = bool(block.get("is_error"))
@@ -209,6 +227,11 @@ class Anthropic(Format):
         content = field(reply, "content")
         return [{"role": "assistant", "content": content}] if content else []
 
+    def cut_short(self, reply: Any) -> str:
+        """See `Format.cut_short`."""
+        reason = field(reply, "stop_reason")
+        return reason if reason in _CUT_SHORT else ""
+
     def calls(self, raw: Any) -> list[Any]:
         """See `Format.calls`. The server answers its own tools itself."""
         content = field(raw, "content")
@@ -257,7 +280,30 @@ def _content(block: Mapping[str, Any], row: Block, at: int, where: str) -> Conte
     whole = bool(block.get("content") or block.get("encrypted_content"))
     compacted = kind == "compaction" and whole
     text = opaque_json(block, where)
-    return Opaque(str(kind), text, at, opens=opens, closes=closes, supersedes=compacted)
+    return Opaque(
+        str(kind),
+        text,
+        at,
+        media_tokens_of(block),
+        opens=opens,
+        closes=closes,
+        supersedes=compacted,
+        author=row.author,
+        reader=row.read_by(block),
+        loads=_loaded(block),
+    )
+
+
+def _loaded(block: Mapping[str, Any]) -> tuple[str, ...]:
+    """The tools that a block makes callable: a search found them, the caller's or the server's."""
+    match block.get("type"):
+        case "tool_reference":
+            references = [block]
+        case "tool_search_tool_result":
+            references = field(block.get("content"), "tool_references") or []
+        case _:
+            return ()
+    return tuple(str(field(reference, "tool_name")) for reference in references)
 
 
 def _said(raw: Any, text: str) -> dict[str, Any]:

@@ -42,11 +42,11 @@ PARTS = table(
           carried=fields("functionCall"), within={"functionCall": fields("name args")}),
     Block("functionResponse", "result", "response", roles=_USER,
           needs={"name": str, "response": dict}, carried=fields("functionResponse"),
-          within={"functionResponse": fields("name response parts")}),
-    Block("executableCode", roles=_ANYONE),
-    Block("codeExecutionResult", roles=_ANYONE),
-    Block("toolCall", roles=_ANYONE),
-    Block("toolResponse", roles=_ANYONE),
+          within={"functionResponse": fields("name response parts")}, author="tool"),
+    Block("executableCode", roles=_ANYONE, author="model"),
+    Block("codeExecutionResult", roles=_ANYONE, author="program"),
+    Block("toolCall", roles=_ANYONE, author="model"),
+    Block("toolResponse", roles=_ANYONE, author="tool"),
 )
 # fmt: on
 """Every field with data; of those with an object ``needs`` is what the object must have."""

@@ -19,6 +19,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from ullage.errors import FormatError
+from ullage.values.jsonable import as_google
 from ullage.values.messages import WHOLE, Media, Opaque, Part, Reasoning, ToolCall, ToolResult
 from ullage.wires.base import block_at, check_object, get, snake
 from ullage.wires.block import arguments_of, cannot_edit, filled
@@ -153,7 +154,7 @@ def response_text(value: Any, where: str) -> str:
 
 
 def _dumps(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=as_google)
 
 
 def edited(raw: Any, part: Part, item: int, text: str) -> Any:

@@ -51,12 +51,15 @@ from ullage.wires.base import (
     text_at,
     unexpected,
 )
+from ullage.wires.choice import NONE, Choice
 from ullage.wires.format import Change, Format
 from ullage.wires.gemini import fields
 from ullage.wires.gemini.blocks import BLOCKS, PARTS, ROLES
 from ullage.wires.models import FAMILIES
+from ullage.wires.unknown_media import media_tokens_of
 from ullage.wires.usages import Counts
 
+_DONE = ("", "STOP", "FINISH_REASON_UNSPECIFIED")
 _OPAQUE = tuple(row.kind for row in PARTS.values() if row.becomes == "opaque")
 
 
@@ -122,10 +125,26 @@ class Gemini(Format):
         asks = bool(get(config, "includeServerSideToolInvocations"))
         return not own or len(own) < len(tools) or asks
 
-    def forbids_tools(self, request: Mapping[str, Any]) -> bool:
-        """See `Format.forbids_tools`."""
+    def choice(self, request: Mapping[str, Any]) -> Choice:
+        """See `Format.choice`. A list of names counts with any mode: servers differ in that."""
         calling = get(fields.setting(request, "toolConfig"), "functionCallingConfig")
-        return str(get(calling, "mode")).rpartition(".")[2] == "NONE"
+        mode = str(get(calling, "mode")).rpartition(".")[2]
+        if mode == "NONE":
+            return NONE
+        names = get(calling, "allowedFunctionNames")
+        return Choice(frozenset(names) if names else None, is_open=mode != "ANY")
+
+    def allowing(self, request: dict[str, Any], names: Sequence[str]) -> dict[str, Any]:
+        """See `Format.allowing`."""
+        config = request.get("config")
+        choice = get(config or request, "toolConfig")
+        calling = get(choice, "functionCallingConfig")
+        listed = [*get(calling, "allowedFunctionNames"), *names]
+        calling = fields.with_field(calling, "allowedFunctionNames", listed)
+        choice = fields.with_field(choice, "functionCallingConfig", calling)
+        if config:
+            return {**request, "config": fields.with_field(config, "toolConfig", choice)}
+        return dict(fields.with_field(request, "toolConfig", choice))
 
     def compose(
         self, request: Mapping[str, Any], messages: list[Any], tools: Sequence[dict[str, Any]]
@@ -261,7 +280,10 @@ class Gemini(Format):
                 frames_per_s=frames_per_s,
             )
         kind = next((name for name in _OPAQUE if get(raw, name) is not None), "part")
-        return Opaque(kind, opaque_json(fields.unsigned(raw), where), at)
+        author = PARTS[kind].author if kind in PARTS else None
+        unsigned = fields.unsigned(raw)
+        tokens = media_tokens_of(unsigned)
+        return Opaque(kind, opaque_json(unsigned, where), at, tokens, author=author)
 
     # ── edits ────────────────────────────────────────────────────────────────────────
 
@@ -336,6 +358,13 @@ class Gemini(Format):
         candidates = get(reply, "candidates")
         content = get(candidates[0], "content") if candidates else None
         return [content] if content is not None and fields.parts_of(content) else []
+
+    def cut_short(self, reply: Any) -> str:
+        """See `Format.cut_short`: of the first candidate. Any reason but one is such a one."""
+        candidates = get(reply, "candidates")
+        reason = get(candidates[0], "finishReason") if candidates else None
+        name = str(reason or "").rpartition(".")[2]
+        return "" if name in _DONE else name
 
     def calls(self, raw: Any) -> list[Any]:
         """See `Format.calls`: the parts that hold them."""

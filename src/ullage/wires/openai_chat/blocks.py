@@ -63,7 +63,7 @@ PARTS = table(
     Block("refusal", "text", "refusal", roles=_MODEL, needs={"refusal": str}, edited="its field",
           carried=fields("refusal")),
     _medium("image_url", "image", "url detail", data=("image_url.url",),
-            detail="image_url.detail"),
+            bare="image_url", detail="image_url.detail"),
     _medium("input_audio", "audio", "data format", data=("input_audio.data",),
             mime="input_audio.format"),
     _medium("file", "document", "file_id file_data filename", type="application/pdf",

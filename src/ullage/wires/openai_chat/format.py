@@ -36,6 +36,7 @@ from ullage.wires.base import (
     text_at,
 )
 from ullage.wires.block import cannot_edit, filled, read_part, replaced, without_medium
+from ullage.wires.choice import Choice, openai_choice
 from ullage.wires.format import Change, Format
 from ullage.wires.models import FAMILIES, is_gpt_6_2
 from ullage.wires.openai_chat.blocks import BLOCKS, CALLS, FIELDS, PARTS, ROLES, THOUGHTS
@@ -62,6 +63,19 @@ class OpenAIChat(Format):
     def takes_tools(self, request: Mapping[str, Any], model: str) -> bool:
         """See `Format.takes_tools`: GPT-6.2 takes none here (C11)."""
         return not is_gpt_6_2(model)
+
+    def choice(self, request: Mapping[str, Any]) -> Choice:
+        """See `Format.choice`. Older requests choose by ``function_call``."""
+        chosen = request.get("tool_choice")
+        return openai_choice(request.get("function_call") if chosen is None else chosen)
+
+    def allowing(self, request: dict[str, Any], names: Sequence[str]) -> dict[str, Any]:
+        """See `Format.allowing`."""
+        choice = plain(request["tool_choice"], "tool_choice")
+        listed = plain(choice["allowed_tools"], "tool_choice.allowed_tools")
+        more = [{"type": "function", "function": {"name": name}} for name in names]
+        listed = {**listed, "tools": [*listed["tools"], *more]}
+        return {**request, "tool_choice": {**choice, "allowed_tools": listed}}
 
     def definitions(self, request: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
         """See `Format.definitions`: older requests have ``functions``."""
@@ -153,7 +167,7 @@ class OpenAIChat(Format):
         """See `Format.tool_name`."""
         kind = field(raw, "type") or "function"
         body = field(raw, kind) if isinstance(kind, str) else None
-        return str(field(body, "name") or "")
+        return str(field(raw if body is None else body, "name") or "")
 
     def call(self, raw: Any) -> ToolCall:
         """See `Format.call`."""
@@ -178,6 +192,12 @@ class OpenAIChat(Format):
         message = field(choices[0], "message") if choices else None
         says = any(field(message, name) for name in _SAYINGS)
         return [message] if says else []
+
+    def cut_short(self, reply: Any) -> str:
+        """See `Format.cut_short`: of the first choice. Servers that speak it have own words."""
+        choices = field(reply, "choices")
+        reason = field(choices[0], "finish_reason") if choices else None
+        return reason if reason in _CUT_SHORT else ""
 
     def calls(self, raw: Any) -> list[Any]:
         """See `Format.calls`."""
@@ -204,6 +224,11 @@ def _thoughts(fields: Mapping[str, Any]) -> list[Part]:
 
 
 _CUSTOM = CALLS["custom"]
+_CUT_SHORT = (
+    *("length", "content_filter"),
+    *("max_tokens", "model_length", "error", "insufficient_system_resource"),
+)
+"""The two of OpenAI's (`provider-rules` §1.B), and those of servers that speak its wire."""
 
 
 _SAYINGS = ("content", "tool_calls", "refusal", "function_call", "audio")

@@ -42,9 +42,14 @@ def _opaque(kind: str, role: Role = "assistant", **more: Any) -> Block:
     return Block(kind, roles=(role,), **more)
 
 
+def _call(kind: str, text: str, **more: Any) -> Block:
+    """A call of a tool of the caller's, made by the model or by a program."""
+    return Block(kind, "call", text, roles=_MODEL, caller="caller", **more)
+
+
 def _output(kind: str, **more: Any) -> Block:
-    """What the caller's tool answered."""
-    return Block(kind, "result", "output", roles=("tool",), **more)
+    """What the caller's tool answered; whoever made the call reads it."""
+    return Block(kind, "result", "output", roles=("tool",), caller="caller", **more)
 
 
 # fmt: off
@@ -68,10 +73,10 @@ PARTS = table(
 ITEMS = table(
     Block("message", "message", carried=fields("content phase"), prefix="msg_"),
     Block("reasoning", "reasoning", roles=_MODEL, needs={"summary": list}, prefix="rs_"),
-    Block("function_call", "call", "arguments", roles=_MODEL, prefix="fc_",
+    _call("function_call", "arguments", prefix="fc_",
           needs={"call_id": str, "name": str, "arguments": str},
           carried=fields("call_id name arguments async")),
-    Block("custom_tool_call", "call", "input", roles=_MODEL, prefix="ctc_",
+    _call("custom_tool_call", "input", prefix="ctc_",
           needs={"call_id": str, "name": str, "input": str},
           carried=fields("call_id name input")),
     _output("function_call_output", carried=fields("call_id output name")),
@@ -82,24 +87,24 @@ ITEMS = table(
     _output("apply_patch_call_output", needs={"status": str}),
     _opaque("computer_call", opens="call_id"),
     _opaque("local_shell_call", opens="call_id"),
-    _opaque("shell_call", opens="call_id"),
-    _opaque("apply_patch_call", opens="call_id"),
+    _opaque("shell_call", opens="call_id", caller="caller"),
+    _opaque("apply_patch_call", opens="call_id", caller="caller"),
     _opaque("web_search_call"),
     _opaque("file_search_call"),
     _opaque("code_interpreter_call"),
     Block("image_generation_call", "media", roles=_MODEL, media=("image",)),
     _opaque("tool_search_call", opens="call_id"),
-    _opaque("tool_search_output", closes="call_id"),
-    _opaque("mcp_list_tools"),
+    _opaque("tool_search_output", closes="call_id", author="tool"),
+    _opaque("mcp_list_tools", author="tool"),
     _opaque("mcp_call"),
     _opaque("mcp_approval_request", opens="id"),
-    _opaque("mcp_approval_response", "user", closes="approval_request_id"),
+    _opaque("mcp_approval_response", "user", closes="approval_request_id", words="reason"),
     _opaque("program", opens="call_id", needs={"code": str, "fingerprint": str}),
-    _opaque("program_output", closes="call_id"),
+    _opaque("program_output", closes="call_id", author="program"),
     _opaque("additional_tools", "system"),
     _opaque("configuration_update", "system"),
     _opaque("compaction", needs={"encrypted_content": str}),
-    _opaque("compaction_trigger", "user"),
+    _opaque("compaction_trigger", "user", author="system"),
     _opaque("item_reference", needs={"id": str}),
 )
 # fmt: on

@@ -18,6 +18,7 @@ from functools import partial
 from typing import Any
 
 from ullage.errors import FormatError
+from ullage.values.authors import Author
 from ullage.values.messages import (
     WHOLE,
     Content,
@@ -46,6 +47,7 @@ from ullage.wires.block import Block, cannot_edit, read_part, replaced, without_
 from ullage.wires.format import Change, Format, before_last
 from ullage.wires.models import FAMILIES
 from ullage.wires.openai_responses.blocks import BLOCKS, ITEMS, PARTS, ROLES, paired_by
+from ullage.wires.unknown_media import media_tokens_of
 from ullage.wires.usages import openai_counts
 
 _NAMELESS = frozenset(("id", "status", "created_by"))
@@ -57,6 +59,8 @@ _FRAME_BYTES = 650
 """What stands around an encrypted text, as OpenAI's own coding agent reckons it."""
 _BYTES_PER_TOKEN = 4
 _TRIGGER = "compaction_trigger"
+_LOADING = ("tool_search_output", "additional_tools")
+_CUT_SHORT = ("incomplete", "failed", "cancelled")
 _CLOSING = ("response.completed", "response.incomplete", "response.failed")
 _UNKNOWN = Block("", roles=("assistant",))
 _part = partial(read_part, PARTS)
@@ -95,6 +99,12 @@ class OpenAIResponses(Format):
         if request.get("instructions") is not None:
             yield "instructions", text_at(request["instructions"], "instructions")
 
+    def allowing(self, request: dict[str, Any], names: Sequence[str]) -> dict[str, Any]:
+        """See `Format.allowing`."""
+        choice = plain(request["tool_choice"], "tool_choice")
+        more = [{"type": "function", "name": name} for name in names]
+        return {**request, "tool_choice": {**choice, "tools": [*choice["tools"], *more]}}
+
     # ── reading ──────────────────────────────────────────────────────────────────────
 
     def parse(self, raw: Any, where: str) -> Message:
@@ -113,7 +123,8 @@ class OpenAIResponses(Format):
                 content = tuple(self._output(item, kind, f"{where}.output"))
                 name = item.get("call_id") or item.get("id") or item.get("name") or ""
                 asked = paired_by(kind, name)
-                return Message("tool", (ToolResult(asked, content, False, WHOLE),))
+                reader = row.read_by(item)
+                return Message("tool", (ToolResult(asked, content, False, WHOLE, reader=reader),))
         return _other(item, row, kind, where)
 
     def _message(self, item: Mapping[str, Any], where: str) -> Message:
@@ -198,6 +209,13 @@ class OpenAIResponses(Format):
         """See `Format.reply`: every item, reasoning and the server's own tools included."""
         return list(list_at(field(reply, "output"), "output"))
 
+    def cut_short(self, reply: Any) -> str:
+        """See `Format.cut_short`."""
+        status = field(reply, "status")
+        if status not in _CUT_SHORT:
+            return ""
+        return str(field(field(reply, "incomplete_details"), "reason") or status)
+
     def calls(self, raw: Any) -> list[Any]:
         """See `Format.calls`. The item is the call."""
         row = ITEMS.get(str(field(raw, "type")), _UNKNOWN)
@@ -243,7 +261,9 @@ def _call(item: Mapping[str, Any], row: Block, where: str) -> ToolCall:
         arguments = as_json(arguments, f"{where}.{row.text}")
     name = text_at(item.get("name"), f"{where}.name")
     late = bool(item.get("async"))
-    return ToolCall(str(item.get("call_id") or ""), name, arguments, WHOLE, late=late)
+    author: Author = "program" if row.is_of_program(item) else "model"
+    call_id = str(item.get("call_id") or "")
+    return ToolCall(call_id, name, arguments, WHOLE, late=late, author=author)
 
 
 def _other(item: Mapping[str, Any], row: Block, kind: str, where: str) -> Message:
@@ -257,13 +277,44 @@ def _other(item: Mapping[str, Any], row: Block, kind: str, where: str) -> Messag
     known = {key: value for key, value in item.items() if key not in nameless}
     sealed = known.get("encrypted_content")
     is_sealed = isinstance(sealed, str)
-    tokens = sealed_bytes(sealed, _FRAME_BYTES) // _BYTES_PER_TOKEN + 1 if is_sealed else None
+    tokens = media_tokens_of(known)
+    if is_sealed:
+        tokens = sealed_bytes(sealed, _FRAME_BYTES) // _BYTES_PER_TOKEN + 1
     opens, closes = (
         paired_by(kind, item[name]) if item.get(name) else "" for name in (row.opens, row.closes)
     )
     late = kind == "mcp_approval_request"
-    part = Opaque(kind, opaque_json(known, where), WHOLE, tokens, opens, closes, late)
+    part = Opaque(
+        kind,
+        opaque_json(known, where),
+        WHOLE,
+        tokens,
+        opens,
+        closes,
+        late,
+        author=row.author,
+        reader=row.read_by(item),
+        words=_decision(item, row),
+        loads=_loaded(item, kind, where),
+    )
     return Message(role, (part,))
+
+
+def _decision(item: Mapping[str, Any], row: Block) -> str:
+    """What the user decided of an approval that was asked for, and why; ``""`` of other items."""
+    if not row.words:
+        return ""
+    decided = "approved" if item.get("approve") else "not approved"
+    reason = item.get(row.words)
+    return f"{decided}: {reason}" if isinstance(reason, str) and reason.strip() else decided
+
+
+def _loaded(item: Mapping[str, Any], kind: str, where: str) -> tuple[str, ...]:
+    """The tools that an item makes callable: those of a search, and those that were added."""
+    if kind not in _LOADING:
+        return ()
+    tools = list_at(item.get("tools"), f"{where}.tools")
+    return tuple(str(field(tool, "name") or field(tool, "type")) for tool in tools)
 
 
 def _streams(chunks: Sequence[Any], where: str) -> Iterator[Content]:

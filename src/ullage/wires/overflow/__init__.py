@@ -27,8 +27,9 @@ from msgspec import Struct
 from ullage.on_demand import table
 from ullage.wires.overflow._evidence import Evidence, causes
 
-By: TypeAlias = Literal["tokens", "bytes", "after_output"]
-"""What was too much: tokens before the answer, the request's bytes, tokens while answering."""
+By: TypeAlias = Literal["tokens", "bytes", "after_output", "text"]
+"""What was too much: tokens before the answer, the request's bytes, tokens while answering, the
+characters of one text."""
 
 
 class Overflow(Struct, frozen=True):
@@ -41,12 +42,16 @@ class Overflow(Struct, frozen=True):
         by: what was too much.
         asked_output_tokens: the part of the size that was asked for the answer, where the
             message tells it apart.
+        limit_chars: the most characters of one text, where ``by`` is ``"text"``.
+        size_chars: how many it had, by the provider's count, or None.
     """
 
     limit_tokens: int | None = None
     size_tokens: int | None = None
     by: By = "tokens"
     asked_output_tokens: int | None = None
+    limit_chars: int | None = None
+    size_chars: int | None = None
 
     def room_tokens(self, shown_tokens: int) -> int:
         """The most that the next request may hold; always less than what was refused.
@@ -64,6 +69,8 @@ class Overflow(Struct, frozen=True):
 
 
 _MARGIN, _DEEPER = 0.95, 0.75
+_LEAST_TEXT_CHARS = 1_000
+"""A shorter limit is one of ids, names and the like, which no cut makes shorter."""
 _MOST_LAYERS = 32
 _OTHER: Literal["other"] = "other"
 _Verdict: TypeAlias = Overflow | Literal["other"] | None
@@ -169,6 +176,9 @@ def _read(match: re.Match[str], by: By) -> _Verdict:
         name: int(re.sub(r"[^0-9]", "", text)) for name, text in match.groupdict().items() if text
     }
     limit, size, output = (named.get(name) for name in ("limit", "size", "output"))
+    if by == "text":
+        is_content = limit is not None and limit >= _LEAST_TEXT_CHARS
+        return Overflow(by=by, limit_chars=limit, size_chars=size) if is_content else _OTHER
     if size is None and "input" in named:
         size = named["input"] + (output or 0)
     if limit and output and output >= limit:

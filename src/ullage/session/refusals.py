@@ -1,0 +1,241 @@
+"""What follows from a provider's answer for its limits: a refusal, a reply, a count too small.
+
+A refusal lowers the limit of the next view. It may be false: a rate limit in the words of an
+overflow, or a request that is large by something we do not see. So a limit never falls below
+
+    what the provider accepted before in this conversation
+    a quarter of the window: of the one it names where its count agrees with ours, else of the
+        one that was given or is known
+    4,096 tokens, where no window is known or the request had too many bytes
+
+and where no shorter view is left to be sent, the provider's own error stands. A provider that
+names no window gets one shorter view all the same: it may serve the model with a smaller one.
+Numbers by which hardly an empty request would do teach nothing. A reply that was accepted takes
+the limit back.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from ullage.history.ledger import Ledger
+from ullage.session.view import Sent
+from ullage.stages.overlong import overlong
+from ullage.tokens.calibrate import MAX_SCALE, MIN_SCALE
+from ullage.tokens.catalog import has_one_window
+from ullage.turn.learnt import Learnt, Lesson, limits_for
+from ullage.values.events import Event
+from ullage.values.limits import Limits, TextLimit
+from ullage.wires.overflow import Overflow
+
+LEAST_SHARE = 0.25
+"""No refusal lowers a limit below this share of the window."""
+LEAST_TOKENS = 4_096
+"""Nor below this, where no window is known."""
+SHORT_REPLIES = 3
+"""So many replies in a row have to count far less than was sent before it is told."""
+
+_LEAST_WINDOW_TOKENS = 1_000
+_UNSEEN_TOKENS = 8_192
+"""What a small prompt may hold that we do not see."""
+_MARGIN = 0.95
+_LEAST_ROOM_SHARE = 0.05
+_UNITS: tuple[Literal["characters", "bytes"], ...] = ("characters", "bytes")
+_SHORT_SLACK_TOKENS = 200
+
+
+class Verdict(Struct, frozen=True):
+    """What a refusal comes to.
+
+    Attributes:
+        learnt: what is known of limits now.
+        event: what to tell.
+        helps: whether a shorter view is to be sent now. If not, the provider's error stands.
+    """
+
+    learnt: Learnt
+    event: Event
+    helps: bool
+
+
+def after_refusal(
+    learnt: Learnt, found: Overflow, sent: Sent, ledger: Ledger, given: Limits | None
+) -> Verdict:
+    """What follows once a view was refused as too long.
+
+    Args:
+        learnt: what is known of limits so far.
+        found: what the refusal says.
+        sent: the view that was refused.
+        ledger: what was reported of earlier views.
+        given: the limits the session was made with.
+    """
+    lesson = learnt.of(sent.window.transcript, sent.model)
+    if found.by == "text":
+        new, event, helps = _text_refused(lesson, found, sent)
+    else:
+        new, event, helps = _view_refused(lesson, found, sent, ledger, given)
+    learnt = learnt.with_lesson(new, lesson, sent.window.transcript, sent.size)
+    return Verdict(learnt, event, helps)
+
+
+def _view_refused(
+    lesson: Lesson, found: Overflow, sent: Sent, ledger: Ledger, given: Limits | None
+) -> tuple[Lesson, Event, bool]:
+    """The whole view was too long."""
+    tokens, room = sent.estimate, found.room_tokens(sent.estimate)
+    accepted = max(lesson.accepted_tokens, _reported_tokens(sent, ledger))
+    floor = _accepted_floor(found, accepted)
+    why = f"the provider refused the request as too long: {_told(found)}, by its own count"
+    if room < tokens * _LEAST_ROOM_SHARE:  # by these numbers hardly an empty request would do
+        return lesson, _not_shortened(why, floor or LEAST_TOKENS, accepted, tokens), False
+    limit = _credible_limit(found, tokens)
+    if limit is not None:
+        room = min(room, limit)
+        limit = max(limit, accepted)
+        if limit < limits_for(sent.model, given, lesson).window_tokens:
+            lesson = replace(lesson, window_tokens=limit)
+    is_first_try = found.limit_tokens is None and lesson.room_tokens is None
+    if not is_first_try:
+        window = limits_for(sent.model, given, lesson).window_tokens
+        is_known = limit is not None or given is not None or has_one_window(sent.model)
+        is_bound = is_known and found.by != "bytes"
+        floor = max(floor, int(window * LEAST_SHARE) if is_bound else LEAST_TOKENS)
+    room = max(room, floor)
+    if room < tokens:
+        return replace(lesson, room_tokens=room), _event(why, tokens, room), True
+    if lesson.room_tokens is not None and lesson.room_tokens < floor:
+        lesson = replace(lesson, room_tokens=floor)  # the shorter try did not help
+    return lesson, _not_shortened(why, floor, accepted, tokens), False
+
+
+def _credible_limit(found: Overflow, tokens: int) -> int | None:
+    """The window that a refusal names, where our view may well be longer than that; else None."""
+    limit = found.limit_tokens
+    if found.by == "bytes" or limit is None or limit < _LEAST_WINDOW_TOKENS:
+        return None
+    counted = (found.size_tokens or limit) - (found.asked_output_tokens or 0)
+    is_over = tokens > limit or counted <= _most_counted(tokens)
+    return limit if is_over else None
+
+
+def _accepted_floor(found: Overflow, accepted: int) -> int:
+    """The least the next view may be cut to, by what was accepted before it.
+
+    A prompt that was accepted beside a short answer may be too long beside a long one; and what is
+    full after the answer began was accepted itself.
+    """
+    if found.by != "tokens":
+        return 0
+    if found.limit_tokens and found.asked_output_tokens:
+        beside = int(_MARGIN * (found.limit_tokens - found.asked_output_tokens))
+        return min(accepted, max(beside, 0))
+    return accepted
+
+
+def _reported_tokens(sent: Sent, ledger: Ledger) -> int:
+    """The largest prompt that a provider reported of this history and model before this request.
+
+    What it reported of the very same request says nothing: it has just said otherwise. Nor does
+    what is beyond any count of what was sent, such as the sum over several calls.
+    """
+    keys = sent.window.transcript.decision_keys(0, sent.size)
+    observed = (ledger.at(key).observed.get(sent.model) for key in keys if key != sent.key)
+    credible = (
+        min(each.reported_tokens, _most_counted(each.estimated_tokens))
+        for each in observed
+        if each is not None
+    )
+    return max(credible, default=0)
+
+
+def _most_counted(tokens: int) -> int:
+    """The most that a provider may count where we estimate so many tokens."""
+    return int(MAX_SCALE * tokens) + _UNSEEN_TOKENS
+
+
+def _text_refused(lesson: Lesson, found: Overflow, sent: Sent) -> tuple[Lesson, Event, bool]:
+    """One text of the view was over a limit of its own."""
+    most, tokens = found.limit_chars or 0, sent.estimate
+    size = "" if found.size_chars is None else f" of {found.size_chars:,}"
+    why = f"the provider refused a text{size} for a limit of {most:,} characters"
+    for unit in _UNITS:  # some count bytes, and call them characters
+        limit = TextLimit(most, unit)
+        if overlong(sent.window, limit):
+            event = _event(f"{why}; it is cut", tokens, tokens)
+            return replace(lesson, text_limit=limit), event, True
+    return lesson, _event(f"{why}; no text that may be cut is longer", tokens, tokens), False
+
+
+def after_reply(lesson: Lesson, reported_tokens: int | None, sent: Sent) -> Lesson:
+    """What is known of a conversation's limits once a view was answered.
+
+    Args:
+        lesson: what was known.
+        reported_tokens: the whole prompt as the provider counted it; None if it did not say.
+        sent: the view.
+    """
+    if reported_tokens is None:
+        return _accepted_unreported(lesson, sent.estimate)
+    named = lesson.window_tokens
+    if named is not None and reported_tokens > named:
+        lesson = replace(lesson, window_tokens=None)  # it was another window that it named
+    is_short = reported_tokens < MIN_SCALE * sent.tokens - _SHORT_SLACK_TOKENS
+    return replace(
+        lesson,
+        room_tokens=None,  # estimates are anchored in the report from here on
+        short_replies=lesson.short_replies + 1 if is_short else 0,
+        short_tokens=reported_tokens if is_short else 0,
+    )
+
+
+def _accepted_unreported(lesson: Lesson, tokens: int) -> Lesson:
+    """A view was accepted, and nobody says how large it was: the next may be a quarter larger."""
+    room, named = lesson.room_tokens, lesson.window_tokens
+    if room is not None:
+        room = max(room, tokens) * 5 // 4
+    if named is not None and tokens > named:
+        named = None
+    accepted = max(lesson.accepted_tokens, tokens)
+    return replace(lesson, room_tokens=room, window_tokens=named, accepted_tokens=accepted)
+
+
+def short_event(before: Lesson, lesson: Lesson, sent: Sent) -> Event | None:
+    """The event of a provider that seems to cut prompts silently, told at the third time."""
+    if not (before.short_replies < lesson.short_replies == SHORT_REPLIES):
+        return None
+    why = (
+        f"{SHORT_REPLIES} times in a row the provider counted far less than was sent "
+        f"({lesson.short_tokens:,} of some {sent.tokens:,} tokens): it may cut the prompt without "
+        "saying so, or leave cached tokens out of its count. Give the server a larger window "
+        "(Ollama: num_ctx), or ullage the one it has: limits=Limits(window_tokens=...)"
+    )
+    return Event(
+        kind="undercounted",
+        where="reply",
+        why=why,
+        tokens_before=sent.tokens,
+        tokens_after=lesson.short_tokens,
+    )
+
+
+def _told(found: Overflow) -> str:
+    """The numbers of a refusal."""
+    size = "a size it does not name" if found.size_tokens is None else f"{found.size_tokens:,}"
+    limit = "" if found.limit_tokens is None else f" for a limit of {found.limit_tokens:,}"
+    return size + limit
+
+
+def _not_shortened(why: str, floor: int, accepted: int, tokens: int) -> Event:
+    """The event of a refusal that no shorter view follows."""
+    least = f"no refusal lowers the limit below {floor:,} tokens"
+    if accepted and floor == accepted:
+        least = f"{accepted:,} tokens were accepted before"
+    return _event(f"{why}; no shorter one is sent, as {least}", tokens, tokens)
+
+
+def _event(why: str, before: int, after: int) -> Event:
+    return Event(kind="refused", where="request", why=why, tokens_before=before, tokens_after=after)

@@ -1,0 +1,101 @@
+"""Requests that go as they came: what stands in the place of a view that cannot be made.
+
+A call, a loop or an adapter never ends a run that would go on without ullage. What cannot be
+fitted is sent as it came, and an event of kind ``"unfitted"`` says why. `Session.fit` raises.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from ullage.errors import BudgetExceeded, UllageError
+from ullage.session.drivers import Actions
+from ullage.values.events import Event
+from ullage.values.usage import Usage
+from ullage.wires import Format
+from ullage.wires.reported import usage_of
+
+if TYPE_CHECKING:
+    from ullage.session.core import SessionCore
+
+
+class Unfitted(dict[str, Any]):
+    """A request as it came, with what a view is asked for.
+
+    Args:
+        request: the request; it is sent with the values it has.
+        session: of the conversation: what the reply came to counts there.
+        wire: its format; None if it cannot be told.
+    """
+
+    def __init__(
+        self, request: Mapping[str, Any], session: SessionCore, wire: Format | None
+    ) -> None:
+        super().__init__(request)
+        self.wire = wire
+        self._session = session
+        self._is_counted = False
+
+    def owns(self, call: Any) -> bool:
+        """No recall tool was offered in it."""
+        return False
+
+    def refused(self, error: Any) -> None:
+        """Nothing shorter can be made of it."""
+
+    def reports(self, event: Any) -> bool:
+        """Whether an event of a stream speaks of usage."""
+        return self.wire is not None and self.wire.usage_of_stream((event,)) is not None
+
+    def observe(self, reply: Any) -> None:
+        """Count what the reply came to. The estimates learn nothing from it."""
+        if self.wire is None or self._is_counted:
+            return
+        usage = None
+        with suppress(Exception):  # the reply is anybody's object
+            usage = usage_of(reply, self.wire)
+        if isinstance(usage, Usage):
+            self._is_counted = True
+            model = self.get("model")
+            name = model if isinstance(model, str) and model else self._session.settings.model
+            self._session._count(usage, name)
+
+
+def went_as_it_came(error: Exception) -> Event:
+    """The event of a request that could not be fitted. A mistake of ours is named, not quoted."""
+    reason = type(error).__name__
+    if isinstance(error, UllageError):
+        reason = f"{reason}: {error}"
+    return Event(kind="unfitted", where="request", why=f"sent as it came: {reason}")
+
+
+def fitted(
+    session: Any, request: Mapping[str, Any], refusal: BaseException | None = None
+) -> Actions[Any]:
+    """A view of a request, or the request itself where no view can be made.
+
+    Where others have reserved what is left of a budget, it waits for them (`Budget`, ``wait_s``).
+
+    Args:
+        session: a session of either kind.
+        request: as for `Session.fit`.
+        refusal: what the provider said of a longer view of it, if anything.
+
+    Raises:
+        BudgetExceeded: the budget is spent, or others keep what is left of it.
+        ConfigError: see `Session.fit`.
+        BaseException: the refusal, where nothing shorter can be made.
+    """
+    while True:
+        try:
+            return (yield partial(session.fit, request))
+        except BudgetExceeded as exceeded:
+            if not exceeded.can_retry or not (yield session.wait_for_budget):
+                raise
+        except Exception as error:  # ours, and no reason to end the run
+            if refusal is not None:
+                raise refusal from error
+            return session.pass_on(request, error)

@@ -1,0 +1,40 @@
+"""Openings: what the ledger says of what decides in a history, and from where on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from ullage.history.ledger import Ledger, Opened
+from ullage.history.transcript import Transcript
+
+
+def openings(transcript: Transcript, ledger: Ledger) -> Iterator[tuple[int, Opened]]:
+    """Every opening of a history with its place, in order."""
+    entries = ledger.entries
+    for key in filter(entries.__contains__, dict.fromkeys(transcript.chain)):
+        for opened in entries[key].opened:
+            yield transcript.find(key) or 0, opened
+
+
+def changed_at(found: Sequence[tuple[int, Opened]]) -> int:
+    """Where the fingerprint changed last, or -1."""
+    return max((place for place, opened in found if opened.changed), default=-1)
+
+
+def recall_from(found: Sequence[tuple[int, Opened]]) -> int:
+    """Where the recall tools are offered from: 0 if from the start, -1 if nowhere.
+
+    A history that is joined is shown as if they had been offered from its start.
+    """
+    if not found[-1][1].recall:
+        return -1
+    without = [at for at, (_, opened) in enumerate(found) if not opened.recall]
+    if not without:
+        return 0
+    place, offered = found[without[-1] + 1]
+    return 0 if offered.joined else place
+
+
+def cuts_from(found: Sequence[tuple[int, Opened]]) -> int:
+    """From where what is new is cut although no recall tools are offered, or -1."""
+    return next((place for place, opened in found if opened.cuts_new), -1)

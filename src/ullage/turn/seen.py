@@ -1,0 +1,59 @@
+"""What of a request has a say in the view, and stands in no history: it goes to the ledger.
+
+    unrecalled    the model may not call the recall tools in this reply: its tool is chosen for it,
+                  or stands in a list of those that have to be called. Nothing is cut at first sight
+                  that only they could open.
+    changed       messages that are newer than their place (`ullage.turn.changes`)
+
+Where a place was decided before, that holds: a title that is made of a conversation by the way,
+with no tool to be called, changes nothing in it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from ullage.history.ledger import Seen
+from ullage.turn.changes import changed
+from ullage.turn.terms import Agreed, Settings
+
+if TYPE_CHECKING:
+    from ullage.turn.memo import Line
+    from ullage.turn.request import Request
+
+
+def noted(agreed: Agreed, line: Line, asked: Request, settings: Settings) -> Agreed:
+    """What was agreed, with what is to be kept of this request."""
+    transcript = line.transcript
+    key = transcript.decision_key(len(transcript))
+    seen = Seen(
+        unrecalled=_is_unrecalled(agreed, line, asked, settings, key),
+        changed=changed(transcript, agreed.ledger),
+    )
+    if seen == Seen():
+        return agreed
+    ledger, record = agreed.ledger.with_seen(key, seen)
+    return replace(agreed, ledger=ledger, records=(*agreed.records, record))
+
+
+def _is_unrecalled(
+    agreed: Agreed, line: Line, asked: Request, settings: Settings, key: bytes
+) -> bool:
+    """Whether the recall tools cannot be called in this reply, and its place is still open."""
+    opened, envelope = agreed.terms.opened, asked.envelope
+    if not opened.recall or not envelope.tools:
+        return False
+    names = {opened.prefix + name for name in settings.policy.toolset.names}
+    may_add = envelope.choice.takes_more and settings.recall != "host"
+    if may_add or envelope.choice.allows(names):
+        return False
+    entry = agreed.ledger.at(key)
+    is_decided = bool(entry.batches or entry.observed or entry.is_unrecalled)
+    return not is_decided and not _was_shown(line)
+
+
+def _was_shown(line: Line) -> bool:
+    """Whether this very history was fitted before, here."""
+    return line.builder is not None and line.builder.window.size == len(line.transcript)

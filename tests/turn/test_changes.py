@@ -1,0 +1,112 @@
+"""What a history held is kept as marks; what was not in it is new, wherever it stands."""
+
+from tests import histories
+from tests.histories import Call, Turn
+from ullage import MemoryStore, Session
+from ullage.errors import StoreError
+from ullage.history.canon import digest_of
+from ullage.history.ledger import MARK_BYTES, Ledger, Seen
+from ullage.history.transcript import Transcript
+from ullage.turn.changes import arrived, changed, key_of, remember
+from ullage.wires import FORMATS
+
+TURNS = [Turn(said=f"Step {n}.", calls=(Call("bash", f"{n}", f"gave {n}"),)) for n in range(12)]
+
+
+def transcript(turns=12, **gave):
+    """A history; ``gave`` says what some of its calls gave instead."""
+    every = list(TURNS[:turns])
+    for name, text in gave.items():
+        number = int(name.removeprefix("at_"))
+        every[number] = Turn(said=f"Step {number}.", calls=(Call("bash", f"{number}", text),))
+    new = Transcript(b"root")
+    for raw in histories.wire("openai-chat", every):
+        message = FORMATS["openai-chat"].parse(raw, "message")
+        new.append(message, digest_of(message))
+    return new
+
+
+def known(history):
+    ledger, records = remember(history, Ledger(), is_decided=True)
+    assert [record.kind for record in records] == ["shown"]
+    return ledger
+
+
+def seen(history, ledger):
+    """The ledger with what is seen of changes in a history."""
+    found = changed(history, ledger)
+    key = history.decision_key(len(history))
+    return ledger.with_seen(key, Seen(changed=found))[0]
+
+
+def test_nothing_is_kept_before_the_first_reply_and_little_behind_it():
+    assert key_of(transcript(0)) is None
+    assert remember(transcript(0), Ledger(), is_decided=True) == (Ledger(), ())
+    history = transcript()
+    shown = known(history).at(key_of(history)).shown
+    assert len(shown.marks) == MARK_BYTES * len(history)
+
+
+def test_it_is_kept_anew_with_a_decision_and_after_eight_replies():
+    ledger = known(transcript(2))
+    assert remember(transcript(9), ledger, is_decided=False)[1] == ()
+    assert remember(transcript(10), ledger, is_decided=False)[1] != ()
+    assert remember(transcript(3), ledger, is_decided=True)[1] != ()
+    assert remember(transcript(2), ledger, is_decided=True)[1] == (), "the same once more"
+
+
+def test_a_history_that_grew_or_was_rewound_changed_nothing():
+    ledger = known(transcript(6))
+    for turns in (1, 3, 6, 7, 12):
+        assert changed(transcript(turns), ledger) == ()
+    assert changed(transcript(6, at_5="another end"), ledger) == (), "nothing old comes behind it"
+
+
+def test_what_was_not_there_is_as_new_as_what_comes_now():
+    ledger = known(transcript())
+    history = transcript(at_3="approved")
+    assert changed(history, ledger) == ((history.chain[9], history.decision_key(len(history))),)
+    ledger = seen(history, ledger)
+    assert arrived(history, ledger) == {8: history.decision_index(len(history))}
+    assert changed(history, ledger) == (), "it is seen once"
+    assert arrived(transcript(), ledger) == {}, "the history as it was has nothing new"
+
+
+def test_it_stays_as_new_where_something_before_it_changes_later():
+    history = transcript(at_6="approved")
+    ledger = seen(history, known(transcript()))
+    ledger = remember(history, ledger, is_decided=True)[0]
+    both = transcript(at_2="refused", at_6="approved")
+    ledger = seen(both, ledger)
+    assert arrived(both, ledger) == {14: len(history) - 1, 6: both.decision_index(len(both))}
+
+
+def test_what_stands_there_in_the_same_words_more_than_once_is_no_news():
+    ledger = known(transcript())
+    assert changed(transcript(at_2="[cleared]", at_3="[cleared]"), ledger) == ()
+    assert (
+        len(changed(transcript(at_2="[cleared]", at_3="approved", at_4="[cleared]"), ledger)) == 1
+    )
+
+
+class Unwilling(MemoryStore):
+    """Takes nothing any more from a moment on."""
+
+    fails = False
+
+    def commit(self, tenant, outputs, records):
+        if self.fails:
+            raise StoreError("memory", "commit", "the disk is gone")
+        return super().commit(tenant, outputs, records)
+
+
+def test_a_turn_that_decides_nothing_needs_no_store():
+    session = Session("gpt-4.1", store=(store := Unwilling()))
+    for turns in range(12):
+        store.fails = turns > 0
+        messages = histories.wire("openai-chat", TURNS[:turns])
+        view = session.fit(histories.request("openai-chat", messages))
+        assert view["messages"] == messages
+        assert "unkept" not in {event.kind for event in session.events}
+    shown = session.state.ledger.at(key_of(session.window.transcript)).shown
+    assert shown is None

@@ -1,0 +1,51 @@
+"""What of a request has a say and stands in no history is kept at its place; nothing else is."""
+
+import pytest
+
+from tests import histories
+from ullage import Session
+from ullage.history.ledger import Ledger, Opened, Seen
+from ullage.turn.memo import Memo
+from ullage.turn.request import read
+from ullage.turn.seen import noted
+from ullage.turn.terms import Agreed, Terms
+
+TOOLS = [{"name": "read", "input_schema": {"type": "object"}}]
+NONE, ONE = {"type": "none"}, {"type": "tool", "name": "read"}
+
+
+def kept(choice, *, tools=TOOLS, recall=True, ledger=None):
+    """What is kept of a request with a choice of tools."""
+    messages = histories.wire("anthropic", [])
+    more = {} if choice is None else {"tool_choice": choice}
+    given = histories.request("anthropic", messages, tools=tools, **more)
+    memo = Memo()
+    asked = read(given, "claude-sonnet-4-5", None, memo.envelopes)
+    line = memo.follow(asked, "")
+    agreed = Agreed(Terms(Opened("default", recall=recall)), ledger or Ledger())
+    after = noted(agreed, line, asked, Session("claude-sonnet-4-5").settings)
+    key = line.transcript.decision_key(len(line.transcript))
+    assert len(after.records) == len(after.ledger.at(key).seen) - len(agreed.ledger.at(key).seen)
+    return after, agreed, key
+
+
+@pytest.mark.parametrize("choice", [NONE, ONE])
+def test_where_recall_may_not_be_called_that_is_kept(choice):
+    after, _, key = kept(choice)
+    assert after.ledger.at(key).seen == (Seen(unrecalled=True),)
+    again, before, _ = kept(choice, ledger=after.ledger)
+    assert again is before, "once"
+
+
+@pytest.mark.parametrize(
+    "of",
+    [
+        {"choice": None},
+        {"choice": {"type": "auto"}},
+        {"choice": NONE, "tools": []},
+        {"choice": ONE, "recall": False},
+    ],
+)
+def test_of_any_other_request_nothing_is_kept(of):
+    after, before, _ = kept(**of)
+    assert after is before
