@@ -211,22 +211,6 @@ def test_sizes_before_are_reckoned_from_bytes():
     assert told(None, is_changed=False) == "unchanged"
 
 
-@pytest.mark.parametrize("redact", [False, True])
-def test_keys_are_kept_only_where_the_setting_lets_them(tmp_path, redact):
-    secret = "sk-ant-api03-" + "aB3dE5fG7h" * 5
-    asked = long_chat().replace(b"00001 worker", f"00001 {secret} worker".encode())
-    store = tmp_path / "kept.db"
-    with upstream() as there:
-        options = {"policy": CUTS_ALWAYS, "store": str(store), "redact": redact}
-        with proxy(there, **options) as url:
-            ask(url, "POST", "/v1/chat/completions", asked)
-    sent = there.requests[0].body.decode()
-    (ref,) = set(re.findall(r"ref=([0-9a-z]{16})", sent))
-    with closing(SqliteStore(store)) as kept:
-        assert (secret in kept.get("", ref).text) is not redact
-    assert (secret in sent) is not redact
-
-
 def test_an_answer_by_a_tool_that_the_operator_named_is_whole():
     answer = "a line of what the user pasted as an answer\n" * 400
     call = {"id": "c1", "type": "function", "function": {"name": "ask_desk", "arguments": "{}"}}
@@ -243,3 +227,19 @@ def test_an_answer_by_a_tool_that_the_operator_named_is_whole():
             ask(url, "POST", "/v1/chat/completions", body)
             sent = json.loads(there.requests[-1].body)["messages"][-1]["content"]
             assert (sent == answer) is is_whole
+
+
+@pytest.mark.parametrize("redact", [False, True])
+def test_keys_are_kept_only_where_the_setting_lets_them(tmp_path, redact):
+    secret = "sk-ant-api03-" + "aB3dE5fG7h" * 5
+    asked = long_chat().replace(b"00001 worker", f"00001 {secret} worker".encode())
+    store = tmp_path / "kept.db"
+    with upstream() as there:
+        options = {"policy": CUTS_ALWAYS, "store": str(store), "redact": redact}
+        with proxy(there, **options) as url:
+            ask(url, "POST", "/v1/chat/completions", asked)
+    sent = there.requests[0].body.decode()
+    (ref,) = set(re.findall(r"ref=([0-9a-z]{16})", sent))
+    with closing(SqliteStore(store)) as kept:
+        assert (secret in kept.get("", ref).text) is not redact
+    assert (secret in sent) is not redact

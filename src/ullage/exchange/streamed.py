@@ -173,6 +173,8 @@ class Streamed(Answer):
         if isinstance(step, Again):
             yield from self._observe()
             return given + (yield from self._go_on(step.request))
+        if self._exchange.is_thread:
+            yield from self._observe()
         return given + self._written(step.events) + self._closing
 
     def _go_on(self, request: dict[str, Any]) -> Actions[bytes]:

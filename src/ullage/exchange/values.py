@@ -49,6 +49,9 @@ class Upstream(Protocol):
     def send(self, body: bytes) -> Any:
         """Send the request with this body, and give the `Reply` once its head is there."""
 
+    def delete(self, named: str, other: str) -> Any:
+        """Send the request, which is a DELETE, with another id in the place of ``named``."""
+
 
 class TooLong(Exception):
     """A reply is longer than its door reads: it goes on as it came."""

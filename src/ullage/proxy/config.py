@@ -114,10 +114,10 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             none of them has a tenant made of it.
         tenant_headers: headers that tell users apart besides those that hold credentials.
         policy: a preset; see `ullage.presets`.
-        redact: whether known forms of keys are taken out of what is set aside and kept
-            (`ullage.redaction.common_keys`).
         joins: whether a conversation that is first seen under way is offered the recall tools,
             and cut as one batch, once that pays; see `ullage.Session`.
+        redact: whether known forms of keys are taken out of what is set aside and kept
+            (`ullage.redaction.common_keys`).
         window_tokens: the window of every model; None: each model's own.
         discover: which upstreams are asked for the windows of their models: a list of names, true
             for all, false for none. None: those on this machine, about models whose window their
@@ -147,8 +147,8 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     tenants: dict[str, list[str]] = {}
     tenant_headers: list[str] = []
     policy: str = "default"
-    redact: bool = False
     joins: bool = True
+    redact: bool = False
     window_tokens: int | None = None
     discover: bool | list[str] | None = None
     user_tools: list[str] = []
@@ -235,7 +235,7 @@ def config_of(
 
 _PLAIN = (
     *("listen", "tenant", "policy", "joins", "window_tokens", "store", "blobs", "cache"),
-    *("workers", "dry_run", "redact", "discover"),
+    *("workers", "dry_run", "discover", "redact"),
     *("opt_out_header", "log", "pages", "use_system_proxy"),
 )
 _LISTS = ("allowed_hosts", "allowed_origins", "tenant_headers", "user_tools")

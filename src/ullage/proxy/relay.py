@@ -371,6 +371,10 @@ class _Nowhere:
         """See `ullage.exchange.Upstream`."""
         raise _Dry
 
+    def delete(self, named: str, other: str) -> Any:
+        """See `ullage.exchange.Upstream`."""
+        raise _Dry
+
 
 def _unreached(route: Route, error: Exception) -> web.Response:
     """What is answered where an upstream could not be asked, or broke off before it answered."""

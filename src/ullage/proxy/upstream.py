@@ -98,6 +98,14 @@ class Upstream:
             headers.popall(name, None)
         return await self._send(body, headers)
 
+    async def delete(self, named: str, other: str) -> Reply:
+        """See `ullage.exchange.Upstream.delete`."""
+        url = str(self._url).replace(named, other)
+        gone = Upstream(
+            self._client, self._method, url, self._headers, self._came, proxy=self._proxy
+        )
+        return await gone.pass_on()
+
     async def pass_on(self) -> Reply:
         """Send it as it came."""
         return await self._send(self._came, self._headers)

@@ -49,6 +49,12 @@ class Splice(Struct, frozen=True):
         model: the model that was asked.
         note: what the client was told besides, in our words.
         reply_id: the id of the last round's reply, where the provider may hold what led to it.
+        reply: what the client was given, where it may ask for it again by its id.
+        rounds: the ids of the replies that it does not know of.
+        chain: behind the reply as the client has it, in hex, where its next request leaves out all
+            that came before; ``""`` elsewhere.
+        heard: where in ``turns`` the texts begin and end that the client has; None: it has all.
+        opening: of the same, the key that says whether the conversation has any splice.
     """
 
     turns: list[Any]
@@ -56,6 +62,11 @@ class Splice(Struct, frozen=True):
     model: str = ""
     note: str = ""
     reply_id: str = ""
+    heard: tuple[int, int] | None = None
+    reply: dict[str, Any] | None = None
+    rounds: list[str] = []
+    chain: str = ""
+    opening: str = ""
 
 
 def key_of(chain: bytes, reply: Iterable[Message]) -> bytes | None:
@@ -99,6 +110,11 @@ def mark_key(root: bytes, seal: str) -> bytes:
 def held_key(root: bytes, reply_id: str) -> bytes:
     """What is behind a reply that the provider holds, by the id that the client has, 16 bytes."""
     return _hashed(b"held", root, _bytes(reply_id))
+
+
+def hidden_key(root: bytes, call_id: str) -> bytes:
+    """What says that a call was private, 16 bytes. A reply without a record is no round of ours."""
+    return _hashed(b"hidden", root, _bytes(call_id))
 
 
 def _hashed(*fields: bytes) -> bytes:

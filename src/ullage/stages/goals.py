@@ -180,14 +180,15 @@ def spare_tokens(window: Window, goal: Goal, start: int, stop: int) -> int:
 def room_in(window: Window, goals: Sequence[Goal], start: int, stop: int, wanted: Wanted) -> Room:
     """What a summary of a range may take, so that every goal is reached if that can be."""
     texts = list(said(window.transcript, start, stop, "user"))
-    chars = sum(len(each.text) + FRAME_CHARS for each in texts)
+    chars = sum(len(each.text) + len(each.asked) + FRAME_CHARS for each in texts)
     wanted = wanted._replace(user_chars=min(wanted.user_chars, chars))
     rooms = [_whole(wanted)]
     for goal in goals:
         spare = spare_tokens(window, goal, start, stop)
         user_tokens = 0
         if chars:
-            whole = sum(goal.text_tokens(window, each.text) + FRAME_TOKENS for each in texts)
+            lines = (f"{each.asked}\n{each.text}" for each in texts)
+            whole = sum(goal.text_tokens(window, line) + FRAME_TOKENS for line in lines)
             user_tokens = whole * wanted.user_chars // chars
         rooms.append(_shared(wanted, user_tokens, spare, _least_tokens(window, goal)))
     return Room(
