@@ -15,7 +15,7 @@ from lab import reading
 from tests import histories
 from ullage import AsyncSession, Limits, MemoryStore, Session, Usage
 from ullage.stores.threaded import Threaded
-from ullage.turn.rendering import layout
+from ullage.turn.rendering import groups
 from ullage.wires import FORMATS
 from ullage.wires.rules.checker import problems_of
 
@@ -242,9 +242,10 @@ class World:
         window, raws, shown = self.session.window, request["messages"], view["messages"]
         leading = len(raws) - len(window.transcript)
         kept, views = list(range(leading)), shown[:leading]
-        for each, message in zip(layout(window), shown[leading:], strict=True):
-            if not isinstance(each, str):
-                kept.append(each + leading)
+        laid = groups(window, FORMATS[self.format], window.meter.model)
+        for (first, *others), message in zip(laid, shown[leading:], strict=True):
+            if not (isinstance(first, str) or others):
+                kept.append(first + leading)
                 views.append(message)
         assert len(kept) == len(views)
         for index, message in zip(kept, views, strict=True):

@@ -1,4 +1,5 @@
-"""What loads when it is first asked for: public names (PEP 562), and tables beside the modules.
+"""What is worked out when it is first asked for: public names (PEP 562), tables beside the modules,
+and what follows from a short text.
 
 A package lists its names twice, side by side: as imports that only type checkers and editors
 see, and as a table for `names`. ``tests/house`` checks that the two agree.
@@ -13,6 +14,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping
+from functools import lru_cache, wraps
 from importlib import import_module
 from typing import TypeVar
 
@@ -57,3 +59,28 @@ def table(package: str, file: str, kind: type[T]) -> T:
     data = get_data(package, file)
     assert data is not None, f"{package} was imported by something that cannot read {file}"
     return toml.decode(data, type=kind)
+
+
+def cached_by_text(
+    most_texts: int, most_chars: int = 256
+) -> Callable[[Callable[[str], T]], Callable[[str], T]]:
+    """A decorator for a function of one text: what it gives for short ones is remembered.
+
+    Texts come from requests, and a cache holds its keys. One with a bound in number alone would
+    hold names of megabytes.
+
+    Args:
+        most_texts: how many texts are remembered.
+        most_chars: the longest of them; what is longer is worked out each time.
+    """
+
+    def decorated(function: Callable[[str], T]) -> Callable[[str], T]:
+        remembered = lru_cache(maxsize=most_texts)(function)
+
+        @wraps(function)
+        def short_or_anew(text: str) -> T:
+            return remembered(text) if len(text) <= most_chars else function(text)
+
+        return short_or_anew
+
+    return decorated

@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from blake3 import blake3
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -41,3 +42,34 @@ def test_odd_json_is_read_as_the_standard_library_reads_it(raw, value):
 @pytest.mark.parametrize("raw", [b"", b"{", b"\xff\xfe\xfd", b"[" * 100_000, b'{"a": 1} x'])
 def test_what_is_no_json_is_nothing(raw):
     assert bodies.read(raw) is None
+
+
+NUMBERS = ["1e400", "-1E400", "1e2", "1E5", "0.10", "-0.0", "1e-400", "12345678901234567890123.5"]
+ODD = ["", ', "lone": "\\ud800"', ', "nan": NaN']
+
+
+@pytest.mark.parametrize("odd", ODD)
+@pytest.mark.parametrize("number", NUMBERS)
+def test_a_number_is_written_as_it_was_read(number, odd):
+    raw = f'{{"a":{number},"b":[{{"c":{number}}},{number}]{odd}}}'.encode()
+    read, write = bodies.read_to_write(raw)
+    assert write({**read, "d": 1}).replace(b" ", b"") == raw[:-1].replace(b" ", b"") + b',"d":1}'
+
+
+@given(
+    st.from_regex(r"-?(0|[1-9][0-9]{0,20})(\.[0-9]{1,25})?([eE][+-]?[0-9]{1,3})?", fullmatch=True)
+)
+def test_a_number_is_a_float_in_all_but_how_it_is_written(number):
+    read, write = bodies.read_to_write(b'{"a":%b}' % number.encode())
+    assert read == {"a": json.loads(number)}
+    assert write(read) == (b'{"a":%b}' % number.encode() if number != "-0" else b'{"a":0}')
+
+
+def test_the_place_of_a_number_is_no_text_of_the_body():
+    text = json.dumps({"a": ["number", "0", "\ud800"], "b": "@"})
+    raw = text.replace('"@"', "1e400").encode()
+    for _ in range(3):  # a body that holds what the one before was written with
+        read, write = bodies.read_to_write(raw)
+        assert write(read) == raw.replace(b" ", b"")
+        raw = json.dumps({"a": blake3(raw).hexdigest(), "b": "@", "c": "\ud800"}).encode()
+        raw = raw.replace(b'"@"', b"1e400")

@@ -436,7 +436,8 @@ def test_a_mistake_of_ours_breaks_no_run(error, why):
     status, said, upstream = ask(door, "/v1/messages", raw, Reply(reply))
     assert (status, said, upstream.sent) == (200, reply, [raw])
     assert door.counts.passed == {why: 1}
-    assert "no room" in reports[0].problem or reports[0].problem == "ZeroDivisionError"
+    told = {"store": "StoreError: memory, commit", "error": "ZeroDivisionError"}
+    assert reports[0].problem == told[why]
 
 
 def test_a_reply_that_is_no_json_is_given_all_the_same():
@@ -456,7 +457,7 @@ def test_no_policy_refuses_a_model_that_nobody_knows(policy):
     assert reports[0].passed in (None, "settings")
     if reports[0].passed:
         assert upstream.sent[0] == raw
-        assert "no window is known for 'somebodys-own-1'" in reports[0].problem
+        assert reports[0].problem == "ConfigError: model"
 
 
 def test_a_spent_budget_is_an_error_of_ours_and_nothing_is_sent():
@@ -571,3 +572,14 @@ def test_which_answer_is_which():
     one = {"messages": [object()], "model": "m"}
     assert is_same(one, {**one, "messages": [*one["messages"]]})
     assert not is_same(one, {**one, "messages": [object()]})
+
+
+@pytest.mark.parametrize("model", ["m" * 257, {"SECRET": 1}, ["m"], 5])
+def test_a_model_that_has_no_name_is_sent_as_it_came_and_nothing_is_kept_of_it(model):
+    door, reports = exchanges()
+    raw = json.dumps(body("anthropic", model=model)).encode()
+    _, _, upstream = ask(door, "/v1/messages", raw, Reply(replied("anthropic")))
+    assert upstream.sent == [raw]
+    assert (reports[0].passed, reports[0].model, reports[0].conversation) == ("content", "", "")
+    assert reports[0].problem == "FormatError at model"
+    assert len(door.sessions) == 0

@@ -105,6 +105,7 @@ def said_in_parts(body, found):
 @example(both=(b'{"messages":[{"a":1}],"b":2}', b'{"messages":[{"a":1}],"b":2,"messages":[]}'))
 @example(both=(b'{"messages":[]}', b'{"messages":[,{"a":1}]}'))
 @example(both=(b'{"messages":[{}]}', b'{"messages":[{},{"a":1}],"":[{"a":1}]}'))
+@example(both=(b'{"a":[{}],"a":[{}],"messages":[{}]}', b'{"b":1,"\\u0061":2,"messages":[{}]}'))
 @example(both=(b'{"messages":[{}],"":[{}]}', b'{"messages":[{},{}],"":[{}]}'))
 @example(both=(b'{"messages":[{}],"":0}', b'{"messages":[{}],"b":0}'))
 @example(both=(b'{"messages":[{}],"messages":[{}]}', b'{"messages":[{},{}],"messages":[{}]}'))
@@ -243,3 +244,18 @@ def test_what_was_read_goes_with_the_session_that_it_was_read_for():
 )
 def test_what_is_unusual_is_read_whole(odd):
     assert read_anew(odd, "messages") is None
+
+
+@pytest.mark.parametrize("key", ["messages", "contents", "input"])
+def test_the_lists_name_deep_inside_costs_what_its_bytes_do(key, monkeypatch):
+    inside = b",".join(b'"%b": [1]' % key.encode() for _ in range(3_000))
+    body = b'{"x":{%b},"%b":[{"a":1}]}' % (inside, key.encode())
+    read_bytes = []
+
+    def counted(data):
+        read_bytes.append(len(data))
+        return bodies.decode(data)
+
+    monkeypatch.setattr(reading, "decode", counted)
+    assert read_anew(body, key).messages == ({"a": 1},)
+    assert sum(read_bytes) < 2 * len(body)

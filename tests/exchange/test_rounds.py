@@ -11,7 +11,7 @@ from tests.servers.replies import Reply as Said
 from tests.servers.streams import stream_of
 from ullage import Budget, MemoryStore, StoreError
 from ullage.exchange import amazon
-from ullage.exchange.exchange import Exchange
+from ullage.exchange.exchange import MOST_RECALLS, Exchange
 from ullage.splice import Streamed
 from ullage.wires import FORMATS
 
@@ -260,3 +260,25 @@ def test_what_is_new_to_a_history_at_the_provider_is_fitted_and_recalled():
 def fails(*_):
     raise ZeroDivisionError
     yield
+
+
+@every
+def test_one_reply_may_look_up_only_so_much(format):
+    door, reports = exchanges()
+    many = Said("I look.", [RECALL] * (MOST_RECALLS + 2))
+    replies = whole(format, many), whole(format, "Enough.", 2)
+    path = PATHS[format].replace("streamGenerateContent?alt=sse", "generateContent")
+    _, said, upstream = ask(door, path, asked(format), *replies)
+    assert b"Enough." in said
+    assert reports[0].recalled == MOST_RECALLS
+    assert upstream.sent[1].count(b"this reply has looked up as much as one may") == 2
+
+
+def test_one_reply_may_take_only_so_long_to_look_things_up():
+    door, reports = exchanges()
+    ticks = iter(range(0, 1_000, 3))
+    door.now_s = lambda: next(ticks)  # each call takes three seconds
+    replies = whole("anthropic", Said("I look.", [RECALL] * 5)), whole("anthropic", "Enough.", 2)
+    _, _, upstream = ask(door, "/v1/messages", asked("anthropic"), *replies)
+    assert reports[0].recalled == 2
+    assert upstream.sent[1].count(b"this reply has looked up as much as one may") == 3

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import re
 import sqlite3
 from contextlib import closing
 from queue import SimpleQueue
@@ -14,6 +15,7 @@ from tests.proxy.upstream import ask, proxy, talking, upstream
 from tests.servers import Call, Refusal, Reply
 from tests.servers.behind import behind
 from tests.servers.loops import loop, request, user
+from ullage import SqliteStore
 from ullage.exchange import Exchanges, Report
 from ullage.proxy.config import Room
 from ullage.proxy.relayed import Relayed, raw_tokens, told
@@ -225,3 +227,19 @@ def test_an_answer_by_a_tool_that_the_operator_named_is_whole():
             ask(url, "POST", "/v1/chat/completions", body)
             sent = json.loads(there.requests[-1].body)["messages"][-1]["content"]
             assert (sent == answer) is is_whole
+
+
+@pytest.mark.parametrize("redact", [False, True])
+def test_keys_are_kept_only_where_the_setting_lets_them(tmp_path, redact):
+    secret = "sk-ant-api03-" + "aB3dE5fG7h" * 5
+    asked = long_chat().replace(b"00001 worker", f"00001 {secret} worker".encode())
+    store = tmp_path / "kept.db"
+    with upstream() as there:
+        options = {"policy": CUTS_ALWAYS, "store": str(store), "redact": redact}
+        with proxy(there, **options) as url:
+            ask(url, "POST", "/v1/chat/completions", asked)
+    sent = there.requests[0].body.decode()
+    (ref,) = set(re.findall(r"ref=([0-9a-z]{16})", sent))
+    with closing(SqliteStore(store)) as kept:
+        assert (secret in kept.get("", ref).text) is not redact
+    assert (secret in sent) is not redact

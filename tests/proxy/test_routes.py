@@ -63,3 +63,21 @@ def test_an_upstream_of_the_users_is_left_as_it_is():
     mine = {**UPSTREAMS, "openai": "https://gateway.example"}
     found = route_of("/openai/v1/responses", CODEX, mine)
     assert found.url == "https://gateway.example/v1/responses"
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        *("/local/../x", "/local/v1/../../x", "/local/%2e%2E/x", "/local/.%2e", "/local/..\\x"),
+        *("/./v1/models", "/local/a%2f..%2fb", "/local/..;/x", "/.."),
+    ],
+)
+def test_no_path_leaves_that_of_its_upstream(target):
+    assert route_of(target, {}, NAMED) is None
+
+
+@pytest.mark.parametrize(
+    "target", ["/v1/files/..a", "/v1/files/a..b", "/v1/models/gpt-4.1", "/v1/x?a=/../b"]
+)
+def test_dots_in_a_name_lead_nowhere_else(target):
+    assert route_of(target, {}, UPSTREAMS) is not None

@@ -3,6 +3,7 @@
 from tests.proxy.told import of, passed, relayed
 from ullage.proxy import seen
 from ullage.proxy.seen import Seen, Totals, joined, totalled
+from ullage.values.events import Event
 
 
 def seen_of(*told):
@@ -46,3 +47,9 @@ def test_only_the_newest_are_kept(monkeypatch):
 def test_sums_add_up():
     assert Totals(requests=1) + Totals(requests=2, cost_usd=0.5) == Totals(requests=3, cost_usd=0.5)
     assert totalled(passed()) == Totals(requests=1, passed=1)
+
+
+def test_the_words_of_a_decision_have_a_bound():
+    named = "a tool with a name of " + "x" * 1_000_000
+    (shown,) = seen_of(of("a", 1.0, events=(Event(kind="cut", where=named, why=named),))).shown
+    assert (len(shown.decisions[0].where), len(shown.decisions[0].why)) == (300, 300)

@@ -416,6 +416,24 @@ def test_a_zip_that_is_encrypted_or_holds_millions_of_values_is_told_and_the_res
     ]
 
 
+PACKINGS = [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA]
+
+
+@pytest.mark.parametrize("packing", PACKINGS)
+def test_a_zip_that_is_damaged_anywhere_is_told_and_raises_nothing(tmp_path, packing):
+    path = tmp_path / "logs.eval"
+    with zipfile.ZipFile(path, "w", packing) as archive:
+        archive.writestr("samples/1.json", json.dumps(SAMPLE))
+        archive.writestr("samples/2.json", json.dumps(SAMPLE))
+    whole, second = path.read_bytes(), path.read_bytes().rindex(b"PK\x03\x04")
+    for place in range(26, second, 7):
+        data = bytearray(whole)
+        data[place : place + 3] = b"\xff\x00\xaa"
+        runs, damage = collect(write(path, bytes(data)))
+        assert len(runs) == 2 or damage
+        assert all("a file in it " in found.problem for found in damage)
+
+
 def test_messages_of_langchain_whose_results_may_lack_their_ids(tmp_path):
     asked = [{"id": id, "name": "f", "args": {"x": 1}, "type": "tool_call"} for id in "ab"]
     messages = [

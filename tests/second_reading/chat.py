@@ -64,10 +64,10 @@ def calls(messages: list[Message]) -> set[str]:
     for message in messages:
         if message["role"] == "assistant" and message.get("tool_calls") == []:
             found.add("C4")
-        if message["role"] == "tool" and len(message["tool_call_id"]) > 40:
+        if message["role"] == "tool" and len(message["tool_call_id"]) > 64:
             found.add("C6")
         for call in asked(message):
-            if len(call["id"]) > 40:
+            if len(call["id"]) > 64:
                 found.add("C6")
             if "function" in call and not isinstance(call["function"].get("arguments"), str):
                 found.add("C7")

@@ -11,6 +11,7 @@ from tests import histories
 from tests.histories import CUTS_ALWAYS, Call, Turn
 from ullage import AsyncSession, Limits, Session
 from ullage.history import canon
+from ullage.recall import automaton, grep
 
 
 def conversation(turns):
@@ -111,3 +112,38 @@ def test_a_cancelled_fit_leaves_the_session_as_it_was_or_as_it_would_be():
         return await AsyncSession("gpt-4.1", policy=CUTS_ALWAYS, limits=limits).fit(request)
 
     assert asyncio.run(cancelled()) == asyncio.run(whole())
+
+
+def test_what_a_model_looks_up_is_searched_beside_the_loop_a_few_at_a_time(monkeypatch):
+    seen, busy, most = [], [], []
+
+    def look(pattern, ignore_case=False):
+        seen.append(threading.get_ident())
+        busy.append(pattern)
+        most.append(len(busy))
+        if len(seen) <= 2:
+            both.wait(timeout=20)
+        busy.pop()
+        return automaton.Automaton(pattern, ignore_case)
+
+    both = threading.Barrier(2)
+    monkeypatch.setattr(grep, "Automaton", look)
+    request = conversation(2)
+    ref = canon.ref_of("line 0\n" * 200)
+    call = {"function": {"name": "get_continuation", "arguments": ""}, "id": "r1"}
+    call["function"]["arguments"] = f'{{"tool_call_id": "{ref}", "pattern": "line"}}'
+
+    async def search():
+        session = AsyncSession("gpt-4.1", policy=CUTS_ALWAYS, format="openai-chat")
+        view = await session.fit(request)
+        return await view.recall(call)
+
+    async def searches():
+        results = await asyncio.gather(*(search() for _ in range(5)))
+        return threading.get_ident(), results
+
+    loop, results = asyncio.run(searches())
+    assert all("matching lines" in result["content"] for result in results)
+    assert len(seen) == 5
+    assert loop not in seen
+    assert max(most) == 2

@@ -102,3 +102,24 @@ def test_a_view_tells_how_large_it_is_and_nothing_of_what_it_says():
     more = [*request["messages"], {"role": "assistant", "content": "noon"}]
     session.fit({**request, "messages": [*more, {"role": "user", "content": SECRET * 100}]})
     assert repr(view) == told, "and goes on to, once the session has moved on"
+
+
+def test_what_lasts_is_a_warning_once_and_an_event_each_time(caplog):
+    """A summariser that fails is asked again turn by turn: the log says so once."""
+
+    def fails(_):
+        raise RuntimeError("401")
+
+    told = []
+    limits = ullage.Limits(window_tokens=16_000)
+    session = ullage.Session(
+        "gpt-4.1", policy="output_cache", limits=limits, summariser=fails, on_event=told.append
+    )
+    request = conversation(SECRET * 400)
+    messages = request["messages"]
+    with caplog.at_level(logging.DEBUG, "ullage"):
+        for turn in range(1, 12):
+            session.fit({**request, "messages": [*messages, *messages[1:] * turn]})
+    lines = [r for r in caplog.records if r.getMessage().startswith("summary_refused")]
+    assert len(lines) == sum(event.kind == "summary_refused" for event in told) > 1
+    assert [r.levelname for r in lines] == ["WARNING"] + ["DEBUG"] * (len(lines) - 1)

@@ -196,7 +196,7 @@ EXAMPLES = (
     ),
     Example(
         "function_call",
-        "Opaque",
+        "ToolCall",
         [
             {
                 "role": "assistant",

@@ -18,7 +18,7 @@ from ullage.values.notices import pointers
 from ullage.wires import FORMATS
 from ullage.wires.base import field
 from ullage.wires.repair.apply import repair
-from ullage.wires.rules.checker import problems_of
+from ullage.wires.rules.checker import problems, problems_of
 
 ALL = ("anthropic", "gemini", "openai-chat", "openai-responses")
 MOVED = "[ullage: a result that came late now stands behind its call]"
@@ -393,6 +393,50 @@ def test_odd_ids_become_others_in_call_and_result(bad):
         assert problems_of(format, mended) == []
         assert "out" in json.dumps(mended[2])
         assert INTERRUPTED not in json.dumps(mended)
+
+
+SIGNED = "call_1__thought__" + "Cq8DAdHtim9+/=" * 90
+"""An id in which a gateway carries the signature of a call, 1,277 characters."""
+
+
+@pytest.mark.parametrize(
+    ("format", "model", "is_kept"),
+    [
+        ("openai-chat", "gemini/gemini-3-pro", True),
+        ("openai-chat", "my-deployment", True),
+        ("openai-chat", "openai/gpt-oss-120b", True),
+        ("openai-chat", "gpt-4.1", False),
+        ("openai-chat", "azure/o4-mini", False),
+        ("openai-responses", "gemini-3-pro", True),
+        ("openai-responses", "gpt-5.6", False),
+        ("anthropic", "gemini-3-pro", True),
+        ("anthropic", "claude-opus-4-8", False),
+        ("anthropic", "bedrock/us.anthropic.claude-opus-4-5-20251101-v1:0", False),
+    ],
+)
+def test_an_id_is_rewritten_only_where_it_is_refused(format, model, is_kept):
+    write = {"anthropic": anthropic, "openai-chat": chat, "openai-responses": responses}[format]
+    messages = json.loads(json.dumps(write("u:do a?ID ID=out")).replace('"ID"', f'"{SIGNED}"'))
+    mended = repair(FORMATS[format], messages, model=model).messages
+    assert (mended is messages) == is_kept
+    assert (SIGNED in json.dumps(mended)) == is_kept
+    key = FORMATS[format].key
+    head = {"max_tokens": 9, "tools": []} if format == "anthropic" else {}
+    broken = {problem.rule for problem in problems({key: mended, "model": model, **head}, format)}
+    assert not broken & {"A8", "C6"}
+
+
+def test_an_id_is_rewritten_again_where_the_model_changes():
+    """What a history became for one model is not taken over for another."""
+    messages = json.loads(
+        json.dumps(chat("u:do a?ID ID=out a:ok u:more a?y y=out")).replace('"ID"', f'"{SIGNED}"')
+    )
+    wire = FORMATS["openai-chat"]
+    first = repair(wire, messages, model="gemini-3-pro")
+    assert first.messages is messages
+    other = repair(wire, messages, [first], model="gpt-4.1")
+    assert other.messages == repair(wire, messages, model="gpt-4.1").messages
+    assert SIGNED not in json.dumps(other.messages)
 
 
 @pytest.mark.parametrize("given", [None, "", '{"a": 1}', "not json", [1], 5])

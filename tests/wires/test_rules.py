@@ -51,7 +51,7 @@ CHAT_LEGAL = {
     "empty results and an empty text beside calls": [asks(call(), content=""), tool(content="")],
     "an id used again in a later turn": [asks(call()), tool(), asks(call()), tool()],
     "null content beside a refusal": [{"role": "assistant", "content": None, "refusal": "no"}],
-    "an id of 40 characters": [asks(call("x" * 40)), tool("x" * 40)],
+    "an id of 64 characters": [asks(call("x" * 64)), tool("x" * 64)],
     "arguments that are no JSON": [asks(call(arguments="{oops")), tool()],
     "text parts in a result": [asks(call()), tool(content=[TEXT])],
     "an image from the user": [parts("user", TEXT, IMAGE_URL)],
@@ -86,7 +86,7 @@ CHAT_ILLEGAL = [
     ("C0", [{"role": "user", "content": None}]),
     ("C0", [{"role": "user", "content": []}]),
     ("C0", [asks(call()), tool(content=None)]),
-    ("C6", [asks(call("x" * 41)), tool("x" * 41)]),
+    ("C6", [asks(call("x" * 65)), tool("x" * 65)]),
     ("C7", [asks(call(arguments={})), tool()]),
     ("C8", [asks(call()), tool(content=[IMAGE_URL])]),
 ]

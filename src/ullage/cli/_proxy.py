@@ -51,6 +51,25 @@ _OPTIONS = (
     click.option("--blobs", metavar="URL", help="s3://bucket/prefix, for the larger texts."),
     click.option("--cache", metavar="URL", help="valkey://host, for copies of those, and leases."),
     click.option(
+        "--redact/--no-redact",
+        default=None,
+        help="Keep no key of a known form in the store. Default: keep what comes.",
+    ),
+    click.option(
+        "--allow-origin",
+        "allowed_origins",
+        multiple=True,
+        metavar="ORIGIN",
+        help="A web page, extension or Electron window that may send requests.",
+    ),
+    click.option(
+        "--allow-host",
+        "allowed_hosts",
+        multiple=True,
+        metavar="NAME",
+        help="A name that clients know the proxy by, such as proxy.example.",
+    ),
+    click.option(
         "--dry-run", is_flag=True, default=None, help="Fit and count, but send what came."
     ),
 )

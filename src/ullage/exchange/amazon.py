@@ -12,12 +12,12 @@ Source: Amazon Transcribe, "Event stream encoding"; Bedrock, "InvokeModelWithRes
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 from zlib import crc32
 
 from ullage.exchange import bodies
-from ullage.exchange.frames import Frame, Framing
+from ullage.exchange.frames import MOST_EVENT_BYTES, EventTooLong, Frame, Framing
 
 _PRELUDE_BYTES, _CHECKSUM_BYTES, _MOST_BYTES = 12, 4, 25 << 20
 _TEXT = b"\x07"
@@ -29,17 +29,21 @@ class AmazonReader:
     def __init__(self) -> None:
         self._held = bytearray()
 
-    def feed(self, data: bytes) -> Iterator[Frame]:
+    def feed(self, data: bytes) -> list[Frame]:
         """See `Reader.feed`."""
+        frames = list[Frame]()
         self._held += data
         while len(self._held) >= _PRELUDE_BYTES:
             size, headers = _number(self._held[:4]), _number(self._held[4:8])
             least = _PRELUDE_BYTES + headers + _CHECKSUM_BYTES
             if not least <= size <= _MOST_BYTES or len(self._held) < size:
-                return
+                break
             raw = bytes(self._held[:size])
             del self._held[:size]
-            yield Frame(raw, _event(raw[_PRELUDE_BYTES + headers : -_CHECKSUM_BYTES]))
+            frames.append(Frame(raw, _event(raw[_PRELUDE_BYTES + headers : -_CHECKSUM_BYTES])))
+        if len(self._held) > MOST_EVENT_BYTES:
+            raise EventTooLong
+        return frames
 
     def rest(self) -> bytes:
         """See `Reader.rest`."""

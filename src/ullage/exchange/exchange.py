@@ -22,13 +22,15 @@ from ullage.exchange import bodies, requests
 from ullage.exchange.answers import Teed, Untouched, Whole
 from ullage.exchange.interning import interned
 from ullage.exchange.markers import marked
+from ullage.exchange.problems import problem_of
 from ullage.exchange.reading import Reading
 from ullage.exchange.replies import error_of, is_error, refusal
 from ullage.exchange.routes import Route, route_of
 from ullage.exchange.streamed import Streamed, framing_of
-from ullage.exchange.values import Answer, Passed, Reply, Report, Upstream
+from ullage.exchange.values import Answer, Passed, Reply, Report, TooLong, Upstream
 from ullage.session.drivers import Actions
-from ullage.splice import Again, Calls, Done, Knitted, Rounds, knit, takes_rounds
+from ullage.splice import Again, Calls, Done, Knitted, Rounds, is_thread, knit, takes_rounds
+from ullage.splice.stored import rounds_of, stored_items, stored_replies, stored_reply
 from ullage.values.limits import ServedWindow
 from ullage.wires import FORMATS, Format
 
@@ -38,6 +40,12 @@ if TYPE_CHECKING:
 _ELSEWHERE = ("conversation", "cachedContent", "cached_content")
 """What names a history to which a round more than the client asked for would be added, or tools."""
 _SPENT = 402
+
+MOST_RECALLS = 32
+"""So many private calls of a reply, in all its rounds, are answered."""
+
+MOST_RECALL_S = 4.0
+"""After so many seconds of answering them, the others of the reply are not."""
 
 
 class Exchange:
@@ -51,6 +59,8 @@ class Exchange:
         rounds: what becomes of the reply (`ullage.splice`); None if no reply is asked for.
         report: what came of it so far.
         hides_usage: whether the client did not ask for the chunk of usage that it would get.
+        is_thread: whether the client's next request goes on from the reply by its id alone. Then
+            the reply is taken in before its end is given.
     """
 
     def __init__(
@@ -71,7 +81,7 @@ class Exchange:
         self.view: Any = None
         self.request: Mapping[str, Any] = {}
         self.rounds: Rounds | None = None
-        self.hides_usage = False
+        self.hides_usage = self.is_thread = False
         self._exchanges, self._upstream = exchanges, upstream
         self._tenant, self._name, self._served = tenant, name, served
         self._body, self._sent = body, body  # as it came, and as it goes
@@ -82,6 +92,7 @@ class Exchange:
         self._takes = True  # whether recall calls in the reply can be answered
         self._session: Any = None
         self._refused = self._is_over = False
+        self._recall_s = 0.0  # that its private calls took
         self.report = Report(path=path.partition("?")[0])
 
     def steps(self) -> Actions[Answer]:
@@ -91,6 +102,8 @@ class Exchange:
         sent as it came. Whoever gets the answer closes it.
         """
         try:
+            if self.route is not None and self.route.is_stored:
+                return (yield from self._stored(self.route))
             refused = yield from self._fit_or_pass()
             if refused is not None:
                 return refused
@@ -98,6 +111,41 @@ class Exchange:
         except BaseException:
             self.over(0)
             raise
+
+    # ── what the provider keeps ──────────────────────────────────────────────────────
+
+    def _stored(self, route: Route) -> Actions[Answer]:
+        """Ask for what the provider keeps, and give it as the client got it."""
+        self.passed = "path"
+        self._note(wire=route.wire)
+        reply: Reply = yield partial(self._upstream.send, self._sent)
+        if reply.status != 200 or "json" not in reply.content_type:
+            return Untouched(self, reply)
+        body: bytes = yield reply.read
+        value = bodies.read(body)
+        if route.kind == "delete":
+            yield from self._delete_rounds(route)
+        elif isinstance(value, dict):
+            steps = _PUBLIC[route.kind](value, FORMATS[route.wire], self._owner_of_records)
+            do = partial(self._exchanges.do, steps, self._owner_of_records)
+            public = yield from self._tried(do)
+            if public not in (None, value):
+                body = bodies.write(public)
+        return Whole(self, reply, reply.status, body)
+
+    def _delete_rounds(self, route: Route) -> Actions[None]:
+        """What is done away with goes with the rounds that the client does not know of."""
+        steps = rounds_of(route.reply_id, FORMATS[route.wire], self._owner_of_records)
+        do = partial(self._exchanges.do, steps, self._owner_of_records)
+        names = (yield from self._tried(do)) or ()
+        for name in names if route.reply_id in self.report.path else ():
+            also = yield from self._tried(partial(self._upstream.delete, route.reply_id, name))
+            if also is not None:
+                yield also.close
+
+    @property
+    def _owner_of_records(self) -> str:
+        return self._exchanges.tenant(self._tenant, self._name)
 
     # ── the request ──────────────────────────────────────────────────────────────────
 
@@ -116,7 +164,7 @@ class Exchange:
         if isinstance(error, BudgetExceeded):
             return self._refuse(error)
         self.passed = next((why for kind, why in _WHY if isinstance(error, kind)), "error")
-        self._note(problem=type(error).__name__ if self.passed == "error" else str(error))
+        self._note(problem=problem_of(error))
         self.view, self._sent = None, self._body
         return None
 
@@ -164,7 +212,8 @@ class Exchange:
         key, session = self._exchanges.session(
             self.route, self._client, self._tenant, self._name, begins, can_recall=self._takes
         )
-        is_held = bool(self._client.get("previous_response_id"))  # each is the first of its own
+        self.is_thread = is_thread(self._client, wire)
+        is_held = bool(wire.previous(self._client))  # each is the first of its own
         self._note(conversation="" if is_held else key, model=str(self._client.get("model") or ""))
         self._take_window(session)
         self._session, tenant = session, self._exchanges.tenant(self._tenant, self._name)
@@ -184,7 +233,10 @@ class Exchange:
             self._exchanges.readings.keep(session, self._owner, self._body, read)
         if self.route.kind == "create" and self._takes:
             redact = session.settings.redact
-            self.rounds = Rounds(self.view.wire, knitted, self.view.owns, redact=redact)
+            view = self.view
+            self.rounds = Rounds(
+                view.wire, knitted, view.owns, redact=redact, offers=view.sent.offers
+            )
 
     def _take_window(self, session: Any) -> None:
         """Take in the window that the model is served with, where its server told it."""
@@ -263,6 +315,9 @@ class Exchange:
                 if reply.status < 400 or self.view is None:
                     return reply, None
                 body: bytes = yield reply.read
+            except TooLong:
+                self._release()
+                return reply, None
             except BaseException:
                 self._release()
                 raise
@@ -297,7 +352,7 @@ class Exchange:
     def _answer(self, reply: Reply, body: bytes | None) -> Actions[Answer]:
         if body is not None:
             return Whole(self, reply, reply.status, body)
-        if self.view is None or self.route is None:
+        if self.view is None or self.route is None or reply.status >= 400:
             return Untouched(self, reply)
         if self.route.kind in ("count", "compact"):
             self._release()
@@ -309,6 +364,9 @@ class Exchange:
             return Teed(self, reply)
         try:
             body = yield reply.read
+        except TooLong:
+            self._release()
+            return Untouched(self, reply)
         except BaseException:
             self._release()
             raise
@@ -332,6 +390,9 @@ class Exchange:
             if isinstance(step, Done):
                 same = step.reply in (value, None)
                 said = body if same else bodies.write(step.reply or {})
+                if is_last and self.is_thread:
+                    yield from observe()
+                    is_last = False
                 return Whole(self, reply, reply.status, said, observe if is_last else None)
             yield from self.see(step.request)
         except Exception as error:  # noqa: BLE001 - ours; nothing was given, so all can begin anew
@@ -348,13 +409,26 @@ class Exchange:
         if isinstance(step, Calls):
             results = []
             for call in step.calls:
-                results.append((yield from self._recalled(call)))
+                results.append((yield from self._result_of(call)))
             step = answer(results)
         if isinstance(step, Done) and step.records:
             tenant = self._exchanges.tenant(self._tenant, self._name)
             store = self._exchanges.sessions.store
             yield from self._tried(partial(store.commit, tenant, (), step.records))
         return step
+
+    def _result_of(self, call: Any) -> Actions[Any]:
+        """The result of a private call, as long as the reply may have more of them.
+
+        None if it cannot be had.
+        """
+        assert self.rounds is not None
+        if self.report.recalled >= MOST_RECALLS or self._recall_s > MOST_RECALL_S:
+            return self.rounds.limit_reached(call)
+        began_s = self._exchanges.now_s()
+        result = yield from self._recalled(call)
+        self._recall_s += self._exchanges.now_s() - began_s
+        return result
 
     def _recalled(self, call: Any) -> Actions[Any]:
         """The result of a private call; None if it cannot be had."""
@@ -407,6 +481,9 @@ class Exchange:
         self._note(status=status, passed=self.passed)
         self._exchanges.over(self.report)
 
+
+_PUBLIC = {"reply": stored_reply, "replies": stored_replies, "items": stored_items}
+"""What a client may see of what a provider keeps."""
 
 _WHY: tuple[tuple[type[Exception], Passed], ...] = (
     (FormatError, "content"),

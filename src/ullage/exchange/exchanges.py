@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -66,6 +67,7 @@ class Exchanges:
         counts: what came of all exchanges so far.
         read: what was read of the histories with hidden turns, by the session of each.
         readings: the newest body of each conversation, as it was read.
+        now_s: a clock, for what may not take longer than a time.
         around: what stood around the newest histories, for those that begin.
         asks_usage: whether streams of Chat Completions are asked to report usage, where the client
             does not ask; off once a server did not take it.
@@ -89,6 +91,7 @@ class Exchanges:
         self.asks_usage = True
         self.read: WeakKeyDictionary[Any, Read] = WeakKeyDictionary()
         self.around, self.readings = Around(), Readings()
+        self.now_s = time.monotonic
         self._tell, self._lock = tell, Lock()
         self._first: dict[str, bytes] = {}  # the first reply that was met to a beginning
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, Protocol
 
 from msgspec import Struct
@@ -20,11 +20,23 @@ class Frame(Struct, frozen=True, gc=False):
     data: bytes | None
 
 
+MOST_EVENT_BYTES = 64 << 20
+"""No event is as long: a stream that goes on for longer without the end of one is given up."""
+
+
+class EventTooLong(Exception):
+    """An event of a stream has no end within `MOST_EVENT_BYTES`."""
+
+
 class Reader(Protocol):
     """Takes bytes as they come, cut anywhere, and gives each event once it is whole."""
 
-    def feed(self, data: bytes) -> Iterator[Frame]:
-        """The events that are whole with these bytes, in order."""
+    def feed(self, data: bytes) -> list[Frame]:
+        """The events that are whole with these bytes, in order.
+
+        Raises:
+            EventTooLong: the next one goes on for too long.
+        """
 
     def rest(self) -> bytes:
         """What was fed and belongs to no whole event. It is given once."""

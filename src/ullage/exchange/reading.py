@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -26,12 +25,14 @@ from blake3 import blake3
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
+from ullage.exchange.bodies import decode
 from ullage.exchange.requests import Beginning
 
-_decode = msgspec.json.Decoder().decode
 _members = msgspec.json.Decoder(dict[str, Raw]).decode
 _items = msgspec.json.Decoder(list[Raw]).decode
 _COMMA = re.compile(rb"[ \t\r\n]*,")
+_TO_VALUE = re.compile(rb'[ \t\r\n{,]*"[^"\\]*+(?:\\.[^"\\]*+)*+"[ \t\r\n]*:[ \t\r\n]*', re.DOTALL)
+"""From the end of a member's value, or the beginning of the body, to the next member's value."""
 _OBJECT = ord("{"), ord("}")
 _UNREADABLE = (msgspec.DecodeError, UnicodeError, RecursionError)
 
@@ -100,22 +101,33 @@ class Reading(Struct, frozen=True, weakref=True):
 def read_anew(body: bytes, key: str) -> Reading | None:
     """A body whose messages stand under a key; None if it has to be read whole."""
     try:
-        listed = bytes(_members(body)[key])
-    except (*_UNREADABLE, KeyError):
+        members = _members(body)
+        start = _start_of(body, members, key)
+        if start is None:
+            return None
+        listed = bytes(members[key])
+        head, rest = body[: start + 1], body[start + 1 :]
+        begun = Reading(key, decode(head + b"]}"), head)
+        behind = rest[len(listed) - 1 :]
+        return _with(begun, rest, 0, _items(listed), _members_behind(behind))
+    except _UNREADABLE:
         return None
-    for found in _list_under(key).finditer(body):
-        head, rest = body[: found.end()], body[found.end() :]
-        try:
-            before = _decode(head + b"]}")
-        except _UNREADABLE:  # the name of another list, further down
-            continue
-        if not body.startswith(listed, found.end() - 1):  # it comes again
+
+
+def _start_of(body: bytes, members: dict[str, Raw], key: str) -> int | None:
+    """Where the value of a member begins; None: nowhere, or a name before it comes again.
+
+    Members are walked in order, each over the length of its value, so the time is proportional to
+    the body however often the name stands in it.
+    """
+    at = 0
+    for name, raw in members.items():
+        value, found = bytes(raw), _TO_VALUE.match(body, at)
+        if found is None or not body.startswith(value, found.end()):
             return None
-        begun, behind = Reading(key, before, head), rest[len(listed) - 1 :]
-        try:
-            return _with(begun, rest, 0, _items(listed), _members_behind(behind))
-        except _UNREADABLE:
-            return None
+        if name == key:
+            return found.end()
+        at = found.end() + len(value)
     return None
 
 
@@ -175,7 +187,7 @@ def _read_rest(rest: bytes, begun: Reading) -> Reading | None:
 def _members_behind(rest: bytes) -> dict[str, Any]:
     """What stands behind a list in the object that it is a member of."""
     comma = _COMMA.match(rest)
-    members: dict[str, Any] = _decode(b"{" + rest[comma.end() if comma else 0 :])
+    members: dict[str, Any] = decode(b"{" + rest[comma.end() if comma else 0 :])
     return members
 
 
@@ -198,7 +210,7 @@ def _with(
         begun,
         spans=(*begun.spans, *spans),
         pieces=pieces,
-        messages=(*begun.messages, *map(_decode, items)),
+        messages=(*begun.messages, *map(decode, items)),
         tail=rest[stop:],
         after=after,
     )
@@ -214,8 +226,3 @@ def _spanned(pieces: Sequence[bytes]) -> tuple[list[Span], list[bytes]]:
             spans.append(Span(stop - start, size_bytes, digest))
             start, size_bytes = stop, 0
     return spans, [*pieces[start:]]
-
-
-@lru_cache(maxsize=8)
-def _list_under(key: str) -> re.Pattern[bytes]:
-    return re.compile(rb'"%b"[ \t\r\n]*:[ \t\r\n]*\[' % re.escape(key.encode()))

@@ -22,6 +22,8 @@ _BATCHES = {
     "gemini": (("batch", "inputConfig", "requests", "requests"), "request"),
 }
 """Where the list of a batch's requests stands, and each of them in its item."""
+_MODEL_CHARS = 256
+"""No model's name is as long: what is kept by a name, in many places, has to have a bound."""
 _NEAR = 8
 """Among so many messages the first reply is looked for."""
 
@@ -30,13 +32,18 @@ def request_of(route: Route, body: Mapping[str, Any]) -> dict[str, Any]:
     """The request that a body is, with the model that the path names.
 
     Raises:
-        FormatError: it is for a model of another maker, at a path that takes many.
+        FormatError: it is for a model of another maker, at a path that takes many; or its model
+            has a name that is none.
     """
     if route.wire == "anthropic" and route.model and "anthropic_version" not in body:
         raise FormatError("body", "it is for another maker's model", "It is sent as it came.")
-    if route.model and not body.get("model"):
-        return {**body, "model": route.model}
-    return dict(body)
+    request = dict(body)
+    if route.model and not request.get("model"):
+        request["model"] = route.model
+    model = request.get("model") or ""
+    if not isinstance(model, str) or len(model) > _MODEL_CHARS:
+        raise FormatError("model", f"no name of up to {_MODEL_CHARS} characters", "Name a model.")
+    return request
 
 
 def body_of(fields: Collection[str], view: Mapping[str, Any]) -> dict[str, Any]:

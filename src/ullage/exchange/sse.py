@@ -12,11 +12,11 @@ bytes of all frames, and of `SseReader.rest`, are those that were fed.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from ullage.exchange import bodies
-from ullage.exchange.frames import Frame, Framing
+from ullage.exchange.frames import MOST_EVENT_BYTES, EventTooLong, Frame, Framing
 
 _LINE = re.compile(rb"\r\n|\n|\r")
 _EMPTY_LINE = re.compile(rb"(?>\r\n|\n|\r)(?>\r\n|\n|\r)")
@@ -30,15 +30,19 @@ class SseReader:
         self._held = bytearray()
         self._searched = 0
 
-    def feed(self, data: bytes) -> Iterator[Frame]:
+    def feed(self, data: bytes) -> list[Frame]:
         """See `Reader.feed`."""
+        frames = list[Frame]()
         self._held += data
         while found := _EMPTY_LINE.search(self._held, self._searched):
             raw = bytes(self._held[: found.end()])
             del self._held[: found.end()]
             self._searched = 0
-            yield Frame(raw, _data(raw))
+            frames.append(Frame(raw, _data(raw)))
+        if len(self._held) > MOST_EVENT_BYTES:
+            raise EventTooLong
         self._searched = max(len(self._held) - 3, 0)  # an empty line may be half here
+        return frames
 
     def rest(self) -> bytes:
         """See `Reader.rest`."""

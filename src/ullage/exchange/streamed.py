@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Any
 
 from ullage.exchange import bodies
 from ullage.exchange.amazon import AMAZON
-from ullage.exchange.frames import Frame, Framing
+from ullage.exchange.frames import EventTooLong, Frame, Framing
 from ullage.exchange.replies import error_event, is_error, is_opening
 from ullage.exchange.sse import SSE
-from ullage.exchange.values import Answer, Reply
+from ullage.exchange.values import Answer, Reply, TooLong
 from ullage.session.drivers import Actions
 from ullage.splice import Again
 from ullage.splice import Streamed as Spliced
@@ -93,7 +93,11 @@ class Streamed(Answer):
     def _taken(self, data: bytes) -> Actions[bytes]:
         """What of these bytes is for the client now."""
         given = bytearray()
-        for frame in self._reader.feed(data):
+        try:
+            frames = self._reader.feed(data)
+        except EventTooLong as error:
+            return self._broken_off(error)
+        for frame in frames:
             event = None if self._has_content or frame.data is None else bodies.read(frame.data)
             if event is not None and is_opening(event):
                 if self._is_replacement:
@@ -107,6 +111,12 @@ class Streamed(Answer):
             if self._has_ended:
                 break
         return bytes(given)
+
+    def _broken_off(self, error: Exception) -> bytes:
+        """The end of a stream that cannot be held until its next event is whole."""
+        self._exchange.note_problem(error)
+        self._has_ended = True
+        return self._framing.written(error_event(self._format.wire, 502, b""))
 
     def _passed(self, frame: Frame) -> bytes:
         """The bytes of an event as the client gets them: mostly its own."""
@@ -163,6 +173,8 @@ class Streamed(Answer):
         if isinstance(step, Again):
             yield from self._observe()
             return given + (yield from self._go_on(step.request))
+        if self._exchange.is_thread:
+            yield from self._observe()
         return given + self._written(step.events) + self._closing
 
     def _go_on(self, request: dict[str, Any]) -> Actions[bytes]:
@@ -178,7 +190,10 @@ class Streamed(Answer):
             yield from self._replace(reply)
             return b""
         if body is None:
-            body = yield reply.read
+            try:
+                body = yield reply.read
+            except TooLong:
+                body = b""
         yield reply.close
         return self._framing.written(error_event(wire, reply.status, body))
 

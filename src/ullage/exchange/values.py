@@ -49,6 +49,13 @@ class Upstream(Protocol):
     def send(self, body: bytes) -> Any:
         """Send the request with this body, and give the `Reply` once its head is there."""
 
+    def delete(self, named: str, other: str) -> Any:
+        """Send the request, which is a DELETE, with another id in the place of ``named``."""
+
+
+class TooLong(Exception):
+    """A reply is longer than its door reads: it goes on as it came."""
+
 
 class Reply(Protocol):
     """What an upstream answered: the head, and the body to be read, decoded. A door's own.
@@ -62,7 +69,10 @@ class Reply(Protocol):
     content_type: str
 
     def read(self) -> Any:
-        """The whole of the body."""
+        """The whole of the body.
+
+        It may raise `TooLong`. Then the door has all of it still to give, by its own means.
+        """
 
     def next(self) -> Any:
         """The next bytes of the body, as they come; ``b""`` at its end."""
@@ -107,7 +117,8 @@ class Report(Struct, frozen=True, kw_only=True):
         model: the model that was asked, ``""`` if none is named.
         conversation: the key of its session in `Exchanges.sessions`; ``""`` if nothing was fitted.
         passed: why it was sent as it came; None: it was fitted.
-        problem: what was wrong, in words, where it was passed on. No content.
+        problem: what was wrong where it was passed on: its kind, place and numbers, and nothing
+            of the request (`ullage.exchange.problems`).
         is_streamed: whether its answer came as events.
         is_changed: whether what was sent is other than what came.
         is_retried: whether it was refused as too long, and sent once more.

@@ -12,6 +12,7 @@ frame is given back as the very bytes that came.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeVar
@@ -81,7 +82,7 @@ class Known:
 
     listed: Listed = field(default_factory=Listed)
     tasks: dict[str, Asked] = field(default_factory=dict)
-    lock: Lock = field(default_factory=Lock)
+    lock: AbstractContextManager[Any] = field(default_factory=Lock)
 
 
 class Relay:

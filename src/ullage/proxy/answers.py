@@ -9,8 +9,20 @@ from aiohttp import web
 
 from ullage.proxy.headers import TOLD
 
-_STATUS = {400: "INVALID_ARGUMENT", 408: "DEADLINE_EXCEEDED", 426: "UNIMPLEMENTED"}
-_KIND = {400: "invalid_request_error", 408: "timeout_error", 426: "invalid_request_error"}
+_STATUS = {
+    400: "INVALID_ARGUMENT",
+    401: "UNAUTHENTICATED",
+    403: "PERMISSION_DENIED",
+    408: "DEADLINE_EXCEEDED",
+    426: "UNIMPLEMENTED",
+}
+_KIND = {
+    400: "invalid_request_error",
+    401: "authentication_error",
+    403: "permission_error",
+    408: "timeout_error",
+    426: "invalid_request_error",
+}
 
 
 def failure(status: int, words: str, **headers: str) -> web.Response:
@@ -19,7 +31,7 @@ def failure(status: int, words: str, **headers: str) -> web.Response:
     Args:
         status: of HTTP.
         words: what happened, and what to do.
-        headers: more of them; an underscore is a hyphen.
+        headers: more of them; an underscore is a hyphen. ``Connection="close"`` closes it, too.
     """
     error = {
         "type": _KIND.get(status, "api_error"),
@@ -30,6 +42,8 @@ def failure(status: int, words: str, **headers: str) -> web.Response:
     more = {name.replace("_", "-"): value for name, value in headers.items()}
     answer = json_answer({"type": "error", "error": error}, status)
     answer.headers.update({TOLD: "error", **more})
+    if more.get("Connection") == "close":
+        answer.force_close()
     return answer
 
 

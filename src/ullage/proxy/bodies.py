@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import zlib
 from collections.abc import AsyncIterator
-from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from ullage.exchange.values import TooLong
+from ullage.proxy.decoding import Decoder, Undecodable, decoder_of
 
 if TYPE_CHECKING:
     from aiohttp import StreamReader
@@ -111,42 +112,34 @@ def decoded(data: bytes, encoding: str, most: int) -> bytes | None:
     for name in reversed([word.strip().lower() for word in encoding.split(",")]):
         if name in ("", "identity"):
             continue
-        if name not in _DECODERS:
+        decoder = decoder_of(name)
+        try:
+            plain = None if decoder is None else whole(decoder, data, most)
+        except (TooLong, Undecodable):
             return None
-        found = None
-        with suppress(Exception):  # whatever a decoder says of bytes that are not its own
-            found = _unpacked(_DECODERS[name](), data, most)
-        if found is None:
+        if plain is None:
             return None
-        data = found
+        data = plain
     return data
 
 
-def decoder_of(encoding: str) -> Any:
-    """What decodes a body as it comes, by its ``decompress``; None if that is not known how."""
-    made = _DECODERS.get(encoding.strip().lower())
-    return None if made is None else made()
+def whole(decoder: Decoder, data: bytes, most: int) -> bytes:
+    """All that a compressed body becomes.
 
+    Args:
+        decoder: of its encoding.
+        data: the whole of it.
+        most: the most bytes it may become.
 
-def _unpacked(decoder: Any, data: bytes, most: int) -> bytes | None:
-    """All that comes out, None if that is too much, or if the end is missing."""
-    out = decoder.decompress(data, most + 1)
-    return bytes(out) if len(out) <= most and decoder.eof else None
-
-
-def _zstd() -> Any:
-    import sys
-
-    if sys.version_info >= (3, 14):
-        from compression import zstd
-    else:
-        from backports import zstd
-    return zstd.ZstdDecompressor()
-
-
-_DECODERS = {
-    "gzip": lambda: zlib.decompressobj(31),
-    "x-gzip": lambda: zlib.decompressobj(31),
-    "deflate": lambda: zlib.decompressobj(15),
-    "zstd": _zstd,
-}
+    Raises:
+        TooLong: it becomes more.
+        Undecodable: it is not what its encoding says, or breaks off.
+    """
+    pieces, size = [], 0
+    for piece in decoder.feed(data):
+        size += len(piece)
+        if size > most:
+            raise TooLong
+        pieces.append(piece)
+    decoder.end()
+    return b"".join(pieces)

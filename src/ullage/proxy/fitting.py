@@ -8,6 +8,7 @@ from contextlib import suppress
 from ullage.errors import StoreError
 from ullage.exchange import Exchanges
 from ullage.proxy.config import Config
+from ullage.redaction import common_keys
 from ullage.session.sessions import AsyncSessions
 from ullage.stores import MemoryStore, Store
 from ullage.stores._open import is_url
@@ -90,6 +91,7 @@ def exchanges_of(config: Config) -> Exchanges:
         joins=config.joins,
         limits=limits,
         user_tools=config.user_tools,
+        redact=common_keys if config.redact else None,
         most=_MOST_CONVERSATIONS,
         most_bytes=config.limits.conversations_bytes,
         older_bytes=config.limits.older_bytes,

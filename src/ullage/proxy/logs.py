@@ -11,7 +11,7 @@ from typing import Any, TextIO
 import msgspec
 
 from ullage.proxy.metrics import done_with
-from ullage.proxy.relayed import Relayed, raw_tokens
+from ullage.proxy.relayed import Relayed, model_in_logs, raw_tokens
 
 
 def lines_to(file: TextIO | None = None) -> Callable[[Relayed], None]:
@@ -35,7 +35,7 @@ def line_of(relayed: Relayed) -> dict[str, Any]:
         "at": datetime.fromtimestamp(relayed.began_s, UTC).isoformat(timespec="milliseconds"),
         "upstream": relayed.upstream,
         "wire": report.wire,
-        "model": report.model,
+        "model": report.model and model_in_logs(report.model),
         "conversation": report.conversation,
         "tenant": relayed.tenant[:8],
         "done": done_with(relayed),

@@ -16,6 +16,7 @@ _BOUNDS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 
 _HELP = {
     "requests_total": "Requests, by upstream, wire and what was done.",
     "passed_total": "Requests that went on as they came, by reason.",
+    "refused_total": "Requests that were not passed on: a web page may have sent them.",
     "replies_total": "Replies, by upstream and status.",
     "broken_total": "Replies that ended before their end, or never came.",
     "replays_total": "Requests that were refused as too long and sent again, shorter.",

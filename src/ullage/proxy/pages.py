@@ -1,14 +1,12 @@
 """What is answered here and not upstream: everything under ``/_ullage/``.
 
-    /                 the live page                     this machine only
-    /state            what it shows, as JSON            this machine only
-    /conversations/K  one of them, turn by turn         this machine only
+    /                 the live page                     who runs the proxy (`ullage.proxy.access`)
+    /state            what it shows, as JSON            the same
+    /conversations/K  one of them, turn by turn         the same
     /metrics          counters, for Prometheus          whoever reaches the proxy
     /health, /ready   whether it lives, whether it serves   whoever reaches it
 
-The pages are for the browser of who runs the proxy. So they are given to this machine alone, and
-only where the browser asked for it by a name of this machine: a page of somebody else's whose name
-was made to lead here (DNS rebinding) is given nothing.
+A worker's counters and conversations are its own; whoever is asked asks the others too.
 """
 
 from __future__ import annotations
@@ -16,12 +14,13 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote
 
 from aiohttp import web
 
+from ullage.proxy.access import Access
 from ullage.proxy.answers import failure, json_answer
-from ullage.proxy.config import Config, is_loopback
+from ullage.proxy.config import Config
 from ullage.proxy.metrics import merged
 from ullage.proxy.relay import Relay
 from ullage.proxy.seen import Shown, Totals, joined
@@ -30,6 +29,11 @@ from ullage.proxy.watch import Watch
 
 _ROOT = "/_ullage"
 _PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
+_NOT_GIVEN = (
+    "pages are for a browser on this machine, of the user who runs the proxy, at the address it "
+    "listens on. To look from elsewhere, or through a reverse proxy, set [access]: docs/proxy.md."
+)
+_ASKED = 'Basic realm="ullage", Bearer'
 _GUARDED = {
     "Cache-Control": "no-store",
     "Content-Security-Policy": "frame-ancestors 'none'",
@@ -51,6 +55,7 @@ class Pages:
 
     def __init__(self, config: Config, relay: Relay, watch: Watch, siblings: Siblings) -> None:
         self._config, self._relay = config, relay
+        self._access = Access(config, relay.guard)
         self._watch, self._siblings = watch, siblings
 
     def are_meant(self, request: web.BaseRequest) -> bool:
@@ -70,8 +75,11 @@ class Pages:
                 return json_answer({"status": "ready", "in_flight": self._relay.in_flight})
             case "/metrics":
                 return await self._metrics()
-        if not self._config.pages or not _is_of_this_machine(request):
-            return failure(403, "pages are for a browser on this machine, by its own name.")
+        verdict = self._access.verdict(request) if self._config.pages else "refused"
+        if verdict == "refused":
+            return failure(403, _NOT_GIVEN)
+        if verdict == "unauthenticated":
+            return failure(401, "pages ask for a token.", WWW_Authenticate=_ASKED)
         return await self._page(request.path.removeprefix(_ROOT))
 
     async def for_siblings(self, request: web.BaseRequest) -> web.StreamResponse:
@@ -110,6 +118,8 @@ class Pages:
             "conversations": len(sessions),
             "conversations_bytes": sessions.held_bytes,
             "mistakes": self._watch.mistakes,
+            "connections": len(self._relay.connections or ()),
+            "refused_total": self._relay.refused,
             **_resident(),
         }
         several = self._siblings.folder is not None
@@ -155,15 +165,6 @@ class Pages:
 def _html(page: str) -> web.Response:
     headers = {**_GUARDED, "Content-Type": "text/html; charset=utf-8"}
     return web.Response(body=page.encode(), headers=headers)
-
-
-def _is_of_this_machine(request: web.BaseRequest) -> bool:
-    """Whether a browser here asked, by a name of this machine."""
-    try:
-        named = urlsplit(f"//{request.headers.get('Host', '')}").hostname or ""
-    except ValueError:  # brackets that do not match
-        return False
-    return is_loopback(request.remote or "") and is_loopback(named)
 
 
 def _resident() -> dict[str, float]:

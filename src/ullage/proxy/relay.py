@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sized
 from functools import partial
 from typing import Any
 
@@ -28,6 +28,7 @@ from ullage.proxy.bodies import Body, Held, decoded, read_body
 from ullage.proxy.config import Config
 from ullage.proxy.discovery import Discovery
 from ullage.proxy.fitting import exchanges_of
+from ullage.proxy.guard import Guard
 from ullage.proxy.headers import TOLD, passed_down, passed_up
 from ullage.proxy.relayed import Relayed, told
 from ullage.proxy.routes import Route, route_of
@@ -35,6 +36,8 @@ from ullage.proxy.tenants import Tenants
 from ullage.proxy.upstream import Reply, Upstream, proxies_of
 from ullage.session.drivers import aacting
 from ullage.stores.threaded import to_its_end
+
+_TRACEPARENT_CHARS = 256
 
 
 class Relay:
@@ -49,6 +52,9 @@ class Relay:
     Attributes:
         exchanges: what fits them.
         discovery: what upstreams tell of their models.
+        guard: who says which requests are passed on.
+        refused: how many were not.
+        connections: those of this worker, once it listens.
         held: how much of bodies is held.
         in_flight: requests whose reply is not over.
         idle: set while there is none.
@@ -64,6 +70,8 @@ class Relay:
     ) -> None:
         self.config, self.client, self.tenants, self.tell = config, client, tenants, tell
         self.exchanges: Exchanges = exchanges_of(config)
+        self.guard, self.refused = Guard(config), 0
+        self.connections: Sized | None = None
         self.proxies = proxies_of(config)
         self.discovery = Discovery(config, client, self.proxies)
         self.held = Held(config.limits.held_bytes)
@@ -79,13 +87,17 @@ class Relay:
 
     async def __call__(self, request: web.BaseRequest) -> web.StreamResponse:
         """Answer a request."""
+        problem = self.guard.problem(request)
+        if problem is not None:
+            self.refused += 1
+            return failure(403, f"this request is not passed on: {problem}", Connection="close")
         if self.in_flight >= self.config.limits.exchanges:
             return failure(503, "too many requests are in flight. Try again.", Retry_After="1")
         if "upgrade" in request.headers.get("Connection", "").lower():
             return failure(426, "websockets are not passed on. Use HTTP.", Upgrade="HTTP/1.1")
         route = route_of(request.raw_path, request.headers, self.config.upstreams)
         if route is None:
-            return failure(400, "no upstream has this address. Send a path, not a URL.")
+            return failure(400, "no upstream has this address. Send a path, without .. in it.")
         self.in_flight += 1
         self.idle.clear()
         try:
@@ -130,6 +142,9 @@ class _Relaying:
             return await self._given(body, passed)
         except TimeoutError:
             return self._silent()
+        except web.RequestPayloadError:
+            self._is_broken = True
+            return failure(400, "the request's body cannot be read.", Connection="close")
         finally:
             self._relay.held.give(len(body.data) if body.is_whole else 0)
             self._tell(passed)
@@ -188,7 +203,7 @@ class _Relaying:
         response = self._response(reply, done)
         await response.prepare(self._request)
         with self._unbroken():
-            async for part in reply.response.content.iter_any():
+            async for part in reply.parts():
                 await self._write(response, part)
             await response.write_eof()
         return response
@@ -245,13 +260,13 @@ class _Relaying:
         """Give an answer that an exchange has read."""
         reply: Reply | None = answer.reply
         if reply is None or "Content-Length" in reply.response.headers:
-            whole = b""
+            parts = []
             while data := await aacting(answer.next()):
-                whole += data
+                parts.append(data)
             headers = {"Content-Type": answer.content_type, TOLD: done}
             if reply is not None:
                 headers = self._headers(reply, done, is_read=True)
-            given = web.Response(status=answer.status, headers=headers, body=whole)
+            given = web.Response(status=answer.status, headers=headers, body=b"".join(parts))
             await given.prepare(self._request)
             await given.write_eof()  # before the answer is closed, and observed
             return given
@@ -268,7 +283,10 @@ class _Relaying:
     def _to(self, headers: Any, data: Any, plain: bytes | None = None) -> Upstream:
         method, url = self._request.method, self._route.url
         proxy = self._relay.proxies.get(self._route.upstream)
-        return Upstream(self._relay.client, method, url, headers, data, plain, proxy=proxy)
+        most = self._config.limits.reply_bytes
+        return Upstream(
+            self._relay.client, method, url, headers, data, plain, proxy=proxy, reply_bytes=most
+        )
 
     def _headers(self, reply: Reply, done: str, *, is_read: bool) -> Any:
         """Those of a reply; what is said of its body only where that goes on as it came."""
@@ -317,7 +335,7 @@ class _Relaying:
                 report=report,
                 upstream=self._route.upstream,
                 tenant=self._tenant,
-                traceparent=self._request.headers.get("traceparent", ""),
+                traceparent=self._request.headers.get("traceparent", "")[:_TRACEPARENT_CHARS],
                 began_s=self._began,
                 came_bytes=self._came_bytes,
                 sent_bytes=upstream.sent_bytes if upstream is not None else 0,
@@ -350,6 +368,10 @@ class _Nowhere:
     """The upstream of a dry run."""
 
     def send(self, body: bytes) -> Any:
+        """See `ullage.exchange.Upstream`."""
+        raise _Dry
+
+    def delete(self, named: str, other: str) -> Any:
         """See `ullage.exchange.Upstream`."""
         raise _Dry
 

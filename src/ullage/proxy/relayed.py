@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
 from msgspec import Struct
 
 from ullage.exchange.values import Passed, Report
+from ullage.tokens.catalog import lookup
+
+_PLAIN = re.compile(r"[A-Za-z0-9._:/@+\[\]-]{1,100}")
 
 
 class Relayed(Struct, frozen=True, kw_only=True):
@@ -45,6 +50,11 @@ def raw_tokens(relayed: Relayed) -> int:
     if not (report.is_changed and relayed.sent_bytes):
         return report.view_tokens
     return round(report.view_tokens * max(relayed.came_bytes / relayed.sent_bytes, 1.0))
+
+
+def model_in_logs(model: str) -> str:
+    """A model's name where it is a known one: any other is a text of the client's."""
+    return model if lookup(model).known and _PLAIN.fullmatch(model) else "unknown"
 
 
 def told(

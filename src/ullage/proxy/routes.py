@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from msgspec import Struct
 
 from ullage.proxy.config import UPSTREAMS
+
+_DOT_SEGMENT = re.compile(
+    r"(?:^|[/\\]|%2f|%5c)(?:\.|%2e){1,2}(?:$|[/\\;]|%2f|%5c|%3b)", re.IGNORECASE
+)
+"""A segment that leads up or nowhere, however it is encoded: it would leave an upstream's path."""
 
 
 class Route(Struct, frozen=True):
@@ -24,7 +30,7 @@ class Route(Struct, frozen=True):
 
 
 def route_of(target: str, headers: Mapping[str, str], upstreams: Mapping[str, str]) -> Route | None:
-    """The upstream of a request, or None if it asks for none of ours.
+    """The upstream of a request, or None if it asks for none of ours, or leaves its path.
 
     A path that begins with the name of an upstream goes there, without the name. Else the path
     and the headers tell whose API it is: each of the three vendors has its own.
@@ -36,6 +42,8 @@ def route_of(target: str, headers: Mapping[str, str], upstreams: Mapping[str, st
     """
     if not target.startswith("/"):
         return None  # a whole URL, as for a forward proxy: it would name a host
+    if _DOT_SEGMENT.search(target.partition("?")[0]):
+        return None
     first, slash, rest = target[1:].partition("/")
     name, own = (first, f"/{rest}") if slash and first in upstreams else (None, target)
     path, _, query = own.partition("?")

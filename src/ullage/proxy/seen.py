@@ -16,8 +16,10 @@ from ullage.proxy.relayed import Relayed, raw_tokens
 from ullage.spend.cost import cost_usd
 from ullage.tokens.catalog import lookup
 from ullage.turn.standing import Standing
+from ullage.values.events import Event
 
 _CONVERSATIONS, _TURNS, _DECISIONS = 200, 400, 100
+_WORDS_CHARS = 300
 _QUIET = frozenset(("observed", "unreported", "diagnostic"))
 """Kinds of events that decide nothing."""
 
@@ -182,11 +184,7 @@ def _with(shown: Shown, relayed: Relayed, totals: Totals) -> Shown:
         0 if usage is None else usage.input_tokens,
         0 if usage is None else usage.cache_read_tokens,
     )
-    new = [
-        Decision(at_s, each.kind, each.where, each.why, each.tokens_before, each.tokens_after)
-        for each in report.events
-        if each.kind not in _QUIET
-    ]
+    new = [_decision(at_s, each) for each in report.events if each.kind not in _QUIET]
     return Shown(
         shown.key,
         report.wire,
@@ -197,6 +195,12 @@ def _with(shown: Shown, relayed: Relayed, totals: Totals) -> Shown:
         (*shown.decisions, *new)[-_DECISIONS:],
         report.standing,
     )
+
+
+def _decision(at_s: float, event: Event) -> Decision:
+    """A decision as it is shown: its words can name a tool, and a name has no bound."""
+    where, why = event.where[:_WORDS_CHARS], event.why[:_WORDS_CHARS]
+    return Decision(at_s, event.kind, where, why, event.tokens_before, event.tokens_after)
 
 
 def _both(one: Shown, other: Shown) -> Shown:

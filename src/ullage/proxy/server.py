@@ -8,12 +8,21 @@ import gc
 import signal
 import socket
 from collections.abc import AsyncIterator, Callable
+from typing import Any, cast
 
 from aiohttp import web
 
 from ullage.errors import ConfigError
 from ullage.proxy.config import Config, host_and_port
+from ullage.proxy.connections import (
+    Connections,
+    Handler,
+    Server,
+    most_connections,
+    raise_descriptors,
+)
 from ullage.proxy.pages import Pages
+from ullage.proxy.quiet import own_words, quiet_loop
 from ullage.proxy.relay import Relay
 from ullage.proxy.siblings import ALONE, Siblings
 from ullage.proxy.stderr import unwaited
@@ -70,7 +79,8 @@ def serve(
     """
     gc.freeze()  # what was imported stays: no collection has to walk it
     gc.set_threshold(*_COLLECTED)
-    with unwaited():
+    raise_descriptors()
+    with unwaited(), own_words():
         asyncio.run(_serve(config, listening, ready, siblings, leash))
 
 
@@ -114,13 +124,17 @@ async def running(
         async def answer(request: web.BaseRequest) -> web.StreamResponse:
             return await (pages if pages.are_meant(request) else relay)(request)
 
-        runner = web.ServerRunner(_http(answer), handle_signals=False)
+        quiet_loop(asyncio.get_running_loop())
+        limits = config.limits
+        connections = Connections(limits.connections or most_connections(), limits.head_s)
+        relay.connections = connections
+        runner = web.ServerRunner(_http(answer, connections), handle_signals=False)
         await runner.setup()
         site = web.SockSite(runner, listening, backlog=_TAKEN_AT_ONCE)
         await site.start()
         listening.listen(_BACKLOG)  # the site has made the queue as short as that
         try:
-            async with siblings.answering(pages.for_siblings):
+            async with siblings.answering(pages.for_siblings), connections.looked_after():
                 yield relay
         finally:
             relay.is_stopping = True
@@ -129,12 +143,12 @@ async def running(
             await relay.close()
 
 
-def _http(answer: Callable[[web.BaseRequest], object]) -> web.Server:
-    return web.Server(
-        answer,  # type: ignore[arg-type]
-        handler_cancellation=True,  # a client that is gone cancels the upstream
+def _http(answer: Handler, connections: Connections) -> Server:
+    return Server(
+        answer,
+        connections,
         auto_decompress=False,
-        access_log=None,
+        access_log=cast("Any", None),
         keepalive_timeout=75.0,
         max_line_size=65_536,
         max_field_size=65_536,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
@@ -12,10 +12,14 @@ import aiohttp
 from multidict import CIMultiDict
 from yarl import URL
 
-from ullage.proxy.bodies import decoder_of
+from ullage.exchange.values import TooLong
+from ullage.proxy.bodies import whole
 from ullage.proxy.config import Config
+from ullage.proxy.decoding import Undecodable, decoder_of
 
 _OF_BODY = ("content-encoding", "content-length")
+_STREAM_BYTES = 512 << 20
+"""No stream of events is as long: one of a million tokens has a third of it."""
 
 
 def client_of(config: Config) -> aiohttp.ClientSession:
@@ -59,6 +63,7 @@ class Upstream:
         came: the body as it came, or what brings it; None: there is none.
         plain: what it is once it was decoded, if that is another one.
         proxy: the system's own proxy that leads there, or None.
+        reply_bytes: the most bytes of a reply that is read whole.
 
     Attributes:
         sent_bytes: of the body that was sent last.
@@ -76,11 +81,12 @@ class Upstream:
         plain: bytes | None = None,
         *,
         proxy: str | None = None,
+        reply_bytes: int = 64 << 20,
     ) -> None:
         self.sent_bytes, self.began_s, self.is_changed = 0, 0.0, False
         self._client, self._method, self._url = client, method, URL(url, encoded=True)
         self._headers, self._came, self._plain = headers, came, plain
-        self._proxy = proxy
+        self._proxy, self._reply_bytes = proxy, reply_bytes
 
     async def send(self, body: bytes) -> Reply:
         """Send it with this body, and give the reply once its head is there."""
@@ -91,6 +97,14 @@ class Upstream:
         for name in _OF_BODY:
             headers.popall(name, None)
         return await self._send(body, headers)
+
+    async def delete(self, named: str, other: str) -> Reply:
+        """See `ullage.exchange.Upstream.delete`."""
+        url = str(self._url).replace(named, other)
+        gone = Upstream(
+            self._client, self._method, url, self._headers, self._came, proxy=self._proxy
+        )
+        return await gone.pass_on()
 
     async def pass_on(self) -> Reply:
         """Send it as it came."""
@@ -106,36 +120,79 @@ class Upstream:
             allow_redirects=False,
             proxy=self._proxy,
         )
-        return Reply(reply)
+        return Reply(reply, self._reply_bytes)
 
 
 class Reply:
     """What an upstream answered; see `ullage.exchange.Reply`. Its body is read decoded.
 
-    Attributes:
+    Args:
         response: aiohttp's; its body is as it came.
+        most: the most bytes of a body that is read whole, as it came and decoded.
+
+    Attributes:
+        response: the same.
         is_decoded: whether what `read` and `next` give is other than what came.
     """
 
-    def __init__(self, response: aiohttp.ClientResponse) -> None:
+    def __init__(self, response: aiohttp.ClientResponse, most: int) -> None:
         self.response, self.status = response, response.status
         self.content_type = response.headers.get("Content-Type", "")
         self._decoder = decoder_of(response.headers.get("Content-Encoding", ""))
         self.is_decoded = self._decoder is not None
+        self._most, self._given_bytes = most, 0
+        self._came: list[bytes] = []
+        self._pieces: Iterator[bytes] = iter(())
 
     async def read(self) -> bytes:
-        """The whole of the body."""
-        return self._plain(await self.response.read())
+        """The whole of the body.
+
+        Raises:
+            TooLong: it is longer than is read; `parts` gives it as it came.
+            aiohttp.ClientPayloadError: it breaks off, or is not what its encoding says.
+        """
+        size = 0
+        async for part in self.response.content.iter_any():
+            self._came.append(part)
+            size += len(part)
+            if size > self._most:
+                raise TooLong
+        data = b"".join(self._came)
+        if self._decoder is not None:
+            try:
+                data = whole(self._decoder, data, self._most)
+            except Undecodable as error:
+                raise aiohttp.ClientPayloadError(str(error)) from None
+        self._came.clear()
+        return data
+
+    async def parts(self) -> AsyncIterator[bytes]:
+        """The body as it came: what was read of it, and the rest."""
+        for part in self._came:
+            yield part
+        async for part in self.response.content.iter_any():
+            yield part
 
     async def next(self) -> bytes:
-        """The next bytes of the body; ``b""`` at its end."""
-        while data := await self.response.content.readany():
-            if plain := self._plain(data):
-                return plain
-        return b""
+        """The next bytes of the body; ``b""`` at its end.
 
-    def _plain(self, data: bytes) -> bytes:
-        return data if self._decoder is None else bytes(self._decoder.decompress(data))
+        Raises:
+            aiohttp.ClientPayloadError: it breaks off, is not what its encoding says, or has no end.
+        """
+        try:
+            while not (piece := next(self._pieces, b"")):
+                data = await self.response.content.readany()
+                if not data:
+                    if self._decoder is not None:
+                        self._decoder.end()
+                    return b""
+                self._pieces = iter((data,)) if self._decoder is None else self._decoder.feed(data)
+        except Undecodable as error:
+            raise aiohttp.ClientPayloadError(str(error)) from None
+        self._given_bytes += len(piece)
+        if self._given_bytes > _STREAM_BYTES:
+            raise aiohttp.ClientPayloadError("it has no end")
+        return piece
 
     async def close(self) -> None:
         """Let go of the connection; it is kept only if all of the body was read."""

@@ -26,7 +26,7 @@ from ullage.session.session import Session
 from ullage.stages.shrink import reducible_tokens
 from ullage.tokens.estimate import Counter as TokenCounter
 from ullage.tokens.models import counter_for
-from ullage.turn.rendering import layout
+from ullage.turn.rendering import groups
 from ullage.values.edits import Summary
 from ullage.values.messages import Message, Text
 from ullage.wires import FORMATS
@@ -103,11 +103,13 @@ class Gates:
 
     def _lossless(self, raw: Sequence[Wire], view: Sequence[Wire]) -> None:
         window, leading = self.session.window, len(raw) - len(self.session.window.transcript)
-        laid = [*range(-leading, 0), *layout(window)]
+        wire = FORMATS[str(self.session.state.format)]
+        heads: list[list[int | str]] = [[at] for at in range(-leading, 0)]
+        laid = [*heads, *groups(window, wire, window.meter.model)]
         texts = [
             text
-            for each, shown in zip(laid, view, strict=True)
-            if isinstance(each, str)
+            for group, shown in zip(laid, view, strict=True)
+            if any(isinstance(each, str) for each in group)
             for text in self._said_in(shown)
         ]
         for placed in window.summaries:
@@ -118,9 +120,17 @@ class Gates:
                 hidden = [text for message in run for text in self._given_in(message)]
                 lines = "\n".join(texts)
                 self._count("G4", any(t not in self._texts and t not in lines for t in hidden))
-        for each, shown in zip(laid, view, strict=True):
-            if not isinstance(each, str) and raw[each + leading] is not shown:
-                self._count("G4", not self._kept(raw[each + leading], shown))
+        for group, shown in zip(laid, view, strict=True):
+            first = group[0]
+            if isinstance(first, str) or raw[first + leading] is shown:
+                continue
+            holds = self._kept if len(group) == 1 else self._joined
+            self._count("G4", not holds(raw[first + leading], shown))
+
+    def _joined(self, original: Wire, shown: Wire) -> bool:
+        """Whether a message into which others went still says what it said."""
+        said = "\n".join(self._said_in(shown))
+        return all(text in said for text in self._said_in(original))
 
     def _kept(self, original: Wire, shown: Wire) -> bool:
         """Whether each result of an edited message is there, or its notice opens it."""

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from inspect import iscoroutinefunction
 from typing import Any, TypeVar, overload
+from weakref import WeakKeyDictionary, WeakSet
 
 from ullage.errors import ConfigError
 from ullage.recall.dispatch import Answer
@@ -31,6 +33,28 @@ loop itself: a thread costs more."""
 T = TypeVar("T")
 
 
+_RECALLS_AT_ONCE = 2
+_recalls: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKeyDictionary()
+
+
+def _recalls_at_once() -> asyncio.Semaphore:
+    """What lets so many recall calls through at once, on the event loop that runs."""
+    return _recalls.setdefault(asyncio.get_running_loop(), asyncio.Semaphore(_RECALLS_AT_ONCE))
+
+
+_held: WeakSet[AsyncSession] = WeakSet()
+
+
+def _free_all() -> None:
+    """In the child of a fork no loop runs, so none of its tasks holds a session."""
+    for session in tuple(_held):
+        session._lock = asyncio.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_free_all)
+
+
 class AsyncSession(SessionCore, AsyncClosing):
     """`Session` for an event loop: the same settings, the same views, awaited.
 
@@ -45,6 +69,7 @@ class AsyncSession(SessionCore, AsyncClosing):
 
     def _hold(self, store: Any) -> None:
         self._lock = asyncio.Lock()
+        _held.add(self)
         if not iscoroutinefunction(getattr(store, "commit", None)):
             self.store = Threaded(self._with_files(open_store(store)))
             return
@@ -99,7 +124,7 @@ class AsyncSession(SessionCore, AsyncClosing):
         self, call: Any, *, request: Mapping[str, Any] | None = None
     ) -> dict[str, Any]:
         """See `Session.recall`."""
-        return await self._run(self._recall(call, request=request), request)
+        return await self._recalling(self._recall(call, request=request), request)
 
     async def open(
         self,
@@ -110,7 +135,7 @@ class AsyncSession(SessionCore, AsyncClosing):
         request: Mapping[str, Any] | None = None,
     ) -> Answer:
         """See `Session.open`."""
-        return await self._run(self._open(name, arguments, call_id, request), request)
+        return await self._recalling(self._open(name, arguments, call_id, request), request)
 
     async def take(self, records: Iterable[Record]) -> None:
         """See `Session.take`."""
@@ -147,6 +172,17 @@ class AsyncSession(SessionCore, AsyncClosing):
         async with self._lock:
             is_heavy = request is not None and self._is_heavy(request)
             came = await self._beside(steps, is_heavy=is_heavy)
+            if request is not None:
+                self._look_ahead()
+            return came
+
+    async def _recalling(self, steps: Steps[T], request: Mapping[str, Any] | None = None) -> T:
+        """Answer a recall call, in a thread: a search takes as long as a model's pattern wants.
+
+        A few at a time, so that they leave threads to turns.
+        """
+        async with self._lock, _recalls_at_once():
+            came = await self._beside(steps, is_heavy=True)
             if request is not None:
                 self._look_ahead()
             return came

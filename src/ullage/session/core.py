@@ -49,7 +49,7 @@ from ullage.turn.memo import Memo
 from ullage.turn.terms import Settings, what_decides
 from ullage.turn.turn import State, Turned, observe, turn, wire_of
 from ullage.values.authors import named_tools
-from ullage.values.effects import Output, Record, Steps, Summarise
+from ullage.values.effects import Commit, Output, Record, Steps, Summarise
 from ullage.values.events import Event
 from ullage.values.limits import Limits, ServedWindow
 from ullage.values.toolset import ToolSpec
@@ -386,6 +386,9 @@ class SessionCore(Drawn, ABC):
     def _observe(self, sent: Sent, reply: Any) -> Steps[None]:
         kept = self._kept
         report = reports.report_of(reply, sent, self.settings.limits)
+        thread = reports.thread_record(reply, report, sent, self.settings.tenant)
+        if thread is not None:
+            yield Commit((), (thread,))
         if isinstance(report, Unreadable):
             self.budget.leave_unreported(
                 self._account, reports.under_way(sent, report.output_tokens)

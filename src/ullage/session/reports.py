@@ -14,6 +14,8 @@ from ullage.spend.calls import Spent
 from ullage.spend.cost import cost_usd
 from ullage.tokens.catalog import lookup
 from ullage.turn import State
+from ullage.turn.threads import Thread, record_of
+from ullage.values.effects import Record
 from ullage.values.events import Event
 from ullage.values.limits import Limits
 from ullage.values.usage import Usage
@@ -37,6 +39,20 @@ def report_of(reply: Any, sent: Sent, limits: Limits | None) -> Report | Unreada
         return Report(sent.number, id_of(reply), usage, cost_usd(usage, lookup(sent.model)))
     except Exception as error:  # noqa: BLE001 - the object is anybody's, and the call was paid for
         return Unreadable(f"reading a {type(reply).__name__} raised {type(error).__name__}")
+
+
+def thread_record(
+    reply: Any, report: Report | Unreadable, sent: Sent, tenant: str
+) -> Record | None:
+    """What is kept of a message thread, for the request that goes on from this reply."""
+    reply_id = id_of(reply) if sent.is_thread else ""
+    if not reply_id:
+        return None
+    words, tokens = sent.words, 0
+    if not isinstance(report, Unreadable):
+        tokens = report.usage.sent_tokens + report.usage.output_tokens
+    thread = Thread(sent.offers, words.prefix, tuple(sorted(words.toolset.names)), tokens)
+    return record_of(sent.wire.name, tenant, reply_id, thread)
 
 
 def under_way(sent: Sent, output_tokens: int = 0) -> UnderWay:

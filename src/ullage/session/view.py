@@ -49,6 +49,7 @@ class Sent:
         limit_tokens: the most it was allowed to hold.
         words: the wording of its notices.
         offers: whether the recall tools stand in it.
+        is_thread: whether the next request may go on from the reply by its id alone.
         events: what happened when it was made.
         standing: why nothing of the conversation is cut at first sight; None: it is.
         number: of the view, in this process.
@@ -68,6 +69,7 @@ class Sent:
         self.limit_tokens: int = window.limit_tokens
         self.words: Words = window.words
         self.offers: bool = turned.offers
+        self.is_thread: bool = turned.is_thread
         self.events: tuple[Event, ...] = turned.events
         self.standing: Standing | None = turned.standing
         self.number: int = next(_NUMBERS)
@@ -207,4 +209,4 @@ class AsyncView(_Handle):
 
     async def recall(self, call: Any) -> dict[str, Any]:
         """See `View.recall`."""
-        return await self._session._run(self._session._recall(call, self._sent))
+        return await self._session._recalling(self._session._recall(call, self._sent))

@@ -31,7 +31,7 @@ that needs no change is given on as the same object.
 
 from __future__ import annotations
 
-from ullage.splice.knit import Knitted, Read, knit, takes_rounds
+from ullage.splice.knit import Knitted, Read, is_thread, knit, takes_rounds
 from ullage.splice.rounds import Again, Calls, Done, Rounds
 from ullage.splice.streamed import Streamed
 
@@ -43,6 +43,7 @@ __all__ = [
     "Read",
     "Rounds",
     "Streamed",
+    "is_thread",
     "knit",
     "takes_rounds",
 ]

@@ -13,6 +13,7 @@ from typing import Any
 from ullage.splice.dialect import Dialect, Stream, object_at, objects_at
 from ullage.splice.pieces import Pieces, add, summed, whole
 from ullage.values.messages import Message
+from ullage.values.numbers import number_of
 from ullage.wires.base import MARKERS
 
 _THOUGHTS = {"thinking": "signature", "redacted_thinking": "data"}
@@ -25,6 +26,37 @@ class Anthropic(Dialect):
     added = ("output_tokens", "output_tokens_details", "server_tool_use")
     calls_stop, end_stop = "tool_use", "end_turn"
 
+    def is_held(self, request: Mapping[str, Any]) -> bool:
+        """See `Dialect.is_held`: where a message thread is created or continued."""
+        return bool(request.get("thread"))
+
+    is_thread = is_held
+
+    def going_on_from(self, request: Mapping[str, Any], reply_id: str) -> dict[str, Any]:
+        """See `Dialect.going_on_from`."""
+        thread = {**object_at(request, "thread"), "previous_message_id": reply_id}
+        return {**request, "thread": thread}
+
+    def next_round(
+        self,
+        request: Mapping[str, Any],
+        turns: Sequence[Any],
+        results: Sequence[Any],
+        replies: Sequence[Mapping[str, Any]],
+    ) -> dict[str, Any]:
+        """See `Dialect.next_round`.
+
+        Each reply of a thread can be continued once, so a thread that was continued goes on from
+        the last reply; one that was created is created anew. Code that runs in a container waits
+        there for the results, so that the container is named.
+        """
+        if self.wire.previous(request):
+            request = self.going_on_from(request, str(replies[-1].get("id") or ""))
+            new = self.wire.compose(request, list(results), ())
+        else:
+            new = super().next_round(request, turns, results, replies)
+        return _in_container(new, _container_of(replies))
+
     def stop_of(self, reply: Mapping[str, Any]) -> str:
         """See `Dialect.stop_of`."""
         return str(reply.get("stop_reason") or "")
@@ -35,6 +67,13 @@ class Anthropic(Dialect):
         if not isinstance(content, list) or not any(map(self.hides, content)):
             return message
         blocks = [block for block in content if not self.hides(block)]
+        return {**message, "content": blocks} if blocks else None
+
+    def untold(self, message: Any) -> Any:
+        """See `Dialect.untold`."""
+        blocks = [block for block in message["content"] if not _is_text(block)]
+        if len(blocks) == len(message["content"]):
+            return message
         return {**message, "content": blocks} if blocks else None
 
     def hides(self, block: Any) -> bool:
@@ -51,6 +90,8 @@ class Anthropic(Dialect):
         if note:
             content.append({"type": "text", "text": note})
         new = {**last, "id": replies[0].get("id"), "content": content}
+        if container := _container_of(replies):
+            new["container"] = container
         usage = summed([reply.get("usage") for reply in replies], self.added)
         return {**new, "stop_reason": self.stop_for(last, said) or None, "usage": usage}
 
@@ -94,6 +135,25 @@ class Anthropic(Dialect):
         return [*turns[:-1], {**turns[-1], "content": blocks}]
 
 
+def _container_of(replies: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The container that the newest of some replies names; an empty object if none does."""
+    named = [container for reply in replies if (container := object_at(reply, "container"))]
+    return named[-1] if named else {}
+
+
+def _in_container(request: dict[str, Any], used: Mapping[str, Any]) -> dict[str, Any]:
+    """The request in a container, unless it names one itself."""
+    asked = request.get("container")
+    if not used or isinstance(asked, str) or (isinstance(asked, dict) and asked.get("id")):
+        return request
+    container = {**asked, "id": used["id"]} if isinstance(asked, dict) else used["id"]
+    return {**request, "container": container}
+
+
+def _is_text(block: Any) -> bool:
+    return isinstance(block, Mapping) and block.get("type") == "text"
+
+
 def _seal(block: Any) -> str:
     """What reasoning is signed with; ``""`` of anything else."""
     kind = block.get("type") if isinstance(block, Mapping) else None
@@ -111,9 +171,17 @@ def _marks(message: Any) -> list[dict[str, Any]]:
 
 
 class AnthropicStream(Stream):
-    """Events of the Messages format."""
+    """Events of the Messages format.
+
+    Of a thread the end is kept back: what the next request names is to be known before it comes.
+    """
 
     _next = 0
+
+    @property
+    def holds(self) -> bool:
+        """See `Stream.holds`."""
+        return super().holds or self.dialect.is_thread(self.request)
 
     def _clear(self) -> None:
         self._message: dict[str, Any] | None = None
@@ -143,10 +211,17 @@ class AnthropicStream(Stream):
             return ()
         return (event,) if at == index else ({**event, "index": at},)
 
+    def speaks(self, event: Mapping[str, Any]) -> bool:
+        """See `Stream.speaks`."""
+        is_start = event.get("type") == "content_block_start"
+        return is_start and _is_text(event.get("content_block"))
+
     def _start(self, index: int, block: Mapping[str, Any]) -> None:
         self._blocks[index] = dict(block)
         if self.dialect.hides(block):
             self.hides, self._at[index] = True, None
+        elif self.is_muted and _is_text(block):
+            self._at[index] = None
         else:
             self._at[index], self._next = self._next, self._next + 1
 
@@ -177,6 +252,8 @@ class AnthropicStream(Stream):
         names = [*self._ending.get("usage", {}), *(name for name in _PROMPT if name in usage)]
         counts = {name: usage.get(name) for name in names}
         delta = {**self._ending.get("delta", {}), "stop_reason": reply["stop_reason"]}
+        if reply.get("container"):
+            delta["container"] = reply["container"]
         ending = {**self._ending, "type": "message_delta", "delta": delta, "usage": counts}
         return [*_note(self._next, note), ending, {"type": "message_stop"}]
 
@@ -196,7 +273,7 @@ def _settled(block: dict[str, Any]) -> dict[str, Any]:
     text = "".join(given) if isinstance(given, Pieces) else ""
     if text:
         try:
-            new["input"] = json.loads(text)
+            new["input"] = json.loads(text, parse_float=number_of)
         except ValueError:
             new.setdefault("input", {})
     return new

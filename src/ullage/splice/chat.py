@@ -13,6 +13,7 @@ from ullage.splice.dialect import Dialect, Stream, index_of, joint, object_at, o
 from ullage.splice.pieces import add, summed, whole
 
 _TEXTS = ("content", "refusal", "reasoning_content", "reasoning")
+_SAID = ("content", "refusal")
 _LISTS = ("reasoning_details", "annotations")
 UNCHECKED = "skip_thought_signature_validator"
 """What Gemini takes in the place of a signature (G10)."""
@@ -29,6 +30,16 @@ class Chat(Dialect):
         """See `Dialect.is_single`."""
         return (request.get("n") or 1) == 1
 
+    def is_held(self, request: Mapping[str, Any]) -> bool:
+        """See `Dialect.is_held`: a stored completion can be fetched again by its id."""
+        return request.get("store") is not False
+
+    def kept(self, reply: dict[str, Any]) -> dict[str, Any]:
+        """See `Dialect.kept`."""
+        choices = objects_at(reply, "choices")
+        shown = [self.other(choice) for choice in choices]
+        return reply if shown == choices else {**reply, "choices": shown}
+
     def stop_of(self, reply: Mapping[str, Any]) -> str:
         """See `Dialect.stop_of`: of the first choice."""
         choices = reply.get("choices")
@@ -44,6 +55,14 @@ class Chat(Dialect):
         if kept:
             return {**new, "tool_calls": resigned(calls, kept)}
         return new if any(new.get(name) for name in (*_TEXTS, *_LISTS)) else None
+
+    def untold(self, message: Any) -> Any:
+        """See `Dialect.untold`."""
+        if not any(message.get(name) for name in _SAID):
+            return message
+        new = {name: None if name in _SAID else value for name, value in message.items()}
+        others = (*_TEXTS, *_LISTS, "tool_calls")
+        return new if any(new.get(name) for name in others) else None
 
     def joined(
         self, replies: Sequence[Mapping[str, Any]], said: Sequence[Any], note: str
@@ -121,6 +140,8 @@ class ChatStream(Stream):
         """See `Stream.feed`. A chunk with usage alone is for those who asked for it."""
         if not isinstance(event.get("choices"), list):
             return (event,)
+        if self.is_muted and self.speaks(event):
+            event = {**event, "choices": [_untold(choice) for choice in event["choices"]]}
         told = objects_at(event, "choices")
         if not self._kept:
             self._kept = {name: event[name] for name in ("id", "created") if name in event}
@@ -136,6 +157,11 @@ class ChatStream(Stream):
             return (event,)
         return ({**event, **self._kept, "choices": given},) if given else ()
 
+    def speaks(self, event: Mapping[str, Any]) -> bool:
+        """See `Stream.speaks`."""
+        deltas = (object_at(choice, "delta") for choice in objects_at(event, "choices"))
+        return any(delta.get(name) for delta in deltas for name in _SAID)
+
     def _shown(self, choice: dict[str, Any]) -> dict[str, Any] | None:
         """What the client gets of a choice: itself if it needs no change, None for nothing."""
         index, delta = index_of(choice), object_at(choice, "delta")
@@ -146,6 +172,8 @@ class ChatStream(Stream):
         if stop is not None and self.holds:
             self._ending[index] = {**choice, "delta": {}}
             stop = None
+        if self.is_muted and not new and stop is None:
+            return None
         if new is delta and stop == choice.get("finish_reason"):
             return choice
         says = any(value is not None for name, value in new.items() if name != "role")
@@ -200,6 +228,12 @@ class ChatStream(Stream):
         if self._wants_usage and reply.get("usage") is not None:
             events.append({**base, "choices": [], "usage": reply["usage"]})
         return events
+
+
+def _untold(choice: Any) -> Any:
+    """A choice of a chunk without its text."""
+    delta = object_at(choice, "delta")
+    return {**choice, "delta": {name: delta[name] for name in delta if name not in _SAID}}
 
 
 def _is(one: Any, other: Any) -> bool:

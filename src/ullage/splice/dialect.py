@@ -23,25 +23,59 @@ class Dialect(ABC):
         calls_stop: how a reply ends that calls tools, ``""`` where that is not said.
         end_stop: how one ends that is over.
         several: the field with the reply and the others beside it, if there may be any.
-        is_held: whether the provider may hold the history behind a reply, under its id.
     """
 
     added: tuple[str, ...]
     total: str = ""
     calls_stop: str = ""
     end_stop: str = ""
-    is_held = False
     several: str = ""
     stream: ClassVar[type[Stream]]
 
     def __init__(self, wire: Format, owns: Callable[[Any], bool]) -> None:
         self.wire, self.owns = wire, owns
 
-    # ── a reply ──────────────────────────────────────────────────────────────────────
-
     def is_single(self, request: Mapping[str, Any]) -> bool:
-        """Whether one reply is asked for, and not several at once."""
+        """Whether a reply can be made of several rounds: not of several at once, nor where the
+        client fetches it later.
+        """
         return True
+
+    # ── what the provider holds ──────────────────────────────────────────────────────
+
+    def is_held(self, request: Mapping[str, Any]) -> bool:
+        """Whether the provider may hold the history behind the reply, under the reply's id."""
+        return False
+
+    def is_thread(self, request: Mapping[str, Any]) -> bool:
+        """Whether the next request names this reply and leaves out all that came before it.
+
+        Then a record is kept of every reply, before its end is given.
+        """
+        return False
+
+    def going_on_from(self, request: Mapping[str, Any], reply_id: str) -> dict[str, Any]:
+        """The request, with another reply in the place of the one that it goes on from."""
+        return dict(request)
+
+    def next_round(
+        self,
+        request: Mapping[str, Any],
+        turns: Sequence[Any],
+        results: Sequence[Any],
+        replies: Sequence[Mapping[str, Any]],
+    ) -> dict[str, Any]:
+        """The request of another round.
+
+        Args:
+            request: the one that the rounds began with.
+            turns: raw messages: what the model said in each round, and the results it was given.
+            results: the newest of them, the raw messages with the results of the last round.
+            replies: of every round so far.
+        """
+        return self.wire.compose(request, [*self.wire.history(request), *turns], ())
+
+    # ── a reply ──────────────────────────────────────────────────────────────────────
 
     @abstractmethod
     def stop_of(self, reply: Mapping[str, Any]) -> str:
@@ -57,11 +91,21 @@ class Dialect(ABC):
         has nothing else.
         """
 
+    @abstractmethod
+    def untold(self, message: Any) -> Any:
+        """A raw message of the model without its texts; itself if it has none, None if it has
+        nothing else.
+        """
+
     def plain(self, reply: dict[str, Any]) -> dict[str, Any]:
         """The reply of one round without private calls, for the client: mostly itself."""
         head, *others = (reply.get(self.several) if self.several else None) or [None]
         new = [self.other(each) for each in others]
         return {**reply, self.several: [head, *new]} if new != others else reply
+
+    def kept(self, reply: dict[str, Any]) -> dict[str, Any]:
+        """A reply that the provider kept, without private calls and definitions."""
+        return reply
 
     def other(self, beside: Mapping[str, Any]) -> Mapping[str, Any]:
         """One beside the first, which makes no further round."""
@@ -128,12 +172,13 @@ class Stream(ABC):
     Attributes:
         is_first: whether this is the first round.
         hides: whether anything was kept from the client so far.
+        is_muted: whether the texts that come now are not for the client.
     """
 
     def __init__(self, dialect: Any, request: Mapping[str, Any]) -> None:
         self.dialect, self.request = dialect, request
         self.owns: Callable[[Any], bool] = dialect.owns
-        self.is_first, self.hides = True, False
+        self.is_first, self.hides, self.is_muted = True, False, False
         self._clear()
 
     def begin(self) -> None:
@@ -153,6 +198,10 @@ class Stream(ABC):
     @abstractmethod
     def feed(self, event: dict[str, Any]) -> tuple[dict[str, Any], ...]:
         """Take in an event, and give what the client gets now."""
+
+    @abstractmethod
+    def speaks(self, event: Mapping[str, Any]) -> bool:
+        """Whether an event begins or goes on with a text for the client."""
 
     @abstractmethod
     def reply(self) -> dict[str, Any] | None:

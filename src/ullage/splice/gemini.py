@@ -39,6 +39,13 @@ class Gemini(Dialect):
             return message
         return {**message, "parts": parts} if parts else None
 
+    def untold(self, message: Any) -> Any:
+        """See `Dialect.untold`."""
+        parts = [part for part in message["parts"] if not _is_said(part)]
+        if len(parts) == len(message["parts"]):
+            return message
+        return {**message, "parts": parts} if parts else None
+
     def joined(
         self, replies: Sequence[Mapping[str, Any]], said: Sequence[Any], note: str
     ) -> dict[str, Any]:
@@ -117,6 +124,8 @@ class GeminiStream(Stream):
         """See `Stream.feed`. Of a chunk that ends a round what it says is given at once."""
         if not self._kept and "responseId" in event:
             self._kept = {"responseId": event["responseId"]}
+        if self.is_muted and self.speaks(event):
+            event = {**event, "candidates": [_untold(each) for each in event["candidates"]]}
         self._last = {**self._last, **event}
         candidates = objects_at(event, "candidates")
         shown = [self._shown(candidate) for candidate in candidates]
@@ -130,6 +139,11 @@ class GeminiStream(Stream):
         new = {**event, **self._kept, "candidates": given}
         new.pop("usageMetadata", None)  # of a part of the reply, and the end tells it
         return (new,)
+
+    def speaks(self, event: Mapping[str, Any]) -> bool:
+        """See `Stream.speaks`."""
+        contents = (object_at(each, "content") for each in objects_at(event, "candidates"))
+        return any(_is_said(part) for each in contents for part in objects_at(each, "parts"))
 
     def _shown(self, candidate: dict[str, Any]) -> dict[str, Any] | None:
         """What the client gets of a candidate: itself if it needs no change, None for nothing."""
@@ -196,6 +210,19 @@ class _Candidate:
     def whole(self) -> dict[str, Any]:
         """The candidate as if unstreamed."""
         return {**self._whole, "content": {"role": "model", "parts": self._parts}}
+
+
+def _is_said(part: Any) -> bool:
+    """Whether a part is text for the client, and no thought."""
+    is_text = isinstance(part, Mapping) and bool(part.get("text"))
+    return is_text and not part.get("thought")
+
+
+def _untold(candidate: Mapping[str, Any]) -> dict[str, Any]:
+    """A candidate of a chunk without its text."""
+    content = object_at(candidate, "content")
+    parts = [part for part in objects_at(content, "parts") if not _is_said(part)]
+    return {**candidate, "content": {**content, "parts": parts}}
 
 
 def _is_plain(part: Mapping[str, Any]) -> bool:

@@ -68,6 +68,9 @@ class Knitted(Struct, frozen=True):
         request: what is to be fitted; the client's very object where nothing was hidden.
         client: what the client sent.
         root: the chain of the empty history of this format and tenant, 16 bytes.
+        start: the chain before the first message of the request: the same, or where the history
+            ends that the provider holds.
+        opening: the key that says whether the conversation has any splice; ``b""``: no history.
         takes: see `takes_rounds`.
         read: the client's history, where it had to be read.
     """
@@ -75,6 +78,8 @@ class Knitted(Struct, frozen=True):
     request: Mapping[str, Any]
     client: Mapping[str, Any]
     root: bytes
+    start: bytes
+    opening: bytes = b""
     takes: bool = True
     read: Read | None = None
 
@@ -100,44 +105,78 @@ def knit(
     """
     dialect = dialect_of(wire, lambda call: False)
     root = canon.root(wire.name, tenant)
-    knitted = Knitted(request, request, root, dialect.is_single(request))
+    held = yield from _held(wire.previous(request), root)
+    start = bytes.fromhex(held.chain) or root
+    opening = bytes.fromhex(held.opening)
     leading, history = _parted(request, wire)
-    previous = request.get("previous_response_id") if dialect.is_held else None
-    if not (history or previous):
-        return knitted
-    opening = opening_key(_chain(root, _parsed(history[:1], wire, leading))[-1])
-    held = held_key(root, str(previous)) if previous else b""
-    found = yield Find((opening, held) if previous else (opening,))
-    later, read = splice_in(found, held) or Splice([], []), None
-    if any(record.key == opening for record in found):
-        read = _read(request, wire, dialect, root, before)
+    if history and not opening:
+        opening = opening_key(_chain(start, _parsed(history[:1], wire, leading))[-1])
+    takes = dialect.is_single(request)
+    knitted = Knitted(request, request, root, start, opening, takes)
+    has_splices = bool(history and (yield Find((opening,))))
+    if has_splices:
+        read = _read(request, wire, dialect, start, before)
         history = yield from _knitted(read, dialect, request)
-    elif not later.reply_id:
+        knitted = replace(knitted, read=read)
+    if not (has_splices or held.reply_id):
         return knitted
     first = wire.history(request)[:leading]
-    new = wire.compose(request, [*first, *later.waiting, *history], ())
-    if later.reply_id:
-        new["previous_response_id"] = later.reply_id
-    return replace(knitted, request=new, read=read)
+    if held.waiting:
+        history = _with_waiting(held.waiting, history, dialect)
+    new = wire.compose(request, [*first, *history], ())
+    if held.reply_id:
+        new = dialect.going_on_from(new, held.reply_id)
+    return replace(knitted, request=new)
+
+
+def _held(previous: str, root: bytes) -> Steps[Splice]:
+    """What is known of the reply that a request goes on from, by the id that the client has."""
+    if not previous:
+        return Splice([], [])
+    key = held_key(root, previous)
+    return splice_in((yield Find((key,))), key) or Splice([], [])
+
+
+def _with_waiting(waiting: Sequence[Any], history: list[Any], dialect: Dialect) -> list[Any]:
+    """What the client sends on, with the results that waited for it."""
+    if not history:
+        return dialect.deferred(waiting, None, None)
+    message = dialect.wire.parse(history[0], f"{dialect.wire.key}[0]")
+    return [*dialect.deferred(waiting, history[0], message), *history[1:]]
 
 
 def takes_rounds(request: Mapping[str, Any], wire: Format) -> bool:
     """Whether a reply can be made of several rounds.
 
-    Where it cannot (``n`` over 1) the recall tools should not be offered, and a private call is
-    left out.
+    Where it cannot (``n`` over 1, in the background) the recall tools should not be offered, and
+    a private call is left out.
     """
     return dialect_of(wire, lambda call: False).is_single(request)
 
 
-def chain_of(request: Mapping[str, Any], wire: Format, root: bytes) -> list[bytes]:
+def is_thread(request: Mapping[str, Any], wire: Format) -> bool:
+    """Whether the next request names the reply to this one and leaves out what came before it."""
+    return dialect_of(wire, lambda call: False).is_thread(request)
+
+
+def chain_of(request: Mapping[str, Any], wire: Format, start: bytes) -> list[bytes]:
     """The chain of a request's history: before each message, and behind the last.
+
+    Args:
+        request: as the client sent it.
+        wire: its format.
+        start: the chain before its first message.
 
     Raises:
         FormatError: it is not what its format says it is.
     """
     leading, raws = _parted(request, wire)
-    return _chain(root, _parsed(raws, wire, leading))
+    return _chain(start, _parsed(raws, wire, leading))
+
+
+def chain_behind(before: bytes, messages: Iterable[Message]) -> bytes:
+    """The chain behind some messages that follow a history."""
+    return _chain(before, messages)[-1]
 
 
 def _parted(request: Mapping[str, Any], wire: Format) -> tuple[int, list[Any]]:
@@ -227,7 +266,8 @@ def _turns(
     To another model no thinking is sent that the client left out: it may not be its own.
     """
     turns = splice.turns
-    parsed = [dialect.wire.parse(raw, "turn") for raw in turns]
+    heard = turns if splice.heard is None else turns[slice(*splice.heard)]
+    parsed = [dialect.wire.parse(raw, "turn") for raw in heard]
     if not says_the_same(run.messages, parsed, splice.note):
         return None
     if not run.seals and str(request.get("model") or "") != splice.model:

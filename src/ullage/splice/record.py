@@ -29,11 +29,14 @@ from ullage.history import canon
 from ullage.history.pairing import is_made_up
 from ullage.values.effects import Record
 from ullage.values.messages import Message, Text, ToolCall
+from ullage.values.numbers import as_written, number_of
 
 KIND = "splice"
 
 _SPACE = re.compile(r"\s*")
 _loads = msgspec.json.Decoder().decode
+_decode = msgspec.json.Decoder(float_hook=number_of).decode
+_encode = msgspec.json.Encoder(enc_hook=as_written).encode
 
 
 class Splice(Struct, frozen=True):
@@ -46,6 +49,12 @@ class Splice(Struct, frozen=True):
         model: the model that was asked.
         note: what the client was told besides, in our words.
         reply_id: the id of the last round's reply, where the provider may hold what led to it.
+        reply: what the client was given, where it may ask for it again by its id.
+        rounds: the ids of the replies that it does not know of.
+        chain: behind the reply as the client has it, in hex, where its next request leaves out all
+            that came before; ``""`` elsewhere.
+        heard: where in ``turns`` the texts begin and end that the client has; None: it has all.
+        opening: of the same, the key that says whether the conversation has any splice.
     """
 
     turns: list[Any]
@@ -53,6 +62,11 @@ class Splice(Struct, frozen=True):
     model: str = ""
     note: str = ""
     reply_id: str = ""
+    heard: tuple[int, int] | None = None
+    reply: dict[str, Any] | None = None
+    rounds: list[str] = []
+    chain: str = ""
+    opening: str = ""
 
 
 def key_of(chain: bytes, reply: Iterable[Message]) -> bytes | None:
@@ -96,6 +110,11 @@ def mark_key(root: bytes, seal: str) -> bytes:
 def held_key(root: bytes, reply_id: str) -> bytes:
     """What is behind a reply that the provider holds, by the id that the client has, 16 bytes."""
     return _hashed(b"held", root, _bytes(reply_id))
+
+
+def hidden_key(root: bytes, call_id: str) -> bytes:
+    """What says that a call was private, 16 bytes. A reply without a record is no round of ours."""
+    return _hashed(b"hidden", root, _bytes(call_id))
 
 
 def _hashed(*fields: bytes) -> bytes:
@@ -176,13 +195,13 @@ def splice_in(records: Iterable[Record], key: bytes) -> Splice | None:
 
 def _encoded(splice: Splice) -> bytes:
     try:
-        return msgspec.json.encode(splice)
+        return _encode(splice)
     except (UnicodeEncodeError, OverflowError):  # only the standard library writes any of Python's
         return json.dumps(msgspec.structs.asdict(splice)).encode()
 
 
 def _decoded(data: bytes) -> Any:
     try:
-        return _loads(data)
+        return _decode(data)
     except msgspec.DecodeError:
-        return json.loads(data)
+        return json.loads(data, parse_float=number_of)

@@ -24,7 +24,18 @@ class Responses(Dialect):
 
     added = ("output_tokens", "output_tokens_details")
     total = "total_tokens"
-    is_held = True
+
+    def is_single(self, request: Mapping[str, Any]) -> bool:
+        """See `Dialect.is_single`: what is made in the background is fetched as it was made."""
+        return not request.get("background")
+
+    def is_held(self, request: Mapping[str, Any]) -> bool:
+        """See `Dialect.is_held`."""
+        return request.get("store") is not False
+
+    def going_on_from(self, request: Mapping[str, Any], reply_id: str) -> dict[str, Any]:
+        """See `Dialect.going_on_from`."""
+        return {**request, "previous_response_id": reply_id}
 
     def stop_of(self, reply: Mapping[str, Any]) -> str:
         """See `Dialect.stop_of`: the status."""
@@ -33,6 +44,10 @@ class Responses(Dialect):
     def shown(self, message: Any) -> Any:
         """See `Dialect.shown`: an item is a call, or none."""
         return None if self.hides(message) else message
+
+    def untold(self, message: Any) -> Any:
+        """See `Dialect.untold`."""
+        return None if _is_message(message) else message
 
     def hides(self, item: Any) -> bool:
         """Whether an item is a private call."""
@@ -69,6 +84,12 @@ class Responses(Dialect):
         kept = [tool for tool in tools if not self.owns(tool)]
         return holder if kept == tools else {**holder, "tools": kept}
 
+    def kept(self, reply: dict[str, Any]) -> dict[str, Any]:
+        """See `Dialect.kept`."""
+        public, output = self.public(reply), reply.get("output")
+        shown = [item for item in output or () if not self.hides(item)]
+        return public if shown == (output or []) else {**public, "output": shown}
+
     # ── reasoning ────────────────────────────────────────────────────────────────────
 
     def seals(self, message: Any) -> list[str]:
@@ -99,6 +120,10 @@ class Responses(Dialect):
                 item = {name: item[name] for name in item if name != "id"}
             kept.append(item)
         return kept
+
+
+def _is_message(item: Any) -> bool:
+    return isinstance(item, Mapping) and item.get("type") == "message"
 
 
 def _seal(item: Any) -> str:
@@ -154,6 +179,11 @@ class ResponsesStream(Stream):
             return ()
         return (self._numbered(event if at == index else {**event, "output_index": at}),)
 
+    def speaks(self, event: Mapping[str, Any]) -> bool:
+        """See `Stream.speaks`."""
+        is_start = event.get("type") == "response.output_item.added"
+        return is_start and _is_message(event.get("item"))
+
     def _public(self, event: dict[str, Any]) -> dict[str, Any]:
         response = object_at(event, "response")
         public = self.dialect.public(response)
@@ -162,6 +192,8 @@ class ResponsesStream(Stream):
     def _start(self, index: int, item: Mapping[str, Any]) -> None:
         if self.dialect.hides(item):
             self.hides, self._at[index] = True, None
+        elif self.is_muted and _is_message(item):
+            self._at[index] = None
         else:
             self._at[index], self._next = self._next, self._next + 1
 

@@ -7,14 +7,23 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ullage.redaction import Redact, in_json
 from ullage.splice.dialect import Dialect
 from ullage.splice.dialects import dialect_of
-from ullage.splice.knit import Knitted, chain_of
-from ullage.splice.record import Splice, held_key, key_of, mark_key, opening_key, record_of
+from ullage.splice.knit import Knitted, chain_behind, chain_of
+from ullage.splice.record import (
+    Splice,
+    held_key,
+    hidden_key,
+    key_of,
+    mark_key,
+    opening_key,
+    record_of,
+)
 from ullage.values.effects import Record
-from ullage.values.messages import Message
+from ullage.values.messages import Message, Text
 from ullage.wires import Format
 
 MOST_ROUNDS = 8
@@ -22,6 +31,12 @@ MOST_ROUNDS = 8
 
 _UNANSWERED = json.dumps(
     {"error": "the result cannot be had now", "remedy": "Go on without it, or call again later."}
+)
+_AT_LIMIT = json.dumps(
+    {
+        "error": "this reply has looked up as much as one may",
+        "remedy": "Answer now, with what is known, or look it up in the next turn.",
+    }
 )
 _NOTE = "[no answer: the model kept looking things up, and {rounds} rounds of that are the limit]"
 
@@ -68,6 +83,9 @@ class Rounds:
     Attributes:
         dialect: of the wire.
         note: what was added to a reply that says nothing else.
+        is_streamed: whether the client has the id of the first round before the last one comes.
+        is_data: whether a program reads the answer, so that one round alone may speak.
+        spoken: the text of the answer, where it is of an earlier round than the last.
 
     Args:
         wire: the format of the request.
@@ -75,6 +93,7 @@ class Rounds:
         owns: whether a call in a reply is private: ``view.owns``.
         most: so many rounds of private calls are answered.
         redact: as of the session. Turns it would change are not kept: the splice is lost.
+        offers: whether there may be private calls at all: ``view.sent.offers``.
     """
 
     def __init__(
@@ -84,6 +103,8 @@ class Rounds:
         owns: Callable[[Any], bool],
         most: int = MOST_ROUNDS,
         redact: Redact | None = None,
+        *,
+        offers: bool = True,
     ) -> None:
         self._wire, self.knitted, self._most, self._redact = wire, knitted, most, redact
         self.dialect: Dialect = dialect_of(wire, owns)
@@ -92,7 +113,9 @@ class Rounds:
         self._said: list[list[Any]] = []
         self._turns: list[Any] = []
         self._calls: tuple[Any, ...] = ()
-        self.note = ""
+        self._starts: list[int] = []
+        self.note, self.spoken, self.is_streamed = "", "", False
+        self.is_data = offers and wire.wants_data(knitted.client)
 
     # ── the reply of a round ─────────────────────────────────────────────────────────
 
@@ -106,6 +129,7 @@ class Rounds:
         self._replies.append(reply)
         said = self._wire.reply(reply)
         self._said.append(said)
+        self._starts.append(len(self._turns))
         calls = (call for message in said for call in self._wire.calls(message))
         self._calls = tuple(call for call in calls if self._owns(call))
         if not self._calls or self.dialect.is_cut(reply) or not self.knitted.takes:
@@ -126,6 +150,10 @@ class Rounds:
             [self._result(call, _UNANSWERED) if it is None else it for call, it in pairs]
         )
 
+    def limit_reached(self, call: Any) -> Any:
+        """The wire result of a private call that is one too many, or would take too long."""
+        return self._result(call, _AT_LIMIT)
+
     def _result(self, call: Any, text: str) -> Any:
         return self._wire.result(self._wire.call(call), text, is_error=True)
 
@@ -135,10 +163,10 @@ class Rounds:
         count = sum(len(self._wire.calls(message)) for message in said)
         if count > len(self._calls) or len(self._replies) > self._most + 1:
             return self._done(said, results)
-        self._turns += [*said, *self._wire.results(results)]
+        given = self._wire.results(results)
+        self._turns += [*said, *given]
         request = self.knitted.request
-        history = [*self._wire.history(request), *self._turns]
-        return Again(self._wire.compose(request, history, ()))
+        return Again(self.dialect.next_round(request, self._turns, given, self._replies))
 
     # ── the reply of all of them ─────────────────────────────────────────────────────
 
@@ -153,16 +181,65 @@ class Rounds:
             said: the last turn as it is to be kept.
             waiting: the results that stand beside the client's own.
         """
-        reply = self._replies[-1]
+        reply, client = self._replies[-1], self.knitted.client
         if len(self._replies) == 1 and not self._calls:
-            return Done(self.dialect.plain(reply))
-        public = [message for each in self._said for message in self._public(each)]
+            given = self.dialect.plain(reply)
+            held = [self._held(given, ())] if self.dialect.is_thread(client) else []
+            return Done(given, tuple(held))
+        speaker = self._speaker()
+        public = self._heard(speaker)
         if waiting and not self._says_anything(public):
             self.note = _NOTE.format(rounds=self._most)
         given = self.dialect.joined(self._replies, public, self.note)
+        if self.dialect.is_thread(client) and not self.is_streamed:
+            given = {**given, "id": reply.get("id")}  # continued without us, it still answers
         turns = self._ended([*self._turns, *said])
-        records = self._records(given, turns, waiting) if self.knitted.takes else ()
+        heard = None
+        if speaker is not None:
+            start = self._starts[speaker]
+            heard = start, start + len(self._said[speaker])
+        records = self._records(given, turns, waiting, heard) if self.knitted.takes else ()
         return Done(given, tuple(record for record in records if self._is_clean(record)))
+
+    def _speaker(self) -> int | None:
+        """The round whose texts are the answer, where one alone may speak; None: all may.
+
+        It is the last one that says something whole. A reply that was cut short, or that has calls
+        of the client's, is not the answer yet: its own words stand.
+        """
+        if not self.is_data or len(self._said) == 1:
+            return None
+        last = len(self._said) - 1
+        is_over = self.dialect.is_cut(self._replies[-1]) or self._calls_client()
+        texts = [self._text_of(said) for said in self._said]
+        if is_over:
+            return last
+        whole = (at for at in range(last, -1, -1) if _is_json(texts[at]))
+        spoken = (at for at in range(last, -1, -1) if texts[at].strip())
+        speaker = next(whole, next(spoken, last))
+        if speaker != last:
+            self.spoken = texts[speaker]
+        return speaker
+
+    def _calls_client(self) -> bool:
+        """Whether the last round has calls for the client."""
+        calls = (call for message in self._said[-1] for call in self._wire.calls(message))
+        return any(not self._owns(call) for call in calls)
+
+    def _text_of(self, said: Sequence[Any]) -> str:
+        parts = (part for message in self._parsed(said) for part in message.parts)
+        return "".join(part.text for part in parts if isinstance(part, Text))
+
+    def _heard(self, speaker: int | None) -> list[Any]:
+        """What the client gets of every round."""
+        heard = list[Any]()
+        for at, said in enumerate(self._said):
+            public = self._public(said)
+            if speaker is not None and at != speaker:
+                untold = [self.dialect.untold(message) for message in public]
+                public = [message for message in untold if message is not None]
+            heard += public
+        return heard
 
     def _says_anything(self, messages: Sequence[Any]) -> bool:
         return key_of(b"", self._parsed(messages)) is not None
@@ -177,24 +254,73 @@ class Rounds:
         return turns
 
     def _records(
-        self, reply: dict[str, Any], turns: list[Any], waiting: Sequence[Any]
+        self,
+        reply: dict[str, Any],
+        turns: list[Any],
+        waiting: Sequence[Any],
+        heard: tuple[int, int] | None,
     ) -> Iterator[Record]:
-        root, model = self.knitted.root, str(self.knitted.client.get("model") or "")
-        read = self.knitted.read
-        chain = chain_of(self.knitted.client, self._wire, root) if read is None else read.chain
-        yield record_of(opening_key(chain[:2][-1]), None)  # a history may be empty
-        said = self._wire.reply(reply)
-        key = key_of(chain[-1], self._parsed(said))
+        knitted, client = self.knitted, self.knitted.client
+        model = str(client.get("model") or "")
+        before = self._chain_before()
+        yield record_of(knitted.opening or opening_key(before), None)
+        key = key_of(before, self._parsed(self._wire.reply(reply)))
         if key is not None and (waiting or self._turns):
-            yield record_of(key, Splice(turns, list(waiting), model, self.note))
-        if self.dialect.is_held and self.knitted.client.get("store") is not False:
-            last = str(self._replies[-1].get("id") or "")
-            held = Splice([], list(waiting), model, reply_id=last)
-            yield record_of(held_key(root, str(reply.get("id") or "")), held)
+            yield record_of(key, Splice(turns, list(waiting), model, self.note, heard=heard))
+        if self.dialect.is_held(client):
+            yield self._held(reply, waiting)
+            yield from self._hidden()
         for seal in self.dialect.loose(self._said):
-            yield record_of(mark_key(root, seal), None)
+            yield record_of(mark_key(knitted.root, seal), None)
+
+    def _held(self, reply: dict[str, Any], waiting: Sequence[Any]) -> Record:
+        """What the client's next request goes on from, where it names the reply."""
+        knitted = self.knitted
+        last = str(self._replies[-1].get("id") or "")
+        held = Splice([], list(waiting), str(knitted.client.get("model") or ""), reply_id=last)
+        if not self.dialect.is_thread(knitted.client):
+            held = replace(held, reply=reply, rounds=self._later_ids())
+        if self.dialect.is_thread(knitted.client):
+            said = self._parsed(self._wire.reply(reply))
+            before = self._chain_before()
+            opening = knitted.opening or opening_key(before)
+            chain = chain_behind(before, said)
+            held = replace(held, chain=chain.hex(), opening=opening.hex())
+        return record_of(held_key(knitted.root, str(reply.get("id") or "")), held)
+
+    def _later_ids(self) -> list[str]:
+        """The ids of the replies behind the first, which the client does not know of."""
+        return [str(reply["id"]) for reply in self._replies[1:] if reply.get("id")]
+
+    def _hidden(self) -> Iterator[Record]:
+        """What the client is not to see of what the provider keeps: its private calls, by their
+        ids, and the rounds that it does not know of.
+        """
+        root = self.knitted.root
+        for call in (call for said in self._said for raw in said for call in self._wire.calls(raw)):
+            if self._owns(call):
+                yield record_of(hidden_key(root, self._wire.call(call).id), None)
+        if not self.dialect.is_thread(self.knitted.client):
+            for name in self._later_ids():
+                yield record_of(held_key(root, name), None)
+
+    def _chain_before(self) -> bytes:
+        """The chain of the client's history before the reply."""
+        knitted = self.knitted
+        if knitted.read is not None:
+            return knitted.read.chain[-1]
+        return chain_of(knitted.client, self._wire, knitted.start)[-1]
 
     def _is_clean(self, record: Record) -> bool:
         """Whether nothing in it is a secret, as far as anybody knows."""
         text = record.data.decode()
         return self._redact is None or in_json(text, self._redact) == text
+
+
+def _is_json(text: str) -> bool:
+    """Whether a text is one JSON value."""
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return True

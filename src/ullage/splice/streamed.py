@@ -34,8 +34,22 @@ class Streamed:
 
     def __init__(self, rounds: Rounds) -> None:
         self._rounds = rounds
+        rounds.is_streamed = True
         self._stream = rounds.dialect.stream(rounds.dialect, rounds.knitted.client)
+        self._given: tuple[dict[str, Any], ...] = ()  # with the next event
+        self._begin()
         self.reply: dict[str, Any] | None = None
+
+    def _begin(self) -> None:
+        """A round begins. Where one alone may speak, what it says waits until it is known which.
+
+        The copy reads all of it as it comes, so that this is known when it has ended.
+        """
+        rounds = self._rounds
+        self._waiting: list[dict[str, Any]] = []
+        self._copy = None
+        if rounds.is_data:
+            self._copy = rounds.dialect.stream(rounds.dialect, rounds.knitted.client)
 
     def feed(self, event: dict[str, Any]) -> tuple[dict[str, Any], ...]:
         """Take in an event of the present round.
@@ -43,15 +57,33 @@ class Streamed:
         Returns:
             What the client is given now, in order: often that very event, sometimes none.
         """
-        return self._stream.feed(event)
+        given, self._given = self._given, ()
+        if self._copy is not None:
+            self._copy.feed(event)
+            if self._waiting or self._copy.speaks(event):
+                self._waiting.append(event)
+                return given
+        return (*given, *self._stream.feed(event)) if given else self._stream.feed(event)
 
     def end(self) -> Calls | Again | Done:
         """The present round's stream has ended; see `Rounds.take`.
 
-        Of one that broke off the `Done` has no reply, no events and no records.
+        Of one that broke off the `Done` has no reply and no records.
         """
-        self.reply = self._stream.reply()
-        return Done(None) if self.reply is None else self._step(self._rounds.take(self.reply))
+        self.reply = (self._copy or self._stream).reply()
+        if self.reply is None:
+            return Done(None, events=self._released(is_muted=False))
+        return self._step(self._rounds.take(self.reply))
+
+    def _released(self, *, is_muted: bool) -> tuple[dict[str, Any], ...]:
+        """What the client gets of the events that waited."""
+        given, self._given = list(self._given), ()
+        waiting, self._waiting = self._waiting, []
+        self._stream.is_muted = is_muted
+        for event in waiting:
+            given += self._stream.feed(event)
+        self._stream.is_muted = False
+        return tuple(given)
 
     def answer(self, results: Sequence[Any]) -> Again | Done:
         """See `Rounds.answer`. The next events that are fed are those of the next round."""
@@ -61,8 +93,13 @@ class Streamed:
 
     def _step(self, step: Calls | Again | Done) -> Calls | Again | Done:
         if isinstance(step, Again):
+            self._given = self._released(is_muted=True)
             self._stream.begin()
-        elif isinstance(step, Done) and step.reply is not None and self._stream.holds:
-            events = self._stream.closing(step.reply, self._rounds.note)
-            return replace(step, events=tuple(events))
+            self._begin()
+        elif isinstance(step, Done) and step.reply is not None:
+            events = self._released(is_muted=bool(self._rounds.spoken))
+            if self._stream.holds:
+                note = self._rounds.spoken or self._rounds.note
+                events += tuple(self._stream.closing(step.reply, note))
+            return replace(step, events=events)
         return step

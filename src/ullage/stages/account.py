@@ -96,11 +96,13 @@ def account(
     *,
     user_chars: int = 0,
     summary: str = "",
+    said_until: int | None = None,
 ) -> str:
     """The text of the one user message in place of the messages from ``start`` up to ``stop``.
 
     Its head and its bullets have ``room_chars`` at most. On top of them come what the user said,
     word for word (`quotes`), in ``user_chars``, and the summary of the range, if there is one.
+    What the user said from the message ``said_until`` on is told elsewhere (`later_words`).
     """
     head = (
         f"[ullage: messages {start + 1} to {stop} are condensed here to keep within the "
@@ -113,10 +115,15 @@ def account(
     texts = [_text_of(transcript, steps[number]) for number in said]
     refs = [_output_of(transcript, steps[number]).ref for number in said]
     shown = quotes(texts, user_chars, frame_chars=len(f"{_USER}\n"), refs=refs)
-    kept |= {said[at]: f"{_USER}{text}" for at, text in shown.items()}
+    elsewhere = {
+        number for number in said if said_until is not None and steps[number][1] >= said_until
+    }
+    here = {said[at]: text for at, text in shown.items() if said[at] not in elsewhere}
+    kept |= {number: f"{_USER}{text}" for number, text in here.items()}
     lines = [kept[number] for number in sorted(kept)]
-    if len(lines) < len(steps):
-        lines.insert(0, f"- … {len(steps) - len(lines):,} more: see the index")
+    missing = len(steps) - len(lines) - len(elsewhere)
+    if missing:
+        lines.insert(0, f"- … {missing:,} more: see the index")
     if any(f"ref={refs[at]}" in text for at, text in shown.items()):
         lines.insert(0, opening(words))
     if summary:
@@ -169,8 +176,10 @@ def _output_of(transcript: Transcript, step: _Step) -> Output:
 
 
 def _steps(transcript: Transcript, index: int) -> list[_Step]:
-    """What of a message is worth a bullet."""
+    """What of a message is worth a bullet; nothing of one that stays in the view."""
     message, steps = transcript.messages[index], list[_Step]()
+    if message.stands:
+        return steps
     for number, part in enumerate(message.parts):
         if transcript.words(index, number):
             if isinstance(part, ToolResult):

@@ -41,7 +41,7 @@ from ullage.stages.goals import (
 from ullage.stages.quotes import USER_SHARE
 from ullage.stages.ranges import begin, cut_before, said_before, set_aside, summarised
 from ullage.stages.rough import shown_tokens, view_tokens
-from ullage.stages.summary import summary
+from ullage.stages.summary import later_words, summary
 from ullage.stages.user_texts import named_in
 from ullage.values.briefs import Brief, Prompt
 from ullage.values.edits import Cut, Skipped, Summary
@@ -237,13 +237,14 @@ def compact(
     if window.calibration.apply(held) < least:
         return _too_little(plan.room)
     outputs = set_aside(window, plan.start, plan.stop)
-    brief = _composed(window, plan, prompt, outputs[-1].ref)
-    edit = _edit(window, plan, brief.compose(""), outputs[-1].ref, held)
-    won = held - window.meter.message(edit.text)
+    brief, later = _composed(window, plan, prompt, outputs[-1].ref)
+    edit = replace(_edit(window, plan, brief.compose(""), outputs[-1].ref, held), later=later)
+    won = held - window.texts_tokens((edit.text, *filter(None, later)))
     if won <= 0 or window.calibration.apply(won) < least:
         return _too_little(plan.room)
-    outputs = (*named_in(edit.text, window.transcript, plan.start, plan.stop), *outputs)
-    words_tokens = min(_words_tokens(window, plan, prompt, edit.text), won // 2)
+    shown = _joined(edit.text, later)
+    outputs = (*named_in(shown, window.transcript, plan.start, plan.stop), *outputs)
+    words_tokens = min(_words_tokens(window, plan, prompt, shown), won // 2)
     if words_tokens < _LEAST_ROOM_TOKENS:
         return [Cut(edit, outputs)]
     return [Cut(edit, outputs, replace(brief, room_tokens=words_tokens))]
@@ -276,12 +277,17 @@ def _planned(
     return Plan(start, end, goals, room_in(window, goals, start, end, wanted))
 
 
-def _composed(window: Window, plan: Plan, prompt: Prompt, ref: str) -> Brief:
-    """The brief of a plan; its account is made smaller until it keeps to its room."""
+def _composed(
+    window: Window, plan: Plan, prompt: Prompt, ref: str
+) -> tuple[Brief, tuple[str, ...]]:
+    """The brief of a plan, and what the user said later (`later_words`).
+
+    Both are made smaller until they keep to their room.
+    """
     room = plan.room
-    brief = _brief(window, plan, room, prompt, ref)
+    brief, later = _brief(window, plan, room, prompt, ref)
     for _ in range(_TRIES):
-        text = brief.compose("")
+        text = _joined(brief.compose(""), later)
         left = left_tokens(window, *plan.around, text)
         over = 0 if left is None else room.words_tokens - left
         if over <= 0:
@@ -291,8 +297,13 @@ def _composed(window: Window, plan: Plan, prompt: Prompt, ref: str) -> Brief:
         room = room._replace(
             account_chars=int(room.account_chars * share), user_chars=int(room.user_chars * share)
         )
-        brief = _brief(window, plan, room, prompt, ref)
-    return brief
+        brief, later = _brief(window, plan, room, prompt, ref)
+    return brief, later
+
+
+def _joined(text: str, later: Sequence[str]) -> str:
+    """All that is shown in place of a range."""
+    return "\n".join((text, *filter(None, later)))
 
 
 def _edit(window: Window, plan: Plan, text: str, ref: str, held_tokens: int) -> Summary:
@@ -305,12 +316,15 @@ def _edit(window: Window, plan: Plan, text: str, ref: str, held_tokens: int) -> 
     return Summary(after, upto, text, ref, why, kind="compacted", summarised=True)
 
 
-def _brief(window: Window, plan: Plan, room: Room, prompt: Prompt, ref: str) -> Brief:
+def _brief(
+    window: Window, plan: Plan, room: Room, prompt: Prompt, ref: str
+) -> tuple[Brief, tuple[str, ...]]:
     transcript, start, stop = window.transcript, plan.start, plan.stop
     earlier, upto = said_before(window)
     unseen = (transcript.find(upto) or 0) if earlier else start
     tokens = sum(sum(window.leaf_counts(index)) for index in range(start, stop))
     read_on = window.words.read_on(ref, 0)
+    until, later = later_words(transcript, start, stop, room.user_chars, window.words)
     account = summary(
         transcript,
         start,
@@ -318,10 +332,11 @@ def _brief(window: Window, plan: Plan, room: Room, prompt: Prompt, ref: str) -> 
         room.account_chars,
         user_chars=room.user_chars,
         words=window.words,
+        said_until=until,
     )
     if "{read_on}" not in prompt.opens:
         account = f"{account}\n\n[Everything in full: {read_on}]"
-    return Brief(
+    brief = Brief(
         prompt=prompt,
         before=prompt.opens.format(first=start + 1, last=stop, read_on=read_on),
         account=account,
@@ -331,3 +346,4 @@ def _brief(window: Window, plan: Plan, room: Room, prompt: Prompt, ref: str) -> 
         room_tokens=0,
         facts=essentials(actions(transcript, start, stop)),
     )
+    return brief, later

@@ -24,7 +24,7 @@ from ullage.stages.prune import tokens_won
 from ullage.stages.ranges import coverable, said_before, set_aside
 from ullage.stages.shorten import level, shorten
 from ullage.stages.shrink import LEAST_TOKENS, cut_to
-from ullage.stages.summary import summary
+from ullage.stages.summary import later_words, summary
 from ullage.values.briefs import quotation
 from ullage.values.edits import Cut, Replace, Summary
 from ullage.values.messages import Text
@@ -144,13 +144,15 @@ def condense(window: Window, each: Range, room: Room) -> Condensed | None:
     chain, outputs = window.transcript.chain, set_aside(window, each.start, each.stop)
     bare = Summary(chain[each.start], chain[each.stop], "", outputs[-1].ref, room.why)
     record, edit = take_over(window, bare, each, room.account_chars)
-    edit = replace(edit, text=_text(window, each, edit, record, room))
-    outputs = (*user_outputs(window.transcript, each.start, each.stop, edit.text), *outputs)
+    text, later = _text(window, each, edit, record, room)
+    edit = replace(edit, text=text, later=later)
+    quoted = "\n".join((text, *later))
+    outputs = (*user_outputs(window.transcript, each.start, each.stop, quoted), *outputs)
     cuts: tuple[Cut, ...] = (Cut(edit, outputs),)
     tokens = window.texts_tokens(edit.texts)
     if each.inside is not None:
         within = _within(window, each.inside, edit, room.user_chars)
-        cuts = Cut(replace(edit, text="", retain=""), outputs), within
+        cuts = Cut(replace(edit, text="", retain="", later=()), outputs), within
         tokens = -tokens_won(window, each.inside, within)
     is_worth_it = room.is_owed or tokens < held_tokens(window, each)
     return Condensed(cuts, tokens) if is_worth_it else None
@@ -166,14 +168,16 @@ def _within(window: Window, spot: Location, account: Summary, user_chars: int) -
     most = max(_HEAD_CHARS, user_chars) if is_words else _HEAD_CHARS
     if len(output.text) > most:
         result = shorten(output.text, most, output.ref, window.words)
-    whole = "\n\n".join(filter(None, (result, account.retain, account.text)))
+    whole = "\n\n".join(filter(None, (result, account.retain, account.text, *account.later)))
     why = f"{account.why}; it holds an account"
     return Cut(Replace(window.transcript.place(spot), output.ref, whole, "cut", why), (output,))
 
 
-def _text(window: Window, each: Range, edit: Summary, record: str, room: Room) -> str:
-    """What stands for a range, in no more than its room if that can be."""
-    transcript, meter, around = window.transcript, window.meter, (each.start, each.stop)
+def _text(
+    window: Window, each: Range, edit: Summary, record: str, room: Room
+) -> tuple[str, tuple[str, ...]]:
+    """What stands for a range, in no more than its room if that can be; see `Summary.later`."""
+    transcript, around = window.transcript, (each.start, each.stop)
     before = "\n\n".join(filter(None, (quotation(edit.said), record)))
     told = partial(account, transcript, *around, window.words, edit.ref, summary=before)
     new = unread(window, each)
@@ -182,16 +186,18 @@ def _text(window: Window, each: Range, edit: Summary, record: str, room: Room) -
         new, new_tokens = [], 0  # too many to be quoted: the index holds them
     spare = max(room.most_tokens - new_tokens, LEAST_TOKENS)
     said = min(room.user_chars, said_chars(transcript, *around))
-    chars, text = spare * CHARS_PER_TOKEN, ""
+    chars, text, later = spare * CHARS_PER_TOKEN, "", tuple[str, ...]()
     for _ in range(_TRIES):
         user_chars = min(said, chars)
         room_chars = min(room.account_chars, max(chars - user_chars, _LEAST_CHARS))
-        text = told(room_chars - len(record), user_chars=user_chars)
-        tokens = meter.message(text)
+        until, later = later_words(transcript, *around, user_chars, window.words)
+        text = told(room_chars - len(record), user_chars=user_chars, said_until=until)
+        tokens = window.texts_tokens((text, *filter(None, later)))
         if tokens <= spare or chars <= _LEAST_CHARS:
             break
-        chars = min(chars, len(text)) * spare // tokens
-    return text + _quoted(window, new, room.most_tokens - meter.message(text))
+        chars = min(chars, len(text) + sum(map(len, later))) * spare // tokens
+    shown_tokens = window.texts_tokens((text, *filter(None, later)))
+    return text + _quoted(window, new, room.most_tokens - shown_tokens), later
 
 
 def _quoted(window: Window, new: Sequence[Location], room_tokens: int) -> str:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import lru_cache
 from typing import Any, Literal, TypeAlias
 
 import msgspec
+
+from ullage.on_demand import cached_by_text
 
 ToolKind: TypeAlias = Literal["read", "search", "shell", "web", "other"]
 
@@ -37,7 +38,7 @@ def fields_of(arguments: str) -> dict[str, Any] | None:
     return value if isinstance(value, dict) else None
 
 
-@lru_cache(maxsize=256)
+@cached_by_text(256)
 def kind_of(tool: str) -> ToolKind:
     """What kind of output a tool gives, judged by its name.
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from functools import lru_cache
 
 import msgspec
 
 from ullage.history.measures import Measure
 from ullage.history.window import Window
+from ullage.on_demand import cached_by_text
 from ullage.values.edits import Replace
 from ullage.values.messages import Message, Part, Reasoning, ToolCall, ToolResult
 
@@ -78,7 +78,7 @@ def shown_tokens(window: Window, index: int) -> int:
 _SHOWN = Measure("ullage.rough", shown_tokens)
 
 
-@lru_cache(maxsize=256)
+@cached_by_text(256, most_chars=16_384)
 def _tool_tokens(text: str) -> int:
     """Tokens of a tool definition of any format; of anything else in braces, of its text."""
     try:

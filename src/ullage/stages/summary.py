@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 from ullage.history.transcript import Transcript
 from ullage.stages.facts import Action, Said, actions, decisions, open_items, said, unresolved
@@ -23,6 +24,7 @@ from ullage.values.notices import Words
 
 _QUOTE_CHARS = 160
 _FRAME_CHARS = len("Message 1234:\n\n")
+_THEN = "[ullage: this the user said then]"
 
 
 def summary(
@@ -33,17 +35,21 @@ def summary(
     *,
     user_chars: int = 0,
     words: Words | None = None,
+    said_until: int | None = None,
 ) -> str:
     """The summary of the messages from ``start`` up to ``stop``, in about ``room_chars``.
 
     On top of them comes what the user said, word for word (`ullage.stages.quotes`), in
     ``user_chars``. What is left out of it is named by its ref where ``words`` are given; then
-    whoever shows the summary sets it aside (`ullage.stages.user_texts`).
+    whoever shows the summary sets it aside (`ullage.stages.user_texts`). What was said from the
+    message ``said_until`` on is told elsewhere (`later_words`).
     """
     done = actions(transcript, start, stop)
     texts = list(said(transcript, start, stop, "assistant"))
     has_task = next(said(transcript, 0, start, "user"), None) is None
-    user = _user(transcript, start, stop, user_chars, has_task=has_task, words=words)
+    user = _user(
+        transcript, start, stop, user_chars, has_task=has_task, words=words, until=said_until
+    )
     waiting = (f"{each.tool} {_quote(each.subject)}" for each in done if each.ended is None)
     items = map(_quoted, open_items(transcript, start, stop, texts))
     room = room_chars
@@ -88,6 +94,38 @@ def _quoted(each: Said) -> str:
 # ── the user ─────────────────────────────────────────────────────────────────────────────
 
 
+def later_words(
+    transcript: Transcript, start: int, stop: int, user_chars: int, words: Words | None = None
+) -> tuple[int | None, tuple[str, ...]]:
+    """What the user said behind each message of the system in a range, word for word.
+
+    The system's messages stay in the view. A word of the user that came after one of them may
+    take it back, so it is to be read behind it. What is left out is named by its ref, as in
+    `summary`.
+
+    Returns:
+        Where the first of those messages stands, or None; and a text for each, ``""`` where the
+        user said nothing behind it, or where a reply has to follow it (A20).
+    """
+    stands = transcript.marked("pinned", start, stop)
+    if not stands or any(transcript.messages[at].before_reply for at in stands):
+        return None, ()
+    texts = list(said(transcript, start, stop, "user"))
+    refs = refs_of(transcript, texts) if words is not None else ()
+    shown = quotes([each.text for each in texts], user_chars, frame_chars=len(_THEN), refs=refs)
+    later = []
+    for first, last in pairwise([*stands, stop]):
+        numbers = (at for at in sorted(shown) if first < texts[at].index < last)
+        lines = [f"{_speaker(texts[at])}: {shown[at]}" for at in numbers]
+        later.append("\n".join([_THEN, *lines]) if lines else "")
+    return stands[0], tuple(later)
+
+
+def _speaker(each: Said) -> str:
+    asked = f", answer to {each.asked}" if each.asked else ""
+    return f"- user{asked}"
+
+
 def _user(
     transcript: Transcript,
     start: int,
@@ -96,6 +134,7 @@ def _user(
     *,
     has_task: bool,
     words: Words | None,
+    until: int | None,
 ) -> str:
     """What the user said, verbatim as far as there is room."""
     texts = list(said(transcript, start, stop, "user"))
@@ -110,14 +149,17 @@ def _user(
         keeps_first=has_task,
         refs=refs,
     )
-    lines = ["## The user's words"]
-    if words is not None and any(f"ref={refs[at]}" in text for at, text in shown.items()):
-        lines.append(opening(words))
-    lines += [f"{_heading(texts[at])}:\n{shown[at]}" for at in sorted(shown)]
-    absent = [len(each.text) for number, each in enumerate(texts) if number not in shown]
+    here = [at for at, each in enumerate(texts) if until is None or each.index < until]
+    lines = [f"{_heading(texts[at])}:\n{shown[at]}" for at in here if at in shown]
+    absent = [len(texts[at].text) for at in here if at not in shown]
     if absent:
         lines.append(f"… {len(absent):,} more, {sum(absent):,} characters: see the index")
-    return "\n".join(lines)
+    if not lines:
+        return ""
+    title = ["## The user's words"]
+    if words is not None and any(f"ref={refs[at]}" in shown[at] for at in here if at in shown):
+        title.append(opening(words))
+    return "\n".join([*title, *lines])
 
 
 def _heading(each: Said) -> str:

@@ -31,6 +31,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import stat
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -312,7 +313,7 @@ def _unsafe(reason: str) -> StoreError:
 
 
 _OPENING = Lock()
-_FORKING = Lock()
+_FORKING = threading.Lock()  # held over a fork, and given back in both processes
 _FILES: WeakValueDictionary[tuple[Path, float], PrivateFile] = WeakValueDictionary()
 _PAUSED: list[PrivateFile] = []
 _LEFT_BEHIND: list[sqlite3.Connection | None] = []

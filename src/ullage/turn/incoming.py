@@ -60,7 +60,8 @@ def _repaired(asked: Request, memo: Memo, redact: Redact | None) -> tuple[Reques
 
     wire, raws = asked.wire, asked.history
     strips = asked.envelope.reasoning == "strip"
-    found = repair(wire, raws, memo.repaired, strips=strips, redact=redact)
+    model = asked.envelope.model
+    found = repair(wire, raws, memo.repaired, strips=strips, redact=redact, model=model)
     fresh, memo.repaired = news(found, memo.repaired), remember(found, memo.repaired)
     return _with(asked, found.messages, memo), fresh
 

@@ -109,7 +109,7 @@ class Memo:
             FormatError: a message is not what its format says it is.
         """
         read, leading = _Read(request), request.envelope.head.leading
-        root = canon.root(request.wire.name, tenant)
+        root = request.root(tenant)
         meter = meter_for(request.envelope.model, request.envelope.detail)
         best, best_shared, anew = None, 0, list[tuple[int, Message]]()
         for line in (each for each in self.lines if each.transcript.chain[0] == root):

@@ -16,7 +16,8 @@ from msgspec import Struct
 
 from ullage.history.shown import ShownHistory
 from ullage.history.snapshots import is_written_alike, snapshot
-from ullage.wires import Change
+from ullage.values.messages import WHOLE, Opaque
+from ullage.wires import Change, Format
 
 if TYPE_CHECKING:
     from ullage.turn.memo import Line
@@ -77,10 +78,50 @@ def _messages(asked: Request, line: Line, view: ShownHistory) -> list[Any]:
         messages[index + leading] = wire.apart(messages[index + leading])
     if view.summaries:
         body = messages[leading:]
-        messages[leading:] = [
-            body[each] if isinstance(each, int) else wire.user(each) for each in layout(view)
-        ]
+        laid = groups(view, wire, asked.envelope.model)
+        messages[leading:] = [_shown(asked, body, group) for group in laid]
     return messages
+
+
+def _shown(asked: Request, body: Sequence[Any], group: Sequence[int | str]) -> Any:
+    """One message of the view: a raw one, a summary, or several that the user says."""
+    wire = asked.wire
+    raws = [body[each] if isinstance(each, int) else wire.user(each) for each in group]
+    return raws[0] if len(raws) == 1 else wire.together(raws)
+
+
+def groups(view: ShownHistory, wire: Format, model: str) -> list[list[int | str]]:
+    """What is shown, in its order: each group is one message (`layout`).
+
+    Where user and assistant may have to speak in turn, a summary goes into the message of the user
+    beside it, and only messages of the user that stood side by side in the history still do.
+    """
+    in_turn = wire.wants_turns(model)
+    made: list[list[int | str]] = []
+    for each in layout(view):
+        if made and in_turn and _joins(view, made[-1][-1], each, wire):
+            made[-1].append(each)
+        else:
+            made.append([each])
+    return made
+
+
+def _joins(view: ShownHistory, before: int | str, each: int | str, wire: Format) -> bool:
+    """Whether two things shown one behind the other become one message."""
+    if isinstance(before, int) and isinstance(each, int) and each == before + 1:
+        return False
+    is_behind = _may_join(view, before, has_results=wire.joins_results)
+    return is_behind and _may_join(view, each, has_results=False)
+
+
+def _may_join(view: ShownHistory, each: int | str, *, has_results: bool) -> bool:
+    """Whether something shown is a message of the user, and no item of another kind."""
+    if isinstance(each, str):
+        return True
+    message = view.transcript.messages[each]
+    is_item = any(isinstance(part, Opaque) and part.at == WHOLE for part in message.parts)
+    is_said = has_results or not message.results
+    return message.role == "user" and not message.is_control and is_said and not is_item
 
 
 def layout(view: ShownHistory) -> list[int | str]:
@@ -90,9 +131,11 @@ def layout(view: ShownHistory) -> list[int | str]:
     these, and has to begin with its thinking (A14). Only where nothing is before it the texts come
     first, for a history begins with the user (A1).
 
-    What the system said within a range that a summary stands for still holds. It comes behind the
-    summary; but where the user speaks on before the model does (a request was never answered) it
-    waits for the reply that has to follow it (A20), or for what the host added last for the
+    What the system said within a range that a summary stands for still holds. It comes behind
+    the summary, and what the user said after it comes behind that (`Summary.later`).
+
+    Where a wire wants a reply behind it (A20), and the user speaks on before the model does (a
+    request was never answered), it waits for the reply, or for what the host added last for the
     provider alone (R14).
     """
     laid, pinned = list[int | str](), list[int]()
@@ -109,8 +152,14 @@ def layout(view: ShownHistory) -> list[int | str]:
         if edit is not None:
             kept = sorted(view.kept_by(edit) - set(stands))
             kept = [index for index in kept if not view.hidden(index)]
-            laid += [*kept, *edit.texts] if laid else [*edit.texts, *kept]
-            pinned += (index for index in stands if start <= index < stop) if stands else ()
+            laid += [*kept, *edit.opening] if laid else [*edit.opening, *kept]
+            within = [index for index in stands if start <= index < stop]
+            for number, index in enumerate(within):
+                if view.transcript.messages[index].before_reply:
+                    pinned.append(index)
+                else:
+                    laid.append(index)
+                laid += filter(None, edit.later[number : number + 1])
         at = stop
     return laid + pinned
 

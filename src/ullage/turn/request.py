@@ -12,6 +12,7 @@ from typing import Any
 from msgspec import Struct
 
 from ullage.errors import FormatError
+from ullage.history import canon
 from ullage.history.snapshots import snapshot_at
 from ullage.tokens.models import family_of as token_family
 from ullage.values.edits import whole
@@ -21,9 +22,11 @@ from ullage.wires.base import field, text_at
 from ullage.wires.choice import Choice
 
 _CACHES = ("cachedContent", "cached_content")
+THREAD = "thread"
 _HELD_ELSEWHERE = {
     "previous_response_id": "openai-responses",
     "conversation": "openai-responses",
+    THREAD: "anthropic",
     **dict.fromkeys(_CACHES, "gemini"),
 }
 """The fields that name a history the provider holds, and the wire that has them."""
@@ -66,6 +69,8 @@ class Request(Struct, frozen=True):
         history: its raw messages, system text included.
         envelope: what stands around them.
         elsewhere: the field that names what comes before it and is held by the provider, or ``""``.
+        before: what it names that by.
+        is_thread: whether the next request may go on from the reply by its id alone.
     """
 
     wire: Format
@@ -73,6 +78,19 @@ class Request(Struct, frozen=True):
     history: Sequence[Any]
     envelope: Envelope
     elsewhere: str = ""
+    before: str = ""
+    is_thread: bool = False
+
+    def root(self, tenant: str) -> bytes:
+        """The chain before the first message, 16 bytes.
+
+        What follows on a history that the provider holds is no history of its own: two requests
+        that say the same are at the same place only if they go on from the same reply.
+        """
+        root = canon.root(self.wire.name, tenant)
+        if not self.elsewhere:
+            return root
+        return canon.extend(root, canon.content_digest(f"{self.elsewhere} {self.before}", "held"))
 
 
 class Envelopes:
@@ -131,13 +149,28 @@ def read(
     named = whole(text_at(request.get("model") or model, "model"))
     history = wire.history(request)
     envelope = envelopes.read(request, wire, named)
-    return Request(wire, request, history, envelope, elsewhere)
+    before = wire.previous(request) or _named(_value(request, elsewhere))
+    is_thread = wire.name == _HELD_ELSEWHERE[THREAD] and bool(request.get(THREAD))
+    return Request(wire, request, history, envelope, elsewhere, before, is_thread)
 
 
 def _elsewhere(request: Mapping[str, Any]) -> str:
+    """The field that names a history which the provider holds, or ``""``."""
+    return next((key for key in _HELD_ELSEWHERE if _value(request, key)), "")
+
+
+def _value(request: Mapping[str, Any], key: str) -> Any:
+    """What a request names a held history by. A thread that is created has the whole history."""
+    if key == THREAD:
+        thread = request.get(THREAD)
+        return field(thread, "previous_message_id") if thread else None
     config = request.get("config")
-    held = (key for key in _HELD_ELSEWHERE if request.get(key) or (config and field(config, key)))
-    return next(held, "")
+    return request.get(key) or (field(config, key) if config else None)
+
+
+def _named(value: Any) -> str:
+    """The id of what is named: the value itself, or in it."""
+    return value if isinstance(value, str) else str(field(value, "id") or "")
 
 
 def _read_envelope(request: Mapping[str, Any], wire: Format, model: str) -> Envelope:

@@ -34,10 +34,11 @@ from ullage.turn.joining import Joining, Offer, told
 from ullage.turn.learnt import Lesson, limits_for
 from ullage.turn.memo import Line, Memo
 from ullage.turn.rendering import render
-from ullage.turn.request import Request, read
+from ullage.turn.request import THREAD, Request, read
 from ullage.turn.seen import noted
 from ullage.turn.standing import Standing, standing_of
 from ullage.turn.terms import Agreed, Settings, agree, join, look_up, offer_of
+from ullage.turn.threads import Thread, thread_of
 from ullage.values.effects import Commit, Output, Record, Steps
 from ullage.values.events import Event
 from ullage.values.limits import Limits
@@ -78,6 +79,7 @@ class Turned(Struct, frozen=True):
         offers: whether the recall tools stand in it.
         memo: what is remembered for speed, brought up to date.
         standing: why nothing is cut at first sight, or None where it is.
+        is_thread: whether the next request may go on from the reply by its id alone.
     """
 
     request: dict[str, Any]
@@ -88,6 +90,7 @@ class Turned(Struct, frozen=True):
     offers: bool
     memo: Memo
     standing: Standing | None = None
+    is_thread: bool = False
 
 
 class Begun(NamedTuple):
@@ -131,14 +134,14 @@ def turn(
         StoreError: what is set aside could not be kept, though the store is not full (`_uncut`).
     """
     asked = read(request, settings.model, wire_of(state, settings), memo.envelopes)
-    settings = _without_history(settings) if asked.elsewhere else settings
+    settings, before, thread = yield from _where_held(asked, settings, state)
     asked, line, fresh = take_in(asked, memo, settings)
     ledger, lost = state.ledger, tuple[Record, ...]()
     state = replace(state, format=asked.wire.name)
     is_host = settings.recall == "host"
     while True:
         ledger = yield from look_up(line, ledger.with_records(lost) if lost else ledger)
-        agreed = agree(line, ledger, asked, settings, state.opened)
+        agreed = agree(line, ledger, asked, settings, before)
         offer = offer_of(agreed, asked, settings)
         is_met_now = agreed.terms.opened.joined and bool(agreed.records)
         agreed = noted(agreed, line, asked, settings)
@@ -167,17 +170,41 @@ def turn(
             window, event = yield from _uncut(error, line, agreed, window)
             view = render(asked, line, window, tools, allowed)
             memo = Memo(unkept=memo.aside)
-            return Turned(view, state, (event,), window, asked.wire, offers, memo)
+            return Turned(
+                view, state, (event,), window, asked.wire, offers, memo, is_thread=asked.is_thread
+            )
         if not lost:
             break
         line.begin_again()
     memo.keep(line, walk.records)
     state = replace(state, opened=agreed.terms.opened, ledger=held)
     met = _met(joining, window, is_met_now=is_met_now)
-    events = (*fresh.events, *agreed.events, *met, *begun.events, *walk.events, *_elsewhere(asked))
+    events = (*fresh.events, *agreed.events, *met, *begun.events, *walk.events)
+    events = (*events, *_elsewhere(asked, thread))
     standing = standing_of(agreed, asked, settings, joining)
     view = render(asked, line, window, tools, allowed)
-    return Turned(view, state, events, window, asked.wire, offers, memo, standing)
+    is_thread = asked.is_thread
+    return Turned(view, state, events, window, asked.wire, offers, memo, standing, is_thread)
+
+
+def _where_held(
+    asked: Request, settings: Settings, state: State
+) -> Steps[tuple[Settings, Opened | None, Thread | None]]:
+    """The settings for a request, what was in force before it, and the thread that it continues.
+
+    Where the provider holds the history, nothing can be decided of it. A thread has the tools that
+    it was created with, ours among them or not; none can be added now.
+    """
+    if not asked.elsewhere:
+        return settings, state.opened, None
+    settings = _without_history(settings)
+    if asked.elsewhere != THREAD:
+        return settings, state.opened, None
+    thread = yield from thread_of(asked.wire.name, settings.tenant, asked.before)
+    if thread is None or not thread.offers(settings.policy.toolset.names):
+        return replace(settings, recall=False), None, thread
+    began = Opened(settings.policy.name, recall=True, prefix=thread.prefix)
+    return replace(settings, recall="host"), began, thread
 
 
 def _walk(
@@ -238,12 +265,13 @@ def _uncut(full: StoreFull, line: Line, agreed: Agreed, old: Window) -> Steps[tu
     return window, Event(kind="unkept", where="what would be set aside", why=f"{full}; {what}")
 
 
-def _elsewhere(asked: Request) -> Iterator[Event]:
+def _elsewhere(asked: Request, thread: Thread | None) -> Iterator[Event]:
     """What is said of a request whose history the provider holds."""
     if asked.elsewhere:
+        size = f", {thread.tokens:,} tokens by its count" if thread and thread.tokens else ""
         why = (
-            "what comes before is held by the provider: what stands in this request was cut at "
-            "first sight; batches, the guard and an exact count need the whole history"
+            f"what comes before is held by the provider{size}: what stands in this request was cut "
+            "at first sight; batches, the guard and an exact count need the whole history"
         )
         yield Event(kind="passed_on", where=asked.elsewhere, why=why)
 

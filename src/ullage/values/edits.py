@@ -77,6 +77,9 @@ class Summary(Struct, frozen=True, tag="span"):
         retain: what a model chose to keep, shown as a message before ``text``; ``""`` for none.
         summarised: whether ``text`` holds the deterministic summary of the run.
         said_upto: the chain up to which ``said`` covers the run; empty for all of it.
+        later: for each message of the system in the run, in order, what the user said behind it;
+            ``""`` for nothing. What the system says stays in the view, so that its order among
+            the user's words does too. Empty: ``text`` holds all that the user said.
         keeps: the chain behind each message of the run that stays, shown before the text.
     """
 
@@ -91,12 +94,21 @@ class Summary(Struct, frozen=True, tag="span"):
     summarised: bool = False
     said_upto: bytes = b""
     keeps: tuple[bytes, ...] = ()
+    later: tuple[str, ...] = ()
+
+    @property
+    def opening(self) -> tuple[str, ...]:
+        """The messages shown where the run began, in order.
+
+        None where the text stands in a result (A14).
+        """
+        both = (self.retain, self.text) if self.retain else (self.text,)
+        return both if self.text else both[:-1]
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """The messages shown, in order; none where the text stands in a result (A14)."""
-        both = (self.retain, self.text) if self.retain else (self.text,)
-        return both if self.text else both[:-1]
+        """All messages shown, in order."""
+        return (*self.opening, *(text for text in self.later if text))
 
 
 class Drop(Struct, frozen=True, tag="drop"):

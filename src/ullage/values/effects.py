@@ -52,6 +52,7 @@ KINDS: Mapping[str, Literal["once", "newest"]] = {
     "observed": "newest",
     "latest": "newest",
     "splice": "once",
+    "thread": "once",
 }
 """Which value a store keeps of each kind of record: the first one, or the newest.
 
@@ -70,7 +71,8 @@ class Record(Struct, frozen=True, gc=False):
         key: the chain at that place, 16 bytes.
         kind: what is recorded; one of `KINDS`, or of a later version.
         n: the batch's number under this key, from 0; 0 for the other kinds.
-        data: the value, encoded by `ullage.history.ledger`, of a splice by `ullage.splice`.
+        data: the value, encoded by `ullage.history.ledger`; of a splice by `ullage.splice`, of a
+            thread by `ullage.turn.threads`.
         name: distinguishes records of one kind and number, such as by the model they are
             about; ``""`` where there is one only.
     """

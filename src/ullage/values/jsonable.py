@@ -31,6 +31,8 @@ def jsonable(value: Any) -> Any:
         TypeError: nobody knows how to write it. What its ``repr`` says may differ from process to
             process.
     """
+    if isinstance(value, float):  # a class of its own: msgspec knows float alone
+        return float(value)
     if isinstance(value, _BYTES):
         return b64encode(value).decode()
     if isinstance(value, _DATES):

@@ -147,10 +147,12 @@ class Message(Struct, frozen=True, gc=False):
 
     Parts are in wire order but for reasoning, which comes last, and empty text, which is
     left out: callers drop both between two requests, and the number of a part is its address.
+    ``before_reply`` says that the model speaks behind it, or nobody does (A20).
     """
 
     role: Role
     parts: tuple[Part, ...]
+    before_reply: bool = False
 
     @property
     def calls(self) -> tuple[ToolCall, ...]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import lru_cache
 from typing import Any, TypeVar, get_args
 
 from ullage.errors import FormatError
 from ullage.history import canon
+from ullage.on_demand import cached_by_text
 from ullage.values.messages import Part, Reasoning, Text
 
 PartT = TypeVar("PartT")
@@ -46,7 +46,7 @@ def field(value: Any, name: str, default: Any = None) -> Any:
     return getattr(value, name, default)
 
 
-@lru_cache(maxsize=128)
+@cached_by_text(128)
 def snake(name: str) -> str:
     """A camelCase name in snake_case, as Google's SDK spells it."""
     return re.sub("[A-Z]", lambda letter: "_" + letter[0].lower(), name)

@@ -17,12 +17,25 @@ from ullage.errors import FormatError
 from ullage.values.messages import Message, ReasoningRule, Role, Text, ToolCall
 from ullage.values.toolset import ToolSpec
 from ullage.values.usage import Usage
-from ullage.wires.base import MARKERS, as_json, field, get, list_at, plain, schemas_at, unexpected
+from ullage.wires.base import (
+    MARKERS,
+    as_json,
+    at_path,
+    field,
+    get,
+    list_at,
+    plain,
+    schemas_at,
+    unexpected,
+)
 from ullage.wires.block import Block
 from ullage.wires.choice import Choice, openai_choice
 from ullage.wires.models import Family, family_of
 from ullage.wires.usages import Counts
 from ullage.wires.usages import read as read_usage
+
+_PROSE = (None, "text", "text/plain")
+"""What an answer is that nobody asked to be anything else."""
 
 
 class Head(Struct, frozen=True):
@@ -61,10 +74,13 @@ class Format(ABC):
         leading_roles: those of messages that are system text where they lead the history.
         answer_limits: the fields that limit the answer; the first that is given counts.
         schemas: where the schemas stand that an answer is to have, as `schemas_at` takes them.
+        answer_forms: the fields that name what kind of text an answer is to be, as paths.
         parameters: the field of a tool's definition that holds the schema of its arguments.
         usage_field: the field of a reply that holds its usage.
         counts: where that has each count.
         families: of its models, tried in order; the last one takes every model.
+        text_type: the type of a block of text that the user says.
+        joins_results: whether tool results may stand before text in one message of the user.
     """
 
     name: str
@@ -75,10 +91,13 @@ class Format(ABC):
     leading_roles: tuple[str, ...] = ()
     answer_limits: tuple[str, ...] = ()
     schemas: tuple[str, ...] = ()
+    answer_forms: tuple[str, ...] = ()
     parameters = "parameters"
     usage_field = "usage"
     counts: Counts | None = None
     families: Sequence[Family] = ()
+    text_type = "text"
+    joins_results = False
 
     # ── the request ──────────────────────────────────────────────────────────────────
 
@@ -103,12 +122,24 @@ class Format(ABC):
         """Where the request says how to answer."""
         return request
 
+    def wants_data(self, request: Mapping[str, Any]) -> bool:
+        """Whether a program is to read the answer: JSON, or whatever else is no prose."""
+        settings = self.settings(request)
+        forms = (at_path(settings, path) for path in self.answer_forms)
+        return any(form not in _PROSE for form in forms) or bool(schemas_at(settings, self.schemas))
+
     def system(self, request: Mapping[str, Any]) -> Iterable[tuple[str, str | None]]:
         """Each system text beside the messages behind its path, None for what is no text.
 
         Raises FormatError.
         """
         return ()
+
+    def previous(self, request: Mapping[str, Any]) -> str:
+        """The id of the reply that the request goes on from, where the provider holds what led to
+        it; ``""`` where the request holds its own history.
+        """
+        return ""
 
     def tools(self, request: Mapping[str, Any]) -> Sequence[Any]:
         """The tool definitions of the request, each in the form that `tool` gives."""
@@ -220,6 +251,33 @@ class Format(ABC):
     def user(self, text: str) -> Any:
         """A user message."""
         return {"role": "user", "content": text}
+
+    def wants_turns(self, model: str) -> bool:
+        """Whether user and assistant may have to speak in turn, for a model.
+
+        The vendors' own APIs take several messages of the user in a row (A2, C9). Chat templates
+        of many models that others serve refuse them.
+        """
+        return False
+
+    def together(self, raws: Sequence[Any]) -> Any:
+        """One user message that says what several say, in their order.
+
+        Asked only where `wants_turns`; results may stand in the first where ``joins_results``.
+        Strings stay a string: some chat templates read nothing else.
+        """
+        contents = [field(raw, "content") for raw in raws]
+        first = dict(plain(raws[0], "message"))
+        if all(isinstance(content, str) for content in contents):
+            return {**first, "content": "\n\n".join(filter(None, contents))}
+        blocks = [block for content in contents for block in self._blocks_of(content)]
+        return {**first, "content": blocks}
+
+    def _blocks_of(self, content: Any) -> list[Any]:
+        """A content as blocks; of a string one, of an empty one none."""
+        if isinstance(content, str):
+            return [{"type": self.text_type, "text": content}] if content else []
+        return list(content or ())
 
     # ── reasoning ────────────────────────────────────────────────────────────────────
 

@@ -29,7 +29,7 @@ Show: TypeAlias = Callable[[Any, Message, Sequence[Change], bool], Any]
 texts by part and item, and whether its reasoning is left out. The original is never changed."""
 
 _APART = "[the result of an earlier call]"
-_ASKED_OF_REQUESTS = ("media_detail", "choice", "takes_tools")
+_ASKED_OF_REQUESTS = ("media_detail", "choice", "takes_tools", "previous")
 
 
 def _as_on_the_wire(name: str) -> Callable[..., Any]:
@@ -105,6 +105,7 @@ class Host(Format):
     choice = _as_on_the_wire("choice")
     allowing = _as_on_the_wire("allowing")
     takes_tools = _as_on_the_wire("takes_tools")
+    previous = _as_on_the_wire("previous")
 
     def reasoning(self, request: Mapping[str, Any], model: str) -> ReasoningRule:
         """See `Format.reasoning`: by the rules of the wire that is really sent."""

@@ -111,6 +111,36 @@ def signs_no_calls(model: Any) -> bool:
     return isinstance(model, str) and re.search(r"gemini-[12](?!\d)", model) is not None
 
 
+_OPENAIS = re.compile(r"^(?:gpt-(?!oss)|o\d|chatgpt|codex|computer-use)")
+_ANY_ID = re.compile(r".+\Z", re.DOTALL)
+_OPENAIS_ID = re.compile(r".{1,64}\Z", re.DOTALL)
+_CLAUDES_ID = re.compile(r"[a-zA-Z0-9_-]+\Z")
+
+
+def is_openais(model: Any) -> bool:
+    """Whether OpenAI itself serves a model of this name."""
+    return isinstance(model, str) and _OPENAIS.search(plain_name(model)) is not None
+
+
+def is_elsewhere(model: Any) -> bool:
+    """Whether a model is named that OpenAI does not serve."""
+    return bool(model) and not is_openais(model)
+
+
+def call_ids(wire: str, model: Any) -> re.Pattern[str]:
+    """The form that the ids of calls must have, on a wire and for a model (A8, C6).
+
+    Gateways and compatible servers put more into an id than a name, such as a signature of a
+    thousand characters that has to come back. So where another maker's model is named, no API is
+    known to refuse an id.
+    """
+    if wire == "anthropic" and (not model or "claude" in str(model).lower()):
+        return _CLAUDES_ID
+    if wire in ("openai-chat", "openai-responses") and not is_elsewhere(model):
+        return _OPENAIS_ID
+    return _ANY_ID
+
+
 def is_gpt_6_2(model: Any) -> bool:
     """Whether it is of the GPT-6.2 family, which takes no tools in Chat Completions (C11)."""
     return isinstance(model, str) and re.search(r"^gpt-6[.-]2(?!\d)", plain_name(model)) is not None

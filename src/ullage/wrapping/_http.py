@@ -92,6 +92,19 @@ class _Upstream:
         """The request itself for the body that came; with another one it is signed anew."""
         return self._client.run(self._sent(body))
 
+    def delete(self, named: str, other: str) -> Any:
+        """See `ullage.exchange.Upstream.delete`."""
+        return self._client.run(self._deleted(named, other))
+
+    def _deleted(self, named: str, other: str) -> Actions[_Reply]:
+        client, request = self._client, self._request
+        url = str(request.url).replace(named, other)
+        also = client.library.Request(
+            request.method, url, headers=request.headers, extensions=request.extensions
+        )
+        response = yield partial(client.inner.send, also, stream=True, **self._options)
+        return _Reply(response, client.names)
+
     def _sent(self, body: bytes) -> Actions[_Reply]:
         client, request = self._client, self._request
         if body is not self._came:

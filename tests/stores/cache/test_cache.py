@@ -11,7 +11,7 @@ from tests.stores.contract import FileContract, output
 from tests.stores.postgres.cable import Cable
 from ullage.errors import ConfigError, StoreError
 from ullage.stores import SqliteStore, forget, open_store
-from ullage.stores.cache import Cache, Leased
+from ullage.stores.cache import Cache, Leased, _sealed
 from ullage.stores.leases import Lease
 from ullage.stores.objects import ObjectStorage
 
@@ -69,6 +69,23 @@ def test_a_copy_that_was_changed_is_read_from_the_bucket(opened, near, server):
         for text in (long("one"), long("two")):
             assert store.get("t", text.ref) == text
         assert opened.bucket.reads == 4
+
+
+def test_a_copy_that_the_cache_itself_would_take_is_read_from_the_bucket(opened, near, server):
+    """Who can write in the cache can seal as it does; the store's own seal has a key that is not
+    there."""
+    text = long("one")
+    with closing(opened(near)) as store:
+        store.commit("t", [text], [])
+        assert store.get("t", text.ref) == text
+        (key,) = server.keys()
+        name = key.decode().rpartition(":")[2]
+        copy = server.get(key)[16:]
+        lies = [b"a lie", copy[:-8] + b"EVILEVIL", copy[:32] + b"a lie", b"", b"x" * 1_000_000]
+        for lie in lies:
+            server.set(key, _sealed(name, lie))
+            assert store.get("t", text.ref) == text
+            assert server.get(key)[16:] == copy  # it is put right, too
 
 
 @pytest.mark.parametrize("what", ["asked", "answered"])

@@ -10,6 +10,7 @@ from contextlib import closing
 from pathlib import Path
 from random import Random
 
+import psycopg
 import pytest
 
 from tests.stores.contract import batch, decided, output, replaced
@@ -17,6 +18,7 @@ from tests.stores.postgres.cable import Cable
 from tests.stores.postgres.server import Server
 from ullage.errors import StoreError, StoreFull
 from ullage.stores import AsyncPostgresStore, Bounds, PostgresStore, every_ref, refs_in
+from ullage.stores.postgres.connecting import may_try_again
 from ullage.values.effects import Record
 
 pytestmark = pytest.mark.xdist_group("postgres")
@@ -346,3 +348,49 @@ def test_a_full_disk_is_told_and_what_was_kept_stays(small_disk):
         store.close()
     finally:
         server.stop()
+
+
+def test_a_server_that_ends_idle_connections_costs_no_turn(server, url):
+    """``idle_session_timeout`` (57P05): what is asked next is asked on a new connection."""
+    idle = f"{url}{'&' if '?' in url else '?'}options=-c%20idle_session_timeout%3D50ms"
+    with closing(PostgresStore(idle)) as store, server.connect() as db:
+        store.commit("t", [output("one")], [])
+        for _ in range(3):
+            while _connections(db):
+                pass
+            assert store.get("t", output("one").ref) == output("one")
+
+    async def asked():
+        store = AsyncPostgresStore(idle)
+        async with asyncio.timeout(60):
+            await store.commit("t", [output("two")], [])
+            for _ in range(3):
+                while await asyncio.to_thread(_counted, server):
+                    pass
+                assert await store.get("t", output("two").ref) == output("two")
+        await store.close()
+
+    asyncio.run(asked())
+
+
+def _counted(server):
+    with server.connect() as db:
+        return _connections(db)
+
+
+def _connections(db):
+    """How many connections of ours there are."""
+    query = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'ullage'"
+    return db.execute(query).fetchone()[0]
+
+
+PASSING, LASTING = (
+    ("57P05", "57P01", "25P04", "08006", "08P01"),
+    ("57014", "42501", "53100", "22021"),
+)
+
+
+@pytest.mark.parametrize("state", [*PASSING, *LASTING])
+def test_a_state_that_passes_is_asked_again_and_no_other(state):
+    error = psycopg.errors.lookup(state)("what the server says")
+    assert may_try_again(error) is (state in PASSING)

@@ -13,6 +13,7 @@ import gzip
 import itertools
 import json
 import os
+import struct
 import sys
 import zlib
 from collections.abc import Callable, Iterator
@@ -42,7 +43,15 @@ _SAMPLES = "samples/"  # where inspect puts them; beside them it keeps only sums
 _ZIP = b"PK\x03\x04"
 _BOM = b"\xef\xbb\xbf"
 _NOTHING = object()
-_UNPACKING = (OSError, EOFError, zlib.error, ZstdError, RuntimeError, zipfile.BadZipFile)
+try:
+    from lzma import LZMAError
+except ImportError:  # a Python without it, which cannot unpack such a file either
+    LZMAError = OSError  # type: ignore[assignment,misc]
+
+_UNPACKING = (
+    *(OSError, EOFError, RuntimeError, ValueError, struct.error),
+    *(zlib.error, ZstdError, LZMAError, zipfile.BadZipFile),
+)
 """What a damaged file in a zip raises, an encrypted one, or one packed as nothing here unpacks."""
 _decode = msgspec.json.Decoder().decode
 Lines: TypeAlias = BinaryIO | gzip.GzipFile

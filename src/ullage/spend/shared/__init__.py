@@ -12,13 +12,13 @@ and one wrap-up for each session, where the allowance is given with one.
 from __future__ import annotations
 
 import re
-import threading
 from collections.abc import Iterable
 from operator import sub
 from secrets import token_bytes
 from typing import Any
 
 from ullage.errors import ConfigError
+from ullage.locks import Lock
 from ullage.spend.book import Book, Row
 from ullage.spend.budget import Budget
 from ullage.spend.calls import Call, Spent
@@ -81,7 +81,7 @@ class SharedBudget(Budget):
         self._store = kept
         self._worker = token_bytes(12)
         self._told = 1  # rows of the book; the first one is no call
-        self._telling = threading.Lock()
+        self._telling = Lock()
         self.sync()
 
     def synced(self) -> Steps[None]:

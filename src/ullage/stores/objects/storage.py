@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
+from hmac import compare_digest
 from typing import Protocol
 
 from blake3 import blake3
@@ -23,6 +24,7 @@ from ullage.stores.objects.rows import Named, Objects, Step, in_object
 _log = logging.getLogger("ullage.stores")
 
 _AT_ONCE = 8
+_SEAL_BYTES = 32
 _AWAY_S = 30.0
 """How long a bucket that failed is not written to; then it is tried again."""
 _PAGE = 1_000
@@ -76,15 +78,17 @@ class ObjectStorage:
 
     def of(self, store: bytes, named: Named) -> StoreObjects:
         """The objects of one store among those of others, which no other store is named as."""
-        return StoreObjects(self, blake3(store).hexdigest()[:32], named)
+        key = blake3(store, derive_key_context="ullage copies").digest()
+        return StoreObjects(self, blake3(store).hexdigest()[:32], named, key)
 
 
 class StoreObjects(Objects):
     """The objects of one store."""
 
-    def __init__(self, storage: ObjectStorage, folder: str, named: Named) -> None:
+    def __init__(self, storage: ObjectStorage, folder: str, named: Named, key: bytes) -> None:
         self._bucket, self._cache = storage.bucket, storage.cache
         self._least_bytes, self._folder, self._named = storage.least_bytes, folder, named
+        self._key = key
         self._away_until_s = 0.0
 
     def moved(self, tenant: bytes, blobs: Iterable[NewBlob]) -> list[NewBlob]:
@@ -105,12 +109,24 @@ class StoreObjects(Objects):
     def body(self, name: bytes) -> bytes | None:
         """`Objects.body`."""
         where = name.decode("ascii", "replace")
-        held = self._cache.body(where) if self._cache else None
-        if held is None:
-            held = self._bucket.get(where, MOST_BYTES)
-            if held is not None and self._cache:
-                self._cache.keep(where, held)
-        return held
+        body = self._copy(where)
+        if body is None:
+            body = self._bucket.get(where, MOST_BYTES)
+            if body is not None and self._cache:
+                self._cache.keep(where, self._seal(where, body) + body)
+        return body
+
+    def _copy(self, where: str) -> bytes | None:
+        """The copy of an object in the cache, if it is one that this store put there."""
+        copy = self._cache.body(where) if self._cache else None
+        if copy is None:
+            return None
+        seal, body = copy[:_SEAL_BYTES], copy[_SEAL_BYTES:]
+        return body if compare_digest(seal, self._seal(where, body)) else None
+
+    def _seal(self, where: str, body: bytes) -> bytes:
+        """What nobody makes who only reaches the cache: its key is in the store."""
+        return blake3(where.encode(), key=self._key).update(body).digest(_SEAL_BYTES)
 
     def collected(
         self, tenant: str | None, bounds: Bounds, cursor: str | None, collect: Step

@@ -30,18 +30,17 @@ from ullage.stores.postgres.schema import NAME, prepare
 
 T = TypeVar("T")
 
-_AGAIN = (
-    errors.SerializationFailure,
-    errors.DeadlockDetected,
-    errors.LockNotAvailable,
-    errors.AdminShutdown,
-    errors.CrashShutdown,
-    errors.CannotConnectNow,
-    errors.TooManyConnections,
-    errors.IdleInTransactionSessionTimeout,
-    errors.ReadOnlySqlTransaction,  # a standby that is becoming the server
-    PoolTimeout,
+_AGAIN = frozenset(
+    (
+        *("40001", "40P01", "55P03"),  # two met: serialization, deadlock, lock not available
+        *("57P01", "57P02", "57P03"),  # the server stops, crashed, or is not up yet
+        *("57P05", "25P03", "25P04"),  # it ended the connection: idle, or in a transaction too long
+        *("53300", "08000", "08001", "08003", "08004", "08006", "08P01"),  # no connection, or lost
+        "25006",  # read-only: a standby that is becoming the server
+    )
 )
+"""States after which the same may be asked again (PostgreSQL, "Error Codes"); poolers in front of a
+server tell by those of class 08 that they have none."""
 _REASONS: dict[type[Exception], str] = {
     errors.ReadOnlySqlTransaction: "the server takes no writes. Name the one that does",
     errors.InsufficientPrivilege: "the role may not do that. Grant it the schema ullage",
@@ -84,9 +83,9 @@ def _settings(timeout_s: float) -> str:
     return f"SET lock_timeout = {wait_ms}; SET idle_in_transaction_session_timeout = {wait_ms}"
 
 
-def _may_try_again(error: psycopg.Error) -> bool:
+def may_try_again(error: psycopg.Error) -> bool:
     """Whether the same may be asked once more, of this server or of the one that follows it."""
-    return _is_lost(error) or isinstance(error, _AGAIN)
+    return _is_lost(error) or isinstance(error, PoolTimeout) or error.sqlstate in _AGAIN
 
 
 def _is_lost(error: psycopg.Error) -> bool:
@@ -174,7 +173,7 @@ class Pool:
                     return work(db)
             except psycopg.Error as error:
                 tries, wait_s = tries + 1, _pause_s(tries)
-                if not _may_try_again(error) or time.monotonic() + wait_s > until_s:
+                if not may_try_again(error) or time.monotonic() + wait_s > until_s:
                     raise failure(operation, error) from None
             time.sleep(wait_s)
 
@@ -280,7 +279,7 @@ class AsyncPool:
                     return await work(db)
             except psycopg.Error as error:
                 tries, wait_s = tries + 1, _pause_s(tries)
-                if not _may_try_again(error) or time.monotonic() + wait_s > until_s:
+                if not may_try_again(error) or time.monotonic() + wait_s > until_s:
                     raise failure(operation, error) from None
             await asyncio.sleep(wait_s)
 

@@ -75,8 +75,10 @@ class Anthropic(Format):
     roles = ROLES
     answer_limits = ("max_tokens",)
     schemas = ("output_format.schema", "output_config.format.schema")
+    answer_forms = ("output_format.type", "output_config.format.type")
     parameters = "input_schema"
     families = FAMILIES["anthropic"]
+    joins_results = True
 
     def system(self, request: Mapping[str, Any]) -> Iterator[tuple[str, str | None]]:
         """See `Format.system`: text, or blocks of it."""
@@ -89,6 +91,20 @@ class Anthropic(Format):
             else:
                 is_text = field(block, "type") in (None, "text")
                 yield where, text_at(field(block, "text"), f"{where}.text") if is_text else None
+
+    def previous(self, request: Mapping[str, Any]) -> str:
+        """See `Format.previous`: what a message thread is continued from."""
+        thread = request.get("thread")
+        is_continued = field(thread, "type") == "continue"
+        return str(field(thread, "previous_message_id") or "") if is_continued else ""
+
+    def wants_turns(self, model: str) -> bool:
+        """See `Format.wants_turns`: where another maker's model has a chat template."""
+        return bool(model) and "claude" not in model.lower()
+
+    def takes_tools(self, request: Mapping[str, Any], model: str) -> bool:
+        """See `Format.takes_tools`: a thread keeps the tools that it was created with."""
+        return not self.previous(request)
 
     def choice(self, request: Mapping[str, Any]) -> Choice:
         """See `Format.choice`."""
@@ -110,7 +126,8 @@ class Anthropic(Format):
         content = message.get("content")
         if content is None:
             raise FormatError(f"{where}.content", "there is none", "Give text, or blocks.")
-        return Message(role, ordered(content_at(content, f"{where}.content", self._block)))
+        parts = ordered(content_at(content, f"{where}.content", self._block))
+        return Message(role, parts, before_reply=role == "system")
 
     def _block(self, raw: Any, at: int, where: str) -> Part:
         block = raw if type(raw) is dict else plain(raw, where)

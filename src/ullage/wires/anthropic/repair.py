@@ -11,7 +11,6 @@ calls of the client, which are answered by nothing but results).
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -34,7 +33,6 @@ class Messages(Hosted):
 
     wire = Anthropic()
     hosts = ("user",)
-    legal_id = re.compile(r"[a-zA-Z0-9_-]+\Z")
     ids_once = True
 
     def __init__(self, raws: Sequence[Any], pairs: Pairing) -> None:

@@ -17,7 +17,7 @@ from ullage.tokens.payload import image_size
 from ullage.values.limits import ANTHROPIC_MEDIA
 from ullage.wires.anthropic.blocks import BLOCKS, ROLES, SERVER, SERVER_CALLS, THOUGHTS
 from ullage.wires.block import Block
-from ullage.wires.models import claude, refuses_force, takes_no_system_messages
+from ullage.wires.models import call_ids, claude, refuses_force, takes_no_system_messages
 from ullage.wires.rules import problem
 from ullage.wires.rules.problem import Wire, items_of, kind_of, name_in
 
@@ -28,7 +28,6 @@ _TURN_BEGINS = ("thinking", "redacted_thinking", "compaction")
 _COMPACT = "compaction"
 _NAMES = {"call": "id", "result": "tool_use_id"}
 _MARKERS = 4
-_ID = re.compile(r"[a-zA-Z0-9_-]+\Z").match
 _TOOL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,128}\Z").match
 
 
@@ -203,7 +202,8 @@ class Check(problem.Check):
         self.block("A0", fields, row, where, "A23")
         field = _NAMES.get(row.becomes, "")
         name = name_in(block, field)
-        if name is not None and not _ID(name):
+        legal = call_ids("anthropic", self.head.get("model")).match
+        if name is not None and not legal(name):
             self.add("A8", where, f"the {field} has characters not allowed in it")
         tool = name_in(block, "name") if row.becomes == "call" else None
         if tool is not None and not _TOOL_NAME(tool):

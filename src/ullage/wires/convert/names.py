@@ -16,13 +16,7 @@ from msgspec.structs import replace
 from ullage.history.pairing import At, is_made_up
 from ullage.wires import ToolSpec
 from ullage.wires.convert.turns import Call, Conversion, Piece, Result, Turn
-
-_LEGAL_ID: Mapping[str, Callable[[str], Any]] = {
-    "anthropic": re.compile(r"[a-zA-Z0-9_-]+\Z").match,
-    "openai-chat": re.compile(r".{1,40}\Z", re.DOTALL).match,
-    "openai-responses": re.compile(r".{1,64}\Z", re.DOTALL).match,
-    "gemini": bool,
-}
+from ullage.wires.models import call_ids
 
 _OPENAI = re.compile(r"[a-zA-Z0-9_-]{1,64}\Z").match
 _LEGAL_NAME: Mapping[str, Callable[[str], Any]] = {
@@ -69,12 +63,15 @@ def _free(name: str, used: set[str]) -> str:
     return new
 
 
-def under_names(turns: Sequence[Turn], target: str, names: Mapping[str, str]) -> list[Turn]:
+def under_names(
+    turns: Sequence[Turn], conversion: Conversion, names: Mapping[str, str]
+) -> list[Turn]:
     """The turns with names and ids the target takes: ids numbered where they are not legal.
 
     Anthropic wants them unique (A7). A call of Gemini's that had none gets one.
     """
     used: set[str] = set()
+    target, legal_ids = conversion.target, call_ids(conversion.target, conversion.model)
     calls: dict[At, Call] = {}
     numbered = (f"call_{number}" for number in count())
 
@@ -82,7 +79,7 @@ def under_names(turns: Sequence[Turn], target: str, names: Mapping[str, str]) ->
         if isinstance(piece, Call):
             new = piece.id
             taken = target == "anthropic" and new in used
-            if taken or is_made_up(new, piece.name) or not _LEGAL_ID[target](new):
+            if taken or is_made_up(new, piece.name) or not legal_ids.match(new):
                 new = next(id for id in numbered if id not in used)
             used.add(new)
             calls[piece.at] = replace(piece, id=new, name=names.get(piece.name, piece.name))

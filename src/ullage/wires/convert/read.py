@@ -13,13 +13,13 @@ from ullage.history.pairing import At, Pairing
 from ullage.history.snapshots import snapshot_at
 from ullage.values.messages import WHOLE, Content, Media, Opaque, Part, Text, ToolCall, ToolResult
 from ullage.wires import FORMATS
-from ullage.wires.base import at_path, field, get, snake, unmarked
+from ullage.wires.base import at_path, field, get, plain, snake, unmarked
 from ullage.wires.block import Block, fields
 from ullage.wires.convert.media import medium_of
 from ullage.wires.convert.turns import NOWHERE, Call, Conversion, Medium, Piece, Result, Turn
 from ullage.wires.gemini.blocks import PARTS
 from ullage.wires.gemini.fields import is_content, parts_of
-from ullage.wires.openai_chat.format import REFUSAL
+from ullage.wires.openai_chat.format import FUNCTION_CALL, REFUSAL
 from ullage.wires.repair.base import EMPTY
 
 FAILED = "[the tool failed]\n"
@@ -110,6 +110,9 @@ class _Reading:
         if self.name == "gemini":
             at = max(part.at, 0)
             return parts_of(bare)[at], f"{where}.parts[{at}]"
+        if self.name == "openai-chat" and part.at == FUNCTION_CALL:
+            call = plain(bare["function_call"], where)
+            return {"type": "function_call", **call}, f"{where}.function_call"
         if self.name == "openai-chat" and isinstance(part, ToolCall):
             return bare["tool_calls"][part.at], f"{where}.tool_calls[{part.at}]"
         if self.name == "openai-chat" and part.at == REFUSAL:
@@ -164,9 +167,9 @@ class _Reading:
 
     def _result(self, part: ToolResult, block: Any, where: str, at: At) -> Piece:
         """A result, with what the call that it belongs to tells of it."""
-        kind = "function" if block.get("role") == "function" else block.get("type")
+        kind = block.get("type")
         row = self.rows.get(kind)
-        if kind == "function" or (row is not None and row.carried is None):
+        if row is not None and row.carried is None:
             return Text(self.lose(where, f"an item of type {kind!r} of {self.name}"))
         content = tuple(self._items(part, block, where))
         is_error = part.is_error
@@ -195,7 +198,8 @@ class _Reading:
             return "text"
         if self.name == "gemini":
             return next((kind for kind in PARTS if get(block, kind) is not None), "part")
-        implied = "tool" if "tool_call_id" in block else "function" if "function" in block else ""
+        implied = "function" if "function" in block else ""
+        implied = "tool" if block.get("role") in ("tool", "function") else implied
         return str(block.get("type") or implied or "text")
 
     def _beside(self, block: Any, kind: str, where: str) -> None:

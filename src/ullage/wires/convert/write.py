@@ -26,7 +26,7 @@ _UNSIGNED = "skip_thought_signature_validator"
 def write(turns: Sequence[Turn], conversion: Conversion, names: Mapping[str, str]) -> list[_Wire]:
     """The turns as messages of the target, tools called by ``names``."""
     target = conversion.target
-    messages = list(_WRITERS[target](conversion, under_names(turns, target, names)))
+    messages = list(_WRITERS[target](conversion, under_names(turns, conversion, names)))
     if messages and messages[0].get("role") in _NOT_FIRST.get(target, ()):
         return [beginning(target), *messages]
     return messages

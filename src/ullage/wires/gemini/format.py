@@ -72,6 +72,7 @@ class Gemini(Format):
     roles = ROLES
     answer_limits = ("maxOutputTokens",)
     schemas = ("responseSchema", "responseJsonSchema", "_responseJsonSchema")
+    answer_forms = ("responseMimeType",)
     usage_field = "usageMetadata"
     families = FAMILIES["gemini"]
     counts = Counts(
@@ -307,6 +308,14 @@ class Gemini(Format):
         """See `Format.user`."""
         return {"role": "user", "parts": [{"text": text}]}
 
+    def wants_turns(self, model: str) -> bool:
+        """See `Format.wants_turns`."""
+        return bool(model) and "gemini" not in model.lower()
+
+    def together(self, raws: Sequence[Any]) -> dict[str, Any]:
+        """See `Format.together`."""
+        return {"role": "user", "parts": [part for raw in raws for part in _said_parts(raw)]}
+
     def wrap_up(self, request: Mapping[str, Any], text: str) -> dict[str, Any]:
         """See `Format.wrap_up`. Without functions the API takes no choice of one."""
         new = self.compose(request, [*self.history(request), self.user(text)], ())
@@ -377,3 +386,8 @@ def _named(part: ToolCall | ToolResult, number: int) -> ToolCall | ToolResult:
     if isinstance(part, ToolCall):
         return part if part.id else replace(part, id=made_up(part.name, number))
     return part if part.call_id else replace(part, call_id=made_up(part.name, number))
+
+
+def _said_parts(raw: Any) -> list[Any]:
+    """The parts of what the user says, in whatever form it was given."""
+    return [{"text": raw}] if isinstance(raw, str) else list(fields.parts_of(raw))

@@ -23,6 +23,7 @@ class Contents(Hosted):
     wire = Gemini()
     model = "model"
     hosts = ("user", "function")
+    names_calls = False
 
     def _opened(self, raw: Any) -> tuple[Any, list[Any] | None]:
         """Who says nothing of a role is the model if he calls."""

@@ -12,10 +12,10 @@ none is asked.
 from __future__ import annotations
 
 import re
-from functools import lru_cache
 from typing import Any
 
 from ullage.history.pairing import At
+from ullage.on_demand import cached_by_text
 from ullage.wires.gemini.blocks import KNOWN, PARTS, ROLES
 from ullage.wires.models import signs_calls, signs_no_calls
 from ullage.wires.rules import problem
@@ -209,7 +209,7 @@ def _camel(thing: Any) -> Wire:
     return found
 
 
-@lru_cache(maxsize=256)
+@cached_by_text(256)
 def _camel_name(key: str) -> str:
     return re.sub("_([a-z])", lambda found: found[1].upper(), key)
 

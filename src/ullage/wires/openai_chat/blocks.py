@@ -20,8 +20,8 @@ ROLES: dict[str, Role] = {
     "function": "tool",
 }
 
-ID_LENGTH = 40
-"""Most characters of a call's id (C6)."""
+ID_LENGTH = 64
+"""Most characters of a call's id where OpenAI serves the model (C6); 40 until 2025."""
 INSTEAD_OF_CONTENT = ("tool_calls", "function_call", "refusal", "audio")
 """With one of these an assistant message needs no content (C5)."""
 
@@ -72,7 +72,8 @@ PARTS = table(
 CALLS = table(_call("function", "arguments"), _call("custom", "input"))
 FIELDS = table(
     Block("audio", roles=_MODEL),
-    Block("function_call", roles=_MODEL),
+    Block("function_call", "call", "arguments", roles=_MODEL,
+          carried=fields("name arguments")),
     *(Block(name, "reasoning", roles=_MODEL) for name in _THOUGHTS.split()),
 )
 """Fields that are carried through: what was said aloud is an id."""

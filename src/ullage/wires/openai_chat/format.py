@@ -13,8 +13,10 @@ from functools import partial
 from typing import Any
 
 from ullage.errors import FormatError
+from ullage.history.pairing import made_up
 from ullage.values.messages import (
     WHOLE,
+    Content,
     Message,
     Opaque,
     Part,
@@ -38,12 +40,14 @@ from ullage.wires.base import (
 from ullage.wires.block import cannot_edit, filled, read_part, replaced, without_medium
 from ullage.wires.choice import Choice, openai_choice
 from ullage.wires.format import Change, Format
-from ullage.wires.models import FAMILIES, is_gpt_6_2
+from ullage.wires.models import FAMILIES, is_elsewhere, is_gpt_6_2
 from ullage.wires.openai_chat.blocks import BLOCKS, CALLS, FIELDS, PARTS, ROLES, THOUGHTS
 from ullage.wires.usages import openai_counts
 
 REFUSAL = -2
 """Where a text stands that is the field ``refusal`` of a message, beside its content."""
+FUNCTION_CALL = -3
+"""Where a call stands that is the deprecated field ``function_call`` of a message."""
 
 _part = partial(read_part, PARTS)
 
@@ -57,12 +61,17 @@ class OpenAIChat(Format):
     leading_roles = ("system", "developer")
     answer_limits = ("max_completion_tokens", "max_tokens")
     schemas = ("response_format.json_schema.schema",)
+    answer_forms = ("response_format.type",)
     families = FAMILIES["openai-chat"]
     counts = openai_counts("prompt", "completion")
 
     def takes_tools(self, request: Mapping[str, Any], model: str) -> bool:
         """See `Format.takes_tools`: GPT-6.2 takes none here (C11)."""
         return not is_gpt_6_2(model)
+
+    def wants_turns(self, model: str) -> bool:
+        """See `Format.wants_turns`."""
+        return is_elsewhere(model)
 
     def choice(self, request: Mapping[str, Any]) -> Choice:
         """See `Format.choice`. Older requests choose by ``function_call``."""
@@ -89,8 +98,7 @@ class OpenAIChat(Format):
         role = self.role_of(fields.get("role"), where)
         content = content_at(fields.get("content"), f"{where}.content", _part)
         if role == "tool":
-            call_id = str(fields.get("tool_call_id") or fields.get("name") or "")
-            return Message(role, (ToolResult(call_id, tuple(content), False, WHOLE),))
+            return Message(role, (_result(fields, tuple(content)),))
         parts: list[Part] = [*content]
         if role == "assistant":
             if fields.get("refusal") is not None:
@@ -105,6 +113,8 @@ class OpenAIChat(Format):
         calls: list[Part] = []
         for index, raw in enumerate(list_at(fields.get("tool_calls"), f"{where}.tool_calls")):
             calls.append(self._call(raw, index, f"{where}.tool_calls[{index}]"))
+        if fields.get("function_call"):
+            calls.append(_function_call(fields["function_call"], f"{where}.function_call"))
         for name, row in FIELDS.items():
             if row.becomes == "opaque" and fields.get(name):
                 calls.append(Opaque(name, opaque_json(fields[name], f"{where}.{name}"), WHOLE))
@@ -131,6 +141,10 @@ class OpenAIChat(Format):
             new = {key: value for key, value in new.items() if key not in THOUGHTS}
         for number, item, text in changes:
             part = message.parts[number]
+            if isinstance(part, ToolCall) and part.at == FUNCTION_CALL:
+                call = plain(new["function_call"], "function_call")
+                new["function_call"] = {**call, "arguments": text}
+                continue
             if isinstance(part, ToolCall):
                 calls = new["tool_calls"] = list(new["tool_calls"])
                 call = plain(calls[part.at], "tool_call")
@@ -202,6 +216,25 @@ class OpenAIChat(Format):
     def calls(self, raw: Any) -> list[Any]:
         """See `Format.calls`."""
         return list(list_at(field(raw, "tool_calls"), "tool_calls"))
+
+
+def _function_call(raw: Any, where: str) -> ToolCall:
+    """A deprecated call. It has no id: a ``function`` message answers it by its name."""
+    call = plain(raw, where)
+    name = text_at(call.get("name"), f"{where}.name")
+    arguments = call.get("arguments") or ""
+    if not isinstance(arguments, str):
+        arguments = as_json(arguments, f"{where}.arguments")
+    return ToolCall(made_up(name, 0), name, arguments, FUNCTION_CALL)
+
+
+def _result(fields: Mapping[str, Any], content: tuple[Content, ...]) -> ToolResult:
+    """A result, by the id of its call, or by the function's name."""
+    name = str(fields.get("name") or "")
+    if fields.get("role") == "function":
+        return ToolResult(made_up(name, 0), content, False, WHOLE, name)
+    call_id = str(fields.get("tool_call_id") or name)
+    return ToolResult(call_id, content, False, WHOLE)
 
 
 def _is_signed(call: Any) -> bool:

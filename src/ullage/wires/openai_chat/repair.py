@@ -7,13 +7,12 @@ a batch they may not.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Any
 
 from ullage.history.pairing import At, Pairing
 from ullage.wires.base import field, plain
-from ullage.wires.openai_chat.blocks import CALLS, ID_LENGTH, INSTEAD_OF_CONTENT, PARTS
+from ullage.wires.openai_chat.blocks import CALLS, INSTEAD_OF_CONTENT, PARTS
 from ullage.wires.openai_chat.format import OpenAIChat
 from ullage.wires.repair.base import EMPTY, Reading, copy_of, is_interrupted, is_object
 
@@ -26,7 +25,6 @@ class Messages(Reading):
     """A history with its calls paired, and the messages that come of it."""
 
     wire = OpenAIChat()
-    legal_id = re.compile(rf".{{1,{ID_LENGTH}}}\Z", re.DOTALL)
 
     def __init__(self, raws: Sequence[Any], pairs: Pairing) -> None:
         super().__init__(raws, pairs)

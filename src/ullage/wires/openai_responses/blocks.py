@@ -14,7 +14,7 @@ from ullage.wires.base import field
 from ullage.wires.block import Block, fields, table
 
 CALL_ID_LENGTH = 64
-"""Most characters of a call_id (C6)."""
+"""Most characters of a call_id where OpenAI serves the model (C6)."""
 
 ROLES: dict[str, Role] = {
     "user": "user",

@@ -45,7 +45,7 @@ from ullage.wires.base import (
 )
 from ullage.wires.block import Block, cannot_edit, read_part, replaced, without_medium
 from ullage.wires.format import Change, Format, before_last
-from ullage.wires.models import FAMILIES
+from ullage.wires.models import FAMILIES, is_elsewhere
 from ullage.wires.openai_responses.blocks import BLOCKS, ITEMS, PARTS, ROLES, paired_by
 from ullage.wires.unknown_media import media_tokens_of
 from ullage.wires.usages import openai_counts
@@ -76,8 +76,10 @@ class OpenAIResponses(Format):
     leading_roles = ("system", "developer")
     answer_limits = ("max_output_tokens",)
     schemas = ("text.format.schema", "text_format")
+    answer_forms = ("text.format.type",)
     families = FAMILIES["openai-responses"]
     counts = openai_counts("input", "output")
+    text_type = "input_text"
 
     def history(self, request: Mapping[str, Any]) -> list[Any]:
         """See `Format.history`. A string is one user message."""
@@ -98,6 +100,14 @@ class OpenAIResponses(Format):
         """See `Format.system`."""
         if request.get("instructions") is not None:
             yield "instructions", text_at(request["instructions"], "instructions")
+
+    def previous(self, request: Mapping[str, Any]) -> str:
+        """See `Format.previous`."""
+        return str(request.get("previous_response_id") or "")
+
+    def wants_turns(self, model: str) -> bool:
+        """See `Format.wants_turns`."""
+        return is_elsewhere(model)
 
     def allowing(self, request: dict[str, Any], names: Sequence[str]) -> dict[str, Any]:
         """See `Format.allowing`."""

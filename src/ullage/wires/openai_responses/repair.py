@@ -16,7 +16,6 @@ from typing import Any
 from ullage.history.pairing import INTERRUPTED, At, Pairing
 from ullage.wires.base import field
 from ullage.wires.openai_responses.blocks import (
-    CALL_ID_LENGTH,
     CALLERS_OWN,
     CALLS,
     ITEMS,
@@ -45,7 +44,6 @@ class Items(Reading):
     """A history with its calls paired, and the items that come of it. Each is its one block."""
 
     wire = OpenAIResponses()
-    legal_id = re.compile(rf".{{1,{CALL_ID_LENGTH}}}\Z", re.DOTALL)
 
     def __init__(self, raws: Sequence[Any], pairs: Pairing) -> None:
         super().__init__(raws, pairs)

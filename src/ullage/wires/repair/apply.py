@@ -20,6 +20,7 @@ turn.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from itertools import compress, count
 from operator import is_not, ne
@@ -37,6 +38,7 @@ from ullage.wires.anthropic import repair as _anthropic
 from ullage.wires.base import unmarked
 from ullage.wires.format import Format
 from ullage.wires.gemini import repair as _gemini
+from ullage.wires.models import call_ids
 from ullage.wires.openai_chat import repair as _openai_chat
 from ullage.wires.openai_responses import repair as _openai_responses
 from ullage.wires.repair.base import Beginning, Reading, in_order
@@ -57,6 +59,7 @@ def repair(
     *,
     strips: bool = False,
     redact: Redact | None = None,
+    model: str = "",
 ) -> Repaired:
     """The messages of a history as the provider takes them.
 
@@ -68,6 +71,7 @@ def repair(
         strips: whether reasoning is to be left out that is bound to a result in whose place
             a late one stands now.
         redact: takes secrets out of what is set aside.
+        model: the model that is asked; its API may refuse ids that others take.
 
     Raises:
         ConfigError: histories of this format cannot be repaired.
@@ -80,10 +84,15 @@ def repair(
             f"histories of the format {wire.name!r} cannot be repaired",
             f"Give repair=False, or a request of one of {', '.join(_READINGS)}.",
         )
-    closed = [one.closed for one in known if one.closed and one.closed.stop < len(raws)]
+    id_form = call_ids(wire.name, model)
+    closed = [
+        one.closed
+        for one in known
+        if one.closed and one.closed.stop < len(raws) and one.closed.id_form == id_form.pattern
+    ]
     longest_first = sorted([Beginning(), *closed], key=lambda one: one.stop, reverse=True)
     now = (_as_now(beginning, raws) for beginning in longest_first)
-    gone_on = (_go_on(one, wire, raws, redact) for one in now if one is not None)
+    gone_on = (_go_on(one, wire, raws, redact, id_form) for one in now if one is not None)
     found = next(one for one in gone_on if one is not None)  # from no messages one always can
     return _stripped(found, wire) if strips and found.stale else found
 
@@ -112,13 +121,17 @@ def _is_alike(copy: Any, raw: Any) -> bool:
 
 
 def _go_on(
-    before: Beginning, wire: Format, raws: Sequence[Any], redact: Redact | None
+    before: Beginning,
+    wire: Format,
+    raws: Sequence[Any],
+    redact: Redact | None,
+    id_form: re.Pattern[str],
 ) -> Repaired | None:
     """The whole history from what its beginning became; None if that is to change."""
     start, stop = before.stop, len(raws)
     copies = [snapshot_at(raws[at], f"{wire.key}[{at}]") for at in range(start, stop)]
     reading = _READINGS[wire.name](raws, before.pairs.copy())
-    reading.redact = redact
+    reading.redact, reading.legal_id = redact, id_form
     if start and not reading.opens(start):
         return None  # another branch: what was closed was so because the model spoke here
     close = next((at for at in range(stop - 1, start, -1) if reading.opens(at)), start)

@@ -8,7 +8,6 @@ of the block within it.
 
 from __future__ import annotations
 
-import re
 from abc import ABC, abstractmethod
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -27,6 +26,7 @@ from ullage.values.notices import aside
 from ullage.wires import base
 from ullage.wires.base import as_json, plain, unmarked
 from ullage.wires.format import Format
+from ullage.wires.models import call_ids
 
 MOVED = "[ullage: a result that came late now stands behind its call]"
 EMPTY = "[ullage: this message was empty]"
@@ -56,6 +56,7 @@ class Beginning(Struct, frozen=True):
         copies: a snapshot of each of these.
         pairs: their calls and results.
         line: the same object for every beginning that went on from the same one.
+        id_form: what the ids of its calls were made to fit.
     """
 
     messages: list[Any] = []
@@ -67,6 +68,7 @@ class Beginning(Struct, frozen=True):
     copies: list[Any] = []
     pairs: Pairing = field(default_factory=Pairing)
     line: object = None
+    id_form: str = ""
 
     def sent(self, raws: Sequence[Any]) -> list[Any]:
         """The messages, with the caller's own objects."""
@@ -80,7 +82,8 @@ class Reading(ABC):
         wire: the format.
         model: the role of the model, as `_opened` gives it.
         hosts: the roles of messages that may hold the results of the one before.
-        legal_id: the form of the ids of calls; None if ids are left as they are.
+        names_calls: whether calls get ids where theirs are not legal, or not their own.
+        legal_id: the form of the ids of calls.
         ids_once: whether no id may come again in the whole history, or else in one message.
         raws: the raw messages, all of them.
         pairs: which call each result answers.
@@ -95,13 +98,14 @@ class Reading(ABC):
     wire: ClassVar[Format]
     model: ClassVar[str] = "assistant"
     hosts: ClassVar[tuple[str, ...]] = ()
-    legal_id: ClassVar[re.Pattern[str] | None] = None
+    names_calls: ClassVar[bool] = True
     ids_once: ClassVar[bool] = False
 
     def __init__(self, raws: Sequence[Any], pairs: Pairing) -> None:
         self.raws = raws
         self.pairs = pairs
         self.redact: Redact | None = None
+        self.legal_id = call_ids(self.wire.name, "")
         self.roles: dict[int, Any] = {}
         self.blocks: dict[int, list[Any] | None] = {}
         self.batches: dict[int, list[At]] = {}
@@ -218,6 +222,7 @@ class Reading(ABC):
             (*since.reports, *self._reports),
             (*since.stale, *(count + n for n, one in enumerate(messages) if id(one) in stale)),
             stop,
+            id_form=self.legal_id.pattern,
         )
         return made, is_closed
 
@@ -232,7 +237,7 @@ class Reading(ABC):
         for at in range(since, stop):
             made += self._before(at, made[-1] if made else last)
             taken = self.ids if self.ids_once else {}
-            for call in self.batches[at] if self.legal_id else ():
+            for call in self.batches[at] if self.names_calls else ():
                 self._name(call, taken)
             made += self._content(at, callers.get(at))
             if self.batches[at] and self._is_host(at + 1, at):
@@ -273,7 +278,6 @@ class Reading(ABC):
 
     def _name(self, call: At, taken: dict[str, int], field: str = "id") -> None:
         """Give a call an id: its own if that is legal and free, else one derived from it."""
-        assert self.legal_id is not None, "ids of this wire are left as they are"
         given = base.field(self.block(call), field)
         name = given if isinstance(given, str) else ""
         if not self.legal_id.match(name):

@@ -13,8 +13,9 @@ The rules are data: ``table.toml`` has what each asks and where it was read.
 
 A history with an open call at its end is not legal: it cannot be sent. A13, R4, R8, half of R3 and
 G8 compare with what was returned, which a request does not show. What depends on the model (A11,
-A12, A24, A25, C11, C12, G7) is judged by `problems` alone, where a model is named. What else is not
-judged, and what is taken as legal, is in docs/validator.md.
+A12, A24, A25, C11, C12, G7) is judged by `problems` alone, where a model is named; A8 and C6 are
+not asked of another maker's model. What else is not judged, and what is taken as legal, is in
+docs/validator.md.
 """
 
 from __future__ import annotations

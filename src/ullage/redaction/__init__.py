@@ -8,8 +8,7 @@
 A pure function of a text, so a cold start sees what a warm session saw. Off by default
 (`ullage.Session`). What the model is sent unedited is the caller's own message, keys and all.
 
-Source: failure F88. Patterns: the prefixes that vendors document for their keys, as secret
-scanners use them.
+Source: failure F88. The forms of keys are in `ullage.redaction.forms`.
 """
 
 from __future__ import annotations
@@ -24,6 +23,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ullage.errors import ConfigError
+from ullage.redaction.forms import FORMS
 from ullage.values.messages import Media, Message, Opaque, Text, ToolCall, ToolResult
 
 S = TypeVar("S", bound=Struct)
@@ -32,49 +32,29 @@ Redact: TypeAlias = Callable[[str], str]
 
 REDACTED = "[redacted]"
 
-_BEGINS = r"(?:(?<![A-Za-z0-9])|(?<=\\[nrtbf]))"  # or behind an escape of JSON text
-_PEM = (
-    r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY[A-Z ]{0,10}-----"
-    r"(?:[^-]*(?:-(?!----)[^-]*)*-----END [A-Z0-9 ]{0,60}-----"
-    r"|(?:(?:\\[rn]|\s)*[A-Za-z0-9+/=]{16,})*)"  # its end was cut off
-)
-_KEYS = tuple(
-    (hint, re.compile(pattern))
-    for hint, pattern in (
-        ("sk-", rf"{_BEGINS}sk-[A-Za-z0-9_-]{{20,}}"),  # OpenAI, Anthropic, OpenRouter …
-        ("_live_", rf"{_BEGINS}[sr]k_live_[A-Za-z0-9]{{16,}}"),
-        ("_test_", rf"{_BEGINS}[sr]k_test_[A-Za-z0-9]{{16,}}"),
-        ("AKIA", rf"{_BEGINS}AKIA[A-Z0-9]{{16}}"),
-        ("ASIA", rf"{_BEGINS}ASIA[A-Z0-9]{{16}}"),
-        ("AIza", rf"{_BEGINS}AIza[A-Za-z0-9_-]{{35}}"),
-        ("gh", rf"{_BEGINS}gh[opsur]_[A-Za-z0-9]{{36,}}"),
-        ("github_pat_", rf"{_BEGINS}github_pat_[A-Za-z0-9_]{{22,}}"),
-        ("glpat-", rf"{_BEGINS}glpat-[A-Za-z0-9_-]{{20,}}"),
-        ("xox", rf"{_BEGINS}xox[abeoprs]-[A-Za-z0-9-]{{10,}}"),
-        ("hf_", rf"{_BEGINS}hf_[A-Za-z0-9]{{30,}}"),
-        ("npm_", rf"{_BEGINS}npm_[A-Za-z0-9]{{36}}"),
-        ("pypi-", rf"{_BEGINS}pypi-[A-Za-z0-9_-]{{50,}}"),
-        ("eyJ", rf"{_BEGINS}eyJ[A-Za-z0-9_-]{{8,}}\.eyJ[A-Za-z0-9_-]{{8,}}\.[A-Za-z0-9_-]*"),
-        ("PRIVATE KEY", _PEM),
-        ("://", r"(?<=://)[^\s/:@\"'\\]{0,100}:[^\s/@\"'\\]{1,200}(?=@)"),  # user:password@host
-        ("earer ", r"(?<=[Bb]earer )[A-Za-z0-9._~+/=-]{20,}"),
-    )
-)
-
 
 def common_keys(text: str) -> str:
     """A text without keys that can be told by their form, `REDACTED` in their place.
 
-    API keys of OpenAI, Anthropic, AWS, Google, GitHub, GitLab, Slack, Stripe, Hugging Face, npm
-    and PyPI; JSON web tokens; private keys in PEM; bearer tokens; passwords in URLs. A secret
-    without a form of its own, such as a password in a sentence, stays.
+    Keys of the vendors in `ullage.redaction.forms`; JSON web tokens; private keys in PEM; bearer
+    tokens and basic credentials; passwords in URLs; and what is assigned to a name like
+    ``password``, ``api_key`` or ``secret``, where it has letters and digits. A secret without a
+    form of its own, such as a password in a sentence, stays, and so does one that is written in
+    another encoding, or with something in its midst.
 
     Linear in the text; a text with nothing in it is given back as the same object.
     """
-    for hint, pattern in _KEYS:
-        if hint in text:
-            text = pattern.sub(REDACTED, text)
+    lower = text.lower()
+    for form in FORMS:
+        if form.is_possible(text, lower):
+            text = form.pattern.sub(_without_secret, text)
     return text
+
+
+def _without_secret(match: re.Match[str]) -> str:
+    """What stands in the place of a secret, behind what leads to it."""
+    kept = match.groupdict().get("kept", "")
+    return f"{kept}{REDACTED}"
 
 
 def redacted(message: Message, redact: Redact) -> Message:
