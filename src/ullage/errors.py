@@ -171,3 +171,7 @@ class ConfigError(UllageError):
         super().__init__(f"{setting}: {problem}. {remedy}")
         self.setting = setting
         self.remedy = remedy
+
+
+class NotCarried(ConfigError, TypeError):
+    """Something cannot go to another process, or should not unasked. The remedy says what can."""
