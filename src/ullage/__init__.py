@@ -129,8 +129,8 @@ else:
         __name__,
         {
             "ullage": "loop presets stages stores summarise",
-            "ullage.errors": "BudgetExceeded ConfigError FormatError NotCarried OverLimitError RefNotFound "
-            "SpillNotFound StoreError StoreFull SummaryError UllageError UnsupportedPart",
+            "ullage.errors": "BudgetExceeded ConfigError FormatError NotCarried OverLimitError "
+            "RefNotFound SpillNotFound StoreError StoreFull SummaryError UllageError UnsupportedPart",
             "ullage.exchange.exchanges": "conversation",
             "ullage.history.window": "Window",
             "ullage.recall.dispatch": "Answer",

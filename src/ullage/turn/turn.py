@@ -169,14 +169,7 @@ def turn(
         line.begin_again()
     memo.keep(line, walk.records)
     state = replace(state, opened=agreed.terms.opened, ledger=held)
-    events = (
-        *fresh.events,
-        *agreed.events,
-        *_met(decided, window),
-        *begun.events,
-        *walk.events,
-        *_elsewhere(asked, thread),
-    )
+    events = (*fresh.events, *_events(decided, window), *_elsewhere(asked, thread))
     standing = standing_of(agreed, asked, settings, decided.joining)
     view = render(asked, line, window, tools, allowed)
     is_thread = asked.is_thread
@@ -270,6 +263,14 @@ def _walk(
         offer=offer,
     )
     return walk
+
+
+def _events(decided: _Decided, window: Window) -> Iterator[Event]:
+    """What is told of what was decided, in order."""
+    yield from decided.agreed.events
+    yield from _met(decided, window)
+    yield from decided.begun.events
+    yield from decided.walk.events
 
 
 def _met(decided: _Decided, window: Window) -> Iterator[Event]:
