@@ -36,6 +36,7 @@ from ullage.session.view import AsyncView
 from ullage.spend.budget import Budget
 from ullage.stores import MemoryStore, Store
 from ullage.tokens.catalog import lookup
+from ullage.values.carried import Arguments
 from ullage.values.effects import Record
 from ullage.values.limits import Limits
 from ullage.values.toolset import ToolSpec
@@ -130,6 +131,7 @@ class _Member(NamedTuple):
 class _Hosted:
     """What both kinds of sessions share."""
 
+    _arguments: Arguments
     _settings: dict[str, Any]
     _lock: RLock
     _alive: Any
@@ -148,6 +150,10 @@ class _Hosted:
             self._new_budget("")  # a bad setting is refused now
             settings = {**settings, "budget": None}
         return {"recall": "host", **settings, "store": store}
+
+    def _made_with(self) -> Arguments:
+        """As they were made: what lasts of conversations is what the framework holds."""
+        return self._arguments
 
     def family(self, name: str, held: Mapping[str, Any] | None = None) -> Family:
         """What the conversations share that have this key, or this parent, and were held so."""

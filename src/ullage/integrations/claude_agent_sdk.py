@@ -23,6 +23,7 @@ from ullage.stages.kinds import LIMIT_CHARS, kind_of
 from ullage.stages.shorten import level
 from ullage.stores import Store, open_store
 from ullage.values.authors import answered_by_user, named_tools, plain_tool_name
+from ullage.values.carried import Carried
 from ullage.values.effects import Output
 from ullage.values.notices import Words
 from ullage.values.toolset import SHORT
@@ -48,7 +49,7 @@ _READ_BY_THE_MODEL: Mapping[str, tuple[_Path, ...]] = {
 of `Read` are numbered behind the hooks: in a file that was cut the numbers would be wrong."""
 
 
-class UllageHooks(Closing):
+class UllageHooks(Carried, Closing):
     """Cuts the results of tools, for any number of conversations, and opens what was cut.
 
     Args:

@@ -21,6 +21,7 @@ from ullage.integrations._needs import needs
 from ullage.integrations._sessions import AsyncHostSessions, Calls
 from ullage.session.aio import AsyncSession
 from ullage.session.closing import AsyncClosing
+from ullage.values.carried import Carried
 from ullage.wires.base import field
 
 with needs("litellm"):
@@ -37,7 +38,7 @@ _SENT = (
 LiteLLM's."""
 
 
-class UllageCallback(CustomLogger, AsyncClosing):  # type: ignore[misc]  # of an environment apart
+class UllageCallback(Carried, CustomLogger, AsyncClosing):  # type: ignore[misc]  # of an environment apart
     """Makes the requests of ``litellm.acompletion`` fit: of an application, a router, the proxy.
 
     A call belongs to the conversation that its ``metadata`` names as ``session_id``, or its

@@ -21,6 +21,7 @@ from ullage.integrations._needs import needs
 from ullage.integrations._sessions import AsyncHostSessions, forbids, given
 from ullage.session.aio import AsyncSession
 from ullage.session.closing import AsyncClosing
+from ullage.values.carried import Carried
 from ullage.values.toolset import ToolSpec
 
 with needs("openai-agents"):
@@ -31,7 +32,7 @@ __all__ = ["Conversation", "UllageModels"]
 _HELD_ELSEWHERE = ("previous_response_id", "conversation_id", "prompt")
 
 
-class UllageModels(AsyncClosing):
+class UllageModels(Carried, AsyncClosing):
     """Models for any number of conversations, each within its window.
 
     Args:
@@ -69,7 +70,7 @@ class UllageModels(AsyncClosing):
         await self.sessions.close()
 
 
-class Conversation(ModelProvider):
+class Conversation(Carried, ModelProvider):
     """The models of one conversation, and the session that all its agents share."""
 
     def __init__(self, models: ModelProvider, session: AsyncSession) -> None:

@@ -13,7 +13,7 @@ from ullage.errors import ConfigError
 from ullage.recall.dispatch import Answer
 from ullage.recall.found import ToolOutputRef
 from ullage.session.ahead import Begun, begun, due, proposing, still_of_use
-from ullage.session.closing import AsyncClosing
+from ullage.session.closing import AsyncClosing, AsyncLent
 from ullage.session.core import SessionCore
 from ullage.session.drivers import aacting, adrive, arun, run
 from ullage.session.view import AsyncView
@@ -65,15 +65,14 @@ class AsyncSession(SessionCore, AsyncClosing):
     """
 
     store: AsyncStore
+    _lent = AsyncLent
     _begun: tuple[Begun, ...] = ()
 
     def _hold(self, store: Any) -> None:
-        self._lock = asyncio.Lock()
-        _held.add(self)
+        self._use(store)
         if not iscoroutinefunction(getattr(store, "commit", None)):
             self.store = Threaded(self._with_files(open_store(store)))
             return
-        self.store = store
         wanted, spilled = self.settings.policy.spill_directory, files_of(store)
         if wanted is not None and spilled is None and directory_of(wanted, store) is not None:
             raise ConfigError(
@@ -82,6 +81,11 @@ class AsyncSession(SessionCore, AsyncClosing):
                 "Give a SpillStore in ullage.stores.threaded.Threaded, or the store underneath.",
             )
         self._place_files(spilled.folder.as_posix() if wanted is not None and spilled else None)
+
+    def _use(self, store: AsyncStore) -> None:
+        self.store = store
+        self._lock = asyncio.Lock()
+        _held.add(self)
 
     @property
     def preparing(self) -> asyncio.Task[Filled] | None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Self
+from typing import Any, Self
+
+from ullage.values.carried import Carried
 
 
 class Closing:
@@ -31,3 +33,23 @@ class AsyncClosing:
 
     async def __aexit__(self, *error: object) -> None:
         await self.close()
+
+
+class Lent(Carried):
+    """A store that many sessions share: closing one of them does not close it."""
+
+    def __init__(self, store: Any) -> None:
+        self.store = store
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.store, name)
+
+    def close(self) -> Any:
+        """Nothing: whoever lent it closes it."""
+
+
+class AsyncLent(Lent):
+    """`Lent` for an event loop."""
+
+    async def close(self) -> None:
+        """See `Lent.close`."""

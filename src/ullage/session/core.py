@@ -12,7 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from functools import partial
-from typing import Any, Literal, TypeVar
+from typing import Any, ClassVar, Literal, Self, TypeVar
 from weakref import ref
 
 from msgspec.structs import replace
@@ -28,6 +28,7 @@ from ullage.recall.history import find_in_history
 from ullage.recall.tools import call_of
 from ullage.redaction import Redact
 from ullage.session import reports
+from ullage.session.closing import Lent
 from ullage.session.kept import Kept
 from ullage.session.refusals import SHORT_REPLIES, after_refusal, after_reply, short_event
 from ullage.session.telling import OnEvent, tell
@@ -49,6 +50,7 @@ from ullage.turn.memo import Memo
 from ullage.turn.terms import Settings, what_decides
 from ullage.turn.turn import State, Turned, observe, turn, wire_of
 from ullage.values.authors import named_tools
+from ullage.values.carried import check
 from ullage.values.effects import Commit, Output, Record, Steps, Summarise
 from ullage.values.events import Event
 from ullage.values.limits import Limits, ServedWindow
@@ -67,6 +69,8 @@ class SessionCore(Drawn, ABC):
     The arguments are those of `Session`.
     """
 
+    store: Any
+    _lent: ClassVar[type[Lent]] = Lent
     bytes_beside = 0  # how much others keep of its conversation as long as it is there
 
     def __init__(
@@ -107,13 +111,14 @@ class SessionCore(Drawn, ABC):
             decides=what_decides(chosen, redact, asking),
         )
         self._kept = Kept(state or State(), memo=Memo())
-        self._on_event = on_event
         self._has_limits = limits is not None
         self._served: ServedWindow | None = None
-        self.budget = Budget(tokens=0) if budget is None else budget
-        self._account = self.budget.join(agent, self.emit)
-        writer = None if summariser is None else of(summariser)
-        self._summaries = None if writer is None else Summaries(writer, self.budget, agent)
+        self._begin(
+            budget=Budget(tokens=0) if budget is None else budget,
+            agent=agent,
+            summariser=None if summariser is None else of(summariser),
+            on_event=on_event,
+        )
         self._hold(beside(store, blobs, cache))
         preload(model)
 
@@ -131,6 +136,61 @@ class SessionCore(Drawn, ABC):
     def _place_files(self, directory: str | None) -> None:
         policy = replace(self.settings.policy, spill_directory=directory)
         self.settings = replace(self.settings, policy=policy)
+
+    # ── copies ───────────────────────────────────────────────────────────────────────
+
+    def __copy__(self) -> Self:
+        return self.__deepcopy__(None)
+
+    def __deepcopy__(self, memo: Any) -> Self:
+        """A session of the same state, on the same store and budget."""
+        copy: Self = _made_again(type(self), *self._carried())
+        copy.store = self._lent(self.store)
+        return copy
+
+    def __reduce__(self) -> Any:
+        """Pickled, it is its state, with the store, the budget and whoever is called by it.
+
+        The newest view stays behind: after `fit` there is one.
+
+        Raises:
+            NotCarried: one of these cannot go along.
+        """
+        settings, kept, beside = self._carried()
+        for field in settings.__struct_fields__:
+            check(field, getattr(settings, field))
+        for name, value in beside.items():
+            check(name, value)
+        return _made_again, (type(self), settings, replace(kept, newest=None), beside)
+
+    def _carried(self) -> tuple[Settings, Kept, dict[str, Any]]:
+        """Everything that another session is the same with."""
+        if self._kept.newest is not None:
+            self._kept.newest.hold()
+        summariser = None if self._summaries is None else self._summaries.summariser
+        beside = {
+            "store": self.store,
+            "budget": self.budget,
+            "agent": self._account.agent,
+            "summariser": summariser,
+            "on_event": self._on_event,
+        }
+        return self.settings, replace(self._kept, memo=None, view=_nobody), beside
+
+    def _begin(
+        self, *, budget: Budget, agent: str, summariser: Summariser | None, on_event: OnEvent | None
+    ) -> None:
+        """Open an account at the budget, and know whom to call."""
+        self._on_event = on_event
+        self.budget = budget
+        self._account = budget.join(agent, self.emit)
+        self._summaries = None
+        if summariser is not None:
+            self._summaries = Summaries(summariser, budget, agent)
+
+    @abstractmethod
+    def _use(self, store: Any) -> None:
+        """Use a store that is open, and make the lock; each session its own kind."""
 
     # ── reading ──────────────────────────────────────────────────────────────────────
 
@@ -488,6 +548,21 @@ class SessionCore(Drawn, ABC):
         if self._kept.newest is None:
             raise ConfigError("session", "nothing was fitted yet", "Call fit(request) first.")
         return self._kept.newest
+
+
+def _nobody() -> None:
+    """Nobody has a view of a session that was just made."""
+
+
+def _made_again(kind: type[Any], settings: Settings, kept: Kept, beside: Mapping[str, Any]) -> Any:
+    """A session that goes on from what another one is, here or in another process."""
+    session = object.__new__(kind)
+    session.settings, session._kept = settings, kept
+    session._has_limits, session._served = settings.limits is not None, None
+    others = dict(beside)
+    session._use(others.pop("store"))
+    session._begin(**others)
+    return session
 
 
 def _policy(policy: str | Policy, *, summarised: bool) -> Policy:

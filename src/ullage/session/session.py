@@ -85,7 +85,10 @@ class Session(SessionCore, Closing):
             raise ConfigError(
                 "summariser", "it must be awaited", "Use an AsyncSession, or a sync client."
             )
-        self.store = self._with_files(open_store(store))
+        self._use(self._with_files(open_store(store)))
+
+    def _use(self, store: Store) -> None:
+        self.store = store
         self._lock = Lock()
 
     def fit(self, request: Mapping[str, Any]) -> View:

@@ -24,13 +24,15 @@ from msgspec.structs import astuple, replace
 from ullage.errors import ConfigError
 from ullage.history.snapshots import not_same
 from ullage.locks import RLock
-from ullage.session.closing import AsyncClosing, Closing
+from ullage.session.closing import AsyncClosing, AsyncLent, Closing, Lent
 from ullage.session.session import Session
 from ullage.spend.budget import Budget
-from ullage.stores import open_store
+from ullage.stores import MemoryStore, open_store
+from ullage.stores._open import innermost
 from ullage.stores.objects.opening import beside
 from ullage.turn.learnt import Learnt
 from ullage.values.authors import named_tools
+from ullage.values.carried import Arguments, Carried
 from ullage.values.messages import Message
 
 if TYPE_CHECKING:
@@ -44,24 +46,6 @@ policy worked out of it; of 50 sessions of 200 KB it was 2.5 KB, and 6 if they d
 
 _RECENT = 16
 """So many conversations are the ones used last."""
-
-
-class _Lent:
-    """A store that many sessions share: closing one of them does not close it."""
-
-    def __init__(self, store: Any) -> None:
-        self.store = store
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.store, name)
-
-    def close(self) -> Any:
-        """Nothing: whoever lent it closes it."""
-
-
-class _AsyncLent(_Lent):
-    async def close(self) -> None:
-        """See `_Lent.close`."""
 
 
 class _Held(Generic[S]):
@@ -106,10 +90,10 @@ def _held_bytes(value: Any, seen: set[int]) -> int:
     return total
 
 
-class _Sessions(Generic[S]):
+class _Sessions(Carried, Generic[S]):
     """What both kinds share. The arguments are those of `Sessions`."""
 
-    _lent: type[_Lent] = _Lent
+    _lent: type[Lent] = Lent
 
     def __init__(
         self,
@@ -142,6 +126,12 @@ class _Sessions(Generic[S]):
         self._learnt: dict[str, Learnt] = {}  # of conversations that were let go
         self._uncounted: list[str] = []  # used since they were counted last
         self._made("", {})  # a setting that cannot be meant is refused now
+
+    def _made_with(self) -> Arguments:
+        """With the store in memory, if it is that: there is nothing else to find it in."""
+        given, named = self._arguments
+        kept = innermost(self.store)
+        return given, {**named, "store": kept} if isinstance(kept, MemoryStore) else named
 
     def of(self, key: str, *, parent: str | None = None, **settings: Any) -> S:
         """The session of a conversation: the one that is there, or one made anew.
@@ -270,7 +260,7 @@ class Sessions(_Sessions[Session], Closing):
 class AsyncSessions(_Sessions["AsyncSession"], AsyncClosing):
     """`Sessions` for an event loop; ``store`` may also be an `AsyncStore`."""
 
-    _lent = _AsyncLent
+    _lent = AsyncLent
 
     async def close(self) -> None:
         """See `Sessions.close`. A compaction under way is given up."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
+from copy import deepcopy
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -38,6 +39,16 @@ class Unfitted(dict[str, Any]):
         self.wire = wire
         self._session = session
         self._is_counted = False
+
+    def __copy__(self) -> Unfitted:
+        return Unfitted(self, self._session, self.wire)
+
+    def __deepcopy__(self, memo: Any) -> Unfitted:
+        return Unfitted(deepcopy(dict(self), memo), self._session, self.wire)
+
+    def __reduce__(self) -> Any:
+        """Pickled, it is the request; see `View`."""
+        return dict, (dict(self),)
 
     def owns(self, call: Any) -> bool:
         """No recall tool was offered in it."""

@@ -12,8 +12,9 @@ once, in threads and tasks, of one conversation or of many: each speaks of itsel
 
 from __future__ import annotations
 
+from copy import deepcopy
 from itertools import count
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from ullage.history.window import Window
 from ullage.picture import Drawn, OneWindow, one_window
@@ -136,6 +137,17 @@ class _Handle(Drawn, dict[str, Any]):
         super().__init__(request)
         self._sent = sent
         self._session = session
+
+    def __copy__(self) -> Self:
+        return type(self)(dict(self), self._sent, self._session)
+
+    def __deepcopy__(self, memo: Any) -> Self:
+        """A view of its own messages, of the same session."""
+        return type(self)(deepcopy(dict(self), memo), self._sent, self._session)
+
+    def __reduce__(self) -> Any:
+        """Pickled, it is the request and no handle: its session is in this process."""
+        return dict, (dict(self),)
 
     def __repr__(self) -> str:
         """How large it is: error reports show this, and what a view says is the user's."""

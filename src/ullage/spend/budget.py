@@ -39,6 +39,7 @@ from ullage.spend.book import Book, Report, Row
 from ullage.spend.calls import By, Call, Spent, totals
 from ullage.spend.cost import priced, worst_usd
 from ullage.tokens.catalog import advice, lookup
+from ullage.values.carried import Arguments, Carried
 from ullage.values.effects import Steps
 from ullage.values.events import Event
 from ullage.values.usage import Usage
@@ -47,7 +48,7 @@ WAIT_S = 600.0
 """As long as the vendors' SDKs wait for a reply before they give up a call."""
 
 
-class Budget:
+class Budget(Carried):
     """An allowance shared by any number of sessions, threads and event loops.
 
     Args:
@@ -69,6 +70,7 @@ class Budget:
         ConfigError: an amount is no amount, nothing is given, or the settings contradict.
 
     It lives in one process, and may be asked from any thread; a fleet has `ullage.spend.shared`.
+    A copy of it is itself. Pickled, it is another one, which goes on from what was spent.
     """
 
     def __init__(
@@ -109,6 +111,13 @@ class Budget:
         self._book = Book(spent or Spent())
         self._has_warned = False
         self._has_reported_exceeded = False
+
+    def _made_with(self) -> Arguments:
+        allowance = self.allowance
+        named = {name: getattr(allowance, name) for name in allowance.__struct_fields__}
+        if not allowance.is_limited:
+            del named["usd"]
+        return (), {**named, "wait_s": self.wait_s, "spent": self.spent}
 
     @classmethod
     def from_env(cls, name: str = TOKEN_BUDGET, **settings: Any) -> Budget:

@@ -17,6 +17,7 @@ from typing import Concatenate, ParamSpec, Protocol, TypeVar
 
 from ullage.errors import StoreError
 from ullage.stores._clean import Bounds, Collected
+from ullage.values.carried import Carried
 from ullage.values.effects import Output, Record, Shape
 
 P = ParamSpec("P")
@@ -177,7 +178,7 @@ def _beneath(
     return call
 
 
-class Around(Transactional):
+class Around(Carried, Transactional):
     """A store around another: each call goes to that, unless it is done otherwise.
 
     Attributes:

@@ -36,13 +36,14 @@ from ullage.stores import _conversation_rows as rows
 from ullage.stores._conversation_rows import NAME, CompactionPart, StoredMessage
 from ullage.stores._file import absolute, create_private
 from ullage.stores._reasons import kind_of, reason_of
+from ullage.values.carried import Arguments, Carried
 from ullage.wires import Format, format_of
 from ullage.wires.base import plain
 
 __all__ = ["CompactionPart", "ConversationStore", "StoredMessage"]
 
 
-class ConversationStore:
+class ConversationStore(Carried):
     """Conversations in one SQLite file, a chat service's own or a new one.
 
     Every method raises `StoreError` when the file fails.
@@ -83,6 +84,11 @@ class ConversationStore:
         self._create()
         with self._connected("open") as db:
             rows.prepare(db)
+
+    def _made_with(self) -> Arguments:
+        _, named = self._arguments
+        named = {name: value for name, value in named.items() if name != "path"}
+        return (str(self._path),), named
 
     def append(self, session: str, messages: Sequence[Any]) -> tuple[str, ...]:
         """Keep some messages at the end of a conversation, all of them or none.

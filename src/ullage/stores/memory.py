@@ -10,7 +10,7 @@ import sys
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from heapq import nsmallest
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ullage.errors import RefNotFound
 from ullage.locks import Lock
@@ -54,6 +54,18 @@ class _Tenant:
         return self.outputs[ref].text
 
 
+def _records(own: _Tenant) -> tuple[Record, ...]:
+    return tuple(record for kept in own.records.values() for record in kept.values())
+
+
+def _holding(kind: type[MemoryStore], contents: Any) -> MemoryStore:
+    """A new store that holds what another one held."""
+    store = kind()
+    for tenant, outputs, records in contents:
+        store.commit(tenant, outputs, records)
+    return store
+
+
 class MemoryStore(Transactional):
     """Keeps everything in this process and nothing after it. Thread safe.
 
@@ -70,6 +82,21 @@ class MemoryStore(Transactional):
         self._collected_s: dict[str | None, float] = {}
         self._lock = Lock()
         self._tenants: dict[str, _Tenant] | None = {}
+
+    def __copy__(self) -> MemoryStore:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> MemoryStore:
+        return self
+
+    def __reduce__(self) -> Any:
+        """Pickled, it is what it holds: there is nothing else to find it in."""
+        with self._lock:
+            contents = [
+                (name, tuple(own.outputs.values()), _records(own))
+                for name, own in self._open("pickle").items()
+            ]
+        return _holding, (type(self), contents)
 
     def commit(
         self, tenant: str, outputs: Sequence[Output], records: Sequence[Record]

@@ -30,6 +30,7 @@ from ullage.stores._base import Around, Store
 from ullage.stores._clean import DAY_S, Bounds, Collected, is_recent
 from ullage.stores._file import make_folders
 from ullage.stores._reasons import kind_of
+from ullage.values.carried import Arguments
 from ullage.values.effects import Extent, Output, Record, pieces
 
 _SUBFOLDER = re.compile(r"[0-9a-z]{16}")
@@ -94,6 +95,11 @@ class SpillStore(Around):
             if any(p.is_symlink() or not p.is_dir() for p in (self._whole, self.folder)):
                 reason = "a link or a file is at the place of the folder. Use another"
                 raise StoreError(self.name, "open spill folder", reason)
+
+    def _made_with(self) -> Arguments:
+        """The folder as it is: another process may be in another one."""
+        _, named = self._arguments
+        return (), {**named, "store": self.store, "folder": str(self._whole)}
 
     def commit(
         self, tenant: str, outputs: Sequence[Output], records: Sequence[Record]

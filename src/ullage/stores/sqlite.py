@@ -33,6 +33,7 @@ from ullage.stores._packing import NewBlob, from_utf8, to_utf8, unsealed
 from ullage.stores._sql_clean import SqliteContents
 from ullage.stores.objects.in_sqlite import objects_of
 from ullage.stores.objects.rows import and_objects, at_hand, packed
+from ullage.values.carried import Arguments, Carried
 from ullage.values.effects import Output, Record, Shape
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ _FORGET_CLEANINGS = (
 """When those were cleaned up of whom nothing is kept: it names them."""
 
 
-class SqliteStore(Transactional):
+class SqliteStore(Carried, Transactional):
     """Keeps everything in one file. Safe over threads, processes and forks.
 
     The contract is `ullage.stores.Store`. Stores of one process on one file share a connection.
@@ -80,6 +81,11 @@ class SqliteStore(Transactional):
             wait_s=busy_timeout_s,
         )
         self._objects = objects_of(self, self._file, objects)
+
+    def _made_with(self) -> Arguments:
+        _, named = self._arguments
+        named = {name: value for name, value in named.items() if name != "path"}
+        return (str(self.path),), named
 
     @property
     def path(self) -> Path:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any, Concatenate, ParamSpec, TypeAlias, TypeVar
 
 from ullage.stores._base import Store
+from ullage.values.carried import Carried
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -53,7 +54,7 @@ def _threaded(
     return call
 
 
-class Threaded:
+class Threaded(Carried):
     """An `AsyncStore` over a `Store`. The errors are those of the store.
 
     Attributes:

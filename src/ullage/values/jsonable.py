@@ -14,12 +14,11 @@ from base64 import b64encode, urlsafe_b64encode
 from collections.abc import Mapping, Set
 from dataclasses import fields, is_dataclass
 from enum import Enum
-from pathlib import PurePath
 from typing import Any
 
 _BYTES = (bytes, bytearray, memoryview)
 _DATES = (datetime.datetime, datetime.date, datetime.time)
-_TEXTS = (decimal.Decimal, uuid.UUID, PurePath, datetime.timedelta, complex)
+_TEXTS = (decimal.Decimal, uuid.UUID, datetime.timedelta, complex)
 
 
 def jsonable(value: Any) -> Any:
@@ -41,6 +40,8 @@ def jsonable(value: Any) -> Any:
         return value.value
     if isinstance(value, _TEXTS):
         return str(value)
+    if hasattr(value, "__fspath__"):
+        return value.__fspath__()
     if isinstance(value, Mapping):
         return {_key(key): item for key, item in value.items()}
     if isinstance(value, Set):

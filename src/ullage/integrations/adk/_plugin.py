@@ -31,12 +31,13 @@ from ullage.session.aio import AsyncSession
 from ullage.spend.budget import Budget
 from ullage.stages.policy import Policy
 from ullage.values.authors import named_tools
+from ullage.values.carried import Carried
 from ullage.wires import FORMATS
 
 __all__ = ["UllagePlugin"]
 
 
-class UllagePlugin(BasePlugin):
+class UllagePlugin(Carried, BasePlugin):
     """Keeps every agent of a runner within its window.
 
     Each agent of each ADK session has an ullage session. What it decided and what was reported

@@ -19,6 +19,7 @@ from inspect_ai.util import store as sample_store
 from ullage.integrations._sessions import AsyncHostSessions, forbids, given
 from ullage.integrations.inspect_ai._messages import HOST, content_of
 from ullage.session.aio import AsyncSession
+from ullage.values.carried import Carried
 from ullage.values.toolset import ToolSpec
 
 __all__ = ["UllageModel"]
@@ -28,7 +29,7 @@ _session: ContextVar[AsyncSession | None] = ContextVar("ullage_session", default
 """Of the agent whose task this is: its tools run in tasks that its own one starts."""
 
 
-class UllageModel:
+class UllageModel(Carried):
     """A model whose requests fit, for agents of any number of samples.
 
     Args:

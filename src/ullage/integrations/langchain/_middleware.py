@@ -29,6 +29,7 @@ from ullage.integrations._sessions import (
 )
 from ullage.integrations.langchain._messages import HOST
 from ullage.recall.dispatch import Answer
+from ullage.values.carried import Carried
 from ullage.values.toolset import ToolSpec
 
 __all__ = ["UllageMiddleware"]
@@ -42,7 +43,7 @@ class _State(AgentState[Any]):
     ullage: NotRequired[Annotated[dict[str, Any], PrivateStateAttr, _merged]]  # type: ignore[valid-type]
 
 
-class UllageMiddleware(AgentMiddleware[Any, Any, Any]):
+class UllageMiddleware(Carried, AgentMiddleware[Any, Any, Any]):
     """Keeps the model calls of an agent within the window of its model.
 
     One object may serve many threads, and agents within agents. Put it last in the list, but for

@@ -26,6 +26,7 @@ from ullage.integrations._sessions import (
 )
 from ullage.integrations.pydantic_ai._messages import HOST, content_of
 from ullage.session.aio import AsyncSession
+from ullage.values.carried import Carried
 from ullage.values.toolset import ToolSpec
 
 __all__ = ["UllageCapability"]
@@ -33,7 +34,7 @@ __all__ = ["UllageCapability"]
 _KEY = "ullage"
 
 
-class UllageCapability(AbstractCapability[Any]):
+class UllageCapability(Carried, AbstractCapability[Any]):
     """Keeps the model requests of an agent within the window of the model that serves them.
 
     One object may serve any number of agents and conversations.

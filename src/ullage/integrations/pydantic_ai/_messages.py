@@ -143,6 +143,10 @@ def _edited(raw: Any, part: Part, item: int, text: str) -> Any:
     raise UnsupportedPart("a part of a user's prompt", "it stands among others", "Leave it.")
 
 
+def _user(text: str) -> ai.ModelRequest:
+    return ai.ModelRequest(parts=[ai.UserPromptPart(text)])
+
+
 def _usage(reply: Any) -> Usage | None:
     found = getattr(reply, "usage", None)
     if found is None or not hasattr(found, "cache_read_tokens"):
@@ -158,7 +162,7 @@ HOST = Host(
     wire="anthropic",
     parse=_parse,
     show=_show,
-    user=lambda text: ai.ModelRequest(parts=[ai.UserPromptPart(text)]),
+    user=_user,
     provider=wire_of,
     usage=_usage,
 )

@@ -19,6 +19,7 @@ from strands.types.session import decode_bytes_values
 
 from ullage.integrations._sessions import AsyncHostSessions, answered, given
 from ullage.integrations.strands._messages import HOST
+from ullage.values.carried import Carried
 from ullage.values.toolset import ToolSpec
 
 __all__ = ["UllagePlugin"]
@@ -26,7 +27,7 @@ __all__ = ["UllagePlugin"]
 _STATE, _KEY = "ullage", "conversation"
 
 
-class UllagePlugin(Plugin):
+class UllagePlugin(Carried, Plugin):
     """Keeps the model calls of agents within the windows of their models.
 
     One object may serve any number of agents; a ref of one opens in no other.

@@ -25,6 +25,7 @@ from ullage.stores import AsyncStore, Store
 from ullage.stores.conversations import CompactionPart, ConversationStore, StoredMessage
 from ullage.summarise import Summaries, Summariser, of
 from ullage.turn.filling import Asking, Filled, fill, refusal
+from ullage.values.carried import Carried
 from ullage.values.edits import Cut
 from ullage.values.effects import Commit, Do, Steps, Summarise
 from ullage.values.limits import Limits
@@ -58,7 +59,7 @@ class CompactionResult(Struct, frozen=True, kw_only=True):
     compaction_part_id: str | None = None
 
 
-class ConversationCore(ABC):
+class ConversationCore(Carried, ABC):
     """What both conversations share. The arguments are those of `Conversation`."""
 
     _session_of: ClassVar[type[Session] | type[AsyncSession]]

@@ -25,6 +25,7 @@ from ullage.spend.calls import Call, Spent
 from ullage.stores import PostgresStore, Store
 from ullage.stores._open import innermost
 from ullage.stores.postgres.spending import Booked
+from ullage.values.carried import Arguments
 from ullage.values.effects import Do, Steps
 from ullage.values.usage import Usage
 
@@ -83,6 +84,9 @@ class SharedBudget(Budget):
         self._told = 1  # rows of the book; the first one is no call
         self._telling = Lock()
         self.sync()
+
+    def _made_with(self) -> Arguments:
+        return self._arguments
 
     def synced(self) -> Steps[None]:
         """`sync`, as a session asks for it."""

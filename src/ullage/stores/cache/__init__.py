@@ -24,6 +24,7 @@ from ullage.errors import ConfigError, StoreError
 from ullage.stores._base import Around, Store
 from ullage.stores._packing import to_utf8
 from ullage.stores.leases import Lease
+from ullage.values.carried import Carried
 
 __all__ = ["Cache", "Leased"]
 
@@ -52,7 +53,7 @@ return redis.call('PEXPIRE', KEYS[1], ARGV[2])
 """
 
 
-class Cache:
+class Cache(Carried):
     """Copies of objects, and leases, on a Valkey or Redis server. Safe over threads and forks.
 
     The contract is `ullage.stores.objects.storage.BodyCache`.

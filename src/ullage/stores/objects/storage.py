@@ -20,6 +20,7 @@ from ullage.stores._clean import DAY_S, Bounds, Collected, Cursor
 from ullage.stores._packing import MOST_BYTES, NewBlob, to_utf8
 from ullage.stores.objects.bucket import Bucket, Listed
 from ullage.stores.objects.rows import Named, Objects, Step, in_object
+from ullage.values.carried import Carried
 
 _log = logging.getLogger("ullage.stores")
 
@@ -45,7 +46,7 @@ class BodyCache(Protocol):
         """Let go of copies."""
 
 
-class ObjectStorage:
+class ObjectStorage(Carried):
     """A bucket for the bodies of a store's outputs. Safe over threads; no fork can read there.
 
     Bodies that take few bytes stay in their rows, where they are read with one request instead

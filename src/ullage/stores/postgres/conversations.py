@@ -24,6 +24,7 @@ from ullage.stores.conversations import CompactionPart, ConversationStore, Store
 from ullage.stores.postgres import schema
 from ullage.stores.postgres.asking import BEGIN, COMMIT, Asking, Query, Rows, answered
 from ullage.stores.postgres.connecting import prepared
+from ullage.values.carried import Arguments
 from ullage.wires import Format, format_of
 
 _SNAPSHOT = Query("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
@@ -103,6 +104,9 @@ class PostgresConversations(ConversationStore):
         self.wire: Format = format_of(format)
         self._clock = clock
         self._pool = prepared(url, timeout_s, most_connections)
+
+    def _made_with(self) -> Arguments:
+        return self._arguments
 
     def _insert(self, session: str, new: Sequence[dict[str, Any]]) -> None:
         given = {

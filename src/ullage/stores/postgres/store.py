@@ -18,6 +18,7 @@ from ullage.stores.postgres.asking import Asking, Query, answered, async_answere
 from ullage.stores.postgres.cleaning import collect
 from ullage.stores.postgres.connecting import AsyncPool, conninfo_of, prepared
 from ullage.stores.postgres.spending import Booked, booked
+from ullage.values.carried import Carried
 from ullage.values.effects import Output, Record, Shape
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ WHERE body = ANY(%(names)s::bytea[]) AND coding IN ('raw in object', 'zstd in ob
 _HELD = "SELECT DISTINCT ref FROM ullage.outputs WHERE ref = ANY(%(refs)s::bytea[])"
 
 
-class PostgresStore(Transactional):
+class PostgresStore(Carried, Transactional):
     """Keeps everything on a PostgreSQL server (15 or newer). Safe over threads, forks, machines.
 
     The contract is `ullage.stores.Store`. Stores of one process at one address share their
@@ -166,7 +167,7 @@ class PostgresStore(Transactional):
         return self._pool.run(operation, lambda db: answered(db, ask(*given), now_s))
 
 
-class AsyncPostgresStore:
+class AsyncPostgresStore(Carried):
     """An `AsyncStore` on a PostgreSQL server: no call of it takes a thread.
 
     It belongs to the event loop that uses it first. The server is asked, and the tables are made,
