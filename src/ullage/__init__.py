@@ -130,7 +130,8 @@ else:
         {
             "ullage": "loop presets stages stores summarise",
             "ullage.errors": "BudgetExceeded ConfigError FormatError NotCarried OverLimitError "
-            "RefNotFound SpillNotFound StoreError StoreFull SummaryError UllageError UnsupportedPart",
+            "RefNotFound SpillNotFound StoreError StoreFull SummaryError UllageError "
+            "UnsupportedPart",
             "ullage.exchange.exchanges": "conversation",
             "ullage.history.window": "Window",
             "ullage.recall.dispatch": "Answer",
