@@ -165,8 +165,8 @@ def test_two_workers_on_one_file_pay_for_one_summary(tmp_path, near):
         return "They met at the harbour."
 
     messages = [
-        {"role": ("user", "assistant")[n % 2], "content": f"{n} " + "word " * 900}
-        for n in range(31)
+        {"role": ("user", "assistant")[n % 2], "content": f"{n} " + "word " * (1_800 if n % 2 else 9)}
+        for n in range(61)
     ]
     limits = ullage.Limits(window_tokens=16_000)
     views = []
@@ -174,7 +174,7 @@ def test_two_workers_on_one_file_pay_for_one_summary(tmp_path, near):
     def work():
         session = ullage.Session(
             "gpt-4.1",
-            policy="three_layer",
+            policy="default",
             limits=limits,
             store=tmp_path / "kept.db",
             cache=near,
