@@ -165,8 +165,8 @@ def test_two_workers_on_one_file_pay_for_one_summary(tmp_path, near):
         return "They met at the harbour."
 
     messages = [
-        {"role": ("user", "assistant")[n % 2], "content": f"{n} " + "word " * (1_800 if n % 2 else 9)}
-        for n in range(61)
+        {"role": ("user", "assistant")[n % 2], "content": f"{n} " + "word " * (900 * (n % 2))}
+        for n in range(31)
     ]
     limits = ullage.Limits(window_tokens=16_000)
     views = []
@@ -180,7 +180,9 @@ def test_two_workers_on_one_file_pay_for_one_summary(tmp_path, near):
             cache=near,
             summariser=summariser,
         )
-        views.append(dict(session.fit({"model": "gpt-4.1", "messages": messages})))
+        whole = {"model": "gpt-4.1", "messages": messages}
+        session.compact(whole)
+        views.append(dict(session.fit(whole)))
         session.close()
 
     threads = [threading.Thread(target=work) for _ in range(2)]
