@@ -119,8 +119,8 @@ _ROWS = (
         "10**9)",
     ),
     ("control f40", "stages/stall.py", "if 2 * again <= len(new):", "if True:"),
-    ("summary f43", "stages/summary.py", "if not texts or room <= 0:", "if True:"),
-    ("summary f44", "stages/summary.py", "if not texts or room <= 0:", "if True:"),
+    ("summary f43", "stages/summary.py", "if not texts or room_chars <= 0:", "if True:"),
+    ("summary f44", "stages/summary.py", "if not texts or room_chars <= 0:", "if True:"),
     ("summary f45", "stages/facts.py", 'subject = "changed", path', 'subject = "read", path'),
     ("summary f47", "turn/filling.py", "if not reply.finished:", "if False:"),
     (
@@ -294,8 +294,8 @@ _ROWS = (
     (
         "control f37",
         "session/core.py",
-        "self._know(replace(self._kept, refusals=refusals), event)",
-        "self._know(self._kept, event)",
+        "self._know(replace(kept, learnt=verdict.learnt), verdict.event)",
+        "self._know(kept, verdict.event)",
     ),
     (
         "control f38",
@@ -427,7 +427,7 @@ _ROWS = (
     (
         "pairing f12",
         "wires/convert/names.py",
-        "            if taken or is_made_up(new, piece.name) or not _LEGAL_ID[target](new):",
+        "            if taken or is_made_up(new, piece.name) or not legal_ids.match(new):",
         "            if False:",
     ),
     (

@@ -162,7 +162,7 @@ ILLEGAL_MUTANTS: tuple[IllegalMutant, ...] = (
     ("openai-chat", "C3", lambda r: r["messages"].insert(2, {"role": "user", "content": "x"})),
     ("openai-chat", "C4", lambda r: r["messages"][3].update(tool_calls=[])),
     ("openai-chat", "C5", lambda r: r["messages"][3].update(content=None)),
-    ("openai-chat", "C6", lambda r: r["messages"][1]["tool_calls"][0].update(id="x" * 41)),
+    ("openai-chat", "C6", lambda r: r["messages"][1]["tool_calls"][0].update(id="x" * 65)),
     (
         "openai-chat",
         "C7",

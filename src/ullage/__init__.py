@@ -34,6 +34,7 @@ __all__ = [
     "Limits",
     "MemoryStore",
     "Modalities",
+    "NotCarried",
     "Output",
     "OverLimitError",
     "Overflow",
@@ -84,6 +85,7 @@ if TYPE_CHECKING:
         BudgetExceeded,
         ConfigError,
         FormatError,
+        NotCarried,
         OverLimitError,
         RefNotFound,
         SpillNotFound,
@@ -127,8 +129,9 @@ else:
         __name__,
         {
             "ullage": "loop presets stages stores summarise",
-            "ullage.errors": "BudgetExceeded ConfigError FormatError OverLimitError RefNotFound "
-            "SpillNotFound StoreError StoreFull SummaryError UllageError UnsupportedPart",
+            "ullage.errors": "BudgetExceeded ConfigError FormatError NotCarried OverLimitError "
+            "RefNotFound SpillNotFound StoreError StoreFull SummaryError UllageError "
+            "UnsupportedPart",
             "ullage.exchange.exchanges": "conversation",
             "ullage.history.window": "Window",
             "ullage.recall.dispatch": "Answer",

@@ -11,6 +11,7 @@
     │       └── SpillNotFound  no spill file has this name
     ├── SummaryError           the summarising model failed or answered nothing
     └── ConfigError            settings contradict one another
+        └── NotCarried         something cannot be copied or pickled
 
 Each message has three parts: what happened, with which numbers, what to do. No message
 holds content of the conversation, a key, or a path of the user's machine.

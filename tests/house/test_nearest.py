@@ -15,6 +15,7 @@ MODULES = sorted(
 
 NEAREST = {
     "on_demand.py": "house/test_on_demand.py",
+    "values/carried.py": "session/test_carried.py",
     # what commands share is tried by the commands
     "cli/_*.py": "cli/test_replay.py",
     "cli/doctor.py": "proxy/test_doctor.py",

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from ullage.integrations._needs import needs
+from ullage.integrations import _needs
+from ullage.integrations._needs import OLDEST, needs
 
 EXTRAS = {
     "adk": "adk",
@@ -46,6 +47,52 @@ def test_what_is_missing_is_told_with_what_to_install(name):
 def test_a_module_of_ours_that_is_missing_is_no_framework():
     with (
         pytest.raises(ModuleNotFoundError, match=r"^No module named 'ullage\.barrel'$"),
-        needs("x"),
+        needs("adk"),
     ):
         importlib.import_module("ullage.barrel")
+
+
+def test_the_oldest_release_is_the_one_that_the_extra_asks_for():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    asked = {extra: project["optional-dependencies"][extra] for extra in EXTRAS.values()}
+    assert OLDEST.keys() == asked.keys()
+    for extra, (framework, oldest) in OLDEST.items():
+        assert f"{framework}>={oldest}" in asked[extra], extra
+
+
+def importing(extra, installed, monkeypatch):
+    """Import an adapter whose framework says that it is of this version."""
+    versions = {OLDEST[extra][0]: installed}
+    monkeypatch.setattr(_needs, "version", versions.__getitem__)
+    with needs(extra):
+        return True
+
+
+@pytest.mark.parametrize("extra", OLDEST)
+def test_one_that_is_too_old_is_named_with_the_version_that_is_needed(extra, monkeypatch):
+    framework, oldest = OLDEST[extra]
+    with pytest.raises(ImportError) as raised:
+        importing(extra, "0.1.9", monkeypatch)
+    assert str(raised.value) == (
+        f"{framework} 0.1.9 is installed, and ullage needs {oldest} or newer: "
+        f"pip install --upgrade '{framework}>={oldest}'"
+    )
+
+
+def test_the_oldest_and_all_that_are_newer_are_taken(monkeypatch):
+    for installed in ("2.13", "2.13.0", "2.13.0rc1", "2.13.1.dev3+local", "3.0", "10.0", "1!2.13"):
+        assert importing("adk", installed, monkeypatch), installed
+    for installed in ("2.12.9", "2.9", "1.99", "0.9"):
+        with pytest.raises(ImportError):
+            importing("adk", installed, monkeypatch)
+
+
+def test_one_of_a_version_that_nobody_knows_is_tried(monkeypatch):
+    """It may be built from a checkout, or be part of something else."""
+
+    def unknown(framework):
+        raise _needs.PackageNotFoundError(framework)
+
+    monkeypatch.setattr(_needs, "version", unknown)
+    with needs("adk"):
+        pass

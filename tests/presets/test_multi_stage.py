@@ -547,7 +547,7 @@ def test_odd_text_is_cut_between_characters_and_comes_back(name, format):
     assert reading.follow(session, ref_of(original)) == original
 
 
-@pytest.mark.parametrize("value", [None, b"bytes", (n for n in range(3)), {1, 2}], ids=type)
+@pytest.mark.parametrize("value", [None, (n for n in range(3)), object()], ids=type)
 def test_a_result_that_is_no_json_is_an_error_that_names_its_place(value):
     from ullage import FormatError
 

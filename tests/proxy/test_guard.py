@@ -183,6 +183,8 @@ def test_both_can_be_given_by_file_environment_and_options(tmp_path):
     file = tmp_path / "proxy.toml"
     file.write_text('allowed_hosts = ["a.example"]\n')
     variables = {"ULLAGE_PROXY_ALLOWED_ORIGINS": "https://b.example, https://c.example"}
-    config = config_of(file, variables, allowed_origins=("https://d.example",))
+    config = config_of(file, variables, allowed_origins=())
     assert config.allowed_hosts == ["a.example"]
-    assert config.allowed_origins == [f"https://{name}.example" for name in "bcd"]
+    assert config.allowed_origins == ["https://b.example", "https://c.example"]
+    config = config_of(file, variables, allowed_origins=("https://d.example",))
+    assert config.allowed_origins == ["https://d.example"]

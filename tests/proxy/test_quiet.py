@@ -50,6 +50,12 @@ def test_a_kind_of_event_is_written_once(lines):
     assert lines("ullage", 30, "%s: %s: %s%s", "unknown_model", "model", "no 'OTHER'", "") == ""
 
 
+def test_an_agents_terminal_shows_no_event(capsys):
+    record = logging.LogRecord("ullage", 30, "", 0, "%s: %s: %s%s", ("cut", "a", "b", ""), None)
+    OwnWords(tells_events=False).handle(record)
+    assert capsys.readouterr().err == ""
+
+
 def test_our_own_are_written_as_they_are(lines):
     assert lines("ullage.proxy", 40, "a request failed: %s", "ValueError") == (
         "ullage: a request failed: ValueError\n"

@@ -136,6 +136,26 @@ def test_it_is_begun_ahead_whatever_the_text_is(policy, kind):
     asyncio.run(run())
 
 
+def test_nothing_is_begun_by_our_count_while_pruning_can_win_enough():
+    """Layer 2 comes before layer 3: where old outputs can go, no model is asked."""
+    dense = '{"id":7919,"v":[1,2],"ok":true},\n'
+    turns = [Turn(calls=(Call("look", f"{n}", f"{n} {dense * 250}"),)) for n in range(40)]
+
+    async def run():
+        model = Model()
+        made = session(model, policy="three_layer")
+        for request in requests(turns=turns):
+            await made.fit(request)
+            if kinds(made, "pruned"):
+                break
+            assert made.preparing is None
+        assert kinds(made, "pruned")
+        assert model.asked == []
+        await made.close()
+
+    asyncio.run(run())
+
+
 def test_one_that_is_needed_while_it_is_under_way_is_waited_for_and_not_asked_for_again():
     async def run():
         model = Model()

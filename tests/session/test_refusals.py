@@ -148,7 +148,10 @@ def test_whatever_a_provider_says_a_limit_has_a_floor(answers):
     accepted = 0
     named = WINDOW
     for turns, (kind, size, limit) in enumerate(answers, 2):
-        view = session.fit(history(turns))
+        try:
+            view = session.fit(history(turns))
+        except OverLimitError:
+            return  # what may not be cut is longer than what the provider takes
         if kind == "accepted":
             view.observe(counted(size))
             if session.events[-1].kind == "observed" and size > view.sent.tokens // 2:

@@ -122,4 +122,4 @@ def test_what_lasts_is_a_warning_once_and_an_event_each_time(caplog):
             session.fit({**request, "messages": [*messages, *messages[1:] * turn]})
     lines = [r for r in caplog.records if r.getMessage().startswith("summary_refused")]
     assert len(lines) == sum(event.kind == "summary_refused" for event in told) > 1
-    assert [r.levelname for r in lines] == ["WARNING"] + ["DEBUG"] * (len(lines) - 1)
+    assert [r.levelname for r in lines] == ["WARNING"] + ["INFO"] * (len(lines) - 1)

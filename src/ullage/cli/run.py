@@ -37,7 +37,10 @@ def command(file: Path | None, words: tuple[str, ...], **options: Any) -> None:
         sys.exit(run_command(words, environment))
     named = {name for name, url in config.upstreams.items() if UPSTREAMS.get(name) != url}
     setting = setting_for(environment, named, config.upstreams)
-    with own_words(), behind_a_proxy(_for_one(config, setting.upstreams)) as (url, watch):
+    with (
+        own_words(tells_events=False),
+        behind_a_proxy(_for_one(config, setting.upstreams)) as (url, watch),
+    ):
         environment |= setting.variables_at(url, environment)
         code = run_command(arguments_for(words, setting, url), environment)
     store = "the store" if config.store else "ullage's own store"

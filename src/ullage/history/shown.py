@@ -125,10 +125,14 @@ class ShownHistory(Struct, frozen=True, eq=False, kw_only=True):
         young = min(stop, self.turn_start)
         needed = [index for index in self.transcript.loading(self.size) if start <= index < stop]
         needed += [at for at in self.arrived if start <= at < stop and self.arrived[at] >= young]
+        groups = [set(self.transcript.together(index, self.size)) for index in needed]
         around = set(range(start, stop))
-        return {
-            at for index in needed for at in self.transcript.together(index, self.size)
-        } & around
+        return {at for group in groups if self._is_whole(group, around) for at in group}
+
+    def _is_whole(self, group: set[int], around: set[int]) -> bool:
+        """Whether messages that go together are all in a range, and none is hidden by itself."""
+        hidden = [self.hidden(at) for at in group]
+        return group <= around and (all(hidden) or not any(hidden))
 
     def kept_by(self, edit: Summary) -> set[int]:
         """The messages that a summary leaves where it is made, though an earlier one may hide them.

@@ -288,7 +288,8 @@ class Transcript:
         calls = [at for number in parts if (at := self._pairs.of((index, number)))]
         homes = {index, *(home for home, _ in calls)}
         found = {at for home in homes for at in self.reply(home, stop)}
-        last = max(homes)
+        # another result of the same reply may stand before this one
+        last = max((home for home, _ in calls), default=index)
         begins = self.marked("begins", last + 1, stop)
         after = range(last + 1, begins[0] if begins else stop)
         for at in (*after, *self.marked("late", last + 1, stop)):

@@ -1,21 +1,45 @@
-"""What an adapter says where its framework is not installed."""
+"""What an adapter says where its framework is not installed, or is older than it works with."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from importlib.metadata import PackageNotFoundError, version
+
+OLDEST: Mapping[str, tuple[str, str]] = {
+    "adk": ("google-adk", "2.13"),
+    "claude-agent-sdk": ("claude-agent-sdk", "0.2.170"),
+    "inspect": ("inspect-ai", "0.3.278"),
+    "langchain": ("langchain", "1.3.14"),
+    "litellm": ("litellm", "1.103"),
+    "mcp-tools": ("mcp", "2"),
+    "openai-agents": ("openai-agents", "0.22"),
+    "opentelemetry": ("opentelemetry-api", "1.30"),
+    "pydantic-ai": ("pydantic-ai-slim", "2.64"),
+    "strands": ("strands-agents", "1.62"),
+}
+"""Of each extra, its framework and the oldest release that works; as in pyproject.toml."""
+
+_RELEASE = re.compile(r"\d+(?:\.\d+)*")
 
 
 @contextmanager
 def needs(extra: str) -> Iterator[None]:
-    """Around the imports of a framework: one that is missing is told with what to install.
+    """Around the imports of a framework: one that is missing or too old is told with the remedy.
 
     Args:
         extra: of ours, which installs it.
 
     Raises:
-        ModuleNotFoundError: as Python raises it, with the remedy.
+        ModuleNotFoundError: it is not installed.
+        ImportError: what is installed is older than the adapter works with, or lacks what the
+            adapter imports.
     """
+    framework, oldest = OLDEST[extra]
+    installed = _installed(framework)
+    if installed and _release(installed) < _release(oldest):
+        raise _too_old(framework, installed, oldest)
     try:
         yield
     except ModuleNotFoundError as missing:
@@ -23,3 +47,28 @@ def needs(extra: str) -> Iterator[None]:
             raise
         said = f"{missing.name} is not installed: pip install 'ullage[{extra}]'"
         raise ModuleNotFoundError(said, name=missing.name) from missing
+
+
+def _installed(framework: str) -> str:
+    """The version of a distribution, ``""`` where nobody knows it."""
+    try:
+        return version(framework) or ""
+    except PackageNotFoundError:
+        return ""
+
+
+def _release(version_text: str) -> tuple[int, ...]:
+    """The numbers of a version, without what marks a release before or after it."""
+    found = _RELEASE.match(version_text.rpartition("!")[2].lstrip("v"))
+    numbers = [int(number) for number in found[0].split(".")] if found else []
+    while numbers and not numbers[-1]:
+        numbers.pop()
+    return tuple(numbers)
+
+
+def _too_old(framework: str, installed: str, oldest: str) -> ImportError:
+    return ImportError(
+        f"{framework} {installed} is installed, and ullage needs {oldest} or newer: "
+        f"pip install --upgrade '{framework}>={oldest}'",
+        name=framework,
+    )

@@ -23,6 +23,7 @@ from ullage.stages.compact import (
     newest_share,
     newest_turns,
     oldest_rough,
+    over_and_pruned,
     rough_full,
     surely_over,
 )
@@ -203,9 +204,11 @@ def three_layer(settings: ThreeLayerSettings = _DEFAULTS) -> Policy:
         show=partial(prunes.keywords["show"], why="the view was near its limit"),
         least_share=_LEAST_SHARE,
     )
+    near = GUARD_SHARE * AHEAD
+    prunes_ahead = partial(prunes_deeper, wanted=partial(over_share, high=near, low=target))
     softer = (
         partial(rough_full, share=threshold * AHEAD),
-        partial(surely_over, share=GUARD_SHARE * AHEAD),
+        partial(over_and_pruned, share=near, prunes=prunes_ahead),
     )
     return Policy(
         name="three_layer-1",

@@ -223,7 +223,8 @@ def config_of(
             settings.setdefault(name, environment[f"ULLAGE_{name.upper()}"])
     given = {name: value for name, value in options.items() if value is not None}
     for name in _LISTS:
-        given[name] = [*settings.get(name, []), *given.get(name, [])]
+        if not given.get(name):  # an option that may come many times, and did not
+            given.pop(name, None)
     named = settings.get("upstreams", {}), given.get("upstreams", {})
     given["upstreams"] = {**UPSTREAMS, **named[0], **named[1]}
     try:

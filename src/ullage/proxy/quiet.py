@@ -52,10 +52,15 @@ def _place_of(traceback: TracebackType | None) -> str:
 
 
 class OwnWords(logging.Handler):
-    """Writes records to standard error, but no word that is not ours."""
+    """Writes records to standard error, but no word that is not ours.
 
-    def __init__(self) -> None:
+    Args:
+        tells_events: whether events of sessions are written too.
+    """
+
+    def __init__(self, *, tells_events: bool = True) -> None:
         super().__init__(logging.WARNING)
+        self._tells_events = tells_events
         self._kinds: set[str] = set()
 
     def emit(self, record: logging.LogRecord) -> None:
@@ -75,17 +80,21 @@ class OwnWords(logging.Handler):
         return f"{record.levelname.lower()} of {record.name}{failed}"
 
     def _line_of_event(self, kind: str) -> str:
-        if kind in self._kinds:
+        if kind in self._kinds or not self._tells_events:
             return ""
         self._kinds.add(kind)
         return f"event {kind!r}; later ones are counted in ullage_decisions_total"
 
 
 @contextmanager
-def own_words() -> Iterator[None]:
-    """Nothing but our own words is written where nobody configured logging, while this lasts."""
+def own_words(*, tells_events: bool = True) -> Iterator[None]:
+    """Nothing but our own words is written where nobody configured logging, while this lasts.
+
+    Args:
+        tells_events: whether events of sessions are written; not into the terminal of an agent.
+    """
     handler, threads, unraisable = logging.lastResort, threading.excepthook, sys.unraisablehook
-    logging.lastResort = OwnWords()
+    logging.lastResort = OwnWords(tells_events=tells_events)
     threading.excepthook = lambda met: log_error("a thread failed", met.exc_value)
     sys.unraisablehook = lambda met: log_error("a clean-up failed", met.exc_value)
     try:

@@ -120,6 +120,16 @@ def reported_full(window: Window, *, share: float) -> bool:
     return held >= window.context_tokens * share
 
 
+def over_and_pruned(
+    window: Window, *, share: float, prunes: Callable[[Window], Sequence[Cut] | Skipped]
+) -> bool:
+    """The upper bound of the view is over a share of the limit, and nothing is left to prune."""
+    if not surely_over(window, share=share):
+        return False
+    cuts = prunes(window)
+    return isinstance(cuts, Skipped) or not cuts
+
+
 def newest_turns(window: Window, start: int, *, turns: int) -> int:
     """The newest turns stay: so many replies of the model, and what came after each."""
     index = window.size
@@ -236,11 +246,20 @@ def compact(
     held = held_tokens(window, by_count(share=1.0), plan.start, plan.stop)
     if window.calibration.apply(held) < least:
         return _too_little(plan.room)
+    return _made(window, plan, prompt, held, least)
+
+
+def _made(
+    window: Window, plan: Plan, prompt: Prompt, held_tokens: int, least_tokens: int
+) -> Sequence[Cut] | Skipped:
+    """The cut of a plan, or nothing where it wins too little of what its range holds."""
     outputs = set_aside(window, plan.start, plan.stop)
     brief, later = _composed(window, plan, prompt, outputs[-1].ref)
-    edit = replace(_edit(window, plan, brief.compose(""), outputs[-1].ref, held), later=later)
-    won = held - window.texts_tokens((edit.text, *filter(None, later)))
-    if won <= 0 or window.calibration.apply(won) < least:
+    edit = replace(
+        _edit(window, plan, brief.compose(""), outputs[-1].ref, held_tokens), later=later
+    )
+    won = held_tokens - window.texts_tokens((edit.text, *filter(None, later)))
+    if won <= 0 or window.calibration.apply(won) < least_tokens:
         return _too_little(plan.room)
     shown = _joined(edit.text, later)
     outputs = (*named_in(shown, window.transcript, plan.start, plan.stop), *outputs)

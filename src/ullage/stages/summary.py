@@ -24,6 +24,7 @@ from ullage.values.notices import Words
 
 _QUOTE_CHARS = 160
 _FRAME_CHARS = len("Message 1234:\n\n")
+_SPOKEN_CHARS = len("- user: \n")
 _THEN = "[ullage: this the user said then]"
 
 
@@ -112,11 +113,14 @@ def later_words(
         return None, ()
     texts = list(said(transcript, start, stop, "user"))
     refs = refs_of(transcript, texts) if words is not None else ()
-    shown = quotes([each.text for each in texts], user_chars, frame_chars=len(_THEN), refs=refs)
+    # the room that an account gives: the same words fit in as would stand in it
+    shown = quotes([each.text for each in texts], user_chars, frame_chars=_SPOKEN_CHARS, refs=refs)
     later = []
     for first, last in pairwise([*stands, stop]):
-        numbers = (at for at in sorted(shown) if first < texts[at].index < last)
-        lines = [f"{_speaker(texts[at])}: {shown[at]}" for at in numbers]
+        numbers = [at for at, each in enumerate(texts) if first < each.index < last]
+        lines = [f"{_speaker(texts[at])}: {shown[at]}" for at in numbers if at in shown]
+        missing = len(numbers) - len(lines)
+        lines += [f"- … {missing:,} more: see the index"] if missing else []
         later.append("\n".join([_THEN, *lines]) if lines else "")
     return stands[0], tuple(later)
 

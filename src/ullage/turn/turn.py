@@ -141,19 +141,10 @@ def turn(
     is_host = settings.recall == "host"
     while True:
         ledger = yield from look_up(line, ledger.with_records(lost) if lost else ledger)
-        agreed = agree(line, ledger, asked, settings, before)
-        offer = offer_of(agreed, asked, settings)
-        is_met_now = agreed.terms.opened.joined and bool(agreed.records)
-        agreed = noted(agreed, line, asked, settings)
-        begun = _begin(line, agreed.terms.opened, asked, settings, memo, added_tokens)
-        walk = yield from _walk(line, begun, agreed, asked, settings, now=now, offer=offer)
-        joining = walk.joining
-        if joining is not None and joining.is_due:
-            joined = join(line, ledger, asked, settings, agreed)
-            agreed = noted(joined, line, asked, settings)
-            again = _begin(line, agreed.terms.opened, asked, settings, memo, added_tokens)
-            begun = again._replace(events=begun.events)
-            walk = yield from _walk(line, begun, agreed, asked, settings, now=now)
+        decided = yield from _decide(
+            line, ledger, asked, settings, memo, before, added_tokens=added_tokens, now=now
+        )
+        agreed, begun, walk = decided.agreed, decided.begun, decided.walk
         window, tools, offers = begun.builder.window, begun.tools, begun.offers
         allowed = names.to_allow(asked, window.words) if offers and not is_host else ()
         outputs = (*fresh.outputs, *walk.outputs.values())
@@ -178,10 +169,8 @@ def turn(
         line.begin_again()
     memo.keep(line, walk.records)
     state = replace(state, opened=agreed.terms.opened, ledger=held)
-    met = _met(joining, window, is_met_now=is_met_now)
-    events = (*fresh.events, *agreed.events, *met, *begun.events, *walk.events)
-    events = (*events, *_elsewhere(asked, thread))
-    standing = standing_of(agreed, asked, settings, joining)
+    events = (*fresh.events, *_events(decided, window), *_elsewhere(asked, thread))
+    standing = standing_of(agreed, asked, settings, decided.joining)
     view = render(asked, line, window, tools, allowed)
     is_thread = asked.is_thread
     return Turned(view, state, events, window, asked.wire, offers, memo, standing, is_thread)
@@ -205,6 +194,51 @@ def _where_held(
         return replace(settings, recall=False), None, thread
     began = Opened(settings.policy.name, recall=True, prefix=thread.prefix)
     return replace(settings, recall="host"), began, thread
+
+
+class _Decided(NamedTuple):
+    """What is decided of a request.
+
+    Attributes:
+        agreed: on what terms.
+        begun: the window, and what is added to the request.
+        walk: what the stages decided.
+        joining: what was weighed of a conversation that was met under way; None of others.
+        is_met_now: it is met by this request.
+    """
+
+    agreed: Agreed
+    begun: Begun
+    walk: Walk
+    joining: Joining | None
+    is_met_now: bool
+
+
+def _decide(
+    line: Line,
+    ledger: Ledger,
+    asked: Request,
+    settings: Settings,
+    memo: Memo,
+    before: Opened | None,
+    *,
+    added_tokens: int,
+    now: bool,
+) -> Steps[_Decided]:
+    """Agree on the terms of a request and walk to its end; join its conversation if that is due."""
+    agreed = agree(line, ledger, asked, settings, before)
+    offer = offer_of(agreed, asked, settings)
+    is_met_now = agreed.terms.opened.joined and bool(agreed.records)
+    agreed = noted(agreed, line, asked, settings)
+    begun = _begin(line, agreed.terms.opened, asked, settings, memo, added_tokens)
+    walk = yield from _walk(line, begun, agreed, asked, settings, now=now, offer=offer)
+    joining = walk.joining
+    if joining is not None and joining.is_due:
+        agreed = noted(join(line, ledger, asked, settings, agreed), line, asked, settings)
+        again = _begin(line, agreed.terms.opened, asked, settings, memo, added_tokens)
+        begun = again._replace(events=begun.events)
+        walk = yield from _walk(line, begun, agreed, asked, settings, now=now)
+    return _Decided(agreed, begun, walk, joining, is_met_now)
 
 
 def _walk(
@@ -231,8 +265,17 @@ def _walk(
     return walk
 
 
-def _met(joining: Joining | None, window: Window, *, is_met_now: bool) -> Iterator[Event]:
+def _events(decided: _Decided, window: Window) -> Iterator[Event]:
+    """What is told of what was decided, in order."""
+    yield from decided.agreed.events
+    yield from _met(decided, window)
+    yield from decided.begun.events
+    yield from decided.walk.events
+
+
+def _met(decided: _Decided, window: Window) -> Iterator[Event]:
     """What is told of a conversation that was met under way."""
+    joining, is_met_now = decided.joining, decided.is_met_now
     if joining is None:
         return
     after = window.estimate if joining.is_due else joining.tokens

@@ -165,7 +165,7 @@ def test_two_workers_on_one_file_pay_for_one_summary(tmp_path, near):
         return "They met at the harbour."
 
     messages = [
-        {"role": ("user", "assistant")[n % 2], "content": f"{n} " + "word " * 900}
+        {"role": ("user", "assistant")[n % 2], "content": f"{n} " + "word " * (900 * (n % 2))}
         for n in range(31)
     ]
     limits = ullage.Limits(window_tokens=16_000)
@@ -174,13 +174,15 @@ def test_two_workers_on_one_file_pay_for_one_summary(tmp_path, near):
     def work():
         session = ullage.Session(
             "gpt-4.1",
-            policy="three_layer",
+            policy="default",
             limits=limits,
             store=tmp_path / "kept.db",
             cache=near,
             summariser=summariser,
         )
-        views.append(dict(session.fit({"model": "gpt-4.1", "messages": messages})))
+        whole = {"model": "gpt-4.1", "messages": messages}
+        session.compact(whole)
+        views.append(dict(session.fit(whole)))
         session.close()
 
     threads = [threading.Thread(target=work) for _ in range(2)]
