@@ -142,7 +142,7 @@ def test_a_store_that_breaks_its_word_fails_the_test_of_it(kind):
         getattr(contract(kind, StoreContract), BROKEN[kind])()
 
 
-@pytest.mark.parametrize("kind", [Nameless, Shared, Rewriting])
+@pytest.mark.parametrize("kind", [Forgetful, HalfRaced, Nameless, Shared, Rewriting])
 def test_whatever_it_does_wrong_the_comparison_with_dictionaries_tells_the_shortest_way(kind):
     with pytest.raises(AssertionError, match=r"after [123] commits"):
         contract(kind, StoreContract).test_any_sequence_of_commits_equals_two_dictionaries()

@@ -95,10 +95,14 @@ def decided(key: bytes, *edits: Edit, n: int = 0) -> Record:
 
 
 def random_commit(rng: random.Random) -> tuple[str, list[Output], list[Record]]:
-    """A tenant, up to four outputs and up to four records at places of their own."""
+    """A tenant, up to four outputs and up to four records at places of their own.
+
+    Every second record is a batch, however many kinds there are: that two commits meet at one place
+    is what most broken stores are found by.
+    """
     records = {}
     for _ in range(rng.randrange(5)):
-        kind = rng.choice([*KINDS, "of a later version"])
+        kind = rng.choice(["batch", rng.choice([*KINDS, "of a later version"])])
         n = rng.randrange(3) if kind == "batch" else 0
         name = rng.choice(["", "", "a model", "\ud800"])
         record = Record(rng.choice(KEYS), kind, n, rng.choice([b"", b"1", b"2"]), name)
