@@ -81,7 +81,7 @@ class World:
         return [{"role": "system", "content": f"You are an agent. It is {self.clock} o'clock."}]
 
     def drop_memo(self):
-        self.session._kept = replace(self.session._kept, memo=None)
+        self.session._state = replace(self.session._state, memo=None)
 
     def restart(self):
         """Another process: with a file, it knows what the file holds; else the state."""
@@ -178,7 +178,7 @@ class World:
 
     def observe(self):
         """The provider reports what it counted: another scale, and what we cannot see."""
-        if self.session._kept.newest is not None:
+        if self.session._state.newest is not None:
             scale, offset = self.provider
             tokens = int(self.session.window.tokens * scale) + offset
             self.session.observe(Usage(fresh_tokens=tokens))
@@ -213,12 +213,12 @@ class World:
                 store=Threaded(self.session.store),
                 state=self.session.state,
             )
-            session._kept = replace(session._kept, memo=self.session._kept.memo)
+            session._state = replace(session._state, memo=self.session._state.memo)
             return session, await session.fit(request)
 
         other, view = asyncio.run(once())
         events = (*self.session.events, *other.events)
-        self.session._kept = replace(other._kept, events=events, view=lambda: None)
+        self.session._state = replace(other._state, events=events)
         return view
 
     def matches_sessions_without_memory(self, request, known, view):

@@ -112,7 +112,7 @@ def test_what_another_model_left_behind_a_batch_goes_when_the_first_comes_back()
             break
     now = lengths.index(length)
     assert now < len(lengths) - 2
-    assert session._kept.memo.lines[0].builder.stale, "thinking stays behind what was edited"
+    assert session._state.memo.lines[0].builder.stale, "thinking stays behind what was edited"
     view = session.fit(request(BOUND, messages[: lengths[now]]))["messages"]
     assert session.events[-1].kind == "reasoning"
     first = next(i for i, m in enumerate(view) if m is not messages[i])

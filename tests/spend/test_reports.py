@@ -8,7 +8,7 @@ import pytest
 
 from tests.spending import FORMAT_NAMES, LIMITS, is_wrap_up, most_of, new_session, reply, request
 from ullage import Budget, BudgetExceeded, ConfigError, Session, Spent, Usage
-from ullage.session.reports import with_more
+from ullage.session.state import SessionState
 from ullage.spend.account import Account, UnderWay
 from ullage.spend.allowance import Claim
 from ullage.spend.book import Book, Report
@@ -249,10 +249,10 @@ def test_a_report_is_added_to_a_state_and_taken_out_again():
     session = new_session()
     session.fit(request()).observe(reply())
     more = Spent(usage=Usage(fresh_tokens=5), cost_usd=0.5)
-    after = with_more(session.state, more)
-    assert after.usage.fresh_tokens == 1_005
-    assert with_more(after, Spent() - more).usage == session.usage
-    assert with_more(after, Spent(cost_usd=None)).cost_usd is None
+    after = SessionState(session.state).with_spent(more)
+    assert after.persisted.usage.fresh_tokens == 1_005
+    assert after.with_spent(Spent() - more).persisted.usage == session.usage
+    assert after.with_spent(Spent(cost_usd=None)).persisted.cost_usd is None
 
 
 # The book

@@ -163,7 +163,7 @@ def test_a_turn_reads_and_makes_the_last_turn_and_what_is_new(format, monkeypatc
         assert work["read"] <= 3 * len(step)
         assert work["made"] <= 3 * len(step)
     cold = Session(histories.MODEL[format], repair=True, limits=Limits(window_tokens=10**6))
-    cold._kept = replace(cold._kept, state=session.state)
+    cold._state = replace(cold._state, persisted=session.state)
     assert cold.fit(histories.request(format, messages)) == view
 
 

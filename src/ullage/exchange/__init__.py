@@ -4,7 +4,7 @@
     bodies      bytes to JSON and back
     reading     of a body that begins like an earlier one only what is new is read
     readings    the newest bodies, to be read on from
-    interning   what is remembered stands in for what was read anew
+    headers     what stands around the histories of one tenant is held once
     sse         server-sent events, in bytes cut anywhere
     exchange    the steps from a request's bytes to the answer's
     streamed    an answer that comes as events

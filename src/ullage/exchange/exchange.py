@@ -20,7 +20,6 @@ from msgspec.structs import replace
 from ullage.errors import BudgetExceeded, ConfigError, FormatError, OverLimitError, StoreError
 from ullage.exchange import bodies, requests
 from ullage.exchange.answers import Teed, Untouched, Whole
-from ullage.exchange.interning import interned
 from ullage.exchange.markers import marked
 from ullage.exchange.problems import problem_of
 from ullage.exchange.reading import Reading
@@ -217,8 +216,8 @@ class Exchange:
         self._note(conversation="" if is_held else key, model=str(self._client.get("model") or ""))
         self._take_window(session)
         self._session, tenant = session, self._exchanges.tenant(self._tenant, self._name)
-        self._exchanges.around.give(session, tenant, wire.name)
-        self._client = interned(session, self._client)
+        self._exchanges.headers.give(session, tenant, wire.name)
+        self._client = session.intern(self._client)
         steps = knit(self._client, wire, tenant, self._exchanges.read.get(session))
         knitted: Knitted = yield partial(self._exchanges.do, steps, tenant)
         if knitted.read is not None:
@@ -226,10 +225,10 @@ class Exchange:
         if is_held:  # its provider waits for what waited here, whatever else becomes of it
             self._body = self._written(knitted.request)
         yield from self.see(knitted.request)
-        self._exchanges.around.take(session, tenant, wire.name)
+        self._exchanges.headers.take(session, tenant, wire.name)
         if read is not None and not is_held:
-            said = interned(session, self._client)[wire.key]  # the new ones are there now too
-            read = replace(read, messages=said, beginning=begins)
+            messages = session.intern(self._client)[wire.key]  # now with the new ones
+            read = replace(read, messages=messages, beginning=begins)
             self._exchanges.readings.keep(session, self._owner, self._body, read)
         if self.route.kind == "create" and self._takes:
             redact = session.settings.redact
@@ -247,7 +246,7 @@ class Exchange:
 
     def see(self, request: Mapping[str, Any]) -> Actions[None]:
         """Fit a request: the view of it, and the bytes that are sent for it."""
-        self.request = request if request is self._client else interned(self._session, request)
+        self.request = request if request is self._client else self._session.intern(request)
         self.view = yield partial(self._session.fit, self.request)
         self._note(
             events=(*self.report.events, *self.view.events),

@@ -12,7 +12,7 @@ from weakref import WeakKeyDictionary
 from blake3 import blake3
 
 from ullage.exchange.exchange import Exchange
-from ullage.exchange.interning import Around
+from ullage.exchange.headers import SharedHeaders
 from ullage.exchange.readings import Readings
 from ullage.exchange.requests import Beginning
 from ullage.exchange.routes import Route
@@ -90,7 +90,7 @@ class Exchanges:
         self.counts = Counts()
         self.asks_usage = True
         self.read: WeakKeyDictionary[Any, Read] = WeakKeyDictionary()
-        self.around, self.readings = Around(), Readings()
+        self.headers, self.readings = SharedHeaders(), Readings()
         self.now_s = time.monotonic
         self._tell, self._lock = tell, Lock()
         self._first: dict[str, bytes] = {}  # the first reply that was met to a beginning

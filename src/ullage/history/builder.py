@@ -10,6 +10,7 @@ from typing import cast
 
 from msgspec.structs import force_setattr, replace
 
+from ullage.history.frozen import Changes, FrozenWindow, Parts
 from ullage.history.shown import Placed
 from ullage.history.transcript import Location, Transcript
 from ullage.history.window import Window
@@ -42,7 +43,6 @@ class WindowBuilder:
 
     Attributes:
         window: the window, read-only.
-        applied: see `Window.applied`.
         stale: of each batch behind which reasoning stayed though it was bound to what the batch
             edited: the first message edited, and where the history ended then.
         past: how it was at the last boundaries, oldest first (`keep_past`).
@@ -50,22 +50,42 @@ class WindowBuilder:
             offered (`ullage.turn.joining`).
     """
 
+    _parts: Parts
+    _changes: Changes
+
     def __init__(self, transcript: Transcript, meter: Meter, words: Words) -> None:
         calibration = Calibration(exact=meter.counter.exact)
         window = Window(transcript=transcript, meter=meter, words=words, calibration=calibration)
         self._hold(window, [])
+        self._parts, self._changes = Parts(), Changes()
 
     def _hold(self, window: Window, stale: list[tuple[int, int]]) -> None:
         self.window, self.stale = window, stale
         self.past: tuple[WindowBuilder, ...] = ()
         self.excess: dict[int, int] = {}
-        self.applied = cast("dict[bytes, int]", window.applied)
+        self._applied = cast("dict[bytes, int]", window.applied)
         self._changed = cast("dict[int, Sequence[tuple[int, int, str]]]", window.changed)
         self._reasoning_dropped = cast("set[int]", window.reasoning_dropped)
 
     def _set(self, **values: object) -> None:
         for name, value in values.items():
             force_setattr(self.window, name, value)
+
+    # ── snapshots ────────────────────────────────────────────────────────────────────
+
+    def freeze(self) -> FrozenWindow:
+        """The window as it is now, for whoever reads it while this one moves on.
+
+        It takes time proportional to what was written since the last time.
+        """
+        self._fold_changes()
+        self.window.transcript.share()
+        return FrozenWindow(self.window, self._parts)
+
+    def _fold_changes(self) -> None:
+        """Take what was written since the window was frozen last into its parts."""
+        self._parts = self._parts.after(self.window, self._changes)
+        self._changes, self.window._sums.touched = Changes(), set()
 
     # ── earlier states ───────────────────────────────────────────────────────────────
 
@@ -100,12 +120,14 @@ class WindowBuilder:
 
     def _copy(self, transcript: Transcript) -> WindowBuilder:
         """The same state, apart, without tallies; only what is cached of edits is shared."""
+        self._fold_changes()
         old, other = self.window, WindowBuilder.__new__(WindowBuilder)
         copied = {name: getattr(old, name).copy() for name in _GROWING}
         settled = {key: [*at] for key, at in old._settled.items()}
         apart = {"arrived": {}, "_settled": settled, "_tallies": {}}
         window = replace(old, transcript=transcript, **copied, **apart)
         other._hold(window, [*self.stale])
+        other._parts, other._changes = self._parts, Changes()
         other.excess = self.excess.copy()
         return other
 
@@ -150,12 +172,14 @@ class WindowBuilder:
         if superseding:  # what the provider does not read any more is shown, and costs nothing
             self._set(read_from=superseding[-1])
             sums.tokens, sums.counted, sums.bound = [0] * window.read_from, 0, 0
-            sums.uncounted.clear()
+            sums.uncounted = []
+            sums.touched.update(range(window.read_from))
             window._tallies.clear()
         self._set(fresh=window.size, size=length)
         for index in range(len(sums.tokens), length):
             bound = window.message_bound(index)
             sums.tokens.append(~bound)
+            sums.touched.add(index)
             sums.uncounted.append(index)
             sums.bound += bound
 
@@ -169,6 +193,7 @@ class WindowBuilder:
         if read and sums.tokens[index] >= 0:
             before = sums.tokens[index]
             sums.tokens[index] = window.count_message(index)
+            sums.touched.add(index)
             if index not in window._hidden:
                 sums.counted += sums.tokens[index] - before
 
@@ -187,6 +212,10 @@ class WindowBuilder:
     def replace_later(self, spots: Set[Location]) -> None:
         """Set which leaves nobody will see as they look at first sight. See `Window`."""
         self._set(replaced_later=spots)
+
+    def apply_batches(self, key: bytes, count: int) -> None:
+        """Set how many of the first batches under a key are shown whole. See `Window.applied`."""
+        self._applied[key] = self._changes.applied[key] = count
 
     def _outdate(self, index: int) -> None:
         for tally in self.window._tallies.values():
@@ -223,12 +252,14 @@ class WindowBuilder:
         tokens = window.leaf_bound if uncounted else window.leaf_tokens
         won = tokens(spot)
         shown = window._shown[index] = {**window.shown(index), spot[1:]: edit}
-        window._spots[edit.ref] = spot
+        window._spots[edit.ref] = self._changes.locations[edit.ref] = spot
+        self._changes.edited.add(index)
         if index not in window._hidden:
             self._changed[index] = [(*leaf, each.text) for leaf, each in shown.items()]
         won -= tokens(spot)
         self._outdate(index)
         sums.tokens[index] += won if uncounted else -won
+        sums.touched.add(index)
         if index not in window._hidden:
             sums.bound -= won if uncounted else 0
             sums.counted -= 0 if uncounted else won
@@ -241,6 +272,7 @@ class WindowBuilder:
         for index in range(*around) if around else ():
             if any(isinstance(part, Reasoning) for part in messages[index].parts):
                 self._reasoning_dropped.add(index)
+                self._changes.edited.add(index)
                 self.refresh(index)
         return around is not None
 
@@ -260,7 +292,8 @@ class WindowBuilder:
             tokens = sums.tokens[index]
             sums.counted -= max(tokens, 0)
             sums.bound -= max(~tokens, 0)
-            self._changed.pop(index, None)
+            if self._changed.pop(index, None) is not None:
+                self._changes.edited.add(index)
             self._outdate(index)
         self._set(_hidden=window._hidden | hides)
         sums.counted += window.texts_tokens(edit.texts)

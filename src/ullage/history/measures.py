@@ -66,8 +66,8 @@ def table_of(tables: dict[Any, T], measure: Measure[Any], make: Callable[[], T])
     table = tables.get(measure.key)
     if table is None:
         table = make()
-        while len(tables) >= TABLES:
-            del tables[next(iter(tables))]
+        for oldest in [*tables][: len(tables) + 1 - TABLES]:
+            tables.pop(oldest, None)  # another reader of a frozen window may have done so
         tables[measure.key] = table
     return table
 

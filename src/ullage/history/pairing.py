@@ -141,8 +141,8 @@ class Pairing(Struct):
         call = next(call for call in fits if call.batch == fits[-1].batch)
         replaced = self.answers.get(call.at)
         if replaced is not None:
+            self.seconds[replaced] = call.at  # first: `of` is asked meanwhile by other threads
             del self.calls[replaced]
-            self.seconds[replaced] = call.at
         self.answers[call.at], self.calls[at] = at, call.at
         self.waiting.pop(call.at, None)
         self.unanswered.pop(call.at, None)

@@ -105,6 +105,7 @@ class Transcript:
         self._made: dict[Any, dict[int, Any]] = {}
         self._programs: dict[int, set[int]] = {}  # by message, the parts that a program reads
         self._answers: dict[int, set[int]] = {}  # and the results that are the user's words
+        self._is_shared = False  # whether a frozen transcript reads the same lists and tables
 
     def __len__(self) -> int:
         return len(self.messages)
@@ -157,9 +158,7 @@ class Transcript:
         for people in ("_programs", "_answers"):
             known = getattr(self, people).items()
             setattr(other, people, {index: it for index, it in known if index < length})
-        other.loaded = {
-            name for at in self.marked("loads", 0, length) for name in _loads(self.messages[at])
-        }
+        other.loaded = self._names_loaded(length)
         other._marked = {mark: self.marked(mark, 0, length) for mark in self._marked}
         other._lengths = {key: at for key, at in self._lengths.items() if at <= length}
         for kind, spots in self._spots.items():
@@ -176,12 +175,34 @@ class Transcript:
             other._made[make] = {index: it for index, it in made.items() if index < length}
         return other
 
+    def share(self) -> None:
+        """A frozen transcript reads the same lists and tables from now on."""
+        self._is_shared = True
+
+    def _leave_to_readers(self) -> None:
+        """Go on with copies of what `refresh` writes to, where a frozen transcript reads it.
+
+        A list of pointers is copied here, once a turn that words a message anew: such a turn
+        has compared every message already, which takes far longer.
+        """
+        if not self._is_shared:
+            return
+        self.messages, self.originals = self.messages.copy(), self.originals.copy()
+        self._programs, self._answers = self._programs.copy(), self._answers.copy()
+        self._is_shared = False
+
+    def _names_loaded(self, length: int) -> set[str]:
+        """The names of the tools that are defined among the first messages."""
+        indices = self.marked("loads", 0, length)
+        return {name for index in indices for name in _loads(self.messages[index])}
+
     def _note(self, kind: str, name: str, at: At) -> None:
         spots, name = self._spots[kind], whole(name)
         spots[name] = (*spots.get(name, ()), at)
 
     def refresh(self, index: int, message: Message) -> None:
         """Take a message's new wording: same digest, but markers or reasoning differ."""
+        self._leave_to_readers()
         message = self._without_secrets(index, message)
         for number, item, _ in leaves_of(self.messages[index]):
             for table in (self._refs, self._texts, self.counts):

@@ -13,6 +13,7 @@ from functools import partial
 from typing import Any, NoReturn, TypeVar
 
 from msgspec import Struct, field
+from msgspec.structs import force_setattr
 
 from ullage.history.measures import Measure, Tally, table_of
 from ullage.history.remembered import REMEMBERED
@@ -37,21 +38,29 @@ class Sums(Struct):
             can have.
         counted: of all shown messages that are counted, and of the summaries.
         bound: of all that are not, at most.
-        uncounted: which these are.
+        uncounted: which these are. The list grows, and is replaced when they are counted: what was
+            frozen holds the earlier one.
+        touched: the messages whose tokens were written since the window was frozen last.
     """
 
     tokens: list[int] = field(default_factory=list)
     counted: int = 0
     bound: int = 0
     uncounted: list[int] = field(default_factory=list)
+    touched: set[int] = field(default_factory=set)
 
     def copy(self) -> Sums:
         """The same sums, to go on by themselves."""
-        return Sums([*self.tokens], self.counted, self.bound, [*self.uncounted])
+        uncounted, touched = self.uncounted.copy(), self.touched.copy()
+        return Sums(self.tokens.copy(), self.counted, self.bound, uncounted, touched)
 
 
 class Window(ShownHistory, frozen=True, eq=False, kw_only=True):
     """A shown history with its token sums and limits. Read-only: writing is an AttributeError.
+
+    The working window of a session moves on with every turn, and is read and written under the
+    session's lock alone. A frozen one (`ullage.history.frozen`) stays as it is: that is what
+    `Session.window` gives, and any thread may read it.
 
     Attributes:
         meter: what counts.
@@ -90,6 +99,7 @@ class Window(ShownHistory, frozen=True, eq=False, kw_only=True):
     _edit_tokens: MutableMapping[Replace, int] = field(default_factory=dict)
     _settled: dict[Any, list[int]] = field(default_factory=dict)
     _tallies: dict[Any, Tally] = field(default_factory=dict)
+    _is_frozen: bool = False
 
     def may_cut(self, index: int) -> bool:
         """Whether the history may begin anew here, and the view go on behind a summary."""
@@ -123,12 +133,20 @@ class Window(ShownHistory, frozen=True, eq=False, kw_only=True):
 
     def count(self) -> None:
         """Count what has not been counted yet."""
-        sums = self._sums
+        if not self._is_frozen:
+            self._count_into(self._sums)
+        elif self._sums.uncounted:
+            sums = self._sums.copy()
+            self._count_into(sums)
+            force_setattr(self, "_sums", sums)  # at once: another thread may be reading
+
+    def _count_into(self, sums: Sums) -> None:
         for index in sums.uncounted:
             # else an interrupted call came as far as this, or it is hidden by now
             if sums.tokens[index] < 0 and index not in self._hidden:
                 tokens = self.count_message(index)
                 sums.tokens[index], sums.counted = tokens, sums.counted + tokens
+        sums.touched.update(sums.uncounted)
         sums.uncounted, sums.bound = [], 0
 
     def count_message(self, index: int) -> int:
@@ -213,8 +231,11 @@ class Window(ShownHistory, frozen=True, eq=False, kw_only=True):
         """Tokens of a message as it is shown, its framing included."""
         self.count()
         tokens = self._sums.tokens[index]
-        if tokens < 0:
-            tokens = self._sums.tokens[index] = self.count_message(index)
+        if tokens < 0:  # a hidden message, which no sum holds
+            tokens = self.count_message(index)
+            if not self._is_frozen:
+                self._sums.tokens[index] = tokens
+                self._sums.touched.add(index)
         return tokens
 
     def texts_tokens(self, texts: Sequence[str]) -> int:
@@ -257,7 +278,8 @@ class Window(ShownHistory, frozen=True, eq=False, kw_only=True):
         Raises:
             ConfigError: it is a plain function. A `Measure` gives it a name.
         """
-        tally = table_of(self._tallies, measure, partial(Tally, measure))
+        tallies = {} if self._is_frozen else self._tallies  # a tally is worked on in place
+        tally = table_of(tallies, measure, partial(Tally, measure))
         return tally.to(self.size, partial(self._added, measure))
 
     def total(self, measure: Measure[int]) -> int:
@@ -272,7 +294,8 @@ class Window(ShownHistory, frozen=True, eq=False, kw_only=True):
 
         A stage that looks for old outputs begins here: its work is proportional to what is new.
         """
-        at = table_of(self._settled, is_settled, lambda: [0])
+        settled = {} if self._is_frozen else self._settled
+        at = table_of(settled, is_settled, lambda: [0])
         while at[0] < stop and is_settled(self, at[0]):
             at[0] += 1
         return min(at[0], stop)

@@ -11,7 +11,6 @@ from string import Template
 from typing import Any, cast
 
 from ullage.errors import UllageError
-from ullage.exchange.interning import newest_request
 from ullage.replay.cost.prices import OWN, PROFILES, Wanted
 from ullage.replay.readers import Run
 from ullage.replay.report.pages import page_of_session
@@ -42,7 +41,7 @@ def page_of_conversation(key: str, session: Any) -> str | None:
         key: what the session is kept under.
         session: the session; its store is read.
     """
-    settings, request = session.settings, newest_request(session)
+    settings, request = session.settings, session.newest_request()
     if request is None:
         return None
     profiles: list[Wanted] = [OWN, *PROFILES.values()]

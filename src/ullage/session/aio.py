@@ -161,8 +161,11 @@ class AsyncSession(SessionCore, AsyncClosing):
         await self.store.close()
 
     def _is_heavy(self, request: Mapping[str, Any]) -> bool:
-        newest = self._kept.newest
-        if newest is None or newest.tokens > _LIGHT_TOKENS:
+        newest = self._state.newest
+        if newest is None:
+            return True
+        self._count_view(newest)
+        if newest.tokens > _LIGHT_TOKENS:
             return True
         values = request.values() if isinstance(request, Mapping) else ()
         messages = max((len(value) for value in values if isinstance(value, list)), default=0)
@@ -203,9 +206,10 @@ class AsyncSession(SessionCore, AsyncClosing):
 
     def _look_ahead(self) -> None:
         """Begin the next compaction, if the view is over the softer threshold."""
-        window = self.window
         if self._summaries is None or self.budget.is_used_up:
             return
+        newest = self._newest
+        window = newest.window if newest.working is None else newest.working
         self._begun = still_of_use(self._begun, window)
         if self.preparing is not None or any(each.continues(window) for each in self._begun):
             return

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from typing import Any, ClassVar, Self
 
 from msgspec.structs import replace
 
+from ullage.locks import RLock
 from ullage.session.closing import Lent
-from ullage.session.kept import Kept
+from ullage.session.state import SessionState
 from ullage.session.telling import OnEvent
 from ullage.spend.account import Account
 from ullage.spend.budget import Budget
@@ -32,7 +34,8 @@ class Copied:
     store: Any
     settings: Settings
     budget: Budget
-    _kept: Kept
+    _state: SessionState
+    _state_lock: AbstractContextManager[bool]
     _account: Account
     _summaries: Summaries | None
     _on_event: OnEvent | None
@@ -59,6 +62,7 @@ class Copied:
         served: ServedWindow | None = None,
     ) -> None:
         """Open an account at the budget, and know whom to call and what was said of the window."""
+        self._state_lock = RLock()
         self._has_limits, self._served = has_limits, served
         self._on_event = on_event
         self.budget = budget
@@ -95,29 +99,30 @@ class Copied:
         Raises:
             NotCarried: one of these cannot go along.
         """
-        settings, kept, beside = self._carried()
+        settings, state, beside = self._carried()
         for field in settings.__struct_fields__:
             check(field, getattr(settings, field))
         for name, value in beside.items():
             check(name, value)
-        return _made_again, (type(self), settings, replace(kept, newest=None), beside)
+        return _made_again, (type(self), settings, replace(state, newest=None), beside)
 
-    def _carried(self) -> tuple[Settings, Kept, dict[str, Any]]:
-        """Everything that another session is the same with."""
-        if self._kept.newest is not None:
-            self._kept.newest.hold()
+    def _carried(self) -> tuple[Settings, SessionState, dict[str, Any]]:
+        """Everything that another session is the same with.
+
+        Another thread may be in a turn just now: then this is what was before it.
+        """
+        state = self._state  # one value, read once
+        newest = None if state.newest is None else state.newest.apart()
         beside = {"store": self.store, **self._begun_with()}
-        return self.settings, replace(self._kept, memo=None, view=_nobody), beside
+        return self.settings, replace(state, memo=None, newest=newest), beside
 
 
-def _nobody() -> None:
-    """Nobody has a view of a session that was just made."""
-
-
-def _made_again(kind: type[Any], settings: Settings, kept: Kept, beside: Mapping[str, Any]) -> Any:
+def _made_again(
+    kind: type[Any], settings: Settings, state: SessionState, beside: Mapping[str, Any]
+) -> Any:
     """A session that goes on from what another one is, here or in another process."""
     session = object.__new__(kind)
-    session.settings, session._kept = settings, kept
+    session.settings, session._state = settings, state
     others = dict(beside)
     session._use(others.pop("store"))
     session._begin(**others)

@@ -1,19 +1,25 @@
 """What the session and the session for an event loop share: everything that does no I/O.
 
-Everything a session knows is one frozen value, `Kept`, replaced by a single assignment when a
-call is over; the memo is out of it while it is worked on, and dropped where that is interrupted.
-So wherever a call is interrupted, the session is as before the call or as after it.
+The laws:
+
+- Everything a session knows is one frozen value, `SessionState`, replaced by a single assignment
+  when a call is over. So wherever a call is interrupted, the session is as before it or as after.
+- Calls run one at a time, under the session's lock. What they write to in place is the memo, and
+  with it the working window: it is out of the state while it is worked on, and dropped where that
+  is interrupted.
+- Whatever reads a session takes no lock: it reads the state, in which all is frozen.
+- Beside calls others write to the state too (`emit`, `refused`, a host). Each of them changes what
+  the state is then, under a second lock that is held for no I/O and no function of a caller's.
 """
 
 from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Any, Literal, TypeVar
-from weakref import ref
+from typing import Any, Literal, TypeAlias, TypeVar
 
 from msgspec.structs import replace
 
@@ -29,14 +35,15 @@ from ullage.recall.tools import call_of
 from ullage.redaction import Redact
 from ullage.session import reports
 from ullage.session.copies import Copied
-from ullage.session.kept import Kept
+from ullage.session.host import Hosted
 from ullage.session.refusals import SHORT_REPLIES, after_refusal, after_reply, short_event
+from ullage.session.state import SessionState
 from ullage.session.telling import OnEvent, tell
 from ullage.session.unfitted import Unfitted, went_as_it_came
 from ullage.session.view import Sent
 from ullage.spend.allowance import Claim
 from ullage.spend.budget import Budget
-from ullage.spend.calls import Call
+from ullage.spend.calls import Call, Spent
 from ullage.stages.default import SUMMARISED
 from ullage.stages.policy import Policy
 from ullage.stores import AsyncStore, Store, with_files
@@ -45,7 +52,7 @@ from ullage.summarise import Summariser, of
 from ullage.tokens.catalog import lookup
 from ullage.tokens.models import preload
 from ullage.turn.filling import Asking
-from ullage.turn.learnt import Learnt, limits_for
+from ullage.turn.learnt import limits_for
 from ullage.turn.memo import Memo
 from ullage.turn.terms import Settings, what_decides
 from ullage.turn.turn import State, Turned, observe, turn, wire_of
@@ -60,9 +67,11 @@ from ullage.wires.overflow import Overflow, is_overflow
 from ullage.wires.reported import Unreadable
 
 V = TypeVar("V")
+Change: TypeAlias = tuple[SessionState, Sequence[Event]]
+"""The next state, and the events that are told of it."""
 
 
-class SessionCore(Copied, Drawn, ABC):
+class SessionCore(Copied, Hosted, Drawn, ABC):
     """What both sessions share: settings, state, and everything that does no I/O.
 
     The arguments are those of `Session`.
@@ -107,7 +116,7 @@ class SessionCore(Copied, Drawn, ABC):
             user_tools=asking,
             decides=what_decides(chosen, redact, asking),
         )
-        self._kept = Kept(state or State(), memo=Memo())
+        self._state = SessionState(state or State(), memo=Memo())
         self._begin(
             budget=Budget(tokens=0) if budget is None else budget,
             agent=agent,
@@ -136,22 +145,23 @@ class SessionCore(Copied, Drawn, ABC):
     # ── reading ──────────────────────────────────────────────────────────────────────
 
     def __repr__(self) -> str:
-        newest = self._kept.newest
-        said = "nothing was fitted yet" if newest is None else newest.told
-        return f"<{type(self).__name__} {self.settings.policy.name}: {said}>"
+        newest = self._state.newest
+        size = "nothing was fitted yet" if newest is None else newest.told
+        return f"<{type(self).__name__} {self.settings.policy.name}: {size}>"
 
     def _picture(self) -> OneWindow | None:
-        return None if self._kept.newest is None else self._kept.newest.picture()
+        newest = self._state.newest
+        return None if newest is None else newest.picture()
 
     @property
     def state(self) -> State:
         """What lasts between two turns: one frozen value, to go on from elsewhere."""
-        return self._kept.state
+        return self._state.persisted
 
     @property
     def events(self) -> tuple[Event, ...]:
         """What happened so far, in order; of a long session the newest 4,096."""
-        return self._kept.events
+        return self._state.events
 
     @property
     def usage(self) -> Usage:
@@ -172,6 +182,9 @@ class SessionCore(Copied, Drawn, ABC):
     def window(self) -> Window:
         """The newest window: how much is shown, of what limit, and every edit.
 
+        It stays as it is while later turns go on, and may be read from any thread. It is made when
+        it is first asked for, in time proportional to the history; `repr` needs none of it.
+
         Raises:
             ConfigError: nothing was fitted yet.
         """
@@ -185,7 +198,7 @@ class SessionCore(Copied, Drawn, ABC):
         Args:
             call: a tool call as it is in the reply, a dict or the SDK's object.
         """
-        newest = self._kept.newest
+        newest = self._state.newest
         return newest is not None and newest.owns(call)
 
     # ── a host's own state ───────────────────────────────────────────────────────────
@@ -197,11 +210,13 @@ class SessionCore(Copied, Drawn, ABC):
         small, frozen, and go through JSON (``msgspec.json``) and pickle. A session that has
         taken all of them (`take`) shows the views of the one they came from.
         """
-        self._kept, found = self._kept.with_news()
-        return found
+        with self._state_lock:
+            self._state, records = self._state.with_news()
+        return records
 
     def _take(self, records: Iterable[Record]) -> Steps[None]:
-        self._kept = self._kept.with_records(records)
+        records = tuple(records)
+        self._change(lambda state: (state.with_records(records), ()))
         yield from ()
 
     # ── accounts ─────────────────────────────────────────────────────────────────────
@@ -250,14 +265,21 @@ class SessionCore(Copied, Drawn, ABC):
         return self._refused(error, None)
 
     def _refused(self, error: Any, sent: Sent | None) -> Overflow | None:
-        found = is_overflow(error)
-        if found is None:
+        overflow = is_overflow(error)
+        if overflow is None:
             return None
-        sent, kept = sent or self._newest, self._kept
-        verdict = after_refusal(kept.learnt, found, sent, self.state.ledger, self.settings.limits)
-        self._know(replace(kept, learnt=verdict.learnt), verdict.event)
+        refused, given, is_shorter = sent or self._newest, self.settings.limits, False
+
+        def learn(state: SessionState) -> Change:
+            nonlocal is_shorter
+            ledger = state.persisted.ledger
+            verdict = after_refusal(state.learnt, overflow, refused, ledger, given)
+            is_shorter = verdict.helps
+            return replace(state, learnt=verdict.learnt), (verdict.event,)
+
+        self._change(learn)
         self.release()
-        return found if verdict.helps else None
+        return overflow if is_shorter else None
 
     def pass_on(self, request: Mapping[str, Any], error: Exception) -> Unfitted:
         """A request that cannot be fitted, to be sent as it came.
@@ -278,9 +300,9 @@ class SessionCore(Copied, Drawn, ABC):
 
     def _wire_of(self, request: Mapping[str, Any]) -> Format | None:
         """The format of a request, None if it cannot be told."""
-        known = wire_of(self.state, self.settings)
-        if known is not None:
-            return known
+        wire = wire_of(self.state, self.settings)
+        if wire is not None:
+            return wire
         with suppress(FormatError):
             return recognise(request, self.settings.model)
         return None
@@ -288,7 +310,7 @@ class SessionCore(Copied, Drawn, ABC):
     def _count(self, usage: Usage, model: str) -> None:
         """Count what a request came to that was sent as it came."""
         call = self.budget.charge(usage, model, agent=self._account.agent)
-        self._know(replace(self._kept, state=reports.with_more(self.state, call.spent)))
+        self._change(lambda state: (state.with_spent(call.spent), ()))
 
     # ── a turn ───────────────────────────────────────────────────────────────────────
 
@@ -297,11 +319,11 @@ class SessionCore(Copied, Drawn, ABC):
         self.budget.begin(self._account)
         yield from self.budget.synced()
         view, sent = yield from self._shown(request, kind)
-        if not self.budget.claim(self._account, partial(self._most, sent.window)):
+        if not self.budget.claim(self._account, partial(self._most, sent)):
             words = self.budget.allowance.words
-            added_tokens = sent.window.meter.message(words)
+            added_tokens = sent.frozen.meter.message(words)
             view, sent = yield from self._shown(request, kind, words, added_tokens)
-            self.budget.claim_wrap_up(self._account, self._most(sent.window), added_tokens)
+            self.budget.claim_wrap_up(self._account, self._most(sent), added_tokens)
         self.budget.send(self._account, partial(reports.under_way, sent))
         return view
 
@@ -311,55 +333,87 @@ class SessionCore(Copied, Drawn, ABC):
         """The view that a turn comes to, with the request to sum up if there are words for it."""
         turned = yield from self._turn(request, tokens)
         made = turned.wire.wrap_up(turned.request, words) if words else turned.request
-        view = kind(made, sent := Sent(turned), self)
-        return view, self._finish(turned, sent, ref(view))
+        sent = Sent(turned)
+        view = kind(made, sent, self)
+        return view, self._finish(turned, sent)
 
-    def _most(self, window: Window) -> Claim:
+    def _most(self, sent: Sent) -> Claim:
         """The most that the call of a view can come to."""
-        info = lookup(model := window.meter.model)
-        lesson = self._kept.learnt.of(window.transcript, model)
-        limits = limits_for(model, self.settings.limits, lesson)
-        reserve = limits.window_tokens - window.limit_tokens
+        self._count_view(sent)
+        info = lookup(sent.model)
+        lesson = self._state.learnt.of(sent.transcript, sent.model)
+        limits = limits_for(sent.model, self.settings.limits, lesson)
+        reserve = limits.window_tokens - sent.limit_tokens
         output = min(reserve, info.max_output_tokens or reserve)
-        return self.budget.most(window.calibration.upper(window.tokens), output, info.id)
+        return self.budget.most(sent.frozen.calibration.upper(sent.tokens), output, info.id)
+
+    def _count_view(self, sent: Sent) -> None:
+        """Count a view on the working window, if that has not moved on; under the session's lock.
+
+        So a text is counted once in the conversation, and not once a view.
+        """
+        state, working = self._state, sent.working
+        is_unmoved = state.newest is sent and state.memo is not None
+        if is_unmoved and working is not None and not sent.frozen.is_counted:
+            sent.frozen.take_count(working.tokens)
+
+    def _take_memo(self) -> SessionState:
+        """The state, whose memo is this call's from now on."""
+        with self._state_lock:
+            state = self._state
+            self._state = replace(state, memo=None)
+        return state
 
     def _turn(
         self, request: Mapping[str, Any], added_tokens: int = 0, *, now: bool = False
     ) -> Steps[Turned]:
         """One turn. What it comes to is the session's once it is taken (`_finish`)."""
-        kept = self._kept
-        memo = kept.memo or Memo()
-        self._kept = replace(kept, memo=None)
-        if kept.newest is not None and kept.view() is not None:
-            kept.newest.hold()
+        self._keep_count()
+        state = self._take_memo()
+        memo = state.memo or Memo()
         model = request.get("model") if isinstance(request, Mapping) else None
         named = model if isinstance(model, str) and model else self.settings.model
         settings = replace(
             self.settings,
-            learnt=kept.learnt,
+            learnt=state.learnt,
             asking=self._asking(named),
             policy=self._policy_now(),
         )
         try:
-            return (yield from turn(request, kept.state, memo, settings, added_tokens, now=now))
+            persisted = state.persisted
+            return (yield from turn(request, persisted, memo, settings, added_tokens, now=now))
         except OverLimitError as over:
+            limit_tokens = over.limit_tokens
             # nothing fits what a refusal left: it must not stand in the way of the next request
-            learnt = self._kept.learnt.without_room(over.limit_tokens, named)
-            self._kept = replace(self._kept, learnt=learnt)
+            self._change(lambda state: (state.without_room(limit_tokens, named), ()))
             raise
 
-    def _finish(
-        self, turned: Turned, sent: Sent | None = None, view: Callable[[], object] | None = None
-    ) -> Sent:
-        """Know what a turn came to from now on, and the view that was made of it, if one was."""
-        state, sent, kept = turned.state, sent or Sent(turned), self._kept
+    def _keep_count(self) -> None:
+        """Have the working window count what a reader of the newest view has counted.
+
+        Whoever looks at each view finds it counted but for what is new then.
+        """
+        state = self._state
+        newest = state.newest
+        if newest is None or newest.working is None or state.memo is None:
+            return
+        if newest.frozen.is_counted:
+            newest.working.count()
+
+    def _finish(self, turned: Turned, view: Sent | None = None) -> Sent:
+        """Know what a turn came to from now on."""
+        sent, spent = view or Sent(turned), Spent()
         if self._summaries is not None:
             is_refused = any(event.kind == "summary_refused" for event in turned.events)
-            state = reports.with_more(state, self._summaries.take(is_refused=is_refused))
-        lesson = kept.learnt.of(turned.window.transcript, sent.model)
-        sent.is_undercounted = lesson.short_replies >= SHORT_REPLIES
-        kept = replace(kept, state=state, memo=turned.memo, newest=sent, view=view or kept.view)
-        self._know(kept, *turned.events)
+            spent = self._summaries.take(is_refused=is_refused)
+
+        def finish(state: SessionState) -> Change:
+            lesson = state.learnt.of(turned.window.transcript, sent.model)
+            sent.is_undercounted = lesson.short_replies >= SHORT_REPLIES
+            new = state.with_persisted(turned.state).with_spent(spent)
+            return replace(new, memo=turned.memo, newest=sent), turned.events
+
+        self._change(finish)
         return sent
 
     def _asking(self, model: str) -> Asking | None:
@@ -385,7 +439,7 @@ class SessionCore(Copied, Drawn, ABC):
     # ── a reply ──────────────────────────────────────────────────────────────────────
 
     def _observe(self, sent: Sent, reply: Any) -> Steps[None]:
-        kept = self._kept
+        self._count_view(sent)
         report = reports.report_of(reply, sent, self.settings.limits)
         thread = reports.thread_record(reply, report, sent, self.settings.tenant)
         if thread is not None:
@@ -394,41 +448,38 @@ class SessionCore(Copied, Drawn, ABC):
             self.budget.leave_unreported(
                 self._account, reports.under_way(sent, report.output_tokens)
             )
-            learnt, told = self._learnt_from(sent, report.input_tokens or None)
-            kept = replace(self._kept, learnt=learnt)
-            self._know(kept, reports.unreported(report, sent), *told)
+            unreadable = report
+
+            def leave_uncounted(state: SessionState) -> Change:
+                new, warnings = _learnt_from(state, sent, unreadable.input_tokens or None)
+                return new, (reports.unreported(unreadable, sent), *warnings)
+
+            self._change(leave_uncounted)
             return
-        known = None if self.budget.is_new(report) else kept.observed_before(report)
-        if (known and known.is_full(report)) or self.budget.knows(report, self._account):
+        earlier = None if self.budget.is_new(report) else self._state.observed_before(report)
+        if (earlier and earlier.is_full(report)) or self.budget.knows(report, self._account):
             return  # the very reply that was observed before, here or by another (F104)
-        self._kept = replace(kept, memo=None)  # counting works on it
-        state = yield from observe(report, kept.state, sent.key, sent.model, sent.tokens)
-        if known is not None:
-            state = reports.without(known, state)
+        before = self._take_memo()  # what is observed is written to it
+        persisted = yield from observe(report, before.persisted, sent.key, sent.model, sent.tokens)
+        spent = reports.spent_by(report, instead_of=earlier)
         self.budget.settle(self._account, report, sent.model, sent.estimate)
         yield from self.budget.synced()
-        if kept.memo is not None:
-            kept.memo.observed(sent.window.transcript, sent.key)
-        learnt, told = self._learnt_from(sent, report.usage.sent_tokens or None)
-        kept = replace(self._kept, state=state, memo=kept.memo, learnt=learnt)
-        sent.reported = report.usage
-        events = *reports.reported_in(reply, report.usage), *told
-        self._know(kept.with_observed(report, known), *events)
+        if before.memo is not None:
+            transcript = sent.transcript if sent.working is None else sent.working.transcript
+            before.memo.observed(transcript, sent.key)
 
-    def _learnt_from(
-        self, sent: Sent, reported_tokens: int | None
-    ) -> tuple[Learnt, tuple[Event, ...]]:
-        """What is known of the provider's limits once a view was answered, and what to tell."""
-        learnt, transcript = self._kept.learnt, sent.window.transcript
-        before = learnt.of(transcript, sent.model)
-        lesson = after_reply(before, reported_tokens, sent)
-        sent.warning = short_event(before, lesson, sent)
-        told = () if sent.warning is None else (sent.warning,)
-        return learnt.with_lesson(lesson, before, transcript, sent.size), told
+        def count(state: SessionState) -> Change:
+            new, warnings = _learnt_from(state, sent, report.usage.sent_tokens or None)
+            new = new.with_persisted(persisted).with_spent(spent)
+            sent.reported = report.usage
+            events = (*reports.reported_in(reply, report.usage), *warnings)
+            return replace(new.with_observed(report, earlier), memo=before.memo), events
+
+        self._change(count)
 
     def _opened(self, request: Mapping[str, Any] | None) -> Steps[Sent]:
         """The newest view, decided now if there is none and its request is there."""
-        if request is not None and self._kept.newest is None:
+        if request is not None and self._state.newest is None:
             yield from self._flush(request)
         return self._newest
 
@@ -440,7 +491,7 @@ class SessionCore(Copied, Drawn, ABC):
         parsed = sent.wire.call(call)
         given: Answer = yield from answer(parsed, sent.words, partial(self._from_history, sent))
         why = "the call could not be answered" if given.is_error else "the model asked"
-        tokens = sent.window.meter.text(given.text)
+        tokens = sent.frozen.meter.text(given.text)
         event = Event(
             kind="recalled", where=parsed.name, why=why, tokens_after=tokens, ref=given.ref
         )
@@ -469,26 +520,48 @@ class SessionCore(Copied, Drawn, ABC):
         return found
 
     def _from_history(self, sent: Sent, wanted: str, thorough: bool) -> Output | None:
-        found = find_in_history(sent.window, wanted, sent.size, thorough=thorough)
-        if found is None and thorough and self._kept.memo is not None:
-            return self._kept.memo.set_aside(wanted)
-        return found
+        """An output of the history of a view; under the session's lock."""
+        window = sent.window if sent.working is None else sent.working
+        output = find_in_history(window, wanted, sent.size, thorough=thorough)
+        memo = self._state.memo
+        if output is None and thorough and memo is not None:
+            return memo.set_aside(wanted)
+        return output
 
     def emit(self, event: Event) -> None:
         """List an event with the others."""
-        self._know(self._kept, event)
+        self._change(lambda state: (state, (event,)))
 
-    def _know(self, kept: Kept, *events: Event) -> None:
-        """Know what a call came to, all at once; then tell what happened in it."""
-        before = kept.events
-        self._kept = kept.with_events(*events)
+    def _change(self, change: Callable[[SessionState], Change]) -> None:
+        """Have a function make the next state of this one, all at once; then tell what happened.
+
+        The function is given the state as it is then, so that nothing of what another thread
+        changed meanwhile is lost. It does no I/O.
+        """
+        with self._state_lock:
+            before = self._state.events
+            state, events = change(self._state)
+            self._state = state.with_events(*events)
         tell(events, self._on_event, before)
 
     @property
     def _newest(self) -> Sent:
-        if self._kept.newest is None:
+        newest = self._state.newest
+        if newest is None:
             raise ConfigError("session", "nothing was fitted yet", "Call fit(request) first.")
-        return self._kept.newest
+        return newest
+
+
+def _learnt_from(
+    state: SessionState, sent: Sent, reported_tokens: int | None
+) -> tuple[SessionState, tuple[Event, ...]]:
+    """What is known of the provider's limits once a view was answered, and what to warn of."""
+    lesson = state.learnt.of(sent.transcript, sent.model)
+    new = after_reply(lesson, reported_tokens, sent)
+    sent.warning = short_event(lesson, new, sent)
+    warnings = () if sent.warning is None else (sent.warning,)
+    learnt = state.learnt.with_lesson(new, lesson, sent.transcript, sent.size)
+    return replace(state, learnt=learnt), warnings
 
 
 def _policy(policy: str | Policy, *, summarised: bool) -> Policy:

@@ -73,12 +73,12 @@ def after_refusal(
         ledger: what was reported of earlier views.
         given: the limits the session was made with.
     """
-    lesson = learnt.of(sent.window.transcript, sent.model)
+    lesson = learnt.of(sent.transcript, sent.model)
     if found.by == "text":
         new, event, helps = _text_refused(lesson, found, sent)
     else:
         new, event, helps = _view_refused(lesson, found, sent, ledger, given)
-    learnt = learnt.with_lesson(new, lesson, sent.window.transcript, sent.size)
+    learnt = learnt.with_lesson(new, lesson, sent.transcript, sent.size)
     return Verdict(learnt, event, helps)
 
 
@@ -142,7 +142,7 @@ def _reported_tokens(sent: Sent, ledger: Ledger) -> int:
     What it reported of the very same request says nothing: it has just said otherwise. Nor does
     what is beyond any count of what was sent, such as the sum over several calls.
     """
-    keys = sent.window.transcript.decision_keys(0, sent.size)
+    keys = sent.transcript.decision_keys(0, sent.size)
     observed = (ledger.at(key).observed.get(sent.model) for key in keys if key != sent.key)
     credible = (
         min(each.reported_tokens, _most_counted(each.estimated_tokens))

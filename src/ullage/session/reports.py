@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from msgspec.structs import replace
-
 from ullage.errors import UllageError
 from ullage.session.view import Sent
 from ullage.spend.account import UnderWay
@@ -13,7 +11,6 @@ from ullage.spend.book import Report
 from ullage.spend.calls import Spent
 from ullage.spend.cost import cost_usd
 from ullage.tokens.catalog import lookup
-from ullage.turn import State
 from ullage.turn.threads import Thread, record_of
 from ullage.values.effects import Record
 from ullage.values.events import Event
@@ -60,15 +57,17 @@ def under_way(sent: Sent, output_tokens: int = 0) -> UnderWay:
     return UnderWay(sent.number, sent.model, sent.estimate, output_tokens)
 
 
-def with_more(state: State, spent: Spent) -> State:
-    """The state with what some calls came to in its sums."""
-    total = Spent(usage=state.usage, cost_usd=state.cost_usd) + spent
-    return replace(state, usage=total.usage, cost_usd=total.cost_usd)
+def spent_by(report: Report, *, instead_of: Report | None = None) -> Spent:
+    """What a report adds to the sums.
 
-
-def without(report: Report, state: State) -> State:
-    """The state whose sum leaves out a report, since a fuller one of the same reply came."""
-    return with_more(state, Spent() - Spent(usage=report.usage, cost_usd=report.cost_usd))
+    Args:
+        report: of a reply.
+        instead_of: what was counted of the same reply before, less of it: that is taken out.
+    """
+    spent = Spent(usage=report.usage, cost_usd=report.cost_usd)
+    if instead_of is None:
+        return spent
+    return spent - Spent(usage=instead_of.usage, cost_usd=instead_of.cost_usd)
 
 
 def unreported(found: Unreadable, sent: Sent) -> Event:

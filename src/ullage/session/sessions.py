@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from weakref import WeakValueDictionary
 
 from msgspec import Struct
-from msgspec.structs import astuple, replace
+from msgspec.structs import astuple
 
 from ullage.errors import ConfigError
 from ullage.history.snapshots import not_same
@@ -59,9 +59,8 @@ class _Held(Generic[S]):
 
     def measure(self) -> bool:
         """Count what came since the last time; False: nothing was fitted yet."""
-        try:
-            messages = self.session.window.transcript.messages
-        except ConfigError:
+        messages = self.session.messages
+        if not messages:
             return False
         most = min(len(self._messages), len(messages))
         same = next(not_same(self._messages, messages), (most,))[0]
@@ -153,8 +152,7 @@ class _Sessions(Carried, Generic[S]):
                 if session is None:
                     session = self._made(key, {"tenant": parent or key, **settings})
                     # of no other conversation: a refusal that was misread goes no further
-                    learnt = self._learnt.get(key, Learnt())
-                    session._kept = replace(session._kept, learnt=learnt)
+                    session.learn(self._learnt.get(key, Learnt()))
                     self._alive[key] = session
                 held = self._held[key] = _Held(session)
             self._held.move_to_end(key)
@@ -193,7 +191,7 @@ class _Sessions(Carried, Generic[S]):
         while len(self._held) > 1 and self._is_over():
             key, held = self._held.popitem(last=False)
             self._bytes -= held.bytes
-            learnt = held.session._kept.learnt
+            learnt = held.session.learnt
             if learnt.lessons:  # or a session made anew is refused again
                 self._learnt[key] = learnt
                 if len(self._learnt) > self._most:

@@ -12,10 +12,12 @@ once, in threads and tasks, of one conversation or of many: each speaks of itsel
 
 from __future__ import annotations
 
-from copy import deepcopy
+from copy import copy, deepcopy
 from itertools import count
 from typing import TYPE_CHECKING, Any, Self
 
+from ullage.history.frozen import FrozenWindow
+from ullage.history.transcript import Transcript
 from ullage.history.window import Window
 from ullage.picture import Drawn, OneWindow, one_window
 from ullage.turn.standing import Standing
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     from ullage.session.core import SessionCore
     from ullage.session.session import Session
     from ullage.turn import Turned
+    from ullage.turn.memo import FrozenRequest
 
 _NUMBERS = count()
 
@@ -38,11 +41,13 @@ _NUMBERS = count()
 class Sent:
     """What one view was made of: enough to take in its reply after later views were made.
 
-    The window behind it moves on with the conversation, so what is asked of it later is read off
-    before it does (`hold`).
+    It is read from any thread, and without a lock: the window behind it is frozen.
 
     Attributes:
-        window: the window behind the view.
+        frozen: the window behind the view, as it was then.
+        working: the window that the turns move on, for the session that made the view, under its
+            lock alone. None of a session that was copied.
+        raw: the request that the view was made from, as it came.
         wire: the format of the request.
         size: how many messages the view was made of.
         key: where in the chain it was made.
@@ -62,7 +67,9 @@ class Sent:
 
     def __init__(self, turned: Turned) -> None:
         window = turned.window
-        self.window: Window = window
+        self.frozen: FrozenWindow = turned.frozen
+        self.working: Window | None = window
+        self.raw: FrozenRequest = turned.raw
         self.wire: Format = turned.wire
         self.size: int = window.size
         self.key: bytes = window.transcript.decision_key(window.size)
@@ -77,22 +84,32 @@ class Sent:
         self.reported: Usage | None = None
         self.is_undercounted: bool = False
         self.warning: Event | None = None
-        self._tokens: tuple[int, int] | None = None
 
-    def hold(self) -> None:
-        """The window is about to move on: keep what it says of this view."""
-        if self._tokens is None:
-            self._tokens = (self.window.tokens, self.window.estimate)
+    def apart(self) -> Sent:
+        """The same for another session, which shares no lock with the one that made the view."""
+        other = copy(self)
+        other.working = None
+        return other
+
+    @property
+    def window(self) -> Window:
+        """All that the view shows. The first reader has it made, in time proportional to it."""
+        return self.frozen.window
+
+    @property
+    def transcript(self) -> Transcript:
+        """The history that the view was made of."""
+        return self.frozen.transcript
 
     @property
     def tokens(self) -> int:
         """Uncalibrated tokens of the view."""
-        return self.window.tokens if self._tokens is None else self._tokens[0]
+        return self.frozen.tokens
 
     @property
     def estimate(self) -> int:
         """Tokens of the view as the provider is expected to count them."""
-        return self.window.estimate if self._tokens is None else self._tokens[1]
+        return self.frozen.estimate
 
     def owns(self, call: Any) -> bool:
         """Whether a tool call in the reply is for `recall`; see `View.owns`."""
@@ -105,10 +122,9 @@ class Sent:
         size = f"{self.estimate:,} of {self.limit_tokens:,} tokens{share}"
         return f"{self.size:,} messages for {self.model or 'an unnamed model'}: {size}"
 
-    def picture(self) -> OneWindow | None:
-        """What of the history is shown; None once the window behind it has moved on."""
-        has_moved = self._tokens is not None or self.window.size != self.size
-        return None if has_moved else one_window(self.window, self.told)
+    def picture(self) -> OneWindow:
+        """What of the history is shown."""
+        return one_window(self.window, self.told)
 
     def explain(self) -> str:
         """What was done to make the view, in words; see `View.explain`."""
@@ -155,7 +171,7 @@ class _Handle(Drawn, dict[str, Any]):
 
     __str__ = dict.__repr__
 
-    def _picture(self) -> OneWindow | None:
+    def _picture(self) -> OneWindow:
         return self._sent.picture()
 
     @property

@@ -99,15 +99,16 @@ class Walk(Struct):
 
         What a batch replaces may stand behind the history at hand; then it is tried again later.
         """
-        window, every = self.window, self.builder.applied
-        batches, applied = self.ledger.at(key).batches, every.get(key, 0)
+        window = self.window
+        batches, applied = self.ledger.at(key).batches, window.applied.get(key, 0)
         for number in range(applied, len(batches)):
             missing = [edit for edit in batches[number].edits if not window.shows(edit)]
             first = edited_from(window, missing)
             shown = self.show(missing, tell=False)
             self._note_stale(first, window.transcript.find(key) or 0)
             if shown == len(missing) and number == applied:
-                applied = every[key] = number + 1
+                applied = number + 1
+                self.builder.apply_batches(key, applied)
 
     def _note_stale(self, first: int, stop: int) -> None:
         """Note a batch, if reasoning stays that was bound to what it edited."""

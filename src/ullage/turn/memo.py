@@ -22,12 +22,12 @@ from ullage.history.transcript import Transcript
 from ullage.redaction import Redact
 from ullage.tokens.meter import Meter, meter_for
 from ullage.turn.rendering import Rendered
-from ullage.turn.request import Envelopes, Request
+from ullage.turn.request import Envelopes, Header, Request
 from ullage.turn.terms import Terms
 from ullage.values.authors import KNOWN_USER_TOOLS
 from ullage.values.effects import Output, Record
 from ullage.values.messages import Message
-from ullage.wires import Head
+from ullage.wires import Format, Head
 from ullage.wires.repaired import Repaired
 
 LINES = 4
@@ -60,9 +60,37 @@ class Line(Struct, eq=False):
     head: tuple[Head, tuple[dict[str, Any], ...], int] | None = None
     latest: bytes | None = None
 
+    def freeze(self, wire: Format, header: Header | None) -> FrozenRequest:
+        """The request that was read last, for whoever reads it while this line goes on."""
+        return FrozenRequest(wire, header, self.copies, len(self.copies))
+
     def begin_again(self) -> None:
         """Walk the history anew: something was decided in it elsewhere."""
         self.builder = self.terms = self.latest = None
+
+
+class FrozenRequest(Struct, frozen=True, eq=False):
+    """A request as it came, made of what is remembered of it.
+
+    Attributes:
+        wire: its format.
+        header: what stood around its messages.
+        copies: snapshots of its messages, leading system text left out. The list grows with later
+            requests.
+        size: how many of them are of this one.
+    """
+
+    wire: Format
+    header: Header | None
+    copies: Sequence[Any]
+    size: int
+
+    def request(self) -> dict[str, Any] | None:
+        """The request. Nobody may write into its values."""
+        if self.header is None:
+            return None
+        outside, leading = self.header[:2]
+        return {**outside, self.wire.key: [*leading, *self.copies[: self.size]]}
 
 
 class Memo:
@@ -168,6 +196,9 @@ class _Read(dict[int, tuple[Any, Message]]):
 
 def _reword(line: Line, reworded: Iterable[tuple[int, Message]], read: _Read, leading: int) -> None:
     """Take in messages that mean the same as before in other words."""
+    reworded = list(reworded)
+    if reworded:
+        line.copies = line.copies.copy()  # a frozen request reads the list as it was
     for index, message in reworded:
         line.copies[index] = read[index + leading][0]
         line.transcript.refresh(index, message)

@@ -7,7 +7,7 @@ change from turn to turn (system text, tools, settings) is read again only when 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 from msgspec import Struct
 
@@ -93,11 +93,16 @@ class Request(Struct, frozen=True):
         return canon.extend(root, canon.content_digest(f"{self.elsewhere} {self.before}", "held"))
 
 
+Header: TypeAlias = tuple[Any, Any, str, str, Envelope]
+"""Copies of what stood around a request's messages and of its leading system text, the names of its
+format and model, and the envelope that was read of these."""
+
+
 class Envelopes:
     """The envelope read last (``last``), behind what it was read from."""
 
     def __init__(self) -> None:
-        self.last: tuple[Any, Any, str, str, Envelope] | None = None
+        self.last: Header | None = None
 
     def read(self, request: Mapping[str, Any], wire: Format, model: str) -> Envelope:
         """The envelope of a request, read anew only if anything of it changed.

@@ -20,6 +20,7 @@ from msgspec.structs import replace
 from ullage.errors import ConfigError, OverLimitError, StoreError, StoreFull
 from ullage.history import canon
 from ullage.history.builder import WindowBuilder
+from ullage.history.frozen import FrozenWindow
 from ullage.history.ledger import Ledger, Observed, Opened
 from ullage.history.window import Window
 from ullage.spend.book import Report
@@ -32,7 +33,7 @@ from ullage.turn.engine import fit
 from ullage.turn.incoming import take_in
 from ullage.turn.joining import Joining, Offer, told
 from ullage.turn.learnt import Lesson, limits_for
-from ullage.turn.memo import Line, Memo
+from ullage.turn.memo import FrozenRequest, Line, Memo
 from ullage.turn.rendering import render
 from ullage.turn.request import THREAD, Request, read
 from ullage.turn.seen import noted
@@ -74,7 +75,9 @@ class Turned(Struct, frozen=True):
         request: a new request that fits; untouched messages are the caller's own objects.
         state: the state after it.
         events: what happened, in order.
-        window: the window behind the request.
+        window: the working window behind the request, which the next turn moves on.
+        frozen: the same as it is now, for whoever reads it.
+        raw: the request as it came, for whoever reads it.
         wire: the format of the request.
         offers: whether the recall tools stand in it.
         memo: what is remembered for speed, brought up to date.
@@ -86,6 +89,8 @@ class Turned(Struct, frozen=True):
     state: State
     events: tuple[Event, ...]
     window: Window
+    frozen: FrozenWindow
+    raw: FrozenRequest
     wire: Format
     offers: bool
     memo: Memo
@@ -158,22 +163,36 @@ def turn(
                 break
             if not isinstance(error, StoreFull):
                 raise
-            window, event = yield from _uncut(error, line, agreed, window)
-            view = render(asked, line, window, tools, allowed)
-            memo = Memo(unkept=memo.aside)
+            builder, event = yield from _uncut(error, line, agreed, begun.builder)
             return Turned(
-                view, state, (event,), window, asked.wire, offers, memo, is_thread=asked.is_thread
+                request=render(asked, line, builder.window, tools, allowed),
+                state=state,
+                events=(event,),
+                window=builder.window,
+                frozen=builder.freeze(),
+                raw=line.freeze(asked.wire, memo.envelopes.last),
+                wire=asked.wire,
+                offers=offers,
+                memo=Memo(unkept=memo.aside),
+                is_thread=asked.is_thread,
             )
         if not lost:
             break
         line.begin_again()
     memo.keep(line, walk.records)
-    state = replace(state, opened=agreed.terms.opened, ledger=held)
-    events = (*fresh.events, *_events(decided, window), *_elsewhere(asked, thread))
-    standing = standing_of(agreed, asked, settings, decided.joining)
-    view = render(asked, line, window, tools, allowed)
-    is_thread = asked.is_thread
-    return Turned(view, state, events, window, asked.wire, offers, memo, standing, is_thread)
+    return Turned(
+        request=render(asked, line, window, tools, allowed),
+        state=replace(state, opened=agreed.terms.opened, ledger=held),
+        events=(*fresh.events, *_events(decided, window), *_elsewhere(asked, thread)),
+        window=window,
+        frozen=begun.builder.freeze(),
+        raw=line.freeze(asked.wire, memo.envelopes.last),
+        wire=asked.wire,
+        offers=offers,
+        memo=memo,
+        standing=standing_of(agreed, asked, settings, decided.joining),
+        is_thread=asked.is_thread,
+    )
 
 
 def _where_held(
@@ -290,22 +309,26 @@ def _without_history(settings: Settings) -> Settings:
     return replace(settings, policy=policy, repair=False)
 
 
-def _uncut(full: StoreFull, line: Line, agreed: Agreed, old: Window) -> Steps[tuple[Window, Event]]:
+def _uncut(
+    full: StoreFull, line: Line, agreed: Agreed, decided: WindowBuilder
+) -> Steps[tuple[WindowBuilder, Event]]:
     """The window without any cut that is not kept: what was decided before stays as it was shown.
 
     Where that does not fit it is cut all the same, and the history alone opens its notices, as it
     does those of what was repaired. A new memo knows nothing of this history: once there is room
     again, all is decided anew.
     """
+    old = decided.window
     plain = WindowBuilder(line.transcript, line.meter, old.words)
     plain.limit(old.limit_tokens, old.context_tokens, old.head_tokens, old.head_texts)
     plain.reason(old.reasoning, thinks_first=old.thinks_first)
-    window, what = plain.window, "what is new is shown whole"
+    builder, what = plain, "what is new is shown whole"
     try:
         yield from fit(plain, agreed, Policy(name="uncut"))
     except OverLimitError:
-        window, what = old, "it does not fit whole: only this history holds what is cut out of it"
-    return window, Event(kind="unkept", where="what would be set aside", why=f"{full}; {what}")
+        builder = decided
+        what = "it does not fit whole: only this history holds what is cut out of it"
+    return builder, Event(kind="unkept", where="what would be set aside", why=f"{full}; {what}")
 
 
 def _elsewhere(asked: Request, thread: Thread | None) -> Iterator[Event]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from ullage.history.ledger import Ledger, changes, taken
 from ullage.session.view import Sent
 from ullage.spend.book import Report
+from ullage.spend.calls import Spent
 from ullage.turn import State
 from ullage.turn.learnt import Learnt
 from ullage.turn.memo import Memo
@@ -22,14 +23,13 @@ OBSERVED_KEPT = 256
 """So many replies are known again when they are reported once more."""
 
 
-class Kept(Struct, frozen=True):
+class SessionState(Struct, frozen=True):
     """Everything a session knows between two calls.
 
     Attributes:
-        state: what lasts, and can be carried.
+        persisted: what lasts, and can be carried.
         memo: what saves time, or None: a call is working on it, or was interrupted.
         newest: what the newest view was made of.
-        view: that view, if anybody still has it.
         events: the newest events, in order.
         learnt: what was learnt of the provider's limits, by conversation.
         carried: the ledger as far as the host has it (`news`).
@@ -37,25 +37,42 @@ class Kept(Struct, frozen=True):
         waiting: records that were taken in before those they follow.
     """
 
-    state: State
+    persisted: State
     learnt: Learnt = Learnt()
     memo: Memo | None = None
     newest: Sent | None = None
-    view: Callable[[], object] = lambda: None
     events: tuple[Event, ...] = ()
     carried: Ledger = Ledger()
     observed: tuple[Report, ...] = ()
     waiting: tuple[Record, ...] = ()
 
-    def with_events(self, *events: Event) -> Kept:
+    def with_persisted(self, persisted: State) -> SessionState:
+        """With what a call made of what lasts. What was spent is summed up apart (`with_spent`).
+
+        A call may take long, and another reply may have been counted meanwhile.
+        """
+        usage, cost_usd = self.persisted.usage, self.persisted.cost_usd
+        return replace(self, persisted=replace(persisted, usage=usage, cost_usd=cost_usd))
+
+    def with_spent(self, spent: Spent) -> SessionState:
+        """With what some calls came to in the sums."""
+        total = Spent(usage=self.persisted.usage, cost_usd=self.persisted.cost_usd) + spent
+        persisted = replace(self.persisted, usage=total.usage, cost_usd=total.cost_usd)
+        return replace(self, persisted=persisted)
+
+    def without_room(self, room_tokens: int, model: str) -> SessionState:
+        """Without what a refusal left of a model's window (`Learnt.without_room`)."""
+        return replace(self, learnt=self.learnt.without_room(room_tokens, model))
+
+    def with_events(self, *events: Event) -> SessionState:
         """With these events behind the others; the oldest are forgotten."""
         return replace(self, events=(*self.events, *events)[-EVENTS_KEPT:]) if events else self
 
     def observed_before(self, report: Report) -> Report | None:
         """What was observed before of the same reply, if anything was."""
-        return next((each for each in self.observed if each.is_of(report)), None)
+        return next((earlier for earlier in self.observed if earlier.is_of(report)), None)
 
-    def with_observed(self, observed: Report, before: Report | None) -> Kept:
+    def with_observed(self, observed: Report, before: Report | None) -> SessionState:
         """With this reply among those that count no second time; the oldest are forgotten.
 
         Of several reports of one reply the newest is kept; ``before`` is `observed_before`.
@@ -63,17 +80,17 @@ class Kept(Struct, frozen=True):
         others = [it for it in self.observed if before is None or not it.is_of(observed)]
         return replace(self, observed=(*others, observed)[-OBSERVED_KEPT:])
 
-    def with_news(self) -> tuple[Kept, tuple[Record, ...]]:
+    def with_news(self) -> tuple[SessionState, tuple[Record, ...]]:
         """The session whose host has every record, and the records that it did not have."""
-        ledger = self.state.ledger
+        ledger = self.persisted.ledger
         return replace(self, carried=ledger), changes(ledger, self.carried)
 
-    def with_records(self, records: Iterable[Record]) -> Kept:
+    def with_records(self, records: Iterable[Record]) -> SessionState:
         """With records that the host has; where they are new, what is remembered is dropped."""
-        given = (*self.waiting, *records)
-        ledger, waiting = taken(self.state.ledger, given)
-        carried, _ = taken(self.carried, given)
-        kept = replace(self, carried=carried, waiting=waiting)
-        if ledger is self.state.ledger:
-            return kept
-        return replace(kept, state=replace(self.state, ledger=ledger), memo=None)
+        records = (*self.waiting, *records)
+        ledger, waiting = taken(self.persisted.ledger, records)
+        carried, _ = taken(self.carried, records)
+        new = replace(self, carried=carried, waiting=waiting)
+        if ledger is self.persisted.ledger:
+            return new
+        return replace(new, persisted=replace(self.persisted, ledger=ledger), memo=None)

@@ -1,4 +1,4 @@
-"""What a session remembers stands in for what was read anew: it says the same, and is held once."""
+"""What a host reads of a session and gives it, also while a call is under way."""
 
 import json
 
@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 
 from tests import histories
 from ullage import Limits, Session
-from ullage.exchange.interning import Around, interned, newest_request
 from ullage.wires import FORMATS
 
 TIGHT = Limits(window_tokens=4_000, output_reserve_tokens=500)
@@ -25,7 +24,7 @@ def test_it_says_the_same_and_leads_to_the_same_view(format, turns, stops):
     sharing, plain = _session(format), _session(format)
     for stop in stops:
         request = histories.request(format, histories.wire(format, turns[:stop]))
-        found = interned(sharing, read_anew(request))
+        found = sharing.intern(read_anew(request))
         assert json.dumps(found) == json.dumps(request)
         view, wanted = sharing.fit(found), plain.fit(read_anew(request))
         assert json.dumps(view) == json.dumps(wanted)
@@ -38,10 +37,8 @@ def _session(format):
 
 def test_what_is_as_it_was_is_the_very_same_object():
     session, request = Session("gpt-4.1"), _asked("one", "two")
-    first = session.fit(interned(session, read_anew(request)))
-    again = interned(
-        session, read_anew({**request, "messages": [*request["messages"], _said("3")]})
-    )
+    first = session.fit(session.intern(read_anew(request)))
+    again = session.intern(read_anew({**request, "messages": [*request["messages"], _said("3")]}))
     *known, new = again["messages"]
     pairs = zip(first["messages"], known, strict=True)
     assert all(one["content"] is other["content"] for one, other in pairs)
@@ -50,31 +47,14 @@ def test_what_is_as_it_was_is_the_very_same_object():
     assert new == _said("3")
 
 
-def test_conversations_of_one_tenant_hold_the_tools_they_share_once():
-    around, first = Around(), Session("gpt-4.1")
-    tools = [{"type": "function", "function": {"name": "bash", "parameters": {}}}]
-    first.fit({**_asked("one", "two"), "tools": tools})
-    around.take(first, "me", "openai-chat")
-    for tenant, wire, is_shared in (
-        ("me", "openai-chat", True),
-        ("you", "openai-chat", False),
-        ("me", "anthropic", False),
-    ):
-        other = Session("gpt-4.1")
-        around.give(other, tenant, wire)
-        other.fit({**_asked("three", "four"), "tools": read_anew(tools)})
-        held = other._kept.memo.envelopes.last
-        assert (held is first._kept.memo.envelopes.last) == is_shared
-
-
 def test_what_is_equal_and_written_otherwise_stays_as_it_came():
     """A client that mended true into 1 must not be sent back to what its provider refused."""
     session = Session("claude-opus-4-5")
     messages = [_said("run it"), _called({"n": 1}), _result(is_error=True), _said("so")]
-    session.fit(interned(session, {"messages": messages, "max_tokens": 9}))
+    session.fit(session.intern({"messages": messages, "max_tokens": 9}))
     mended = [_said("run it"), _called({"n": 1.0}), _result(is_error=1), _said("so")]
     assert mended == messages
-    found = interned(session, {"messages": mended, "max_tokens": 9})
+    found = session.intern({"messages": mended, "max_tokens": 9})
     assert json.dumps(found["messages"]) == json.dumps(mended)
 
 
@@ -82,20 +62,20 @@ def test_of_branches_the_one_that_goes_on_is_found():
     session = Session("gpt-4.1")
     one, other = _asked("one", "two"), _asked("one", "three")
     for request in (one, other):
-        session.fit(interned(session, read_anew(request)))
-    again = interned(session, read_anew(one))
+        session.fit(session.intern(read_anew(request)))
+    again = session.intern(read_anew(one))
     assert session.fit(again)["messages"][1] is again["messages"][1]
 
 
 def test_the_newest_request_is_at_hand_until_what_is_remembered_goes():
     session = Session("gpt-4.1")
-    assert newest_request(session) is None
+    assert session.newest_request() is None
     request = _asked("one", "two") | {"temperature": 0.5}
     request["messages"].insert(0, {"role": "system", "content": "Be brief."})
     session.fit(request)
-    assert newest_request(session) == request
+    assert session.newest_request() == request
     session.take(())
-    assert newest_request(session) == request
+    assert session.newest_request() == request
 
 
 def _asked(*texts):

@@ -5,13 +5,13 @@ from msgspec.structs import replace
 from tests.history.test_increments import played, session_of
 from ullage import State
 from ullage.history.ledger import Ledger
-from ullage.session.kept import EVENTS_KEPT, Kept
+from ullage.session.state import EVENTS_KEPT, SessionState
 from ullage.turn.memo import Memo
 from ullage.values.events import Event
 
 
-def kept(**more):
-    return Kept(State(), **more)
+def state_of(**more):
+    return SessionState(State(), **more)
 
 
 def event(n):
@@ -19,7 +19,7 @@ def event(n):
 
 
 def test_the_newest_events_are_kept_and_no_more():
-    full = kept().with_events(*(event(n) for n in range(EVENTS_KEPT + 3)))
+    full = state_of().with_events(*(event(n) for n in range(EVENTS_KEPT + 3)))
     assert len(full.events) == EVENTS_KEPT
     assert full.events[-1] == event(EVENTS_KEPT + 2)
     assert full.with_events() is full
@@ -27,7 +27,7 @@ def test_the_newest_events_are_kept_and_no_more():
 
 def test_what_is_told_once_is_not_told_again():
     session, _, increments, _ = played("openai-chat", 6)
-    one = replace(kept(), state=session.state)
+    one = replace(state_of(), persisted=session.state)
     told, found = one.with_news()
     assert set(found) == {record for increment in increments for record in increment}
     assert told.with_news() == (told, ())
@@ -37,7 +37,7 @@ def test_what_is_told_once_is_not_told_again():
 def test_new_records_drop_what_is_remembered_and_known_ones_do_not():
     _, _, increments, _ = played("openai-chat", 6)
     records = [record for increment in increments for record in increment]
-    one = kept(memo=Memo()).with_records(records)
+    one = state_of(memo=Memo()).with_records(records)
     assert one.memo is None
     again = replace(one, memo=Memo())
     assert again.with_records(records).memo is again.memo

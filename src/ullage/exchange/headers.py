@@ -1,0 +1,32 @@
+"""What stands around histories, tools above all: held once where conversations share it.
+
+A body that is read from JSON makes a string of every text, and the next conversation's first body
+makes them all again. A session that begins with what its tenant sent last holds those strings.
+"""
+
+from __future__ import annotations
+
+from ullage.session.core import SessionCore
+from ullage.turn.request import Header
+
+_MOST_HEADERS = 64
+
+
+class SharedHeaders:
+    """The newest header of each tenant and format, of the tenants that were met last."""
+
+    def __init__(self) -> None:
+        self._headers: dict[tuple[str, str], Header] = {}
+
+    def give(self, session: SessionCore, tenant: str, wire: str) -> None:
+        """Have a session that has read nothing yet begin with what its tenant sent last."""
+        session.begin_with_header(self._headers.get((tenant, wire)))
+
+    def take(self, session: SessionCore, tenant: str, wire: str) -> None:
+        """Keep what a session has read."""
+        header = session.header
+        if header is None or header is self._headers.get((tenant, wire)):
+            return
+        self._headers[tenant, wire] = header
+        if len(self._headers) > _MOST_HEADERS:
+            self._headers.pop(next(iter(self._headers)), None)

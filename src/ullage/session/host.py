@@ -1,0 +1,117 @@
+"""What a host of sessions reads of one and gives it: a proxy, `Sessions`, an exchange, a page.
+
+Nobody outside this package touches what a session knows. What is read here is frozen, or is read
+while no call works on it; what is written goes through the state's lock. So all of it may be called
+from any thread, also while a `fit` is under way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import Any
+
+from msgspec.structs import replace
+
+from ullage.history import canon
+from ullage.history.snapshots import is_written_alike, not_same
+from ullage.session.state import SessionState
+from ullage.turn.learnt import Learnt
+from ullage.turn.memo import Line
+from ullage.turn.request import Header
+from ullage.turn.terms import Settings
+from ullage.turn.turn import wire_of
+from ullage.values.messages import Message
+
+
+class Hosted:
+    """The part of a session that is for its host.
+
+    Attributes:
+        settings: what the session was asked to be.
+    """
+
+    settings: Settings
+    _state: SessionState
+    _state_lock: AbstractContextManager[bool]
+
+    @property
+    def learnt(self) -> Learnt:
+        """What the provider's answers taught of its limits, to be carried on (`learn`)."""
+        return self._state.learnt
+
+    def learn(self, learnt: Learnt) -> None:
+        """Begin with what an earlier session of the same conversation learnt."""
+        with self._state_lock:
+            self._state = replace(self._state, learnt=learnt)
+
+    @property
+    def messages(self) -> Sequence[Message]:
+        """The history of the newest view as values; empty where nothing was fitted yet."""
+        newest = self._state.newest
+        return () if newest is None else newest.transcript.messages
+
+    @property
+    def header(self) -> Header | None:
+        """What stood around the messages of the last request; None: not known just now."""
+        with self._state_lock:
+            memo = self._state.memo
+            return None if memo is None else memo.envelopes.last
+
+    def begin_with_header(self, header: Header | None) -> None:
+        """Begin with what another session of the same tenant and format read last.
+
+        It is held once then. A session that has read a request, or is in its first, keeps its own.
+        """
+        with self._state_lock:
+            memo = self._state.memo
+            if memo is not None and memo.envelopes.last is None:
+                memo.envelopes.last = header
+
+    def intern(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
+        """A request with the messages that are remembered in the place of those like them.
+
+        For a host that reads every request anew from JSON: what is remembered is held once then,
+        and found again in next to no time.
+
+        Args:
+            request: as for `Session.fit`, of plain JSON; never changed.
+
+        Returns:
+            A request that says the same; the same one while a call is under way, which works on
+            what is remembered. The messages in it are the session's: nobody may write into them.
+        """
+        settings = self.settings
+        with self._state_lock:  # a call takes the memo out under this lock before it works on it
+            memo = self._state.memo
+            wire = wire_of(self._state.persisted, settings)
+            if memo is None or wire is None or type(request.get(wire.key)) is not list:
+                return request
+            leading = len(wire.leading(request))
+            raws, root = request[wire.key][leading:], canon.root(wire.name, settings.tenant)
+            for line in memo.lines:
+                if line.transcript.chain[0] == root:
+                    same = _same_messages(line, raws)
+                    raws[: len(same)] = same
+        return {**request, wire.key: [*request[wire.key][:leading], *raws]}
+
+    def newest_request(self) -> dict[str, Any] | None:
+        """The newest request that was fitted, as it came, with the whole history.
+
+        Returns:
+            The request, or None where it is not at hand. The values in it are the session's:
+            nobody may write into them.
+        """
+        newest = self._state.newest
+        return None if newest is None else newest.raw.request()
+
+
+def _same_messages(line: Line, raws: Sequence[Any]) -> list[Any]:
+    """The messages of a line, as far as these are like them."""
+    same = line.copies[: len(raws)]
+    for index, copy, raw in not_same(same, raws):
+        if copy != raw:
+            return same[:index]
+        if not is_written_alike(raw, copy):
+            same[index] = raw
+    return same
