@@ -110,11 +110,11 @@ def test_taking_what_is_known_forgets_nothing(format):
     """A host may give all it has at every step; then what is remembered is kept."""
     session, history, increments, _ = played(format, 12)
     session.fit(asked(format, history))
-    window = session.window
+    working = session._state.newest.working
     for increment in increments:
         session.take(increment)
     session.fit(asked(format, history))
-    assert session.window is window
+    assert session._state.newest.working is working
 
 
 @pytest.mark.parametrize(

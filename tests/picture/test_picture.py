@@ -90,12 +90,14 @@ def test_before_anything_was_fitted_there_is_no_picture():
     assert printed(session, 200).strip() == repr(session)
 
 
-def test_a_view_has_its_own_picture_or_none():
+def test_a_view_keeps_its_own_picture():
     session, view = seen()
+    alone = view._repr_html_()
+    again = seen()[1]
     view.observe({"id": "r", "usage": {"prompt_tokens": 9_000, "completion_tokens": 9}})
     later = session.fit({"model": "gpt-4.1", "messages": [*MESSAGES, MESSAGES[1]]})
-    assert view._repr_html_() is None
-    assert later._repr_html_() is not None
+    assert view._repr_html_() == again._repr_html_() == alone
+    assert later._repr_html_() != alone
 
 
 def test_a_view_is_still_the_request_it_was():

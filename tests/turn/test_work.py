@@ -311,7 +311,7 @@ def test_of_a_history_that_forks_again_only_what_is_new_is_counted_and_measured(
             watch("_added")
     new = len(step(format, 1))
     assert worked_out["count_message"] <= 3 * new * (limit is not VAST)
-    assert 0 < worked_out["_added"] <= 3 * new * len(session.window._tallies)
+    assert 0 < worked_out["_added"] <= 3 * new * len(session._state.newest.working._tallies)
 
 
 @pytest.mark.parametrize("format", ALL)

@@ -17,10 +17,12 @@ is worded anew in its place, the growing history first takes copies (`Transcript
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from copy import copy
 from typing import Any, NamedTuple, NoReturn
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from ullage.history.layers import Layers
 from ullage.history.shown import Shown
@@ -33,31 +35,8 @@ from ullage.values.messages import Message
 
 _ROWS = {"messages": 0, "digests": 0, "chain": 1, "_said": 1, "_turns": 1, "_closed": 0}
 """The lists of a transcript that only grow, and how much longer each is than the history."""
-_SHARED = ("_lengths", "_alike", "_spots", "_pairs", "originals", "_programs", "_answers")
-"""Tables whose entries for earlier messages stay; what is beyond the length is not looked at."""
-_REPLACED = (
-    "meter",
-    "words",
-    "calibration",
-    "size",
-    "fresh",
-    "read_from",
-    "summaries",
-    "arrived",
-    "holds_back",
-    "_hidden",
-    "calibrated_at",
-    "limit_tokens",
-    "context_tokens",
-    "head_tokens",
-    "head_texts",
-    "reported_tokens",
-    "reported_total",
-    "reasoning",
-    "thinks_first",
-    "replaced_later",
-)
-"""What of a window is never written to in place: another value takes its place."""
+_OWN = ("counts", "_refs", "_texts", "_made")
+"""Tables of what is worked out of messages: a reader fills its own."""
 
 
 class FrozenTranscript(Transcript):
@@ -73,51 +52,62 @@ class FrozenTranscript(Transcript):
 
     def __init__(self, growing: Transcript, length: int) -> None:
         self._length = length
-        self._rows = {name: getattr(growing, name) for name in _ROWS}
-        for name in ("_redact", "user_tools", *_SHARED):
-            setattr(self, name, getattr(growing, name))
-        self._marked = dict(growing._marked)
+        self._growing = growing.__dict__.copy()  # the lists and tables themselves are shared
         self._ends_closed = growing.closed(length)
-        self.counts, self._refs, self._texts, self._made = {}, {}, {}, {}
 
     def __getattr__(self, name: str) -> Any:
-        """A list of the history, cut to its length when somebody first asks for it."""
-        if name == "loaded":
-            value: Any = self._names_loaded(self._length)
-        elif name in _ROWS:
-            value = self._rows[name][: self._length + _ROWS[name]]
-        else:
+        """A list or table of the history, as far as it goes, when somebody first asks for it.
+
+        In the tables that are shared, entries of earlier messages stay as they are, and what is
+        beyond the length is never looked at.
+        """
+        if name.startswith("__") or name not in self._growing:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        setattr(self, name, value)
-        return value
+        if name in _ROWS:
+            value: Any = self._growing[name][: self._length + _ROWS[name]]
+        elif name in _OWN:
+            value = {}
+        elif name == "loaded":
+            value = self._names_loaded(self._length)
+        else:
+            value = self._growing[name]
+        return self.__dict__.setdefault(name, value)
 
     def __len__(self) -> int:
         return self._length
 
     def find(self, key: bytes) -> int | None:
+        """See `Transcript.find`."""
         length = super().find(key)
         return None if length is None or length > self._length else length
 
     def closed(self, length: int) -> bool:
+        """See `Transcript.closed`."""
         return self._closed[length] if length < self._length else self._ends_closed
 
     def locate(self, place: Address) -> Location | None:
+        """See `Transcript.locate`."""
         location = super().locate(place)
         return None if location is None or location[0] >= self._length else location
 
     def newest_result(self, call_id: str, length: int) -> Location | None:
+        """See `Transcript.newest_result`."""
         return super().newest_result(call_id, min(length, self._length))
 
     def marked(self, mark: Mark, start: int, stop: int) -> list[int]:
+        """See `Transcript.marked`."""
         return super().marked(mark, start, min(stop, self._length))
 
     def append(self, message: Message, digest: bytes) -> NoReturn:
+        """Refused: nothing is added to it."""
         self._refuse()
 
     def refresh(self, index: int, message: Message) -> NoReturn:
+        """Refused: no message of it is worded anew."""
         self._refuse()
 
     def upto(self, length: int) -> NoReturn:
+        """Refused: only the growing history can go on otherwise."""
         self._refuse()
 
     def _refuse(self) -> NoReturn:
@@ -210,7 +200,7 @@ class FrozenWindow:
         self.meter: Meter = window.meter
         self.calibration: Calibration = window.calibration
         self.bound_tokens = window.head_tokens + sums.counted + sums.bound
-        self._values = {name: getattr(window, name) for name in _REPLACED}
+        self._values = copy(window)  # what is written to in place is read from the parts alone
         self._parts = parts
         self._counted, self._bound = sums.counted, sums.bound
         self._uncounted, self._uncounted_size = sums.uncounted, len(sums.uncounted)
@@ -260,8 +250,8 @@ class FrozenWindow:
                 shown[index] = message.shown
             if message.changed is not None:
                 changed[index] = message.changed
-        values: Mapping[str, Any] = self._values
-        return Window(
+        return replace(
+            self._values,
             transcript=self.transcript,
             changed=changed,
             reasoning_dropped={at for at, message in edited.items() if message.drops_reasoning},
@@ -269,6 +259,8 @@ class FrozenWindow:
             _shown=shown,
             _spots=self._parts.locations.merged(),
             _sums=sums,
+            _edit_tokens={},
+            _settled={},
+            _tallies={},
             _is_frozen=True,
-            **values,
         )

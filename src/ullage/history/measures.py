@@ -66,8 +66,9 @@ def table_of(tables: dict[Any, T], measure: Measure[Any], make: Callable[[], T])
     table = tables.get(measure.key)
     if table is None:
         table = make()
-        for oldest in [*tables][: len(tables) + 1 - TABLES]:
-            tables.pop(oldest, None)  # another reader of a frozen window may have done so
+        excess = max(len(tables) + 1 - TABLES, 0)
+        for oldest in [*tables][:excess]:
+            tables.pop(oldest, None)  # another reader of a frozen history may have done so
         tables[measure.key] = table
     return table
 

@@ -189,6 +189,7 @@ class Transcript:
             return
         self.messages, self.originals = self.messages.copy(), self.originals.copy()
         self._programs, self._answers = self._programs.copy(), self._answers.copy()
+        self._marked = self._marked.copy()
         self._is_shared = False
 
     def _names_loaded(self, length: int) -> set[str]:
