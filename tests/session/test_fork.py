@@ -30,7 +30,7 @@ def test_a_fork_while_a_vocabulary_loads_leaves_a_child_that_counts():
 
 
 MIDST = """
-import os, signal, sys, threading
+import copy, os, signal, sys, threading
 from msgspec.structs import replace
 import ullage
 from tests.histories import CUTS_ALWAYS
@@ -54,6 +54,11 @@ works.wait(60)
 child = os.fork()
 if not child:
     signal.alarm(30)
+    size = session.window.size, session.window.tokens == copy.copy(session).window.tokens
+    if size != (1, True) or ": 1 messages" not in repr(session):
+        os._exit(4)
+    if session.newest_request() != request:
+        os._exit(5)
     view = session.fit({**request, "messages": [message] * 2})
     other = ullage.Session("gpt-4.1", store=STORE).fit(request)
     os._exit(0 if len(view["messages"]) == 2 else 3)

@@ -393,6 +393,7 @@ def test_a_copy_made_in_the_middle_of_a_turn_goes_on_by_itself(tmp_path, monkeyp
     views = [json.dumps(session.fit(request)) for request in requests("anthropic")]
     MIDDLE.run = None
     assert copies
+    assert all(twin._state.newest.working is None for twin, _ in copies[1:])
     for twin, pickled in copies:
         for other in (twin, pickle.loads(pickled)):
             *_, last = requests("anthropic")
