@@ -1,7 +1,7 @@
 """A frozen window stays as it was, whatever is written to the working window afterwards."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace as with_fields
 
@@ -13,7 +13,7 @@ from ullage.history.canon import ref_of
 from ullage.history.layers import Layers
 from ullage.history.measures import Measure
 from ullage.values.edits import Drop
-from ullage.values.messages import Reasoning
+from ullage.values.messages import Opaque, Reasoning
 from ullage.values.notices import Words
 
 OUTPUTS = [f"result {number}: " + "a line of it\n" * (number + 1) for number in range(8)]
@@ -74,6 +74,15 @@ class Conversation:
     def settle(self, at):
         self.builder.apply_batches(self.window.transcript.chain[0], at)
 
+    def compact(self, at):
+        """The provider compacts: it reads nothing of what came before this any more."""
+        transcript = self.window.transcript
+        if not self.window.read_from and not self.window.summaries and at > 8:
+            part = Opaque("compaction", "what came before", 0, supersedes=True)
+            last = transcript.messages[0]
+            transcript.append(with_fields(last, role="assistant", parts=(part,)), b"c" * 16)
+            self.builder.extend(len(transcript))
+
     def count(self, _):
         self.window.count()
 
@@ -101,15 +110,17 @@ def shown(window):
 OPERATIONS = [name for name in vars(Conversation) if not name.startswith("_") and name != "window"]
 
 
+@settings(max_examples=200)
 @given(st.lists(st.tuples(st.sampled_from(OPERATIONS), st.integers(1, 16)), max_size=14))
 def test_it_shows_what_the_working_window_showed_then(operations):
-    conversation, frozen = Conversation(), []
+    conversation, twin, frozen = Conversation(), Conversation(), []
     for name, argument in [("extend", 2), *operations]:
         getattr(conversation, name)(argument)
+        getattr(twin, name)(argument)  # counted at each step, and never frozen
         unread, read = conversation.builder.freeze(), conversation.builder.freeze()
         frozen.append((unread, read, read.window, shown(read.window)))
-        assert shown(read.window) == shown(conversation.window)
-        assert read.tokens == conversation.window.tokens <= read.bound_tokens
+        assert shown(read.window) == shown(twin.window)
+        assert read.tokens == twin.window.tokens <= read.bound_tokens
     for unread, read, window, then in frozen:
         assert shown(window) == then
         assert read.window is window
@@ -158,13 +169,17 @@ def test_it_knows_nothing_of_what_came_later():
 def test_readers_fill_tables_of_their_own():
     conversation = Conversation()
     conversation.extend(4)
+    working = conversation.window
+    working._edit_tokens.clear()
+    spot = working.spot_for(replace(working, 2, "shown otherwise"), 7)
+    working._shown[spot[0]] = {spot[1:]: replace(working, 2, "shown otherwise")}
+    conversation.builder._changes.edited.add(spot[0])
     frozen = conversation.builder.freeze()
-    counts, tallies = dict(conversation.window.transcript.counts), conversation.window._tallies
     shown(frozen.window)
-    assert conversation.window.transcript.counts == counts == {}
-    assert (tallies, conversation.window._edit_tokens) == ({}, {})
+    tables = working.transcript.counts, working._edit_tokens, working._tallies, working._settled
+    assert tables == ({}, {}, {}, {})
     assert frozen.window._tallies == {}
-    assert conversation.window._sums.uncounted
+    assert working._sums.uncounted
 
 
 def test_it_is_read_and_not_written():

@@ -17,10 +17,20 @@ from msgspec.structs import replace
 
 from tests import histories
 from tests.histories import EAGER, Call, Turn
-from ullage import AsyncSession, Budget, Limits, MemoryStore, Session, SqliteStore, Usage
+from ullage import (
+    AsyncSession,
+    Budget,
+    Limits,
+    MemoryStore,
+    Policy,
+    Session,
+    SqliteStore,
+    Usage,
+)
 from ullage.errors import StoreError
 from ullage.history.frozen import FrozenTranscript
 from ullage.history.layers import Layers
+from ullage.history.window import Window
 from ullage.session.host import Hosted
 from ullage.stores.threaded import Threaded
 from ullage.tokens.meter import Meter
@@ -279,9 +289,9 @@ def test_a_turn_freezes_what_is_new_and_copies_nothing_else(monkeypatch):
 
 def test_a_look_at_each_view_counts_each_text_once(monkeypatch):
     counted = []
-    whole = Meter.leaf
-    monkeypatch.setattr(Meter, "leaf", lambda *given: counted.append(1) or whole(*given))
-    session, looks = session_of("openai-chat", VAST), []
+    whole = Window.count_message
+    monkeypatch.setattr(Window, "count_message", lambda *it: counted.append(1) or whole(*it))
+    session, looks = Session("gpt-4.1", policy=Policy(name="none"), limits=VAST), []
     for request in requests("openai-chat", 60):
         counted.clear()
         session.fit(request)
