@@ -86,7 +86,8 @@ def put(place, monkeypatch):
 
 
 def session_of(format, limits=LIMITS, **more):
-    return Session("claude-opus-4-8", format=format, limits=limits, policy=POLICY, **more)
+    more = {"policy": POLICY, "recall": True, **more}
+    return Session("claude-opus-4-8", format=format, limits=limits, **more)
 
 
 def requests(format, count=9):
@@ -283,7 +284,7 @@ def test_a_turn_freezes_what_is_new_and_copies_nothing_else(monkeypatch):
         session.fit(request)
         session.observe(reply(len(sizes)))
         sizes.append(sum(added))
-    assert sum(sizes) <= 4 * len(sizes)  # a few a turn; a batch has its edits
+    assert sum(sizes) <= 6 * len(sizes)  # a few a turn; a batch has its edits
     assert [turn for turn, _ in cut if turn > 2] == []
 
 
@@ -291,7 +292,7 @@ def test_a_look_at_each_view_counts_each_text_once(monkeypatch):
     counted = []
     whole = Window.count_message
     monkeypatch.setattr(Window, "count_message", lambda *it: counted.append(1) or whole(*it))
-    session, looks = Session("gpt-4.1", policy=Policy(name="none"), limits=VAST), []
+    session, looks = session_of("openai-chat", VAST, policy=Policy(name="none")), []
     for request in requests("openai-chat", 60):
         counted.clear()
         session.fit(request)
@@ -398,12 +399,13 @@ def test_a_session_that_is_closed_in_the_middle_of_a_turn_is_as_before_it(tmp_pa
 def test_a_copy_made_in_the_middle_of_a_turn_goes_on_by_itself(tmp_path, monkeypatch):
     put("commit", monkeypatch)
     session = session_of("anthropic", store=tmp_path / "kept.db")
+    session.fit(next(requests("anthropic")))
     copies = []
     MIDDLE.run = lambda: copies.append((copy.copy(session), pickle.dumps(session)))
     views = [json.dumps(session.fit(request)) for request in requests("anthropic")]
     MIDDLE.run = None
     assert copies
-    assert all(twin._state.newest.working is None for twin, _ in copies[1:])
+    assert all(twin._state.newest.working is None for twin, _ in copies)
     for twin, pickled in copies:
         for other in (twin, pickle.loads(pickled)):
             *_, last = requests("anthropic")
@@ -421,7 +423,7 @@ def test_on_an_event_loop_a_session_reads_as_before_the_turn_that_is_awaited():
     async def played():
         store = Midway()
         session = AsyncSession(
-            "claude-opus-4-8", format="anthropic", limits=LIMITS, policy=POLICY,
+            "claude-opus-4-8", format="anthropic", limits=LIMITS, policy=POLICY, recall=True,
             store=Threaded(store),
         )  # fmt: skip
         views, looks = [], []

@@ -8,4 +8,6 @@ shown       a history with its edits in their places
 window      the same counted against its limits: what a stage reads
 measures    what is worked out of each message once
 builder     what moves a window forward
+layers      mappings of which the next one costs only what is new in it
+frozen      a window and a history as they are at the end of a turn, for whoever reads them
 """

@@ -75,7 +75,8 @@ class Session(SessionCore, Closing):
     Raises:
         ConfigError: a setting is not known.
 
-    A session may be used from several threads; its turns run one at a time.
+    A session may be used from several threads; its turns run one at a time. It may be read while
+    one is under way: what is read is as the last turn left it.
     """
 
     store: Store
