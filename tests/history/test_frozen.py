@@ -10,7 +10,6 @@ from tests.history.test_window import METER, history, replace
 from ullage import Summary
 from ullage.history.builder import WindowBuilder
 from ullage.history.canon import ref_of
-from ullage.history.layers import Layers
 from ullage.history.measures import Measure
 from ullage.values.edits import Drop
 from ullage.values.messages import Opaque, Reasoning
@@ -125,26 +124,6 @@ def test_it_shows_what_the_working_window_showed_then(operations):
         assert shown(window) == then
         assert read.window is window
         assert shown(unread.window) == then, "nobody had looked at it before"
-
-
-@given(st.lists(st.dictionaries(st.integers(0, 30), st.integers()), max_size=30))
-def test_layers_hold_what_a_dict_holds_and_few_of_them_do(changes):
-    layers, plain, earlier = Layers(), {}, []
-    for change in changes:
-        layers = layers.with_changes(change)
-        plain.update(change)
-        earlier.append((layers, dict(plain)))
-    assert all(one.merged() == expected for one, expected in earlier)
-    assert len(layers._layers) <= 5
-
-
-def test_layers_copy_an_entry_a_logarithmic_number_of_times():
-    layers, before, copied = Layers(), (), 0
-    for number in range(4_096):
-        layers = layers.with_changes({number: number})
-        copied += sum(len(layer) for layer in layers._layers if not any(layer is b for b in before))
-        before = layers._layers
-    assert copied <= 4_096 * 13
 
 
 def test_it_knows_nothing_of_what_came_later():

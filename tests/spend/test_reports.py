@@ -8,6 +8,7 @@ import pytest
 
 from tests.spending import FORMAT_NAMES, LIMITS, is_wrap_up, most_of, new_session, reply, request
 from ullage import Budget, BudgetExceeded, ConfigError, Session, Spent, Usage
+from ullage.session.reports import spent_by
 from ullage.session.state import SessionState
 from ullage.spend.account import Account, UnderWay
 from ullage.spend.allowance import Claim
@@ -253,6 +254,14 @@ def test_a_report_is_added_to_a_state_and_taken_out_again():
     assert after.persisted.usage.fresh_tokens == 1_005
     assert after.with_spent(Spent() - more).persisted.usage == session.usage
     assert after.with_spent(Spent(cost_usd=None)).persisted.cost_usd is None
+
+
+def test_a_fuller_report_of_a_reply_adds_what_the_first_had_not():
+    less, more = (Report(1, "r", Usage(fresh_tokens=n), n / 4) for n in (8, 12))
+    assert spent_by(more) == Spent(usage=Usage(fresh_tokens=12), cost_usd=3.0)
+    both = spent_by(less) + spent_by(more, instead_of=less)
+    assert both == spent_by(more)
+    assert spent_by(Report(1, "r", Usage(), None), instead_of=less).cost_usd is None
 
 
 # The book

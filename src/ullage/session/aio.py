@@ -10,6 +10,7 @@ from typing import Any, TypeVar, overload
 from weakref import WeakKeyDictionary, WeakSet
 
 from ullage.errors import ConfigError
+from ullage.locks import RLock
 from ullage.recall.dispatch import Answer
 from ullage.recall.found import ToolOutputRef
 from ullage.session.ahead import Begun, begun, due, proposing, still_of_use
@@ -66,6 +67,7 @@ class AsyncSession(SessionCore, AsyncClosing):
 
     store: AsyncStore
     _lent = AsyncLent
+    _new_lock = staticmethod(RLock)
     _begun: tuple[Begun, ...] = ()
 
     def _hold(self, store: Any) -> None:

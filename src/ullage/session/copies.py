@@ -9,7 +9,6 @@ from typing import Any, ClassVar, Self
 
 from msgspec.structs import replace
 
-from ullage.locks import RLock
 from ullage.session.closing import Lent
 from ullage.session.state import SessionState
 from ullage.session.telling import OnEvent
@@ -43,6 +42,11 @@ class Copied:
     _served: ServedWindow | None
     _lent: ClassVar[type[Lent]] = Lent
 
+    @staticmethod
+    @abstractmethod
+    def _new_lock() -> AbstractContextManager[bool]:
+        """A lock that its thread may take again."""
+
     @abstractmethod
     def emit(self, event: Event) -> None:
         """List an event with the others."""
@@ -62,7 +66,7 @@ class Copied:
         served: ServedWindow | None = None,
     ) -> None:
         """Open an account at the budget, and know whom to call and what was said of the window."""
-        self._state_lock = RLock()
+        self._state_lock = self._new_lock()
         self._has_limits, self._served = has_limits, served
         self._on_event = on_event
         self.budget = budget

@@ -25,8 +25,6 @@ from msgspec.structs import replace
 
 from ullage.errors import BudgetExceeded, ConfigError, FormatError, OverLimitError, RefNotFound
 from ullage.history.snapshots import snapshot_at
-from ullage.history.window import Window
-from ullage.picture import Drawn, OneWindow
 from ullage.presets import PolicyName, preset
 from ullage.recall.dispatch import Answer, answer
 from ullage.recall.found import ToolOutputRef, output_ref
@@ -36,6 +34,7 @@ from ullage.redaction import Redact
 from ullage.session import reports
 from ullage.session.copies import Copied
 from ullage.session.host import Hosted
+from ullage.session.reading import Readable
 from ullage.session.refusals import SHORT_REPLIES, after_refusal, after_reply, short_event
 from ullage.session.state import SessionState
 from ullage.session.telling import OnEvent, tell
@@ -43,7 +42,7 @@ from ullage.session.unfitted import Unfitted, went_as_it_came
 from ullage.session.view import Sent
 from ullage.spend.allowance import Claim
 from ullage.spend.budget import Budget
-from ullage.spend.calls import Call, Spent
+from ullage.spend.calls import Spent
 from ullage.stages.default import SUMMARISED
 from ullage.stages.policy import Policy
 from ullage.stores import AsyncStore, Store, with_files
@@ -60,7 +59,6 @@ from ullage.values.authors import named_tools
 from ullage.values.effects import Commit, Output, Record, Steps, Summarise
 from ullage.values.events import Event
 from ullage.values.limits import Limits, ServedWindow
-from ullage.values.toolset import ToolSpec
 from ullage.values.usage import Usage
 from ullage.wires import Format, FormatName, format_of, recognise
 from ullage.wires.overflow import Overflow, is_overflow
@@ -71,7 +69,7 @@ Change: TypeAlias = tuple[SessionState, Sequence[Event]]
 """The next state, and the events that are told of it."""
 
 
-class SessionCore(Copied, Hosted, Drawn, ABC):
+class SessionCore(Copied, Hosted, Readable, ABC):
     """What both sessions share: settings, state, and everything that does no I/O.
 
     The arguments are those of `Session`.
@@ -141,65 +139,6 @@ class SessionCore(Copied, Hosted, Drawn, ABC):
     def _place_files(self, directory: str | None) -> None:
         policy = replace(self.settings.policy, spill_directory=directory)
         self.settings = replace(self.settings, policy=policy)
-
-    # ── reading ──────────────────────────────────────────────────────────────────────
-
-    def __repr__(self) -> str:
-        newest = self._state.newest
-        size = "nothing was fitted yet" if newest is None else newest.told
-        return f"<{type(self).__name__} {self.settings.policy.name}: {size}>"
-
-    def _picture(self) -> OneWindow | None:
-        newest = self._state.newest
-        return None if newest is None else newest.picture()
-
-    @property
-    def state(self) -> State:
-        """What lasts between two turns: one frozen value, to go on from elsewhere."""
-        return self._state.persisted
-
-    @property
-    def events(self) -> tuple[Event, ...]:
-        """What happened so far, in order; of a long session the newest 4,096."""
-        return self._state.events
-
-    @property
-    def usage(self) -> Usage:
-        """The sum of everything reported so far."""
-        return self.state.usage
-
-    @property
-    def cost_usd(self) -> float | None:
-        """What the reported usage cost at list price, or None if a price is not known."""
-        return self.state.cost_usd
-
-    @property
-    def calls(self) -> tuple[Call, ...]:
-        """Every call that was observed: its tokens, its cost, and our estimate of its prompt."""
-        return self.budget.calls_of(self._account)
-
-    @property
-    def window(self) -> Window:
-        """The newest window: how much is shown, of what limit, and every edit.
-
-        It stays as it is while later turns go on, and may be read from any thread. It is made when
-        it is first asked for, in time proportional to the history; `repr` needs none of it.
-
-        Raises:
-            ConfigError: nothing was fitted yet.
-        """
-        return self._newest.window
-
-    def owns(self, call: Any) -> bool:
-        """Whether a tool call of the model is for `recall` and not for the caller's tools.
-
-        A call is ours if its name and our definition are in the newest request.
-
-        Args:
-            call: a tool call as it is in the reply, a dict or the SDK's object.
-        """
-        newest = self._state.newest
-        return newest is not None and newest.owns(call)
 
     # ── a host's own state ───────────────────────────────────────────────────────────
 
@@ -498,14 +437,6 @@ class SessionCore(Copied, Hosted, Drawn, ABC):
         self.emit(event)
         return sent.wire.result(parsed, given.text, is_error=given.is_error, block=given.block)
 
-    @property
-    def tools(self) -> tuple[ToolSpec, ...]:
-        """The recall tools as this session's notices name them; see `ullage.recall_tools`."""
-        opened, tools = self.state.opened, self.settings.policy.toolset.tools
-        if opened is None or not opened.prefix:
-            return tools
-        return tuple(replace(spec, name=opened.prefix + spec.name) for spec in tools)
-
     def _open(
         self, name: str, arguments: Any, call_id: str, request: Mapping[str, Any] | None
     ) -> Steps[Answer]:
@@ -543,13 +474,6 @@ class SessionCore(Copied, Hosted, Drawn, ABC):
             state, events = change(self._state)
             self._state = state.with_events(*events)
         tell(events, self._on_event, before)
-
-    @property
-    def _newest(self) -> Sent:
-        newest = self._state.newest
-        if newest is None:
-            raise ConfigError("session", "nothing was fitted yet", "Call fit(request) first.")
-        return newest
 
 
 def _learnt_from(

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal, TypeVar
 
 from ullage.errors import ConfigError
-from ullage.locks import Lock
+from ullage.locks import Lock, RLock
 from ullage.presets import PolicyName
 from ullage.recall.dispatch import Answer
 from ullage.recall.found import ToolOutputRef
@@ -80,6 +80,7 @@ class Session(SessionCore, Closing):
     """
 
     store: Store
+    _new_lock = staticmethod(RLock)
 
     def _hold(self, store: Any) -> None:
         if self._summaries is not None and self._summaries.summariser.is_async:

@@ -150,8 +150,8 @@ def turn(
             line, ledger, asked, settings, memo, before, added_tokens=added_tokens, now=now
         )
         agreed, begun, walk = decided.agreed, decided.begun, decided.walk
-        window, tools, offers = begun.builder.window, begun.tools, begun.offers
-        allowed = names.to_allow(asked, window.words) if offers and not is_host else ()
+        window, offers = begun.builder.window, begun.offers and not is_host
+        allowed = names.to_allow(asked, window.words) if offers else ()
         outputs = (*fresh.outputs, *walk.outputs.values())
         held, shown = remember(line.transcript, walk.ledger, is_decided=bool(walk.records))
         must_keep = outputs or walk.records
@@ -164,33 +164,35 @@ def turn(
             if not isinstance(error, StoreFull):
                 raise
             builder, event = yield from _uncut(error, line, agreed, begun.builder)
-            return Turned(
-                request=render(asked, line, builder.window, tools, allowed),
-                state=state,
-                events=(event,),
-                window=builder.window,
-                frozen=builder.freeze(),
-                raw=line.freeze(asked.wire, memo.envelopes.last),
-                wire=asked.wire,
-                offers=offers,
-                memo=Memo(unkept=memo.aside),
-                is_thread=asked.is_thread,
-            )
+            begun = begun._replace(builder=builder)
+            turned = _turned(asked, line, begun, allowed, state, memo)
+            return replace(turned, events=(event,), memo=Memo(unkept=memo.aside))
         if not lost:
             break
         line.begin_again()
     memo.keep(line, walk.records)
+    state = replace(state, opened=agreed.terms.opened, ledger=held)
+    events = (*fresh.events, *_events(decided, window), *_elsewhere(asked, thread))
+    standing = standing_of(agreed, asked, settings, decided.joining)
+    turned = _turned(asked, line, begun, allowed, state, memo)
+    return replace(turned, events=events, standing=standing)
+
+
+def _turned(
+    asked: Request, line: Line, begun: Begun, allowed: Sequence[str], state: State, memo: Memo
+) -> Turned:
+    """What a turn gives, once its window shows all that was decided; it tells of nothing yet."""
+    builder = begun.builder
     return Turned(
-        request=render(asked, line, window, tools, allowed),
-        state=replace(state, opened=agreed.terms.opened, ledger=held),
-        events=(*fresh.events, *_events(decided, window), *_elsewhere(asked, thread)),
-        window=window,
-        frozen=begun.builder.freeze(),
+        request=render(asked, line, builder.window, begun.tools, allowed),
+        state=state,
+        events=(),
+        window=builder.window,
+        frozen=builder.freeze(),
         raw=line.freeze(asked.wire, memo.envelopes.last),
         wire=asked.wire,
-        offers=offers,
+        offers=begun.offers,
         memo=memo,
-        standing=standing_of(agreed, asked, settings, decided.joining),
         is_thread=asked.is_thread,
     )
 
