@@ -32,6 +32,7 @@ from ullage.history.frozen import FrozenTranscript
 from ullage.history.layers import Layers
 from ullage.history.window import Window
 from ullage.session.host import Hosted
+from ullage.session.reading import Readable
 from ullage.stores.threaded import Threaded
 from ullage.tokens.meter import Meter
 from ullage.wires import FORMATS
@@ -154,6 +155,7 @@ def read(session):
         "events": session.events,
         "usage": (session.usage, session.cost_usd, session.calls),
         "tools": session.tools,
+        "owns": session.owns({"name": "get_continuation"}),
         "copy": (repr(twin), shown(twin.window), twin.state),
         "pickle": (other.state, other.events),
         "request": json.dumps(session.newest_request()),
@@ -235,6 +237,13 @@ def test_what_was_read_stays_as_it_was(format, redact):
         again = fresh.fit(request)  # a view that nobody looked at tells the same
         assert view.explain() == again.explain()
         assert shown(view.sent.window) == shown(fresh.window)
+
+
+def test_whatever_a_session_shows_is_read_in_the_middle():
+    public = {name for name in vars(Readable) if not name.startswith("_")}
+    assert public == {
+        *("state", "events", "usage", "cost_usd", "calls", "window", "owns", "tools"),
+    }
 
 
 def test_whoever_reads_cannot_write():
