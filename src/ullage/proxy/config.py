@@ -36,7 +36,7 @@ UPSTREAMS = {
 """Where requests go if nothing else is said: the vendors' own addresses. Codex signed in with a
 ChatGPT account is served at one of its own."""
 
-_NAME = re.compile(r"[a-z][a-z0-9-]{0,31}")
+_NAME = re.compile(r"[a-z][a-z0-9.-]{0,127}")
 _HEADER = re.compile(r"[a-z0-9-]+")
 _HOST_NAME = re.compile(r"[A-Za-z0-9._-]+|[0-9A-Fa-f:.]+")
 _ORIGIN = re.compile(
