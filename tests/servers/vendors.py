@@ -15,7 +15,7 @@ import http.client
 import socket
 import ssl
 import threading
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import datetime, timedelta, timezone
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import urlsplit
@@ -45,7 +45,7 @@ class Vendors:
     def __init__(self, servers, authority, environment):
         self.environment, self.asked = environment, []
         self._servers, self._authority = servers, authority
-        self._contexts, self._lock = {}, threading.Lock()
+        self._contexts, self._lock, self._open = {}, threading.Lock(), set()
 
     def tls_for(self, host):
         """The TLS settings with a certificate for this host."""
@@ -53,6 +53,24 @@ class Vendors:
             if host not in self._contexts:
                 self._contexts[host] = self._authority.context_for(host)
             return self._contexts[host]
+
+    def took(self, connection):
+        """Remember a connection until it is over."""
+        with self._lock:
+            self._open.add(connection)
+
+    def is_over(self, connection):
+        """Forget a connection."""
+        with self._lock:
+            self._open.discard(connection)
+        connection.close()
+
+    def hang_up(self):
+        """End the connections that programs have left open."""
+        with self._lock:
+            for connection in self._open:
+                with suppress(OSError):
+                    connection.shutdown(socket.SHUT_RDWR)
 
     def provider_of(self, host):
         """The provider that answers for a host, if there is one."""
@@ -69,7 +87,7 @@ def vendors(servers, folder):
     """
     authority = _Authority(folder)
     with ThreadingHTTPServer(("127.0.0.1", 0), _Tunnel) as tunnel:
-        tunnel.daemon_threads = True
+        tunnel.daemon_threads = False  # so that they are waited for
         url = f"http://127.0.0.1:{tunnel.server_address[1]}"
         environment = dict.fromkeys(_PROXIES, url) | dict.fromkeys(
             _CERTIFICATES, str(authority.path)
@@ -82,6 +100,7 @@ def vendors(servers, folder):
         finally:
             tunnel.shutdown()
             thread.join()
+            there.hang_up()
 
 
 class _Tunnel(BaseHTTPRequestHandler):
@@ -89,18 +108,30 @@ class _Tunnel(BaseHTTPRequestHandler):
 
     protocol_version = "HTTP/1.1"
 
+    def setup(self):
+        super().setup()
+        self.server.vendors.took(self.connection)
+
+    def finish(self):
+        with suppress(OSError):
+            super().finish()
+        self.server.vendors.is_over(self.connection)
+
     def do_CONNECT(self):
         self.host = self.path.rpartition(":")[0]
         self.send_response(200)
         self.end_headers()
         try:
             context = self.server.vendors.tls_for(self.host)
-            self.connection = context.wrap_socket(self.connection, server_side=True)
+            plain, there = self.connection, self.server.vendors
+            self.connection = context.wrap_socket(plain, server_side=True)
         except OSError:
             self.close_connection = True
             return
+        there.is_over(plain)
+        there.took(self.connection)
         self.rfile = self.connection.makefile("rb", self.rbufsize)
-        self.wfile = socket.socket.makefile(self.connection, "wb", 0)
+        self.wfile = self.connection.makefile("wb", 0)
         self.close_connection = False
 
     def do_POST(self):
