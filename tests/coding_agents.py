@@ -66,8 +66,8 @@ class CodingAgent(Struct, frozen=True):
     def version(self):
         """Its version, as it says."""
         done = subprocess.run([self.program, "--version"], capture_output=True, text=True)
-        found = _VERSION.search(done.stdout + done.stderr)
-        return found[0] if found else "unknown"
+        version = _VERSION.search(done.stdout + done.stderr)
+        return version[0] if version else "unknown"
 
 
 def _words(text):
@@ -90,7 +90,9 @@ AGENTS = {
             "anthropic",
             "api.anthropic.com",
             _words("-p PROMPT --allowedTools Bash --output-format stream-json --verbose"),
-            _words("-p PROMPT --continue --allowedTools Bash --output-format stream-json --verbose"),
+            _words(
+                "-p PROMPT --continue --allowedTools Bash --output-format stream-json --verbose"
+            ),
             {
                 "ANTHROPIC_API_KEY": "none",
                 "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",

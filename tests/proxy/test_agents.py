@@ -133,7 +133,7 @@ GATEWAY = "https://gateway.example/v1"
 
 
 def set_in(folder, agent, name, text, **environment):
-    """What `ullage run` sets where a file at home says something; ``folder`` is home and project."""
+    """What `ullage run` sets where a file says something; ``folder`` is home and project."""
     (folder / name).parent.mkdir(parents=True, exist_ok=True)
     (folder / name).write_text(text, encoding="utf-8")
     there = {"HOME": str(folder), **environment}
@@ -177,7 +177,8 @@ def test_qwen_code_ends_where_its_env_file_says(name, tmp_path):
 
 def test_opencode_ends_where_its_files_say_the_project_s_first(tmp_path):
     def text(url):
-        return '{ // mine\n "provider": {"openai": {"options": {"baseURL": "%s",}}},}' % url
+        options = json.dumps({"baseURL": url})
+        return f'{{ // mine\n "provider": {{"openai": {{"options": {options}, }}}},}}'
 
     set_in(tmp_path, "opencode", ".config/opencode/opencode.json", text("https://other.example"))
     setting = set_in(tmp_path, "opencode", "opencode.jsonc", text("{env:MINE}"), MINE=GATEWAY)
@@ -195,7 +196,9 @@ def test_opencode_ends_where_a_variable_says():
     assert made["anthropic"]["options"]["baseURL"] == base
 
 
-@pytest.mark.parametrize("text", ["", "{", "[1]", '{"env": 3}', "\x00", '{"env": {"A": ' + "[" * 9_999])
+@pytest.mark.parametrize(
+    "text", ["", "{", "[1]", '{"env": 3}', "\x00", '{"env": {"A": ' + "[" * 9_999]
+)
 @pytest.mark.parametrize("agent", AGENTS)
 def test_a_file_that_cannot_be_read_names_nothing(agent, text, tmp_path):
     for name in (

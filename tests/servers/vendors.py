@@ -16,13 +16,18 @@ import socket
 import ssl
 import threading
 from contextlib import contextmanager, suppress
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import urlsplit
 
 from msgspec import Struct
 
-_CERTIFICATES = ("SSL_CERT_FILE", "NODE_EXTRA_CA_CERTS", "REQUESTS_CA_BUNDLE", "CODEX_CA_CERTIFICATE")
+_CERTIFICATES = (
+    "SSL_CERT_FILE",
+    "NODE_EXTRA_CA_CERTS",
+    "REQUESTS_CA_BUNDLE",
+    "CODEX_CA_CERTIFICATE",
+)
 _PROXIES = ("HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy")
 
 
@@ -158,7 +163,7 @@ class _Tunnel(BaseHTTPRequestHandler):
         self._say(reply.status, kept, reply.read())
         connection.close()
 
-    do_GET = do_HEAD = do_PUT = do_DELETE = do_PATCH = do_OPTIONS = do_POST  # noqa: N815
+    do_GET = do_HEAD = do_PUT = do_DELETE = do_PATCH = do_OPTIONS = do_POST
 
     def _chunked(self):
         if self.headers.get("transfer-encoding", "").lower() != "chunked":
@@ -220,7 +225,7 @@ class _Authority:
     def _signed(self, name, extension):
         from cryptography.hazmat.primitives import hashes
 
-        now = datetime.now(timezone.utc)
+        now = datetime.now(UTC)
         builder = self._x509.CertificateBuilder().subject_name(name).issuer_name(self._name)
         builder = builder.public_key(self._key.public_key())
         builder = builder.serial_number(self._x509.random_serial_number())

@@ -204,7 +204,7 @@ def _addresses(
 def _gateway(
     name: str, path: str, named: Mapping[str, str], configured: Collection[str]
 ) -> str | None:
-    """The gateway that something names, unless it is the vendor or the proxy's settings go first."""
+    """The gateway that a variable names; None if it is the vendor, or the proxy has its own."""
     address, upstream = named.get(name), path.partition("/")[0]
     if not address or upstream in configured or _is_vendor_s(address, path):
         return None

@@ -143,7 +143,7 @@ def gemini_has_chosen(environment: Mapping[str, str], folder: Path | None = None
 
 
 def _env_file(environment: Mapping[str, str], folder: Path, own: str) -> dict[str, str]:
-    """The nearest ``.env``, upwards from a folder and then at home; one of the agent's own first."""
+    """The nearest ``.env``, upwards from a folder, then at home; the agent's own goes first."""
     for at in (folder, *folder.parents, _home(environment)):
         for file in (at / own / ".env", at / ".env"):
             if file.is_file():
