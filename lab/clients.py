@@ -4,8 +4,8 @@
 
 Each agent that is installed (`tests.coding_agents` says how) is asked one thing, alone and behind
 `ullage run`, before a scripted vendor at the vendor's own address. Printed are the bytes and the
-tools of its first request, what else is other in it, and how much of its session it then resumes.
-Of Claude Code also the window, by ``/context``.
+tools of its first request, what else is other in it or in a session that it resumes, and the window
+that Claude Code tells by ``/context``. Exit status 1 if anything but our tools is other.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ OF_A_RUN = frozenset(
 )
 """Headers of a connection, or made anew for each run."""
 
+TITLES = {"claude": "Claude Code", "codex": "Codex", "gemini": "Gemini CLI", "qwen": "Qwen Code"}
 _WINDOW = re.compile(r"\*\*Tokens:\*\* [^/]*/ (\S+)")
 
 
@@ -83,7 +84,7 @@ def row(agent: CodingAgent) -> str:
     if alone.window != behind.window:
         words.append(f"window: {alone.window}, {behind.window}")
     cells = (
-        f"{agent.name} {agent.version()}",
+        f"{TITLES.get(agent.name, agent.name)} {agent.version()}",
         *(f"{len(each.first.raw):,}" for each in (alone, behind)),
         *(str(len(tools_of(each.first))) for each in (alone, behind)),
         ", ".join(f"`{name}`" for name in added) or "nothing",
@@ -93,7 +94,7 @@ def row(agent: CodingAgent) -> str:
 
 
 def main(names: list[str]) -> int:
-    """Print the table of some agents, or all. Exit status 1 if something but our tools is other."""
+    """Print the table of some agents, or all; the exit status."""
     print("| agent | bytes | behind ullage | tools | behind ullage | added | all else |")
     print("|---|--:|--:|--:|--:|---|---|")
     is_equal = True
