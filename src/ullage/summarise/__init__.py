@@ -10,11 +10,12 @@ whenever it fails; see `ullage.turn.filling`. No SDK is imported here: a client 
 
 from __future__ import annotations
 
-from ullage.summarise._calls import Summaries as Summaries
-from ullage.summarise._summariser import Summariser as Summariser
-from ullage.summarise._summariser import anthropic as anthropic
-from ullage.summarise._summariser import gemini as gemini
-from ullage.summarise._summariser import of as of
-from ullage.summarise._summariser import openai as openai
-from ullage.values.effects import Reply as Reply
-from ullage.values.effects import Summarise as Summarise
+from ullage.summarise._calls import Summaries
+from ullage.summarise._summariser import Summariser, anthropic, gemini, of, openai
+from ullage.values.effects import Reply, Summarise
+
+__all__ = ["Reply", "Summaries", "Summarise", "Summariser", "of"]
+# a function for each of the official SDKs
+__all__ += ["anthropic"]
+__all__ += ["gemini"]
+__all__ += ["openai"]
