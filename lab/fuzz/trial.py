@@ -106,6 +106,8 @@ class _Trial:
     def __init__(self, case: Case, tried: Tried) -> None:
         self.case = case
         self.tried = tried
+        # where no recall tools are offered the guard alone acts, or the policy as always
+        self.spares_unopened = len(case.messages) % 4 == 1
         self.session = self._session()
         self.checker = check_of(case.format)
         self.shown: list[Any] = []
@@ -122,7 +124,7 @@ class _Trial:
         limit = int(case.limit_tokens * share)
         limits = Limits(window_tokens=limit, output_reserve_tokens=0)
         policy = policy_of(case.policy)
-        if len(case.messages) % 4 != 1:  # else the guard alone acts where no tools are offered
+        if not self.spares_unopened:
             policy = replace(policy, without_recall=None)
         return Session(
             str(case.request["model"]),
@@ -197,7 +199,7 @@ class _Trial:
         if case.policy:
             return
         closed = "allowed tools always" in case.features and not may_call(view, RECALL_NAMES)
-        if closed and "truncated" in kinds:
+        if self.spares_unopened and closed and "truncated" in kinds:
             self._wrong("a result is cut, and what opens it may not be called", length)
         for change in case.changes:
             text = result_text(case.messages[change.index])
