@@ -5,7 +5,7 @@ from tests.histories import Call, Turn
 from ullage import MemoryStore, Session
 from ullage.errors import StoreError
 from ullage.history.canon import digest_of
-from ullage.history.ledger import MARK_BYTES, Ledger, Seen
+from ullage.history.ledger import MARK_BYTES, Ledger, Observed, Seen
 from ullage.history.transcript import Transcript
 from ullage.turn.changes import arrived, changed, key_of, note_answered, remember
 from ullage.wires import FORMATS
@@ -55,8 +55,7 @@ def is_kept(before, now, *, is_decided=False):
 def test_it_is_kept_with_a_decision_and_after_some_replies():
     assert is_kept(2, 3, is_decided=True)
     assert not is_kept(2, 2, is_decided=True), "the same once more"
-    assert not is_kept(2, 3)
-    assert is_kept(2, 4), "a short history is kept often"
+    assert is_kept(2, 3), "a short history is kept with every reply"
     assert not is_kept(20, 25)
     assert is_kept(20, 26), "a longer one after a quarter of its replies"
     assert not is_kept(32, 39)
@@ -64,12 +63,19 @@ def test_it_is_kept_with_a_decision_and_after_some_replies():
 
 
 def test_it_is_kept_with_each_reply_that_is_observed():
-    history = transcript(3)
-    ledger, records = note_answered(history, 5, known(transcript(2)))
+    history = transcript(4)
+    ledger, records = note_answered(history, 7, known(transcript(2)))
     assert [record.kind for record in records] == ["shown"]
     shown = ledger.at(key_of(history)).shown
-    assert (shown.chain, len(shown.each())) == (history.chain[5], 5), "of the view it answers"
+    assert (shown.chain, len(shown.each())) == (history.chain[7], 7), "of the view it answers"
     assert note_answered(transcript(0), 1, Ledger()) == (Ledger(), ())
+
+
+def test_where_replies_are_observed_it_is_kept_with_them_alone():
+    history, ledger = transcript(3), known(transcript(2))
+    observed = Observed(900, 900, 30, "gpt-4.1")
+    ledger = ledger.with_observed(history.decision_key(5), observed)[0]
+    assert remember(history, ledger, is_decided=False)[1] == ()
 
 
 def test_a_history_that_grew_or_was_rewound_changed_nothing():

@@ -23,9 +23,9 @@ from ullage.history.transcript import Transcript, leaves_of
 from ullage.values.effects import Record
 from ullage.values.messages import Message, Text
 
-_LEAST_REPLIES, _MOST_REPLIES = 2, 8
-"""What a history holds is kept anew after so many replies, and with every decision: the fewer it
-has, the more often. Where replies are observed, it is kept with each (`note_answered`)."""
+_MOST_REPLIES = 8
+"""What a history holds is kept anew after so many replies, and with every decision; more often
+while it has few. Where replies are observed, it is kept with each of them (`note_answered`)."""
 _MANY_MESSAGES = 2_000
 """From so many on it is not kept with each reply: the record of all of them is long."""
 
@@ -105,9 +105,11 @@ def _is_due(transcript: Transcript, ledger: Ledger) -> bool:
     """Whether so many replies came since it was kept what the history held."""
     shown = _shown(transcript, ledger)
     length = 0 if shown is None else (transcript.find(shown.chain) or 0)
-    every = len(transcript.marked("begins", 0, len(transcript))) // 4
-    least = min(max(every, _LEAST_REPLIES), _MOST_REPLIES)
-    return len(transcript.marked("begins", length, len(transcript))) >= least
+    replies = transcript.marked("begins", 0, len(transcript))
+    new = transcript.marked("begins", length, len(transcript))
+    if new and ledger.at(transcript.decision_key(new[-1])).observed:
+        return len(new) >= _MOST_REPLIES
+    return len(new) >= min(max(len(replies) // 4, 1), _MOST_REPLIES)
 
 
 def _noted(
@@ -174,9 +176,12 @@ def _moved(marks: Sequence[bytes], were: Sequence[bytes], shown: Shown) -> dict[
 
 
 def _texts(transcript: Transcript) -> Counter[str]:
-    """How often each text stands in a history."""
-    leaves = (leaf for message in transcript.messages for *_, leaf in leaves_of(message))
-    return Counter(leaf.text for leaf in leaves if isinstance(leaf, Text))
+    """In how many messages of a history each text stands."""
+    return Counter(text for message in transcript.messages for text in _texts_of(message))
+
+
+def _texts_of(message: Message) -> set[str]:
+    return {leaf.text for *_, leaf in leaves_of(message) if isinstance(leaf, Text)}
 
 
 def _is_news(message: Message, texts: Counter[str]) -> bool:
@@ -186,5 +191,5 @@ def _is_news(message: Message, texts: Counter[str]) -> bool:
     """
     if message.stands or message.only_thought:
         return False
-    leaves = [leaf for *_, leaf in leaves_of(message)]
-    return any(not isinstance(leaf, Text) or texts[leaf.text] == 1 for leaf in leaves)
+    is_more_than_text = any(not isinstance(leaf, Text) for *_, leaf in leaves_of(message))
+    return is_more_than_text or any(texts[text] == 1 for text in _texts_of(message))
