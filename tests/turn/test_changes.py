@@ -5,7 +5,7 @@ from tests.histories import Call, Turn
 from ullage import MemoryStore, Session
 from ullage.errors import StoreError
 from ullage.history.canon import digest_of
-from ullage.history.ledger import MARK_BYTES, Ledger, Observed, Seen
+from ullage.history.ledger import MARK_BYTES, Ledger, Observed, Opened, Seen
 from ullage.history.transcript import Transcript
 from ullage.turn.changes import arrived, changed, key_of, note_answered, remember
 from ullage.wires import FORMATS
@@ -100,6 +100,16 @@ def test_what_replaced_the_end_of_the_history_is_new_though_a_reply_came_since()
     history = transcript(7, at_5="approved")
     place = history.decision_key(len(history))
     assert changed(history, ledger) == ((history.chain[13], place),)
+
+
+def test_a_history_that_was_answered_before_holds_nothing_new_at_its_old_end():
+    """A branch may have been shown since; that this one is opened anew says nothing."""
+    ledger, history = known(transcript(6)), transcript(7, at_5="approved")
+    key = history.decision_key(len(history))
+    ledger = ledger.with_opened(key, Opened("default", recall=True))[0]
+    assert len(changed(history, ledger)) == 1
+    ledger = ledger.with_observed(key, Observed(900, 900, 30, "gpt-4.1"))[0]
+    assert changed(history, ledger) == ()
 
 
 def test_it_stays_as_new_where_something_before_it_changes_later():

@@ -150,7 +150,8 @@ def _new(
     replies = transcript.marked("begins", shared, len(marks))
     known = set(were)
     known_replies = [at for at in replies if marks[at] in known]
-    was_here = any(key in ledger for key in transcript.chain[shared + 1 :])
+    entries = map(ledger.at, transcript.chain[shared + 1 :])
+    was_here = any(entry.batches or entry.observed for entry in entries)
     if not replies or (was_here and not known_replies):
         return {}
     before, texts = transcript.decision_index(len(marks)), _texts(transcript)
