@@ -190,7 +190,7 @@ def test_an_agent_says_an_error_as_without_us(name, kind, tmp_path):
     error = refusal(agent.wire, 401)
     if kind == "too long":
         error = too_long(agent.wire, 1_250_000, 1_000_000)
-    pair = side_by_side(agent, lambda: refuses(error, 100), tmp_path, "Hello.")
+    pair = side_by_side(agent, lambda: refuses(error, 8), tmp_path, "Hello.")
     ((alone_run,), alone), ((behind_run,), behind) = pair
     assert len(alone) == len(behind) > 0
     assert alone_run.status == behind_run.status

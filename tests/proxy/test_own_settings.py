@@ -41,6 +41,32 @@ def test_claude_code_ends_where_its_settings_say_and_is_told_by_an_option(name, 
     assert arguments_for(own, setting, URL) == own, "an option of the user's stays"
 
 
+@pytest.mark.parametrize("form", ["text", "file", "equals"])
+def test_claude_code_has_no_feature_of_its_vendor_s_where_an_option_names_another(form, tmp_path):
+    text = json.dumps({"env": {"ANTHROPIC_BASE_URL": GATEWAY}})
+    (tmp_path / "mine.json").write_text(text)
+    words = {
+        "text": ["--settings", text],
+        "file": ["-p", "--settings", "mine.json"],
+        "equals": ["--settings=mine.json"],
+    }[form]
+    home = {"HOME": str(tmp_path)}
+    setting = setting_for(home, program="claude", folder=tmp_path, arguments=words)
+    assert setting.features == {}
+    assert arguments_for(["claude", *words], setting, URL) == ["claude", *words]
+
+
+def test_claude_code_has_no_feature_of_its_vendor_s_where_its_organisation_names_another(
+    monkeypatch, tmp_path
+):
+    file = tmp_path / "managed-settings.json"
+    file.write_text(json.dumps({"env": {"ANTHROPIC_BASE_URL": GATEWAY}}))
+    home = {"HOME": str(tmp_path)}
+    assert setting_for(home, program="claude", folder=tmp_path).features
+    monkeypatch.setattr("ullage.proxy.own_settings._MANAGED", (file,))
+    assert setting_for(home, program="claude", folder=tmp_path).features == {}
+
+
 def test_goose_ends_where_its_configuration_says(tmp_path):
     text = f"GOOSE_MODEL: x\nOPENAI_HOST: {GATEWAY}\nextensions:\n  OPENAI_HOST: no\n"
     setting = set_in(tmp_path, "goose", ".config/goose/config.yaml", text)

@@ -36,7 +36,9 @@ def command(file: Path | None, words: tuple[str, ...], **options: Any) -> None:
         click.echo(f"ullage: already behind the proxy {environment[MARK]}", err=True)
         sys.exit(run_command(words, environment))
     named = {name for name, url in config.upstreams.items() if UPSTREAMS.get(name) != url}
-    setting = setting_for(environment, named, config.upstreams, words[0])
+    setting = setting_for(
+        environment, named, config.upstreams, program=words[0], arguments=words[1:]
+    )
     if setting.note:
         click.echo(f"ullage: {setting.note}", err=True)
     with (

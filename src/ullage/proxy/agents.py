@@ -19,7 +19,12 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ullage.proxy.config import UPSTREAMS
-from ullage.proxy.own_settings import OPENCODE_PROVIDERS, gemini_has_chosen, own_settings
+from ullage.proxy.own_settings import (
+    OPENCODE_PROVIDERS,
+    gemini_has_chosen,
+    option_of,
+    own_settings,
+)
 
 VARIABLES = {
     "ANTHROPIC_BASE_URL": "anthropic",  # Claude Code, Anthropic's SDKs, opencode, Qwen Code
@@ -136,6 +141,7 @@ def setting_for(
     addresses: Mapping[str, str] = UPSTREAMS,
     program: str = "",
     folder: Path | None = None,
+    arguments: Sequence[str] = (),
 ) -> Setting:
     """What a command needs, by the environment it would have had.
 
@@ -146,9 +152,10 @@ def setting_for(
         program: the name of the command, or a path of it; its own files are read if it is one of
             `AGENTS`.
         folder: where it is started; None: the current one.
+        arguments: of the command; some name a file of settings.
     """
     agent = agent_of(program)
-    own = own_settings(agent, environment, folder)
+    own = own_settings(agent, environment, folder, arguments)
     named = _addresses(agent, own, environment)
     upstreams: dict[str, str] = {}
     variables: dict[str, str] = {}
@@ -183,7 +190,7 @@ def arguments_for(command: Sequence[str], setting: Setting, url: str) -> list[st
     added: list[str] = []
     if agent == "codex":
         added = ["-c", f'openai_base_url="{url}/{setting.options["codex"]}"']
-    elif agent == "claude" and "claude" in setting.options and "--settings" not in command:
+    elif "claude" in setting.options and option_of(command, "--settings") is None:
         own = {"env": {"ANTHROPIC_BASE_URL": f"{url}/{setting.options['claude']}"}}
         added = ["--settings", json.dumps(own)]
     return [*command[:1], *added, *command[1:]]

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import re
 import tomllib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +25,18 @@ OPENCODE_PROVIDERS = ("anthropic", "openai", "google")
 """The providers of opencode that have an upstream of ours."""
 
 
+_MANAGED = (
+    Path("/etc/claude-code/managed-settings.json"),
+    Path("/Library/Application Support/ClaudeCode/managed-settings.json"),
+)
+"""Settings of Claude Code that an organisation keeps; they go before all others."""
+
+
 def own_settings(
-    program: str, environment: Mapping[str, str], folder: Path | None = None
+    program: str,
+    environment: Mapping[str, str],
+    folder: Path | None = None,
+    arguments: Sequence[str] = (),
 ) -> dict[str, str]:
     """What a coding agent's files set.
 
@@ -34,28 +44,45 @@ def own_settings(
         program: its name, such as ``claude``.
         environment: the one it would have had; its home is looked up there.
         folder: where it is started; None: the current one.
+        arguments: of its command line; Claude Code's ``--settings`` is one of its files.
 
     Returns:
         values by the name of their variable. An address that has no variable is named
         ``codex`` (Codex), ``opencode.anthropic``, ``opencode.openai`` or ``opencode.google``.
     """
+    folder = Path.cwd() if folder is None else folder
+    if program == "claude":
+        return _claude(environment, folder, arguments)
     read = _READERS.get(program)
-    if read is None:
-        return {}
-    return read(environment, Path.cwd() if folder is None else folder)
+    return {} if read is None else read(environment, folder)
 
 
-def _claude(environment: Mapping[str, str], folder: Path) -> dict[str, str]:
-    """``env`` in the settings of the user and of the project; the later file goes before."""
+def option_of(arguments: Sequence[str], option: str) -> str | None:
+    """The value of an option of a command line, in either of its forms; None: it is not there."""
+    for index, argument in enumerate(arguments):
+        if argument == option:
+            return "".join(arguments[index + 1 : index + 2])
+        if argument.startswith(f"{option}="):
+            return argument.removeprefix(f"{option}=")
+    return None
+
+
+def _claude(
+    environment: Mapping[str, str], folder: Path, arguments: Sequence[str]
+) -> dict[str, str]:
+    """``env`` in its settings: the user's, the project's, an option's, an organisation's."""
     home = _folder(environment, "CLAUDE_CONFIG_DIR", ".claude")
-    files = (
-        home / "settings.json",
-        folder / ".claude" / "settings.json",
-        folder / ".claude" / "settings.local.json",
-    )
+    project = folder / ".claude"
+    files = (home / "settings.json", project / "settings.json", project / "settings.local.json")
+    settings = [_json(file) for file in files]
+    option = option_of(arguments, "--settings")
+    if option is not None:
+        is_text = option.lstrip().startswith("{")
+        settings.append(_parsed(option) if is_text else _json(folder / option))
+    settings.extend(_json(file) for file in _MANAGED)
     merged: dict[str, str] = {}
-    for file in files:
-        merged |= _texts(_json(file).get("env"))
+    for values in settings:
+        merged |= _texts(values.get("env"))
     return merged
 
 
@@ -118,7 +145,6 @@ def _opencode_files(environment: Mapping[str, str], folder: Path) -> Iterator[Pa
 
 
 _READERS: Mapping[str, Callable[[Mapping[str, str], Path], dict[str, str]]] = {
-    "claude": _claude,
     "codex": _codex,
     "gemini": _gemini,
     "goose": _goose,
@@ -156,8 +182,12 @@ def _lines(file: Path) -> dict[str, str]:
 
 
 def _json(file: Path) -> dict[str, Any]:
+    return _parsed(_text(file))
+
+
+def _parsed(text: str) -> dict[str, Any]:
     """A JSON object that may have comments and commas too many."""
-    text = _JSON_TEXT_OR_COMMENT.sub(_keep_text, _text(file))
+    text = _JSON_TEXT_OR_COMMENT.sub(_keep_text, text)
     text = _JSON_TEXT_OR_COMMA.sub(_keep_text, text)
     try:
         return _object(json.loads(text))
