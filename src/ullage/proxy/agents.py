@@ -274,7 +274,7 @@ def _may_be_set(
 def _options(
     named: Mapping[str, str], configured: Collection[str], upstreams: dict[str, str]
 ) -> Iterator[tuple[str, str]]:
-    """Paths of the proxy for the addresses that have no variable, or had one once."""
+    """The path of the proxy for each address that an option or a text of settings gives."""
     for option, path in _OPTIONS.items():
         name = option if named.get(option) else _VARIABLES_OF_OPTIONS.get(option, "")
         gateway = _gateway(name, path, named, configured)
@@ -298,8 +298,10 @@ def _for_gemini(
     defaults, below all settings of the user's, which it reads if the file is root's.
     """
     values = {**own, **environment}
-    is_told = gemini_has_chosen(environment, folder) or any(map(values.get, _GEMINI_CHOICES))
-    if is_told or values.get("GOOGLE_GEMINI_BASE_URL") or not values.get("GEMINI_API_KEY"):
+    chooses = any(values.get(name) for name in _GEMINI_CHOICES)
+    is_left_alone = chooses or values.get("GOOGLE_GEMINI_BASE_URL")
+    needs_key = not is_left_alone and not gemini_has_chosen(environment, folder)
+    if not needs_key or not values.get("GEMINI_API_KEY"):
         return setting
     file = Path(__file__).with_name("gemini-defaults.json")
     system = Path("/etc/gemini-cli/system-defaults.json")
