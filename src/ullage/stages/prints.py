@@ -30,9 +30,12 @@ from ullage.history.builder import WindowBuilder
 from ullage.history.transcript import Transcript
 from ullage.redaction import Redact
 from ullage.stages.overlong import overlong
+from ullage.stages.placeholders import PAGE_GONE
 from ullage.stages.policy import BesideStore, Policy, Stage, unrecalled
+from ullage.stages.quotes import quotes
 from ullage.stages.samples import arrivals, arriving, pressed, pressing, transcript_of
 from ullage.stages.settings import written
+from ullage.stages.user_texts import opening
 from ullage.values import notices
 from ullage.values.authors import answered_by_user
 from ullage.values.edits import Cut, Replace, Skipped, Summary
@@ -46,6 +49,8 @@ _SECRETS = (
     "api_key = 'abc123def456ghi789' password: hunter2x99 "
     "Authorization: Bearer abcdefgh12345678 https://keeper:tide4242@example.org"
 )
+_SAID = "Mend the gate, and never touch the lamp. " * 40
+_SAID_ROOM_CHARS = 600
 _POLICIES = 64
 """The fingerprints of so many policies are remembered."""
 
@@ -245,6 +250,10 @@ def _recorded_words(words: Words) -> Iterator[str]:
     yield words.aside(_REF, 90_000)
     yield words.media(_REF, "an image")
     yield words.arguments(_REF, 90_000)
+    yield PAGE_GONE
+    yield opening(words)
+    for refs in ((), (_REF,)):  # what the user said, where there is no room for all of it
+        yield from quotes([_SAID], _SAID_ROOM_CHARS, frame_chars=0, refs=refs).values()
 
 
 # ── what a stage shows ───────────────────────────────────────────────────────────────────

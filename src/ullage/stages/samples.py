@@ -26,6 +26,7 @@ from ullage.tokens.estimate import Counter
 from ullage.tokens.meter import Meter, Overhead
 from ullage.values.messages import Content, Media, Message, Part, Text, ToolCall, ToolResult
 from ullage.values.notices import Words
+from ullage.values.toolset import CONTINUATION
 
 _ROOT = canon.root("samples", "")
 _WINDOW_TOKENS = 200_000
@@ -113,19 +114,22 @@ def pressed() -> Sample:
         messages += _step(f"c{number}", "bash", {"command": f"make {number}"}, _log(45, number * 9))
     messages.append(_said("assistant", "The gate waits for the pump. I mend it now."))
     messages.append(_said("user", f"Then do so.\n{' '.join(_lines(30, 'and mind this'))}"))
+    messages.append(Message("system", (Text("The gate is closed at night."),)))
+    messages.append(_said("user", "Open it slowly."))
     change = {"path": "src/gate.py", "content": "\n".join(_lines(30, "open()"))}
     messages += _step("c3", "write_file", change, ["written"])
     messages += _step("c4", "AskUserQuestion", {"question": "Which pump?"}, ["The left one."])
     messages += _arrival("", "screenshot", _image(), Text("the gate", at=1)).messages[1:]
     messages += _error("", "bash", "GateError: stuck").messages[1:]
     messages += _programs_result("", "\n".join(_lines(30, ""))).messages[1:]
-    for number in range(5, 8):
+    messages += _step("c5", CONTINUATION, {"tool_call_id": "c0"}, _log(20))
+    for number in range(6, 9):
         path = {"path": f"src/part{number}.py"}
         messages += _step(f"c{number}", "read_file", path, _lines(60, f"part {number}"))
     messages.append(_said("assistant", "It is mended."))
     messages.append(_said("user", "And now the lamp."))
     rows = [json.dumps({"id": row, "lamp": _phrase(row, 2)}) for row in range(30)]
-    messages += _step("c8", "search", {"query": "lamp"}, rows)
+    messages += _step("c9", "search", {"query": "lamp"}, rows)
     return Sample("a long history", tuple(messages))
 
 

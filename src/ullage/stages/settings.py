@@ -34,7 +34,7 @@ _REMEDY = (
 )
 _BASES = (str, int, float, complex, bytes)
 """A subclass of one of these is written as its base: its own ``repr`` may hold anything."""
-_COMPREHENSION = re.compile(r"<(?:list|set|dict)comp>\.<locals>\.")
+_COMPREHENSION = re.compile(r"<(?:list|set|dict)comp>\.(?:<locals>\.)?")
 """What a name holds on Python 3.11 alone: later versions make no function of a comprehension."""
 
 
@@ -158,7 +158,8 @@ class _Writer:
 
     def _name(self, named: Any) -> str:
         """The name of a function or class. Ours has no module, for ours may move."""
-        module, name = str(named.__module__), _COMPREHENSION.sub("", named.__qualname__)
+        home = getattr(named, "__objclass__", named)  # of a method of a built-in type
+        module, name = str(home.__module__), _COMPREHENSION.sub("", named.__qualname__)
         if module.startswith(_OURS):
             return name if self._names_ours else "ours"
         if module != "builtins":
