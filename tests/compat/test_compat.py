@@ -33,8 +33,10 @@ DECIDES = {
     "three_layer-1": "z7d3qz8dc0n0jpg0.c2s9jc4rhgw7n5cs",
     "output_cache-1": "sqbw940rzw1mycz1.xyqc1y6kdc509b15",
 }
-"""The fingerprint of each policy, as ledgers hold it. Where the first half changes, what was sent to
-a conversation under way is shown otherwise, once; where the second does, nothing is but an event."""
+"""The fingerprint of each policy, as ledgers hold it.
+
+Where the first half changes, what was sent to a conversation under way is shown otherwise, once.
+Where the second does, an event says so, and that is all."""
 REF = re.compile(r'(?:ref=|tool_call_id=")([0-9a-z]{16})')
 
 
@@ -186,7 +188,11 @@ def thinking_at(messages):
 
 
 def goes_on_legally(then, view):
-    """A view of the same history is legal, and no thought stands behind a word that changed."""
+    """A view of the same history is legal, and no thought stands behind a word that changed.
+
+    Returns:
+        Whether it is the view of then.
+    """
     now = view["messages"]
     assert problems_of("anthropic", now) == []
     same = next(
