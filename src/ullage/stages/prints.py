@@ -212,31 +212,47 @@ def _redacted(redact: Redact) -> Iterator[str]:
 
 
 def _under_pressure(policy: Policy) -> Iterator[str]:
-    """What is decided under pressure: settings, words, and what our stages show."""
+    """What is decided under pressure: words, settings, and what our stages show."""
     sample, words = transcript_of(pressed()), _words(policy, recall=True)
     yield sample.chain[-1].hex()
-    rows = [
+    for recall in (True, False):
+        yield from _recorded_words(_words(policy, recall=recall))
+    for row in _pressed_rows(policy):
+        yield row.name
+        yield from (written(stage, row.name).text for stage in row.stages)
+    yield from _shown_under_pressure(policy, sample, words)
+    for cut in overlong(pressing(sample, words).window, _TEXT_LIMIT):
+        yield from _shown(cut)
+    yield written((policy.unknown_model, policy.diagnostic), policy.name).text
+
+
+def _pressed_rows(policy: Policy) -> tuple[_Row, ...]:
+    """The stages whose decisions are recorded."""
+    return (
         _Row("under_pressure", policy.under_pressure),
         _Row("guard", _all_there(policy.guard)),
         _Row("on_request", _all_there(policy.on_request)),
         _Row("ahead", _all_there(policy.ahead)),
         _Row("without_recall", unrecalled(policy).under_pressure),
-    ]
-    for recall in (True, False):
-        yield from _recorded_words(_words(policy, recall=recall))
-    for row in rows:
-        yield row.name
+    )
+
+
+def _shown_under_pressure(policy: Policy, sample: Transcript, words: Words) -> Iterator[str]:
+    """What our stages show of a long history, each function once: settings tell the rest.
+
+    A user's is not run. What it decides is recorded, and it may take long or call out; the name
+    of its policy stands for it.
+    """
+    shown = set[Stage]()
+    for row in _pressed_rows(policy):
         for stage in row.stages:
-            settings = written(stage, row.name)
-            yield settings.text
-            # A user's is not run: what it decides is recorded, and it may take long or call out.
-            if settings.is_ours:
-                yield from _shown_by(stage, pressing(sample, words))
-            else:
+            function = getattr(stage, "func", stage)
+            if not written(stage, row.name).is_ours:
                 yield policy.name
-    for cut in overlong(pressing(sample, words).window, _TEXT_LIMIT):
-        yield from _shown(cut)
-    yield written((policy.unknown_model, policy.diagnostic), policy.name).text
+            elif function not in shown:
+                lines = _shown_by(stage, pressing(sample, words))
+                shown |= {function} if lines else set()
+                yield from lines
 
 
 def _all_there(stage: Stage | None) -> tuple[Stage, ...]:
