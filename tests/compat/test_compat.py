@@ -25,13 +25,13 @@ from ullage.wires.rules.checker import problems_of
 
 LEFT = sorted(path.parent for path in Path(__file__).parent.glob("*/kept.db"))
 DECIDES = {
-    "default-8": "8tdmxb7zcnq1qbzw.hzhcykssyq60qwbb",
-    "default-summarised-9": "8tdmxb7zcnq1qbzw.czaqx2ajtxqy38eh",
-    "token_budget-1": "4m4nctsvep4hw3v6.0pxf8shcsm8pdvqr",
-    "multi_stage-1": "kpbpepgscwcwyjq0.jqrfdrs2pn1xh4dv",
-    "continuation-1": "jsdzmzq7stx0wwc9.ap0aqegr68gktsv5",
-    "three_layer-1": "z7d3qz8dc0n0jpg0.c2s9jc4rhgw7n5cs",
-    "output_cache-1": "sqbw940rzw1mycz1.xyqc1y6kdc509b15",
+    "default-8": "8tdmxb7zcnq1qbzw.qz7yrpbk971p6svc",
+    "default-summarised-9": "8tdmxb7zcnq1qbzw.7xnpzga5ycbw9gd4",
+    "token_budget-1": "4m4nctsvep4hw3v6.m0qwh69tck0cw0kj",
+    "multi_stage-1": "kpbpepgscwcwyjq0.s6ynzxyv7xnp3rsb",
+    "continuation-1": "jsdzmzq7stx0wwc9.bt1ysshjq5aq7bvs",
+    "three_layer-1": "z7d3qz8dc0n0jpg0.g6662fgj0kdkd2z7",
+    "output_cache-1": "sqbw940rzw1mycz1.g3xr52bjd36h1pvt",
 }
 """The fingerprint of each policy, as ledgers hold it.
 
