@@ -318,6 +318,21 @@ def test_another_setting_under_pressure_is_told_once_and_shows_nothing_otherwise
     assert "changed" not in {event.kind for event in cold.events}
 
 
+def test_thoughts_of_a_joined_conversation_stay_with_a_change_under_pressure(tmp_path):
+    """The tools that were added to it were told of when it was joined, and not again."""
+    talk = Talk(tmp_path / "a", True)
+    talk.messages += [*step(90, 20), *step(91, 20)]
+    with talk.session(pressed("mine-1", 0.90)) as session:
+        for number in range(3):
+            talk.turn(session, BOUND, number, 20)
+    before = talk.last
+    assert sum("thinking" in raw for raw in before) == 2
+    talk.turn(talk.session(pressed("mine-2", 0.80)), BOUND, 3, 20)
+    assert talk.last[: len(before)] == before
+    kinds = [event.kind for event in talk.events]
+    assert (kinds.count("joined"), kinds.count("changed"), kinds.count("reasoning")) == (1, 1, 1)
+
+
 def test_policies_that_differ_under_pressure_alone_may_take_turns(tmp_path):
     """Each is told of once; none is superseded, none writes an opening again."""
     talk = Talk(tmp_path / "a", True)

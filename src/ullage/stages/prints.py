@@ -203,9 +203,11 @@ def _redacted(redact: Redact) -> Iterator[str]:
         function = getattr(redact, "__func__", type(redact))
         yield f"{function.__module__}.{function.__qualname__}"
     try:
-        yield redact(_SECRETS)
+        shown: object = redact(_SECRETS)
     except Exception as error:  # noqa: BLE001 - it is the caller's: told by its type
-        yield type(error).__qualname__
+        shown = error
+    # what gives no text is refused where it is first used (`ullage.redaction.checked`)
+    yield shown if isinstance(shown, str) else type(shown).__qualname__
 
 
 # ── what is recorded ─────────────────────────────────────────────────────────────────────
