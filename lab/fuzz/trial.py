@@ -204,7 +204,9 @@ class _Trial:
         if case.policy:
             return
         closed = "allowed tools always" in case.features and not may_call(view, RECALL_NAMES)
-        if self.spares_unopened and closed and "truncated" in kinds:
+        # of a conversation that was met under way what is new may be cut before tools are offered
+        is_spared = self.spares_unopened and "joined" not in case.features
+        if is_spared and closed and "truncated" in kinds:
             self._wrong("a result is cut, and what opens it may not be called", length)
         for change in case.changes:
             text = result_text(case.messages[change.index])
