@@ -399,12 +399,19 @@ class SessionCore(Copied, Hosted, Readable, ABC):
         if (earlier and earlier.is_full(report)) or self.budget.knows(report, self._account):
             return  # the very reply that was observed before, here or by another (F104)
         before = self._take_memo()  # what is observed is written to it
-        persisted = yield from observe(report, before.persisted, sent.key, sent.model, sent.tokens)
+        transcript = sent.transcript if sent.working is None else sent.working.transcript
+        persisted = yield from observe(
+            report,
+            before.persisted,
+            transcript,
+            sent.size,
+            model=sent.model,
+            estimated_tokens=sent.tokens,
+        )
         spent = reports.spent_by(report, instead_of=earlier)
         self.budget.settle(self._account, report, sent.model, sent.estimate)
         yield from self.budget.synced()
         if before.memo is not None:
-            transcript = sent.transcript if sent.working is None else sent.working.transcript
             before.memo.observed(transcript, sent.key)
 
         def count(state: SessionState) -> Change:
