@@ -51,7 +51,7 @@ from ullage.stages.ranges import control_tail, coverable, set_aside
 from ullage.values.edits import Batch, Cut, Drop, Edit, Replace, Summary
 from ullage.values.effects import Output
 from ullage.values.events import Event
-from ullage.values.messages import Opaque, ToolCall, ToolResult
+from ullage.values.messages import Opaque, Reasoning, ToolCall, ToolResult
 
 Law: TypeAlias = Literal["seams", "nesting", "stays", "text", "run", "kept", "ref", "named"]
 """A law that can be mended, by its name above."""
@@ -117,6 +117,7 @@ def check(
             errors.append(StageError(stage, batch.where(cuts[number].edit), *broken.args))
         else:
             if cut is not None:
+                batch.supersede(cut)
                 batch.passed[number] = cut
     return Checked([batch.passed[number] for number in sorted(batch.passed)], batch.mends, errors)
 
@@ -138,7 +139,7 @@ def stands(window: Window, edit: Edit, batch: Sequence[Edit]) -> bool:
         return spot is None or (
             _is_editable(window, spot)
             and _is_text_for(window, spot, edit.text)
-            and edit.ref in edit.text
+            and (edit.ref in edit.text or _is_page(window, spot))
         )
     start, stop = window.range_of(edit) or (0, 0)
     if start == stop:
@@ -230,6 +231,15 @@ class _Batch(NamedTuple):
         start, stop = self.window.range_of(edit) or (0, 0)
         return "a range of no messages" if start == stop else f"messages {start + 1} to {stop}"
 
+    def supersede(self, cut: Cut) -> None:
+        """Leave out earlier cuts of which nothing would be shown behind this one.
+
+        A record is shown again edit by edit, so no place may have two of them.
+        """
+        for number, earlier in list(self.passed.items()):
+            if _covers(self.window, cut.edit, earlier.edit):
+                del self.passed[number]
+
     def _mend(self, law: Law, edit: Edit, what: str) -> None:
         self.mends.append(Mend(law, self.where(edit), what))
 
@@ -275,13 +285,13 @@ class _Batch(NamedTuple):
         ref, text = original.ref, edit.text
         if edit.ref != ref:
             self._mend("ref", edit, "its ref was not that of the text which it replaces; it is")
-        if ref not in text:
+        is_page = _is_page(window, spot)
+        if ref not in text and not is_page:
             text = _naming(window, spot, text, original)
             self._mend("named", edit, f"what it shows did not name {ref}, which opens the rest")
         if (ref, text) != (edit.ref, edit.text):
             edit = replace(edit, ref=ref, text=text)
-        # a page of recall need not be kept: the same call makes it again
-        needed = () if window.is_recall(spot) else (original,)
+        needed = () if is_page else (original,)
         return Cut(edit, self._kept(cut, needed), cut.brief)
 
     def _check_place(self, spot: Location) -> None:
@@ -361,6 +371,7 @@ class _Batch(NamedTuple):
         raise _Broken(problem, "Ask window.may_cut(index) where a range may end.")
 
     def _ground(self, edit: Summary, start: int, stop: int) -> _Ground:
+        """Where a summary of a range may begin and end."""
         window = self.window
         compacted = window.transcript.compaction(start, stop)
         first = window.read_from if compacted is None else compacted + 1
@@ -371,7 +382,8 @@ class _Batch(NamedTuple):
         batch = (window.range_of(edit) for edit in edits if isinstance(edit, Summary))
         placed = ((summary.start, summary.stop) for summary in window.summaries)
         others = [*placed, *(around for around in batch if around is not None)]
-        return _Ground(window, first, control_tail(window), others, bool(edit.opening))
+        speaks = bool(edit.text.strip() or edit.retain.strip())
+        return _Ground(window, first, control_tail(window), others, editable, speaks)
 
     def _with_texts(self, edit: Summary, start: int, stop: int) -> Summary:
         """The summary with texts that can be sent and name its ref."""
@@ -397,8 +409,11 @@ class _Batch(NamedTuple):
         last = min(stop, newest_shown(window, ()), window.size if asked is None else asked)
         if last <= 0:
             raise _Broken("the open turn goes on from this reasoning", _LEAVE)
+        reasoned = _reasoned(window, last)
+        if reasoned <= window.reasoning_dropped:
+            return None
         if (start, stop) == (0, last):
-            return cut
+            return Cut(edit, ())
         self._mend("run", edit, f"reasoning is left out of messages 1 to {last}: an unbroken run")
         return Cut(replace(edit, after=chain[0], upto=chain[last]), ())
 
@@ -411,6 +426,7 @@ class _Ground(NamedTuple):
         first: the first message that may be in it.
         last: one past the last.
         others: the ranges of other summaries, of which it may cut none in two.
+        editable: the first message behind the frozen reasoning of the open turn, or 0.
         speaks: whether a message is shown in its place.
     """
 
@@ -418,6 +434,7 @@ class _Ground(NamedTuple):
     first: int
     last: int
     others: Sequence[tuple[int, int]]
+    editable: int
     speaks: bool
 
     def fits(self, start: int, stop: int) -> bool:
@@ -437,7 +454,9 @@ class _Ground(NamedTuple):
             if transcript.starts_turn(after):
                 break
             after += 1
-        if not transcript.closed(stop) or transcript.find(transcript.chain[stop]) != stop:
+        if stop < self.editable or not transcript.closed(stop):
+            return False
+        if transcript.find(transcript.chain[stop]) != stop:
             return False
         if after == window.size:
             return True
@@ -486,10 +505,28 @@ class _Ground(NamedTuple):
 # ── what a law asks of one value ─────────────────────────────────────────────────────────
 
 
+def _covers(window: Window, edit: Edit, earlier: Edit) -> bool:
+    """Whether an edit is shown wherever an earlier one of its kind would be."""
+    if isinstance(edit, Replace) or isinstance(earlier, Replace):
+        places = [other.place for other in (edit, earlier) if isinstance(other, Replace)]
+        return len(places) == 2 and places[0] == places[1]
+    if type(edit) is not type(earlier):
+        return False
+    start, stop = window.range_of(edit) or (0, 0)
+    first, last = window.range_of(earlier) or (0, 0)
+    return start <= first and last <= stop
+
+
 def _is_editable(window: Window, spot: Location) -> bool:
     """Whether a wire can show a text in place of a leaf."""
     leaf = window.transcript.leaf(spot)
     return not isinstance(leaf, Opaque)
+
+
+def _is_page(window: Window, spot: Location) -> bool:
+    """Whether this is what a recall tool gave: the same call gives it again, so it is not kept."""
+    part = window.transcript.messages[spot[0]].parts[spot[1]]
+    return isinstance(part, ToolResult) and window.is_recall(spot)
 
 
 def _is_text_for(window: Window, spot: Location, text: str) -> bool:
@@ -508,6 +545,16 @@ def _naming(window: Window, spot: Location, text: str, original: Output) -> str:
         return canon.canonical_json({**fields, "_ullage": notice})
     notice = words.aside(original.ref, len(original.text))
     return f"{text}\n{notice}" if text.strip() else notice
+
+
+def _reasoned(window: Window, stop: int) -> set[int]:
+    """The messages before an index that hold reasoning."""
+    messages = window.transcript.messages[:stop]
+    return {
+        index
+        for index, message in enumerate(messages)
+        if any(isinstance(part, Reasoning) for part in message.parts)
+    }
 
 
 def _holds_account(edit: Edit, ref: str) -> bool:
