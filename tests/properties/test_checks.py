@@ -5,6 +5,7 @@ from functools import partial
 
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from tests import histories
 from tests.properties.test_gates import boundaries
@@ -92,6 +93,8 @@ def open_session(format, policy, store, model=None):
 def test_no_stage_makes_an_illegal_view_or_loses_anything(
     format, turns, reuse, seed, moment, thinks
 ):
+    if thinks == "enabled":  # then every reply to the user begins with thinking (A14)
+        turns = [replace(turn, thought=True) for turn in turns]
     messages = histories.wire(format, turns, reuse_ids=reuse)
     store = MemoryStore()
     policy = policy_of(moment, seed)

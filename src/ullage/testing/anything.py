@@ -39,7 +39,7 @@ def anything(window: Window, /, *, seed: int = 0, most_cuts: int = 4) -> Sequenc
         most_cuts: how many cuts it proposes at once, at most.
     """
     mark = f"anything {seed} at {window.size}"
-    if any(edit.why == mark for edit in _shown(window)):
+    if not window.size or any(edit.why == mark for edit in _shown(window)):
         return ()
     chance = random.Random(f"{mark} {window.transcript.chain[window.size].hex()}")  # noqa: S311
     kinds: tuple[Callable[[Window, _Chance, str], Cut], ...] = (_leaf, _leaf, _range, _range, _run)

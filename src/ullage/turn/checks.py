@@ -45,7 +45,7 @@ from ullage.history.transcript import Location
 from ullage.history.window import Window
 from ullage.stages.account import holds_range, outputs_of
 from ullage.stages.bound import newest_shown
-from ullage.stages.kinds import fields_of
+from ullage.stages.kinds import fields_of, is_plain_text
 from ullage.stages.pressure import HELD, editable_from
 from ullage.stages.ranges import control_tail, coverable, set_aside
 from ullage.values.edits import Batch, Cut, Drop, Edit, Replace, Summary
@@ -383,7 +383,8 @@ class _Batch(NamedTuple):
         placed = ((summary.start, summary.stop) for summary in window.summaries)
         others = [*placed, *(around for around in batch if around is not None)]
         speaks = bool(edit.text.strip() or edit.retain.strip())
-        return _Ground(window, first, control_tail(window), others, editable, speaks)
+        last = control_tail(window)
+        return _Ground(window, first, last, others, editable, speaks, self.is_guard)
 
     def _with_texts(self, edit: Summary, start: int, stop: int) -> Summary:
         """The summary with texts that can be sent and name its ref."""
@@ -428,6 +429,7 @@ class _Ground(NamedTuple):
         others: the ranges of other summaries, of which it may cut none in two.
         editable: the first message behind the frozen reasoning of the open turn, or 0.
         speaks: whether a message is shown in its place.
+        is_guard: see `check`.
     """
 
     window: Window
@@ -436,11 +438,17 @@ class _Ground(NamedTuple):
     others: Sequence[tuple[int, int]]
     editable: int
     speaks: bool
+    is_guard: bool
 
     def fits(self, start: int, stop: int) -> bool:
         """Whether a range may stand as it is."""
-        is_within = self.first <= start < stop <= self.last
-        return is_within and self._begins(start) and self._ends(stop) and not self._cut(start, stop)
+        if not self.first <= start < stop <= self.last or self._cut(start, stop):
+            return False
+        if not self._begins(start) or not self._ends(stop):
+            return False
+        # behind a result the text would become part of the turn that this belongs to
+        is_behind = start > 0 and bool(self.window.transcript.messages[start - 1].results)
+        return not (is_behind and stop == self.window.size and self._hides_open_turn())
 
     def _begins(self, start: int) -> bool:
         transcript = self.window.transcript
@@ -459,11 +467,21 @@ class _Ground(NamedTuple):
         if transcript.find(transcript.chain[stop]) != stop:
             return False
         if after == window.size:
-            return True
+            return self.is_guard or not self._hides_open_turn()
         message = transcript.messages[after]
         if message.role == "assistant" and not transcript.starts_turn(after):
             return False
         return not self.speaks or window.may_go_on(after)
+
+    def _hides_open_turn(self) -> bool:
+        """Whether a range to the end would hide the thinking that the open turn begins with.
+
+        The reply to it may be there already, and need not have begun with thinking (A14). Where
+        there would be no view otherwise, the guard goes on from it in the next turn.
+        """
+        window = self.window
+        is_open = bool(window.transcript.messages[window.size - 1].results)
+        return self.speaks and window.thinks_first and is_open
 
     def _cut(self, start: int, stop: int) -> list[tuple[int, int]]:
         """The ranges that it would cut in two."""
@@ -530,10 +548,13 @@ def _is_page(window: Window, spot: Location) -> bool:
 
 
 def _is_text_for(window: Window, spot: Location, text: str) -> bool:
-    """Whether a wire can show this text in place of a leaf: an object for an object."""
+    """Whether a wire can show this text in place of a leaf.
+
+    Arguments are an object on most wires, and stay text only where they were plain text.
+    """
     leaf = window.transcript.leaf(spot)
-    is_object = isinstance(leaf, ToolCall) and fields_of(leaf.arguments) is not None
-    return not is_object or fields_of(text) is not None
+    is_plain = not isinstance(leaf, ToolCall) or is_plain_text(leaf.arguments)
+    return is_plain or fields_of(text) is not None
 
 
 def _naming(window: Window, spot: Location, text: str, original: Output) -> str:
