@@ -41,7 +41,7 @@ def anything(window: Window, /, *, seed: int = 0, most_cuts: int = 4) -> Sequenc
     mark = f"anything {seed} at {window.size}"
     if not window.size or any(edit.why == mark for edit in _shown(window)):
         return ()
-    chance = random.Random(f"{mark} {window.transcript.chain[window.size].hex()}")  # noqa: S311
+    chance = random.Random(f"{mark} {window.transcript.chain[window.size].hex()}")
     kinds: tuple[Callable[[Window, _Chance, str], Cut], ...] = (_leaf, _leaf, _range, _range, _run)
     return [chance.choice(kinds)(window, chance, mark) for _ in range(chance.randint(0, most_cuts))]
 

@@ -145,7 +145,7 @@ def stands(window: Window, edit: Edit, batch: Sequence[Edit]) -> bool:
     if start == stop:
         return True
     transcript = window.transcript
-    is_named = edit.ref in edit.text or any(_holds_account(other, edit.ref) for other in batch)
+    is_named = edit.ref in edit.text or _holds_account(window, batch, edit.ref, start)
     return (
         is_named
         and transcript.may_split(start)
@@ -319,9 +319,7 @@ class _Batch(NamedTuple):
             raise _Broken(problem, _LATER)
         if spot[0] < editable_from(window):
             raise _Broken(HELD, "Propose it again once the turn is over.")
-        starts = [
-            window.range_of(cut.edit) for cut in self.cuts if isinstance(cut.edit, Summary)
-        ]
+        starts = [window.range_of(cut.edit) for cut in self.cuts if isinstance(cut.edit, Summary)]
         is_told_anew = any(around and around[0] == spot[0] + 1 for around in starts)
         if window.holds_account(spot) and not is_told_anew:
             problem = "the account of the messages behind it stands in this result"
@@ -331,7 +329,8 @@ class _Batch(NamedTuple):
 
     def _summary(self, cut: Cut, edit: Summary, start: int, stop: int) -> Cut | None:
         window, chain = self.window, self.window.transcript.chain
-        first, last = self._seams(edit, start, stop)
+        is_told = not edit.text.strip() and self._is_told(edit.ref)
+        first, last = self._seams(edit, start, stop, speaks=not is_told)
         if (first, last) != (start, stop):
             what = f"it stands for messages {first + 1} to {last}, where the history can be parted"
             self._mend("seams", edit, what)
@@ -348,14 +347,23 @@ class _Batch(NamedTuple):
         # what was thought by itself has no step in the chain, and goes with what follows it
         steps = [at for at in stays if not window.transcript.messages[at].only_thought]
         edit = replace(edit, keeps=tuple(chain[at + 1] for at in steps))
-        edit = self._with_texts(edit, first, last)
+        if is_told and not self._is_told(edit.ref, before=first):
+            problem = f"its account does not stand in the result before message {first + 1}"
+            raise _Broken(problem, "Give it a text of its own.")
+        edit = self._with_texts(edit, first, last, is_told=is_told)
         shown = (at for at in range(first, last) if not window.hidden(at))
         needed = [output for at in shown for output in outputs_of(window.transcript, at, at + 1)]
         return Cut(edit, self._kept(cut._replace(edit=edit), [*needed, index]), cut.brief)
 
-    def _seams(self, edit: Summary, start: int, stop: int) -> tuple[int, int]:
+    def _is_told(self, ref: str, before: int | None = None) -> bool:
+        """Whether an account stands in what replaces a text, before a message or anywhere."""
+        edits = [cut.edit for cut in self.passed.values()]
+        return _holds_account(self.window, edits, ref, before)
+
+    def _seams(self, edit: Summary, start: int, stop: int, *, speaks: bool) -> tuple[int, int]:
         """The range of a summary: as it is, or wider, or narrower, from a seam to a seam."""
-        ground = self._ground(edit, start, stop)
+        speaks = speaks or bool(edit.retain.strip())
+        ground = self._ground(start, stop, speaks=speaks)
         if ground.fits(start, stop):
             return start, stop
         inner = max(start, ground.first), min(stop, ground.last)
@@ -367,10 +375,12 @@ class _Batch(NamedTuple):
             for first, last in ways:
                 if ground.fits(first, last):
                     return first, last
-        problem = f"no range around or within it can be parted from the {self.window.size:,} messages"
+        problem = (
+            f"no range around or within it can be parted from the {self.window.size:,} messages"
+        )
         raise _Broken(problem, "Ask window.may_cut(index) where a range may end.")
 
-    def _ground(self, edit: Summary, start: int, stop: int) -> _Ground:
+    def _ground(self, start: int, stop: int, *, speaks: bool) -> _Ground:
         """Where a summary of a range may begin and end."""
         window = self.window
         compacted = window.transcript.compaction(start, stop)
@@ -382,22 +392,21 @@ class _Batch(NamedTuple):
         batch = (window.range_of(edit) for edit in edits if isinstance(edit, Summary))
         placed = ((summary.start, summary.stop) for summary in window.summaries)
         others = [*placed, *(around for around in batch if around is not None)]
-        speaks = bool(edit.text.strip() or edit.retain.strip())
         last = control_tail(window)
         return _Ground(window, first, last, others, editable, speaks, self.is_guard)
 
-    def _with_texts(self, edit: Summary, start: int, stop: int) -> Summary:
+    def _with_texts(self, edit: Summary, start: int, stop: int, *, is_told: bool) -> Summary:
         """The summary with texts that can be sent and name its ref."""
         pinned = len(self.window.transcript.marked("pinned", start, stop))
         later = tuple(text if text.strip() else "" for text in edit.later[:pinned])
         retain = edit.retain if edit.retain.strip() else ""
         text = edit.text if edit.text.strip() else ""
-        edits = (cut.edit for cut in self.passed.values())
-        is_held = not text and any(_holds_account(other, edit.ref) for other in edits)
-        if edit.ref not in text and not is_held:
+        if edit.ref not in text and not is_told:
             notice = self.window.words.everything(edit.ref, start + 1, stop)
             text = f"{text}\n\n{notice}" if text else notice
-            self._mend("named", edit, f"what it shows did not name {edit.ref}, which opens the rest")
+            self._mend(
+                "named", edit, f"what it shows did not name {edit.ref}, which opens the rest"
+            )
         if (text, retain, later) == (edit.text, edit.retain, edit.later):
             return edit
         return replace(edit, text=text, retain=retain, later=later)
@@ -578,9 +587,15 @@ def _reasoned(window: Window, stop: int) -> set[int]:
     }
 
 
-def _holds_account(edit: Edit, ref: str) -> bool:
-    """Whether the account of a range stands in what an edit shows."""
-    return isinstance(edit, Replace) and ref in edit.text
+def _holds_account(window: Window, edits: Sequence[Edit], ref: str, before: int | None) -> bool:
+    """Whether one of some edits shows what names a ref, in the message before another."""
+    for edit in edits:
+        if not isinstance(edit, Replace) or ref not in edit.text:
+            continue
+        spot = window.transcript.locate(edit.place)
+        if spot is not None and before in (None, spot[0] + 1):
+            return True
+    return False
 
 
 def _keeps_steps_whole(window: Window, edit: Summary, start: int, stop: int) -> bool:
