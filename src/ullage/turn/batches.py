@@ -6,16 +6,17 @@ it before the view is returned.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from ullage.errors import StageError
 from ullage.history.builder import WindowBuilder
 from ullage.history.ledger import Ledger
 from ullage.history.window import Window
 from ullage.stages.policy import Policy, Stage
-from ullage.turn.checks import check, passed_over, stands, told
+from ullage.turn.checks import Checked, Mend, check, stands
 from ullage.values.edits import Batch, Cut, Drop, Edit, Replace, Skipped, Summary, storable
 from ullage.values.effects import Output, Record
 from ullage.values.events import Event, Kind
@@ -96,7 +97,7 @@ class Walk(Struct):
         checked = check(self.window, stage, cuts, on_arrival=on_arrival, is_guard=is_guard)
         if checked.errors and self.policy.strict:
             raise checked.errors[0]
-        self.events += told(stage, checked)
+        self.events += _told(stage, checked)
         return checked.cuts
 
     def set_aside(self, cuts: Sequence[Cut]) -> None:
@@ -127,7 +128,7 @@ class Walk(Struct):
             missing = [edit for edit in edits if not window.shows(edit)]
             lawful = [edit for edit in missing if stands(window, edit, edits)]
             if len(lawful) < len(missing):
-                self.events.append(passed_over(len(missing) - len(lawful), batches[number]))
+                self.events.append(_passed_over(len(missing) - len(lawful), batches[number]))
             first = edited_from(window, lawful)
             shown = self.show(lawful, tell=False)
             self._note_stale(first, window.transcript.find(key) or 0)
@@ -203,6 +204,35 @@ def _event(window: Window, edit: Edit, before: int, after: int) -> Event:
         ref=None if isinstance(edit, Drop) else edit.ref,
         left_out_bytes=edit.left_out_bytes if isinstance(edit, Replace) else 0,
     )
+
+
+def _told(stage: str, checked: Checked) -> Iterator[Event]:
+    """What is told of mended and refused cuts: one event for each law and each problem."""
+    mends, errors = dict[str, list[Mend]](), dict[str, list[StageError]]()
+    for mend in checked.mends:
+        mends.setdefault(mend.law, []).append(mend)
+    for error in checked.errors:
+        errors.setdefault(error.problem, []).append(error)
+    for alike in mends.values():
+        why = f"stage {stage}: {alike[0].what}{_more(len(alike))}"
+        yield Event(kind="mended", where=alike[0].where, why=why)
+    for refused in errors.values():
+        first = refused[0]
+        why = f"stage {stage}: {first.problem}{_more(len(refused))}. {first.remedy}"
+        yield Event(kind="declined", where=first.where, why=why)
+
+
+def _more(count: int) -> str:
+    return f"; so it is in {count - 1:,} more places" if count > 1 else ""
+
+
+def _passed_over(count: int, batch: Batch) -> Event:
+    """The event of edits of a record that no view can show."""
+    why = (
+        f"{count:,} of {len(batch.edits):,} edits that the ledger holds of stage {batch.stage} "
+        "would make the view illegal or could not be opened; they are passed over"
+    )
+    return Event(kind="declined", where="the ledger", why=why)
 
 
 def cuts_of(stage: Stage, window: Window) -> Sequence[Cut]:

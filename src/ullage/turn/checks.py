@@ -34,7 +34,7 @@ Work is proportional to what a cut touches.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Literal, NamedTuple, TypeAlias
 
 from msgspec.structs import replace
@@ -48,9 +48,9 @@ from ullage.stages.bound import newest_shown
 from ullage.stages.kinds import fields_of, is_plain_text
 from ullage.stages.pressure import HELD, editable_from
 from ullage.stages.ranges import control_tail, coverable, set_aside
-from ullage.values.edits import Batch, Cut, Drop, Edit, Replace, Summary
+from ullage.turn.seams import Ground
+from ullage.values.edits import Address, Cut, Drop, Edit, Replace, Summary
 from ullage.values.effects import Output
-from ullage.values.events import Event
 from ullage.values.messages import Opaque, Reasoning, ToolCall, ToolResult
 
 Law: TypeAlias = Literal["seams", "nesting", "stays", "text", "run", "kept", "ref", "named"]
@@ -106,7 +106,7 @@ def check(
         on_arrival: whether they are made before what is new was ever sent.
         is_guard: whether there would be no view without them: then what is said may be cut too.
     """
-    batch = _Batch(window, cuts, on_arrival, is_guard, {}, [])
+    batch = _Batch(window, cuts, on_arrival, is_guard, {}, {}, [], [])
     errors = list[StageError]()
     # the account of a summary may stand in a result, so results are checked first
     order = sorted(range(len(cuts)), key=lambda number: isinstance(cuts[number].edit, Summary))
@@ -117,8 +117,7 @@ def check(
             errors.append(StageError(stage, batch.where(cuts[number].edit), *broken.args))
         else:
             if cut is not None:
-                batch.supersede(cut)
-                batch.passed[number] = cut
+                batch.take(number, cut)
     return Checked([batch.passed[number] for number in sorted(batch.passed)], batch.mends, errors)
 
 
@@ -156,35 +155,6 @@ def stands(window: Window, edit: Edit, batch: Sequence[Edit]) -> bool:
     )
 
 
-def told(stage: str, checked: Checked) -> Iterator[Event]:
-    """What is told of mended and refused cuts: one event for each law and each problem."""
-    mends, errors = dict[str, list[Mend]](), dict[str, list[StageError]]()
-    for mend in checked.mends:
-        mends.setdefault(mend.law, []).append(mend)
-    for error in checked.errors:
-        errors.setdefault(error.problem, []).append(error)
-    for alike in mends.values():
-        why = f"stage {stage}: {alike[0].what}{_more(len(alike))}"
-        yield Event(kind="mended", where=alike[0].where, why=why)
-    for refused in errors.values():
-        first = refused[0]
-        why = f"stage {stage}: {first.problem}{_more(len(refused))}. {first.remedy}"
-        yield Event(kind="declined", where=first.where, why=why)
-
-
-def _more(count: int) -> str:
-    return f"; so it is in {count - 1:,} more places" if count > 1 else ""
-
-
-def passed_over(count: int, batch: Batch) -> Event:
-    """The event of edits of a record that no view can show."""
-    why = (
-        f"{count:,} of {len(batch.edits):,} edits that the ledger holds of stage {batch.stage} "
-        "would make the view illegal or could not be opened; they are passed over"
-    )
-    return Event(kind="declined", where="the ledger", why=why)
-
-
 class _Broken(Exception):
     """A cut that breaks a law and cannot be mended: the problem, and what to do."""
 
@@ -198,6 +168,8 @@ class _Batch(NamedTuple):
         on_arrival: see `check`.
         is_guard: see `check`.
         passed: the cuts that may be shown, by their number among the proposed ones.
+        leaves: of these the number of what replaces a leaf.
+        ranges: of these the numbers of those of ranges.
         mends: what was mended of them.
     """
 
@@ -206,6 +178,8 @@ class _Batch(NamedTuple):
     on_arrival: bool
     is_guard: bool
     passed: dict[int, Cut]
+    leaves: dict[Address, int]
+    ranges: list[int]
     mends: list[Mend]
 
     def lawful(self, cut: Cut) -> Cut | None:
@@ -231,14 +205,34 @@ class _Batch(NamedTuple):
         start, stop = self.window.range_of(edit) or (0, 0)
         return "a range of no messages" if start == stop else f"messages {start + 1} to {stop}"
 
-    def supersede(self, cut: Cut) -> None:
-        """Leave out earlier cuts of which nothing would be shown behind this one.
+    def take(self, number: int, cut: Cut) -> None:
+        """Take in a cut that may be shown, in place of those that it would cover.
 
         A record is shown again edit by edit, so no place may have two of them.
         """
-        for number, earlier in list(self.passed.items()):
-            if _covers(self.window, cut.edit, earlier.edit):
-                del self.passed[number]
+        edit = cut.edit
+        if isinstance(edit, Replace):
+            earlier = self.leaves.get(edit.place)
+            covered = [] if earlier is None else [earlier]
+            self.leaves[edit.place] = number
+        else:
+            covered = [at for at in self.ranges if self._covers(edit, self.passed[at].edit)]
+            self.ranges.append(number)
+        for at in covered:
+            del self.passed[at]
+        self.ranges[:] = [at for at in self.ranges if at not in covered]
+        self.passed[number] = cut
+
+    def _covers(self, edit: Edit, earlier: Edit) -> bool:
+        """Whether a range holds all of an earlier one of its kind."""
+        if isinstance(edit, Replace) or type(edit) is not type(earlier):
+            return False
+        start, stop = self.window.range_of(edit) or (0, 0)
+        return isinstance(earlier, (Summary, Drop)) and self._is_within(earlier, start, stop)
+
+    def _is_within(self, edit: Summary | Drop, start: int, stop: int) -> bool:
+        first, last = self.window.range_of(edit) or (0, 0)
+        return start <= first and last <= stop
 
     def _mend(self, law: Law, edit: Edit, what: str) -> None:
         self.mends.append(Mend(law, self.where(edit), what))
@@ -319,11 +313,15 @@ class _Batch(NamedTuple):
             raise _Broken(problem, _LATER)
         if spot[0] < editable_from(window):
             raise _Broken(HELD, "Propose it again once the turn is over.")
-        starts = [window.range_of(cut.edit) for cut in self.cuts if isinstance(cut.edit, Summary)]
-        is_told_anew = any(around and around[0] == spot[0] + 1 for around in starts)
-        if window.holds_account(spot) and not is_told_anew:
+        if window.holds_account(spot) and not self._is_summarised_from(spot[0] + 1):
             problem = "the account of the messages behind it stands in this result"
             raise _Broken(problem, "Summarise these messages anew in the same batch.")
+
+    def _is_summarised_from(self, start: int) -> bool:
+        """Whether a summary that begins at a message was proposed as well."""
+        edits = (cut.edit for cut in self.cuts)
+        ranges = (self.window.range_of(edit) for edit in edits if isinstance(edit, Summary))
+        return any(around is not None and around[0] == start for around in ranges)
 
     # ── a range ──────────────────────────────────────────────────────────────────────
 
@@ -370,7 +368,7 @@ class _Batch(NamedTuple):
         if inner[0] < inner[1]:
             wide = ground.widened(*inner)
             # what the model has not seen yet is hidden by nobody's mistake
-            hides_new = wide[1] > self.window.turn_start >= inner[1]
+            hides_new = wide[1] > self._answered() >= inner[1]
             ways = [ground.narrowed(*inner)] if hides_new else [wide, ground.narrowed(*inner)]
             for first, last in ways:
                 if ground.fits(first, last):
@@ -380,7 +378,12 @@ class _Batch(NamedTuple):
         )
         raise _Broken(problem, "Ask window.may_cut(index) where a range may end.")
 
-    def _ground(self, start: int, stop: int, *, speaks: bool) -> _Ground:
+    def _answered(self) -> int:
+        """The first message behind the newest reply: the model has seen none from here on."""
+        window = self.window
+        return window.transcript.reply(window.turn_start, window.size).stop
+
+    def _ground(self, start: int, stop: int, *, speaks: bool) -> Ground:
         """Where a summary of a range may begin and end."""
         window = self.window
         compacted = window.transcript.compaction(start, stop)
@@ -388,12 +391,12 @@ class _Batch(NamedTuple):
         editable = editable_from(window)
         if stop < editable:
             raise _Broken(HELD, "Propose it again once the turn is over.")
-        edits = (cut.edit for cut in self.passed.values())
+        edits = (self.passed[number].edit for number in self.ranges)
         batch = (window.range_of(edit) for edit in edits if isinstance(edit, Summary))
         placed = ((summary.start, summary.stop) for summary in window.summaries)
         others = [*placed, *(around for around in batch if around is not None)]
         last = control_tail(window)
-        return _Ground(window, first, last, others, editable, speaks, self.is_guard)
+        return Ground(window, first, last, others, editable, speaks, self.is_guard)
 
     def _with_texts(self, edit: Summary, start: int, stop: int, *, is_told: bool) -> Summary:
         """The summary with texts that can be sent and name its ref."""
@@ -428,120 +431,7 @@ class _Batch(NamedTuple):
         return Cut(replace(edit, after=chain[0], upto=chain[last]), ())
 
 
-class _Ground(NamedTuple):
-    """Where a range may begin and end.
-
-    Attributes:
-        window: the window at the boundary at hand.
-        first: the first message that may be in it.
-        last: one past the last.
-        others: the ranges of other summaries, of which it may cut none in two.
-        editable: the first message behind the frozen reasoning of the open turn, or 0.
-        speaks: whether a message is shown in its place.
-        is_guard: see `check`.
-    """
-
-    window: Window
-    first: int
-    last: int
-    others: Sequence[tuple[int, int]]
-    editable: int
-    speaks: bool
-    is_guard: bool
-
-    def fits(self, start: int, stop: int) -> bool:
-        """Whether a range may stand as it is."""
-        if not self.first <= start < stop <= self.last or self._cut(start, stop):
-            return False
-        if not self._begins(start) or not self._ends(stop):
-            return False
-        # behind a result the text would become part of the turn that this belongs to
-        is_behind = start > 0 and bool(self.window.transcript.messages[start - 1].results)
-        return not (is_behind and stop == self.window.size and self._hides_open_turn())
-
-    def _begins(self, start: int) -> bool:
-        transcript = self.window.transcript
-        return transcript.may_split(start) and transcript.find(transcript.chain[start]) == start
-
-    def _ends(self, stop: int) -> bool:
-        window, transcript = self.window, self.window.transcript
-        after = stop
-        # what was thought last in a reply may stay alone
-        while after < window.size and transcript.messages[after].only_thought:
-            if transcript.starts_turn(after):
-                break
-            after += 1
-        if stop < self.editable or not transcript.closed(stop):
-            return False
-        if transcript.find(transcript.chain[stop]) != stop:
-            return False
-        if after == window.size:
-            return self.is_guard or not self._hides_open_turn()
-        message = transcript.messages[after]
-        if message.role == "assistant" and not transcript.starts_turn(after):
-            return False
-        return not self.speaks or window.may_go_on(after)
-
-    def _hides_open_turn(self) -> bool:
-        """Whether a range to the end would hide the thinking that the open turn begins with.
-
-        The reply to it may be there already, and need not have begun with thinking (A14). Where
-        there would be no view otherwise, the guard goes on from it in the next turn.
-        """
-        window = self.window
-        is_open = bool(window.transcript.messages[window.size - 1].results)
-        return self.speaks and window.thinks_first and is_open
-
-    def _cut(self, start: int, stop: int) -> list[tuple[int, int]]:
-        """The ranges that it would cut in two."""
-        beside = (other for other in self.others if other[0] < stop and start < other[1])
-        return [other for other in beside if not (start <= other[0] and other[1] <= stop)]
-
-    def widened(self, start: int, stop: int) -> tuple[int, int]:
-        """The next seams outward; where there are none, it does not fit."""
-        while not self.fits(start, stop):
-            before = start, stop
-            for other in self._cut(start, stop):
-                start, stop = min(start, other[0]), max(stop, other[1])
-            while start > self.first and not self._begins(start):
-                start -= 1
-            while stop < self.last and not self._ends(stop):
-                stop += 1
-            if (start, stop) == before:
-                break
-        return start, stop
-
-    def narrowed(self, start: int, stop: int) -> tuple[int, int]:
-        """The next seams inward; where there are none, it does not fit."""
-        while start < stop and not self.fits(start, stop):
-            before = start, stop
-            for other in self._cut(start, stop):
-                if other[0] <= start:
-                    start = other[1]
-                else:
-                    stop = other[0]
-            while start < stop and not self._begins(start):
-                start += 1
-            while start < stop and not self._ends(stop):
-                stop -= 1
-            if (start, stop) == before:
-                break
-        return start, stop
-
-
 # ── what a law asks of one value ─────────────────────────────────────────────────────────
-
-
-def _covers(window: Window, edit: Edit, earlier: Edit) -> bool:
-    """Whether an edit is shown wherever an earlier one of its kind would be."""
-    if isinstance(edit, Replace) or isinstance(earlier, Replace):
-        places = [other.place for other in (edit, earlier) if isinstance(other, Replace)]
-        return len(places) == 2 and places[0] == places[1]
-    if type(edit) is not type(earlier):
-        return False
-    start, stop = window.range_of(edit) or (0, 0)
-    first, last = window.range_of(earlier) or (0, 0)
-    return start <= first and last <= stop
 
 
 def _is_editable(window: Window, spot: Location) -> bool:
