@@ -10,6 +10,7 @@ from ullage.errors import RefNotFound
 from ullage.history.canon import ref_of
 from ullage.history.ledger import Ledger
 from ullage.stages.ranges import set_aside
+from ullage.turn.checks import check
 from ullage.values.edits import Address, Batch, Drop, Summary
 from ullage.values.messages import Text, ToolCall
 
@@ -177,6 +178,21 @@ def test_arguments_name_their_ref_in_an_object():
     (block,) = view["messages"][1]["content"]
     assert block["input"]["path"] == "…"
     assert "set aside" in block["input"]["_ullage"]
+
+
+def test_a_lawful_cut_stays_the_very_same():
+    def lawful_cuts(window, /):
+        spot = results(window)[0]
+        output = window.transcript.output(spot)
+        cut = replaced(window, spot, f"gone, ref={output.ref}", [output])
+        cuts = [cut, Cut(lawful(window), set_aside(window, 1, 5))]
+        checked = check(window, "mine", cuts)
+        assert checked.cuts == cuts
+        assert checked.mends == checked.errors == []
+        return cuts
+
+    session, _ = fitted(lawful_cuts)
+    assert told(session, "mended") == told(session, "declined") == []
 
 
 # ── what is refused ──────────────────────────────────────────────────────────────────────
