@@ -214,10 +214,8 @@ def _promises(
     for problem in problems(view):
         yield f"legal: {problem}", problem.rule in known
     sizes = [len(json.dumps(one[key], default=str)) for one in (request, view)]
-    yield (
-        f"smaller: {sizes[0]:,} characters became {sizes[1]:,}",
-        sizes[1] <= sizes[0] or notes.mends,
-    )
+    is_smaller = sizes[1] <= sizes[0] or notes.mends
+    yield f"smaller: {sizes[0]:,} characters became {sizes[1]:,}", is_smaller
     for ref in {event.ref for event in warm.events if event.ref}:
         yield f"kept: nothing opens {ref}, or something else", _opens(warm, ref)
     for fault in notes.faults:

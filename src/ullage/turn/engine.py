@@ -294,12 +294,9 @@ def _allowed(walk: Walk, stage: Stage) -> Sequence[Cut]:
 
 
 def _is_barred(window: Window, cut: Cut) -> bool:
-    """Whether a leaf may not be cut: it holds the account of hidden messages, or is a program's."""
+    """Whether a leaf holds the account of hidden messages: then there is nothing to win in it."""
     spot = window.transcript.locate(cut.edit.place) if isinstance(cut.edit, Replace) else None
-    if spot is None:
-        return False
-    is_programs = window.transcript.reader(spot[0], spot[1]) == "program"
-    return is_programs or window.holds_account(spot)
+    return spot is not None and window.holds_account(spot)
 
 
 def _filled(walk: Walk, cuts: Sequence[Cut], asking: Asking | None) -> _Asks[Sequence[Cut]]:
