@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
+from contextvars import ContextVar
 from copy import deepcopy
 from functools import partial
 from itertools import pairwise
@@ -95,12 +96,10 @@ def check_policy(
     watched = replace(
         policy,
         at_first_sight=tuple(
-            partial(_watched, stage=stage, notes=notes, on_arrival=True)
-            for stage in policy.at_first_sight
+            partial(_watched, stage=stage, on_arrival=True) for stage in policy.at_first_sight
         ),
         under_pressure=tuple(
-            partial(_watched, stage=stage, notes=notes, on_arrival=False)
-            for stage in policy.under_pressure
+            partial(_watched, stage=stage, on_arrival=False) for stage in policy.under_pressure
         ),
     )
     limits = Limits(window_tokens=window_tokens)
@@ -116,7 +115,7 @@ def check_policy(
 
 
 class _Notes:
-    """What was noted of a trial. It is no setting: a stage's settings decide, and this does not.
+    """What is noted of a trial.
 
     Attributes:
         cuts: how many cuts were proposed.
@@ -128,15 +127,13 @@ class _Notes:
         self.cuts = 0
         self.faults: list[str] = []
 
-    def __repr__(self) -> str:
-        return "notes"
 
-    __slots__ = ("cuts", "faults", "mends")
+_NOTES: ContextVar[_Notes | None] = ContextVar("notes", default=None)
+"""The notes of the run that is tried. They are no setting of a stage: settings decide, and these
+do not."""
 
 
-def _watched(
-    window: Window, /, *, stage: Stage, notes: _Notes, on_arrival: bool
-) -> Sequence[Cut] | Skipped:
+def _watched(window: Window, /, *, stage: Stage, on_arrival: bool) -> Sequence[Cut] | Skipped:
     """What a stage proposes, asked twice, with the window compared before and after."""
     before = _state(window)
     wanted = stage(window)
@@ -144,8 +141,9 @@ def _watched(
         raise AssertionError("pure: the stage changed the window or the history behind it")
     if stage(window) != wanted:
         raise AssertionError("deterministic: asked twice of one window, it wants different cuts")
-    if isinstance(wanted, Skipped):
-        return wanted
+    notes = _NOTES.get()
+    if notes is None or isinstance(wanted, Skipped):
+        return wanted  # it is asked of samples too, for its policy's fingerprint
     notes.cuts += len(wanted)
     if not notes.mends:
         checked = check(window, name_of(stage), wanted, on_arrival=on_arrival)
@@ -179,7 +177,11 @@ def _broken(policy: Policy, run: Run, format: str, limits: Limits, notes: _Notes
             request = in_format(run[:stop], format)
             notes.faults.clear()
             promises = _promises(request, format, warm, twin, open_session(), notes)
-            broken = next((said for said, kept in promises if not kept), "")
+            token = _NOTES.set(notes)
+            try:
+                broken = next((said for said, kept in promises if not kept), "")
+            finally:
+                _NOTES.reset(token)
         except OverLimitError:
             continue
         except AssertionError as error:
