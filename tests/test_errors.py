@@ -26,6 +26,10 @@ CASES = {
         "memory store: get of 'ab12' failed: nothing is kept under this ref for this tenant. "
         "Check the ref against the notice it came from; refs are case-sensitive",
     ),
+    "StageError": (
+        errors.StageError("mine", "message 3", "the user answered this", "Leave it out."),
+        "stage mine, message 3: the user answered this. Leave it out.",
+    ),
     "ConfigError": (
         errors.ConfigError("policy", "'x' is not known", "Use one of default."),
         "policy: 'x' is not known. Use one of default.",

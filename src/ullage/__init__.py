@@ -49,6 +49,7 @@ __all__ = [
     "SpillNotFound",
     "SqliteStore",
     "Stage",
+    "StageError",
     "State",
     "Store",
     "StoreError",
@@ -89,6 +90,7 @@ if TYPE_CHECKING:
         OverLimitError,
         RefNotFound,
         SpillNotFound,
+        StageError,
         StoreError,
         StoreFull,
         SummaryError,
@@ -130,7 +132,7 @@ else:
         {
             "ullage": "loop presets stages stores summarise",
             "ullage.errors": "BudgetExceeded ConfigError FormatError NotCarried OverLimitError "
-            "RefNotFound SpillNotFound StoreError StoreFull SummaryError UllageError "
+            "RefNotFound SpillNotFound StageError StoreError StoreFull SummaryError UllageError "
             "UnsupportedPart",
             "ullage.exchange.exchanges": "conversation",
             "ullage.history.window": "Window",

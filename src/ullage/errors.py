@@ -10,6 +10,7 @@
     │   └── RefNotFound        nothing is kept under this ref
     │       └── SpillNotFound  no spill file has this name
     ├── SummaryError           the summarising model failed or answered nothing
+    ├── StageError             a stage proposed a cut that no view can show
     └── ConfigError            settings contradict one another
         └── NotCarried         something cannot be copied or pickled
 
@@ -158,6 +159,27 @@ class SpillNotFound(RefNotFound):
 
 class SummaryError(UllageError):
     """The summarising model failed, or answered with nothing that can be used."""
+
+
+class StageError(UllageError):
+    """A stage proposed a cut that no view can show, and that could not be mended.
+
+    It is raised under a strict policy (`ullage.Policy.strict`). Else the view is made without the
+    cut, and an event of the kind ``"declined"`` says the same.
+
+    Attributes:
+        stage: name of the stage.
+        where: the place, such as ``message 12``.
+        problem: what is wrong with it, with its numbers.
+        remedy: what the stage can do.
+    """
+
+    def __init__(self, stage: str, where: str, problem: str, remedy: str) -> None:
+        super().__init__(f"stage {stage}, {where}: {problem}. {remedy}")
+        self.stage = stage
+        self.where = where
+        self.problem = problem
+        self.remedy = remedy
 
 
 class ConfigError(UllageError):

@@ -4,7 +4,7 @@ from functools import partial
 import pytest
 
 from tests import histories
-from ullage import ConfigError, Limits, OverLimitError, Policy, Session, stages
+from ullage import ConfigError, Limits, OverLimitError, Policy, Session, StageError, stages
 from ullage.stages.default import DEFAULT
 from ullage.stages.kinds import kind_of
 from ullage.values.edits import Cut, Replace
@@ -88,10 +88,10 @@ def test_a_stage_that_shows_arguments_no_wire_can_carry_is_named_with_the_call(f
         place, output = window.transcript.place((1, 0, 0)), window.transcript.output((1, 0, 0))
         return [Cut(Replace(place, output.ref, text, "pruned", "it is long"), (output,))]
 
-    policy = Policy(name="shouting", under_pressure=(shout,))
+    policy = Policy(name="shouting", under_pressure=(shout,), strict=True)
     limits = Limits(window_tokens=10_000)
     shouting = Session(MODELS[format], policy=policy, limits=limits, format=format, recall=False)
-    with pytest.raises(ConfigError, match=r"stage shout: .* of read_file, call 1 of message 2"):
+    with pytest.raises(StageError, match=r"stage shout, .* of read_file, call 1 of message 2"):
         shouting.fit(REQUESTS[format])
 
 

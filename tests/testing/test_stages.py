@@ -11,7 +11,7 @@ from ullage import Cut, Output, Policy, Replace, problems
 from ullage.history.canon import ref_of
 from ullage.presets import preset
 from ullage.stages.default import DEFAULT
-from ullage.testing import boundaries, check_policy, check_stage, example_runs, in_format
+from ullage.testing import anything, boundaries, check_policy, check_stage, example_runs, in_format
 from ullage.testing.runs import MODELS
 
 RUNS = example_runs(2)
@@ -113,6 +113,24 @@ def test_a_stage_that_breaks_its_word_is_told_which_and_where(promise, stage):
     with pytest.raises(AssertionError, match=rf"^{promise}: .*\(request \d+ of the run") as caught:
         check_stage(stage, runs=RUNS, formats=["openai-chat", "anthropic"])
     assert "history of" in str(caught.value)
+
+
+@pytest.mark.parametrize("stage", [partial(leaving, keep=False), other_content])
+def test_what_the_engine_mends_may_be_enough(stage):
+    assert check_stage(stage, runs=RUNS[:1], mends=True) > 20
+
+
+def test_what_the_engine_has_to_mend_is_said():
+    with pytest.raises(AssertionError, match=r"^kept: the engine has to mend message \d+: 1 of 1 "):
+        check_stage(partial(leaving, keep=False), runs=RUNS[:1])
+
+
+@pytest.mark.parametrize("at", ["at_first_sight", "under_pressure"])
+def test_a_stage_that_tries_everything_is_held_to_the_laws(at):
+    stage = partial(anything, seed=3)
+    assert check_stage(stage, at=at, runs=RUNS[:1], window_tokens=400_000, mends=True) > 20
+    with pytest.raises(AssertionError, match=r"^(legal|kept|smaller): "):
+        check_stage(stage, at=at, runs=RUNS[:1], window_tokens=400_000)
 
 
 def test_the_history_that_shows_it_is_short():

@@ -411,10 +411,16 @@ class Transcript:
 
     def locate(self, place: Address) -> Location | None:
         """Where a place is in this history, or None."""
+        if place.ordinal < 0 or place.item < 0:
+            return None
         if place.kind == "text":
-            alike = self._alike.get(bytes.fromhex(place.id), ())
+            try:
+                digest = bytes.fromhex(place.id)
+            except ValueError:  # a record of a damaged store may say anything
+                return None
+            alike = self._alike.get(digest, ())
             return (alike[place.ordinal], place.item, 0) if place.ordinal < len(alike) else None
-        found = self._spots[place.kind].get(place.id, ())
+        found = self._spots.get(place.kind, {}).get(place.id, ())
         return (*found[place.ordinal], place.item) if place.ordinal < len(found) else None
 
     def leaf(self, spot: Location) -> Part | Content | None:

@@ -82,6 +82,18 @@ def _entry(transcript: Transcript, index: int) -> list[str]:
 _ENTRY = Measure("ullage.index", _entry)
 
 
+def holds_range(transcript: Transcript, start: int, stop: int, text: str) -> bool:
+    """Whether a text is an index of all messages of a range, and perhaps of more around it."""
+    position = 0
+    for index in range(start, stop):
+        entry = "\n".join(transcript.once(_ENTRY, index))
+        position = text.find(entry, position)
+        if position < 0:
+            return False
+        position += len(entry)
+    return True
+
+
 def _called(call: ToolCall) -> str:
     return f"{call.name} {on_one_line(call.arguments, _CALL_CHARS)}"
 

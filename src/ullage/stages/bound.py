@@ -19,7 +19,7 @@ def left_out(window: Window, first: int, cuts: Sequence[Cut]) -> list[Cut]:
     """
     if window.reasoning == "free":
         return []
-    newest = _newest_shown(window, cuts)
+    newest = newest_shown(window, cuts)
     lost = not window.reasoning_dropped.isdisjoint(window.transcript.reply(newest, window.size))
     loses = first < newest and window.bound_reasoning(newest)
     start = 0 if loses or lost else first + 1
@@ -31,7 +31,7 @@ def left_out(window: Window, first: int, cuts: Sequence[Cut]) -> list[Cut]:
     return [Cut(Drop(chain[start], chain[window.size], why), ())]
 
 
-def _newest_shown(window: Window, cuts: Sequence[Cut]) -> int:
+def newest_shown(window: Window, cuts: Sequence[Cut]) -> int:
     """Where the newest reply begins that is still shown when these cuts are made."""
     transcript = window.transcript
     new = [window.range_of(cut.edit) for cut in cuts if isinstance(cut.edit, Summary)]

@@ -38,6 +38,15 @@ def fields_of(arguments: str) -> dict[str, Any] | None:
     return value if isinstance(value, dict) else None
 
 
+def is_plain_text(arguments: str) -> bool:
+    """Whether the arguments of a call are text for the tool, and no JSON."""
+    try:
+        _loads(arguments)
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return bool(arguments.strip())
+    return False
+
+
 @cached_by_text(256)
 def kind_of(tool: str) -> ToolKind:
     """What kind of output a tool gives, judged by its name.

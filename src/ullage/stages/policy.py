@@ -14,10 +14,8 @@ from msgspec.structs import replace
 
 from ullage.errors import ConfigError
 from ullage.history.window import Window
-from ullage.stages.kinds import fields_of
 from ullage.stages.settings import written
-from ullage.values.edits import Cut, Replace, Skipped
-from ullage.values.messages import ToolCall
+from ullage.values.edits import Cut, Skipped
 from ullage.values.toolset import OURS, Toolset
 
 
@@ -79,6 +77,8 @@ class Policy(Struct, frozen=True, kw_only=True):
             ``count`` (results cut) and ``reported_tokens``.
         spill_directory: the directory in which every output set aside is also kept as a
             file that the agent's own tools can read, a rule that finds one, or None.
+        strict: whether a cut that no view can show is a `ullage.errors.StageError`. Else the view
+            is made without it, and an event says so.
     """
 
     name: str
@@ -92,6 +92,7 @@ class Policy(Struct, frozen=True, kw_only=True):
     unknown_model: Literal["warn", "error"] | int = "warn"
     diagnostic: str | None = None
     spill_directory: str | BesideStore | None = None
+    strict: bool = False
 
     def __post_init__(self) -> None:
         if self.without_recall is not None and not callable(self.without_recall):
@@ -129,27 +130,3 @@ def leaving_out(policy: Policy, /, *, stages: Sequence[Stage]) -> Policy:
 def name_of(stage: Stage) -> str:
     """What a stage is called: the name of its function."""
     return str(getattr(getattr(stage, "func", stage), "__name__", "stage"))
-
-
-def decide(stage: Stage, window: Window) -> Sequence[Cut] | Skipped:
-    """What a stage decides at the boundary at hand.
-
-    Raises:
-        ConfigError: it shows something else than a JSON object for arguments that are one; no
-            wire can carry that.
-    """
-    cuts = stage(window)
-    for cut in () if isinstance(cuts, Skipped) else cuts:
-        edit = cut.edit
-        if not isinstance(edit, Replace) or edit.place.kind != "call":
-            continue
-        spot = window.spot_for(edit, window.size) if fields_of(edit.text) is None else None
-        call = window.transcript.leaf(spot) if spot else None
-        if spot and isinstance(call, ToolCall) and fields_of(call.arguments) is not None:
-            raise ConfigError(
-                f"stage {name_of(stage)}",
-                f"it shows {len(edit.text):,} characters that are no JSON object as the arguments "
-                f"of {call.name}, call {spot[1] + 1} of message {spot[0] + 1}",
-                "Show the same keys with shorter values, written by json.dumps.",
-            )
-    return cuts

@@ -3,6 +3,7 @@
     StoreContract      every promise of a store, as tests to inherit
     BlobsContract, RecordsContract    those of its two halves
     check_stage, check_policy         what a stage promises of its views, tried on whole runs
+    anything           a stage that tries everything, for those who trust no stage
     FormatContract     every promise of a format or a `Host` that needs no provider
     example_runs       made-up runs of an agent, `in_format` for each of the wires
 
@@ -14,6 +15,7 @@ that names it. `docs/extending.md` writes one of each.
 from __future__ import annotations
 
 from ullage.testing._samples import Clock
+from ullage.testing.anything import anything
 from ullage.testing.formats import FormatContract
 from ullage.testing.halves import BlobsContract, RecordsContract
 from ullage.testing.runs import boundaries, example_runs, in_format
@@ -26,6 +28,7 @@ __all__ = [
     "FormatContract",
     "RecordsContract",
     "StoreContract",
+    "anything",
     "boundaries",
     "check_policy",
     "check_stage",

@@ -9,6 +9,11 @@
     kept            each ref opens, and what it opens is what the ref was derived from
     smaller         no view is larger than its request
 
+The engine mends what it can of a cut that breaks a law (`ullage.turn.checks`), and leaves out the
+rest, so the views of a session are legal and can be opened all the same. A stage that needs it
+breaks its promise here, unless ``mends`` is set: it shows less, or something else, than it meant.
+A notice that the engine adds may be longer than a short text, so nothing has to be smaller then.
+
 A promise that is not kept is an AssertionError that says which, at which request, on which
 wire, and prints the shortest history found that shows it.
 """
@@ -30,9 +35,10 @@ from ullage.errors import OverLimitError, RefNotFound, UllageError
 from ullage.history.canon import ref_of
 from ullage.history.window import Window
 from ullage.session.session import Session
-from ullage.stages.policy import Policy, Stage
+from ullage.stages.policy import Policy, Stage, name_of
 from ullage.testing._samples import smallest
 from ullage.testing.runs import MODELS, Run, boundaries, example_runs, in_format
+from ullage.turn.checks import Checked, check
 from ullage.values.edits import Cut, Skipped
 from ullage.values.limits import Limits
 from ullage.wires import FORMATS
@@ -48,6 +54,7 @@ def check_stage(
     runs: Iterable[Run] | None = None,
     window_tokens: int = 12_000,
     formats: Iterable[str] = tuple(MODELS),
+    mends: bool = False,
 ) -> int:
     """Try a stage alone, with the guard behind it; see `check_policy`.
 
@@ -57,6 +64,7 @@ def check_stage(
         runs: histories as messages of OpenAI Chat; None: `example_runs`.
         window_tokens: the model's context window; a small one, so that runs need not be long.
         formats: the wires it is tried on.
+        mends: whether it is enough that the engine mends what the stage does wrong.
 
     Returns:
         How many cuts it made. A stage that made none was not tried: assert that it did.
@@ -66,7 +74,9 @@ def check_stage(
     """
     stages: dict[str, Any] = {at: (stage,)}
     policy = Policy(name="checked", **stages)
-    return check_policy(policy, runs=runs, window_tokens=window_tokens, formats=formats)
+    return check_policy(
+        policy, runs=runs, window_tokens=window_tokens, formats=formats, mends=mends
+    )
 
 
 def check_policy(
@@ -75,51 +85,79 @@ def check_policy(
     runs: Iterable[Run] | None = None,
     window_tokens: int = 12_000,
     formats: Iterable[str] = tuple(MODELS),
+    mends: bool = False,
 ) -> int:
     """Try all that a policy's stages do, on whole runs and on every wire.
 
     The arguments and what is returned and raised are those of `check_stage`. A request that
     cannot be made to fit is passed over.
     """
-    cuts: list[int] = []
+    notes = _Notes(mends)
     watched = replace(
         policy,
-        at_first_sight=tuple(_watch(stage) for stage in policy.at_first_sight),
-        under_pressure=tuple(_watch(stage) for stage in policy.under_pressure),
+        at_first_sight=tuple(
+            partial(_watched, stage=stage, on_arrival=True) for stage in policy.at_first_sight
+        ),
+        under_pressure=tuple(
+            partial(_watched, stage=stage, on_arrival=False) for stage in policy.under_pressure
+        ),
     )
     limits = Limits(window_tokens=window_tokens)
     for run in example_runs() if runs is None else runs:
         for format in formats:
-            broken = _broken(watched, run, format, limits, cuts)
+            broken = _broken(watched, run, format, limits, notes)
             if broken:
-                short = _shortest(watched, run, format, limits, broken.partition(":")[0])
-                broken = _broken(watched, short, format, limits, cuts) or broken
+                short = _shortest(watched, run, format, limits, notes, broken.partition(":")[0])
+                broken = _broken(watched, short, format, limits, notes) or broken
                 shown = json.dumps(list(short), ensure_ascii=False)
                 raise AssertionError(f"{broken}\n  history of {len(short)} messages: {shown:.4000}")
-    return sum(cuts)
+    return notes.cuts
 
 
-_CUTS: ContextVar[list[int] | None] = ContextVar("cuts", default=None)
-"""How many cuts each call of a watched stage made, while a run is tried. It is no setting of the
-stage: settings decide, and this does not."""
+class _Notes:
+    """What is noted of a trial.
+
+    Attributes:
+        cuts: how many cuts were proposed.
+        faults: what the engine had to mend or to leave out, since the last request began.
+    """
+
+    def __init__(self, mends: bool) -> None:
+        self.mends = mends
+        self.cuts = 0
+        self.faults: list[str] = []
 
 
-def _watch(stage: Stage) -> Stage:
-    """The same stage, asked twice, with the window compared before and after."""
-    return partial(_watched, stage=stage)
+_NOTES: ContextVar[_Notes | None] = ContextVar("notes", default=None)
+"""The notes of the run that is tried. They are no setting of a stage: settings decide, and these
+do not."""
 
 
-def _watched(window: Window, /, *, stage: Stage) -> Sequence[Cut] | Skipped:
+def _watched(window: Window, /, *, stage: Stage, on_arrival: bool) -> Sequence[Cut] | Skipped:
+    """What a stage proposes, asked twice, with the window compared before and after."""
     before = _state(window)
     wanted = stage(window)
     if _state(window) != before:
         raise AssertionError("pure: the stage changed the window or the history behind it")
     if stage(window) != wanted:
         raise AssertionError("deterministic: asked twice of one window, it wants different cuts")
-    counted = _CUTS.get()
-    if counted is not None:  # it is asked of samples too, for its policy's fingerprint
-        counted.append(0 if isinstance(wanted, Skipped) else len(wanted))
+    notes = _NOTES.get()
+    if notes is None or isinstance(wanted, Skipped):
+        return wanted  # it is asked of samples too, for its policy's fingerprint
+    notes.cuts += len(wanted)
+    if not notes.mends:
+        checked = check(window, name_of(stage), wanted, on_arrival=on_arrival)
+        notes.faults += _faults(checked)
     return wanted
+
+
+def _faults(checked: Checked) -> Iterator[str]:
+    """What the engine has to mend of cuts, or to leave out, as broken promises."""
+    for error in checked.errors:
+        yield f"legal: {error}"
+    for mend in checked.mends:
+        promise = "kept" if mend.law in ("kept", "ref", "named") else "legal"
+        yield f"{promise}: the engine has to mend {mend.where}: {mend.what}"
 
 
 def _state(window: Window) -> Any:
@@ -128,11 +166,8 @@ def _state(window: Window) -> Any:
     return window.size, window.tokens, tuple(window.transcript.messages), shown
 
 
-def _broken(policy: Policy, run: Run, format: str, limits: Limits, cuts: list[int]) -> str:
-    """The first promise that is not kept, in one line; "" if all are.
-
-    How many cuts each call of a stage made is added to ``cuts``.
-    """
+def _broken(policy: Policy, run: Run, format: str, limits: Limits, notes: _Notes) -> str:
+    """The first promise that is not kept, in one line; "" if all are."""
     open_session = partial(
         Session, MODELS[format], policy=policy, limits=limits, format=format, recall=True
     )
@@ -140,12 +175,13 @@ def _broken(policy: Policy, run: Run, format: str, limits: Limits, cuts: list[in
     for number, stop in enumerate(boundaries(run)):
         try:
             request = in_format(run[:stop], format)
-            promises = _promises(request, format, warm, twin, open_session())
-            token = _CUTS.set(cuts)
+            notes.faults.clear()
+            promises = _promises(request, format, warm, twin, open_session(), notes)
+            token = _NOTES.set(notes)
             try:
                 broken = next((said for said, kept in promises if not kept), "")
             finally:
-                _CUTS.reset(token)
+                _NOTES.reset(token)
         except OverLimitError:
             continue
         except AssertionError as error:
@@ -158,7 +194,12 @@ def _broken(policy: Policy, run: Run, format: str, limits: Limits, cuts: list[in
 
 
 def _promises(
-    request: dict[str, Any], format: str, warm: Session, twin: Session, cold: Session
+    request: dict[str, Any],
+    format: str,
+    warm: Session,
+    twin: Session,
+    cold: Session,
+    notes: _Notes,
 ) -> Iterator[tuple[str, bool]]:
     """Each promise in turn, and whether it is kept of the next request of a run."""
     key, before = FORMATS[format].key, deepcopy(request)
@@ -175,9 +216,12 @@ def _promises(
     for problem in problems(view):
         yield f"legal: {problem}", problem.rule in known
     sizes = [len(json.dumps(one[key], default=str)) for one in (request, view)]
-    yield f"smaller: {sizes[0]:,} characters became {sizes[1]:,}", sizes[1] <= sizes[0]
+    is_smaller = sizes[1] <= sizes[0] or notes.mends
+    yield f"smaller: {sizes[0]:,} characters became {sizes[1]:,}", is_smaller
     for ref in {event.ref for event in warm.events if event.ref}:
         yield f"kept: nothing opens {ref}, or something else", _opens(warm, ref)
+    for fault in notes.faults:
+        yield fault, False
 
 
 def _batches(session: Session) -> dict[bytes, Any]:
@@ -193,7 +237,9 @@ def _opens(session: Session, ref: str) -> bool:
     return ref_of(kept.text, kept.kind) == ref
 
 
-def _shortest(policy: Policy, run: Run, format: str, limits: Limits, promise: str) -> Run:
+def _shortest(
+    policy: Policy, run: Run, format: str, limits: Limits, notes: _Notes, promise: str
+) -> Run:
     """The turns of a run without those that the promise is broken without, too."""
     starts = [at for at, one in enumerate(run) if at and one["role"] in ("assistant", "user")]
     edges = [0, *starts, len(run)]
@@ -206,6 +252,6 @@ def _shortest(policy: Policy, run: Run, format: str, limits: Limits, promise: st
         whole = joined([turns[0], *some])
         if problems(in_format(whole, format)):
             return False
-        return _broken(policy, whole, format, limits, []).startswith(f"{promise}:")
+        return _broken(policy, whole, format, limits, notes).startswith(f"{promise}:")
 
     return joined([turns[0], *smallest(turns[1:], fails)])

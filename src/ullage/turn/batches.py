@@ -6,17 +6,17 @@ it before the view is returned.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
-from msgspec.structs import replace
 
+from ullage.errors import StageError
 from ullage.history.builder import WindowBuilder
 from ullage.history.ledger import Ledger
 from ullage.history.window import Window
-from ullage.stages.policy import Policy, Stage, decide
-from ullage.stages.ranges import coverable
+from ullage.stages.policy import Policy, Stage
+from ullage.turn.checks import Checked, Mend, check, stands
 from ullage.values.edits import Batch, Cut, Drop, Edit, Replace, Skipped, Summary, storable
 from ullage.values.effects import Output, Record
 from ullage.values.events import Event, Kind
@@ -78,6 +78,28 @@ class Walk(Struct):
         self.ledger, record = self.ledger.with_batch(key, batch)
         self.records.append(record)
 
+    def check(
+        self, stage: str, cuts: Sequence[Cut], *, on_arrival: bool = False, is_guard: bool = False
+    ) -> Sequence[Cut]:
+        """The cuts that may be shown; what was mended or left out of them becomes events.
+
+        Args:
+            stage: the name of whoever proposed them.
+            cuts: what was proposed.
+            on_arrival: see `ullage.turn.checks.check`.
+            is_guard: see `ullage.turn.checks.check`.
+
+        Raises:
+            StageError: the policy is strict, and a cut cannot be shown.
+        """
+        if not cuts:
+            return cuts
+        checked = check(self.window, stage, cuts, on_arrival=on_arrival, is_guard=is_guard)
+        if checked.errors and self.policy.strict:
+            raise checked.errors[0]
+        self.events += _told(stage, checked)
+        return checked.cuts
+
     def set_aside(self, cuts: Sequence[Cut]) -> None:
         """Have what cuts leave out kept before the view is returned."""
         for cut in cuts:
@@ -102,9 +124,13 @@ class Walk(Struct):
         window = self.window
         batches, applied = self.ledger.at(key).batches, window.applied.get(key, 0)
         for number in range(applied, len(batches)):
-            missing = [edit for edit in batches[number].edits if not window.shows(edit)]
-            first = edited_from(window, missing)
-            shown = self.show(missing, tell=False)
+            edits = batches[number].edits
+            missing = [edit for edit in edits if not window.shows(edit)]
+            lawful = [edit for edit in missing if stands(window, edit, edits)]
+            if len(lawful) < len(missing):
+                self.events.append(_passed_over(len(missing) - len(lawful), batches[number]))
+            first = edited_from(window, lawful)
+            shown = self.show(lawful, tell=False)
             self._note_stale(first, window.transcript.find(key) or 0)
             if shown == len(missing) and number == applied:
                 applied = number + 1
@@ -114,35 +140,6 @@ class Walk(Struct):
         """Note a batch, if reasoning stays that was bound to what it edited."""
         if self.window.bound_reasoning(first + 1, stop):
             self.builder.stale.append((first, stop))
-
-
-def keeping(window: Window, cuts: Sequence[Cut]) -> list[Cut]:
-    """The cuts, with what may not leave the view kept by the summaries that would hide it.
-
-    It is asked of every batch, whoever decided it; a summary that hides nothing then is left out.
-    """
-    found = list[Cut]()
-    for cut in cuts:
-        around = window.range_of(cut.edit) if isinstance(cut.edit, Summary) else None
-        if around is None or not isinstance(cut.edit, Summary):
-            found.append(cut)
-            continue
-        stays = [at for at in sorted(window.staying(*around)) if not window.hidden(at)]
-        if not stays:
-            found.append(cut)
-        elif coverable(window, *around):
-            found.append(cut._replace(edit=replace(cut.edit, keeps=_keys(window, stays))))
-    return found
-
-
-def _keys(window: Window, messages: Sequence[int]) -> tuple[bytes, ...]:
-    """The chain behind each of these messages, but for what was thought by itself: it has none."""
-    transcript = window.transcript
-    return tuple(
-        transcript.chain[index + 1]
-        for index in messages
-        if not transcript.messages[index].only_thought
-    )
 
 
 def without_young(window: Window, cuts: Sequence[Cut]) -> list[Cut]:
@@ -210,7 +207,36 @@ def _event(window: Window, edit: Edit, before: int, after: int) -> Event:
     )
 
 
+def _told(stage: str, checked: Checked) -> Iterator[Event]:
+    """What is told of mended and refused cuts: one event for each law and each problem."""
+    mends, errors = dict[str, list[Mend]](), dict[str, list[StageError]]()
+    for mend in checked.mends:
+        mends.setdefault(mend.law, []).append(mend)
+    for error in checked.errors:
+        errors.setdefault(error.problem, []).append(error)
+    for alike in mends.values():
+        why = f"stage {stage}: {alike[0].what}{_more(len(alike))}"
+        yield Event(kind="mended", where=alike[0].where, why=why)
+    for refused in errors.values():
+        first = refused[0]
+        why = f"stage {stage}: {first.problem}{_more(len(refused))}. {first.remedy}"
+        yield Event(kind="declined", where=first.where, why=why)
+
+
+def _more(count: int) -> str:
+    return f"; so it is in {count - 1:,} more places" if count > 1 else ""
+
+
+def _passed_over(count: int, batch: Batch) -> Event:
+    """The event of edits of a record that no view can show."""
+    why = (
+        f"{count:,} of {len(batch.edits):,} edits that the ledger holds of stage {batch.stage} "
+        "would make the view illegal or could not be opened; they are passed over"
+    )
+    return Event(kind="declined", where="the ledger", why=why)
+
+
 def cuts_of(stage: Stage, window: Window) -> Sequence[Cut]:
     """The cuts a stage wants; none where it skipped."""
-    cuts = decide(stage, window)
+    cuts = stage(window)
     return () if isinstance(cuts, Skipped) else cuts

@@ -36,10 +36,10 @@ from ullage.history.window import Window
 from ullage.stages.bound import left_out
 from ullage.stages.media import refused_media
 from ullage.stages.overlong import overlong
-from ullage.stages.policy import Policy, Stage, decide, name_of, unrecalled
+from ullage.stages.policy import Policy, Stage, name_of, unrecalled
 from ullage.stages.pressure import HELD, editable_from, is_frozen
 from ullage.stages.stall import stall
-from ullage.turn.batches import Walk, cuts_of, edited_from, keeping, without_young
+from ullage.turn.batches import Walk, cuts_of, edited_from, without_young
 from ullage.turn.changes import arrived
 from ullage.turn.filling import Asking, fill, refusal
 from ullage.turn.first_sight import take_in
@@ -109,7 +109,8 @@ def fit(
             stages = _due(walk, terms, now=now and is_end)
             yield from _decide(walk, stages, keys[-1], asking if is_end else None)
             if is_end and text_limit is not None:
-                _batch(walk, "text limit", keys[-1], overlong(window, text_limit))
+                cuts = overlong(window, text_limit)
+                _batch(walk, "text limit", keys[-1], cuts, is_guard=True)
     if walk.diagnostic is not None:
         walk.events.append(walk.diagnostic)
     _drop_stale(walk)
@@ -251,19 +252,19 @@ def _decide(walk: Walk, stages: Iterable[Stage], key: bytes, asking: Asking | No
             walk.diagnostic = _diagnosed(policy.diagnostic, window, walk.cuts)
         _batch(walk, name_of(stage), key, (yield from _filled(walk, cuts, asking)))
     if policy.guard is not None:
-        _batch(walk, "media", key, refused_media(window))
+        _batch(walk, "media", key, refused_media(window), is_guard=True)
         _guard(walk, policy.guard, key)
 
 
 def _guard(walk: Walk, guard: Stage, key: bytes) -> None:
     """Make the view fit; where it cannot, with what otherwise has to stay."""
     window = walk.window
-    _batch(walk, name_of(guard), key, cuts_of(guard, window))
+    _batch(walk, name_of(guard), key, cuts_of(guard, window), is_guard=True)
     fits = window.within(window.limit_tokens, surely=True)
     if fits or not window.staying(0, window.size):
         return
     walk.builder.hold_back(holds_back=False)
-    _batch(walk, name_of(guard), key, cuts_of(guard, window))
+    _batch(walk, name_of(guard), key, cuts_of(guard, window), is_guard=True)
     walk.builder.hold_back(holds_back=True)
 
 
@@ -280,7 +281,7 @@ def _removed_tokens(window: Window, ledger: Ledger) -> int:
 def _allowed(walk: Walk, stage: Stage) -> Sequence[Cut]:
     """The cuts a stage wants, if now they can be made; else it is told why not."""
     window, where = walk.window, f"stage {name_of(stage)}"
-    cuts = decide(stage, window)
+    cuts = stage(window)
     if isinstance(cuts, Skipped):
         walk.events.append(Event(kind="held", where=where, why=cuts.why))
         return ()
@@ -293,12 +294,9 @@ def _allowed(walk: Walk, stage: Stage) -> Sequence[Cut]:
 
 
 def _is_barred(window: Window, cut: Cut) -> bool:
-    """Whether a leaf may not be cut: it holds the account of hidden messages, or is a program's."""
+    """Whether a leaf holds the account of hidden messages: then there is nothing to win in it."""
     spot = window.transcript.locate(cut.edit.place) if isinstance(cut.edit, Replace) else None
-    if spot is None:
-        return False
-    is_programs = window.transcript.reader(spot[0], spot[1]) == "program"
-    return is_programs or window.holds_account(spot)
+    return spot is not None and window.holds_account(spot)
 
 
 def _filled(walk: Walk, cuts: Sequence[Cut], asking: Asking | None) -> _Asks[Sequence[Cut]]:
@@ -312,10 +310,12 @@ def _filled(walk: Walk, cuts: Sequence[Cut], asking: Asking | None) -> _Asks[Seq
     return filled
 
 
-def _batch(walk: Walk, stage: str, key: bytes, cuts: Sequence[Cut]) -> None:
+def _batch(
+    walk: Walk, stage: str, key: bytes, cuts: Sequence[Cut], *, is_guard: bool = False
+) -> None:
     """Make one batch of cuts, and of the reasoning they make invalid."""
     window = walk.window
-    cuts = keeping(window, cuts)
+    cuts = walk.check(stage, cuts, is_guard=is_guard)
     if not cuts:
         return
     walk.events += stall(window, cuts)

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 
 from ullage.history.ledger import Opened
 from ullage.history.window import Window
+from ullage.stages.policy import name_of
 from ullage.turn.batches import Walk, cuts_of
 from ullage.turn.names import worded_anew
 from ullage.turn.terms import Terms
@@ -26,9 +27,9 @@ def take_in(walk: Walk, terms: Terms, keys: Sequence[bytes], *, decides: bool) -
     """
     place = walk.window.transcript.find(keys[-1]) or 0
     for stage in walk.policy.at_first_sight if terms.changed_at < 0 else ():
-        if cuts := cuts_of(stage, walk.window):
-            walk.set_aside(cuts)
-            walk.show([cut.edit for cut in cuts], tell=decides)
+        cuts = walk.check(name_of(stage), cuts_of(stage, walk.window), on_arrival=True)
+        walk.set_aside(cuts)
+        walk.show([cut.edit for cut in cuts], tell=decides)
     for key in keys:
         walk.show_again(key)
     if decides and 0 <= terms.changed_at <= place:
@@ -70,7 +71,7 @@ def _record(walk: Walk, terms: Terms, place: int, key: bytes) -> None:
     for stage in walk.policy.at_first_sight:
         builder.look_from(0 if terms.is_new and place == terms.changed_at else fresh)
         cuts = [cut for cut in cuts_of(stage, window) if not _is_edited(window, cut.edit)]
-        walk.keep(_FIRST_SIGHT, key, cuts)
+        walk.keep(_FIRST_SIGHT, key, walk.check(name_of(stage), cuts, on_arrival=True))
     builder.look_from(fresh)
 
 

@@ -16,6 +16,8 @@ Kind: TypeAlias = Literal[
     "stalled",  # what was summarised is being done again, call for call, and nothing is changed
     "reasoning",  # reasoning that an edit made invalid was left out, here or by the provider
     "held",  # a batch was not made: reasoning of an open turn must stay, or it wins too little
+    "mended",  # a stage's cut was completed or moved, so that the view is legal and can be opened
+    "declined",  # a stage's cut, or one of the ledger's, was not shown: no view can show it
     "cut",  # one oversized text was cut to fit the hard limit
     "joined",  # the history was under way when it was first seen: it waits, or is cut now
     "changed",  # another policy, wording or model family decides from here on

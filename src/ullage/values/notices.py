@@ -134,6 +134,10 @@ class Words(Struct, frozen=True):
         """The least that stands in place of a text: how long it was, and what opens it."""
         return f"[ullage: {chars:,} characters set aside. Read: {self.read_on(ref, 0)}]"
 
+    def everything(self, ref: str, first: int, last: int) -> str:
+        """What opens a run of messages, where the text in its place does not say so."""
+        return f"[ullage: messages {first} to {last} in full: {self.read_on(ref, 0)}]"
+
     def media(self, ref: str, what: str) -> str:
         """What stands in place of an image, document or sound."""
         return f"[ullage: {what} set aside. See it again: {self.read_on(ref, 0)}]"
