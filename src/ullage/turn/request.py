@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ullage.errors import FormatError
 from ullage.history import canon
@@ -46,6 +47,7 @@ class Envelope(Struct, frozen=True):
         reasoning: what an edit means for the reasoning behind it.
         thinks_first: whether an open turn must begin with thinking (A14).
         family: whose rules of reasoning hold, and whose tokeniser is estimated.
+        refuses_tools: whether its provider refused a request that functions were added to.
     """
 
     model: str
@@ -58,6 +60,7 @@ class Envelope(Struct, frozen=True):
     reasoning: ReasoningRule
     thinks_first: bool
     family: str
+    refuses_tools: bool = False
 
 
 class Request(Struct, frozen=True):
@@ -152,6 +155,19 @@ def read(
     before = wire.previous(request) or _named(_value(request, elsewhere))
     is_thread = wire.name == _HELD_ELSEWHERE[THREAD] and bool(request.get(THREAD))
     return Request(wire, request, history, envelope, elsewhere, before, is_thread)
+
+
+def without_room(asked: Request, count: int) -> Request:
+    """A request that takes no tools where this many are more than its wire has room for."""
+    envelope, most = asked.envelope, asked.wire.most_tools
+    if most is None or len(envelope.tools) + count <= most:
+        return asked
+    return replace(asked, envelope=replace(envelope, takes_tools=False))
+
+
+def refusing_tools(asked: Request) -> Request:
+    """A request to which no tools may be added, because its provider refused them."""
+    return replace(asked, envelope=replace(asked.envelope, takes_tools=False, refuses_tools=True))
 
 
 def _elsewhere(request: Mapping[str, Any]) -> str:

@@ -88,6 +88,8 @@ class Settings(Struct, frozen=True, kw_only=True):
         user_tools: tools of the host's own whose results are the user's words, beside
             `ullage.values.authors.QUESTION_TOOLS`.
         decides: the fingerprint of what cuts at first sight, as the policy was given.
+        may_add_tools: whether the recall tools may be added to the request at hand; False where
+            its provider refused them.
     """
 
     model: str
@@ -103,6 +105,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     redact: Redact | None = None
     user_tools: tuple[str, ...] = ()
     decides: str = ""
+    may_add_tools: bool = True
 
 
 class Agreed(Struct, frozen=True):
@@ -228,6 +231,9 @@ def _named(agreed: Agreed, line: Line, asked: Request, settings: Settings) -> Ag
 def _agree(
     line: Line, ledger: Ledger, asked: Request, settings: Settings, before: Opened | None
 ) -> Agreed:
+    if _is_refused_here(line, ledger, asked, settings):
+        line.builder = None  # it was walked with the tools
+        return _open(line, ledger, asked, settings, None)
     known, decides = line.terms, (settings.decides, asked.envelope.family)
     if known is not None and not _may_open_again(known.opened, asked, settings):
         if known.superseded:
@@ -259,6 +265,23 @@ def _agree(
         cuts_new=newest.cuts_new or (terms.waits and _cuts_new(line, asked, settings)),
     )
     return _write(line, ledger, opened, settings, _changed(newest, opened))
+
+
+def _is_refused_here(line: Line, ledger: Ledger, asked: Request, settings: Settings) -> bool:
+    """Whether the recall tools were offered first by this very request, and were refused.
+
+    No view with them was accepted then, so the history is opened once more, without them. One that
+    has such views keeps their notices; what comes now is not cut for want of tools (`Seen`).
+    """
+    if settings.recall != "auto" or not asked.envelope.refuses_tools:
+        return False
+    transcript = line.transcript
+    opened = ledger.at(transcript.decision_key(len(transcript))).opened
+    return (
+        bool(opened)
+        and opened[-1].recall
+        and not names.holds(asked, opened[-1].prefix, settings.policy.toolset)
+    )
 
 
 def _terms(found: Sequence[tuple[int, Opened]], settings: Settings) -> Terms:
@@ -301,7 +324,8 @@ def _open(
     uses = present or envelope.uses_tools or settings.recall != "auto"
     if under_way and not present and settings.recall != "host" and _is_frozen(line, asked):
         offered = False  # the tools would void it: they wait for the end of its turn
-    if before is not None and before.recall and uses:
+    may_stand = present or envelope.takes_tools or settings.recall == "host"
+    if before is not None and before.recall and uses and may_stand:
         offered, prefix = True, before.prefix
     if settings.recall != "host":
         prefix = names.prefix_beside(asked, transcript, toolset, prefix)

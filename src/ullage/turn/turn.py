@@ -34,7 +34,7 @@ from ullage.turn.joining import Joining, Offer, told
 from ullage.turn.learnt import Lesson, limits_for
 from ullage.turn.memo import Line, Memo
 from ullage.turn.rendering import render
-from ullage.turn.request import THREAD, Request, read
+from ullage.turn.request import THREAD, Request, read, refusing_tools, without_room
 from ullage.turn.seen import noted
 from ullage.turn.standing import Standing, standing_of
 from ullage.turn.terms import Agreed, Settings, agree, join, look_up, offer_of
@@ -136,6 +136,7 @@ def turn(
     asked = read(request, settings.model, wire_of(state, settings), memo.envelopes)
     settings, before, thread = yield from _where_held(asked, settings, state)
     asked, line, fresh = take_in(asked, memo, settings)
+    asked = _with_what_it_takes(asked, settings)
     ledger, lost = state.ledger, tuple[Record, ...]()
     state = replace(state, format=asked.wire.name)
     is_host = settings.recall == "host"
@@ -174,6 +175,15 @@ def turn(
     view = render(asked, line, window, tools, allowed)
     is_thread = asked.is_thread
     return Turned(view, state, events, window, asked.wire, offers, memo, standing, is_thread)
+
+
+def _with_what_it_takes(asked: Request, settings: Settings) -> Request:
+    """The request, with what is known of whether the recall tools may be added to it."""
+    if settings.recall == "host":
+        return asked
+    if not settings.may_add_tools:
+        return refusing_tools(asked)
+    return without_room(asked, len(settings.policy.toolset.tools))
 
 
 def _where_held(

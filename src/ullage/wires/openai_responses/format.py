@@ -45,7 +45,12 @@ from ullage.wires.base import (
 )
 from ullage.wires.block import Block, cannot_edit, read_part, replaced, without_medium
 from ullage.wires.format import Change, Format, before_last
-from ullage.wires.models import FAMILIES, is_elsewhere
+from ullage.wires.models import (
+    FAMILIES,
+    MOST_OPENAI_TOOLS,
+    is_elsewhere,
+    takes_hosted_tools_alone,
+)
 from ullage.wires.openai_responses.blocks import BLOCKS, ITEMS, PARTS, ROLES, paired_by
 from ullage.wires.unknown_media import media_tokens_of
 from ullage.wires.usages import openai_counts
@@ -79,6 +84,7 @@ class OpenAIResponses(Format):
     answer_forms = ("text.format.type",)
     families = FAMILIES["openai-responses"]
     counts = openai_counts("input", "output")
+    most_tools = MOST_OPENAI_TOOLS
     text_type = "input_text"
 
     def history(self, request: Mapping[str, Any]) -> list[Any]:
@@ -104,6 +110,10 @@ class OpenAIResponses(Format):
     def previous(self, request: Mapping[str, Any]) -> str:
         """See `Format.previous`."""
         return str(request.get("previous_response_id") or "")
+
+    def takes_tools(self, request: Mapping[str, Any], model: str) -> bool:
+        """See `Format.takes_tools`: models for deep research take OpenAI's own tools alone."""
+        return not takes_hosted_tools_alone(model)
 
     def wants_turns(self, model: str) -> bool:
         """See `Format.wants_turns`."""
