@@ -7,7 +7,7 @@ change from turn to turn (system text, tools, settings) is read again only when 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -47,7 +47,8 @@ class Envelope(Struct, frozen=True):
         reasoning: what an edit means for the reasoning behind it.
         thinks_first: whether an open turn must begin with thinking (A14).
         family: whose rules of reasoning hold, and whose tokeniser is estimated.
-        refuses_tools: whether its provider refused a request that functions were added to.
+        bars_tools: why no functions may be added, beside what its wire says: its provider refused
+            them (``"refused"``), or it has as many as its wire takes (``"full"``).
     """
 
     model: str
@@ -60,7 +61,7 @@ class Envelope(Struct, frozen=True):
     reasoning: ReasoningRule
     thinks_first: bool
     family: str
-    refuses_tools: bool = False
+    bars_tools: Literal["", "refused", "full"] = ""
 
 
 class Request(Struct, frozen=True):
@@ -162,12 +163,13 @@ def without_room(asked: Request, count: int) -> Request:
     envelope, most = asked.envelope, asked.wire.most_tools
     if most is None or len(envelope.tools) + count <= most:
         return asked
-    return replace(asked, envelope=replace(envelope, takes_tools=False))
+    return replace(asked, envelope=replace(envelope, takes_tools=False, bars_tools="full"))
 
 
 def refusing_tools(asked: Request) -> Request:
     """A request to which no tools may be added, because its provider refused them."""
-    return replace(asked, envelope=replace(asked.envelope, takes_tools=False, refuses_tools=True))
+    envelope = replace(asked.envelope, takes_tools=False, bars_tools="refused")
+    return replace(asked, envelope=envelope)
 
 
 def _elsewhere(request: Mapping[str, Any]) -> str:

@@ -273,7 +273,7 @@ def _is_refused_here(line: Line, ledger: Ledger, asked: Request, settings: Setti
     No view with them was accepted then, so the history is opened once more, without them. One that
     has such views keeps their notices; what comes now is not cut for want of tools (`Seen`).
     """
-    if settings.recall != "auto" or not asked.envelope.refuses_tools:
+    if settings.recall != "auto" or asked.envelope.bars_tools != "refused":
         return False
     transcript = line.transcript
     opened = ledger.at(transcript.decision_key(len(transcript))).opened

@@ -183,6 +183,8 @@ def _with_what_it_takes(asked: Request, settings: Settings) -> Request:
         return asked
     if not settings.may_add_tools:
         return refusing_tools(asked)
+    if settings.recall is True:
+        return asked  # the caller wants them in any case, and its provider has the last word
     return without_room(asked, len(settings.policy.toolset.tools))
 
 
