@@ -485,7 +485,7 @@ class Exchange(Reporting):
         """Take in a reply, or the events of it that report something. Nothing fails for it."""
         yield from self._tried(partial(self.view.observe, reply))
         found, before = self.view.sent.reported, self.report.usage
-        if found is not None and self._trial is not None:
+        if reply and not is_error(reply) and self._trial is not None:
             self._trial.confirm()
         if found is not None:
             self._note(usage=found if before is None else before + found)

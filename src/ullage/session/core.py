@@ -293,7 +293,11 @@ class SessionCore(Copied, Drawn, ABC):
     # ── a turn ───────────────────────────────────────────────────────────────────────
 
     def _fit(
-        self, request: Mapping[str, Any], kind: Callable[..., V], *, may_add_tools: bool
+        self,
+        request: Mapping[str, Any],
+        kind: Callable[..., V],
+        *,
+        may_add_tools: bool = True,
     ) -> Steps[V]:
         """A view the budget allows; once that is spent, the view with the request to sum up."""
         self.budget.begin(self._account)

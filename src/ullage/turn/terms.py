@@ -235,7 +235,7 @@ def _agree(
         line.builder = None  # it was walked with the tools
         return _open(line, ledger, asked, settings, None)
     known, decides = line.terms, (settings.decides, asked.envelope.family)
-    if known is not None and not _may_open_again(known.opened, asked, settings):
+    if known is not None and not _may_open_again(known.opened, line, asked, settings):
         if known.superseded:
             return Agreed(known, ledger)
         if (known.opened.decides, known.opened.family) == decides:
@@ -245,7 +245,7 @@ def _agree(
     if not found:
         return _open(line, ledger, asked, settings, before)
     newest, same = found[-1][1], found[-1][1].decides == settings.decides
-    if _may_open_again(newest, asked, settings):
+    if _may_open_again(newest, line, asked, settings):
         return _open(line, ledger, asked, settings, None, found)
     terms = _terms(found, settings)
     if (newest.decides, newest.family) == decides:
@@ -270,8 +270,9 @@ def _agree(
 def _is_refused_here(line: Line, ledger: Ledger, asked: Request, settings: Settings) -> bool:
     """Whether the recall tools were offered first by this very request, and were refused.
 
-    No view with them was accepted then, so the history is opened once more, without them. One that
-    has such views keeps their notices; what comes now is not cut for want of tools (`Seen`).
+    No view with them was accepted then, so the history is opened once more, as one that uses none:
+    it is offered them as soon as they may be added (`_may_open_again`). A history that has such
+    views keeps their notices; what comes now is not cut for want of tools (`Seen`).
     """
     if settings.recall != "auto" or asked.envelope.bars_tools != "refused":
         return False
@@ -317,15 +318,12 @@ def _open(
     """Open a history that nothing is known of, or one that used no tools until now (``found``)."""
     transcript, envelope, toolset = line.transcript, asked.envelope, settings.policy.toolset
     present = names.holds(asked, "", toolset)
-    joined = is_under_way(transcript)
-    tools_are_new = bool(found)  # what used no tools was sent as it is shown
-    under_way = joined and not tools_are_new
-    offered, prefix = _offers(asked, settings, present=present, under_way=under_way), ""
-    uses = present or envelope.uses_tools or settings.recall != "auto"
-    if under_way and not present and settings.recall != "host" and _is_frozen(line, asked):
+    joined = is_under_way(transcript) and not found  # what used no tools was sent as it is shown
+    offered, prefix = _offers(asked, settings, present=present, under_way=joined), ""
+    uses = present or settings.recall != "auto" or (envelope.uses_tools and not envelope.bars_tools)
+    if joined and not present and settings.recall != "host" and _is_frozen(line, asked):
         offered = False  # the tools would void it: they wait for the end of its turn
-    may_stand = present or envelope.takes_tools or settings.recall == "host"
-    if before is not None and before.recall and uses and may_stand:
+    if before is not None and before.recall and uses:
         offered, prefix = True, before.prefix
     if settings.recall != "host":
         prefix = names.prefix_beside(asked, transcript, toolset, prefix)
@@ -460,14 +458,17 @@ def _digest_of_tools(asked: Request) -> str:
     return canon.ref_of("\n".join(tools))
 
 
-def _may_open_again(opened: Opened, asked: Request, settings: Settings) -> bool:
+def _may_open_again(opened: Opened, line: Line, asked: Request, settings: Settings) -> bool:
     """Whether nothing was decided of recall tools, and now it can be.
 
     The caller's own tools are new to the request then, so that ours break no prefix that these do
-    not. Of a history that was met under way this is not known: it waits like any other.
+    not; or ours had no room, or were refused, and may be added now. Of a history that was met under
+    way this is not known: it waits like any other.
     """
+    envelope = asked.envelope
     is_new = opened.has_no_tools and not opened.joined
-    return is_new and settings.recall == "auto" and asked.envelope.uses_tools
+    may_add = envelope.uses_tools and not envelope.bars_tools
+    return is_new and may_add and settings.recall == "auto" and not _is_frozen(line, asked)
 
 
 def _offers(asked: Request, settings: Settings, *, present: bool, under_way: bool) -> bool:
