@@ -9,11 +9,22 @@ from ullage.history.transcript import Transcript
 
 
 def openings(transcript: Transcript, ledger: Ledger) -> Iterator[tuple[int, Opened]]:
-    """Every opening of a history with its place, in order."""
+    """Every opening of a history whose request was taken, with its place, in order."""
     entries = ledger.entries
     for key in filter(entries.__contains__, dict.fromkeys(transcript.chain)):
-        for opened in entries[key].opened:
+        for opened in taken(entries[key].opened):
             yield transcript.find(key) or 0, opened
+
+
+def taken(opened: Sequence[Opened]) -> Iterator[Opened]:
+    """The openings of one place whose requests were taken.
+
+    Where one that offers the recall tools is followed by one that uses none, its request was
+    refused, and went without them.
+    """
+    for at, each in enumerate(opened):
+        if not (each.recall and any(later.has_no_tools for later in opened[at + 1 :])):
+            yield each
 
 
 def changed_at(found: Sequence[tuple[int, Opened]]) -> int:

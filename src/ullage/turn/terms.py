@@ -231,9 +231,10 @@ def _named(agreed: Agreed, line: Line, asked: Request, settings: Settings) -> Ag
 def _agree(
     line: Line, ledger: Ledger, asked: Request, settings: Settings, before: Opened | None
 ) -> Agreed:
-    if _is_refused_here(line, ledger, asked, settings):
+    before_refusal = _before_refusal(line, ledger, asked, settings)
+    if before_refusal is not None:
         line.builder = None  # it was walked with the tools
-        return _open(line, ledger, asked, settings, None)
+        return _open(line, ledger, asked, settings, None, before_refusal)
     known, decides = line.terms, (settings.decides, asked.envelope.family)
     if known is not None and not _may_open_again(known.opened, line, asked, settings):
         if known.superseded:
@@ -267,22 +268,26 @@ def _agree(
     return _write(line, ledger, opened, settings, _changed(newest, opened))
 
 
-def _is_refused_here(line: Line, ledger: Ledger, asked: Request, settings: Settings) -> bool:
-    """Whether the recall tools were offered first by this very request, and were refused.
+def _before_refusal(
+    line: Line, ledger: Ledger, asked: Request, settings: Settings
+) -> list[tuple[int, Opened]] | None:
+    """The openings before this place, where this very request offered the recall tools first.
 
-    No view with them was accepted then, so the history is opened once more, as one that uses none:
-    it is offered them as soon as they may be added (`_may_open_again`). A history that has such
-    views keeps their notices; what comes now is not cut for want of tools (`Seen`).
+    They were refused, so no view with them was accepted, and the history is opened once more, as
+    one that uses none: it is offered them as soon as they may be added (`_may_open_again`). None
+    where nothing is to be opened: a history that has views with the tools keeps their notices, and
+    what comes now is not cut for want of tools (`Seen`).
     """
     if settings.recall != "auto" or asked.envelope.bars_tools != "refused":
-        return False
-    transcript = line.transcript
-    opened = ledger.at(transcript.decision_key(len(transcript))).opened
-    return (
-        bool(opened)
-        and opened[-1].recall
-        and not names.holds(asked, opened[-1].prefix, settings.policy.toolset)
-    )
+        return None
+    transcript, toolset = line.transcript, settings.policy.toolset
+    key = transcript.decision_key(len(transcript))
+    here = ledger.at(key).opened
+    if not here or not here[-1].recall or names.holds(asked, here[-1].prefix, toolset):
+        return None
+    end = transcript.find(key) or 0
+    before = [each for each in openings(transcript, ledger) if each[0] != end]
+    return None if any(opened.recall for _, opened in before) else before
 
 
 def _terms(found: Sequence[tuple[int, Opened]], settings: Settings) -> Terms:
@@ -318,10 +323,12 @@ def _open(
     """Open a history that nothing is known of, or one that used no tools until now (``found``)."""
     transcript, envelope, toolset = line.transcript, asked.envelope, settings.policy.toolset
     present = names.holds(asked, "", toolset)
-    joined = is_under_way(transcript) and not found  # what used no tools was sent as it is shown
-    offered, prefix = _offers(asked, settings, present=present, under_way=joined), ""
+    joined = is_under_way(transcript)
+    tools_are_new = bool(found)  # what used no tools was sent as it is shown
+    under_way = joined and not tools_are_new
+    offered, prefix = _offers(asked, settings, present=present, under_way=under_way), ""
     uses = present or settings.recall != "auto" or (envelope.uses_tools and not envelope.bars_tools)
-    if joined and not present and settings.recall != "host" and _is_frozen(line, asked):
+    if under_way and not present and settings.recall != "host" and _is_frozen(line, asked):
         offered = False  # the tools would void it: they wait for the end of its turn
     if before is not None and before.recall and uses:
         offered, prefix = True, before.prefix
@@ -432,6 +439,8 @@ def _cuts_new(line: Line, asked: Request, settings: Settings) -> bool:
     """
     if settings.policy.without_recall is None:
         return _is_frozen(line, asked)
+    if asked.envelope.bars_tools:
+        return False  # nothing tells when it can be joined
     return _may_join(settings) and asked.envelope.reasoning != "free" and _is_bound(line)
 
 
@@ -462,8 +471,9 @@ def _may_open_again(opened: Opened, line: Line, asked: Request, settings: Settin
     """Whether nothing was decided of recall tools, and now it can be.
 
     The caller's own tools are new to the request then, so that ours break no prefix that these do
-    not; or ours had no room, or were refused, and may be added now. Of a history that was met under
-    way this is not known: it waits like any other.
+    not. Or ours were refused, or had no room, and may be added now: that breaks it, so what was
+    sent whole is cut with it. Of a history that was met under way this is not known: it waits like
+    any other.
     """
     envelope = asked.envelope
     is_new = opened.has_no_tools and not opened.joined
