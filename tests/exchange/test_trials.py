@@ -15,7 +15,7 @@ from tests.histories import Call, Turn
 from tests.servers.streams import stream_of
 from tests.session.test_joining import ROOMY, UNBOUND, large, steps
 from tests.session.test_joining_wires import KEYS, MODELS, TOOLS, names
-from ullage import Limits, MemoryStore
+from ullage import Limits, MemoryStore, problems
 from ullage.exchange.additions import HOLDS_S
 
 every = pytest.mark.parametrize("format", PATHS)
@@ -361,9 +361,8 @@ def test_where_results_were_cut_before_the_fitted_messages_go_without_our_tools(
         (view,) = map(json.loads, upstream.sent)
         assert not offers(view)
         assert view[key][: len(second[key])] == second[key], "what was sent stays as it is"
-        assert large(count - 1) in json.dumps(view).encode().decode("unicode_escape"), (
-            "what is new is not cut: nothing could open it"
-        )
+        is_whole = json.dumps(large(count - 1))[1:-1] in json.dumps(view)
+        assert is_whole, "what is new is not cut: nothing could open it"
 
 
 @every
@@ -380,16 +379,20 @@ def test_a_conversation_is_not_joined_by_a_request_that_is_refused(format):
 
 
 @every
-def test_reasoning_stays_where_a_conversation_could_not_be_joined(format):
+def test_a_conversation_with_reasoning_that_could_not_be_joined_stays_legal_and_whole(format):
     door, reports = exchanges(limits=ROOMY)
-    turns = steps(16, thought=True)
-    asked_again = [
-        replace(turn, user=f"And {at}?") if at % 3 == 2 else turn for at, turn in enumerate(turns)
-    ]
+    whole = steps(16, thought=True)
+    turns = [replace(turn, user="And?" if at % 3 == 2 else None) for at, turn in enumerate(whole)]
+    views = []
     for count in range(9, 17):
-        asked = body(format, asked_again[:count], model=MODELS[format])
+        asked = body(format, turns[:count], model=MODELS[format])
         _, _, upstream = talk(door, format, no_tools(), asked)
-        assert json.loads(upstream.sent[-1]) == asked
+        view = json.loads(upstream.sent[-1])
+        assert problems({**view, "model": MODELS[format]}, format) == []
+        assert all(json.dumps(large(n))[1:-1] in json.dumps(view) for n in range(count))
+        views.append(view[KEYS[format]])
+    for before, after in pairwise(views):
+        assert after[: len(before)] == before
     assert 2 in [report.tries for report in reports]
 
 

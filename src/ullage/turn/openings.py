@@ -16,15 +16,16 @@ def openings(transcript: Transcript, ledger: Ledger) -> Iterator[tuple[int, Open
             yield transcript.find(key) or 0, opened
 
 
-def taken(opened: Sequence[Opened]) -> Iterator[Opened]:
-    """The openings of one place whose requests were taken.
+def taken(opened: Sequence[Opened]) -> Sequence[Opened]:
+    """The openings of one place, without those of a request that was refused.
 
-    Where one that offers the recall tools is followed by one that uses none, its request was
-    refused, and went without them.
+    Where one that offers the recall tools is followed by one that uses none, they were refused: the
+    place was opened anew then, without a view of what was decided before.
     """
-    for at, each in enumerate(opened):
-        if not (each.recall and any(later.has_no_tools for later in opened[at + 1 :])):
-            yield each
+    for at in range(len(opened) - 1, 0, -1):
+        if opened[at].has_no_tools and opened[at - 1].recall:
+            return opened[at:]
+    return opened
 
 
 def changed_at(found: Sequence[tuple[int, Opened]]) -> int:
