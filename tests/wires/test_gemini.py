@@ -376,7 +376,10 @@ SEARCH = {"googleSearch": {}}
         ([], ["OURS"]),
         ([SEARCH], [SEARCH, "OURS"]),
         ([{"functionDeclarations": OWN}], [{"functionDeclarations": [*OWN, "our"]}]),
-        ([{"functionDeclarations": OWN}, SEARCH], [{"functionDeclarations": [*OWN, "our"]}, SEARCH]),
+        (
+            [{"functionDeclarations": OWN}, SEARCH],
+            [{"functionDeclarations": [*OWN, "our"]}, SEARCH],
+        ),
         ([{"functionDeclarations": []}], [{"functionDeclarations": ["our"]}]),
         (
             [{"functionDeclarations": OWN}, {"functionDeclarations": OWN, **SEARCH}],

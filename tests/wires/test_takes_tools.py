@@ -83,3 +83,50 @@ def test_a_model_that_takes_none_in_mid_history_is_sent_none():
     assert "get_continuation" in str(session.fit(asked))
     view = session.fit({"model": "gpt-6.2", "messages": HELLO})
     assert problems(view) == []
+
+
+@pytest.mark.parametrize("model", ["o3-deep-research", "openai/o4-mini-deep-research-2025-06-26"])
+def test_models_for_deep_research_take_no_functions(model):
+    hosted = [{"type": "web_search"}, {"type": "mcp", "server_label": "s", "server_url": "u"}]
+    assert not added({"model": model, "input": HELLO, "tools": hosted})
+    assert added({"model": "gpt-5.2", "input": HELLO, "tools": hosted})
+
+
+RESPONSES = {"type": "function", "name": "bash", "parameters": {"type": "object"}}
+
+
+@pytest.mark.parametrize(("count", "offered"), [(127, True), (128, False), (129, False)])
+@pytest.mark.parametrize(
+    ("model", "key", "tool"), [("gpt-4.1", "messages", BASH), ("gpt-5.2", "input", RESPONSES)]
+)
+def test_openais_wires_take_128_tools(model, key, tool, count, offered):
+    request = {"model": model, key: HELLO, "tools": [tool] * count}
+    view = fit(request)
+    assert ("get_continuation" in str(view)) is offered
+    assert len(view["tools"]) == (128 if offered else count)
+
+
+def test_who_has_no_room_for_them_is_told_why_and_is_offered_them_once_there_is():
+    session = Session("gpt-4.1")
+    view = session.fit({"model": "gpt-4.1", "messages": HELLO, "tools": [BASH] * 128})
+    assert view.sent.standing.reason == "full"
+    more = [*HELLO, {"role": "assistant", "content": "Hi."}, {"role": "user", "content": "Go."}]
+    later = session.fit({"model": "gpt-4.1", "messages": more, "tools": [BASH] * 100})
+    assert "get_continuation" in str(later)
+    assert later.sent.standing is None
+
+
+def test_a_provider_that_refused_them_is_sent_none():
+    session = Session("gpt-4.1")
+    asked = {"model": "gpt-4.1", "messages": HELLO, "tools": [BASH]}
+    assert "get_continuation" in str(session.fit(asked))
+    bare = session.fit(asked, may_add_tools=False)
+    assert bare == asked
+    assert bare.sent.standing.reason == "refused"
+    assert "get_continuation" in str(session.fit(asked))
+
+
+def test_a_function_beside_128_tools_is_refused_where_the_caller_asks_for_recall():
+    """Who gives ``recall=True`` wants it in any case: the provider has the last word."""
+    request = {"model": "gpt-4.1", "messages": HELLO, "tools": [BASH] * 128}
+    assert len(fit(request, recall=True)["tools"]) == 129

@@ -126,10 +126,10 @@ def _met_under_way(shown: Sequence[Shown]) -> Iterator[str]:
 
 
 def _refused(shown: Sequence[Shown]) -> Iterator[str]:
-    """What upstreams refuse of what is added to requests, by model."""
-    refused = Counter((one.model, addition) for one in shown for addition in one.without)
-    for (model, addition), count in refused.items():
-        yield f"{_conversations(count)} sent without {addition}: the upstream of {model} refuses it"
+    """What upstreams refuse of what is added to requests."""
+    refused = Counter(addition for one in shown for addition in one.without)
+    for addition, count in refused.items():
+        yield f"{_conversations(count)} sent without our {addition}: the upstream refuses it"
 
 
 def _conversations(count: int) -> str:
