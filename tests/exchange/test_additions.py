@@ -11,11 +11,11 @@ from ullage.exchange.additions import (
     HOLDS_S,
     MOST_OF_A_TENANT,
     MOST_REFUSALS,
-    KnownRefusals,
     Refusals,
     Target,
     named_in,
 )
+from ullage.exchange.refusals import KnownRefusals
 
 HERE = Target("ann", "https://gateway.example/v1", "openai-chat", "local")
 
@@ -86,9 +86,7 @@ def test_one_tenant_pushes_nothing_of_another_out(refused):
 
 
 def test_all_tenants_together_have_a_bound():
-    refusals = Refusals({(Target(str(n), "u", "w", "m"), "tools"): None for n in range(0)})
-    rows = learn(Refusals()).rows
-    row = next(iter(rows.values()))
+    (row,) = learn(Refusals()).rows.values()
     many = {(Target(str(n), "u", "w", "m"), "tools"): row for n in range(MOST_REFUSALS)}
     refusals = learn(Refusals(many))
     assert len(refusals.rows) == MOST_REFUSALS

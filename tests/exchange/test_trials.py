@@ -17,6 +17,7 @@ from tests.session.test_joining import ROOMY, UNBOUND, large, steps
 from tests.session.test_joining_wires import KEYS, MODELS, TOOLS, names
 from ullage import Limits, MemoryStore, problems
 from ullage.exchange.additions import HOLDS_S
+from ullage.exchange.trials import is_bad_request
 
 every = pytest.mark.parametrize("format", PATHS)
 BAD = b'{"error": {"message": "Bad request.", "type": "invalid_request_error"}}'
@@ -175,6 +176,17 @@ def test_a_request_without_additions_is_sent_once():
     asked = body("openai-chat", tools=[])
     status, said, upstream = talk(door, "openai-chat", lambda _: Reply(NAMED, 400), asked)
     assert (status, said, len(upstream.sent)) == (400, NAMED, 1)
+
+
+def test_the_log_has_a_line_without_content(caplog):
+    door, _ = exchanges(limits=ROOMY)
+    for text in ("a secret", "another secret"):
+        talk(door, "openai-chat", no_tools(), body("openai-chat", [Turn(user=text)]))
+    (line,) = [one.getMessage() for one in caplog.records if "addition_refused" in one.message]
+    assert line == (
+        "addition_refused: tools: the upstream refused the request with the recall tools and took "
+        "it without: requests for this model go without for 60 minutes"
+    )
 
 
 # ── which of them ────────────────────────────────────────────────────────────────────────
@@ -519,3 +531,24 @@ def test_many_at_once_on_a_loop_each_get_their_reply():
         return [status for status, _, _ in done], len(reports)
 
     assert asyncio.run(run()) == ([200] * 20, 20)
+
+
+@pytest.mark.parametrize(
+    ("error", "is_bad"),
+    [
+        ({"status_code": 400, "body": b""}, True),
+        ({"status_code": 422, "body": b""}, True),
+        ({"status_code": 401, "body": b'{"error": {"code": 400}}'}, False),
+        ({"status_code": 503, "body": b""}, False),
+        ({"error": {"code": 400}}, True),
+        ({"error": {"code": 429, "message": "tools"}}, False),
+        ({"error": {"status": "INVALID_ARGUMENT"}}, True),
+        ({"type": "error", "error": {"type": "invalid_request_error"}}, True),
+        ({"type": "error", "error": {"type": "overloaded_error"}}, False),
+        ({"error": "tools"}, False),
+        (["tools"], False),
+        (None, False),
+    ],
+)
+def test_which_refusals_say_that_the_request_is_wrong(error, is_bad):
+    assert is_bad_request(error) is is_bad

@@ -14,12 +14,11 @@ request that it answers.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from typing import Literal, TypeAlias, get_args
 
 from msgspec import Struct
 
-from ullage.locks import Lock
 from ullage.values.toolset import RECALL_TOOLS
 
 Addition: TypeAlias = Literal["tools", "stream_options", "cache_control"]
@@ -78,7 +77,7 @@ class Refusal(Struct, frozen=True):
     """That an addition was refused, and the request taken without it.
 
     Attributes:
-        at_s: when it happened last, on the clock of `KnownRefusals`.
+        at_s: when it happened last, on a clock that never goes back.
         times: how often it happened.
         is_named: whether the upstream's words named the addition.
         own_tools: the fewest tools of the caller's that a refused request had. A limit of their
@@ -159,42 +158,3 @@ class Refusals(Struct, frozen=True):
 def _has_room(addition: Addition, refusal: Refusal, own_tools: int) -> bool:
     """Whether a request has fewer tools than any that was refused with more of them."""
     return addition == "tools" and own_tools < refusal.own_tools
-
-
-class KnownRefusals:
-    """What the upstreams of one process refused; for any number of threads and event loops.
-
-    Args:
-        now_s: a clock that never goes back.
-
-    Attributes:
-        newest: the refusals, as a value.
-    """
-
-    def __init__(self, now_s: Callable[[], float]) -> None:
-        self.newest = Refusals()
-        self._now_s, self._lock = now_s, Lock()
-
-    def of(self, target: Target, own_tools: int) -> frozenset[Addition]:
-        """The additions that a request is sent without; see `Refusals.of`."""
-        rows = self.newest
-        return rows.of(target, own_tools, self._now_s()) if rows.rows else frozenset()
-
-    def learn(self, target: Target, addition: Addition, *, is_named: bool, own_tools: int) -> bool:
-        """Remember a refusal. Returns whether requests are sent without the addition now."""
-        with self._lock:
-            self.newest = self.newest.with_refusal(
-                target,
-                addition,
-                is_named=is_named,
-                own_tools=own_tools,
-                now_s=self._now_s(),
-            )
-            return self.newest.rows[target, addition].holds
-
-    def forget(self, target: Target, additions: Collection[Addition], own_tools: int) -> None:
-        """A request was taken with these additions: what was remembered of them is wrong."""
-        if not self.newest.rows:
-            return
-        with self._lock:
-            self.newest = self.newest.without(target, additions, own_tools)

@@ -11,10 +11,10 @@ from weakref import WeakKeyDictionary
 
 from blake3 import blake3
 
-from ullage.exchange.additions import KnownRefusals
 from ullage.exchange.exchange import Exchange
 from ullage.exchange.interning import Around
 from ullage.exchange.readings import Readings
+from ullage.exchange.refusals import KnownRefusals
 from ullage.exchange.requests import Beginning
 from ullage.exchange.routes import Route
 from ullage.exchange.values import Counts, Passed, Report, Upstream

@@ -15,12 +15,13 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ullage.exchange import bodies, requests
-from ullage.exchange.additions import ADDITIONS, HOLDS_S, Addition, KnownRefusals, Target, named_in
+from ullage.exchange.additions import ADDITIONS, HOLDS_S, Addition, Target, named_in
 from ullage.exchange.markers import marked
 from ullage.exchange.routes import Route
 from ullage.values.events import Event
 
 if TYPE_CHECKING:
+    from ullage.exchange.refusals import KnownRefusals
     from ullage.session.view import AsyncView, View
 
 _STATUSES = (400, 422)

@@ -139,7 +139,6 @@ def turn(
     asked = _with_what_it_takes(asked, settings)
     ledger, lost = state.ledger, tuple[Record, ...]()
     state = replace(state, format=asked.wire.name)
-    is_host = settings.recall == "host"
     while True:
         ledger = yield from look_up(line, ledger.with_records(lost) if lost else ledger)
         decided = yield from _decide(
@@ -147,7 +146,7 @@ def turn(
         )
         agreed, begun, walk = decided.agreed, decided.begun, decided.walk
         window, tools, offers = begun.builder.window, begun.tools, begun.offers
-        allowed = names.to_allow(asked, window.words) if offers and not is_host else ()
+        allowed = _to_allow(asked, window, settings) if offers else ()
         outputs = (*fresh.outputs, *walk.outputs.values())
         held, shown = remember(line.transcript, walk.ledger, is_decided=bool(walk.records))
         must_keep = outputs or walk.records
@@ -173,8 +172,12 @@ def turn(
     events = (*fresh.events, *_events(decided, window), *_elsewhere(asked, thread))
     standing = standing_of(agreed, asked, settings, decided.joining)
     view = render(asked, line, window, tools, allowed)
-    is_thread = asked.is_thread
-    return Turned(view, state, events, window, asked.wire, offers, memo, standing, is_thread)
+    return Turned(view, state, events, window, asked.wire, offers, memo, standing, asked.is_thread)
+
+
+def _to_allow(asked: Request, window: Window, settings: Settings) -> tuple[str, ...]:
+    """The recall tools that the request's list of tools to be called has to name."""
+    return () if settings.recall == "host" else names.to_allow(asked, window.words)
 
 
 def _with_what_it_takes(asked: Request, settings: Settings) -> Request:

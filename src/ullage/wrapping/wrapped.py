@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from ullage.exchange import Counts, Exchanges, Report
-from ullage.exchange.additions import KnownRefusals
+from ullage.exchange.refusals import KnownRefusals
 from ullage.locks import Lock
 from ullage.session.sessions import AsyncSessions, Sessions
 from ullage.stores import open_store
