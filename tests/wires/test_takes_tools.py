@@ -130,3 +130,28 @@ def test_a_function_beside_128_tools_is_refused_where_the_caller_asks_for_recall
     """Who gives ``recall=True`` wants it in any case: the provider has the last word."""
     request = {"model": "gpt-4.1", "messages": HELLO, "tools": [BASH] * 128}
     assert len(fit(request, recall=True)["tools"]) == 129
+
+
+def test_a_conversation_whose_tools_leave_no_room_keeps_its_view_and_cuts_nothing_new():
+    """What was cut stays as it was sent; what is new could not be opened, so it goes whole."""
+    session, messages = Session("gpt-4.1"), list(HELLO)
+
+    def step(count, own):
+        call = {"id": f"call_{count}", "type": "function"}
+        call["function"] = {"name": "bash", "arguments": "{}"}
+        text = f"{count}: what there is to see\n" * 2_000
+        messages.append({"role": "assistant", "content": None, "tool_calls": [call]})
+        messages.append({"role": "tool", "tool_call_id": f"call_{count}", "content": text})
+        asked = {"model": "gpt-4.1", "messages": list(messages), "tools": [BASH] * own}
+        view = session.fit(asked)
+        return len(view["tools"]) - own, [len(m["content"] or "") for m in view["messages"][2::2]]
+
+    whole = len("0: what there is to see\n") * 2_000
+    session.fit({"model": "gpt-4.1", "messages": HELLO, "tools": [BASH]})
+    added, (first,) = step(0, 1)
+    assert (added, first < whole / 2) == (1, True)
+    assert step(1, 128) == (0, [first, whole])
+    added, sizes = step(2, 1)
+    assert added == 1
+    assert sizes[:2] == [first, whole]
+    assert sizes[2] < whole / 2
