@@ -420,12 +420,16 @@ class Exchange(Reporting):
 
     def _observed(self, reply: Reply, body: bytes) -> Actions[Answer]:
         """A reply in one piece, taken in; one that is an error under status 200, asked again."""
-        value = bodies.read(body)
-        if is_error(value) and (yield from self.may_retry(value)):
+        wire, value = self.view.wire.wire, bodies.read(body)
+        if is_error(wire, value) and (yield from self.may_retry(value)):
             yield reply.close
             return (yield from self._answer(*(yield from self.send())))
         observe = partial(self.observe, value)
-        if not isinstance(value, dict) or is_error(value) or self.rounds is None:
+        if (
+            not isinstance(value, dict)
+            or is_error(self.view.wire.wire, value)
+            or self.rounds is None
+        ):
             return Whole(self, reply, reply.status, body, observe)
         try:
             step = self.rounds.take(value)
@@ -485,7 +489,7 @@ class Exchange(Reporting):
         """Take in a reply, or the events of it that report something. Nothing fails for it."""
         yield from self._tried(partial(self.view.observe, reply))
         found, before = self.view.sent.reported, self.report.usage
-        if reply and not is_error(reply) and self._trial is not None:
+        if reply and self._trial is not None and not is_error(self.view.wire.wire, reply):
             self._trial.confirm()
         if found is not None:
             self._note(usage=found if before is None else before + found)
