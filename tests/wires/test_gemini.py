@@ -366,7 +366,48 @@ def test_the_head_of_both_forms():
     assert WIRE.head(snake).texts == ("Be brief.",)
 
 
-def test_added_tools_are_one_more_tool_in_the_form_of_the_request():
+OWN = [{"name": "bash"}, {"name": "grep"}]
+SEARCH = {"googleSearch": {}}
+
+
+@pytest.mark.parametrize(
+    ("own", "expected"),
+    [
+        ([], ["OURS"]),
+        ([SEARCH], [SEARCH, "OURS"]),
+        ([{"functionDeclarations": OWN}], [{"functionDeclarations": [*OWN, "our"]}]),
+        (
+            [{"functionDeclarations": OWN}, SEARCH],
+            [{"functionDeclarations": [*OWN, "our"]}, SEARCH],
+        ),
+        ([{"functionDeclarations": []}], [{"functionDeclarations": ["our"]}]),
+        (
+            [{"functionDeclarations": OWN}, {"functionDeclarations": OWN, **SEARCH}],
+            [{"functionDeclarations": OWN}, {"functionDeclarations": [*OWN, "our"], **SEARCH}],
+        ),
+    ],
+)
+def test_added_functions_stand_behind_those_that_the_request_declares(own, expected):
+    """Vertex takes all functions in one ``Tool`` alone."""
+    ours = WIRE.tool(SPEC)
+    request = {"contents": [user({"text": "go"})], "tools": own, "safetySettings": []}
+    before = copy.deepcopy(request)
+    new = WIRE.compose(request, request["contents"], [ours])
+    as_expected = [_filled(tool, ours) for tool in expected]
+    assert new["tools"] == as_expected
+    assert request == before
+
+
+def _filled(tool, ours):
+    if tool == "OURS":
+        return {"functionDeclarations": [ours]}
+    declared = tool.get("functionDeclarations")
+    if declared is None:
+        return tool
+    return {**tool, "functionDeclarations": [ours if one == "our" else one for one in declared]}
+
+
+def test_added_functions_are_in_the_form_of_the_request():
     ours = WIRE.tool(SPEC)
     for request, place, key in (
         (REST, lambda r: r["tools"], "functionDeclarations"),
@@ -375,11 +416,23 @@ def test_added_tools_are_one_more_tool_in_the_form_of_the_request():
     ):
         before = copy.deepcopy(request)
         new = WIRE.compose(request, WIRE.history(request), [ours])
-        assert place(new)[-1] == {key: [ours]}
+        assert [tool[key][-1] for tool in place(new) if key in tool] == [ours]
         assert request == before
         assert new["contents"] == request["contents"]
-        assert WIRE.tools(new)[-1] == ours
         assert len(WIRE.tools(new)) == len(WIRE.tools(request)) + 1
+
+
+def test_a_tool_of_the_sdk_is_copied_and_declares_ours_too():
+    types = pytest.importorskip("google.genai.types", reason="google-genai is not installed")
+    declared = types.FunctionDeclaration(name="bash")
+    tool = types.Tool(function_declarations=[declared])
+    config = types.GenerateContentConfig(tools=[tool])
+    request = {"model": "gemini-2.5-pro", "contents": "go", "config": config}
+    new = WIRE.compose(request, WIRE.history(request), [WIRE.tool(SPEC)])
+    (shown,) = new["config"].tools
+    assert [one.name for one in shown.function_declarations] == ["bash", "look"]
+    assert all(isinstance(one, types.FunctionDeclaration) for one in shown.function_declarations)
+    assert tool.function_declarations == [declared]
 
 
 @pytest.mark.parametrize("request_", [REST, SDK], ids=["rest", "sdk"])

@@ -83,3 +83,75 @@ def test_a_model_that_takes_none_in_mid_history_is_sent_none():
     assert "get_continuation" in str(session.fit(asked))
     view = session.fit({"model": "gpt-6.2", "messages": HELLO})
     assert problems(view) == []
+
+
+@pytest.mark.parametrize("model", ["o3-deep-research", "openai/o4-mini-deep-research-2025-06-26"])
+def test_models_for_deep_research_take_no_functions(model):
+    hosted = [{"type": "web_search"}, {"type": "mcp", "server_label": "s", "server_url": "u"}]
+    assert not added({"model": model, "input": HELLO, "tools": hosted})
+    assert added({"model": "gpt-5.2", "input": HELLO, "tools": hosted})
+
+
+RESPONSES = {"type": "function", "name": "bash", "parameters": {"type": "object"}}
+
+
+@pytest.mark.parametrize(("count", "offered"), [(127, True), (128, False), (129, False)])
+@pytest.mark.parametrize(
+    ("model", "key", "tool"), [("gpt-4.1", "messages", BASH), ("gpt-5.2", "input", RESPONSES)]
+)
+def test_openais_wires_take_128_tools(model, key, tool, count, offered):
+    request = {"model": model, key: HELLO, "tools": [tool] * count}
+    view = fit(request)
+    assert ("get_continuation" in str(view)) is offered
+    assert len(view["tools"]) == (128 if offered else count)
+
+
+def test_who_has_no_room_for_them_is_told_why_and_is_offered_them_once_there_is():
+    session = Session("gpt-4.1")
+    view = session.fit({"model": "gpt-4.1", "messages": HELLO, "tools": [BASH] * 128})
+    assert view.sent.standing.reason == "full"
+    more = [*HELLO, {"role": "assistant", "content": "Hi."}, {"role": "user", "content": "Go."}]
+    later = session.fit({"model": "gpt-4.1", "messages": more, "tools": [BASH] * 100})
+    assert "get_continuation" in str(later)
+    assert later.sent.standing is None
+
+
+def test_a_provider_that_refused_them_is_sent_none():
+    session = Session("gpt-4.1")
+    asked = {"model": "gpt-4.1", "messages": HELLO, "tools": [BASH]}
+    assert "get_continuation" in str(session.fit(asked))
+    bare = session.fit(asked, may_add_tools=False)
+    assert bare == asked
+    assert bare.sent.standing.reason == "refused"
+    assert "get_continuation" in str(session.fit(asked))
+
+
+def test_a_function_beside_128_tools_is_refused_where_the_caller_asks_for_recall():
+    """Who gives ``recall=True`` wants it in any case: the provider has the last word."""
+    request = {"model": "gpt-4.1", "messages": HELLO, "tools": [BASH] * 128}
+    assert len(fit(request, recall=True)["tools"]) == 129
+
+
+def test_a_conversation_whose_tools_leave_no_room_keeps_its_view_and_cuts_nothing_new():
+    """What was cut stays as it was sent; what is new could not be opened, so it goes whole."""
+    session, messages = Session("gpt-4.1"), list(HELLO)
+
+    def step(count, own):
+        call = {"id": f"call_{count}", "type": "function"}
+        call["function"] = {"name": "bash", "arguments": "{}"}
+        text = f"{count}: what there is to see\n" * 2_000
+        messages.append({"role": "assistant", "content": None, "tool_calls": [call]})
+        messages.append({"role": "tool", "tool_call_id": f"call_{count}", "content": text})
+        asked = {"model": "gpt-4.1", "messages": list(messages), "tools": [BASH] * own}
+        view = session.fit(asked)
+        return len(view["tools"]) - own, [len(m["content"] or "") for m in view["messages"][2::2]]
+
+    whole = len("0: what there is to see\n") * 2_000
+    session.fit({"model": "gpt-4.1", "messages": HELLO, "tools": [BASH]})
+    added, (first,) = step(0, 1)
+    assert (added, first < whole / 2) == (1, True)
+    assert step(1, 128) == (0, [first, whole])
+    added, sizes = step(2, 1)
+    assert added == 1
+    assert sizes[:2] == [first, whole]
+    assert sizes[2] < whole / 2

@@ -3,6 +3,7 @@
     body ─▶ JSON ─▶ request ─▶ fit ─▶ view ─▶ bytes ─▶ upstream ─▶ reply
       │                │                                   │
       └── passed on, with a reason                         ├▶ too long: a shorter view, once
+      └── passed on, with a reason                         ├▶ 400, 422: without our additions
                                                            ├▶ JSON: observed, given
                                                            └▶ events: `ullage.exchange.streamed`
 
@@ -17,17 +18,20 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from ullage.errors import BudgetExceeded, ConfigError, FormatError, OverLimitError, StoreError
+from ullage.errors import BudgetExceeded
 from ullage.exchange import bodies, requests
+from ullage.exchange.additions import Target
 from ullage.exchange.answers import Teed, Untouched, Whole
-from ullage.exchange.markers import marked
-from ullage.exchange.problems import problem_of
+from ullage.exchange.problems import problem_of, reason_of
 from ullage.exchange.reading import Reading
 from ullage.exchange.replies import error_of, is_error, refusal
+from ullage.exchange.reporting import Reporting
 from ullage.exchange.routes import Route, route_of
 from ullage.exchange.streamed import Streamed, framing_of
-from ullage.exchange.values import Answer, Passed, Reply, Report, TooLong, Upstream
+from ullage.exchange.trials import Trial, is_bad_request, may_fit, with_additions, words_of
+from ullage.exchange.values import Answer, Passed, Reply, TooLong, Upstream
 from ullage.session.drivers import Actions
+from ullage.session.telling import tell
 from ullage.splice import Again, Calls, Done, Knitted, Rounds, is_thread, knit, takes_rounds
 from ullage.splice.stored import rounds_of, stored_items, stored_replies, stored_reply
 from ullage.values.limits import ServedWindow
@@ -47,16 +51,13 @@ MOST_RECALL_S = 4.0
 """After so many seconds of answering them, the others of the reply are not."""
 
 
-class Exchange:
+class Exchange(Reporting):
     """One request and its answer. Made by `Exchanges.of`.
 
-    Attributes:
+    Attributes, beside those of `Reporting`:
         route: what is asked at its path, or None.
-        passed: why it is sent as it came; None: it is fitted.
-        view: the view that was sent last, the handle of it; None if nothing was fitted.
         request: what it was fitted from.
         rounds: what becomes of the reply (`ullage.splice`); None if no reply is asked for.
-        report: what came of it so far.
         hides_usage: whether the client did not ask for the chunk of usage that it would get.
         is_thread: whether the client's next request goes on from the reply by its id alone. Then
             the reply is taken in before its end is given.
@@ -74,15 +75,15 @@ class Exchange:
         name: str | None,
         passed: Passed | None,
         served: Callable[[str], ServedWindow | None] | None = None,
+        origin: str = "",
     ) -> None:
         self.route: Route | None = None if passed else route_of(method, path)
-        self.passed: Passed | None = passed or (None if self.route else "path")
-        self.view: Any = None
+        super().__init__(exchanges, path, passed or (None if self.route else "path"))
         self.request: Mapping[str, Any] = {}
         self.rounds: Rounds | None = None
         self.hides_usage = self.is_thread = False
-        self._exchanges, self._upstream = exchanges, upstream
-        self._tenant, self._name, self._served = tenant, name, served
+        self._upstream, self._tenant = upstream, tenant
+        self._name, self._served = name, served
         self._body, self._sent = body, body  # as it came, and as it goes
         self._fields: Collection[str] = ()  # what it names
         self._write: bodies.Write = bodies.write
@@ -90,9 +91,10 @@ class Exchange:
         self._client: Mapping[str, Any] = {}  # the same as a request, with its model
         self._takes = True  # whether recall calls in the reply can be answered
         self._session: Any = None
-        self._refused = self._is_over = False
+        self._refused = False
+        self._trial: Trial | None = None  # of what is added to it
+        self._where = f"{origin}{path.partition('?')[0].rpartition('/')[0]}"
         self._recall_s = 0.0  # that its private calls took
-        self.report = Report(path=path.partition("?")[0])
 
     def steps(self) -> Actions[Answer]:
         """Fit the request, send it, and give the answer once its head is there.
@@ -162,7 +164,7 @@ class Exchange:
         """Send what came, because of an error; an answer of ours where it may not be sent."""
         if isinstance(error, BudgetExceeded):
             return self._refuse(error)
-        self.passed = next((why for kind, why in _WHY if isinstance(error, kind)), "error")
+        self.passed = reason_of(error)
         self._note(problem=problem_of(error))
         self.view, self._sent = None, self._body
         return None
@@ -215,6 +217,8 @@ class Exchange:
         is_held = bool(wire.previous(self._client))  # each is the first of its own
         self._note(conversation="" if is_held else key, model=str(self._client.get("model") or ""))
         self._take_window(session)
+        target = Target(self._tenant, self._where, wire.name, self.report.model)
+        self._trial = Trial(self._exchanges.refusals, target, len(wire.tools(self._client)))
         self._session, tenant = session, self._exchanges.tenant(self._tenant, self._name)
         self._exchanges.headers.give(session, tenant, wire.name)
         self._client = session.intern(self._client)
@@ -223,7 +227,7 @@ class Exchange:
         if knitted.read is not None:
             self._exchanges.read[session] = knitted.read
         if is_held:  # its provider waits for what waited here, whatever else becomes of it
-            self._body = self._written(knitted.request)
+            self._body = self._written(knitted.request, knitted.request)
         yield from self.see(knitted.request)
         self._exchanges.headers.take(session, tenant, wire.name)
         if read is not None and not is_held:
@@ -246,28 +250,30 @@ class Exchange:
 
     def see(self, request: Mapping[str, Any]) -> Actions[None]:
         """Fit a request: the view of it, and the bytes that are sent for it."""
+        assert self.route is not None
+        assert self._trial is not None
+        trial, marks_cache = self._trial, self._exchanges.marks_cache
         self.request = request if request is self._client else self._session.intern(request)
-        self.view = yield partial(self._session.fit, self.request)
+        may_add = trial.takes("tools")
+        self.view = yield partial(self._session.fit, self.request, may_add_tools=may_add)
+        added = with_additions(self.view, self.request, self.route, trial, marks_cache=marks_cache)
+        trial.added = added.names
+        self.hides_usage = "stream_options" in added.names
         self._note(
             events=(*self.report.events, *self.view.events),
             is_undercounted=self.view.sent.is_undercounted,
             standing=self.view.sent.standing,
+            without=added.without,
         )
-        self._sent = self._written(self._marked())
+        self._sent = self._written(added.view, added.request)
 
-    def _marked(self) -> Mapping[str, Any]:
-        return marked(self.view) if self._exchanges.marks_cache else self.view
-
-    def _written(self, view: Mapping[str, Any]) -> bytes:
-        """The bytes of a view; those that came, where they say the same."""
-        assert self.route is not None
+    def _written(self, view: Mapping[str, Any], sent: Mapping[str, Any]) -> bytes:
+        """The bytes of what is sent for a view; those that came, where they say the same."""
         is_same = requests.is_same(self._client, view)
-        asking = requests.with_usage(self.route, view) if self._exchanges.asks_usage else None
-        self.hides_usage = asking is not None
         self._note(is_changed=not is_same)
-        if is_same and asking is None:
+        if is_same and sent is view:
             return self._body
-        return self._write(requests.body_of(self._fields, asking or view))
+        return self._write(requests.body_of(self._fields, sent))
 
     def _fit_batch(self, body: Mapping[str, Any]) -> Actions[None]:
         """Fit each request of a batch by itself, without recall: nobody could answer it."""
@@ -311,6 +317,8 @@ class Exchange:
             self._note(tries=self.report.tries + 1)
             try:
                 reply: Reply = yield partial(self._upstream.send, self._sent)
+                if reply.status < 400:
+                    self._accept()
                 if reply.status < 400 or self.view is None:
                     return reply, None
                 body: bytes = yield reply.read
@@ -320,14 +328,52 @@ class Exchange:
             except BaseException:
                 self._release()
                 raise
-            if self.hides_usage and reply.status == 400 and b"stream_options" in body:
-                self._exchanges.asks_usage = False
-                self._sent = self._written(self._marked())
-            elif not (yield from self.may_retry(refusal(reply.status, body))):
+            if not (yield from self.may_retry(refusal(reply.status, body))):
                 return reply, body
             yield reply.close
 
     def may_retry(self, error: Any) -> Actions[bool]:
+        """Whether a refusal leaves something else to be sent now: shorter, or with less of ours."""
+        if (yield from self._is_shorter(error)):
+            return True
+        return is_bad_request(error) and (yield from self._has_less(words_of(error)))
+
+    def _has_less(self, words: bytes) -> Actions[bool]:
+        """Whether there is something to be sent without additions, after a refusal."""
+        trial = self._trial
+        if trial is None or not trial.leave_out(words):
+            return trial is not None and trial.is_refused and self._may_go_as_it_came()
+        before = self._sent
+        try:
+            yield from self.see(self.request)
+        except Exception:  # noqa: BLE001 - nothing else can be sent: the provider's word holds
+            return False
+        return self._sent is not before
+
+    def _may_go_as_it_came(self) -> bool:
+        """Whether what came is sent now, because what was made of it is refused in any form.
+
+        It has to be what the client asked for just now, and to fit: so it is not the history of a
+        further round, and no stream has begun.
+        """
+        if self.view is None or self.report.recalled or self.report.is_streamed:
+            return False
+        if self._sent is self._body or not may_fit(self.view, self._sent, self._body):
+            return False
+        self._release()
+        self.passed, self.view, self.rounds, self._sent = "refused", None, None, self._body
+        self._note(is_changed=False, without=())
+        return True
+
+    def _accept(self) -> None:
+        """The upstream took what was sent: what was left out for that is remembered and told."""
+        if self._trial is None or self.view is None:
+            return
+        events = tuple(self._trial.accept())
+        tell(events, None)
+        self._note(events=(*self.report.events, *events))
+
+    def _is_shorter(self, error: Any) -> Actions[bool]:
         """Whether a refusal is for length, and there is a shorter view to be sent now."""
         try:
             if self.view.refused(error) is None:
@@ -438,60 +484,18 @@ class Exchange:
         self._note(recalled=self.report.recalled + 1)
         return (yield from self._tried(partial(self.view.recall, call)))
 
-    def _tried(self, act: Callable[[], Any]) -> Actions[Any]:
-        """What a function gives; None, and a note of it, where it fails."""
-        try:
-            return (yield act)
-        except Exception as error:  # noqa: BLE001 - the reply is there, and goes on without it
-            self.note_problem(error)
-            return None
-
     def observe(self, reply: Any) -> Actions[None]:
         """Take in a reply, or the events of it that report something. Nothing fails for it."""
         yield from self._tried(partial(self.view.observe, reply))
         found, before = self.view.sent.reported, self.report.usage
+        if reply and self._trial is not None and not is_error(self.view.wire.wire, reply):
+            self._trial.confirm()
         if found is not None:
             self._note(usage=found if before is None else before + found)
         warning = self.view.sent.warning
         if warning is not None and warning not in self.report.events:
             self._note(events=(*self.report.events, warning))
 
-    # ── the report ───────────────────────────────────────────────────────────────────
-
-    def _note(self, **fields: Any) -> None:
-        self.report = replace(self.report, **fields)
-
-    def note_problem(self, error: Exception) -> None:
-        """Something of ours failed, and the exchange went on without it."""
-        self._note(problem=type(error).__name__)
-
-    def note_stream(self) -> None:
-        """Its answer comes as events."""
-        self._note(is_streamed=True)
-
-    def over(self, status: int) -> None:
-        """It is over: count it, once."""
-        if self._is_over:
-            return
-        self._is_over = True
-        if self.view is not None:
-            sent = self.view.sent
-            self._note(
-                messages=sent.size,
-                view_tokens=sent.estimate,
-                limit_tokens=sent.limit_tokens,
-            )
-        self._note(status=status, passed=self.passed)
-        self._exchanges.over(self.report)
-
 
 _PUBLIC = {"reply": stored_reply, "replies": stored_replies, "items": stored_items}
 """What a client may see of what a provider keeps."""
-
-_WHY: tuple[tuple[type[Exception], Passed], ...] = (
-    (FormatError, "content"),
-    (OverLimitError, "limit"),
-    (StoreError, "store"),
-    (ConfigError, "settings"),
-)
-"""Why a request passes, by the error that was met; any other is a mistake of ours."""

@@ -14,6 +14,7 @@ from blake3 import blake3
 from ullage.exchange.exchange import Exchange
 from ullage.exchange.headers import SharedHeaders
 from ullage.exchange.readings import Readings
+from ullage.exchange.refusals import KnownRefusals
 from ullage.exchange.requests import Beginning
 from ullage.exchange.routes import Route
 from ullage.exchange.values import Counts, Passed, Report, Upstream
@@ -61,6 +62,7 @@ class Exchanges:
         recalls: whether requests that have tools are offered the recall tools, and the model's
             calls of them answered here, unseen by the client.
         marks_cache: whether requests get cache markers (`ullage.exchange.markers`).
+        refusals: what is known of the additions that upstreams refuse, where doors share it.
 
     Attributes:
         sessions: the same.
@@ -69,8 +71,7 @@ class Exchanges:
         readings: the newest body of each conversation, as it was read.
         now_s: a clock, for what may not take longer than a time.
         around: what stood around the newest histories, for those that begin.
-        asks_usage: whether streams of Chat Completions are asked to report usage, where the client
-            does not ask; off once a server did not take it.
+        refusals: which additions upstreams refused (`ullage.exchange.additions`).
 
     The session that serves a request is found by its model, its first message and its first reply:
     which one it is decides about speed alone, as what was decided in a conversation is found by its
@@ -85,13 +86,14 @@ class Exchanges:
         *,
         recalls: bool = True,
         marks_cache: bool = False,
+        refusals: KnownRefusals | None = None,
     ) -> None:
         self.sessions, self.recalls, self.marks_cache = sessions, recalls, marks_cache
         self.counts = Counts()
-        self.asks_usage = True
         self.read: WeakKeyDictionary[Any, Read] = WeakKeyDictionary()
         self.headers, self.readings = SharedHeaders(), Readings()
         self.now_s = time.monotonic
+        self.refusals = refusals or KnownRefusals(time.monotonic)
         self._tell, self._lock = tell, Lock()
         self._first: dict[str, bytes] = {}  # the first reply that was met to a beginning
 
@@ -105,6 +107,7 @@ class Exchanges:
         tenant: str = "",
         passed: Passed | None = None,
         served: Callable[[str], ServedWindow | None] | None = None,
+        origin: str = "",
     ) -> Exchange:
         """The exchange of one request.
 
@@ -116,6 +119,7 @@ class Exchanges:
             tenant: whose content this is; a ref opens only what the same tenant put there.
             passed: why the door wants it sent as it came; None: it is to be fitted.
             served: gives the window that a model is served with, as far as its server told it.
+            origin: of its URL, where the path does not begin with it.
         """
         return Exchange(
             self,
@@ -127,6 +131,7 @@ class Exchanges:
             name=_NAME.get(),
             passed=passed,
             served=served,
+            origin=origin,
         )
 
     def tenant(self, tenant: str, name: str | None) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 
 from ullage.errors import ConfigError, FormatError, OverLimitError, StoreError
+from ullage.exchange.values import Passed
 
 _STEPS = re.compile(r"[^.\[\]]+")
 _MOST_CHARS = 200
@@ -24,6 +25,19 @@ _FIELD_NAMES = (
 )
 _FIELDS = frozenset(_FIELD_NAMES.split())
 """Fields of the wires. A client may name one of its own, so what stands in no list is left out."""
+
+
+_REASONS: tuple[tuple[type[Exception], Passed], ...] = (
+    (FormatError, "content"),
+    (OverLimitError, "limit"),
+    (StoreError, "store"),
+    (ConfigError, "settings"),
+)
+
+
+def reason_of(error: Exception) -> Passed:
+    """Why a request is sent as it came, by the error that was met; others are mistakes of ours."""
+    return next((reason for kind, reason in _REASONS if isinstance(error, kind)), "error")
 
 
 def problem_of(error: Exception) -> str:

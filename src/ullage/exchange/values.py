@@ -7,6 +7,7 @@ from typing import Any, Literal, Protocol, TypeAlias
 
 from msgspec import Struct
 
+from ullage.exchange.additions import Addition
 from ullage.session.drivers import Actions
 from ullage.turn.standing import Standing
 from ullage.values.events import Event
@@ -21,6 +22,7 @@ Passed: TypeAlias = Literal[
     "settings",
     "store",
     "signature",
+    "refused",
     "error",
     "asked",
 ]
@@ -34,6 +36,7 @@ Passed: TypeAlias = Literal[
     settings    they cannot be meant for it: its policy wants a window, and none is known
     store       what would have been set aside could not be kept
     signature   it is signed, and cannot be signed again
+    refused     what was made of it was refused, and sent without additions refused again
     error       a mistake of ours
     asked       the door was asked not to touch it
 """
@@ -133,6 +136,8 @@ class Report(Struct, frozen=True, kw_only=True):
         usage: what the provider reported of it, or None.
         events: what was decided for it, in every round of it.
         standing: why nothing of its conversation is cut at first sight; None: it is.
+        without: what it was sent without, because the upstream refused it, in this exchange or
+            before (`ullage.exchange.additions`).
     """
 
     path: str
@@ -154,6 +159,7 @@ class Report(Struct, frozen=True, kw_only=True):
     usage: Usage | None = None
     events: tuple[Event, ...] = ()
     standing: Standing | None = None
+    without: tuple[Addition, ...] = ()
 
 
 class Counts(Struct, frozen=True):

@@ -66,8 +66,8 @@ class Opened(Struct, frozen=True, array_like=True):
             history was under way, or another model's family allowed it.
         changed: something else decided before: any result may have been sent otherwise.
         adds_tools: what was sent before here was sent without the recall tools.
-        has_no_tools: the request that opened it used no tools, so that nothing was decided of
-            recall tools.
+        has_no_tools: the request that opened it used no tools, or none could be added to it, so
+            that nothing was decided of recall tools.
         former: earlier prefixes, each behind the key of the place up to which it held. A tool of
             the caller's took a name of ours there.
         cuts_new: no recall tools are offered, and yet what is new is cut at first sight from

@@ -98,7 +98,7 @@ def summary(totals: Totals, store: str, shown: Sequence[Shown] = ()) -> list[str
     Args:
         totals: of all requests.
         store: what is said of where it is kept.
-        shown: the conversations, for those that were met under way.
+        shown: the conversations, for those that were met under way, and for what is refused.
     """
     if not totals.requests:
         return []
@@ -111,6 +111,7 @@ def summary(totals: Totals, store: str, shown: Sequence[Shown] = ()) -> list[str
         f"prompts of {totals.raw_tokens:,} tokens went on as {totals.sent_tokens:,}{share}{cost}",
         f"opened again {totals.recalled:,} times; what was set aside is kept in {store}",
         *_met_under_way(shown),
+        *_refused(shown),
     ]
 
 
@@ -122,6 +123,13 @@ def _met_under_way(shown: Sequence[Shown]) -> Iterator[str]:
     waiting = Counter(one.standing.why for one in shown if one.standing and one.standing.was_joined)
     for why, count in waiting.items():
         yield f"{_conversations(count)} under way when first seen: {why}"
+
+
+def _refused(shown: Sequence[Shown]) -> Iterator[str]:
+    """What upstreams refuse of what is added to requests."""
+    refused = Counter(addition for one in shown for addition in one.without)
+    for addition, count in refused.items():
+        yield f"{_conversations(count)} sent without our {addition}: the upstream refuses it"
 
 
 def _conversations(count: int) -> str:

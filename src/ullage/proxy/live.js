@@ -104,6 +104,7 @@ function conversation(one) {
   const words = `${one.wire} · ${one.key.slice(0, 6)} · ${requests(all.requests)} · now ${number(last[2])} of ${number(last[3])} tokens`;
   box.append(head, make("p", "hint", `${words}${less ? ` · ${less} in all` : ""}${cost}`), chart(one));
   if (one.standing) box.append(make("p", "hint standing", one.standing.why));
+  if (one.without.length) box.append(make("p", "hint without", `sent without our ${one.without.join(" and ")}: the upstream refuses it`));
   const list = make("ul", "decisions");
   list.append(...one.decisions.slice(-SHOWN_DECISIONS).reverse().map(decided));
   if (one.decisions.length) box.append(list);

@@ -54,9 +54,10 @@ def line_of(relayed: Relayed) -> dict[str, Any]:
         "decisions": len(report.events),
         "broken": relayed.is_broken,
         "undercounted": report.is_undercounted,
+        "without": report.without,
     }
     if report.usage is not None:
         line["input_tokens"] = report.usage.input_tokens
         line["cached_tokens"] = report.usage.cache_read_tokens
         line["output_tokens"] = report.usage.output_tokens
-    return {name: value for name, value in line.items() if value not in (None, "", False, 0)}
+    return {name: value for name, value in line.items() if value not in (None, "", False, 0, ())}

@@ -70,20 +70,27 @@ def told(
         passed: why it was not fitted, or None.
         is_changed: whether what was sent is other than what came.
         is_dry: whether what was fitted was not sent.
-        report: of the exchange: whether its conversation was met under way, and whether the
-            upstream seems to cut prompts without saying so.
+        report: of the exchange: whether its conversation was met under way, whether the upstream
+            seems to cut prompts without saying so, and what it refused of our additions.
     """
     if is_dry:
         return "dry-run"
     if passed is not None:
         return f"passed; {passed}"
     done = "fitted" if is_changed else "unchanged"
-    return done if report is None else f"{done}{joined(report)}{undercounted(report)}"
+    if report is None:
+        return done
+    return f"{done}{joined(report)}{undercounted(report)}{without(report)}"
 
 
 def undercounted(report: Report) -> str:
     """What the header says where the upstream seems to cut prompts silently; else nothing."""
     return "; undercounted" if report.is_undercounted else ""
+
+
+def without(report: Report) -> str:
+    """What the header says of additions that the upstream refuses; else nothing."""
+    return f"; without={','.join(report.without)}" if report.without else ""
 
 
 def joined(report: Report) -> str:

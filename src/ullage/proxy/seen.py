@@ -12,6 +12,7 @@ from operator import add
 from msgspec import Struct
 from msgspec.structs import astuple
 
+from ullage.exchange.additions import Addition
 from ullage.proxy.relayed import Relayed, raw_tokens
 from ullage.spend.cost import cost_usd
 from ullage.tokens.catalog import lookup
@@ -101,6 +102,7 @@ class Shown(Struct, frozen=True):
         turns: the newest, in order.
         decisions: the newest, in order.
         standing: why nothing of it is cut at first sight, as of its last request; None: it is.
+        without: what its last request was sent without, because the upstream refuses it.
     """
 
     key: str
@@ -111,6 +113,7 @@ class Shown(Struct, frozen=True):
     turns: tuple[Turn, ...] = ()
     decisions: tuple[Decision, ...] = ()
     standing: Standing | None = None
+    without: tuple[Addition, ...] = ()
 
     @property
     def is_joined(self) -> bool:
@@ -194,6 +197,7 @@ def _with(shown: Shown, relayed: Relayed, totals: Totals) -> Shown:
         (*shown.turns, turn)[-_TURNS:],
         (*shown.decisions, *new)[-_DECISIONS:],
         report.standing,
+        report.without,
     )
 
 
@@ -216,6 +220,7 @@ def _both(one: Shown, other: Shown) -> Shown:
         tuple(turns[-_TURNS:]),
         tuple(decisions[-_DECISIONS:]),
         newer.standing,
+        newer.without,
     )
 
 

@@ -95,10 +95,11 @@ class AsyncSession(SessionCore, AsyncClosing):
         tasks = (each.task for each in self._begun if not each.task.done())
         return next(tasks, None)
 
-    async def fit(self, request: Mapping[str, Any]) -> AsyncView:
+    async def fit(self, request: Mapping[str, Any], *, may_add_tools: bool = True) -> AsyncView:
         """See `Session.fit`."""
         with self._account.sending():
-            return await self._run(self._fit(request, AsyncView), request)
+            steps = self._fit(request, AsyncView, may_add_tools=may_add_tools)
+            return await self._run(steps, request)
 
     async def flush(self, request: Mapping[str, Any]) -> None:
         """See `Session.flush`."""

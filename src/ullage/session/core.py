@@ -253,24 +253,37 @@ class SessionCore(Copied, Hosted, Readable, ABC):
 
     # ── a turn ───────────────────────────────────────────────────────────────────────
 
-    def _fit(self, request: Mapping[str, Any], kind: Callable[..., V]) -> Steps[V]:
+    def _fit(
+        self,
+        request: Mapping[str, Any],
+        kind: Callable[..., V],
+        *,
+        may_add_tools: bool = True,
+    ) -> Steps[V]:
         """A view the budget allows; once that is spent, the view with the request to sum up."""
         self.budget.begin(self._account)
         yield from self.budget.synced()
-        view, sent = yield from self._shown(request, kind)
+        shown = partial(self._shown, request, kind, may_add_tools=may_add_tools)
+        view, sent = yield from shown()
         if not self.budget.claim(self._account, partial(self._most, sent)):
             words = self.budget.allowance.words
             added_tokens = sent.frozen.meter.message(words)
-            view, sent = yield from self._shown(request, kind, words, added_tokens)
+            view, sent = yield from shown(words=words, added_tokens=added_tokens)
             self.budget.claim_wrap_up(self._account, self._most(sent), added_tokens)
         self.budget.send(self._account, partial(reports.under_way, sent))
         return view
 
     def _shown(
-        self, request: Mapping[str, Any], kind: Callable[..., V], words: str = "", tokens: int = 0
+        self,
+        request: Mapping[str, Any],
+        kind: Callable[..., V],
+        *,
+        may_add_tools: bool,
+        words: str = "",
+        added_tokens: int = 0,
     ) -> Steps[tuple[V, Sent]]:
         """The view that a turn comes to, with the request to sum up if there are words for it."""
-        turned = yield from self._turn(request, tokens)
+        turned = yield from self._turn(request, added_tokens, may_add_tools=may_add_tools)
         made = turned.wire.wrap_up(turned.request, words) if words else turned.request
         sent = Sent(turned)
         view = kind(made, sent, self)
@@ -304,7 +317,12 @@ class SessionCore(Copied, Hosted, Readable, ABC):
         return state
 
     def _turn(
-        self, request: Mapping[str, Any], added_tokens: int = 0, *, now: bool = False
+        self,
+        request: Mapping[str, Any],
+        added_tokens: int = 0,
+        *,
+        now: bool = False,
+        may_add_tools: bool = True,
     ) -> Steps[Turned]:
         """One turn. What it comes to is the session's once it is taken (`_finish`)."""
         self._keep_count()
@@ -317,6 +335,7 @@ class SessionCore(Copied, Hosted, Readable, ABC):
             learnt=state.learnt,
             asking=self._asking(named),
             policy=self._policy_now(),
+            may_add_tools=may_add_tools,
         )
         try:
             persisted = state.persisted

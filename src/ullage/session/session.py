@@ -93,11 +93,13 @@ class Session(SessionCore, Closing):
         self.store = store
         self._lock = Lock()
 
-    def fit(self, request: Mapping[str, Any]) -> View:
+    def fit(self, request: Mapping[str, Any], *, may_add_tools: bool = True) -> View:
         """A request that fits, made from a request with the whole history.
 
         Args:
             request: the keyword arguments of the provider call. Never changed.
+            may_add_tools: whether the recall tools may be added to it. False: its provider refused
+                a request that they were added to (with ``recall="auto"``).
 
         Returns:
             A new dict, which is also the handle of this request (`ullage.View`). Untouched
@@ -112,7 +114,7 @@ class Session(SessionCore, Closing):
             ConfigError: the budget is in money, and the model's prices are not known.
         """
         with self._account.sending():
-            return self._run(self._fit(request, View))
+            return self._run(self._fit(request, View, may_add_tools=may_add_tools))
 
     def flush(self, request: Mapping[str, Any]) -> None:
         """Decide now what the next `fit` of this history would decide; nothing is to be sent.

@@ -30,6 +30,7 @@ LEVELS: Mapping[Kind, int] = {
             "unkept",
             "unfitted",
             "refused",
+            "addition_refused",
             "warned",
             "wrapped_up",
         ),

@@ -13,6 +13,7 @@ from ullage.history.window import Window
 from ullage.stages.policy import name_of
 from ullage.turn.batches import Walk, cuts_of
 from ullage.turn.names import worded_anew
+from ullage.turn.openings import taken
 from ullage.turn.terms import Terms
 from ullage.values.edits import Edit, Replace
 
@@ -35,7 +36,7 @@ def take_in(walk: Walk, terms: Terms, keys: Sequence[bytes], *, decides: bool) -
     if decides and 0 <= terms.changed_at <= place:
         _record(walk, terms, place, keys[-1])
     for key in keys:
-        for opened in walk.ledger.at(key).opened:
+        for opened in taken(walk.ledger.at(key).opened):
             _note_all_stale(walk, opened)
             if decides and opened.former and opened.former[-1][0] == key:
                 walk.keep(_NAMES, key, worded_anew(walk.window))

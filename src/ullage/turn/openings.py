@@ -10,11 +10,23 @@ from ullage.stages.prints import arrival_part
 
 
 def openings(transcript: Transcript, ledger: Ledger) -> Iterator[tuple[int, Opened]]:
-    """Every opening of a history with its place, in order."""
+    """Every opening of a history whose request was taken, with its place, in order."""
     entries = ledger.entries
     for key in filter(entries.__contains__, dict.fromkeys(transcript.chain)):
-        for opened in entries[key].opened:
+        for opened in taken(entries[key].opened):
             yield transcript.find(key) or 0, opened
+
+
+def taken(opened: Sequence[Opened]) -> Sequence[Opened]:
+    """The openings of one place, without those of a request that was refused.
+
+    Where one that offers the recall tools is followed by one that uses none, they were refused: the
+    place was opened anew then, without a view of what was decided before.
+    """
+    for at in range(len(opened) - 1, 0, -1):
+        if opened[at].has_no_tools and not opened[at].recall and opened[at - 1].recall:
+            return opened[at:]
+    return opened
 
 
 def is_shown_alike(one: str, other: str) -> bool:

@@ -7,9 +7,10 @@ change from turn to turn (system text, tools, settings) is read again only when 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ullage.errors import FormatError
 from ullage.history import canon
@@ -46,6 +47,8 @@ class Envelope(Struct, frozen=True):
         reasoning: what an edit means for the reasoning behind it.
         thinks_first: whether an open turn must begin with thinking (A14).
         family: whose rules of reasoning hold, and whose tokeniser is estimated.
+        bars_tools: why no functions may be added, beside what its wire says: its provider refused
+            them (``"refused"``), or it has as many as its wire takes (``"full"``).
     """
 
     model: str
@@ -58,6 +61,7 @@ class Envelope(Struct, frozen=True):
     reasoning: ReasoningRule
     thinks_first: bool
     family: str
+    bars_tools: Literal["", "refused", "full"] = ""
 
 
 class Request(Struct, frozen=True):
@@ -157,6 +161,20 @@ def read(
     before = wire.previous(request) or _named(_value(request, elsewhere))
     is_thread = wire.name == _HELD_ELSEWHERE[THREAD] and bool(request.get(THREAD))
     return Request(wire, request, history, envelope, elsewhere, before, is_thread)
+
+
+def without_room(asked: Request, count: int) -> Request:
+    """A request that takes no tools where this many are more than its wire has room for."""
+    envelope, most = asked.envelope, asked.wire.most_tools
+    if most is None or len(envelope.tools) + count <= most:
+        return asked
+    return replace(asked, envelope=replace(envelope, takes_tools=False, bars_tools="full"))
+
+
+def refusing_tools(asked: Request) -> Request:
+    """A request to which no tools may be added, because its provider refused them."""
+    envelope = replace(asked.envelope, takes_tools=False, bars_tools="refused")
+    return replace(asked, envelope=envelope)
 
 
 def _elsewhere(request: Mapping[str, Any]) -> str:

@@ -1,8 +1,9 @@
 """What of a request has a say in the view, and stands in no history: it goes to the ledger.
 
     unrecalled    the model may not call the recall tools in this reply: its tool is chosen for it,
-                  or stands in a list of those that have to be called. Nothing is cut at first sight
-                  that only they could open.
+                  or stands in a list of those that have to be called; or they could not be added,
+                  because the provider refuses them or has no room for more. Nothing is cut at
+                  first sight that only they could open.
     changed       messages that are newer than their place (`ullage.turn.changes`)
 
 Where a place was decided before, that holds: a title that is made of a conversation by the way,
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from ullage.history.ledger import Seen
+from ullage.turn import names
 from ullage.turn.changes import changed
 from ullage.turn.terms import Agreed, Settings
 
@@ -45,13 +47,21 @@ def _is_unrecalled(
     opened, envelope = agreed.terms.opened, asked.envelope
     if not opened.recall or not envelope.tools:
         return False
-    names = {opened.prefix + name for name in settings.policy.toolset.names}
+    ours = {opened.prefix + name for name in settings.policy.toolset.names}
     may_add = envelope.choice.takes_more and settings.recall != "host"
-    if may_add or envelope.choice.allows(names):
+    may_call = may_add or envelope.choice.allows(ours)
+    if may_call and _may_stand(asked, opened.prefix, settings):
         return False
     entry = agreed.ledger.at(key)
     is_decided = bool(entry.batches or entry.observed or entry.is_unrecalled)
     return not is_decided and not _was_shown(line)
+
+
+def _may_stand(asked: Request, prefix: str, settings: Settings) -> bool:
+    """Whether the recall tools are among the tools of this request, or may be added to them."""
+    if settings.recall == "host" or asked.envelope.takes_tools:
+        return True
+    return names.holds(asked, prefix, settings.policy.toolset)
 
 
 def _was_shown(line: Line) -> bool:

@@ -15,12 +15,16 @@ from ullage.turn.joining import Joining, waiting
 from ullage.turn.request import Request
 from ullage.turn.terms import Agreed, Settings
 
-Reason: TypeAlias = Literal["price", "reasoning", "tools", "recall", "joins", "store"]
+Reason: TypeAlias = Literal[
+    "price", "reasoning", "tools", "refused", "full", "recall", "joins", "store"
+]
 """Why nothing is cut.
 
     price       the conversation was met under way, and to cut it does not pay yet
     reasoning   it was met under way, and reasoning of the open turn must stay as it is
     tools       the request has no tools that the model may call
+    refused     the provider refused a request that the recall tools were added to
+    full        the request has as many tools as its wire takes
     recall      ``recall=False``
     joins       it was met under way, and ``joins=False``
     store       what decides in it, or decided in it first, offers no recall tools
@@ -29,6 +33,10 @@ Reason: TypeAlias = Literal["price", "reasoning", "tools", "recall", "joins", "s
 _WHY: Mapping[Reason, str] = {
     "tools": "the request has no tools that the model may call, so nothing that left the view "
     "could be opened by it",
+    "refused": "the provider refused the recall tools, so nothing that left the view could be "
+    "opened by the model",
+    "full": "the request has as many tools as its provider takes, so nothing that left the view "
+    "could be opened by the model",
     "recall": "recall=False, so nothing that left the view could be opened by the model",
     "joins": "it was under way when it was first seen, and joins=False",
     "store": "the recall tools are not offered in it",
@@ -78,6 +86,8 @@ def standing_of(
 def _reason(agreed: Agreed, asked: Request, settings: Settings) -> Reason:
     if settings.recall is False:
         return "recall"
+    if asked.envelope.bars_tools:
+        return asked.envelope.bars_tools
     if not asked.envelope.uses_tools or not asked.envelope.takes_tools:
         return "tools"
     if agreed.terms.opened.joined and not settings.joins:

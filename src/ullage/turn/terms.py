@@ -101,6 +101,8 @@ class Settings(Struct, frozen=True, kw_only=True):
         user_tools: tools of the host's own whose results are the user's words, beside
             `ullage.values.authors.QUESTION_TOOLS`.
         decides: the fingerprint of the policy, as it was given (`what_decides`).
+        may_add_tools: whether the recall tools may be added to the request at hand; False where
+            its provider refused them.
     """
 
     model: str
@@ -116,6 +118,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     redact: Redact | None = None
     user_tools: tuple[str, ...] = ()
     decides: str = ""
+    may_add_tools: bool = True
 
 
 class Agreed(Struct, frozen=True):
@@ -201,7 +204,12 @@ def agree(
     Raises:
         ConfigError: recall is asked for, and the request takes no functions.
     """
-    agreed = _agree(line, ledger, asked, settings, before)
+    before_refusal = _before_refusal(line, ledger, asked, settings)
+    if before_refusal is None:
+        agreed = _agree(line, ledger, asked, settings, before)
+    else:
+        line.builder = None  # it was walked with the tools
+        agreed = _open(line, ledger, asked, settings, None, before_refusal)
     if line.terms is None and (agreed.terms.changed_at >= 0 or agreed.terms != line.begun_on):
         line.builder = None  # another line began it on other terms
     agreed = _named(agreed, line, asked, settings)
@@ -229,7 +237,7 @@ def _agree(
     line: Line, ledger: Ledger, asked: Request, settings: Settings, before: Opened | None
 ) -> Agreed:
     known, decides, family = line.terms, settings.decides, asked.envelope.family
-    if known is not None and not _may_open_again(known.opened, asked, settings):
+    if known is not None and not _may_open_again(known.opened, line, asked, settings):
         if known.superseded:
             return Agreed(known, ledger)
         if _is_announced(known, decides, family):
@@ -239,7 +247,7 @@ def _agree(
     if not found:
         return _open(line, ledger, asked, settings, before)
     newest = found[-1][1]
-    if _may_open_again(newest, asked, settings):
+    if _may_open_again(newest, line, asked, settings):
         return _open(line, ledger, asked, settings, None, found)
     terms = _terms(found, settings)
     if _is_announced(terms, decides, family):
@@ -298,6 +306,28 @@ def _go_on(line: Line, ledger: Ledger, newest: Opened, settings: Settings) -> Ag
     return Agreed(agreed.terms, agreed.ledger, agreed.records, agreed.events, shows_same=True)
 
 
+def _before_refusal(
+    line: Line, ledger: Ledger, asked: Request, settings: Settings
+) -> list[tuple[int, Opened]] | None:
+    """The openings before this place, where this very request offered the recall tools first.
+
+    They were refused, so no view with them was accepted, and the history is opened once more, as
+    one that uses none: it is offered them as soon as they may be added (`_may_open_again`). None
+    where nothing is to be opened: a history that has views with the tools keeps their notices, and
+    what comes now is not cut for want of tools (`Seen`).
+    """
+    if settings.recall != "auto" or asked.envelope.bars_tools != "refused":
+        return None
+    transcript, toolset = line.transcript, settings.policy.toolset
+    key = transcript.decision_key(len(transcript))
+    here = ledger.at(key).opened
+    if not here or not here[-1].recall or names.holds(asked, here[-1].prefix, toolset):
+        return None
+    end = transcript.find(key) or 0
+    before = [each for each in openings(transcript, ledger) if each[0] != end]
+    return None if any(opened.recall for _, opened in before) else before
+
+
 def _terms(found: Sequence[tuple[int, Opened]], settings: Settings) -> Terms:
     """The terms that openings come to."""
     newest = found[-1][1]
@@ -336,7 +366,7 @@ def _open(
     tools_are_new = bool(found)  # what used no tools was sent as it is shown
     under_way = joined and not tools_are_new
     offered, prefix = _offers(asked, settings, present=present, under_way=under_way), ""
-    uses = present or envelope.uses_tools or settings.recall != "auto"
+    uses = present or settings.recall != "auto" or (envelope.uses_tools and not envelope.bars_tools)
     if under_way and not present and settings.recall != "host" and _is_frozen(line, asked):
         offered = False  # the tools would void it: they wait for the end of its turn
     if before is not None and before.recall and uses:
@@ -449,6 +479,8 @@ def _cuts_new(line: Line, asked: Request, settings: Settings) -> bool:
     """
     if settings.policy.without_recall is None:
         return _is_frozen(line, asked)
+    if asked.envelope.bars_tools:
+        return False  # nothing tells when it can be joined
     return _may_join(settings) and asked.envelope.reasoning != "free" and _is_bound(line)
 
 
@@ -475,14 +507,18 @@ def _digest_of_tools(asked: Request) -> str:
     return canon.ref_of("\n".join(tools))
 
 
-def _may_open_again(opened: Opened, asked: Request, settings: Settings) -> bool:
+def _may_open_again(opened: Opened, line: Line, asked: Request, settings: Settings) -> bool:
     """Whether nothing was decided of recall tools, and now it can be.
 
     The caller's own tools are new to the request then, so that ours break no prefix that these do
-    not. Of a history that was met under way this is not known: it waits like any other.
+    not. Or ours were refused, or had no room, and may be added now: that breaks it, so what was
+    sent whole is cut with it. Of a history that was met under way this is not known: it waits like
+    any other.
     """
+    envelope = asked.envelope
     is_new = opened.has_no_tools and not opened.joined
-    return is_new and settings.recall == "auto" and asked.envelope.uses_tools
+    may_add = envelope.uses_tools and not envelope.bars_tools
+    return is_new and may_add and settings.recall == "auto" and not _is_frozen(line, asked)
 
 
 def _offers(asked: Request, settings: Settings, *, present: bool, under_way: bool) -> bool:

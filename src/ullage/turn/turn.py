@@ -36,7 +36,7 @@ from ullage.turn.joining import Joining, Offer, told
 from ullage.turn.learnt import Lesson, limits_for
 from ullage.turn.memo import FrozenRequest, Line, Memo
 from ullage.turn.rendering import render
-from ullage.turn.request import THREAD, Request, read
+from ullage.turn.request import THREAD, Request, read, refusing_tools, without_room
 from ullage.turn.seen import noted
 from ullage.turn.standing import Standing, standing_of
 from ullage.turn.terms import Agreed, Settings, agree, join, look_up, offer_of
@@ -142,17 +142,17 @@ def turn(
     asked = read(request, settings.model, wire_of(state, settings), memo.envelopes)
     settings, before, thread = yield from _where_held(asked, settings, state)
     asked, line, fresh = take_in(asked, memo, settings)
+    asked = _with_what_it_takes(asked, settings)
     ledger, lost = state.ledger, tuple[Record, ...]()
     state = replace(state, format=asked.wire.name)
-    is_host = settings.recall == "host"
     while True:
         ledger = yield from look_up(line, ledger.with_records(lost) if lost else ledger)
         decided = yield from _decide(
             line, ledger, asked, settings, memo, before, added_tokens=added_tokens, now=now
         )
         agreed, begun, walk = decided.agreed, decided.begun, decided.walk
-        window, offers = begun.builder.window, begun.offers and not is_host
-        allowed = names.to_allow(asked, window.words) if offers else ()
+        window = begun.builder.window
+        allowed = _to_allow(asked, window, settings) if begun.offers else ()
         outputs = (*fresh.outputs, *walk.outputs.values())
         kept, shown = remember(line.transcript, walk.ledger, is_decided=bool(walk.records))
         must_keep = outputs or walk.records
@@ -196,6 +196,22 @@ def _turned(
         memo=memo,
         is_thread=asked.is_thread,
     )
+
+
+def _to_allow(asked: Request, window: Window, settings: Settings) -> tuple[str, ...]:
+    """The recall tools that the request's list of tools to be called has to name."""
+    return () if settings.recall == "host" else names.to_allow(asked, window.words)
+
+
+def _with_what_it_takes(asked: Request, settings: Settings) -> Request:
+    """The request, with what is known of whether the recall tools may be added to it."""
+    if settings.recall == "host":
+        return asked
+    if not settings.may_add_tools:
+        return refusing_tools(asked)
+    if settings.recall is True:
+        return asked  # the caller wants them in any case, and its provider has the last word
+    return without_room(asked, len(settings.policy.toolset.tools))
 
 
 def _where_held(

@@ -29,6 +29,7 @@ Kind: TypeAlias = Literal[
     "unkept",  # the store is full: what is new is shown uncut, or nothing would open it
     "unreported",  # a reply's usage could not be read or kept; our estimate is counted for it
     "refused",  # the provider called the request, or a text, too long; the next one is smaller
+    "addition_refused",  # the provider refused what was added to a request, and took it without
     "undercounted",  # the provider counts far less than was sent, again and again
     "recalled",  # something set aside was opened again
     "repaired",  # something the provider would refuse was repaired

@@ -82,6 +82,7 @@ class Format(ABC):
         families: of its models, tried in order; the last one takes every model.
         text_type: the type of a block of text that the user says.
         joins_results: whether tool results may stand before text in one message of the user.
+        most_tools: the most tools that a request may have; None: no limit is known.
     """
 
     name: str
@@ -99,6 +100,7 @@ class Format(ABC):
     families: Sequence[Family] = ()
     text_type = "text"
     joins_results = False
+    most_tools: int | None = None
 
     # ── the request ──────────────────────────────────────────────────────────────────
 

@@ -80,6 +80,7 @@ class Host(Format):
         self._base = format_of(wire)
         self._parse, self._show, self._user, self._provider = parse, show, user, provider
         self._usage = usage
+        self.most_tools = self._base.most_tools
 
     # ── the request ──────────────────────────────────────────────────────────────────
 

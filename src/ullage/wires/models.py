@@ -62,6 +62,18 @@ def openai_call_ids(model: Any) -> re.Pattern[str]:
     return ANY_ID if is_elsewhere(model) else _OPENAIS_ID
 
 
+MOST_OPENAI_TOOLS = 128
+"""OpenAI's longest list of tools ("Expected an array with maximum length 128")."""
+
+
+def takes_hosted_tools_alone(model: str) -> bool:
+    """Whether a model of OpenAI's takes the tools that OpenAI runs, and no functions beside them.
+
+    Source: OpenAI, "Deep research": web search, file search, remote MCP servers, code interpreter.
+    """
+    return "deep-research" in model.lower()
+
+
 def is_gpt_6_2(model: Any) -> bool:
     """Whether it is of the GPT-6.2 family, which takes no tools in Chat Completions (C11)."""
     return isinstance(model, str) and re.search(r"^gpt-6[.-]2(?!\d)", plain_name(model)) is not None

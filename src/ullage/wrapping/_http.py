@@ -226,7 +226,10 @@ class _Fitting:
                 passed = "signature"
         upstream = _Upstream(self, request, body, options)
         exchanges, tenant = self.wrapped.exchanges(self.names is _ASYNC), self.wrapped.tenant
-        exchange = exchanges.of(request.method, path, body, upstream, tenant=tenant, passed=passed)
+        origin = f"{request.url.scheme}://{request.url.netloc.decode('ascii', 'replace')}"
+        exchange = exchanges.of(
+            request.method, path, body, upstream, tenant=tenant, passed=passed, origin=origin
+        )
         answer = yield from exchange.steps()
         response = self._response(answer, request)
         if answer.body is not None:

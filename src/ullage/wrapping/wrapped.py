@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import inspect
+import time
 from collections import deque
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from ullage.exchange import Counts, Exchanges, Report
+from ullage.exchange.refusals import KnownRefusals
 from ullage.locks import Lock
 from ullage.session.sessions import AsyncSessions, Sessions
 from ullage.stores import open_store
@@ -51,7 +53,11 @@ class Wrapped:
         self.tenant = tenant
         self.counts = Counts()
         self.reports: deque[Report] = deque(maxlen=_NEWEST)
-        self._offers = {"recalls": recalls, "marks_cache": marks_cache}
+        self._offers: dict[str, Any] = {
+            "recalls": recalls,
+            "marks_cache": marks_cache,
+            "refusals": KnownRefusals(time.monotonic),
+        }
         self._settings, self._lock = settings, Lock()
         self._blocking: Exchanges | None = None
         self._awaited: WeakKeyDictionary[asyncio.AbstractEventLoop, Exchanges]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from google.adk.models.llm_request import LlmRequest
@@ -59,28 +59,37 @@ def show(view: AsyncView | Unfitted, request: LlmRequest) -> None:
     if isinstance(view, Unfitted):
         return
     tools = view["config"].tools or ()
-    own = [_copy(tool) for tool in tools if not isinstance(tool, Mapping)] or None
+    own = [_without_ours(tool, view) for tool in tools if not isinstance(tool, Mapping)] or None
+    added = [each for tool in tools for each in _declared(tool) if _is_ours(each, view)]
     request.contents = [
         raw if isinstance(raw, types.Content) else types.Content.model_validate(raw)
         for raw in view["contents"]
     ]
     request.config = view["config"].model_copy(update={"tools": own})
     offered: list[BaseTool] = [
-        RecallTool(types.FunctionDeclaration.model_validate(raw), view)
-        for tool in filter(lambda tool: isinstance(tool, Mapping), tools)
-        for raw in tool["function_declarations"]
+        RecallTool(types.FunctionDeclaration.model_validate(each), view) for each in added
     ]
     for tool in offered:
         request.tools_dict.pop(tool.name, None)
     request.append_tools(offered)
 
 
-def _copy(tool: Any) -> Any:
-    """A tool whose list of functions may be added to."""
-    declared = getattr(tool, "function_declarations", None)
+def _declared(tool: Any) -> Sequence[Any]:
+    return get(tool, "functionDeclarations") or ()
+
+
+def _is_ours(declaration: Any, view: AsyncView) -> bool:
+    """Whether a function is a recall tool of the view: no other function has such a name."""
+    return view.sent.offers and view.sent.words.is_recall(get(declaration, "name") or "")
+
+
+def _without_ours(tool: Any, view: AsyncView) -> Any:
+    """A tool whose list of functions may be added to, without the recall tools."""
+    declared = _declared(tool)
     if not declared:
         return tool
-    return tool.model_copy(update={"function_declarations": list(declared)})
+    others = [each for each in declared if not _is_ours(each, view)]
+    return tool.model_copy(update={"function_declarations": others})
 
 
 def as_messages(tool: str, result: Any) -> tuple[dict[str, Any], dict[str, Any]]:

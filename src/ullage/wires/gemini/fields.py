@@ -113,6 +113,31 @@ def tool_list(request: Mapping[str, Any]) -> Sequence[Any]:
     return tools if isinstance(tools, (list, tuple)) else (tools,)
 
 
+def with_declarations(
+    request: Mapping[str, Any], declarations: Sequence[Mapping[str, Any]]
+) -> list[Any]:
+    """The tools of a request with more functions, behind those that it declares itself.
+
+    Vertex takes functions in one ``Tool`` alone ("Multiple tools are supported only when they are
+    all search tools"), so a second one is made only where the request declares no function.
+    """
+    tools = list(tool_list(request))
+    for at in reversed(range(len(tools))):
+        declared = None if inspect.isroutine(tools[at]) else get(tools[at], "functionDeclarations")
+        if declared is not None:
+            tools[at] = _declaring(tools[at], declared, declarations)
+            return tools
+    name = "function_declarations" if is_sdk_call(request) else "functionDeclarations"
+    return [*tools, {name: list(declarations)}]
+
+
+def _declaring(tool: Any, declared: Sequence[Any], more: Sequence[Mapping[str, Any]]) -> Any:
+    """A copy of a tool that declares more functions, each in the form of its own."""
+    if not isinstance(tool, Mapping):
+        more = type(tool).model_validate({"function_declarations": more}).function_declarations
+    return with_field(tool, "functionDeclarations", [*declared, *more])
+
+
 def is_built_in(tool: Any) -> bool:
     """Whether a tool is one of Google's own and declares no function."""
     return not inspect.isroutine(tool) and get(tool, "functionDeclarations") is None

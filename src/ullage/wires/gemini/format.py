@@ -150,18 +150,16 @@ class Gemini(Format):
     def compose(
         self, request: Mapping[str, Any], messages: list[Any], tools: Sequence[dict[str, Any]]
     ) -> dict[str, Any]:
-        """See `Format.compose`. Added tools are one more ``Tool`` after the request's own."""
+        """See `Format.compose`. Added tools stand behind the request's own declarations."""
         contents = request[self.key]
         alone = not isinstance(contents, list) and len(messages) == 1
         new = {**request, self.key: messages[0] if alone else messages}
         if not tools:
             return new
+        every = fields.with_declarations(request, tools)
         if not fields.is_sdk_call(request):
-            added = {"functionDeclarations": list(tools)}
-            return {**new, "tools": [*fields.tool_list(request), added]}
-        added = {"function_declarations": list(tools)}
+            return {**new, "tools": every}
         config = request.get("config")
-        every = [*fields.tool_list(request), added]
         return {**new, "config": fields.with_field(config or {}, "tools", every)}
 
     def settings(self, request: Mapping[str, Any]) -> Any:

@@ -41,7 +41,13 @@ from ullage.wires.base import (
 from ullage.wires.block import cannot_edit, filled, read_part, replaced, without_medium
 from ullage.wires.choice import Choice, openai_choice
 from ullage.wires.format import Change, Format
-from ullage.wires.models import is_elsewhere, is_gpt_6_2, openai_call_ids
+from ullage.wires.models import (
+    MOST_OPENAI_TOOLS,
+    is_elsewhere,
+    is_gpt_6_2,
+    openai_call_ids,
+    takes_hosted_tools_alone,
+)
 from ullage.wires.openai_chat.blocks import BLOCKS, CALLS, FIELDS, PARTS, ROLES, THOUGHTS
 from ullage.wires.openai_chat.models import FAMILIES
 from ullage.wires.usages import openai_counts
@@ -66,10 +72,11 @@ class OpenAIChat(Format):
     answer_forms = ("response_format.type",)
     families = FAMILIES
     counts = openai_counts("prompt", "completion")
+    most_tools = MOST_OPENAI_TOOLS
 
     def takes_tools(self, request: Mapping[str, Any], model: str) -> bool:
         """See `Format.takes_tools`: GPT-6.2 takes none here (C11)."""
-        return not is_gpt_6_2(model)
+        return not is_gpt_6_2(model) and not takes_hosted_tools_alone(model)
 
     def call_ids(self, model: str) -> re.Pattern[str]:
         """See `Format.call_ids`."""

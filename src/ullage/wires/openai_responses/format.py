@@ -46,7 +46,12 @@ from ullage.wires.base import (
 )
 from ullage.wires.block import Block, cannot_edit, read_part, replaced, without_medium
 from ullage.wires.format import Change, Format, before_last
-from ullage.wires.models import is_elsewhere, openai_call_ids
+from ullage.wires.models import (
+    MOST_OPENAI_TOOLS,
+    is_elsewhere,
+    openai_call_ids,
+    takes_hosted_tools_alone,
+)
 from ullage.wires.openai_responses.blocks import BLOCKS, ITEMS, PARTS, ROLES, paired_by
 from ullage.wires.openai_responses.models import FAMILIES
 from ullage.wires.unknown_media import media_tokens_of
@@ -81,6 +86,7 @@ class OpenAIResponses(Format):
     answer_forms = ("text.format.type",)
     families = FAMILIES
     counts = openai_counts("input", "output")
+    most_tools = MOST_OPENAI_TOOLS
     text_type = "input_text"
 
     def history(self, request: Mapping[str, Any]) -> list[Any]:
@@ -106,6 +112,10 @@ class OpenAIResponses(Format):
     def previous(self, request: Mapping[str, Any]) -> str:
         """See `Format.previous`."""
         return str(request.get("previous_response_id") or "")
+
+    def takes_tools(self, request: Mapping[str, Any], model: str) -> bool:
+        """See `Format.takes_tools`: models for deep research take OpenAI's own tools alone."""
+        return not takes_hosted_tools_alone(model)
 
     def call_ids(self, model: str) -> re.Pattern[str]:
         """See `Format.call_ids`."""
