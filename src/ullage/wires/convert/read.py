@@ -11,7 +11,17 @@ from msgspec.structs import replace
 from ullage.errors import FormatError
 from ullage.history.pairing import At, Pairing
 from ullage.history.snapshots import snapshot_at
-from ullage.values.messages import WHOLE, Content, Media, Opaque, Part, Text, ToolCall, ToolResult
+from ullage.values.messages import (
+    WHOLE,
+    Frame,
+    Media,
+    Opaque,
+    Part,
+    Passage,
+    Text,
+    ToolCall,
+    ToolResult,
+)
 from ullage.wires import FORMATS
 from ullage.wires.base import at_path, field, get, plain, snake, unmarked
 from ullage.wires.block import Block, fields
@@ -137,12 +147,16 @@ class _Reading:
                     return Text(self.lose(where, "the result of such a call"))
                 self._beside(block, self._kind_of(block), where)
                 return self._result(part, block, where, asked)
+            case Frame():
+                self._lose_frame(block, where)
             case Text() | Media() | Opaque():
                 return self._content(part, block, where)
         return None
 
-    def _content(self, part: Content, block: Any, where: str) -> Text | Medium:
+    def _content(self, part: Text | Media | Opaque, block: Any, where: str) -> Text | Medium:
         kind = self._kind_of(block)
+        if isinstance(part, Passage):
+            return Text(part.text)
         if isinstance(part, Opaque) or (isinstance(part, Media) and part.block is None):
             named = part.kind if isinstance(part, Opaque) else kind
             return Text(self.lose(where, f"a part of type {named!r} of {self.name}"))
@@ -189,9 +203,18 @@ class _Reading:
         held = at_path(block, path)
         for item in part.content:
             if item.at == WHOLE:
-                yield self._content(item, {}, where)
+                block, place = {}, where
             else:
-                yield self._content(item, held[item.at], f"{where}.{path}[{item.at}]")
+                block, place = held[item.at], f"{where}.{path}[{item.at}]"
+            if isinstance(item, Frame):
+                self._lose_frame(block, place)
+            else:
+                yield self._content(item, block, place)
+
+    def _lose_frame(self, block: Any, where: str) -> None:
+        """Name what is not carried of a block whose texts are."""
+        kind = self._kind_of(block)
+        self.lose(where, f"what stands beside the text of a {kind!r}", "Give its texts alone.")
 
     def _kind_of(self, block: Any) -> str:
         if not isinstance(block, Mapping):
