@@ -6,6 +6,7 @@ import os
 import sys
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import click
 from msgspec.structs import replace
@@ -29,20 +30,24 @@ def command(file: Path | None, words: tuple[str, ...], **options: Any) -> None:
     """
     config = settings_of(file, tenant="", **options)
     from ullage.proxy.command import behind_a_proxy, run_command, summary  # aiohttp
+    from ullage.proxy.door import new_door
     from ullage.proxy.quiet import own_words
 
     environment = dict(os.environ)
     if MARK in environment:
-        click.echo(f"ullage: already behind the proxy {environment[MARK]}", err=True)
+        where = urlsplit(environment[MARK]).netloc  # and not the key behind it
+        click.echo(f"ullage: already behind the proxy on {where}", err=True)
         sys.exit(run_command(words, environment))
     named = {name for name, url in config.upstreams.items() if UPSTREAMS.get(name) != url}
     setting = setting_for(environment, named, config.upstreams)
+    door = new_door()
     with (
         own_words(tells_events=False),
-        behind_a_proxy(_for_one(config, setting.upstreams)) as (url, watch),
+        behind_a_proxy(_for_one(config, setting.upstreams), door=door) as (url, watch),
     ):
-        environment |= setting.variables_at(url, environment)
-        code = run_command(arguments_for(words, setting, url), environment)
+        environment |= setting.variables_at(f"{url}/{door.key}", environment)
+        arguments = arguments_for(words, setting, f"{url}/{door.shown_key}")
+        code = run_command(arguments, environment)
     store = "the store" if config.store else "ullage's own store"
     for line in summary(watch.seen.totals, store, watch.seen.shown):
         click.echo(f"ullage: {line}", err=True)

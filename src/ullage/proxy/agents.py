@@ -110,7 +110,10 @@ def _vendor_s(address: str) -> str:
 
 
 def arguments_for(command: Sequence[str], setting: Setting, url: str) -> list[str]:
-    """A command with the options it needs: Codex reads its address from its settings alone."""
+    """A command with the options it needs: Codex reads its address from its settings alone.
+
+    Other users of the machine can read them.
+    """
     if not command or PurePath(command[0]).stem != "codex":
         return list(command)
     base = f"{url}/{setting.variables['OPENAI_BASE_URL']}"

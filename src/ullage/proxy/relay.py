@@ -91,8 +91,13 @@ class Relay:
         closing: Any = self.exchanges.sessions.close()
         await closing
 
-    async def __call__(self, request: web.BaseRequest) -> web.StreamResponse:
-        """Answer a request."""
+    async def __call__(self, request: web.BaseRequest, target: str) -> web.StreamResponse:
+        """Answer a request.
+
+        Args:
+            request: the request.
+            target: the path and the query that it asks for, still encoded.
+        """
         problem = self.guard.problem(request)
         if problem is not None:
             self.refused += 1
@@ -101,7 +106,7 @@ class Relay:
             return failure(503, "too many requests are in flight. Try again.", Retry_After="1")
         if "upgrade" in request.headers.get("Connection", "").lower():
             return failure(426, "websockets are not passed on. Use HTTP.", Upgrade="HTTP/1.1")
-        route = route_of(request.raw_path, request.headers, self.config.upstreams)
+        route = route_of(target, request.headers, self.config.upstreams)
         if route is None:
             return failure(400, "no upstream has this address. Send a path, without .. in it.")
         self.in_flight += 1
