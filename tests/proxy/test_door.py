@@ -36,15 +36,8 @@ PATHS = ("/_ullage/", "/_ullage/state", "/_ullage/health", "/_ullage/metrics", "
 def test_without_a_key_nothing_is_answered(run, path):
     url, door, there = run
     before = len(there.requests)
-    wrong = (
-        "",
-        "/x",
-        f"/{door.key}x",
-        f"/{door.key[:-1]}",
-        f"/{door.key.lower()}",
-        "//" + door.key,
-    )
-    for prefix in wrong:
+    key = door.key
+    for prefix in ("", "/x", f"/{key}x", f"/{key[:-1]}", f"/{key.lower()}", f"//{key}"):
         status, _, body = ask(url, path=prefix + path)
         assert (status, json.loads(body)["error"]["code"]) == (404, "ullage_proxy")
         assert door.key.encode() not in body
