@@ -97,7 +97,7 @@ def test_a_command_within_a_command_has_no_proxy_of_its_own():
     inner = ran("--", *_ULLAGE, "--", sys.executable, "-c", _BASE)
     found = json.loads(inner.stdout)
     assert found["ANTHROPIC_BASE_URL"] == found["ULLAGE_PROXY"] + "/anthropic"
-    assert "already behind the proxy on 127.0.0.1:" in inner.stderr
+    assert "already behind the proxy on http://127.0.0.1:" in inner.stderr
     assert found["ULLAGE_PROXY"].rpartition("/")[2] not in inner.stderr
 
 

@@ -6,7 +6,6 @@ import os
 import sys
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import click
 from msgspec.structs import replace
@@ -35,7 +34,7 @@ def command(file: Path | None, words: tuple[str, ...], **options: Any) -> None:
 
     environment = dict(os.environ)
     if MARK in environment:
-        where = urlsplit(environment[MARK]).netloc  # and not the key behind it
+        where = environment[MARK].rpartition("/")[0]  # and not the key behind it
         click.echo(f"ullage: already behind the proxy on {where}", err=True)
         sys.exit(run_command(words, environment))
     named = {name for name, url in config.upstreams.items() if UPSTREAMS.get(name) != url}
