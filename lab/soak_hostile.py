@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import random
 import socket
 import struct
@@ -21,9 +20,10 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
+from typing import TypeAlias
 from urllib.parse import urlsplit
 
 import aiohttp
@@ -289,7 +289,8 @@ def _private(text: str) -> bytes:
 
 _LOST = "of somebody who went away\n" * 3_000
 _FORGED = "of a forged key\n" * 3_000
-_HOSTILE: tuple[tuple[Callable[[_Wire, random.Random], None], float], ...] = (
+_Act: TypeAlias = tuple[Callable[[_Wire, random.Random], None], float]
+_HOSTILE: tuple[_Act, ...] = (
     (_slow_head, 0.1),
     (_half_body, 0.1),
     (_huge_body, 20.0),
@@ -326,7 +327,7 @@ async def _hostile(
 # ── the whole ────────────────────────────────────────────────────────────────────────────
 
 
-async def _soak(minutes: float, folder: Path) -> bool:
+async def _soak(minutes: float, folder: Path, hostile: Sequence[_Act]) -> bool:
     tally, control = Tally(), Control()
     provider = await _provider()
     upstream = f"http://127.0.0.1:{provider.addresses[0][1]}"
@@ -344,7 +345,7 @@ async def _soak(minutes: float, folder: Path) -> bool:
     material, sizes = Material(), list[float]()
     works: list[Awaitable[None]] = [_controlled(upstream, until, control)]
     works += [_client(url, material, n, until, tally, control) for n in range(_CLIENTS)]
-    works += [_hostile(act, pause_s, url, until, tally) for act, pause_s in _HOSTILE]
+    works += [_hostile(act, pause_s, url, until, tally) for act, pause_s in hostile]
     running = [asyncio.ensure_future(work) for work in works]
     while time.monotonic() < until:
         await asyncio.sleep(min(60.0, 60 * minutes / 9))
@@ -366,11 +367,11 @@ async def _soak(minutes: float, folder: Path) -> bool:
 
 @click.command()
 @click.argument("minutes", type=float)
-def main(minutes: float) -> None:
+@click.option("--calm", is_flag=True, help="Without hostile clients: what the machine itself does.")
+def main(minutes: float, calm: bool) -> None:
     """Put a proxy among hostile clients for so many MINUTES."""
-    os.environ.setdefault("ULLAGE_LOG", "")
     with tempfile.TemporaryDirectory() as folder:
-        sys.exit(not asyncio.run(_soak(minutes, Path(folder))))
+        sys.exit(not asyncio.run(_soak(minutes, Path(folder), () if calm else _HOSTILE)))
 
 
 if __name__ == "__main__":
