@@ -77,9 +77,12 @@ def asked(*messages):
     return {"model": MODEL, "max_tokens": 99, "tools": TOOLS, "messages": [said, *messages]}
 
 
-def session(store=None, window_tokens=200_000, **more):
+def session(store=None, window_tokens=200_000):
+    """One that knows the conversation from its beginning."""
     limits = Limits(window_tokens=window_tokens)
-    return Session(MODEL, store=store or MemoryStore(), limits=limits, **more)
+    made = Session(MODEL, store=store or MemoryStore(), limits=limits)
+    made.fit(asked())
+    return made
 
 
 def texts_in(value):
