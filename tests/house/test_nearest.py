@@ -97,6 +97,7 @@ NEAREST = {
     "tokens/estimate.py": "tokens/test_calibrate.py",
     "tokens/exact.py": "tokens/test_counters.py",
     "tokens/weights.py": "tokens/test_calibrate.py",
+    "stages/samples.py": "stages/test_prints.py",
     "tokens/models.py": "tokens/test_counters.py",
     "tokens/payload.py": "tokens/test_media.py",
     # the steps of a turn, as effects

@@ -38,13 +38,17 @@ def command(file: Path | None, words: tuple[str, ...], **options: Any) -> None:
         click.echo(f"ullage: already behind the proxy on {where}", err=True)
         sys.exit(run_command(words, environment))
     named = {name for name, url in config.upstreams.items() if UPSTREAMS.get(name) != url}
-    setting = setting_for(environment, named, config.upstreams)
+    setting = setting_for(
+        environment, named, config.upstreams, program=words[0], arguments=words[1:]
+    )
+    if setting.note:
+        click.echo(f"ullage: {setting.note}", err=True)
     door = new_door()
     with (
         own_words(tells_events=False),
         behind_a_proxy(_for_one(config, setting.upstreams), door=door) as (url, watch),
     ):
-        environment |= setting.variables_at(f"{url}/{door.key}", environment)
+        environment = setting.environment_at(f"{url}/{door.key}", environment)
         arguments = arguments_for(words, setting, f"{url}/{door.shown_key}")
         code = run_command(arguments, environment)
     store = "the store" if config.store else "ullage's own store"

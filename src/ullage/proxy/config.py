@@ -31,7 +31,7 @@ from ullage.wires import WIRES
 UPSTREAMS = {name: url for wire in WIRES for name, url in wire.upstreams.items()}
 """Where requests go if nothing else is said: the providers' own addresses, by name."""
 
-_NAME = re.compile(r"[a-z][a-z0-9-]{0,31}")
+_NAME = re.compile(r"[a-z][a-z0-9.-]{0,127}")
 _HEADER = re.compile(r"[a-z0-9-]+")
 _HOST_NAME = re.compile(r"[A-Za-z0-9._-]+|[0-9A-Fa-f:.]+")
 _ORIGIN = re.compile(
