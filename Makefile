@@ -65,6 +65,7 @@ help:
 	@echo "make bench-frameworks TRACES=… the same for what frameworks bring themselves"
 	@echo "make bench-proxy         what the proxy costs, beside a bare one and other people's"
 	@echo "make soak-proxy MINUTES=30 the proxy under load: nothing lost, nothing mixed up, memory flat"
+	@echo "make soak-hostile MINUTES=15 the same among hostile clients: no good request lost or late"
 	@echo "make bench-tokens        how good the token estimates are"
 	@echo "make test-mcp            ullage mcp with real servers, both official clients and a call of a minute"
 	@echo "make bench-mcp           what ullage mcp adds before a server; after make mcp-peers, its peers too"
@@ -264,13 +265,16 @@ bench-frameworks: $(READY)
 	@$(BIN)/python -m lab.bench.peers $(wildcard $(TRACES)) --most $(MOST) --window 16000 \
 	    $(OWN:%=--peer %) $(OPTIONS)
 
-.PHONY: bench-proxy soak-proxy
+.PHONY: bench-proxy soak-proxy soak-hostile
 bench-proxy: $(READY)
 	@$(BIN)/python -m lab.bench.proxy $(OPTIONS)
 
 MINUTES ?= 30
 soak-proxy: $(READY)
 	@$(BIN)/python -m lab.soak_proxy $(MINUTES)
+
+soak-hostile: $(READY)
+	@$(BIN)/python -m lab.soak_hostile $(MINUTES)
 
 TRACES ?= ../shared/traces
 replay-all: $(READY)

@@ -57,7 +57,7 @@ async def _provider(seen: dict[str, list[bytes]], tally: Tally) -> web.ServerRun
             tally.broken_prefix += 1  # a batch is one of them: they are few, and are told
         response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
         await response.prepare(asked)
-        for event in _events(name, len(data) // 4):
+        for event in events(name, len(data) // 4):
             await response.write(f"event: {event['type']}\ndata: {json.dumps(event)}\n\n".encode())
         await response.write_eof()
         return response
@@ -72,7 +72,7 @@ async def _provider(seen: dict[str, list[bytes]], tally: Tally) -> web.ServerRun
     return runner
 
 
-def _events(name: str, tokens: int) -> list[dict[str, object]]:
+def events(name: str, tokens: int) -> list[dict[str, object]]:
     usage = {"input_tokens": tokens, "output_tokens": 5}
     opened = {"id": "msg_1", "type": "message", "role": "assistant", "model": "m", "content": []}
     text = {"type": "text_delta", "text": f"I am {name}."}
@@ -125,7 +125,7 @@ async def _ask(
     tally.failed += 1
 
 
-def _resident_mb(pid: int) -> float:
+def resident_mb(pid: int) -> float:
     total = 0
     for each in (pid, *children(pid)):
         try:
@@ -135,7 +135,7 @@ def _resident_mb(pid: int) -> float:
     return total * os.sysconf("SC_PAGE_SIZE") / 1e6
 
 
-async def _drained(lines: IO[str]) -> None:
+async def drained(lines: IO[str]) -> None:
     """Read what the proxy logs, so that it never waits for somebody to."""
     while await asyncio.to_thread(lines.readline):
         pass
@@ -156,7 +156,7 @@ async def _soak(minutes: float, folder: Path) -> bool:
     line = await asyncio.to_thread(proxy.stderr.readline)
     address, until = line.split()[-1], time.monotonic() + 60 * minutes
     material, sizes = Material(), list[float]()
-    drained = asyncio.create_task(_drained(proxy.stderr))
+    lines = asyncio.create_task(drained(proxy.stderr))
     clients = [
         asyncio.create_task(_client(address, material, number, until, tally))
         for number in range(_CLIENTS)
@@ -164,7 +164,7 @@ async def _soak(minutes: float, folder: Path) -> bool:
     step_s = min(60.0, 60 * minutes / 9)
     while time.monotonic() < until:
         await asyncio.sleep(step_s)
-        sizes.append(_resident_mb(proxy.pid))
+        sizes.append(resident_mb(proxy.pid))
         print(f"{tally} {sizes[-1]:.0f} MB", flush=True)
         workers = children(proxy.pid)
         if workers and len(sizes) % 3 == 2:
@@ -173,7 +173,7 @@ async def _soak(minutes: float, folder: Path) -> bool:
     await asyncio.gather(*clients)
     proxy.terminate()
     status = await asyncio.to_thread(proxy.wait)
-    await drained
+    await lines
     proxy.stderr.close()
     await provider.cleanup()
     third = max(len(sizes) // 3, 1)

@@ -195,8 +195,28 @@ def _result(page: Page, call: Call, id: str) -> dict:
         text = {"type": "text", "text": call.output}
         return {**block, "content": [text, _media(call.media)]}
     if call.items:
-        return {**block, "content": [{"type": "text", "text": call.output}] * call.items}
+        text = {"type": "text", "text": call.output}
+        inside = (_texts, _found_in, _document_of)[len(call.output) % 3]
+        return {**block, "content": inside(page, [text] * call.items)}
     return {**block, "content": call.output}
+
+
+def _texts(page: Page, texts: list[dict]) -> list[dict]:
+    return texts
+
+
+def _found_in(page: Page, texts: list[dict]) -> list[dict]:
+    """A search result that holds these texts."""
+    page.features.add("document or sound")
+    return [{"type": "search_result", "source": page.name("s"), "title": "t", "content": texts}]
+
+
+def _document_of(page: Page, texts: list[dict]) -> list[dict]:
+    """A document of these texts, and one of a single text."""
+    page.features.add("document or sound")
+    blocks = {"type": "content", "content": texts}
+    plain = {"type": "text", "media_type": "text/plain", "data": texts[0]["text"]}
+    return [{"type": "document", "source": source} for source in (blocks, plain)]
 
 
 def _stopped(results: list[dict]) -> list[dict]:

@@ -250,3 +250,33 @@ def test_a_batch_has_our_answers_beside_the_server_s(kind):
             assert alone[0]["result"]["isError"] is True
 
     asyncio.run(talk())
+
+
+def test_a_second_answer_in_a_stream_is_dropped_and_its_place_is_kept():
+    """So is one that nobody asked for; a client that takes the stream up again misses nothing."""
+
+    def answered(id, at):
+        message = {"jsonrpc": "2.0", "id": id, "result": {"at": at}}
+        return f"id: {at}\ndata: {json.dumps(message)}\n\n".encode()
+
+    async def answer(request):
+        return await streamed(request, answered(9, 1), answered(1, 2), answered(1, 3))
+
+    async def talk():
+        async with before(answer) as client:
+            response = await client.post("/mcp", json={"id": 1, "method": "x"})
+            assert await response.read() == b"id: 1\n\n" + answered(1, 2) + b"id: 3\n\n"
+
+    asyncio.run(talk())
+
+
+def test_a_response_with_the_answer_to_another_request_is_an_error_for_its_own():
+    async def answer(request):
+        return web.json_response({"jsonrpc": "2.0", "id": 9, "result": {}})
+
+    async def talk():
+        async with before(answer) as client:
+            message = await (await client.post("/mcp", json={"id": 1, "method": "x"})).json()
+            assert (message["id"], message["error"]["code"]) == (1, -32000)
+
+    asyncio.run(talk())

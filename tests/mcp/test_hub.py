@@ -194,6 +194,32 @@ def test_notifications_of_any_server_pass_unchanged(told):
         assert talk.hub.from_server(server, frame) == [(None, frame)]
 
 
+def test_a_second_answer_to_a_joined_request_changes_nothing():
+    """The first of each server stands, and the client gets one answer of both."""
+    told = []
+    talk = Talk()
+    talk.hub = Hub(["one", "two"], told.append)
+    talk.ask(1, "tools/list")
+    assert talk.answer("one", 1, tools=[{"name": "a"}]) == []
+    assert talk.answer("one", 1, tools=[{"name": "forged"}]) == []
+    ((to, message),) = talk.answer("two", 1, tools=[{"name": "b"}])
+    assert (to, [tool["name"] for tool in message["result"]["tools"]]) == (None, ["a", "b"])
+    assert told == ["an answer to no open request was dropped"]
+
+
+def test_a_server_cannot_answer_for_another():
+    """Nor for a call, nor for a list that only the other still owes."""
+    told = []
+    talk = Talk()
+    talk.hub = Hub(["one", "two"], told.append)
+    talk.list(["a"], ["b"])
+    talk.ask(5, "tools/call", name="a", arguments={})
+    assert talk.answer("two", 5, content=[]) == []
+    frame = framed(id=5, result={"content": []})
+    assert talk.hub.from_server("one", frame) == [(None, frame)]
+    assert len(told) == 1
+
+
 @pytest.mark.parametrize("frame", [b"", b"[]\n", b"{\n", b'{"id": 1, "result": []}\n'])
 def test_what_cannot_be_read_passes(frame):
     assert Hub(["one"]).from_server("one", frame) == [(None, frame)]

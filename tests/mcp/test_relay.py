@@ -1,16 +1,19 @@
 """The proxy without I/O: what is not ours arrives as it was sent, whatever it is."""
 
 import json
+import threading
 import tracemalloc
 from contextlib import closing
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import UNSET
 
 from tests.mcp.scripted import ROWS, TEXT, line
 from tests.mcp.values import JSON
 from ullage.errors import StoreError
+from ullage.mcp.frames import Id, envelope_of
 from ullage.mcp.relay import Relay
 from ullage.mcp.settings import Settings, rule_of
 from ullage.mcp.spool import Spool
@@ -107,12 +110,104 @@ FRAMES = (
 
 @given(st.lists(st.tuples(st.booleans(), FRAMES), max_size=12))
 def test_any_frames_in_any_order_arrive_unchanged(frames):
+    """But for an answer to nothing that is open: nobody waits for it."""
     talk = Talk()
     for from_client, frame in frames:
         if from_client:
             assert talk.relay.from_client(frame) == (frame, b"")
         else:
-            assert talk.relay.from_server(frame) == frame
+            message = envelope_of(frame)
+            is_answer = message and message.method is UNSET and message.id in talk.relay.asked
+            is_other = not message or message.method is not UNSET or not isinstance(message.id, Id)
+            given = talk.relay.from_server(frame)
+            assert given in ((frame,) if is_answer or is_other else (frame, b""))
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(["ask", "cancel", "answer", "twice", "stray", "batch"]), IDS)
+    )
+)
+def test_a_client_gets_one_answer_to_what_it_asked_and_none_to_anything_else(steps):
+    """Whatever the server sends, a second time, unasked or in a batch; each drop is told of."""
+    talk, open_, dropped = Talk(), set(), 0
+    for step, id in steps:
+        answer = framed(id=id, result=said("x"))
+        if step == "ask":
+            talk.call(id, "say")
+            open_.add(id)
+        elif step == "cancel":
+            talk.relay.from_client(
+                framed(method="notifications/cancelled", params={"requestId": id})
+            )
+            if id in open_:  # its answer may be on its way, and nobody minds
+                assert talk.relay.from_server(answer) == answer
+            open_.discard(id)
+        elif id not in open_:
+            assert talk.relay.from_server(answer) == b""
+            dropped += 1
+        elif step == "batch":
+            both = b"[" + answer.strip() + b"," + answer.strip() + b"]\n"
+            assert json.loads(talk.relay.from_server(both)) == [json.loads(answer)]
+            open_.discard(id)
+            dropped += 1
+        else:
+            assert talk.relay.from_server(answer) == answer
+            open_.discard(id)
+    assert len(talk.told) == min(dropped, 10)
+    assert all("an answer to no open request was dropped" in line for line in talk.told)
+
+
+def test_two_threads_with_the_same_answer_bring_one():
+    """The second is dropped though the first is still being read."""
+    talk = Talk()
+    talk.call(1, "say")
+    inside, go_on, made = threading.Event(), threading.Event(), []
+
+    class Slow(MemoryStore):
+        def put(self, tenant, outputs):
+            inside.set()
+            go_on.wait()
+            super().put(tenant, outputs)
+
+    talk.relay._store = Slow()
+    answer = framed(id=1, result=said(LOG))
+    first = threading.Thread(target=lambda: made.append(talk.relay.from_server(answer)))
+    first.start()
+    inside.wait()
+    assert talk.relay.from_server(answer) == b""
+    go_on.set()
+    first.join()
+    assert len(json.loads(made[0])["result"]["content"][0]["text"]) <= 4_000
+    assert talk.told == ["an answer to no open request was dropped"]
+
+
+def test_an_id_that_the_server_writes_as_a_string_is_the_same():
+    """Some do, and clients take it; the second answer is dropped under either spelling."""
+    talk = Talk()
+    talk.call(1, "say")
+    first = json.loads(talk.relay.from_server(framed(id="1", result=said(LOG))))
+    assert len(first["result"]["content"][0]["text"]) <= 4_000
+    assert talk.relay.from_server(framed(id=1, result=said(LOG))) == b""
+
+
+@pytest.mark.parametrize("unread", [b'{"id": 7, "method": "x", \n', b'[{"id": 7}, 5]\n'])
+def test_behind_a_frame_that_was_passed_on_unread_an_unknown_answer_may_be_its_own(unread):
+    talk = Talk()
+    talk.call(1, "say")
+    talk.relay.from_client(unread)
+    answer = framed(id=7, result={})
+    assert talk.relay.from_server(answer) == answer
+    assert talk.relay.from_server(framed(id=1, result={})) != b""
+    assert talk.relay.from_server(framed(id=1, result={})) == b""
+
+
+def test_an_id_may_be_used_again_once_it_was_answered():
+    talk = Talk()
+    for _ in range(3):
+        talk.call(1, "say")
+        assert talk.relay.from_server(framed(id=1, result={})) != b""
+        assert talk.relay.from_server(framed(id=1, result={})) == b""
 
 
 @given(st.lists(IDS, unique=True, max_size=5), st.randoms())
@@ -291,6 +386,7 @@ def test_each_message_of_a_batch_is_what_it_would_be_alone():
     assert json.loads(on) == [{"jsonrpc": "2.0", "id": 3, "method": "ping"}]
     (page,) = json.loads(back)
     assert (page["id"], page["result"]["content"][0]["text"][:20]) == (4, LOG[:20])
+    talk.ask(5, "ping")
     untouched = b' [ {"id":5,"result":{}} , {"method":"x"}]\r\n'
     assert talk.relay.from_server(untouched) == untouched
 

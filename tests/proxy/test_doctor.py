@@ -61,10 +61,9 @@ def test_agents_and_variables_are_named_without_what_may_be_secret(config, tmp_p
 
 
 def test_whoever_is_behind_a_proxy_already_is_told(config):
-    finding = found(config, {"ULLAGE_PROXY": "http://127.0.0.1:1"})["environment"]
-    assert finding == Finding(
-        "environment", "note", "this shell is behind the proxy http://127.0.0.1:1"
-    )
+    finding = found(config, {"ULLAGE_PROXY": "http://127.0.0.1:1/key"})["environment"]
+    words = "this shell is behind the proxy on 127.0.0.1:1"  # and not its key
+    assert finding == Finding("environment", "note", words)
 
 
 def test_the_command_prints_a_line_each_and_says_whether_something_is_wrong(tmp_path):

@@ -76,6 +76,19 @@ def test_a_body_that_is_signed_passes_byte_for_byte(echo):
     assert headers["X-Ullage"] == "passed; signature"
 
 
+@pytest.mark.parametrize(
+    "path",
+    ["/model/anthropic.claude-opus-4-8-v1%3A0/converse", "/model/m/converse-stream", "/api/chat"],
+)
+def test_apis_that_are_not_read_yet_pass_and_are_named_so(echo, path):
+    """Bedrock's Converse and Ollama's own chat: byte for byte, and `X-Ullage` says why."""
+    there, url = echo
+    body = b'{"messages": [{"role": "user", "content": "go"}],  "model": "m"}'
+    status, headers, given = ask(url, "POST", path, body, {"Content-Type": "application/json"})
+    assert (status, given, headers["X-Ullage"]) == (200, body, "passed; path")
+    assert there.requests[-1].target == path
+
+
 def test_a_compressed_body_and_a_compressed_reply_pass_as_they_are():
     packed = gzip.compress(b"words " * 1_000)
 

@@ -102,6 +102,20 @@ def test_a_codex_rollout_is_a_responses_history(tmp_path):
     assert damage == []
 
 
+def test_lines_of_a_later_codex_that_carry_nothing_are_no_damage(tmp_path):
+    later = [
+        {"timestamp": "2026-11-26T19:00:00.000Z", "ordinal": 3, "type": kind, "payload": {"x": 1}}
+        for kind in ("world_state", "token_usage_record", "of_next_year")
+    ]
+    run, damage = read_one(
+        tmp_path, META, asks("go"), *later, calls("a"), answers("a"), says("done")
+    )
+    assert [message["type"] for message in run.messages] == [
+        *("message", "function_call", "function_call_output", "message"),
+    ]
+    assert damage == []
+
+
 def test_a_codex_rollout_of_the_first_versions_has_items_as_lines(tmp_path):
     head = {"id": "old", "timestamp": "2025-05-01T00:00:00Z", "instructions": None}
     told = [line["payload"] for line in (asks("go"), calls("a"), says("done"))]
@@ -452,6 +466,26 @@ def test_messages_of_langchain_whose_results_may_lack_their_ids(tmp_path):
 
 
 # -- requests and replies -------------------------------------------------------------------
+
+
+def test_a_row_of_a_data_set_is_its_messages_whatever_else_is_in_it(tmp_path):
+    """Its other fields are its own, and no parameters of a request."""
+    messages = [{"role": "user", "content": "go"}, {"role": "assistant", "content": "done"}]
+    row = {"messages": messages, "id": "run-1", "success": True, "score": 0.5, "split": "test"}
+    run, damage = read_one(tmp_path, row)
+    assert (run.messages, run.request, damage) == (messages, {}, [])
+    asked, _ = read_one(tmp_path, {**row, "model": "gpt-5", "temperature": 0.1})
+    assert (asked.request["model"], asked.request["temperature"]) == ("gpt-5", 0.1)
+
+
+def test_a_log_of_another_client_is_not_taken_for_claude_code_s(tmp_path):
+    """Qwen Code links its lines alike; its messages hold parts."""
+    of_qwen = {
+        "uuid": "a", "parentUuid": None, "sessionId": "s", "type": "user",
+        "message": {"role": "user", "parts": [{"text": "go"}]},
+    }  # fmt: skip
+    runs, damage = collect(write(tmp_path / "a", lines(of_qwen)))
+    assert (runs, [each.problem for each in damage]) == ([], ["is of no kind known here"])
 
 
 def test_a_request_of_responses_and_one_of_gemini(tmp_path):

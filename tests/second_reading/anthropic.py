@@ -163,7 +163,24 @@ def texts(messages: list[Message]) -> set[str]:
                 return {"A9"}
         elif any(not b["text"].strip() for b in of(message, "text")):
             return {"A9"}
+    for block in walk([blocks(m) for m in messages]):
+        if any(not text.strip() for text in held(block)):
+            return {"A9"}
     return set()
+
+
+def held(block: Block) -> list[str]:
+    """The texts that stand inside a document or a search result."""
+    if block.get("type") not in ("document", "search_result"):
+        return []
+    inside = block.get("content") if block["type"] == "search_result" else None
+    source = block.get("source")
+    if isinstance(source, dict) and source.get("type") in ("text", "content"):
+        inside = source.get("data") if source["type"] == "text" else source.get("content")
+    if isinstance(inside, str):
+        return [inside]
+    items = inside if isinstance(inside, list) else []
+    return [item.get("text", "") for item in items if item.get("type") == "text"]
 
 
 def system_texts(request: dict[str, Any]) -> set[str]:

@@ -56,6 +56,11 @@ _PLAIN = {
     "type": "document",
     "source": {"type": "text", "media_type": "text/plain", "data": "All is well."},
 }
+_BLOCKS = {
+    "type": "document",
+    "source": {"type": "content", "content": [_text("First."), _IMAGE, _text("Second.")]},
+    "title": "Two and a picture",
+}
 _SEARCH = {
     "type": "search_result",
     "source": "https://example.com/well",
@@ -111,8 +116,10 @@ EXAMPLES = (
     Example("text", "Text", [_model(_CITED)], note="with citations"),
     Example("image", "Media", [_user(_IMAGE, _IMAGE_URL, _IMAGE_FILE)], "user"),
     Example("document", "Media", [_user(_PDF)], "user", note="data, URL or file id"),
-    Example("document", "Opaque", [_user(_PLAIN)], "user", note="text or blocks as its source"),
-    Example("search_result", "Opaque", [_user(_SEARCH)], "user"),
+    Example("document", "Passage", [_user(_PLAIN)], "user", note="text as its source"),
+    Example("document", "Passage", [_user(_BLOCKS)], "user", note="blocks as its source"),
+    Example("document", "Frame", [_user(_PLAIN)], "user", note="what is beside its text"),
+    Example("search_result", "Passage", [_user(_SEARCH)], "user"),
     Example(
         "container_upload",
         "Opaque",
@@ -165,7 +172,8 @@ EXAMPLES = (
     Example("text", "Text", _inside(5, _text("a line\n")), "user", inside=True),
     Example("image", "Media", _inside(6, _text("See:"), _IMAGE), "user", inside=True),
     Example("document", "Media", _inside(7, _PDF), "user", inside=True),
-    Example("search_result", "Opaque", _inside(8, _SEARCH), "user", inside=True),
+    Example("search_result", "Passage", _inside(8, _SEARCH), "user", inside=True),
+    Example("document", "Passage", _inside(26, _PLAIN, _BLOCKS), "user", inside=True, note="text"),
     Example(
         "tool_reference",
         "Opaque",

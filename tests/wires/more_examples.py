@@ -52,7 +52,28 @@ def image(**source):
     return {"type": "image", "source": source}
 
 
+def document(held, kind="text"):
+    source = {"type": kind, "data" if kind == "text" else "content": held}
+    source |= {"media_type": "text/plain"} if kind == "text" else {}
+    return {"type": "document", "source": source}
+
+
+def hit(*content):
+    return {"type": "search_result", "source": "s", "title": "t", "content": list(content)}
+
+
+BLANK = {"type": "text", "text": " "}
+
 ANTHROPIC = [
+    ("A9", "a blank document", messages(user(document(" "))), messages(user(document("x")))),
+    ("A9", "a document with a blank text",
+     messages(user(document([TEXT, BLANK], "content"))),
+     messages(user(document([TEXT, TEXT], "content")))),
+    ("A9", "in a result, a search result with a blank text",
+     messages(GO, assistant(use()), user(gave(content=[hit(TEXT, BLANK)]))),
+     messages(GO, assistant(use()), user(gave(content=[hit(TEXT)])))),
+    ("A0", "a search result with a picture",
+     messages(user(hit(TEXT, png(9)))), messages(user(hit(TEXT), png(9)))),
     ("A0", "an upload from the assistant",
      messages(GO, assistant(UPLOAD, TEXT), NEXT), messages(user(UPLOAD, TEXT))),
     ("A0", "an upload of nothing",

@@ -25,6 +25,8 @@ _MEANT = {
     "ToolCall": "a tool call",
     "ToolResult": "a tool result",
     "Opaque": "opaque",
+    "Passage": "text in its block",
+    "Frame": "what its block keeps",
 }
 _WHO = {"tool": "a tool"}
 

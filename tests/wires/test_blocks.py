@@ -9,7 +9,7 @@ from tests.wires.test_every_part import as_object, request, sent
 from ullage import UnsupportedPart, convert, problems
 from ullage.errors import FormatError
 from ullage.history.transcript import leaves_of
-from ullage.values.messages import Media, Opaque, Reasoning, Text, ToolCall
+from ullage.values.messages import Frame, Media, Opaque, Reasoning, Text, ToolCall
 from ullage.wires import FORMATS
 
 every_format = pytest.mark.parametrize("format", FORMATS)
@@ -26,7 +26,9 @@ NO_ROW = {"thought_signature"}
 READ_ONLY = {"openai-responses"}
 """Its ``text`` is of the SDK's older versions: it is read, and legal nowhere."""
 MORE_THAN_ONE = {
-    ("anthropic", "document", "Opaque"),  # a text or blocks as its source
+    ("anthropic", "document", "Passage"),  # a text or blocks as its source
+    ("anthropic", "document", "Frame"),  # and what is beside it
+    ("anthropic", "search_result", "Passage"),
     ("gemini", "text", "Reasoning"),  # with ``thought``
 }
 
@@ -48,7 +50,9 @@ def test_every_row_has_an_example_and_every_example_a_row(format):
 def held(leaf):
     """The longest text that a leaf shows."""
     match leaf:
-        case Text(text=text) | Reasoning(text=text) | ToolCall(arguments=text) | Opaque(text=text):
+        case Text(text=text) | Reasoning(text=text) | Opaque(text=text) | Frame(text=text):
+            return text
+        case ToolCall(arguments=text):
             return text
         case Media(data=data):
             return data
@@ -82,7 +86,7 @@ def name_of(case):
 
 def is_fixed(format, raw, leaf):
     """Whether nothing but the part itself may stand there, by the words of the documents."""
-    if isinstance(leaf, Reasoning):
+    if isinstance(leaf, (Reasoning, Frame)):
         return True
     if isinstance(leaf, Media):
         return raw.get("type") == "image_generation_call"

@@ -313,3 +313,17 @@ def test_where_no_user_speaks_first_a_line_says_so(target, begin):
 def test_a_part_that_stands_alone_is_a_message():
     there = convert({"model": "gemini-3-pro", "contents": {"text": "go"}}, "openai-chat")
     assert there["messages"] == [GO]
+
+
+def test_the_texts_of_a_document_go_along_and_the_rest_of_it_is_named():
+    source = {"type": "text", "media_type": "text/plain", "data": "All is well."}
+    found = {"type": "search_result", "source": "s", "title": "t", "content": [
+        {"type": "text", "text": "One."}, {"type": "text", "text": "Two."}]}  # fmt: skip
+    document = {"type": "document", "source": source, "title": "The plan"}
+    messages = [{"role": "user", "content": [document, found]}]
+    with pytest.raises(UnsupportedPart, match="stands beside the text of a 'document'"):
+        convert(messages, format="anthropic", to="openai-chat")
+    (said,) = convert(messages, format="anthropic", to="openai-chat", lossy="describe")
+    written = json.dumps(said)
+    places = [written.index(text) for text in ("All is well.", "'document'", "One.", "Two.")]
+    assert places == sorted(places)

@@ -29,11 +29,13 @@ def command(file: Path | None, words: tuple[str, ...], **options: Any) -> None:
     """
     config = settings_of(file, tenant="", **options)
     from ullage.proxy.command import behind_a_proxy, run_command, summary  # aiohttp
+    from ullage.proxy.door import new_door
     from ullage.proxy.quiet import own_words
 
     environment = dict(os.environ)
     if MARK in environment:
-        click.echo(f"ullage: already behind the proxy {environment[MARK]}", err=True)
+        where = environment[MARK].rpartition("/")[0]  # and not the key behind it
+        click.echo(f"ullage: already behind the proxy on {where}", err=True)
         sys.exit(run_command(words, environment))
     named = {name for name, url in config.upstreams.items() if UPSTREAMS.get(name) != url}
     setting = setting_for(
@@ -41,12 +43,14 @@ def command(file: Path | None, words: tuple[str, ...], **options: Any) -> None:
     )
     if setting.note:
         click.echo(f"ullage: {setting.note}", err=True)
+    door = new_door()
     with (
         own_words(tells_events=False),
-        behind_a_proxy(_for_one(config, setting.upstreams)) as (url, watch),
+        behind_a_proxy(_for_one(config, setting.upstreams), door=door) as (url, watch),
     ):
-        environment = setting.environment_at(url, environment)
-        code = run_command(arguments_for(words, setting, url), environment)
+        environment = setting.environment_at(f"{url}/{door.key}", environment)
+        arguments = arguments_for(words, setting, f"{url}/{door.shown_key}")
+        code = run_command(arguments, environment)
     store = "the store" if config.store else "ullage's own store"
     for line in summary(watch.seen.totals, store, watch.seen.shown):
         click.echo(f"ullage: {line}", err=True)

@@ -22,7 +22,17 @@ import msgspec
 from blake3 import blake3
 
 from ullage.values.jsonable import jsonable
-from ullage.values.messages import Content, Media, Message, Opaque, Part, Text, ToolCall, ToolResult
+from ullage.values.messages import (
+    Content,
+    Frame,
+    Media,
+    Message,
+    Opaque,
+    Part,
+    Text,
+    ToolCall,
+    ToolResult,
+)
 
 VERSION = 1
 _SLICE_CHARS = 1 << 20
@@ -101,6 +111,8 @@ def _form(part: Part | Content) -> list[Any] | None:
             return ["m", kind, _utf8(mime), digest]
         case Opaque(kind=kind, text=text):
             return ["o", _utf8(kind), _utf8(text)]
+        case Frame(text=text):
+            return ["f", _utf8(text)]
         case _:
             return None
 

@@ -9,7 +9,7 @@ from msgspec import Struct, field
 
 from ullage.history.transcript import Location, Transcript
 from ullage.values.edits import Drop, Edit, Replace, Summary
-from ullage.values.messages import Opaque
+from ullage.values.messages import Frame, Opaque
 
 Shown = Mapping[tuple[int, int], Replace]
 """What replaces the leaves of one message, by part and item index."""
@@ -105,7 +105,8 @@ class ShownHistory(Struct, frozen=True, eq=False, kw_only=True):
         if self.transcript.reader(spot[0], spot[1]) == "program":
             return None  # it would work on a part of it, and nobody would know
         original = self.transcript.output(spot)
-        if original is None or _defines_tools(self.transcript.leaf(spot)):
+        leaf = self.transcript.leaf(spot)
+        if original is None or isinstance(leaf, Frame) or _defines_tools(leaf):
             return None
         # of a call the chain vouches: clients write the same arguments with other spaces
         return spot if edit.place.kind == "call" or edit.ref == original.ref else None

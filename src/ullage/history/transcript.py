@@ -19,10 +19,12 @@ from ullage.values.edits import Address, whole
 from ullage.values.effects import Output
 from ullage.values.messages import (
     Content,
+    Frame,
     Media,
     Message,
     Opaque,
     Part,
+    Passage,
     Reasoning,
     Role,
     Text,
@@ -383,6 +385,8 @@ class Transcript:
     def words(self, index: int, number: int) -> str:
         """The words of the user in a part; ``""`` where it holds none."""
         part = self.messages[index].parts[number]
+        if isinstance(part, Passage):
+            return ""  # the user hands it over: others wrote it
         if isinstance(part, Text):
             return part.text if self.messages[index].role == "user" and part.text.strip() else ""
         if isinstance(part, Opaque):
@@ -445,10 +449,10 @@ class Transcript:
         return output
 
     def results(self, index: int) -> Iterator[Location]:
-        """Every item of every tool result in a message."""
+        """Every item of every tool result in a message, but for the frames of blocks."""
         parts = self.messages[index].parts
-        for number, item, _ in leaves_of(self.messages[index]):
-            if isinstance(parts[number], ToolResult):
+        for number, item, leaf in leaves_of(self.messages[index]):
+            if isinstance(parts[number], ToolResult) and not isinstance(leaf, Frame):
                 yield index, number, item
 
     def tool_results(self, index: int) -> Iterator[Location]:
@@ -526,7 +530,7 @@ def _leaf(message: Message, spot: Location) -> Part | Content | None:
 def _set_aside(leaf: Part | Content | None) -> tuple[str, Literal["text", "block"]] | None:
     """The text a leaf is kept as, and of what kind; None if it may not be set aside."""
     match leaf:
-        case Text(text=text) | ToolCall(arguments=text):
+        case Text(text=text) | ToolCall(arguments=text) | Frame(text=text):
             return text, "text"
         case Media(block=block) if block is not None:
             return canon.canonical_json(block), "block"

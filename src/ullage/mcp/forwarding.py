@@ -117,7 +117,8 @@ class _Forwarding:
 
     def _ask(self) -> None:
         """The client's thread."""
-        pump(0, self._from_client, self._only, self._most_bytes)
+        overlong = None if self._only is None else _Unread(self._only, self._relay)
+        pump(0, self._from_client, overlong, self._most_bytes)
         for link in self._links.values():
             link.close()
 
@@ -153,6 +154,19 @@ class _Forwarding:
             tell(f"{why}; {calls} not answered")
 
 
+class _Unread:
+    """Where the parts of an overlong frame go: to the only server, and the relay is told."""
+
+    def __init__(self, link: Link, relay: Relay) -> None:
+        self._link = link
+        self._relay = relay
+
+    def pass_on(self, piece: Piece, is_inside: bool) -> None:
+        """`ullage.mcp.stdio.Overlong.pass_on`."""
+        self._relay.ask_unread()
+        self._link.pass_on(piece, is_inside)
+
+
 class _Direct:
     """One server: every frame is its own."""
 
@@ -176,7 +190,7 @@ class _Joined:
         from ullage.mcp.hub import Hub
 
         self._links = links
-        self._hub = Hub(list(links))
+        self._hub = Hub(list(links), tell)
 
     def from_client(self, frame: bytes) -> Iterable[tuple[Link | None, bytes]]:
         return self._to(self._hub.from_client(frame))

@@ -93,7 +93,7 @@ class Front:
         # a GET may take a stream up again; POSTs of two clients may count their requests alike
         asked = {} if is_post else told.asked
         settings = replace(self._settings, tenant=tenant)
-        relay = Relay(settings, self._store, tell, told.known, asked)
+        relay = Relay(settings, self._store, tell, told.known, asked, is_complete=is_post)
         body, back = await request.read(), b""
         if is_post:
             body, back = await asyncio.to_thread(relay.from_client, body)
@@ -127,7 +127,7 @@ class Front:
             kept = _kept(response.headers)
             if response.content_type != "text/event-stream":
                 whole = await response.read()
-                changed = relay.from_server(whole) if request.method == "POST" else whole
+                changed = _answered(whole, relay) if request.method == "POST" else whole
                 if back:
                     rest = batch_of(changed) or ([changed] if changed.strip() else [])
                     changed = batched([*batch_of(back), *rest])
@@ -148,6 +148,15 @@ class Front:
         session = request.headers.get("Mcp-Session-Id", "") if self._settings.store is None else ""
         whose = ref_of(f"{credential}\n{session}", "tenant") if credential or session else ""
         return f"{self._settings.tenant} {whose}".strip()
+
+
+def _answered(whole: bytes, relay: Relay) -> bytes:
+    """The body of a response; where all of it was dropped, an error for what was asked."""
+    changed = relay.from_server(whole)
+    if changed or not whole.strip():
+        return changed
+    errors = list(relay.ended("the response ended"))
+    return errors[0] if len(errors) == 1 else batched(errors)
 
 
 def _is_local(request: web.Request) -> bool:
@@ -198,6 +207,8 @@ def _changed(event: bytes, relay: Relay) -> bytes:
     if changed == message:
         return event
     others = [line for line in lines if line and not line.startswith(b"data:")]
+    if not changed:
+        return b"\n".join((*others, b"", b"")) if others else b""
     return b"\n".join((*others, b"data: " + changed, b"", b""))
 
 

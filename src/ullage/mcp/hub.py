@@ -13,7 +13,7 @@ a server asks of the client (sampling, elicitation, roots) goes under an id of o
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import count
 from typing import Any
 
@@ -36,6 +36,7 @@ from ullage.mcp.frames import (
     with_field,
 )
 from ullage.mcp.tools import is_our_name
+from ullage.mcp.waiting import Strays, same_id
 
 Move = tuple[str | None, bytes]
 """A frame and the server it goes to; None: the client."""
@@ -82,9 +83,13 @@ class Hub:
 
     Args:
         servers: their names, in the order in which they are listed.
+        tell: told of what is dropped, in a line.
     """
 
-    def __init__(self, servers: Sequence[str]) -> None:
+    def __init__(
+        self, servers: Sequence[str], tell: Callable[[str], None] = lambda line: None
+    ) -> None:
+        self._strays = Strays(tell)
         self._servers = list(servers)
         self._is_shared = len(servers) > 1
         self._lock = Lock()
@@ -179,10 +184,21 @@ class Hub:
         with self._lock:
             if message.method is not UNSET:
                 return [(None, self._as_asked(server, frame, message))]
-            if message.id in self._joined:
-                return self._join(server, frame, message)
             if isinstance(message.id, Id):
-                self._routed.pop(message.id, None)
+                return self._answers(server, frame, message, message.id)
+        return [(None, frame)]
+
+    def _answers(self, server: str, frame: bytes, message: Envelope, id: Id) -> list[Move]:
+        """What becomes of an answer: only those whom a request went to can answer it, once."""
+        joined, routed = same_id(id, self._joined), same_id(id, self._routed)
+        if joined is not None and server in self._joined[joined].waiting:
+            return self._join(server, frame, message, joined)
+        is_of_another = routed is not None and self._routed[routed] != server
+        if joined is not None or is_of_another:
+            self._strays.dropped()
+            return []
+        if routed is not None:
+            del self._routed[routed]
         return [(None, frame)]
 
     def _as_asked(self, server: str, frame: bytes, message: Envelope) -> bytes:
@@ -200,8 +216,8 @@ class Hub:
                     return with_field(frame, "params", encode(params))
         return frame
 
-    def _join(self, server: str, frame: bytes, message: Envelope) -> list[Move]:
-        joined = self._joined[message.id]  # type: ignore[index]
+    def _join(self, server: str, frame: bytes, message: Envelope, id: Id) -> list[Move]:
+        joined = self._joined[id]
         joined.waiting.discard(server)
         try:
             result = None if message.result is UNSET else fields_of(message.result)
@@ -210,7 +226,7 @@ class Hub:
         joined.answers[server] = result
         if result is None and not joined.error:
             joined.error = frame
-        return self._finished(message.id, joined)  # type: ignore[arg-type]
+        return self._finished(id, joined)
 
     def ended(self, server: str, why: str) -> list[Move]:
         """What the client is told when a server has ended; the others go on."""

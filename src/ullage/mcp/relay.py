@@ -38,6 +38,7 @@ from ullage.mcp.frames import (
 )
 from ullage.mcp.settings import Settings, limit_of, may_cut
 from ullage.mcp.tools import Listed, extended, is_our_name, our_words, version_of
+from ullage.mcp.waiting import Strays, Waiting
 from ullage.session.results import open_result
 from ullage.stores import Blobs
 from ullage.values.notices import Words
@@ -49,7 +50,6 @@ _GIVE = ("tools/call", "tasks/result")
 _READ = ("tools/list", "tasks/get", *_GIVE)
 _REFS = ("tool_call_id", "ref_id")
 """The arguments of our tools that name an output."""
-_MOST_IN_FLIGHT = 10_000
 _MOST_TASKS = 1_000
 _GONE = -32000
 
@@ -94,9 +94,8 @@ class Relay:
         tell: told what goes wrong, in a line.
         known: what the session has told before.
         asked: what was asked before, by the request's id.
-
-    Attributes:
-        asked: what the server has not answered.
+        is_complete: whether nothing else than ``asked`` and what comes from the client can be
+            answered here.
     """
 
     def __init__(
@@ -106,13 +105,24 @@ class Relay:
         tell: Told,
         known: Known | None = None,
         asked: Mapping[Id, Asked] | None = None,
+        *,
+        is_complete: bool = True,
     ) -> None:
         self._settings = settings
         self._store = store
         self._tell = tell
-        self._lock = Lock()
         self._known = known or Known()
-        self.asked = dict(asked or {})
+        self._waiting = Waiting(asked, is_complete=is_complete)
+        self._strays = Strays(tell)
+
+    @property
+    def asked(self) -> dict[Id, Asked]:
+        """What the server has not answered."""
+        return self._waiting.open
+
+    def ask_unread(self) -> None:
+        """A frame of the client's was passed on unread."""
+        self._waiting.ask_unread()
 
     # ── from the client ──────────────────────────────────────────────────────────────────
 
@@ -123,7 +133,10 @@ class Relay:
             ways = [self.from_client(each) for each in batch]
             back = batched([each for _, each in ways if each])
             return (batched([each for each, _ in ways if each]) if back else frame), back
-        if message is None or message.method is UNSET:
+        if message is None:
+            self._waiting.ask_unread()
+            return frame, b""
+        if message.method is UNSET:
             return frame, b""
         if not isinstance(message.id, Id):
             self._notified(message)
@@ -135,8 +148,7 @@ class Relay:
         ours = self._our_words(asked.tool, given) if asked.method == "tools/call" else None
         if ours is not None:
             return b"", reply(message.id, self._answer(asked.tool, given, ours))
-        with self._lock:
-            _add(self.asked, message.id, asked, _MOST_IN_FLIGHT)
+        self._waiting.ask(message.id, asked)
         return frame, b""
 
     def _our_words(self, tool: str, given: dict[str, Raw]) -> Words | None:
@@ -163,8 +175,7 @@ class Relay:
             except Unreadable:
                 return
             if isinstance(wanted, Id):
-                with self._lock:
-                    self.asked.pop(wanted, None)
+                self._waiting.cancel(wanted)
 
     def _read(self, message: Envelope) -> tuple[Asked, dict[str, Raw]]:
         """What is asked for, and its parameters."""
@@ -203,16 +214,23 @@ class Relay:
     # ── from the server ──────────────────────────────────────────────────────────────────
 
     def from_server(self, frame: bytes) -> bytes:
-        """What goes on to the client."""
+        """What goes on to the client; b"" of an answer to nothing that is open."""
         message = envelope_of(frame)
         if message is None:
             batch = batch_of(frame)
             shown = [self.from_server(each) for each in batch]
-            return frame if shown == batch else batched(shown)
-        asked = self._answered(message)
+            return frame if shown == batch else batched([each for each in shown if each])
+        may_go_on, asked = True, None
+        if message.method is UNSET and isinstance(message.id, Id):
+            may_go_on, asked = self._waiting.answer(message.id)
+        if not may_go_on:
+            self._strays.dropped()
+            return b""
+        if message.method == "notifications/tasks":  # as if it had been asked for
+            asked = Asked("tasks/get")
         part = "result" if message.method is UNSET else "params"
         raw: Raw | UnsetType = getattr(message, part)
-        if asked is None or raw is UNSET:
+        if asked is None or asked.method not in _READ or raw is UNSET:
             return frame
         try:
             if asked.method == "tools/list":
@@ -228,16 +246,6 @@ class Relay:
         except StoreError as error:
             self._tell(f"a result was passed on whole, for it could not be kept: {error}")
         return frame
-
-    def _answered(self, message: Envelope) -> Asked | None:
-        """What a message answers, of what is looked into."""
-        if message.method == "notifications/tasks":  # as if it had been asked for
-            return Asked("tasks/get")
-        if message.method is not UNSET or not isinstance(message.id, Id):
-            return None
-        with self._lock:
-            asked = self.asked.pop(message.id, None)
-        return asked if asked is not None and asked.method in _READ else None
 
     def _listing(self, frame: bytes, result: Raw, asked: Asked) -> bytes:
         page, listed = extended(
@@ -278,9 +286,7 @@ class Relay:
 
     def ended(self, why: str) -> Iterator[bytes]:
         """The frames that tell a client of requests which the server will never answer."""
-        with self._lock:
-            asked, self.asked = self.asked, {}
-        for id in asked:
+        for id in self._waiting.end():
             yield failure(id, _GONE, f"ullage mcp: {why} before it answered")
 
 

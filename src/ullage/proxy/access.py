@@ -119,10 +119,17 @@ def _is_of_own_user(request: web.BaseRequest) -> bool:
     """Whether the other end of a connection is a socket of our user's, where Linux can tell."""
     if request.transport is None:
         return False
+    user = user_of_connection(request)
+    return user is None or user == os.geteuid()
+
+
+def user_of_connection(request: web.BaseRequest) -> int | None:
+    """The user id that the other end of a request's connection belongs to; None: nothing tells."""
+    if request.transport is None:
+        return None
     here = request.transport.get_extra_info("sockname")
     there = request.transport.get_extra_info("peername")
-    user = user_of_socket(there[:2], here[:2])
-    return user is None or user == os.geteuid()
+    return user_of_socket(there[:2], here[:2])
 
 
 def user_of_socket(local: tuple[str, int], remote: tuple[str, int]) -> int | None:

@@ -184,7 +184,7 @@ def arguments_for(command: Sequence[str], setting: Setting, url: str) -> list[st
     """A command with the options it needs.
 
     Codex reads its address from its settings alone. Claude Code's settings go before its
-    environment, and an option before both.
+    environment, and an option before both. Other users of the machine can read arguments.
     """
     agent = agent_of(command[0]) if command else ""
     added: list[str] = []

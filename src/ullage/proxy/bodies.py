@@ -30,6 +30,9 @@ class Held:
         self.bytes -= count
 
 
+_PART_BYTES = 256 << 10
+
+
 class Body:
     """A request's body: what was read of it, and what is still to come.
 
@@ -54,8 +57,8 @@ class Body:
         Raises:
             TimeoutError: the client fell silent.
         """
-        if self.data:
-            yield self.data
+        for start in range(0, len(self.data), _PART_BYTES):
+            yield self.data[start : start + _PART_BYTES]  # in one piece, it would hold up the loop
         while part := await self._next():
             yield part
 

@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from ullage.errors import ConfigError
 from ullage.proxy.config import Config
+from ullage.proxy.door import Door
 from ullage.proxy.relayed import Relayed
 from ullage.proxy.seen import Shown, Totals
 from ullage.proxy.server import bound, running
@@ -29,12 +30,15 @@ both; it is the command's to act on."""
 
 
 @contextlib.contextmanager
-def behind_a_proxy(config: Config, *tell: Callable[[Relayed], None]) -> Iterator[tuple[str, Watch]]:
+def behind_a_proxy(
+    config: Config, *tell: Callable[[Relayed], None], door: Door | None = None
+) -> Iterator[tuple[str, Watch]]:
     """A proxy in a thread, as long as the block lasts.
 
     Args:
         config: the proxy's settings.
         tell: are called as well, in that thread, with each request that is over.
+        door: who may use it; None: whoever reaches it.
 
     Gives:
         its address, and who looks on.
@@ -45,7 +49,7 @@ def behind_a_proxy(config: Config, *tell: Callable[[Relayed], None]) -> Iterator
     listening = bound(config)
     host, port = listening.getsockname()[:2]
     watch = watch_of(config, *tell)
-    thread = _Thread(config, listening, watch)
+    thread = _Thread(config, listening, watch, door)
     thread.start()
     try:
         thread.wait()
@@ -57,8 +61,11 @@ def behind_a_proxy(config: Config, *tell: Callable[[Relayed], None]) -> Iterator
 class _Thread(threading.Thread):
     """The event loop of a proxy."""
 
-    def __init__(self, config: Config, listening: socket.socket, watch: Watch) -> None:
+    def __init__(
+        self, config: Config, listening: socket.socket, watch: Watch, door: Door | None
+    ) -> None:
         super().__init__(name="ullage-proxy", daemon=True)
+        self._door = door
         self._config, self._listening, self._watch = config, listening, watch
         self._began = threading.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -75,7 +82,7 @@ class _Thread(threading.Thread):
 
     async def _serve(self) -> None:
         self._loop, self._over = asyncio.get_running_loop(), asyncio.Event()
-        async with running(self._config, self._listening, self._watch):
+        async with running(self._config, self._listening, self._watch, door=self._door):
             self._began.set()
             await self._over.wait()
 

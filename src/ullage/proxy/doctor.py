@@ -138,7 +138,8 @@ def _agents(environment: Mapping[str, str]) -> Iterator[Finding]:
 def _variables(environment: Mapping[str, str]) -> Iterator[Finding]:
     """Which variables lead somewhere already, told without what may be secret in them."""
     if MARK in environment:
-        yield Finding("environment", "note", f"this shell is behind the proxy {environment[MARK]}")
+        where = urlsplit(environment[MARK]).netloc  # and not the key behind it
+        yield Finding("environment", "note", f"this shell is behind the proxy on {where}")
         return
     for name in VARIABLES:
         if value := environment.get(name):

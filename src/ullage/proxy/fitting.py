@@ -8,6 +8,7 @@ from contextlib import suppress
 from ullage.errors import StoreError
 from ullage.exchange import Exchanges
 from ullage.proxy.config import Config
+from ullage.proxy.trial import OnTrial, Trial
 from ullage.redaction import common_keys
 from ullage.session.sessions import AsyncSessions
 from ullage.stores import MemoryStore, Store
@@ -60,21 +61,35 @@ class Near(Threaded):
         await super().close()
 
 
-def near(store: Store) -> Near:
-    """A store on this machine, for an event loop."""
+def near(store: Store, trial: Trial | None = None) -> Near:
+    """A store on this machine, for an event loop.
+
+    Args:
+        store: the store.
+        trial: what is held of tenants that no upstream has taken; None: nothing is.
+    """
+    kept = store if trial is None else OnTrial(store, trial)
     if isinstance(store, SqliteStore):
         with suppress(StoreError):  # another process holds the file just now
-            return Near(store, SqliteStore(store.path, busy_timeout_s=0.0))
-    return Near(store)
+            quick: Store = SqliteStore(store.path, busy_timeout_s=0.0)
+            quick = quick if trial is None else OnTrial(quick, trial, waits=False)
+            return Near(kept, quick)
+    return Near(kept)
 
 
-def exchanges_of(config: Config) -> Exchanges:
+def _threaded(store: Store, trial: Trial | None) -> Threaded:
+    """A store on another machine, for an event loop."""
+    return Threaded(store if trial is None else OnTrial(store, trial))
+
+
+def exchanges_of(config: Config, trial: Trial | None = None) -> Exchanges:
     """The exchanges of one worker.
 
     A dry run keeps what it sets aside in memory: nothing of it is to last.
 
     Args:
         config: the proxy's settings.
+        trial: what is held of tenants that no upstream has taken; None: nothing is.
 
     Raises:
         StoreError: the store cannot be opened.
@@ -83,7 +98,7 @@ def exchanges_of(config: Config) -> Exchanges:
         store: Threaded = Near(MemoryStore())
     else:
         kept = opened(config.store or "sqlite", config.blobs, config.cache)
-        store = Threaded(kept) if is_url(config.store) else near(kept)
+        store = _threaded(kept, trial) if is_url(config.store) else near(kept, trial)
     limits = None if config.window_tokens is None else Limits(window_tokens=config.window_tokens)
     sessions = AsyncSessions(
         store=store,

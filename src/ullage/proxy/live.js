@@ -3,6 +3,7 @@
 
 const EVERY_MS = 2000, WIDTH = 1000, HEIGHT = 150, SHOWN_DECISIONS = 6;
 const at = (id) => document.getElementById(id);
+const here = location.pathname.replace(/\/?$/, "/");  // it may be behind a key, or a path of its own
 const number = (value) => Math.round(value).toLocaleString("en");
 const shown = new Map();  // what is drawn of a conversation, and of which state
 
@@ -97,7 +98,7 @@ function conversation(one) {
   const title = make("h2", "", one.model || "an unnamed model"), open = make("a", "", "turn by turn");
   title.id = id;
   box.setAttribute("aria-labelledby", id);
-  open.href = `/_ullage/conversations/${encodeURIComponent(one.key)}`;
+  open.href = `${here}conversations/${encodeURIComponent(one.key)}`;
   open.setAttribute("aria-label", `turn by turn: ${one.model} ${one.key.slice(0, 6)}`);
   head.append(title, open);
   const less = saved(all), cost = all.cost_usd ? ` · $${all.cost_usd.toFixed(2)}` : "";
@@ -134,7 +135,7 @@ function conversations(state) {
 async function look() {
   if (!document.hidden) {
     try {
-      const answer = await fetch("/_ullage/state", { cache: "no-store" });
+      const answer = await fetch(`${here}state`, { cache: "no-store" });
       if (!answer.ok) throw new Error(String(answer.status));
       const state = await answer.json();
       const dry = state.dry_run ? " A dry run: every request goes on as it came." : "";

@@ -58,15 +58,22 @@ class Pages:
         self._access = Access(config, relay.guard)
         self._watch, self._siblings = watch, siblings
 
-    def are_meant(self, request: web.BaseRequest) -> bool:
-        """Whether a request is for a page."""
-        return request.path == _ROOT or request.path.startswith(f"{_ROOT}/")
+    def are_meant(self, target: str) -> bool:
+        """Whether a request for this path is for a page."""
+        path = _path_of(target)
+        return path == _ROOT or path.startswith(f"{_ROOT}/")
 
-    async def __call__(self, request: web.BaseRequest) -> web.StreamResponse:
-        """Answer a request."""
+    async def __call__(self, request: web.BaseRequest, target: str) -> web.StreamResponse:
+        """Answer a request.
+
+        Args:
+            request: the request.
+            target: the path and the query that it asks for, still encoded.
+        """
+        path = _path_of(target).removeprefix(_ROOT)
         if request.method not in ("GET", "HEAD"):
             return failure(405, "pages are only read.", Allow="GET, HEAD")
-        match request.path.removeprefix(_ROOT):
+        match path:
             case "/health":
                 return json_answer({"status": "ok"})
             case "/ready" if self._relay.is_stopping:
@@ -80,7 +87,7 @@ class Pages:
             return failure(403, _NOT_GIVEN)
         if verdict == "unauthenticated":
             return failure(401, "pages ask for a token.", WWW_Authenticate=_ASKED)
-        return await self._page(request.path.removeprefix(_ROOT))
+        return await self._page(path)
 
     async def for_siblings(self, request: web.BaseRequest) -> web.StreamResponse:
         """Answer another worker: what is here, and nothing of the others."""
@@ -100,7 +107,7 @@ class Pages:
         if path == "/state":
             return await self._state()
         if path.startswith("/conversations/"):
-            return await self._conversation(unquote(path.removeprefix("/conversations/")))
+            return await self._conversation(path.removeprefix("/conversations/"))
         return failure(404, "there is no such page.")
 
     # ── counters ─────────────────────────────────────────────────────────────────────
@@ -160,6 +167,11 @@ class Pages:
         from ullage.proxy.page import page_of_conversation
 
         return await asyncio.to_thread(page_of_conversation, key, sessions.of(key))
+
+
+def _path_of(target: str) -> str:
+    """The path of a request's target, decoded."""
+    return unquote(target.partition("?")[0])
 
 
 def _html(page: str) -> web.Response:

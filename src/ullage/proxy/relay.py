@@ -20,6 +20,7 @@ from typing import Any
 import aiohttp
 from aiohttp import web
 
+from ullage.errors import StoreError
 from ullage.exchange import Answer, Exchange, Exchanges, Passed
 from ullage.exchange import route_of as asked_at
 from ullage.exchange.values import Report
@@ -33,11 +34,13 @@ from ullage.proxy.headers import TOLD, passed_down, passed_up
 from ullage.proxy.relayed import Relayed, told
 from ullage.proxy.routes import Route, route_of
 from ullage.proxy.tenants import Tenants
+from ullage.proxy.trial import Trial
 from ullage.proxy.upstream import Reply, Upstream, proxies_of
 from ullage.session.drivers import aacting
-from ullage.stores.threaded import to_its_end
+from ullage.stores.threaded import in_thread, to_its_end
 
 _TRACEPARENT_CHARS = 256
+_REFUSES = (401, 403)
 
 
 class Relay:
@@ -51,6 +54,7 @@ class Relay:
 
     Attributes:
         exchanges: what fits them.
+        trial: what is held of tenants that no upstream has taken; None: all are taken.
         discovery: what upstreams tell of their models.
         guard: who says which requests are passed on.
         refused: how many were not.
@@ -69,7 +73,9 @@ class Relay:
         tell: Callable[[Relayed], None],
     ) -> None:
         self.config, self.client, self.tenants, self.tell = config, client, tenants, tell
-        self.exchanges: Exchanges = exchanges_of(config)
+        # one tenant for all is the choice of who runs it: there is nobody to be told apart
+        self.trial = Trial() if config.tenant is None and not config.dry_run else None
+        self.exchanges: Exchanges = exchanges_of(config, self.trial)
         self.guard, self.refused = Guard(config), 0
         self.connections: Sized | None = None
         self.proxies = proxies_of(config)
@@ -85,8 +91,13 @@ class Relay:
         closing: Any = self.exchanges.sessions.close()
         await closing
 
-    async def __call__(self, request: web.BaseRequest) -> web.StreamResponse:
-        """Answer a request."""
+    async def __call__(self, request: web.BaseRequest, target: str) -> web.StreamResponse:
+        """Answer a request.
+
+        Args:
+            request: the request.
+            target: the path and the query that it asks for, still encoded.
+        """
         problem = self.guard.problem(request)
         if problem is not None:
             self.refused += 1
@@ -95,17 +106,41 @@ class Relay:
             return failure(503, "too many requests are in flight. Try again.", Retry_After="1")
         if "upgrade" in request.headers.get("Connection", "").lower():
             return failure(426, "websockets are not passed on. Use HTTP.", Upgrade="HTTP/1.1")
-        route = route_of(request.raw_path, request.headers, self.config.upstreams)
+        route = route_of(target, request.headers, self.config.upstreams)
         if route is None:
             return failure(400, "no upstream has this address. Send a path, without .. in it.")
         self.in_flight += 1
         self.idle.clear()
         try:
-            return await _Relaying(self, request, route).run()
+            return await self._relayed(_Relaying(self, request, route))
         finally:
             self.in_flight -= 1
             if not self.in_flight:
                 self.idle.set()
+
+    async def _relayed(self, relaying: _Relaying) -> web.StreamResponse:
+        """The reply to a request. What nobody took of it is forgotten."""
+        if self.trial is None:
+            return await relaying.run()
+        over: list[str] = []
+        try:
+            with self.trial.request(relaying.tenant, over):
+                return await relaying.run()
+        finally:
+            for tenant in over:
+                self.exchanges.sessions.drop_tenant(tenant)
+
+    async def judge(self, tenant: str, status: int) -> None:
+        """Whether an upstream takes a tenant's credential, by the status of its reply."""
+        if self.trial is None:
+            return
+        if status in _REFUSES:
+            self.trial.refuse(tenant)
+        elif 200 <= status < 300 and not self.trial.is_taken(tenant):
+            sessions: Any = self.exchanges.sessions
+            with contextlib.suppress(StoreError):
+                if not await in_thread(sessions.store.store.take, tenant):
+                    sessions.drop_tenant(tenant)
 
 
 class _Relaying:
@@ -114,7 +149,7 @@ class _Relaying:
     def __init__(self, relay: Relay, request: web.BaseRequest, route: Route) -> None:
         self._relay, self._request, self._route = relay, request, route
         self._config = relay.config
-        self._tenant = relay.tenants.of(route.url, request.headers)
+        self.tenant = relay.tenants.of(route.url, request.headers)
         self._made: Exchange | None = None
         self._report: Report | None = None  # where it is not that of the exchange
         self._began, self._read_s = time.time(), time.monotonic()
@@ -251,7 +286,7 @@ class _Relaying:
             target,
             plain,
             upstream,
-            tenant=self._tenant,
+            tenant=self.tenant,
             served=partial(self._relay.discovery.of, self._route, self._request.headers),
         )
         return self._made
@@ -285,7 +320,15 @@ class _Relaying:
         proxy = self._relay.proxies.get(self._route.upstream)
         most = self._config.limits.reply_bytes
         return Upstream(
-            self._relay.client, method, url, headers, data, plain, proxy=proxy, reply_bytes=most
+            self._relay.client,
+            method,
+            url,
+            headers,
+            data,
+            plain,
+            proxy=proxy,
+            reply_bytes=most,
+            judged=partial(self._relay.judge, self.tenant),
         )
 
     def _headers(self, reply: Reply, done: str, *, is_read: bool) -> Any:
@@ -334,7 +377,7 @@ class _Relaying:
             Relayed(
                 report=report,
                 upstream=self._route.upstream,
-                tenant=self._tenant,
+                tenant=self.tenant,
                 traceparent=self._request.headers.get("traceparent", "")[:_TRACEPARENT_CHARS],
                 began_s=self._began,
                 came_bytes=self._came_bytes,

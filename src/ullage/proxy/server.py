@@ -13,6 +13,7 @@ from typing import Any, cast
 from aiohttp import web
 
 from ullage.errors import ConfigError
+from ullage.proxy.answers import failure
 from ullage.proxy.config import Config, host_and_port
 from ullage.proxy.connections import (
     Connections,
@@ -21,6 +22,7 @@ from ullage.proxy.connections import (
     most_connections,
     raise_descriptors,
 )
+from ullage.proxy.door import Door
 from ullage.proxy.pages import Pages
 from ullage.proxy.quiet import own_words, quiet_loop
 from ullage.proxy.relay import Relay
@@ -30,6 +32,7 @@ from ullage.proxy.tenants import Tenants, secret_of
 from ullage.proxy.upstream import client_of
 from ullage.proxy.watch import Watch, watch_of
 
+_NO_KEY = "this proxy is for the command that it was started with, at the addresses it was given."
 _BACKLOG = 1_024
 _TAKEN_AT_ONCE = 1
 """So many connections a worker takes before it looks after those it has; asyncio takes as many as
@@ -106,7 +109,11 @@ async def _serve(
 
 @contextlib.asynccontextmanager
 async def running(
-    config: Config, listening: socket.socket, watch: Watch, siblings: Siblings = ALONE
+    config: Config,
+    listening: socket.socket,
+    watch: Watch,
+    siblings: Siblings = ALONE,
+    door: Door | None = None,
 ) -> AsyncIterator[Relay]:
     """A relay that answers on a socket while the block lasts; leaving it waits for replies.
 
@@ -115,6 +122,7 @@ async def running(
         listening: the socket, closed at the end.
         watch: is told of each request that is over.
         siblings: the other workers on that socket.
+        door: who may use it; None: whoever reaches it.
     """
     secret = b"" if config.tenant is not None else secret_of(config.store)
     async with client_of(config) as client:
@@ -122,7 +130,10 @@ async def running(
         pages = Pages(config, relay, watch, siblings)
 
         async def answer(request: web.BaseRequest) -> web.StreamResponse:
-            return await (pages if pages.are_meant(request) else relay)(request)
+            target = request.raw_path if door is None else door.target(request)
+            if target is None:
+                return failure(404, _NO_KEY, Connection="close")
+            return await (pages if pages.are_meant(target) else relay)(request, target)
 
         quiet_loop(asyncio.get_running_loop())
         limits = config.limits

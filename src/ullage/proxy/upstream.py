@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Iterator
-from typing import Any
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from typing import Any, TypeAlias
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
@@ -16,6 +16,9 @@ from ullage.exchange.values import TooLong
 from ullage.proxy.bodies import whole
 from ullage.proxy.config import Config
 from ullage.proxy.decoding import Undecodable, decoder_of
+
+Judged: TypeAlias = Callable[[int], Awaitable[None]]
+"""Takes the status of a reply."""
 
 _OF_BODY = ("content-encoding", "content-length")
 _STREAM_BYTES = 512 << 20
@@ -64,6 +67,7 @@ class Upstream:
         plain: what it is once it was decoded, if that is another one.
         proxy: the system's own proxy that leads there, or None.
         reply_bytes: the most bytes of a reply that is read whole.
+        judged: awaited with the status of each reply before it is given.
 
     Attributes:
         sent_bytes: of the body that was sent last.
@@ -82,11 +86,12 @@ class Upstream:
         *,
         proxy: str | None = None,
         reply_bytes: int = 64 << 20,
+        judged: Judged | None = None,
     ) -> None:
         self.sent_bytes, self.began_s, self.is_changed = 0, 0.0, False
         self._client, self._method, self._url = client, method, URL(url, encoded=True)
         self._headers, self._came, self._plain = headers, came, plain
-        self._proxy, self._reply_bytes = proxy, reply_bytes
+        self._proxy, self._reply_bytes, self._judged = proxy, reply_bytes, judged
 
     async def send(self, body: bytes) -> Reply:
         """Send it with this body, and give the reply once its head is there."""
@@ -120,6 +125,8 @@ class Upstream:
             allow_redirects=False,
             proxy=self._proxy,
         )
+        if self._judged is not None:
+            await self._judged(reply.status)
         return Reply(reply, self._reply_bytes)
 
 

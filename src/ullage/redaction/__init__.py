@@ -24,7 +24,7 @@ from msgspec.structs import replace
 
 from ullage.errors import ConfigError
 from ullage.redaction.forms import FORMS
-from ullage.values.messages import Media, Message, Opaque, Text, ToolCall, ToolResult
+from ullage.values.messages import Frame, Media, Message, Opaque, Text, ToolCall, ToolResult
 
 S = TypeVar("S", bound=Struct)
 Redact: TypeAlias = Callable[[str], str]
@@ -99,6 +99,8 @@ def _redacted(part: Any, redact: Redact) -> Any:
         case Opaque(text=text, words=words):
             part = _of(part, "text", in_json(text, redact))
             return _of(part, "words", redact(words)) if words else part
+        case Frame(text=text):
+            return _of(part, "text", in_json(text, redact))
         case ToolResult(content=content):
             return _of(part, "content", tuple(_redacted(each, redact) for each in content))
         case Media(mime=mime, data=data) if mime.startswith("text/"):

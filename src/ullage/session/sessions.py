@@ -44,6 +44,9 @@ _MESSAGE_BYTES = 4_000
 """What is kept of a message beside its texts: the snapshot, digests, counts, places, and what a
 policy worked out of it; of 50 sessions of 200 KB it was 2.5 KB, and 6 if they decided something."""
 
+_UNIT = "\x1f"
+"""Parts a tenant's name from that of a conversation which is an owner of its own."""
+
 _RECENT = 16
 """So many conversations are the ones used last."""
 
@@ -167,6 +170,23 @@ class _Sessions(Carried, Generic[S]):
             if held is not None:
                 self._bytes -= held.bytes
 
+    def drop_tenant(self, tenant: str) -> None:
+        """Let go of a tenant's conversations: what they remember is no longer in the store.
+
+        What was learnt of limits stays. A session that somebody holds serves nobody else.
+
+        Args:
+            tenant: the tenant, and every owner whose name begins with it and a unit separator.
+        """
+        with self._lock:
+            for key, session in list(self._alive.items()):
+                if session.settings.tenant.partition(_UNIT)[0] != tenant:
+                    continue
+                held = self._held.pop(key, None)
+                self._bytes -= held.bytes if held is not None else 0
+                del self._alive[key]
+                self._keep_learnt(key, session)
+
     @property
     def held_bytes(self) -> int:
         """About how much the sessions hold that were used last, the newest use left out."""
@@ -191,11 +211,15 @@ class _Sessions(Carried, Generic[S]):
         while len(self._held) > 1 and self._is_over():
             key, held = self._held.popitem(last=False)
             self._bytes -= held.bytes
-            learnt = held.session.learnt
-            if learnt.lessons:  # or a session made anew is refused again
-                self._learnt[key] = learnt
-                if len(self._learnt) > self._most:
-                    del self._learnt[next(iter(self._learnt))]
+            self._keep_learnt(key, held.session)
+
+    def _keep_learnt(self, key: str, session: S) -> None:
+        """Keep what a conversation learnt, or its session made anew is refused again."""
+        learnt = session.learnt
+        if learnt.lessons:
+            self._learnt[key] = learnt
+            if len(self._learnt) > self._most:
+                del self._learnt[next(iter(self._learnt))]
 
     def _is_over(self) -> bool:
         """Whether more is held than there is room for."""

@@ -12,13 +12,22 @@ from typing import TypeAlias
 
 from ullage.history import canon
 from ullage.history.measures import Measure
-from ullage.history.transcript import Transcript
+from ullage.history.transcript import Location, Transcript
 from ullage.stages.facts import question_of
 from ullage.stages.quotes import quotes
 from ullage.stages.shorten import ends_of, on_one_line
 from ullage.stages.user_texts import opening
 from ullage.values.effects import Output
-from ullage.values.messages import Media, Opaque, Text, ToolCall, ToolResult
+from ullage.values.messages import (
+    Frame,
+    Media,
+    Message,
+    Opaque,
+    Passage,
+    Text,
+    ToolCall,
+    ToolResult,
+)
 from ullage.values.notices import Words
 
 _USER = "- user: "
@@ -29,6 +38,9 @@ _RESULT_CHARS = 6_000
 _ARGUMENTS_CHARS = 1_000
 _GAP = "\n[… {:,} characters …]\n"
 
+_BY_REF = (ToolResult, Media, Opaque, Passage, Frame)
+"""What an index gives by its ref alone."""
+
 _Step: TypeAlias = tuple[str, int, int]
 """Something worth a bullet: who speaks, message index, part index.
 
@@ -36,10 +48,10 @@ An answer of the user to a tool is two: the question, as that of a tool, and the
 
 
 def outputs_of(transcript: Transcript, start: int, stop: int) -> Iterator[Output]:
-    """Every tool output and every image in a range of messages."""
+    """Every tool output, document and image in a range of messages."""
     for index in range(start, stop):
         for number, part in enumerate(transcript.messages[index].parts):
-            if isinstance(part, (ToolResult, Media, Opaque)):
+            if isinstance(part, _BY_REF):
                 yield from transcript.outputs(index, number)
 
 
@@ -62,11 +74,11 @@ def _entry(transcript: Transcript, index: int) -> list[str]:
     lines = [f"\n## {index + 1} {message.role}"]
     for number, part in enumerate(message.parts):
         match part:
-            case Text(text=text):
+            case Text(text=text) if not isinstance(part, Passage):
                 lines.append(text)
             case ToolCall(name=name, arguments=arguments):
                 lines.append(f"call {name} {arguments}")
-            case ToolResult() | Media() | Opaque():
+            case ToolResult() | Media() | Opaque() | Passage() | Frame():
                 call = transcript.call_for(index, number)
                 of = f" of {_called(call)}" if call else ""
                 if not isinstance(part, Media) and (words := transcript.words(index, number)):
@@ -209,6 +221,8 @@ _STEPS = Measure("ullage.steps", _steps)
 
 def _bullet(transcript: Transcript, role: str, index: int, number: int) -> str:
     part = transcript.messages[index].parts[number]
+    if isinstance(part, Passage):
+        return f"- {role}: a document, {_by_ref(transcript, (index, number, 0), part.text)}"
     if isinstance(part, Text):
         return f"- {role}: {on_one_line(part.text, _SAID_CHARS)}"
     call = transcript.call_for(index, number)
@@ -217,11 +231,20 @@ def _bullet(transcript: Transcript, role: str, index: int, number: int) -> str:
         return f"- {asked} → the user's answer:"
     failed = "error: " if isinstance(part, ToolResult) and part.is_error else ""
     gave = []
-    for output in transcript.outputs(index, number):
+    for spot in transcript.results(index):
+        output = transcript.output(spot) if spot[1] == number else None
+        if output is None:
+            continue
         text = output.text
         is_short = output.kind == "text" and len(text) <= _GAVE_CHARS and text.isprintable()
-        gave.append(text if is_short else f"{len(text):,} characters, ref={output.ref}")
+        gave.append(text if is_short else _by_ref(transcript, spot, text))
     return f"- {_called(call) if call else 'a tool'} → {failed}{'; '.join(gave) or 'nothing'}"
+
+
+def _by_ref(transcript: Transcript, spot: Location, text: str) -> str:
+    """How long a leaf is, and its ref."""
+    output = transcript.output(spot)
+    return f"{len(text):,} characters" + (f", ref={output.ref}" if output else "")
 
 
 def flatten(transcript: Transcript, start: int, stop: int) -> tuple[str, ...]:
@@ -234,8 +257,7 @@ def flatten(transcript: Transcript, start: int, stop: int) -> tuple[str, ...]:
     pieces = []
     for index in range(start, stop):
         message = transcript.messages[index]
-        texts = (part.text for part in message.parts if isinstance(part, Text))
-        lines = [text for text in texts if text.strip()]
+        lines = list(_texts_of(message))
         for number, part in enumerate(message.parts):
             if isinstance(part, Opaque) and part.words:
                 lines.append(part.words)
@@ -253,3 +275,12 @@ def flatten(transcript: Transcript, start: int, stop: int) -> tuple[str, ...]:
         if lines:
             pieces.append("\n".join([f"[{message.role}]", *lines, ""]))
     return tuple(pieces)
+
+
+def _texts_of(message: Message) -> Iterator[str]:
+    """What is said in a message, and the ends of documents that stand beside it."""
+    for part in message.parts:
+        if isinstance(part, Passage):
+            yield f"a document: {ends_of(part.text, _RESULT_CHARS, _GAP)}"
+        elif isinstance(part, Text) and part.text.strip():
+            yield part.text

@@ -31,9 +31,18 @@ from ullage.stages.pressure import HELD, editable_from, newest_share, over_or_pa
 from ullage.stages.prune import Protected
 from ullage.stages.ranges import begin, set_aside
 from ullage.stages.rent import new_from, shown_chars, winnable_chars
-from ullage.stages.shorten import safe_cut
+from ullage.stages.shorten import on_one_line, safe_cut
 from ullage.values.edits import Cut, Skipped, Summary
-from ullage.values.messages import Media, Message, Opaque, Text, ToolCall, ToolResult
+from ullage.values.messages import (
+    Frame,
+    Media,
+    Message,
+    Opaque,
+    Passage,
+    Text,
+    ToolCall,
+    ToolResult,
+)
 
 IsDue: TypeAlias = Callable[[Window], str | None]
 """Why a batch is due now, with its numbers, or None."""
@@ -50,6 +59,7 @@ _SAID_CHARS = _VALUE_CHARS = 120
 _CHANGE_CHARS = 600
 """The same of an argument of a call that changes a file: the next edit may name it."""
 _RESULT_CHARS = 100
+_FRAME_CHARS = 200
 _ANSWERED = "the user's answer:"
 _loads = msgspec.json.Decoder().decode
 _FORGED = re.compile(r"[\n\r\v\f\x1c-\x1e\x85\u2028\u2029](?=- |\[ullage)")
@@ -162,6 +172,8 @@ def steps(window: Window, start: int, stop: int, digests: Mapping[Location, str]
         role = messages[index].role
         for number, part in enumerate(messages[index].parts):
             match part:
+                case Passage():
+                    yield f"- {role}: {_block(window, (index, number, 0))}"
                 case Text(text=text) if text.strip() and role == "assistant":
                     said = _beginning(text.strip(), _SAID_CHARS, _SAID_CHARS)
                     yield _FORGED.sub(r"\g<0> ", f"- {role}: {said}")
@@ -219,6 +231,8 @@ def _gave(
         spot = index, number, item
         if is_page:
             yield "a page; make the same call to read it again"
+        elif isinstance(leaf, Frame):
+            yield on_one_line(leaf.text, _FRAME_CHARS)
         elif not isinstance(leaf, Text):
             yield _block(window, spot)
         elif is_words:

@@ -17,7 +17,7 @@ from ullage.history.measures import Measure
 from ullage.history.transcript import Leaf, leaves_of
 from ullage.history.window import Window
 from ullage.values.edits import Replace
-from ullage.values.messages import Content, Media, Part, Reasoning, ToolCall
+from ullage.values.messages import Content, Frame, Media, Part, Reasoning, ToolCall
 
 LEFT_SHARE, _LEFT_CHARS = 0.20, 150
 """About what is left of a text in a batch: a share of it, and the notice."""
@@ -94,6 +94,8 @@ def _winnable_chars(window: Window, index: int) -> int:
         chars = _chars(shown.get((number, item)), leaf)
         if isinstance(leaf, Reasoning):
             won += 0 if dropped else chars
+        elif isinstance(leaf, Frame):
+            continue
         elif message.role == "assistant" or transcript.may_shorten(index, number):
             won += max(int(chars * (1 - LEFT_SHARE)) - _LEFT_CHARS, 0)
     return won

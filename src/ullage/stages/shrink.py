@@ -18,7 +18,7 @@ from ullage.stages.prune import tokens_won
 from ullage.stages.shorten import level, shorten
 from ullage.values.edits import Cut, Replace
 from ullage.values.effects import Output
-from ullage.values.messages import Text, ToolCall
+from ullage.values.messages import Passage, Text, ToolCall
 
 LEAST_TOKENS = 60
 """No text is cut below this: less says nothing."""
@@ -89,7 +89,8 @@ def texts_of(window: Window, kept: Sequence[int]) -> Iterator[tuple[Location, Ti
             if not isinstance(leaf, kinds) or window.holds_account(spot):
                 continue
             is_new = window.age_of(index) >= window.turn_start
-            is_said = transcript.author(index, number) == "user"
+            is_document = isinstance(leaf, Passage)
+            is_said = transcript.author(index, number) == "user" and not is_document
             if message.role == "system":
                 tier = Tier.SYSTEM
             elif is_said:

@@ -23,6 +23,7 @@ from ullage.tokens.media import media_tokens
 from ullage.tokens.models import counter_for, family_of
 from ullage.values.messages import (
     Content,
+    Frame,
     Media,
     Message,
     Opaque,
@@ -109,7 +110,7 @@ class Meter:
                 return arguments(leaf.arguments)
             case Reasoning():
                 return text(leaf.text) + self._sealed(leaf)
-            case Opaque(text=said, tokens=tokens):
+            case Opaque(text=said, tokens=tokens) | Frame(text=said, tokens=tokens):
                 return text(said) if tokens is None else tokens
             case Media():
                 return media_tokens(self.model, leaf, self.detail)

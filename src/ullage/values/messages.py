@@ -34,6 +34,28 @@ class Text(Struct, frozen=True, gc=False):
     at: int = WHOLE
 
 
+class Passage(Text, frozen=True, gc=False):
+    """A text inside a block that has more: of a document, of something that a search found.
+
+    It is cut where it stands, and its block stays. ``at`` is the place of the block, and ``inner``
+    that of the text in the block's own list of texts; ``WHOLE`` where the block holds one string.
+    """
+
+    inner: int = WHOLE
+
+
+class Frame(Struct, frozen=True, gc=False):
+    """What a block with passages has beside them: its title, its source, its settings.
+
+    It stands behind its passages and is shown as long as its message is. ``text`` is the block as
+    canonical JSON, without its texts. ``tokens`` is as in `Opaque`.
+    """
+
+    text: str
+    at: int
+    tokens: int | None = None
+
+
 class Reasoning(Struct, frozen=True, gc=False):
     """What the model thought. Signed and encrypted forms are left in the raw message.
 
@@ -98,7 +120,7 @@ class Opaque(Struct, frozen=True, gc=False):
     loads: tuple[str, ...] = ()
 
 
-Content: TypeAlias = Text | Media | Opaque
+Content: TypeAlias = Text | Media | Opaque | Frame
 
 
 class ToolCall(Struct, frozen=True, gc=False):
@@ -139,7 +161,7 @@ class ToolResult(Struct, frozen=True, gc=False):
         return len(content) == 1 and isinstance(content[0], Text) and content[0].at == WHOLE
 
 
-Part: TypeAlias = Text | Reasoning | Media | Opaque | ToolCall | ToolResult
+Part: TypeAlias = Text | Reasoning | Media | Opaque | Frame | ToolCall | ToolResult
 
 
 class Message(Struct, frozen=True, gc=False):

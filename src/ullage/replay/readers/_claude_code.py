@@ -30,8 +30,13 @@ _NOTES = ("queue-operation", "ai-title", "last-prompt", "pr-link", "custom-title
 
 
 def _is_line(value: Event) -> bool:
-    """Whether the value has a type and a link to other lines."""
+    """Whether the value has a type and a link to other lines.
+
+    Logs of other clients link their lines alike; their messages hold parts, as Gemini's do.
+    """
     kind = value.get("type")
+    if "parts" in fields_of(value.get("message")):
+        return False
     return isinstance(kind, str) and (kind in _NOTES or any(key in value for key in _LINKS))
 
 

@@ -7,9 +7,10 @@
     {"timestamp": …, "type": "compacted",     "payload": {"message": …}}
 
 In rollouts of the first versions an item is the line itself. Events repeat on the screen what
-the items say; of them only the user's going back is read. What was compacted stays in the
-history, and the summary is what the user says next: a run is the whole of what happened, longer
-than what the model saw.
+the items say; of them only the user's going back is read. Lines of other types, to which each
+version adds (the state of the world, counts of tokens), carry nothing of the history. What was
+compacted stays in the history, and the summary is what the user says next: a run is the whole of
+what happened, longer than what the model saw.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ _BY_THE_CLIENT = ("id", "status", "phase", "internal_chat_message_metadata_passt
 
 def _is_line(value: Event) -> bool:
     if isinstance(value.get("payload"), dict):
-        return value.get("type") in _LINES
+        is_of_later = isinstance(value.get("type"), str) and "timestamp" in value
+        return value.get("type") in _LINES or is_of_later
     is_old_head = {"id", "timestamp", "instructions"} <= value.keys() and "type" not in value
     return value.get("record_type") == "state" or _is_item(value) or is_old_head
 

@@ -1,7 +1,7 @@
 """Runs that are one value in wire form: provider requests, and trajectories.
 
     {"model": …, "messages": […], "tools": […], "response": {…}}    Chat Completions, Anthropic
-    {"messages": […]}                                               the same, of a model unknown
+    {"messages": […], …}                                            the same, of a model unknown
     {"model": …, "input": […] or "…", "response": {…}}              Responses
     {"contents": […], "response": {…}}                              Gemini
     […]                                                             the history alone
@@ -31,6 +31,9 @@ _OF_THE_LOG = (
     "messages", "response", "kwargs", "context_window", "raw_messages", "raw_response",
     "cost", "timestamp", "latency_sec", "id", "usage", "input", "contents",
 )  # fmt: skip
+_OF_A_REQUEST = ("model", "system", "tools", "max_tokens", "max_completion_tokens", "response")
+"""With one of these beside the messages it is a request, and so are its other fields; else it is a
+row of a data set, whose fields are its own."""
 _OF_THE_CLIENT = ("extra_body", "extra_headers", "extra_query", "timeout")
 _HISTORIES = ("messages", "contents", "input")
 """The fields with a history, in the order in which they are looked for."""
@@ -56,8 +59,7 @@ def as_request(value: Any) -> Any:
 def is_request(value: dict[str, Any]) -> bool:
     """Whether the value is a request: a history, and something else a request has."""
     if "messages" in value:
-        known = ("model", "system", "tools", "max_tokens", "max_completion_tokens", "response")
-        return has_messages(value) and (len(value) == 1 or any(key in value for key in known))
+        return has_messages(value)
     if "contents" in value:
         contents = value["contents"]
         return are_objects(contents) and all(isinstance(c.get("parts"), list) for c in contents)
@@ -120,7 +122,8 @@ def _head(value: dict[str, Any], response: dict[str, Any]) -> dict[str, Any]:
     kwargs = value.get("kwargs")
     head = dict(kwargs) if isinstance(kwargs, dict) else {}
     head = {key: item for key, item in head.items() if key not in _OF_THE_CLIENT}
-    head |= {key: item for key, item in value.items() if key not in _OF_THE_LOG}
+    if "messages" not in value or any(key in value for key in _OF_A_REQUEST):
+        head |= {key: item for key, item in value.items() if key not in _OF_THE_LOG}
     model = response.get("model") or response.get("modelVersion")
     if "model" not in head and isinstance(model, str):
         head["model"] = model

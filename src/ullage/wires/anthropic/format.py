@@ -8,7 +8,7 @@ and thinking blocks are never edited: the API checks them byte for byte (A13).
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from msgspec.structs import replace
@@ -18,9 +18,11 @@ from ullage.values.authors import Author
 from ullage.values.messages import (
     WHOLE,
     Content,
+    Frame,
     Message,
     Opaque,
     Part,
+    Passage,
     Reasoning,
     ReasoningRule,
     Text,
@@ -31,7 +33,9 @@ from ullage.values.notices import NO_REASONING
 from ullage.values.usage import Usage
 from ullage.wires.anthropic.blocks import BLOCKS, ROLES, SERVER, SERVER_CALLS, SERVER_RESULTS
 from ullage.wires.anthropic.models import FAMILIES, call_ids
+from ullage.wires.anthropic.passages import passages_of, shown
 from ullage.wires.base import (
+    PartT,
     as_json,
     content_at,
     field,
@@ -42,7 +46,7 @@ from ullage.wires.base import (
     sealed_bytes,
     text_at,
 )
-from ullage.wires.block import Block, arguments_of, fields, filled, medium_at, replaced
+from ullage.wires.block import Block, arguments_of, cannot_edit, fields, filled, medium_at, replaced
 from ullage.wires.choice import ANY, FORCED, NONE, Choice
 from ullage.wires.format import Change, Format, before_last
 from ullage.wires.models import family_of
@@ -132,8 +136,8 @@ class Anthropic(Format):
         content = message.get("content")
         if content is None:
             raise FormatError(f"{where}.content", "there is none", "Give text, or blocks.")
-        parts = ordered(content_at(content, f"{where}.content", self._block))
-        return Message(role, parts, before_reply=role == "system")
+        parts: list[Part] = _with_passages(content, f"{where}.content", self._block)
+        return Message(role, ordered(parts), before_reply=role == "system")
 
     def _block(self, raw: Any, at: int, where: str) -> Part:
         block = raw if type(raw) is dict else plain(raw, where)
@@ -145,7 +149,8 @@ class Anthropic(Format):
                 author: Author = "program" if row.is_of_program(block) else "model"
                 return ToolCall(str(block.get("id") or ""), name, arguments, at, author=author)
             case "result":
-                content = content_at(block.get("content"), f"{where}.content", self._item)
+                held = f"{where}.content"
+                content: list[Content] = _with_passages(block.get("content"), held, self._item)
                 failed = bool(block.get("is_error"))
                 return ToolResult(str(block.get("tool_use_id") or ""), tuple(content), failed, at)
             case "reasoning":
@@ -179,10 +184,10 @@ class Anthropic(Format):
             if isinstance(part, ToolCall):
                 blocks[part.at] = {**block, "input": arguments_of(text)}
             elif isinstance(part, ToolResult):
-                content = _shown(block["content"], part.content[item].at, text)
+                content = _shown(block["content"], part.content[item], text)
                 blocks[part.at] = {**block, "content": content}
             else:
-                blocks[part.at] = _said(block, text)
+                blocks[part.at] = _edited(block, part, text)
         if drop_reasoning:
             thoughts = {part.at for part in message.parts if isinstance(part, Reasoning)}
             kept = [block for at, block in enumerate(blocks) if at not in thoughts]
@@ -335,13 +340,33 @@ def _said(raw: Any, text: str) -> dict[str, Any]:
     return replaced(raw, BLOCKS, filled(text, kind, "A9"))
 
 
-def _shown(content: Any, at: int, text: str) -> Any:
+def _edited(raw: Any, part: Part, text: str) -> dict[str, Any]:
+    """A block that shows another text: in the block where it is a passage, or in its place."""
+    if isinstance(part, Frame):
+        raise cannot_edit(field(raw, "type"), "keeps what stands beside its texts")
+    return shown(raw, part.inner, text) if isinstance(part, Passage) else _said(raw, text)
+
+
+def _shown(content: Any, leaf: Content, text: str) -> Any:
     """A result's content with one item shown otherwise."""
-    if at == WHOLE:
+    if leaf.at == WHOLE:
         return text
     items = list(content)
-    items[at] = _said(items[at], text)
+    items[leaf.at] = _edited(items[leaf.at], leaf, text)
     return items
+
+
+def _with_passages(
+    content: Any, where: str, read: Callable[[Any, int, str], PartT]
+) -> list[PartT | Any]:
+    """What stands in a content (`content_at`): of a block with passages, these and its frame."""
+    if not isinstance(content, (list, tuple)):
+        return list(content_at(content, where, read))
+    parts: list[Any] = []
+    for at, block in enumerate(content):
+        path = f"{where}[{at}]"
+        parts += passages_of(block, at, path) or [read(block, at, path)]
+    return parts
 
 
 def _is_server_tool_open(messages: Sequence[Any]) -> bool:

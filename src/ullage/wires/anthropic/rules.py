@@ -216,8 +216,12 @@ class Check(problem.Check):
         if row.media == ("image",):
             self._images.append((where, block))
         for index, item in enumerate(items_of(block.get("content"))):
-            if row.kind in ("tool_result", "search_result"):
+            if row.kind == "tool_result":
                 self._item(item, f"{where}.content[{index}]")
+            elif row.kind == "search_result":
+                self._found(item, f"{where}.content[{index}]")
+        if row.kind == "document":
+            self._document(block.get("source"), f"{where}.source")
 
     def _call(self, block: JsonObject, role: str, here: At, where: str) -> None:
         call_id = block.get("id")
@@ -258,6 +262,30 @@ class Check(problem.Check):
             self._fields(item, row, where)
         if type(item) is dict and item.get("cache_control") is not None:
             self._marked(item, where)
+
+    def _found(self, item: Any, where: str) -> None:
+        """An item of a search result: text and nothing else, and never a blank one."""
+        if name_in(item, "type") != "text":
+            self.add("A0", where, "a search_result holds blocks of text alone")
+            return
+        self._item(item, where)
+        self._said(item.get("text"), where)
+
+    def _document(self, source: Any, where: str) -> None:
+        """The texts of a document: its data, its content, or the texts in its content."""
+        if name_in(source, "type") == "text":
+            self._said(source.get("data"), f"{where}.data")
+        elif name_in(source, "type") == "content":
+            content = source.get("content")
+            self._said(content, f"{where}.content")
+            for index, item in enumerate(items_of(content)):
+                if name_in(item, "type") == "text":
+                    self._said(item.get("text"), f"{where}.content[{index}]")
+
+    def _said(self, text: Any, where: str) -> None:
+        """A9 for a text within a block."""
+        is_blank = type(text) is str and (not text or text.isspace())
+        self.need(not is_blank, "A9", where, "the text is empty or only spaces")
 
     def _compaction(self, block: JsonObject, here: At, where: str) -> None:
         """A22, as far as a request shows it: one signed block, first."""

@@ -14,11 +14,12 @@ from ullage.history.pairing import At, Pairing
 from ullage.history.snapshots import snapshot_at
 from ullage.values.messages import (
     WHOLE,
-    Content,
+    Frame,
     Media,
     Message,
     Opaque,
     Part,
+    Passage,
     Text,
     ToolCall,
     ToolResult,
@@ -200,12 +201,16 @@ class Reader(ABC):
                     return Text(self.lose(where, "the result of such a call"))
                 self._beside(block, self._kind_of(block), where)
                 return self._result(part, block, where, asked)
+            case Frame():
+                return self._without_frame(block, where)
             case Text() | Media() | Opaque():
                 return self._content(part, block, where)
         return None
 
-    def _content(self, part: Content, block: Any, where: str) -> Text | Medium:
+    def _content(self, part: Text | Media | Opaque, block: Any, where: str) -> Text | Medium:
         kind = self._kind_of(block)
+        if isinstance(part, Passage):
+            return Text(part.text)
         if isinstance(part, Opaque) or (isinstance(part, Media) and part.block is None):
             named = part.kind if isinstance(part, Opaque) else kind
             return Text(self.lose(where, f"a part of type {named!r} of {self.name}"))
@@ -245,9 +250,18 @@ class Reader(ABC):
         held = at_path(block, path)
         for item in part.content:
             if item.at == WHOLE:
-                yield self._content(item, {}, where)
+                block, place = {}, where
             else:
-                yield self._content(item, held[item.at], f"{where}.{path}[{item.at}]")
+                block, place = held[item.at], f"{where}.{path}[{item.at}]"
+            if isinstance(item, Frame):
+                yield self._without_frame(block, place)
+            else:
+                yield self._content(item, block, place)
+
+    def _without_frame(self, block: Any, where: str) -> Text:
+        """What is said of a block whose texts are carried, and nothing else of it."""
+        what = f"what stands beside the text of a {self._kind_of(block)!r}"
+        return Text(self.lose(where, what, "Give its texts alone."))
 
     def _kind_of(self, block: Any) -> str:
         if not isinstance(block, Mapping):

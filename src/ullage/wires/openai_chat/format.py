@@ -18,6 +18,7 @@ from ullage.history.pairing import made_up
 from ullage.values.messages import (
     WHOLE,
     Content,
+    Media,
     Message,
     Opaque,
     Part,
@@ -174,7 +175,8 @@ class OpenAIChat(Format):
             elif isinstance(leaf, Text):
                 new["content"] = text
             else:
-                raise cannot_edit("reasoning" if isinstance(leaf, Reasoning) else leaf.kind)
+                kind = leaf.kind if isinstance(leaf, (Media, Opaque)) else "reasoning"
+                raise cannot_edit(kind)
         return new
 
     def wrap_up(self, request: Mapping[str, Any], text: str) -> dict[str, Any]:
