@@ -9,6 +9,7 @@ from ullage import Cut, Limits, MemoryStore, Output, Policy, Replace, Session, S
 from ullage.errors import RefNotFound
 from ullage.history.canon import ref_of
 from ullage.history.ledger import Ledger
+from ullage.history.shown import ShownHistory
 from ullage.stages.ranges import set_aside
 from ullage.turn.checks import check
 from ullage.values.edits import Address, Batch, Drop, Summary
@@ -252,6 +253,31 @@ def test_an_account_that_stands_in_no_result_is_told_where_the_range_was():
     session, view = fitted(lambda window: [summary(window, 1, 5, "")])
     assert ranges(session) == [(1, 5)]
     assert view["messages"][1]["content"][0]["text"].startswith("[ullage: messages 2 to 5 in full")
+
+
+def account_in_a_result(window):
+    """A summary of two steps without a text, and its account behind the result before it."""
+    start, stop = 3, 7
+    index = set_aside(window, start, stop)[-1]
+    chain, spot = window.transcript.chain, next(window.transcript.results(start - 1))
+    edit = Summary(chain[start], chain[stop], "", index.ref, "a trial")
+    whole = window.transcript.output(spot).text
+    account = f"{whole}\n\nTwo steps: see {index.ref}"
+    return [Cut(edit, (index,)), replaced(window, spot, account)]
+
+
+def test_a_result_that_holds_an_account_and_its_own_whole_text_needs_no_notice():
+    session, _ = fitted(account_in_a_result)
+    assert ranges(session) == [(3, 7)]
+    assert not [text for text in told(session, "mended") if "did not name" in text]
+
+
+def test_no_account_stands_in_a_result_of_a_range_that_stays(monkeypatch):
+    every = set(range(3, 7))
+    monkeypatch.setattr(ShownHistory, "staying", lambda self, start, stop: every)
+    session, view = fitted(account_in_a_result)
+    assert ranges(session) == []
+    assert "Two steps" not in str(view["messages"])
 
 
 def test_reasoning_is_left_out_of_an_unbroken_run():

@@ -24,7 +24,7 @@ Reasoning is left out (`Drop`)
 And of each
     kept      what leaves the view is among the outputs, each under the ref of its own content
     ref       the ref is that of the leaf, or of an index of the whole range
-    named     what is shown names the ref
+    named     what is shown names the ref, or holds the whole text that it stands for
 
 A record of the ledger is checked by `stands`: by those of these laws that the history alone
 decides, so that every worker comes to the same at any later request.
@@ -115,9 +115,11 @@ def check(
             cut = batch.lawful(cuts[number])
         except _Broken as broken:
             errors.append(StageError(stage, batch.where(cuts[number].edit), *broken.args))
+            cut = None
+        if cut is None:
+            batch.leave_untold(cuts[number].edit)
         else:
-            if cut is not None:
-                batch.take(number, cut)
+            batch.take(number, cut)
     return Checked([batch.passed[number] for number in sorted(batch.passed)], batch.mends, errors)
 
 
@@ -138,7 +140,7 @@ def stands(window: Window, edit: Edit, batch: Sequence[Edit]) -> bool:
         return spot is None or (
             _is_editable(window, spot)
             and _is_text_for(window, spot, edit.text)
-            and (edit.ref in edit.text or _is_page(window, spot))
+            and (_is_named(edit, window.transcript.output(spot)) or _is_page(window, spot))
         )
     start, stop = window.range_of(edit) or (0, 0)
     if start == stop:
@@ -223,6 +225,15 @@ class _Batch(NamedTuple):
         self.ranges[:] = [at for at in self.ranges if at not in covered]
         self.passed[number] = cut
 
+    def leave_untold(self, edit: Edit) -> None:
+        """Take out the account of a summary that is not shown, from the result before it."""
+        around = self.window.range_of(edit) if isinstance(edit, Summary) else None
+        if around is None or not isinstance(edit, Summary) or edit.text.strip():
+            return
+        for place, number in list(self.leaves.items()):
+            if _holds_account(self.window, [self.passed[number].edit], edit.ref, around[0]):
+                del self.leaves[place], self.passed[number]
+
     def _covers(self, edit: Edit, earlier: Edit) -> bool:
         """Whether a range holds all of an earlier one of its kind."""
         if isinstance(edit, Replace) or type(edit) is not type(earlier):
@@ -280,7 +291,7 @@ class _Batch(NamedTuple):
         if edit.ref != ref:
             self._mend("ref", edit, "its ref was not that of the text which it replaces; it is")
         is_page = _is_page(window, spot)
-        if ref not in text and not is_page:
+        if not (is_page or _is_named(edit, original)):
             text = _naming(window, spot, text, original)
             self._mend("named", edit, f"what it shows did not name {ref}, which opens the rest")
         if (ref, text) != (edit.ref, edit.text):
@@ -444,6 +455,13 @@ def _is_page(window: Window, spot: Location) -> bool:
     """Whether this is what a recall tool gave: the same call gives it again, so it is not kept."""
     part = window.transcript.messages[spot[0]].parts[spot[1]]
     return isinstance(part, ToolResult) and window.is_recall(spot)
+
+
+def _is_named(edit: Replace, original: Output | None) -> bool:
+    """Whether a text names what opens the original, or holds all of it (beside an account)."""
+    if original is None:
+        return False
+    return original.ref in edit.text or (original.kind == "text" and original.text in edit.text)
 
 
 def _is_text_for(window: Window, spot: Location, text: str) -> bool:
