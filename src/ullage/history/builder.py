@@ -10,7 +10,7 @@ from typing import cast
 
 from msgspec.structs import force_setattr, replace
 
-from ullage.history.shown import Placed
+from ullage.history.shown import HIDDEN, Placed
 from ullage.history.transcript import Location, Transcript
 from ullage.history.window import Window
 from ullage.tokens.calibrate import Calibration
@@ -21,13 +21,14 @@ from ullage.values.notices import Words
 
 PAST = 3
 """How many boundaries back a history may fork without being walked again from its beginning."""
-_GROWING = ("applied", "changed", "reasoning_dropped", "_shown", "_spots", "_sums")
+_GROWING = ("applied", "changed", "reasoning_dropped", "_hidden", "_shown", "_spots", "_sums")
 """What of a window is written to in place."""
 
 
 def _edited_between(past: Window, later: Window) -> Iterator[int]:
     """The messages that a later state of a window shows otherwise."""
-    yield from past._hidden ^ later._hidden
+    flags = zip(past._hidden, later._hidden, strict=False)
+    yield from (at for at, (before, after) in enumerate(flags) if before != after)
     yield from past.reasoning_dropped ^ later.reasoning_dropped
     yield from (at for at in later._shown if later._shown[at] is not past._shown.get(at))
 
@@ -153,6 +154,7 @@ class WindowBuilder:
             sums.uncounted.clear()
             window._tallies.clear()
         self._set(fresh=window.size, size=length)
+        window._hidden.extend(bytes(length - len(window._hidden)))
         for index in range(len(sums.tokens), length):
             bound = window.message_bound(index)
             sums.tokens.append(~bound)
@@ -169,7 +171,7 @@ class WindowBuilder:
         if read and sums.tokens[index] >= 0:
             before = sums.tokens[index]
             sums.tokens[index] = window.count_message(index)
-            if index not in window._hidden:
+            if not window._hidden[index]:
                 sums.counted += sums.tokens[index] - before
 
     def look_from(self, index: int) -> None:
@@ -224,12 +226,12 @@ class WindowBuilder:
         won = tokens(spot)
         shown = window._shown[index] = {**window.shown(index), spot[1:]: edit}
         window._spots[edit.ref] = spot
-        if index not in window._hidden:
+        if not window._hidden[index]:
             self._changed[index] = [(*leaf, each.text) for leaf, each in shown.items()]
         won -= tokens(spot)
         self._outdate(index)
         sums.tokens[index] += won if uncounted else -won
-        if index not in window._hidden:
+        if not window._hidden[index]:
             sums.bound -= won if uncounted else 0
             sums.counted -= 0 if uncounted else won
         return True
@@ -253,7 +255,7 @@ class WindowBuilder:
         start, stop = around
         others = [each for each in window.summaries if not start <= each.start < stop]
         gone = [each for each in window.summaries if start <= each.start < stop]
-        hides = {*range(start, stop)} - window._hidden
+        hides = set(window.visible_in(start, stop))
         hides.difference_update(window.transcript.marked("pinned", start, stop))
         hides -= window.kept_by(edit)
         for index in hides:
@@ -262,7 +264,7 @@ class WindowBuilder:
             sums.bound -= max(~tokens, 0)
             self._changed.pop(index, None)
             self._outdate(index)
-        self._set(_hidden=window._hidden | hides)
+            window._hidden[index] = HIDDEN
         sums.counted += window.texts_tokens(edit.texts)
         sums.counted -= sum(window.texts_tokens(each.edit.texts) for each in gone)
         self._set(summaries=tuple(sorted([*others, Placed(start, stop, edit)])))

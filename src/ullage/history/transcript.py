@@ -11,7 +11,7 @@ from collections.abc import Iterator, Set
 from typing import Any, Literal, TypeVar, get_args
 
 from ullage.history import canon
-from ullage.history.measures import Measure, table_of
+from ullage.history.measures import Fold, Folded, Measure, table_of
 from ullage.history.pairing import At, Pairing
 from ullage.redaction import Redact, redacted
 from ullage.values.authors import KNOWN_USER_TOOLS, Author, Reader, plain_tool_name
@@ -103,6 +103,7 @@ class Transcript:
         self._refs: dict[Location, str] = {}
         self._texts: dict[Location, Output] = {}
         self._made: dict[Any, dict[int, Any]] = {}
+        self._folded = Folded(self)
         self._programs: dict[int, set[int]] = {}  # by message, the parts that a program reads
         self._answers: dict[int, set[int]] = {}  # and the results that are the user's words
 
@@ -195,6 +196,7 @@ class Transcript:
         self._marked["bound"] = sorted({*others, index} if _is_bound(message) else others)
         for made in self._made.values():
             made.pop(index, None)
+        self._folded.clear()
 
     def _without_secrets(self, index: int, message: Message) -> Message:
         self.originals.pop(index, None)
@@ -444,6 +446,10 @@ class Transcript:
         if index not in made:
             made[index] = measure(self, index)
         return made[index]
+
+    def folded(self, fold: Fold[T], start: int, stop: int) -> T:
+        """What a fold comes to over a range of messages. See `Folded.over`."""
+        return self._folded.over(fold, start, stop)
 
     def loading(self, stop: int) -> list[int]:
         """The messages below ``stop`` that define tools which no later one defines anew.

@@ -126,7 +126,7 @@ class Window(ShownHistory, frozen=True, eq=False, kw_only=True):
         sums = self._sums
         for index in sums.uncounted:
             # else an interrupted call came as far as this, or it is hidden by now
-            if sums.tokens[index] < 0 and index not in self._hidden:
+            if sums.tokens[index] < 0 and not self._hidden[index]:
                 tokens = self.count_message(index)
                 sums.tokens[index], sums.counted = tokens, sums.counted + tokens
         sums.uncounted, sums.bound = [], 0
@@ -265,7 +265,7 @@ class Window(ShownHistory, frozen=True, eq=False, kw_only=True):
         return self.tally(measure).sum
 
     def _added(self, measure: Measure[int], index: int) -> int:
-        return 0 if index in self._hidden else measure(self, index)
+        return 0 if self._hidden[index] else measure(self, index)
 
     def settled_to(self, stop: int, is_settled: Measure[bool]) -> int:
         """The first message below ``stop`` of which that does not hold; where it holds, for ever.

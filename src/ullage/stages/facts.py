@@ -7,13 +7,14 @@ a pure function of the messages, so that nothing decays however often a range is
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ullage.history.measures import Measure
+from ullage.history.measures import Fold, Measure
 from ullage.history.transcript import Transcript
 from ullage.stages.kinds import fields_of, kind_of
 from ullage.stages.shorten import on_one_line
@@ -21,6 +22,7 @@ from ullage.values.briefs import Fact
 from ullage.values.effects import Output
 from ullage.values.messages import Text, ToolCall, ToolResult
 
+_Signature: TypeAlias = tuple[str, str, tuple[tuple[str, int], ...]]
 Verb: TypeAlias = Literal["read", "changed", "removed", "ran", "did"]
 
 _PATHS = ("file_path", "path", "filename", "file", "filepath", "notebook_path", "target_file")
@@ -135,6 +137,44 @@ def _actions(transcript: Transcript, index: int) -> list[tuple[tuple[int, str], 
 
 
 _ACTIONS = Measure("ullage.actions", _actions)
+
+
+class Calls:
+    """The tool calls of a range: how often each was made, and which wait for their results."""
+
+    def __init__(self) -> None:
+        self._times = Counter[_Signature]()
+        self._waiting: dict[tuple[int, str], list[Action]] = {}
+
+    def add(self, transcript: Transcript, index: int) -> None:
+        """Take in the calls and the results of a message."""
+        for call, action in transcript.once(_ACTIONS, index):
+            if action.ended is None:
+                self._waiting.setdefault(call, []).append(action)
+            else:
+                self._waiting.pop(call, None)
+                self._times[_signature(action)] += 1
+
+    def among(self, transcript: Transcript, messages: Iterable[int]) -> list[Action]:
+        """What ended in these messages, and what was called in them and waits."""
+        pairs = (pair for index in messages for pair in transcript.once(_ACTIONS, index))
+        waiting = self._waiting
+        return [it for call, it in pairs if it.ended is not None or call in waiting]
+
+    def repeated(self, new: Iterable[Action]) -> int:
+        """How many of these calls of the range were made in it before, by others than these."""
+        mine = Counter(map(_signature, new))
+        waiting = Counter(_signature(action) for each in self._waiting.values() for action in each)
+        known = (count for each, count in mine.items() if self._times[each] + waiting[each] > count)
+        return sum(known)
+
+
+CALLS = Fold("ullage.calls", Calls, Calls.add)
+
+
+def _signature(action: Action) -> _Signature:
+    """What two calls have in common of which one repeats the other."""
+    return action.tool, action.subject, action.refs
 
 
 def _asked(call: ToolCall, index: int) -> Action:

@@ -12,6 +12,7 @@ one line: it is data here (failure F53).
 from __future__ import annotations
 
 import json
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
@@ -19,7 +20,7 @@ from ullage.history.transcript import Transcript
 from ullage.stages.facts import Action, Said, actions, decisions, open_items, said, unresolved
 from ullage.stages.quotes import quotes
 from ullage.stages.shorten import on_one_line
-from ullage.stages.user_texts import opening, refs_of
+from ullage.stages.user_texts import USER_TEXTS, opening
 from ullage.values.notices import Words
 
 _QUOTE_CHARS = 160
@@ -111,15 +112,20 @@ def later_words(
     stands = transcript.marked("pinned", start, stop)
     if not stands or any(transcript.messages[at].before_reply for at in stands):
         return None, ()
-    texts = list(said(transcript, start, stop, "user"))
-    refs = refs_of(transcript, texts) if words is not None else ()
+    user = transcript.folded(USER_TEXTS, start, stop)
     # the room that an account gives: the same words fit in as would stand in it
-    shown = quotes([each.text for each in texts], user_chars, frame_chars=_SPOKEN_CHARS, refs=refs)
-    later = []
+    shown = quotes(
+        user.texts,
+        user_chars,
+        frame_chars=_SPOKEN_CHARS,
+        ref_of=None if words is None else user.ref_of,
+    )
+    numbers, later = sorted(shown), []
     for first, last in pairwise([*stands, stop]):
-        numbers = [at for at, each in enumerate(texts) if first < each.index < last]
-        lines = [f"{_speaker(texts[at])}: {shown[at]}" for at in numbers if at in shown]
-        missing = len(numbers) - len(lines)
+        begins, ends = user.before(first + 1), user.before(last)
+        within = numbers[bisect_left(numbers, begins) : bisect_left(numbers, ends)]
+        lines = [f"{_speaker(user.said[at])}: {shown[at]}" for at in within]
+        missing = ends - begins - len(lines)
         lines += [f"- … {missing:,} more: see the index"] if missing else []
         later.append("\n".join([_THEN, *lines]) if lines else "")
     return stands[0], tuple(later)
@@ -141,27 +147,27 @@ def _user(
     until: int | None,
 ) -> str:
     """What the user said, verbatim as far as there is room."""
-    texts = list(said(transcript, start, stop, "user"))
-    if not texts or room_chars <= 0:
+    if room_chars <= 0:
         return ""
-    refs = refs_of(transcript, texts) if words is not None else ()
-    room_chars -= sum(len(each.asked) for each in texts)
+    user = transcript.folded(USER_TEXTS, start, stop)
     shown = quotes(
-        [each.text for each in texts],
-        room_chars,
+        user.texts,
+        room_chars - user.asked_chars,
         frame_chars=_FRAME_CHARS,
         keeps_first=has_task,
-        refs=refs,
+        ref_of=None if words is None else user.ref_of,
     )
-    here = [at for at, each in enumerate(texts) if until is None or each.index < until]
-    lines = [f"{_heading(texts[at])}:\n{shown[at]}" for at in here if at in shown]
-    absent = [len(texts[at].text) for at in here if at not in shown]
+    count = len(user.said) if until is None else user.before(until)
+    here = [at for at in sorted(shown) if at < count]
+    lines = [f"{_heading(user.said[at])}:\n{shown[at]}" for at in here]
+    absent = count - len(here)
     if absent:
-        lines.append(f"… {len(absent):,} more, {sum(absent):,} characters: see the index")
+        absent_chars = user.chars_of(count) - sum(len(user.texts[at]) for at in here)
+        lines.append(f"… {absent:,} more, {absent_chars:,} characters: see the index")
     if not lines:
         return ""
     title = ["## The user's words"]
-    if words is not None and any(f"ref={refs[at]}" in shown[at] for at in here if at in shown):
+    if words is not None and any(f"ref={user.ref_of(at)}" in shown[at] for at in here):
         title.append(opening(words))
     return "\n".join([*title, *lines])
 
