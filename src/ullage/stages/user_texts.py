@@ -15,7 +15,6 @@ from ullage.values.effects import Output
 from ullage.values.messages import Text
 from ullage.values.notices import Words
 
-
 NAMED = re.compile(r"ref=([0-9a-z]{16})")
 """Where an account names a ref."""
 
