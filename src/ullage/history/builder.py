@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence, Set
 from typing import cast
 
+from msgspec import Struct
 from msgspec.structs import force_setattr, replace
 
 from ullage.history.shown import HIDDEN, Placed
@@ -23,6 +24,25 @@ PAST = 3
 """How many boundaries back a history may fork without being walked again from its beginning."""
 _GROWING = ("applied", "changed", "reasoning_dropped", "_hidden", "_shown", "_spots", "_sums")
 """What of a window is written to in place."""
+
+
+class Carried(Struct, frozen=True):
+    """What the requests up to a boundary carried in vain while a conversation waits.
+
+    Attributes:
+        length: how many messages there were.
+        freed: characters that would have been cut of these.
+        came: characters of all of these.
+        rent: the sum of what each request carried in vain.
+        most_won: the most that the rent was over its price, without what stands around the
+            messages; None: there was nothing to cut.
+    """
+
+    length: int = 0
+    freed: int = 0
+    came: int = 0
+    rent: int = 0
+    most_won: float | None = None
 
 
 def _edited_between(past: Window, later: Window) -> Iterator[int]:
@@ -49,6 +69,7 @@ class WindowBuilder:
         past: how it was at the last boundaries, oldest first (`keep_past`).
         excess: characters of each message that would be cut at first sight, were recall tools
             offered (`ullage.turn.joining`).
+        carried: what the requests so far carried of them.
     """
 
     def __init__(self, transcript: Transcript, meter: Meter, words: Words) -> None:
@@ -60,6 +81,7 @@ class WindowBuilder:
         self.window, self.stale = window, stale
         self.past: tuple[WindowBuilder, ...] = ()
         self.excess: dict[int, int] = {}
+        self.carried = Carried()
         self.applied = cast("dict[bytes, int]", window.applied)
         self._changed = cast("dict[int, Sequence[tuple[int, int, str]]]", window.changed)
         self._reasoning_dropped = cast("set[int]", window.reasoning_dropped)
@@ -107,7 +129,7 @@ class WindowBuilder:
         apart = {"arrived": {}, "_settled": settled, "_tallies": {}}
         window = replace(old, transcript=transcript, **copied, **apart)
         other._hold(window, [*self.stale])
-        other.excess = self.excess.copy()
+        other.excess, other.carried = self.excess.copy(), self.carried
         return other
 
     # ── the request at hand ──────────────────────────────────────────────────────────
@@ -164,6 +186,7 @@ class WindowBuilder:
     def refresh(self, index: int) -> None:
         """A message was worded anew by the caller (same digest): count it again."""
         self._outdate(index)
+        self.carried = Carried()
         for past in self.past:
             past.refresh(index)
         window, sums = self.window, self.window._sums

@@ -474,6 +474,15 @@ class Transcript:
         at = self._marked[mark]
         return at[bisect_left(at, start) : bisect_left(at, stop)]
 
+    def first(self, mark: Mark) -> int | None:
+        """The first message that is known for this, or None."""
+        return next(iter(self._marked[mark]), None)
+
+    def count(self, mark: Mark, start: int, stop: int) -> int:
+        """How many messages of a range are known for this."""
+        at = self._marked[mark]
+        return bisect_left(at, stop) - bisect_left(at, start)
+
     def place(self, spot: Location) -> Address:
         """The address of the leaf at a spot."""
         index, number, item = spot

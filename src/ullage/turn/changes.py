@@ -25,12 +25,14 @@ from ullage.values.messages import Message, Text
 
 _EVERY_REPLIES = 8
 """What a history holds is kept anew after so many replies, and with every decision."""
+_EVERY_SHARE = 1 / 64
+"""Or after this share of all replies, if that is more, for the whole history is written then."""
 
 
 def key_of(transcript: Transcript) -> bytes | None:
     """The key under which it is kept what a history held; None before the first reply."""
-    begins = transcript.marked("begins", 0, len(transcript))
-    for index in range(begins[0], len(transcript)) if begins else ():
+    begins = transcript.first("begins")
+    for index in () if begins is None else range(begins, len(transcript)):
         message = transcript.messages[index]
         if message.role == "assistant" and not message.only_thought:
             return canon.extend(transcript.chain[index + 1], b"shown")
@@ -79,7 +81,8 @@ def remember(
         return ledger, ()
     length = 0 if shown is None else (transcript.find(shown.chain) or 0)
     replies = transcript.marked("begins", length, len(transcript))
-    if not is_decided and len(replies) < _EVERY_REPLIES:
+    every = max(_EVERY_REPLIES, int(transcript.count("begins", 0, len(transcript)) * _EVERY_SHARE))
+    if not is_decided and len(replies) < every:
         return ledger, ()
     marks = b"".join(_marks(transcript))
     newer = tuple(sorted(arrived(transcript, ledger).items()))
