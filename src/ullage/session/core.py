@@ -356,8 +356,7 @@ class SessionCore(Copied, Drawn, ABC):
         if self._summaries is not None:
             is_refused = any(event.kind == "summary_refused" for event in turned.events)
             state = reports.with_more(state, self._summaries.take(is_refused=is_refused))
-        lesson = kept.learnt.of(turned.window.transcript, sent.model)
-        sent.is_undercounted = lesson.short_replies >= SHORT_REPLIES
+        sent.is_undercounted = turned.lesson.short_replies >= SHORT_REPLIES
         kept = replace(kept, state=state, memo=turned.memo, newest=sent, view=view or kept.view)
         self._know(kept, *turned.events)
         return sent

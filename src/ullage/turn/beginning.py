@@ -15,7 +15,7 @@ from ullage.turn.memo import Line, Memo
 from ullage.turn.request import Request
 from ullage.turn.terms import Settings
 from ullage.values.events import Event
-from ullage.values.limits import Limits, TextLimit
+from ullage.values.limits import Limits
 from ullage.values.notices import Words
 from ullage.wires import Head
 
@@ -30,14 +30,14 @@ class Begun(NamedTuple):
         tools: the recall tools that are added to the request.
         offers: whether a call of one in the reply is ours to answer.
         events: what was found of the model's limits.
-        text_limit: the most that the provider takes of one text; None: not known.
+        lesson: what was learnt of the provider's limits in this conversation.
     """
 
     builder: WindowBuilder
     tools: Tools
     offers: bool
     events: tuple[Event, ...]
-    text_limit: TextLimit | None
+    lesson: Lesson
 
 
 def begin(
@@ -76,7 +76,7 @@ def begin(
         (*envelope.head.texts, *envelope.head.schemas),
     )
     builder.reason(envelope.reasoning, thinks_first=envelope.thinks_first)
-    return Begun(builder, tools, offers, tuple(events), lesson.text_limit)
+    return Begun(builder, tools, offers, tuple(events), lesson)
 
 
 def _tools(

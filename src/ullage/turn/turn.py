@@ -30,6 +30,7 @@ from ullage.turn.changes import remember
 from ullage.turn.engine import fit
 from ullage.turn.incoming import take_in
 from ullage.turn.joining import Joining, Offer, told
+from ullage.turn.learnt import Lesson
 from ullage.turn.memo import Line, Memo
 from ullage.turn.rendering import render
 from ullage.turn.request import THREAD, Request, read
@@ -72,6 +73,7 @@ class Turned(Struct, frozen=True):
         wire: the format of the request.
         offers: whether the recall tools stand in it.
         memo: what is remembered for speed, brought up to date.
+        lesson: what was learnt of the provider's limits in this conversation.
         standing: why nothing is cut at first sight, or None where it is.
         is_thread: whether the next request may go on from the reply by its id alone.
     """
@@ -83,6 +85,7 @@ class Turned(Struct, frozen=True):
     wire: Format
     offers: bool
     memo: Memo
+    lesson: Lesson
     standing: Standing | None = None
     is_thread: bool = False
 
@@ -140,7 +143,15 @@ def turn(
             view = render(asked, line, window, tools, allowed)
             memo = Memo(unkept=memo.aside)
             return Turned(
-                view, state, (event,), window, asked.wire, offers, memo, is_thread=asked.is_thread
+                view,
+                state,
+                (event,),
+                window,
+                asked.wire,
+                offers,
+                memo,
+                begun.lesson,
+                is_thread=asked.is_thread,
             )
         if not lost:
             break
@@ -150,8 +161,18 @@ def turn(
     events = (*fresh.events, *_events(decided, window), *_elsewhere(asked, thread))
     standing = standing_of(agreed, asked, settings, decided.joining)
     view = render(asked, line, window, tools, allowed)
-    is_thread = asked.is_thread
-    return Turned(view, state, events, window, asked.wire, offers, memo, standing, is_thread)
+    return Turned(
+        view,
+        state,
+        events,
+        window,
+        asked.wire,
+        offers,
+        memo,
+        begun.lesson,
+        standing,
+        asked.is_thread,
+    )
 
 
 def _where_held(
@@ -234,7 +255,7 @@ def _walk(
         settings.policy,
         asking=settings.asking,
         now=now,
-        text_limit=begun.text_limit,
+        text_limit=begun.lesson.text_limit,
         offer=offer,
     )
     return walk
