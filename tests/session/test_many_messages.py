@@ -13,7 +13,7 @@ from ullage.stages.default import SUMMARISED
 MOST_GROWTH = 1.6
 """A message of a history four times as long may cost so much more; were it quadratic, 4."""
 FEW, MANY = 1_000, 4_000
-LIMITS = Limits(window_tokens=6_000)
+LIMITS = Limits(window_tokens=4_000)
 POLICIES = {name: presets.preset(name) for name in presets.NAMES} | {"summarised": SUMMARISED}
 
 

@@ -8,8 +8,9 @@ pure functions of the messages, so they come out the same wherever the range is 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator
-from typing import TypeAlias
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from typing import TypeAlias, overload
 
 from ullage.history import canon
 from ullage.history.measures import Fold
@@ -311,3 +312,26 @@ def flatten(transcript: Transcript, start: int, stop: int) -> tuple[str, ...]:
         if lines:
             pieces.append("\n".join([f"[{message.role}]", *lines, ""]))
     return tuple(pieces)
+
+
+class Flattened(Sequence[str]):
+    """A range as `flatten` gives it, worked out when it is read: nobody may be asked at all."""
+
+    def __init__(self, transcript: Transcript, start: int, stop: int) -> None:
+        self._range = transcript, start, stop
+
+    @cached_property
+    def _pieces(self) -> tuple[str, ...]:
+        return flatten(*self._range)
+
+    def __len__(self) -> int:
+        return len(self._pieces)
+
+    @overload
+    def __getitem__(self, at: int) -> str: ...
+
+    @overload
+    def __getitem__(self, at: slice) -> tuple[str, ...]: ...
+
+    def __getitem__(self, at: int | slice) -> str | tuple[str, ...]:
+        return self._pieces[at]
