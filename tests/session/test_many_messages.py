@@ -126,7 +126,8 @@ def test_a_turn_costs_the_same_however_many_came_before(history):
             session.fit({"model": "gpt-4.1", "messages": messages})
 
     costs = [
-        calls_during(lambda some=turns[start:stop]: all_of(some)) for start, stop in pairwise(stages)
+        calls_during(lambda some=turns[start:stop]: all_of(some))
+        for start, stop in pairwise(stages)
     ]
     assert costs[2] < MOST_GROWTH * costs[1]
 
