@@ -481,8 +481,8 @@ _ROWS = (
     (
         "pairing f16",
         "wires/convert/read.py",
-        "            piece = self._piece(part, *self._block(part, bare, where), (index, number))",
-        "            found = self._piece(part, *self._block(part, bare, where), (index, number))\n"
+        "            piece = self._piece(part, *self.block(part, bare, where), (index, number))",
+        "            found = self._piece(part, *self.block(part, bare, where), (index, number))\n"
         "            piece = found or Text(str(bare))",
     ),
     (

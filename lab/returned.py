@@ -20,7 +20,7 @@ from ullage.wires.gemini import rules as gemini
 from ullage.wires.openai_responses.blocks import CALLS, is_callers
 from ullage.wires.openai_responses.rules import type_of
 from ullage.wires.rules import checker
-from ullage.wires.rules.problem import Check, Problem, Wire, name_in
+from ullage.wires.rules.problem import Check, JsonObject, Problem, name_in
 
 SENTINELS = frozenset(("skip_thought_signature_validator", "context_engineering_is_the_way_to_go"))
 """What Gemini takes for a signature that it did not make (G10)."""
@@ -68,7 +68,7 @@ def _anthropic(check: Check, history: Sequence[Any]) -> None:
         check.add("A13", f"messages[{at}].content", sentence)
 
 
-def _replies(messages: Sequence[Any]) -> Iterator[tuple[int, Wire]]:
+def _replies(messages: Sequence[Any]) -> Iterator[tuple[int, JsonObject]]:
     """The assistant messages with their places, the last one first."""
     for at in range(len(messages) - 1, -1, -1):
         if name_in(messages[at], "role") == "assistant":
@@ -95,7 +95,7 @@ def _thinking(message: Any) -> list[Any]:
 
 # -- OpenAI Responses ---------------------------------------------------------------------
 
-_Group: TypeAlias = tuple[Wire, list[str], set[str]]
+_Group: TypeAlias = tuple[JsonObject, list[str], set[str]]
 """An item as returned, the ids of the reasoning it needs, and the names of what follows it."""
 
 
@@ -176,13 +176,13 @@ def _gemini(check: Check, history: Sequence[Any]) -> None:
             check.add("G7", where, "this call came with a signature")
 
 
-def _parts(contents: Sequence[Any]) -> Iterator[tuple[str, Wire]]:
+def _parts(contents: Sequence[Any]) -> Iterator[tuple[str, JsonObject]]:
     for at, content in enumerate(contents):
         for index, part in enumerate(gemini.opened(content)[1]):
             yield f"contents[{at}].parts[{index}]", part
 
 
-def _signature(part: Wire) -> str:
+def _signature(part: JsonObject) -> str:
     """A part's signature in one alphabet of base64, or ``""``."""
     found = part.get("thoughtSignature")
     if isinstance(found, bytes):  # as the SDK's own types hold it
@@ -192,7 +192,7 @@ def _signature(part: Wire) -> str:
     return found.replace("-", "+").replace("_", "/").rstrip("=")
 
 
-def _unsigned(part: Wire) -> Wire:
+def _unsigned(part: JsonObject) -> JsonObject:
     return {name: value for name, value in part.items() if name != "thoughtSignature"}
 
 

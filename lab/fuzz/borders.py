@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from lab.fuzz.breakages import result_text, with_result_text
 from lab.fuzz.histories import Case, Change, case
 from lab.fuzz.steps import TOOLS
-from ullage.wires.models import refuses_force
+from ullage.wires.anthropic.models import refuses_force
 
 JOINED, SEEDED, CHANGED, ALLOWED = 0.4, 0.4, 0.4, 0.4
 """How often each shape is wanted."""

@@ -1,7 +1,8 @@
 """A small stand-in for a provider that binds reasoning to what stands before it (A15, A16).
 
 It remembers for each thinking block it returned what had been sent before it, and looks
-whether the same stands before it in what is sent now.
+whether the same stands before it in what is sent now. What stands before the newest compaction
+it does not read.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ class Bound:
             grew: the view is the last one with more behind it, and for the same model, so
                 nothing can be wrong.
         """
+        shown = _read(shown)
         before = [_without_thinking(message) for message in shown]
         wrong = not grew and any(
             self._before.get(seal, before[:at]) != before[:at]
@@ -37,8 +39,19 @@ class Bound:
                 break
             for seal in _seals(message):
                 self._before[seal] = list(before)
-            before.append(_without_thinking(message))
+            before = _read([*before, _without_thinking(message)])
         return wrong
+
+
+def _read(shown: list[Any]) -> list[Any]:
+    """What of a view the provider reads: from the newest compaction on."""
+    for at in reversed(range(len(shown))):
+        content = shown[at]["content"]
+        kinds = [block.get("type") for block in content] if isinstance(content, list) else []
+        if "compaction" in kinds:
+            newest = len(kinds) - 1 - kinds[::-1].index("compaction")
+            return [{**shown[at], "content": content[newest:]}, *shown[at + 1 :]]
+    return shown
 
 
 def _seals(message: Any) -> list[str]:

@@ -32,6 +32,7 @@ from ullage.errors import OverLimitError, UllageError
 from ullage.history.transcript import leaves_of
 from ullage.history.window import Window
 from ullage.replay.gates import unseen
+from ullage.turn.changes import key_of
 from ullage.values.events import Event
 from ullage.values.toolset import RECALL_TOOLS
 from ullage.wires import FORMATS
@@ -106,11 +107,14 @@ class _Trial:
     def __init__(self, case: Case, tried: Tried) -> None:
         self.case = case
         self.tried = tried
+        # where no recall tools are offered the guard alone acts, or the policy as always
+        self.spares_unopened = len(case.messages) % 4 == 1
         self.session = self._session()
         self.checker = check_of(case.format)
         self.shown: list[Any] = []
         self.view: dict[str, Any] = {}
         self.model = ""
+        self.was_noted = False
         self.bound = Bound() if "bound reasoning" in case.features and not case.repair else None
         earlier = (change.earlier for change in case.changes)
         self.own = {id(message) for message in (*case.messages, *earlier)}
@@ -122,7 +126,7 @@ class _Trial:
         limit = int(case.limit_tokens * share)
         limits = Limits(window_tokens=limit, output_reserve_tokens=0)
         policy = policy_of(case.policy)
-        if len(case.messages) % 4 != 1:  # else the guard alone acts where no tools are offered
+        if not self.spares_unopened:
             policy = replace(policy, without_recall=None)
         return Session(
             str(case.request["model"]),
@@ -150,12 +154,14 @@ class _Trial:
         if "compaction" in case.features:
             self.compacted = opaque.newest_compaction(case.beginning(length))
         shown, kinds = view[case.key], set(map(_kind_of, self.session.events[told:]))
+        is_joined = "joined" in kinds  # what was sent is cut as one batch
         kinds &= set(EDITS)
         grew = shown[: len(self.shown)] == self.shown
         if grew:
             self._feed(shown, length)
         else:
-            may_change = case.repair or case.is_changed_at(length)  # a late result is mended too
+            # a late result is mended too
+            may_change = is_joined or case.repair or case.is_changed_at(length)
             if not kinds & _REWRITES and not may_change:
                 self._wrong("a view changed and no event told of it", length)
             self._anew(view, length)
@@ -175,6 +181,7 @@ class _Trial:
                 self._wrong("reasoning is shown behind what was changed", length)
         self._whole(shown, kinds, length)
         self._borders(view, kinds, length)
+        self.was_noted = _is_noted(self.session)
         if not case.policy and not case.repair and unseen(self.session.window):
             self._wrong("a new result is not in the first view after it came (G8)", length)
         self.shown, self.view, self.model = shown, view, request["model"]
@@ -197,11 +204,14 @@ class _Trial:
         if case.policy:
             return
         closed = "allowed tools always" in case.features and not may_call(view, RECALL_NAMES)
-        if closed and "truncated" in kinds:
+        # of a conversation that was met under way what is new may be cut before tools are offered
+        is_spared = self.spares_unopened and "joined" not in case.features
+        if is_spared and closed and "truncated" in kinds:
             self._wrong("a result is cut, and what opens it may not be called", length)
         for change in case.changes:
             text = result_text(case.messages[change.index])
-            if change.until == length and text and not self._is_seen(text, view[case.key], kinds):
+            is_new = self.was_noted and change.until == length
+            if is_new and text and not self._is_seen(text, view[case.key], kinds):
                 self._wrong("a changed result is not in the first view that holds it", length)
 
     def _is_seen(self, text: str, shown: list[Any], kinds: set[str]) -> bool:
@@ -334,6 +344,14 @@ class _Trial:
 
 
 _DEARER = (_Trial._cold, _Trial._tighter, _Trial._rewrite)
+
+
+def _is_noted(session: Session) -> bool:
+    """Whether the ledger holds what the history held in the last view."""
+    transcript = session.window.transcript
+    key = key_of(transcript)
+    shown = None if key is None else session.state.ledger.at(key).shown
+    return shown is not None and shown.chain == transcript.chain[-1]
 
 
 def _first_of_user(messages: list[Any]) -> Any:

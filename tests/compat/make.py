@@ -8,6 +8,8 @@ python -m tests.compat.make          writes tests/compat/VERSION, which is never
     chat.db, chat_kept.db            a `Conversation`, its messages and its store
     chat_view.json                   what was sent of it in the end
     server.sql                       both on a PostgreSQL server, as pg_dump writes them down
+    worded.json, worded_kept.db      a conversation with everything that is in our words: results
+                                     cut on arrival, a record, an account; thoughts are bound to it
 """
 
 import json
@@ -29,6 +31,8 @@ from ullage.stores.postgres import PostgresConversations
 
 HERE = Path(__file__).parent
 MODEL, TENANT, CHAT, WINDOW_TOKENS = "gpt-4.1", "ada", "c-17", 12_000
+THINKER, THINKER_WINDOW_TOKENS, SMALL_WINDOW_TOKENS = "claude-opus-5-5", 30_000, 7_000
+"""A model whose thoughts are bound to the messages before them; the guard acts in the small one."""
 FILES, LINES = 14, 90
 TOOL = {
     "type": "function",
@@ -108,6 +112,50 @@ def chatted(kept, store):
     return view
 
 
+def thinking_session(store, window_tokens=THINKER_WINDOW_TOKENS, **more):
+    """A session as the one that made the store of the thoughtful conversation."""
+    limits = ullage.Limits(window_tokens=window_tokens)
+    return ullage.Session(THINKER, limits=limits, store=store, tenant=TENANT, **more)
+
+
+def thinking_request(history):
+    """The request for the next reply of a model that thinks."""
+    tools = [{"name": "bash", "description": "Runs.", "input_schema": {"type": "object"}}]
+    thinking = {"type": "adaptive"}
+    more = {"max_tokens": 1_000, "thinking": thinking, "tools": tools}
+    return {"model": THINKER, "messages": history, **more}
+
+
+def thought_step(number, lines):
+    """A thought and a call of the model's, and what its tool returned."""
+    thought = {"type": "thinking", "thinking": "hm", "signature": f"c2ln{number:04d}" * 8}
+    call = {"type": "tool_use", "id": f"toolu_{number}", "name": "bash", "input": {"n": number}}
+    text = "".join(f"{number}: line {line} of the log\n" for line in range(lines))
+    result = {"type": "tool_result", "tool_use_id": call["id"], "content": text}
+    return [
+        {"role": "assistant", "content": [thought, call]},
+        {"role": "user", "content": [result]},
+    ]
+
+
+def worded(store):
+    """A conversation with a cut on arrival, a record and an account: history and last view."""
+    history = [{"role": "user", "content": "Why does the gate stay shut? Never touch notes.txt."}]
+
+    def work(numbers, window_tokens):
+        """Steps of the model's; of each tenth the result is cut on arrival."""
+        with thinking_session(store, window_tokens) as writer:
+            for number in numbers:
+                writer.fit(thinking_request(history))
+                history.extend(thought_step(number, 190 if number % 10 else 900))
+            return writer.fit(thinking_request(history))["messages"]
+
+    work(range(1, 9), SMALL_WINDOW_TOKENS)
+    answer = {"role": "assistant", "content": "The hinge is dry."}
+    history.extend([answer, {"role": "user", "content": "Then oil it."}])
+    return history, work(range(9, 32), THINKER_WINDOW_TOKENS)
+
+
 def dumped(server):
     """Everything in the server's database, as statements for any client."""
     played(PostgresStore(server.url))
@@ -126,6 +174,7 @@ def main(folder):
     """All of it, made in a folder of its own."""
     folder.mkdir(parents=True)
     history, view, ledger = played(folder / "kept.db")
+    worded_history, worded_view = worded(folder / "worded_kept.db")
     chat_view = chatted(ConversationStore(folder / "chat.db"), folder / "chat_kept.db")
     server = Server()
     try:
@@ -138,6 +187,7 @@ def main(folder):
         "ledger": ledger,
         "entries": dict(map(entry_of, ledger)),
         "chat_view": chat_view,
+        "worded": {"history": worded_history, "view": worded_view},
     }.items():
         (folder / f"{name}.json").write_bytes(msgspec.json.encode(value) + b"\n")
 

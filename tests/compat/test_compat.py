@@ -9,28 +9,34 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from tests import rewording
 from tests.compat import make
 from tests.stores.conftest import server, url  # noqa: F401  (fixtures)
 from ullage import Record
 from ullage.integrations._entries import record_of
 from ullage.presets import preset
 from ullage.stages import DEFAULT, SUMMARISED
+from ullage.stages.prints import arrival_part
 from ullage.stores import PostgresStore
 from ullage.stores.conversations import ConversationStore
 from ullage.stores.postgres import PostgresConversations
 from ullage.turn.terms import what_decides
+from ullage.wires.rules.checker import problems_of
 
 LEFT = sorted(path.parent for path in Path(__file__).parent.glob("*/kept.db"))
 DECIDES = {
-    "default-8": "nw3wmzdkgawrzzbx",
-    "default-summarised-9": "d4prbryjqfwe2fae",
-    "token_budget-1": "eytv5ahsb6fqfc03",
-    "multi_stage-1": "xh0017jetya5w9wa",
-    "continuation-1": "1znwysnkhc8r75yq",
-    "three_layer-1": "nvsrv5te1ta6vgz7",
-    "output_cache-1": "77jxcqjzds0z5nqd",
+    "default-8": "8tdmxb7zcnq1qbzw.qz7yrpbk971p6svc",
+    "default-summarised-9": "8tdmxb7zcnq1qbzw.7xnpzga5ycbw9gd4",
+    "token_budget-1": "4m4nctsvep4hw3v6.m0qwh69tck0cw0kj",
+    "multi_stage-1": "kpbpepgscwcwyjq0.s6ynzxyv7xnp3rsb",
+    "continuation-1": "jsdzmzq7stx0wwc9.bt1ysshjq5aq7bvs",
+    "three_layer-1": "z7d3qz8dc0n0jpg0.g6662fgj0kdkd2z7",
+    "output_cache-1": "sqbw940rzw1mycz1.g3xr52bjd36h1pvt",
 }
-"""The fingerprint of what cuts at first sight under each name, as ledgers hold it."""
+"""The fingerprint of each policy, as ledgers hold it.
+
+Where the first half changes, what was sent to a conversation under way is shown otherwise, once.
+Where the second does, an event says so, and that is all."""
 REF = re.compile(r'(?:ref=|tool_call_id=")([0-9a-z]{16})')
 
 
@@ -168,8 +174,93 @@ def test_a_chat_on_a_server_goes_on(left, filled):
         goes_on(make.conversation(kept, PostgresStore(filled)), left)
 
 
+# ── words that changed since ─────────────────────────────────────────────────────────────
+
+
+def thinking_at(messages):
+    """Where thoughts are shown."""
+    places = []
+    for place, message in enumerate(messages):
+        content = message["content"]
+        if not isinstance(content, str) and any(part["type"] == "thinking" for part in content):
+            places.append(place)
+    return places
+
+
+def goes_on_legally(then, view):
+    """A view of the same history is legal, and no thought stands behind a word that changed.
+
+    Returns:
+        Whether it is the view of then.
+    """
+    now = view["messages"]
+    assert problems_of("anthropic", now) == []
+    same = next(
+        (at for at, pair in enumerate(zip(then, now, strict=False)) if pair[0] != pair[1]), -1
+    )
+    if same < 0:
+        assert now == then
+    else:
+        assert [place for place in thinking_at(now) if place >= same] == []
+    return same < 0
+
+
+@pytest.fixture
+def thinks(left):
+    """Opens the thoughtful conversation: each time a session of its own."""
+    sessions = []
+
+    def open_session():
+        sessions.append(make.thinking_session(left / "worded_kept.db"))
+        return sessions[-1]
+
+    yield open_session
+    for each in sessions:
+        each.close()
+
+
+def test_everything_in_our_words_is_in_what_was_left(left):
+    then = str(read(left, "worded")["view"])
+    for words in ("are condensed here", "in short, a record", "characters shown. Read on"):
+        assert words in then
+    assert "'thinking'" in then
+
+
+def test_a_conversation_in_our_words_goes_on_and_what_changed_is_told(left, thinks):
+    told, view = read(left, "worded"), None
+    session = thinks()
+    view = session.fit(make.thinking_request(told["history"]))
+    shows_same = goes_on_legally(told["view"], view)
+    found = session.state.ledger.entries.values()
+    known = [opened.decides for entry in found for opened in entry.opened]
+    kinds = [event.kind for event in session.events]
+    assert kinds.count("changed") == (session.settings.decides != known[0])
+    assert shows_same == (arrival_part(session.settings.decides) == arrival_part(known[0]))
+
+
+@pytest.mark.parametrize(("place", "old", "new", "part"), rewording.WORDS)
+def test_one_word_that_changes_is_told_once(monkeypatch, left, thinks, place, old, new, part):
+    rewording.forget()
+    history = read(left, "worded")["history"]
+    request = make.thinking_request(history)
+    then = thinks().fit(request)["messages"]
+    try:
+        rewording.reword(monkeypatch, place, old, new)
+        session = thinks()
+        shows_same = goes_on_legally(then, session.fit(request))
+        assert [event.kind for event in session.events].count("changed") == 1
+        (told,) = (event for event in session.events if event.kind == "changed")
+        assert ("stays as it is" in told.why) == (part == rewording.UNDER_PRESSURE)
+        assert shows_same == (part == rewording.UNDER_PRESSURE)
+        again = thinks()
+        again.fit(request)
+        assert "changed" not in {event.kind for event in again.events}
+    finally:
+        rewording.forget()
+
+
 def test_a_policy_of_the_same_name_has_the_fingerprint_that_ledgers_hold():
-    """Else each conversation under way is told that another one decides, and its prefix breaks."""
+    """Else each conversation under way is told that another one decides."""
     documents = ("token_budget", "multi_stage", "continuation", "three_layer", "output_cache")
     policies = [DEFAULT, SUMMARISED, *map(preset, documents)]
     assert {policy.name: what_decides(policy) for policy in policies} == DECIDES

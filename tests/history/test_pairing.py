@@ -14,8 +14,7 @@ from ullage.history.transcript import Transcript
 from ullage.replay.readers._log import History
 from ullage.replay.readers._run import Report
 from ullage.values.messages import WHOLE, ToolCall, ToolResult
-from ullage.wires import FORMATS
-from ullage.wires.repair import apply
+from ullage.wires import FORMATS, wire_named
 from ullage.wires.rules.checker import check_of
 
 
@@ -130,7 +129,7 @@ def by_repair(format, messages):
 
 
 def reading(format, messages):
-    found = apply._READINGS[format](messages, Pairing())
+    found = wire_named(format).reading(messages, Pairing())
     for at in range(len(messages)):
         found.read(at)
     return found

@@ -219,3 +219,30 @@ def test_a_client_may_leave_the_caller_out_later_and_a_fork_knows_what_was_said(
     transcript.refresh(1, FORMATS["anthropic"].parse(asked("query", caller=CALLER)[1], "m"))
     assert people(transcript) == PROGRAMS
     assert not transcript.upto(2).has_program(2)
+
+
+def test_a_message_is_shown_with_all_that_its_calls_and_results_are_joined_to():
+    """A tool of the provider's is called in one reply and answered in the next."""
+    searching = {"type": "server_tool_use", "id": "s1", "name": "web_search", "input": {}}
+    found = {"type": "web_search_tool_result", "tool_use_id": "s1", "content": []}
+    call = {"type": "tool_use", "name": "query", "input": {}}
+    transcript = taken_in(
+        [
+            {"role": "user", "content": "Begin."},
+            {"role": "assistant", "content": [searching, {**call, "id": "a"}]},
+            {"role": "user", "content": [result_of("a")]},
+            {"role": "assistant", "content": [found, {**call, "id": "b"}]},
+            {"role": "user", "content": [result_of("b")]},
+            {"role": "assistant", "content": [{**call, "id": "c"}]},
+            {"role": "user", "content": [result_of("c")]},
+        ]
+    )
+    for index in (1, 2, 3, 4):
+        assert transcript.together(index, 7) == {1, 2, 3, 4}
+    assert transcript.together(2, 4) == {1, 2, 3}, "as far as the history goes"
+    assert transcript.together(6, 7) == {5, 6}
+    assert transcript.together(0, 7) == {0}
+
+
+def result_of(id):
+    return {"type": "tool_result", "tool_use_id": id, "content": "done"}

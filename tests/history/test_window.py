@@ -221,6 +221,24 @@ def test_an_older_summary_stays_where_it_is_when_one_is_added_behind_it():
     assert builder.apply(first) is None
 
 
+def kept_behind_a_reply():
+    """A summary of a user's message and of a call that stays with its result; a reply before."""
+    turns = history("tide")
+    messages = [turns[0], {"role": "assistant", "content": "Shall I?"}, turns[0], *turns[1:]]
+    builder = builder_of([*messages, {"role": "assistant", "content": "Done."}])
+    chain = builder.window.transcript.chain
+    keeps = (chain[4], chain[5])
+    builder.apply(Summary(chain[2], chain[5], "the account", "r" * 16, "so", keeps=keeps))
+    return builder
+
+
+def test_an_account_stands_before_a_call_that_stays_where_a_reply_is_before_both():
+    builder = kept_behind_a_reply()
+    assert layout(builder.window) == [0, 1, "the account", 3, 4, 5]
+    builder.reason(builder.window.reasoning, thinks_first=True)
+    assert layout(builder.window) == [0, 1, 3, 4, "the account", 5], "its turn has begun already"
+
+
 def test_a_message_costs_its_framing_beside_its_leaves():
     window = window_of(history("tide " * 40))
     for index, message in enumerate(window.transcript.messages):

@@ -126,6 +126,17 @@ def test_models_without_a_vocabulary_load_none(model):
     assert "toktok" not in foreign(loaded(f"import ullage; {code}"))
 
 
+@pytest.mark.parametrize("model", [CLAUDE, GPT])
+def test_of_a_wire_a_fit_loads_the_format_alone(model):
+    """What converts, hides turns or stands behind HTTP loads for who asks for it."""
+    of_wires = [
+        name for name in loaded(f"import ullage; {FIT.format(model, '')}") if ".wires." in name
+    ]
+    modules = {name.rpartition(".")[2] for name in of_wires if name.count(".") == 3}
+    assert modules <= {"wire", "blocks", "models", "format", "fields", "_evidence"}
+    assert not {"ullage.wires.http", "ullage.wires.hidden_turns"} & {*of_wires}
+
+
 @pytest.mark.parametrize(
     ("code", "wanted"),
     [

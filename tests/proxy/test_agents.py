@@ -1,8 +1,12 @@
 """What makes a command talk to the proxy."""
 
 import json
+from pathlib import Path
 
-from ullage.proxy.agents import AGENTS, MARK, VARIABLES, arguments_for, setting_for
+import pytest
+
+from ullage.proxy import agents
+from ullage.proxy.agents import AGENTS, MARK, READ_BY, VARIABLES, arguments_for, setting_for
 from ullage.proxy.config import UPSTREAMS
 
 URL = "http://127.0.0.1:1"
@@ -20,9 +24,78 @@ def test_every_provider_is_found_at_the_proxy():
 def test_a_gateway_of_the_users_stays_the_end_of_the_way():
     there = {"OPENAI_BASE_URL": "https://gateway.example/api/v1"}
     setting = setting_for(there)
-    assert setting.upstreams == {"openai-base-url": "https://gateway.example/api/v1"}
-    assert setting.variables_at(URL, there)["OPENAI_BASE_URL"] == f"{URL}/openai-base-url"
+    assert setting.upstreams == {"openai-base-url.gateway.example": "https://gateway.example"}
+    variables = setting.variables_at(URL, there)
+    assert variables["OPENAI_BASE_URL"] == f"{URL}/openai-base-url.gateway.example/api/v1"
     assert setting_for(there, ["openai"]).upstreams == {}, "what is configured goes before it"
+
+
+def test_host_and_path_of_a_gateway_are_still_seen_in_its_path():
+    """Qwen Code knows Alibaba's by its host, LiteLLM Anthropic's by the end of the path."""
+    there = {
+        "OPENAI_BASE_URL": "https://dashscope-intl.aliyuncs.com/compatible-mode/v1",
+        "ANTHROPIC_API_BASE": "https://gateway.example/v1/messages/",
+    }
+    variables = setting_for(there).variables
+    assert "dashscope-intl.aliyuncs.com/compatible-mode/v1" in variables["OPENAI_BASE_URL"]
+    assert variables["ANTHROPIC_API_BASE"].endswith("/v1/messages")
+
+
+def ends_of(environment, program="", folder=None):
+    """Where each variable of a command leads in the end: through the proxy, or past it."""
+    setting = setting_for(environment, program=program, folder=folder)
+    behind = {**UPSTREAMS, **setting.upstreams}
+    whole = setting.environment_at(URL, environment)
+    ends = {}
+    for name in {*VARIABLES} & {*whole}:
+        assert whole[name].startswith(f"{URL}/"), name
+        upstream, _, rest = whole[name].removeprefix(f"{URL}/").partition("/")
+        ends[name] = f"{behind[upstream]}/{rest}".rstrip("/")
+    return ends
+
+
+@pytest.mark.parametrize("name", VARIABLES)
+def test_no_other_variable_of_a_provider_leads_elsewhere(name):
+    """LiteLLM prefers one, goose the other: a key for the gateway must not go to the vendor."""
+    gateway = "https://gateway.example/v1"
+    ends = ends_of({name: gateway})
+    provider = VARIABLES[name].partition("/")[0]
+    own = [other for other in VARIABLES if VARIABLES[other].startswith(provider)]
+    assert {ends[other] for other in own if other in ends} == {gateway}
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+def test_an_agent_is_led_by_the_variable_that_it_prefers_least(agent):
+    """So a setting of the user's, wherever it stands, goes before ours."""
+    variables = setting_for({}, program=agent).variables
+    for provider in ("anthropic", "openai", "gemini"):
+        read = [name for name in READ_BY[agent] if VARIABLES[name].startswith(provider)]
+        assert [name for name in read if name in variables] == read[-1:]
+
+
+def test_a_variable_that_names_the_vendor_leads_to_it_through_the_proxy():
+    there = {"OPENAI_BASE_URL": "https://api.openai.com/v1/"}
+    setting = setting_for(there, program="aider")
+    assert setting.upstreams == {}
+    assert setting.variables["OPENAI_BASE_URL"] == "openai/v1"
+
+
+def test_qwen_code_asks_alibaba_unless_something_else_is_named(tmp_path):
+    home = {"HOME": str(tmp_path)}
+    dashscope = "https://dashscope.aliyuncs.com/compatible-mode/v1"
+    assert ends_of(home, "qwen", tmp_path)["OPENAI_BASE_URL"] == dashscope
+    other = {**home, "OPENAI_BASE_URL": "https://api.openai.com/v1"}
+    assert ends_of(other, "qwen", tmp_path)["OPENAI_BASE_URL"] == "https://api.openai.com/v1"
+    configured = setting_for(home, ["openai"], program="qwen", folder=tmp_path)
+    assert configured.variables["OPENAI_BASE_URL"] == "openai/v1"
+
+
+def test_qwen_code_is_not_led_to_a_proxy_that_does_not_reach_this_machine(tmp_path):
+    """It asks the system's proxy even for an address that is in ``NO_PROXY``."""
+    there = {"HTTPS_PROXY": "http://proxy.example", "HOME": str(tmp_path)}
+    for agent in AGENTS:
+        whole = setting_for(there, program=agent, folder=tmp_path).environment_at(URL, there)
+        assert ("HTTPS_PROXY" in whole) == (agent != "qwen")
 
 
 def test_a_proxy_of_the_users_is_not_asked_for_this_machine():
@@ -47,6 +120,49 @@ def test_codex_is_told_on_its_command_line():
     assert told == ["/usr/bin/codex", "-c", f'openai_base_url="{URL}/openai/v1"', "exec", "Hello."]
     for name in set(AGENTS) - {"codex"}:
         assert arguments_for([name, "-p"], setting, URL) == [name, "-p"]
+
+
+def test_codex_reads_no_variable_of_the_sdks():
+    setting = setting_for({"OPENAI_BASE_URL": "https://gateway.example/v1"}, program="codex")
+    assert f'openai_base_url="{URL}/openai/v1"' in arguments_for(["codex"], setting, URL)
+
+
+def test_opencode_ends_where_a_variable_says():
+    setting = setting_for({"ANTHROPIC_BASE_URL": "https://gateway.example/v1"}, program="opencode")
+    made = json.loads(setting.variables_at(URL, {})["OPENCODE_CONFIG_CONTENT"])["provider"]
+    base = f"{URL}/anthropic-base-url.gateway.example/v1"
+    assert made["anthropic"]["options"]["baseURL"] == base
+
+
+# Gemini CLI with a key that is in its environment alone
+
+
+def test_gemini_cli_is_told_to_use_its_key_if_the_file_that_says_so_is_root_s(
+    monkeypatch, tmp_path
+):
+    there = {"HOME": str(tmp_path), "GEMINI_API_KEY": "none"}
+    monkeypatch.setattr(agents, "_is_root_s", lambda path: True)
+    setting = setting_for(there, program="gemini", folder=tmp_path)
+    file = setting.features["GEMINI_CLI_SYSTEM_DEFAULTS_PATH"]
+    chosen = {"security": {"auth": {"selectedType": "gemini-api-key"}}}
+    assert json.loads(Path(file).read_text()) == chosen
+    assert setting.variables["GOOGLE_GEMINI_BASE_URL"] == "gemini"
+
+
+def test_gemini_cli_runs_without_us_where_it_could_not_start_and_that_is_said(
+    monkeypatch, tmp_path
+):
+    there = {"HOME": str(tmp_path), "GEMINI_API_KEY": "none"}
+    monkeypatch.setattr(agents, "_is_root_s", lambda path: False)
+    setting = setting_for(there, program="gemini", folder=tmp_path)
+    assert "GOOGLE_GEMINI_BASE_URL" not in setting.variables
+    assert "without the proxy" in setting.note
+    chosen = json.dumps({"security": {"auth": {"selectedType": "gemini-api-key"}}})
+    (tmp_path / ".gemini").mkdir()
+    (tmp_path / ".gemini" / "settings.json").write_text(chosen)
+    setting = setting_for(there, program="gemini", folder=tmp_path)
+    assert setting.variables["GOOGLE_GEMINI_BASE_URL"] == "gemini"
+    assert not setting.note
 
 
 FEATURES = {"ENABLE_TOOL_SEARCH": "true", "_CLAUDE_CODE_ASSUME_FIRST_PARTY_BASE_URL": "1"}

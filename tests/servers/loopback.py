@@ -14,6 +14,7 @@ from tests.servers.streams import stream_of
 from ullage import problems
 
 _CACHE_STEP, _CACHE_LEAST = 128, 1_024
+_JSON, _EVENTS = {"content-type": "application/json"}, {"content-type": "text/event-stream"}
 _PATHS = {
     "anthropic": ("/v1/messages",),
     "openai-chat": ("/v1/chat/completions",),
@@ -83,7 +84,7 @@ class Provider:
     # ── answering ────────────────────────────────────────────────────────────────────
 
     def answer(self, captured):
-        """Status, content type and bytes of the answer to one request."""
+        """Status, headers and bytes of the answer to one request."""
         with self._lock:
             reply = self._reply(captured)
             self.requests.append(captured)
@@ -92,9 +93,9 @@ class Provider:
             body = reply.body if refusal else self._body(reply, number, captured)
             self.answered.append(body)
         if refusal or not captured.streamed:
-            status = reply.status if refusal else 200
-            return status, "application/json", json.dumps(body).encode()
-        return 200, "text/event-stream", stream_of(self.format, body, captured.body)
+            status, headers = (reply.status, reply.headers) if refusal else (200, {})
+            return status, {**_JSON, **headers}, json.dumps(body).encode()
+        return 200, _EVENTS, stream_of(self.format, body, captured.body)
 
     def _reply(self, captured):
         found = problems(captured.body, self.format) if self._strict else []
@@ -167,7 +168,7 @@ class _Answering(BaseHTTPRequestHandler):
         listed = [{"id": MODELS[self.server.provider.format], "object": "model"}]
         is_models = self.path == "/v1/models"
         body = {"object": "list", "data": listed} if is_models else {"error": {}}
-        self._say(200 if is_models else 404, "application/json", json.dumps(body).encode())
+        self._say(200 if is_models else 404, _JSON, json.dumps(body).encode())
 
     def do_POST(self):
         provider = self.server.provider
@@ -176,18 +177,14 @@ class _Answering(BaseHTTPRequestHandler):
         if path.endswith(_PATHS[provider.format]):
             headers = {name.lower(): value for name, value in self.headers.items()}
             body = json.loads(raw)
-            status, kind, answer = provider.answer(Captured(self.path, headers, raw, body))
+            self._say(*provider.answer(Captured(self.path, headers, raw, body)))
         else:
-            status, kind, answer = (
-                404,
-                "application/json",
-                b'{"error": {"message": "no such path"}}',
-            )
-        self._say(status, kind, answer)
+            self._say(404, _JSON, b'{"error": {"message": "no such path"}}')
 
-    def _say(self, status, kind, answer):
+    def _say(self, status, headers, answer):
         self.send_response(status)
-        self.send_header("content-type", kind)
+        for name, value in headers.items():
+            self.send_header(name, value)
         self.send_header("content-length", str(len(answer)))
         self.end_headers()
         self.wfile.write(answer)

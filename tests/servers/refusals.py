@@ -29,10 +29,11 @@ _WORDS = {
 
 
 class Refusal(Struct, frozen=True):
-    """An answer that is an error."""
+    """An answer that is an error, with headers of its own if there are any."""
 
     status: int
     body: dict[str, Any]
+    headers: dict[str, str] = {}
 
 
 def refused(format, problem):

@@ -1,12 +1,15 @@
 """The loopback providers: they answer as the vendors do, and the vendors' SDKs agree."""
 
 import json
+import ssl
+import urllib.request
 
 import pytest
 
 from tests.servers import Call, Refusal, Reply
 from tests.servers.loops import TASK, calls_in, gathered, loop, request, said, user
 from tests.servers.replies import MODELS, signature_of
+from tests.servers.vendors import vendors
 from ullage import Limits, Session, Usage, is_overflow
 from ullage.wires import FORMATS
 
@@ -192,3 +195,24 @@ def test_a_whole_loop_with_ullage_stays_legal_over_the_wire(serve, format):
     assert {event.kind for event in session.events} & {"pruned", "condensed", "cut"}
     assert isinstance(session.usage, Usage)
     assert len(messages) >= 25
+
+
+def test_a_vendor_is_answered_at_its_own_address(serve, tmp_path):
+    pytest.importorskip("cryptography", reason="certificates need the package cryptography")
+    server = serve("anthropic", ["Hello."])
+    with vendors({"api.anthropic.com": server}, tmp_path) as there:
+        context = ssl.create_default_context(cafile=there.environment["SSL_CERT_FILE"])
+        proxy = urllib.request.ProxyHandler({"https": there.environment["HTTPS_PROXY"]})
+        opener = urllib.request.build_opener(proxy, urllib.request.HTTPSHandler(context=context))
+        body = json.dumps(request("anthropic", [user("anthropic")])).encode()
+        with opener.open("https://api.anthropic.com/v1/messages?beta=true", body) as reply:
+            assert b"Hello." in reply.read()
+        with pytest.raises(urllib.error.HTTPError, match="404") as error:
+            opener.open("https://telemetry.example/log")
+        error.value.close()
+        hosts = [(asked.host, asked.method, asked.path) for asked in there.asked]
+    assert hosts == [
+        ("api.anthropic.com", "POST", "/v1/messages"),
+        ("telemetry.example", "GET", "/log"),
+    ]
+    assert server.requests[0].headers["host"] == "api.anthropic.com"

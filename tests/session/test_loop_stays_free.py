@@ -64,7 +64,6 @@ def test_a_long_walk_hashes_nothing_long_on_its_way(format, monkeypatch):
             hashed.append("walks")
         return ()
 
-    monkeypatch.setattr(canon, "blake3", Hashing)
     calls = [
         Call("bash", f"src/harbour/lamps/{n}.py", f"value_{n} = {n}\n" * 900) for n in range(60)
     ]
@@ -74,6 +73,8 @@ def test_a_long_walk_hashes_nothing_long_on_its_way(format, monkeypatch):
     )
     limits = Limits(window_tokens=60_000)
     session = Session(histories.MODEL[format], policy=policy, format=format, limits=limits)
+    hashed.clear()
+    monkeypatch.setattr(canon, "blake3", Hashing)
     session.fit(histories.request(format, messages))
     assert {event.kind for event in session.events} == {"joined", "truncated", "pruned"}
     start = hashed.index("walks")
@@ -81,6 +82,16 @@ def test_a_long_walk_hashes_nothing_long_on_its_way(format, monkeypatch):
     assert max(before) > 10_000
     assert after
     assert len([size for size in after if size >= 2_048]) <= 1, "all that was decided, at the end"
+
+
+LOOKING = []
+
+
+def looks(window, /):
+    """A stage that waits for its test; what a test waits by is no setting of a stage."""
+    for look in LOOKING:
+        look()
+    return ()
 
 
 def test_a_cancelled_fit_leaves_the_session_as_it_was_or_as_it_would_be():
@@ -91,18 +102,19 @@ def test_a_cancelled_fit_leaves_the_session_as_it_was_or_as_it_would_be():
     async def cancelled():
         loop, works, may_go_on = asyncio.get_running_loop(), asyncio.Event(), threading.Event()
 
-        def look(window, /):
+        def look():
             loop.call_soon_threadsafe(works.set)
             may_go_on.wait()
-            return ()
 
+        LOOKING.append(look)
         policy = replace(
-            CUTS_ALWAYS, name="looks-2", under_pressure=(look, *CUTS_ALWAYS.under_pressure)
+            CUTS_ALWAYS, name="looks-2", under_pressure=(looks, *CUTS_ALWAYS.under_pressure)
         )
         session = AsyncSession("gpt-4.1", policy=policy, limits=limits)
         task = asyncio.create_task(session.fit(request))
         await works.wait()
         task.cancel()
+        LOOKING.clear()
         may_go_on.set()
         with pytest.raises(asyncio.CancelledError):
             await task

@@ -16,6 +16,9 @@ from msgspec.structs import replace
 from ullage import Limits, Session, Usage
 from ullage.stages.default import DEFAULT
 from ullage.stages.kinds import LIMIT_CHARS
+from ullage.stages.pressure import over_or_pays
+from ullage.stages.prints import arrival_part
+from ullage.stages.record import record
 from ullage.stages.truncate import by_kind, truncate
 from ullage.turn.terms import what_decides
 from ullage.values.toolset import OURS
@@ -283,12 +286,106 @@ def test_a_model_to_which_thinking_is_bound_gets_none_from_behind_an_edit(tmp_pa
     assert "changed" in {event.kind for event in session.events}
 
 
-def test_a_fingerprint_is_of_what_cuts_and_of_nothing_else():
+# ── what changes under pressure alone ────────────────────────────────────────────────────
+
+
+def pressed(name, share):
+    """The default with another trigger under pressure: what arrives is shown alike."""
+    due = partial(over_or_pays, high=share, times=15, tail_chars=16_000, least_calls=45)
+    return replace(policy(name=name), under_pressure=(partial(record, is_due=due),))
+
+
+@pytest.mark.parametrize("recall", [True, False, "auto"])
+def test_another_setting_under_pressure_is_told_once_and_shows_nothing_otherwise(tmp_path, recall):
+    """What it decided is in the ledger, so no prefix breaks and no thought goes."""
+    talk = Talk(tmp_path / "a", recall)
+    with talk.session(pressed("mine-1", 0.90), 60_000) as session:
+        for number in range(9):
+            talk.turn(session, BOUND, number, 900)
+    before, told_before = talk.last, len(talk.events)
+    assert any("[ullage: " in raw for raw in before)
+    session = talk.session(pressed("mine-2", 0.50), 60_000)
+    again = session.fit(request(BOUND, talk.messages[: -len(step(0, 0))], talk.more))
+    assert [json.dumps(raw) for raw in again["messages"]] == before
+    (told,) = (event for event in session.events if event.kind == "changed")
+    assert "under pressure from here on (mine-1 before, mine-2 now)" in told.why
+    for number in range(9, 12):
+        talk.turn(session, BOUND, number, 100)
+    assert talk.last[: len(before)] == before
+    assert "changed" not in {event.kind for event in talk.events[told_before:]}
+    cold = talk.session(pressed("mine-2", 0.50), 60_000)
+    cold.fit(request(BOUND, talk.messages, talk.more))
+    assert "changed" not in {event.kind for event in cold.events}
+
+
+def test_thoughts_of_a_joined_conversation_stay_with_a_change_under_pressure(tmp_path):
+    """The tools that were added to it were told of when it was joined, and not again."""
+    talk = Talk(tmp_path / "a", True)
+    talk.messages += [*step(90, 20), *step(91, 20)]
+    with talk.session(pressed("mine-1", 0.90)) as session:
+        for number in range(3):
+            talk.turn(session, BOUND, number, 20)
+    before = talk.last
+    assert sum("thinking" in raw for raw in before) == 2
+    talk.turn(talk.session(pressed("mine-2", 0.80)), BOUND, 3, 20)
+    assert talk.last[: len(before)] == before
+    kinds = [event.kind for event in talk.events]
+    assert (kinds.count("joined"), kinds.count("changed"), kinds.count("reasoning")) == (1, 1, 1)
+
+
+def test_policies_that_differ_under_pressure_alone_may_take_turns(tmp_path):
+    """Each is told of once; none is superseded, none writes an opening again."""
+    talk = Talk(tmp_path / "a", True)
+    workers = [talk.session(pressed(f"mine-{n}", 0.5 + n / 10), 60_000) for n in range(3)]
+    for number in range(15):
+        talk.turn(workers[number % 3], BOUND, number, 700)
+    kinds = [event.kind for event in talk.events]
+    assert kinds.count("changed") == 2
+    assert "superseded" not in kinds
+    assert "pruned" in kinds
+    entries = workers[-1].state.ledger.entries.values()
+    names = [opened.policy for entry in entries for opened in entry.opened]
+    assert sorted(names) == ["mine-0", "mine-1", "mine-2"]
+
+
+def test_a_conversation_that_waits_is_not_joined_for_a_change_under_pressure(tmp_path):
+    messages = [{"role": "user", "content": "go"}]
+    for number in range(4):
+        messages += step(number, 1_500)
+    views = []
+    for name, share in (("mine-1", 0.90), ("mine-2", 0.80), ("mine-3", 0.80)):
+        session = Session(
+            BOUND,
+            policy=replace(pressed(name, share), without_recall=DEFAULT.without_recall),
+            store=tmp_path / "u.db",
+            limits=Limits(window_tokens=200_000),
+        )
+        views.append(session.fit(request(BOUND, messages)))
+        kinds = [event.kind for event in session.events]
+        assert kinds.count("changed") == (name == "mine-2")
+        assert kinds.count("joined") == (name == "mine-1")
+    assert all(view["messages"] == views[0]["messages"] for view in views)
+    assert all(view["tools"] == TOOLS["tools"] for view in views)
+
+
+def test_a_family_that_changes_with_what_is_under_pressure_is_told_as_such(tmp_path):
+    talk = Talk(tmp_path / "a")
+    talk.turn(talk.session(pressed("mine-1", 0.90)), BOUND, 0, 900)
+    talk.turn(talk.session(pressed("mine-2", 0.80)), "claude-opus-4-5", 1, 900)
+    (told,) = (event for event in talk.events if event.kind == "changed")
+    assert "another model family decides from here on" in told.why
+
+
+def test_the_first_half_of_a_fingerprint_is_of_what_arrives():
+    def first(policy):
+        return arrival_part(what_decides(policy))
+
     assert what_decides(policy()) == what_decides(policy(name="mine-2"))
-    assert what_decides(policy()) != what_decides(policy(2_000))
-    assert what_decides(policy()) != what_decides(policy(page_chars=4_000))
-    pressed = replace(policy(), under_pressure=())
-    assert what_decides(policy()) == what_decides(pressed)
+    assert first(policy()) != first(policy(2_000))
+    assert first(policy()) != first(policy(page_chars=4_000))
+    under_pressure = replace(policy(), under_pressure=())
+    assert first(policy()) == first(under_pressure)
+    assert what_decides(policy()) != what_decides(under_pressure)
 
 
 def test_a_stage_of_ones_own_is_known_by_the_policys_name():

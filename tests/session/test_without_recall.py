@@ -249,9 +249,9 @@ PLACES = {
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("how", [{"tools": ()}, {"recall": False}, {}])
 def test_a_stage_that_is_put_into_the_default_runs_with_tools_and_without(base, place, how):
-    ASKED_OWN.clear()
     policy = replace(base, name="mine-1", **PLACES[place])
     session = Session(MODEL, policy=policy, recall=how.get("recall", "auto"))
+    ASKED_OWN.clear()  # at first sight it is asked of samples too, when the session is made
     session.fit(request(ASKED, tools=how.get("tools", (LOOKUP,))))
     assert set(ASKED_OWN) == {1}, "what is weighed asks it too"
 

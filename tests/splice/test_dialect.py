@@ -2,7 +2,7 @@
 
 import pytest
 
-from ullage.splice.dialect import joint
+from ullage.wires.hidden_turns.dialect import joint
 
 
 @pytest.mark.parametrize(

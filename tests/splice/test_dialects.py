@@ -4,22 +4,13 @@ import pytest
 
 from tests.servers.replies import Prompt, body_of
 from tests.splice.talk import RECALL, Reply, Talk
-from ullage.splice.anthropic import Anthropic
-from ullage.splice.chat import Chat
-from ullage.splice.dialects import dialect_of
-from ullage.splice.gemini import Gemini
-from ullage.splice.responses import Responses
-from ullage.wires import FORMATS
+from ullage.wires import WIRES
 
 
 def test_every_wire_has_one():
-    found = {wire.wire: type(dialect_of(wire, bool)) for wire in FORMATS.values()}
-    assert found == {
-        "anthropic": Anthropic,
-        "openai-chat": Chat,
-        "openai-responses": Responses,
-        "gemini": Gemini,
-    }
+    for wire in WIRES:
+        dialect = wire.dialect(wire.format, bool)
+        assert type(dialect).__module__ == f"{wire.home.removesuffix('.wire')}.hidden_turns"
 
 
 @pytest.mark.parametrize(

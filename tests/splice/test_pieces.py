@@ -1,6 +1,6 @@
 """What comes in pieces, put together."""
 
-from ullage.splice.pieces import add, summed, whole
+from ullage.wires.hidden_turns.pieces import add, summed, whole
 
 
 def test_deltas():

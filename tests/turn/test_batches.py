@@ -13,9 +13,11 @@ from ullage.history import canon
 from ullage.history.ledger import Ledger
 from ullage.recall.history import find_in_history
 from ullage.stages.account import index_of, outputs_of
+from ullage.stages.emergency import emergency
 from ullage.turn.batches import Walk
 from ullage.values.edits import Cut, Summary
 from ullage.values.effects import Output
+from ullage.values.notices import pointers
 from ullage.wires import FORMATS
 from ullage.wires.rules.checker import problems_of
 
@@ -76,3 +78,25 @@ def test_what_is_shown_is_not_shown_again():
         walk.show_again(key)
     assert builder.window.summaries == before
     assert walk.records == walk.events == []
+
+
+@pytest.mark.parametrize("recall", [True, False])
+@pytest.mark.parametrize("format", ["openai-chat", "anthropic", "openai-responses", "gemini"])
+def test_what_a_wider_account_hides_opens_again_in_a_rewound_history(format, recall):
+    """Also where no recall tools were offered when it was made, and are by now."""
+    limits = Limits(window_tokens=3_000, output_reserve_tokens=0)
+    messages, policy = histories.wire(format, TURNS), Policy(name="guard-1", guard=emergency)
+    session, refs = opened(format, policy, limits, recall=recall), set()
+    session.fit(histories.request(format, messages))
+    later = opened(format, policy, limits, recall=True, state=session.state, store=session.store)
+    for length in boundaries(format, messages):
+        view = later.fit(histories.request(format, messages[:length]))
+        refs |= {placed.edit.ref for placed in later.window.summaries}
+        for pointer in pointers(str(view)):
+            page = later.open("get_continuation", {"tool_call_id": pointer.ref})
+            assert not page.text.startswith('{"error"'), page.text
+    assert len(refs) > 1
+
+
+def opened(format, policy, limits, **more):
+    return Session(histories.MODEL[format], policy=policy, limits=limits, format=format, **more)

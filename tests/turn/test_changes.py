@@ -5,12 +5,12 @@ from tests.histories import Call, Turn
 from ullage import MemoryStore, Session
 from ullage.errors import StoreError
 from ullage.history.canon import digest_of
-from ullage.history.ledger import MARK_BYTES, Ledger, Seen
+from ullage.history.ledger import MARK_BYTES, Ledger, Observed, Opened, Seen
 from ullage.history.transcript import Transcript
-from ullage.turn.changes import arrived, changed, key_of, remember
+from ullage.turn.changes import arrived, changed, key_of, note_answered, remember
 from ullage.wires import FORMATS
 
-TURNS = [Turn(said=f"Step {n}.", calls=(Call("bash", f"{n}", f"gave {n}"),)) for n in range(12)]
+TURNS = [Turn(said=f"Step {n}.", calls=(Call("bash", f"{n}", f"gave {n}"),)) for n in range(40)]
 
 
 def transcript(turns=12, **gave):
@@ -47,19 +47,42 @@ def test_nothing_is_kept_before_the_first_reply_and_little_behind_it():
     assert len(shown.marks) == MARK_BYTES * len(history)
 
 
-def test_it_is_kept_anew_with_a_decision_and_after_eight_replies():
-    ledger = known(transcript(2))
-    assert remember(transcript(9), ledger, is_decided=False)[1] == ()
-    assert remember(transcript(10), ledger, is_decided=False)[1] != ()
-    assert remember(transcript(3), ledger, is_decided=True)[1] != ()
-    assert remember(transcript(2), ledger, is_decided=True)[1] == (), "the same once more"
+def is_kept(before, now, *, is_decided=False):
+    """Whether it is kept what a history of so many turns holds, after one of fewer turns was."""
+    return remember(transcript(now), known(transcript(before)), is_decided=is_decided)[1] != ()
+
+
+def test_it_is_kept_with_a_decision_and_after_some_replies():
+    assert is_kept(2, 3, is_decided=True)
+    assert not is_kept(2, 2, is_decided=True), "the same once more"
+    assert is_kept(2, 3), "a short history is kept with every reply"
+    assert not is_kept(20, 25)
+    assert is_kept(20, 26), "a longer one after a quarter of its replies"
+    assert not is_kept(32, 39)
+    assert is_kept(32, 40), "and any after eight"
+
+
+def test_it_is_kept_with_each_reply_that_is_observed():
+    history = transcript(4)
+    ledger, records = note_answered(history, 7, known(transcript(2)))
+    assert [record.kind for record in records] == ["shown"]
+    shown = ledger.at(key_of(history)).shown
+    assert (shown.chain, len(shown.each())) == (history.chain[7], 7), "of the view it answers"
+    assert note_answered(transcript(0), 1, Ledger()) == (Ledger(), ())
+
+
+def test_where_replies_are_observed_it_is_kept_with_them_alone():
+    history, ledger = transcript(3), known(transcript(2))
+    observed = Observed(900, 900, 30, "gpt-4.1")
+    ledger = ledger.with_observed(history.decision_key(5), observed)[0]
+    assert remember(history, ledger, is_decided=False)[1] == ()
 
 
 def test_a_history_that_grew_or_was_rewound_changed_nothing():
     ledger = known(transcript(6))
     for turns in (1, 3, 6, 7, 12):
         assert changed(transcript(turns), ledger) == ()
-    assert changed(transcript(6, at_5="another end"), ledger) == (), "nothing old comes behind it"
+    assert changed(transcript(6, at_5="another end"), ledger) == (), "nothing comes behind it"
 
 
 def test_what_was_not_there_is_as_new_as_what_comes_now():
@@ -70,6 +93,23 @@ def test_what_was_not_there_is_as_new_as_what_comes_now():
     assert arrived(history, ledger) == {8: history.decision_index(len(history))}
     assert changed(history, ledger) == (), "it is seen once"
     assert arrived(transcript(), ledger) == {}, "the history as it was has nothing new"
+
+
+def test_what_replaced_the_end_of_the_history_is_new_though_a_reply_came_since():
+    ledger = known(transcript(6))
+    history = transcript(7, at_5="approved")
+    place = history.decision_key(len(history))
+    assert changed(history, ledger) == ((history.chain[13], place),)
+
+
+def test_a_history_that_was_answered_before_holds_nothing_new_at_its_old_end():
+    """A branch may have been shown since; that this one is opened anew says nothing."""
+    ledger, history = known(transcript(6)), transcript(7, at_5="approved")
+    key = history.decision_key(len(history))
+    ledger = ledger.with_opened(key, Opened("default", recall=True))[0]
+    assert len(changed(history, ledger)) == 1
+    ledger = ledger.with_observed(key, Observed(900, 900, 30, "gpt-4.1"))[0]
+    assert changed(history, ledger) == ()
 
 
 def test_it_stays_as_new_where_something_before_it_changes_later():

@@ -58,6 +58,11 @@ def test_a_prefixed_model_tells_the_format(name):
     assert wire.name == ("anthropic" if "claude" in name else "openai-chat")
 
 
+def test_a_model_that_learned_from_another_is_its_own_makers():
+    wire = recognise({"messages": [{"role": "user", "content": "hi"}]}, "qwen3-8b-claude-distill")
+    assert wire.name == "openai-chat"
+
+
 def test_a_dated_name_keeps_what_tells_one_snapshot_from_another():
     assert dated_name("openrouter/openai/GPT-3.5-turbo-0613") == "gpt-3.5-turbo-0613"
     assert (

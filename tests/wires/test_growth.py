@@ -2,6 +2,7 @@
 
 import copy
 from collections import Counter
+from importlib import import_module
 
 import pytest
 from hypothesis import given
@@ -12,15 +13,20 @@ from tests import histories
 from tests.wires.test_repair import ALL, WRITERS, anthropic, break_up, formats, legal, repaired
 from ullage import Limits, Session
 from ullage.history.pairing import Pairing
-from ullage.wires import FORMATS
+from ullage.wires import FORMATS, wire_named
 from ullage.wires.repair import apply
 from ullage.wires.repair.base import MOVED, Beginning, in_order
 from ullage.wires.repaired import news, remember
 
 
+def repair_of(format):
+    """The module that repairs histories of a wire."""
+    return import_module(wire_named(format).home.removesuffix("wire") + "repair")
+
+
 def at_once(format, messages):
     """What a history becomes if no beginning of it is ever closed: made once, in one piece."""
-    reading = apply._READINGS[format](messages, Pairing())
+    reading = wire_named(format).reading(messages, Pairing())
     for at in range(len(messages)):
         reading.read(at)
     made, _ = reading.made(len(messages), Beginning())
@@ -129,7 +135,8 @@ def turns(format, count, *, lose=()):
 
 def counted(monkeypatch, format):
     """How often messages are read and made."""
-    work, kind = Counter(), apply._READINGS[format]
+    work, module = Counter(), repair_of(format)
+    kind = module.READING
 
     class Counting(kind):
         def read(self, at):
@@ -140,7 +147,7 @@ def counted(monkeypatch, format):
             work["made"] += stop - since
             return super()._make(since, stop, count, last)
 
-    monkeypatch.setitem(apply._READINGS, format, Counting)
+    monkeypatch.setattr(module, "READING", Counting)
     return work
 
 

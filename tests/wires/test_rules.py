@@ -440,6 +440,6 @@ def test_nothing_is_changed():
 
 def test_an_unknown_format_says_which_are_known():
     with pytest.raises(
-        ConfigError, match="'anthropic', 'openai-chat', 'openai-responses', 'gemini'"
+        ConfigError, match="'openai-chat', 'openai-responses', 'anthropic', 'gemini'"
     ):
         problems("telex", {"messages": []})

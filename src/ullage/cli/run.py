@@ -36,12 +36,16 @@ def command(file: Path | None, words: tuple[str, ...], **options: Any) -> None:
         click.echo(f"ullage: already behind the proxy {environment[MARK]}", err=True)
         sys.exit(run_command(words, environment))
     named = {name for name, url in config.upstreams.items() if UPSTREAMS.get(name) != url}
-    setting = setting_for(environment, named, config.upstreams)
+    setting = setting_for(
+        environment, named, config.upstreams, program=words[0], arguments=words[1:]
+    )
+    if setting.note:
+        click.echo(f"ullage: {setting.note}", err=True)
     with (
         own_words(tells_events=False),
         behind_a_proxy(_for_one(config, setting.upstreams)) as (url, watch),
     ):
-        environment |= setting.variables_at(url, environment)
+        environment = setting.environment_at(url, environment)
         code = run_command(arguments_for(words, setting, url), environment)
     store = "the store" if config.store else "ullage's own store"
     for line in summary(watch.seen.totals, store, watch.seen.shown):

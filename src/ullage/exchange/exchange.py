@@ -374,12 +374,16 @@ class Exchange:
 
     def _observed(self, reply: Reply, body: bytes) -> Actions[Answer]:
         """A reply in one piece, taken in; one that is an error under status 200, asked again."""
-        value = bodies.read(body)
-        if is_error(value) and (yield from self.may_retry(value)):
+        wire, value = self.view.wire.wire, bodies.read(body)
+        if is_error(wire, value) and (yield from self.may_retry(value)):
             yield reply.close
             return (yield from self._answer(*(yield from self.send())))
         observe = partial(self.observe, value)
-        if not isinstance(value, dict) or is_error(value) or self.rounds is None:
+        if (
+            not isinstance(value, dict)
+            or is_error(self.view.wire.wire, value)
+            or self.rounds is None
+        ):
             return Whole(self, reply, reply.status, body, observe)
         try:
             step = self.rounds.take(value)

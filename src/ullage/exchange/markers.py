@@ -15,6 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
+from ullage.wires import wire_named
 from ullage.wires.base import MARKERS, field
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ def marked(view: View | AsyncView) -> Mapping[str, Any]:
     Args:
         view: what `Session.fit` gave; it is not changed.
     """
-    if view.wire.name != "anthropic" or _has_markers(view):
+    if not wire_named(view.wire.wire).takes_cache_markers or _has_markers(view):
         return view
     made = dict(view)
     for key in ("system", "tools"):

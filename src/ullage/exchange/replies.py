@@ -5,10 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ullage.exchange import bodies
-
-_OPENINGS = frozenset(
-    ("message_start", "ping", "response.created", "response.in_progress", "response.queued")
-)
+from ullage.wires import wire_named
 
 
 def refusal(status: int, body: bytes) -> dict[str, Any]:
@@ -16,32 +13,25 @@ def refusal(status: int, body: bytes) -> dict[str, Any]:
     return {"status_code": status, "body": body}
 
 
-def is_error(value: Any) -> bool:
+def is_error(wire: str, value: Any) -> bool:
     """Whether a body or an event says that there is no reply, whatever its status."""
-    if not isinstance(value, dict):
-        return False
-    return bool(value.get("error")) or value.get("type") in ("error", "response.failed")
+    return isinstance(value, dict) and wire_named(wire).http.is_error(value)
 
 
-def is_opening(event: Any) -> bool:
+def is_opening(wire: str, event: Any) -> bool:
     """Whether an event of a stream comes before all content."""
-    return isinstance(event, dict) and event.get("type") in _OPENINGS
+    return isinstance(event, dict) and wire_named(wire).http.is_opening(event)
 
 
 def error_of(wire: str, status: int, message: str) -> dict[str, Any]:
     """An error of ours, in the shape of the wire."""
-    error: dict[str, Any] = {"type": "ullage_error", "message": message}
-    if wire == "anthropic":
-        return {"type": "error", "error": error}
-    if wire == "gemini":
-        error = {"code": status, "message": message, "status": "FAILED_PRECONDITION"}
-    return {"error": error}
+    return wire_named(wire).http.error(status, message)
 
 
 def error_event(wire: str, status: int, body: bytes) -> dict[str, Any]:
     """A refusal as an event of a stream that has begun already."""
     value = bodies.read(body)
-    if isinstance(value, dict) and is_error(value):
+    if isinstance(value, dict) and is_error(wire, value):
         return value
     return error_of(wire, status, f"the answer could not be gone on with (status {status})")
 

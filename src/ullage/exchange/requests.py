@@ -15,13 +15,8 @@ from msgspec import Struct
 from ullage.errors import FormatError
 from ullage.exchange.routes import Route
 from ullage.history.canon import digest_of
-from ullage.wires import FORMATS
+from ullage.wires import FORMATS, wire_named
 
-_BATCHES = {
-    "anthropic": (("requests",), "params"),
-    "gemini": (("batch", "inputConfig", "requests", "requests"), "request"),
-}
-"""Where the list of a batch's requests stands, and each of them in its item."""
 _MODEL_CHARS = 256
 """No model's name is as long: what is kept by a name, in many places, has to have a bound."""
 _NEAR = 8
@@ -35,7 +30,8 @@ def request_of(route: Route, body: Mapping[str, Any]) -> dict[str, Any]:
         FormatError: it is for a model of another maker, at a path that takes many; or its model
             has a name that is none.
     """
-    if route.wire == "anthropic" and route.model and "anthropic_version" not in body:
+    maker_field = wire_named(route.wire).http.maker_field
+    if maker_field and route.model and maker_field not in body:
         raise FormatError("body", "it is for another maker's model", "It is sent as it came.")
     request = dict(body)
     if route.model and not request.get("model"):
@@ -64,16 +60,8 @@ def _are_same(one: Any, other: Any) -> bool:
 
 
 def with_usage(route: Route, view: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The view with its stream asked to report usage, or None where it reports it anyway.
-
-    Only streams of Chat Completions have to be asked (`provider-rules` §4.3).
-    """
-    options = view.get("stream_options")
-    if route.wire != "openai-chat" or not view.get("stream"):
-        return None
-    if options is not None and (not isinstance(options, dict) or "include_usage" in options):
-        return None
-    return {**view, "stream_options": {**(options or {}), "include_usage": True}}
+    """The view with its stream asked to report usage, or None where it reports it anyway."""
+    return wire_named(route.wire).http.with_usage(view)
 
 
 class Beginning(Struct, frozen=True):
@@ -115,11 +103,14 @@ def with_each(
     Raises:
         FormatError: there is no list of requests in it.
     """
-    path, key = _BATCHES[route.wire]
-    changed: dict[str, Any] = _with(
-        body, path, lambda items: [_with(item, (key,), change) for item in items]
-    )
-    return changed
+    batch = wire_named(route.wire).http.batch
+    assert batch is not None, f"{route.wire} has a path for batches, and no form of one"
+
+    def changed(items: Any) -> list[Any]:
+        return [_with(item, (batch.request,), change) for item in items]
+
+    new: dict[str, Any] = _with(body, batch.requests, changed)
+    return new
 
 
 def each_of(route: Route, body: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -99,12 +99,12 @@ class Streamed(Answer):
             return self._broken_off(error)
         for frame in frames:
             event = None if self._has_content or frame.data is None else bodies.read(frame.data)
-            if event is not None and is_opening(event):
+            if event is not None and is_opening(self._format.wire, event):
                 if self._is_replacement:
                     self._report(event)
                     continue
             elif event is not None:
-                if is_error(event) and (yield from self._again(event)):
+                if is_error(self._format.wire, event) and (yield from self._again(event)):
                     return bytes(given)
                 self._has_content = True
             given += self._passed(frame)

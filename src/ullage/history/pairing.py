@@ -157,6 +157,12 @@ class Pairing(Struct):
         """The call that a result belongs to: the one it answers, or has an answer already."""
         return self.calls.get(at) or self.seconds.get(at)
 
+    def results_of(self, at: At) -> list[At]:
+        """The results that belong to a call: its answer, and those that came besides."""
+        answer = self.answers.get(at)
+        others = [result for result, call in self.seconds.items() if call == at]
+        return others if answer is None else [answer, *others]
+
     def feed(self, index: int, message: Message) -> None:
         """Take in the next message, whatever its format: what it calls, answers and opens."""
         self.speaker(is_model=message.role == "assistant")

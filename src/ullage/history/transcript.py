@@ -284,22 +284,25 @@ class Transcript:
     def together(self, index: int, stop: int) -> set[int]:
         """The messages below ``stop`` that a message cannot be shown without.
 
-        They are the reply that it is part of, or that it answers, and all that answers that reply.
+        They are its whole reply, the calls that it answers and the results of its own calls, and
+        of each of these the same again: a tool that the provider runs may be called in one reply
+        and answered in the next.
         """
-        parts = range(len(self.messages[index].parts))
-        calls = [at for number in parts if (at := self._pairs.of((index, number)))]
-        homes = {index, *(home for home, _ in calls)}
-        found = {at for home in homes for at in self.reply(home, stop)}
-        # another result of the same reply may stand before this one
-        last = max((home for home, _ in calls), default=index)
-        begins = self.marked("begins", last + 1, stop)
-        after = range(last + 1, begins[0] if begins else stop)
-        for at in (*after, *self.marked("late", last + 1, stop)):
-            parts = range(len(self.messages[at].parts))
-            answers = (self._pairs.of((at, number)) for number in parts)
-            if any(call is not None and call[0] in found for call in answers):
-                found.add(at)
+        found, unread = set[int](), [index]
+        while unread:
+            for at in self.reply(unread.pop(), stop):
+                if at not in found:
+                    found.add(at)
+                    unread += (other for other in self._linked(at) if other < stop)
         return found
+
+    def _linked(self, index: int) -> Iterator[int]:
+        """The messages of the calls that a message answers, and of the results of its calls."""
+        for number in range(len(self.messages[index].parts)):
+            place = (index, number)
+            if (call := self._pairs.of(place)) is not None:
+                yield call[0]
+            yield from (result[0] for result in self._pairs.results_of(place))
 
     def call_for(self, index: int, number: int) -> ToolCall | None:
         """The call that the result at (message, part) belongs to."""

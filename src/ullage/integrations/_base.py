@@ -19,7 +19,7 @@ from ullage.errors import FormatError
 from ullage.values.messages import Media, Opaque, Part, Reasoning, Text
 from ullage.values.model_names import plain_name
 from ullage.values.usage import Usage
-from ullage.wires import FORMATS
+from ullage.wires import WIRES
 from ullage.wires.base import content_at, field, opaque_json, plain, sealed_bytes
 from ullage.wires.block import Block, fields, filled, read_part, replaced, table
 from ullage.wires.unknown_media import media_tokens_of
@@ -27,8 +27,9 @@ from ullage.wires.unknown_media import media_tokens_of
 # ── content ──────────────────────────────────────────────────────────────────────────────
 
 _DATA = ("base64", "data", "url", "file_id")
-_OURS = ("openai-responses", "openai-chat", "anthropic")
-_WIRES = {kind: row for name in _OURS for kind, row in FORMATS[name].blocks.items()}
+_WIRES = {
+    kind: row for wire in WIRES if wire.types_blocks for kind, row in wire.format.blocks.items()
+}
 """Blocks of the wires under one roof."""
 _NEUTRAL = {
     **_WIRES,

@@ -30,13 +30,12 @@ from ullage.errors import FormatError
 from ullage.loop.tools import Returned, Tool, outcome_of
 from ullage.session.reports import unkept_usage
 from ullage.session.unfitted import fitted
-from ullage.splice.dialects import dialect_of
 from ullage.turn import wire_of
 from ullage.values.messages import Text
 from ullage.values.notices import pointers
 from ullage.values.toolset import RECALL_TOOLS
 from ullage.values.usage import Usage
-from ullage.wires import Format, ToolSpec, recognise
+from ullage.wires import Format, ToolSpec, recognise, wire_named
 from ullage.wires.base import plain
 from ullage.wires.reported import is_stream
 
@@ -206,7 +205,9 @@ class AgentTurn:
         (came,) = todo.came
         if isinstance(came, Exception):
             raise came
-        dialect = dialect_of(self.wire, owns=lambda call: False)  # nothing is hidden from the loop
+        dialect = wire_named(self.wire.wire).dialect(
+            self.wire, owns=lambda call: False
+        )  # nothing is hidden from the loop
         stream = dialect.stream(dialect, self.request)
         for event in came:
             stream.feed(dict(plain(event, "stream")))

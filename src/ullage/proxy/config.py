@@ -26,17 +26,12 @@ from msgspec import Struct
 from ullage.errors import ConfigError
 from ullage.presets import NAMES
 from ullage.values.authors import named_tools
+from ullage.wires import WIRES
 
-UPSTREAMS = {
-    "anthropic": "https://api.anthropic.com",
-    "openai": "https://api.openai.com",
-    "chatgpt": "https://chatgpt.com/backend-api/codex",
-    "gemini": "https://generativelanguage.googleapis.com",
-}
-"""Where requests go if nothing else is said: the vendors' own addresses. Codex signed in with a
-ChatGPT account is served at one of its own."""
+UPSTREAMS = {name: url for wire in WIRES for name, url in wire.upstreams.items()}
+"""Where requests go if nothing else is said: the providers' own addresses, by name."""
 
-_NAME = re.compile(r"[a-z][a-z0-9-]{0,31}")
+_NAME = re.compile(r"[a-z][a-z0-9.-]{0,127}")
 _HEADER = re.compile(r"[a-z0-9-]+")
 _HOST_NAME = re.compile(r"[A-Za-z0-9._-]+|[0-9A-Fa-f:.]+")
 _ORIGIN = re.compile(

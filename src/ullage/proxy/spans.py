@@ -12,14 +12,9 @@ from typing import Any
 
 from ullage.proxy.metrics import done_with
 from ullage.proxy.relayed import Relayed, raw_tokens
+from ullage.wires import wire_named
 
 _SCHEMA = "https://opentelemetry.io/schemas/1.39.0"
-_PROVIDERS = {
-    "anthropic": "anthropic",
-    "openai-chat": "openai",
-    "openai-responses": "openai",
-    "gemini": "gcp.gemini",
-}
 _NS = 1_000_000_000
 
 
@@ -58,7 +53,7 @@ def attributes_of(relayed: Relayed) -> dict[str, Any]:
     report, usage = relayed.report, relayed.report.usage
     found: dict[str, Any] = {
         "gen_ai.operation.name": "chat",
-        "gen_ai.provider.name": _PROVIDERS.get(report.wire, report.wire),
+        "gen_ai.provider.name": wire_named(report.wire).provider,
         "gen_ai.request.model": report.model,
         "gen_ai.conversation.id": report.conversation,
         "http.response.status_code": report.status,

@@ -20,15 +20,7 @@ from ullage.replay.readers import Run
 from ullage.session.session import Session
 from ullage.stages.policy import Policy
 from ullage.values.limits import Limits
-from ullage.wires import FORMATS
-
-_MODELS = {
-    "openai-chat": "gpt-4.1",
-    "openai-responses": "gpt-4.1",
-    "anthropic": "claude-sonnet-4-5",
-    "gemini": "gemini-2.5-pro",
-}
-"""The model of a run whose recording names none, by format."""
+from ullage.wires import FORMATS, wire_named
 
 
 def boundaries(run: Run) -> list[int]:
@@ -57,7 +49,7 @@ def answer_of(run: Run, length: int) -> list[Any]:
 
 def model_of(run: Run) -> str:
     """The model of a run; one of its format where the recording names none."""
-    return run.model or _MODELS[run.format]
+    return run.model or wire_named(run.format).example_model
 
 
 def request_of(run: Run, messages: list[Any]) -> dict[str, Any]:

@@ -12,21 +12,16 @@ from ullage.values.messages import Text
 from ullage.values.notices import Pointer, next_offset, pointers
 from ullage.values.toolset import CONTINUATION, READ
 from ullage.wires import FORMATS
+from ullage.wires.convert.write import call_on
 
 _INDEX = "Index of messages"
 
 
 def ask(session: Session, tool: str, arguments: Mapping[str, Any]) -> str:
     """Make a recall call in the session's own format; the text that comes back."""
-    wire, given = FORMATS[str(session.state.format)], dict(arguments)
-    body = {"name": tool, "arguments": json.dumps(given)}
-    calls: dict[str, dict[str, Any]] = {
-        "gemini": {"functionCall": {"name": tool, "args": given}},
-        "anthropic": {"type": "tool_use", "id": "toolu_read", "name": tool, "input": given},
-        "openai-responses": {"type": "function_call", "call_id": "call_read", **body},
-        "openai-chat": {"id": "call_read", "type": "function", "function": body},
-    }
-    (carrier,) = wire.results([session.recall(calls[wire.name])])
+    wire = FORMATS[str(session.state.format)]
+    call = call_on(wire.name, tool, dict(arguments), json.dumps(dict(arguments)), "call_read")
+    (carrier,) = wire.results([session.recall(call)])
     (answer,) = wire.parse(carrier, "a recall").results
     return "".join(leaf.text for leaf in answer.content if isinstance(leaf, Text))
 

@@ -401,7 +401,14 @@ class SessionCore(Copied, Drawn, ABC):
         if (known and known.is_full(report)) or self.budget.knows(report, self._account):
             return  # the very reply that was observed before, here or by another (F104)
         self._kept = replace(kept, memo=None)  # counting works on it
-        state = yield from observe(report, kept.state, sent.key, sent.model, sent.tokens)
+        state = yield from observe(
+            report,
+            kept.state,
+            sent.window.transcript,
+            sent.size,
+            model=sent.model,
+            estimated_tokens=sent.tokens,
+        )
         if known is not None:
             state = reports.without(known, state)
         self.budget.settle(self._account, report, sent.model, sent.estimate)

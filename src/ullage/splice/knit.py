@@ -19,8 +19,6 @@ from msgspec.structs import replace
 
 from ullage.history import canon
 from ullage.history.snapshots import differing
-from ullage.splice.dialect import Dialect
-from ullage.splice.dialects import dialect_of
 from ullage.splice.record import (
     Splice,
     held_key,
@@ -32,7 +30,8 @@ from ullage.splice.record import (
 )
 from ullage.values.effects import Find, Steps
 from ullage.values.messages import Message
-from ullage.wires import Format
+from ullage.wires import Format, wire_named
+from ullage.wires.hidden_turns.dialect import Dialect
 
 
 class _Run(NamedTuple):
@@ -103,7 +102,7 @@ def knit(
     Raises:
         FormatError: it is not what its format says it is.
     """
-    dialect = dialect_of(wire, lambda call: False)
+    dialect = wire_named(wire.wire).dialect(wire, lambda call: False)
     root = canon.root(wire.name, tenant)
     held = yield from _held(wire.previous(request), root)
     start = bytes.fromhex(held.chain) or root
@@ -151,12 +150,12 @@ def takes_rounds(request: Mapping[str, Any], wire: Format) -> bool:
     Where it cannot (``n`` over 1, in the background) the recall tools should not be offered, and
     a private call is left out.
     """
-    return dialect_of(wire, lambda call: False).is_single(request)
+    return wire_named(wire.wire).dialect(wire, lambda call: False).is_single(request)
 
 
 def is_thread(request: Mapping[str, Any], wire: Format) -> bool:
     """Whether the next request names the reply to this one and leaves out what came before it."""
-    return dialect_of(wire, lambda call: False).is_thread(request)
+    return wire_named(wire.wire).dialect(wire, lambda call: False).is_thread(request)
 
 
 def chain_of(request: Mapping[str, Any], wire: Format, start: bytes) -> list[bytes]:

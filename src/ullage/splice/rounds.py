@@ -10,8 +10,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ullage.redaction import Redact, in_json
-from ullage.splice.dialect import Dialect
-from ullage.splice.dialects import dialect_of
 from ullage.splice.knit import Knitted, chain_behind, chain_of
 from ullage.splice.record import (
     Splice,
@@ -24,7 +22,8 @@ from ullage.splice.record import (
 )
 from ullage.values.effects import Record
 from ullage.values.messages import Message, Text
-from ullage.wires import Format
+from ullage.wires import Format, wire_named
+from ullage.wires.hidden_turns.dialect import Dialect
 
 MOST_ROUNDS = 8
 """So many rounds of private calls are answered; then the answer says that this is the limit."""
@@ -107,7 +106,7 @@ class Rounds:
         offers: bool = True,
     ) -> None:
         self._wire, self.knitted, self._most, self._redact = wire, knitted, most, redact
-        self.dialect: Dialect = dialect_of(wire, owns)
+        self.dialect: Dialect = wire_named(wire.wire).dialect(wire, owns)
         self._owns = owns
         self._replies: list[dict[str, Any]] = []
         self._said: list[list[Any]] = []

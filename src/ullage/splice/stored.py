@@ -17,13 +17,12 @@ from typing import Any
 
 from ullage.history import canon
 from ullage.presets import NAMES, preset
-from ullage.splice.dialect import Dialect, objects_at
-from ullage.splice.dialects import dialect_of
 from ullage.splice.record import Splice, held_key, hidden_key, splice_in
 from ullage.values.effects import Find, Steps
 from ullage.values.toolset import OURS, SHORT
-from ullage.wires import Format
+from ullage.wires import Format, wire_named
 from ullage.wires.base import name_of_call
+from ullage.wires.hidden_turns.dialect import Dialect, objects_at
 
 _PREFIX = "ullage_"
 
@@ -36,7 +35,7 @@ def stored_reply(reply: dict[str, Any], wire: Format, tenant: str) -> Steps[dict
     if splice is not None and splice.reply is not None:
         return splice.reply
     hidden = yield from _hidden(reply, root)
-    return dialect_of(wire, _owns(hidden)).kept(reply)
+    return wire_named(wire.wire).dialect(wire, _owns(hidden)).kept(reply)
 
 
 def stored_items(page: dict[str, Any], wire: Format, tenant: str) -> Steps[dict[str, Any]]:
@@ -45,7 +44,7 @@ def stored_items(page: dict[str, Any], wire: Format, tenant: str) -> Steps[dict[
     items = page.get("data")
     if not hidden or not isinstance(items, list):
         return page
-    dialect = dialect_of(wire, _owns(hidden))
+    dialect = wire_named(wire.wire).dialect(wire, _owns(hidden))
     shown = [_shown(item, dialect, hidden) for item in items]
     return {**page, "data": [item for item in shown if item is not None]}
 

@@ -59,7 +59,8 @@ if TYPE_CHECKING:
     from ullage.stages.default import DEFAULT, SUMMARISED
     from ullage.stages.kinds import kind_of
     from ullage.stages.placeholders import placeholder
-    from ullage.stages.policy import Policy, Stage, fingerprint
+    from ullage.stages.policy import Policy, Stage
+    from ullage.stages.prints import fingerprint
     from ullage.values.edits import Address, Batch, Cut, Drop, Edit, Replace, Skipped, Summary
     from ullage.values.effects import Output
 else:
@@ -74,7 +75,8 @@ else:
             "ullage.stages.default": "DEFAULT SUMMARISED",
             "ullage.stages.kinds": "kind_of",
             "ullage.stages.placeholders": "placeholder",
-            "ullage.stages.policy": "Policy Stage fingerprint",
+            "ullage.stages.policy": "Policy Stage",
+            "ullage.stages.prints": "fingerprint",
             "ullage.values.edits": "Address Batch Cut Drop Edit Replace Skipped Summary",
             "ullage.values.effects": "Output",
         },

@@ -18,7 +18,7 @@ from ullage.values.effects import Output
 from ullage.values.messages import Media, Text, ToolCall
 from ullage.values.notices import ref_line
 
-_PAGE_GONE = "[ullage: this page has left the window. Make the same call to read it again.]"
+PAGE_GONE = "[ullage: this page has left the window. Make the same call to read it again.]"
 _TRIES = 5
 """A price is doubled less often than this."""
 _VALUE_CHARS = 160
@@ -37,7 +37,7 @@ def placeholder(window: Window, spot: Location, /, *, why: str = "") -> Cut | No
         case Media(mime=mime, kind=kind):
             return _cut(window, spot, output, words.media(output.ref, mime or kind), why)
         case Text() if window.is_recall(spot):
-            return _cut(window, spot, output, _PAGE_GONE)
+            return _cut(window, spot, output, PAGE_GONE)
         case Text(text=text):
             return _shorter(window, spot, output, words.placeholder(output.ref, text))
         case _:

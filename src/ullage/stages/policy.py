@@ -6,23 +6,19 @@ breaks nothing; under pressure, in rare deep batches; and the guard, when the ha
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence, Set
-from functools import partial
-from typing import Any, Literal, Protocol
+from collections.abc import Callable, Sequence
+from typing import Literal, Protocol
 
 from msgspec import Struct
-from msgspec.structs import asdict, replace
+from msgspec.structs import replace
 
 from ullage.errors import ConfigError
 from ullage.history.window import Window
 from ullage.stages.kinds import fields_of
+from ullage.stages.settings import written
 from ullage.values.edits import Cut, Replace, Skipped
 from ullage.values.messages import ToolCall
 from ullage.values.toolset import OURS, Toolset
-
-_FINGERPRINT_VERSION = 1
-"""Changes when a stage of ours shows something else with the same settings."""
-_SCALARS = (str, int, float, bool, bytes, type(None))
 
 
 class Stage(Protocol):
@@ -38,8 +34,9 @@ class Stage(Protocol):
     It has to be pure and deterministic: the same window, the same cuts, in any process, without
     clock, chance, state or network; and nothing after ``window.size`` may count. Settings are
     keyword-only and bound with `functools.partial`, so that they belong to the policy's
-    fingerprint. What it works out of each message it asks of the window as a `Measure`, so that a
-    turn costs what is new.
+    fingerprint (`ullage.stages.fingerprint`). They are plain data, frozen structs or dataclasses of
+    it, or functions: anything else is refused when a session is made. What the stage works out of
+    each message it asks of the window as a `Measure`, so that a turn costs what is new.
     """
 
     def __call__(self, window: Window, /) -> Sequence[Cut] | Skipped:
@@ -133,10 +130,10 @@ def leaving_out(policy: Policy, /, *, stages: Sequence[Stage]) -> Policy:
         policy: the policy.
         stages: what is left out. A stage that runs with other settings is another one.
     """
-    out = {fingerprint(stage) for stage in stages}
+    out = {written(stage, "without_recall").text for stage in stages}
 
     def rest(row: Sequence[Stage]) -> tuple[Stage, ...]:
-        return tuple(stage for stage in row if fingerprint(stage) not in out)
+        return tuple(stage for stage in row if written(stage, name_of(stage)).text not in out)
 
     return replace(
         policy,
@@ -172,49 +169,3 @@ def decide(stage: Stage, window: Window) -> Sequence[Cut] | Skipped:
                 "Show the same keys with shorter values, written by json.dumps.",
             )
     return cuts
-
-
-def fingerprint(value: Any) -> str:
-    """What a stage is, as text: its function's name and every setting it runs with.
-
-    Two values of one text decide alike, in any process and on any version of Python. A function is
-    its module and name, its defaults, and what it captured; any other object its class and fields.
-
-    Args:
-        value: a stage, a sequence of stages, or any setting of one.
-    """
-    return f"{_FINGERPRINT_VERSION} {_text(value, ())}"
-
-
-def _text(value: Any, within: tuple[int, ...]) -> str:
-    """``value`` as text; ``within`` what it is part of, for what holds itself."""
-    if isinstance(value, _SCALARS):
-        return repr(value)
-    if id(value) in within:
-        return "…"
-    within = (*within, id(value))
-    if isinstance(value, Mapping):
-        pairs = sorted((_text(key, within), _text(item, within)) for key, item in value.items())
-        return f"{{{', '.join(f'{key}: {item}' for key, item in pairs)}}}"
-    if isinstance(value, (list, tuple)):
-        return f"[{', '.join(_text(item, within) for item in value)}]"
-    if isinstance(value, Set):
-        return f"{{{', '.join(sorted(_text(item, within) for item in value))}}}"
-    if isinstance(value, partial):
-        return _called(value.func, value.args, value.keywords, within)
-    if hasattr(value, "__qualname__"):
-        return _called(value, (), {}, within)
-    fields = asdict(value) if isinstance(value, Struct) else getattr(value, "__dict__", None)
-    named = f"{type(value).__module__}.{type(value).__qualname__}"
-    return f"{named}{str(value) if fields is None else _text(fields, within)}"
-
-
-def _called(
-    function: Any, arguments: Sequence[Any], settings: Mapping[str, Any], within: tuple[int, ...]
-) -> str:
-    """A function with its settings: those bound here over its keyword defaults."""
-    named = f"{function.__module__}.{function.__qualname__}"
-    held = [cell.cell_contents for cell in getattr(function, "__closure__", None) or ()]
-    by_position = [*(getattr(function, "__defaults__", None) or ()), *held, *arguments]
-    by_name = {**(getattr(function, "__kwdefaults__", None) or {}), **settings}
-    return f"{named}({_text(by_position, within)[1:-1]}; {_text(by_name, within)[1:-1]})"

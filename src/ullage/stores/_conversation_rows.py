@@ -26,7 +26,7 @@ from ullage.errors import ConfigError, FormatError, StoreError
 from ullage.history import canon
 from ullage.history.transcript import Transcript
 from ullage.values.messages import Message, Text, ToolResult
-from ullage.wires import Format
+from ullage.wires import Format, wire_named
 from ullage.wires.base import plain
 
 NAME = "conversations"
@@ -62,12 +62,6 @@ _PART = "Id, MessageId, Summary, CompactedMessageCount, CompactedTokenCount, Cre
 EMPTY_ID = "00000000-0000-0000-0000-000000000000"
 """The id of the message that a summary is shown as: it is no row."""
 
-_SUMMARY_ROLE = {
-    "openai-chat": "system",
-    "openai-responses": "system",
-    "anthropic": "user",  # no system messages among the others
-    "gemini": "user",
-}
 _FIELDS = ("CreatedAt", "Role", "Content", "ToolCallsJson", "ToolCallId")
 """What a row of the service's own may have, or lack."""
 
@@ -191,7 +185,7 @@ def synthetic(wire: Format, part: CompactionPart, *, as_user: bool) -> StoredMes
     """The message that a summary is loaded as: the user's, or in the role the wire has for it."""
     message = wire.user(part.text)
     if not as_user:
-        message = {**message, "role": _SUMMARY_ROLE[wire.wire]}
+        message = {**message, "role": wire_named(wire.wire).summary_role}
     return StoredMessage(
         id=EMPTY_ID, message=message, is_compacted=False, created_at=part.created_at
     )

@@ -14,4 +14,8 @@ from ullage.summarise._calls import Summaries
 from ullage.summarise._summariser import Summariser, anthropic, gemini, of, openai
 from ullage.values.effects import Reply, Summarise
 
-__all__ = ["Reply", "Summaries", "Summarise", "Summariser", "anthropic", "gemini", "of", "openai"]
+__all__ = ["Reply", "Summaries", "Summarise", "Summariser", "of"]
+# a function for each of the official SDKs
+__all__ += ["anthropic"]
+__all__ += ["gemini"]
+__all__ += ["openai"]

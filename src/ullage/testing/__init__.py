@@ -4,7 +4,7 @@
     BlobsContract, RecordsContract    those of its two halves
     check_stage, check_policy         what a stage promises of its views, tried on whole runs
     FormatContract     every promise of a format or a `Host` that needs no provider
-    example_runs       made-up runs of an agent, `in_format` for each of the four wires
+    example_runs       made-up runs of an agent, `in_format` for each of the wires
 
 Nothing here is needed to run ullage, and nothing of ullage imports it. It works with any test
 runner that collects methods called ``test_…``; a promise that is not kept is an AssertionError

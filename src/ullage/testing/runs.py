@@ -1,6 +1,6 @@
 """Made-up agent runs, as messages of OpenAI Chat: what stages and formats are tried with.
 
-The same seed gives the same run everywhere. `in_format` writes one in any of the four wires.
+The same seed gives the same run everywhere. `in_format` writes one on any of the wires.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import random
 from collections.abc import Sequence
 from typing import Any
 
+from ullage.wires import WIRES
 from ullage.wires.convert import convert
 
 __all__ = ["MODELS", "Run", "boundaries", "example_runs", "in_format"]
@@ -17,14 +18,11 @@ __all__ = ["MODELS", "Run", "boundaries", "example_runs", "in_format"]
 Run = Sequence[dict[str, Any]]
 """The messages of a run, as OpenAI Chat takes them."""
 
-MODELS = {
-    "openai-chat": "gpt-4.1",
-    "openai-responses": "gpt-4.1",
-    "anthropic": "claude-sonnet-4-5",
-    "gemini": "gemini-2.5-flash",
-}
-"""A model for each of the four wires."""
+MODELS = {wire.name: wire.example_model for wire in WIRES}
+"""A model for each of the wires."""
 
+_OWN = "openai-chat"
+"""The wire that runs are made up on."""
 _TOOLS = ("read_file", "bash", "grep", "web_fetch")
 _WORDS = ("cache", "retry", "socket", "index", "token", "röntgen", "名前", "🙂", "path/to.py:12")
 
@@ -47,11 +45,9 @@ def boundaries(run: Run) -> list[int]:
 
 
 def in_format(run: Run, format: str) -> dict[str, Any]:
-    """A request with this history, in one of the four wires; with a model and an answer's limit."""
-    body = {"model": MODELS["openai-chat"], "messages": list(run), "max_tokens": 500}
-    if format == "openai-chat":
-        return body
-    request: dict[str, Any] = convert(body, format, model=MODELS[format])
+    """A request with this history, on one of the wires; with a model and an answer's limit."""
+    body = {"model": MODELS[_OWN], "messages": list(run), "max_tokens": 500}
+    request: dict[str, Any] = convert(body, format, format=_OWN, model=MODELS[format])
     return request
 
 

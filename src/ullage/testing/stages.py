@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
+from contextvars import ContextVar
 from copy import deepcopy
 from functools import partial
 from itertools import pairwise
@@ -83,46 +84,41 @@ def check_policy(
     cuts: list[int] = []
     watched = replace(
         policy,
-        at_first_sight=tuple(_watch(stage, cuts) for stage in policy.at_first_sight),
-        under_pressure=tuple(_watch(stage, cuts) for stage in policy.under_pressure),
+        at_first_sight=tuple(_watch(stage) for stage in policy.at_first_sight),
+        under_pressure=tuple(_watch(stage) for stage in policy.under_pressure),
     )
     limits = Limits(window_tokens=window_tokens)
     for run in example_runs() if runs is None else runs:
         for format in formats:
-            broken = _broken(watched, run, format, limits)
+            broken = _broken(watched, run, format, limits, cuts)
             if broken:
                 short = _shortest(watched, run, format, limits, broken.partition(":")[0])
-                broken = _broken(watched, short, format, limits) or broken
+                broken = _broken(watched, short, format, limits, cuts) or broken
                 shown = json.dumps(list(short), ensure_ascii=False)
                 raise AssertionError(f"{broken}\n  history of {len(short)} messages: {shown:.4000}")
     return sum(cuts)
 
 
-def _watch(stage: Stage, cuts: list[int]) -> Stage:
+_CUTS: ContextVar[list[int] | None] = ContextVar("cuts", default=None)
+"""How many cuts each call of a watched stage made, while a run is tried. It is no setting of the
+stage: settings decide, and this does not."""
+
+
+def _watch(stage: Stage) -> Stage:
     """The same stage, asked twice, with the window compared before and after."""
-    return partial(_watched, stage=stage, cuts=_Tally(cuts))
+    return partial(_watched, stage=stage)
 
 
-class _Tally:
-    """Counts cuts, and is no setting: a stage's settings decide, and this does not."""
-
-    def __init__(self, cuts: list[int]) -> None:
-        self.add = cuts.append
-
-    def __repr__(self) -> str:
-        return "tally"
-
-    __slots__ = ("add",)
-
-
-def _watched(window: Window, /, *, stage: Stage, cuts: _Tally) -> Sequence[Cut] | Skipped:
+def _watched(window: Window, /, *, stage: Stage) -> Sequence[Cut] | Skipped:
     before = _state(window)
     wanted = stage(window)
     if _state(window) != before:
         raise AssertionError("pure: the stage changed the window or the history behind it")
     if stage(window) != wanted:
         raise AssertionError("deterministic: asked twice of one window, it wants different cuts")
-    cuts.add(0 if isinstance(wanted, Skipped) else len(wanted))
+    counted = _CUTS.get()
+    if counted is not None:  # it is asked of samples too, for its policy's fingerprint
+        counted.append(0 if isinstance(wanted, Skipped) else len(wanted))
     return wanted
 
 
@@ -132,8 +128,11 @@ def _state(window: Window) -> Any:
     return window.size, window.tokens, tuple(window.transcript.messages), shown
 
 
-def _broken(policy: Policy, run: Run, format: str, limits: Limits) -> str:
-    """The first promise that is not kept, in one line; "" if all are."""
+def _broken(policy: Policy, run: Run, format: str, limits: Limits, cuts: list[int]) -> str:
+    """The first promise that is not kept, in one line; "" if all are.
+
+    How many cuts each call of a stage made is added to ``cuts``.
+    """
     open_session = partial(
         Session, MODELS[format], policy=policy, limits=limits, format=format, recall=True
     )
@@ -142,7 +141,11 @@ def _broken(policy: Policy, run: Run, format: str, limits: Limits) -> str:
         try:
             request = in_format(run[:stop], format)
             promises = _promises(request, format, warm, twin, open_session())
-            broken = next((said for said, kept in promises if not kept), "")
+            token = _CUTS.set(cuts)
+            try:
+                broken = next((said for said, kept in promises if not kept), "")
+            finally:
+                _CUTS.reset(token)
         except OverLimitError:
             continue
         except AssertionError as error:
@@ -203,6 +206,6 @@ def _shortest(policy: Policy, run: Run, format: str, limits: Limits, promise: st
         whole = joined([turns[0], *some])
         if problems(in_format(whole, format)):
             return False
-        return _broken(policy, whole, format, limits).startswith(f"{promise}:")
+        return _broken(policy, whole, format, limits, []).startswith(f"{promise}:")
 
     return joined([turns[0], *smallest(turns[1:], fails)])

@@ -23,10 +23,13 @@ from ullage.history.transcript import Transcript, leaves_of
 from ullage.values.effects import Record
 from ullage.values.messages import Message, Text
 
-_EVERY_REPLIES = 8
-"""What a history holds is kept anew after so many replies, and with every decision."""
-_EVERY_SHARE = 1 / 64
+_MOST_REPLIES = 8
+"""What a history holds is kept anew after so many replies, and with every decision; more often
+while it has few. Where replies are observed, it is kept with each of them (`note_answered`)."""
+_MOST_SHARE = 1 / 64
 """Or after this share of all replies, if that is more, for the whole history is written then."""
+_MANY_MESSAGES = 2_000
+"""From so many on it is not kept with each reply: the record of all of them is long."""
 
 
 def key_of(transcript: Transcript) -> bytes | None:
@@ -57,7 +60,7 @@ def changed(transcript: Transcript, ledger: Ledger) -> tuple[tuple[bytes, bytes]
     if shown is None or transcript.find(shown.chain) is not None:
         return ()  # it only grew
     marks, were = _marks(transcript), shown.each()
-    found = {**_moved(marks, were, shown), **_new(transcript, marks, were)}
+    found = {**_moved(marks, were, shown), **_new(transcript, ledger, marks, were)}
     known, chain = arrived(transcript, ledger), transcript.chain
     return tuple(
         (chain[index + 1], chain[before])
@@ -76,18 +79,51 @@ def remember(
         ledger: with everything that was decided in it.
         is_decided: whether something was decided just now.
     """
-    key, shown = key_of(transcript), _shown(transcript, ledger)
-    if key is None:
+    key, length = key_of(transcript), len(transcript)
+    if key is None or not (is_decided or _is_due(transcript, ledger)):
         return ledger, ()
+    return _noted(transcript, length, ledger, key)
+
+
+def note_answered(
+    transcript: Transcript, length: int, ledger: Ledger
+) -> tuple[Ledger, tuple[Record, ...]]:
+    """The ledger with what a view that was answered was made of, and the record of it.
+
+    It is kept with what the provider reported of the reply, and costs no step of its own.
+
+    Args:
+        transcript: the history, which may have gone on since.
+        length: how many messages the view was made of.
+        ledger: with everything that is known of it.
+    """
+    key = key_of(transcript)
+    if key is None or length > _MANY_MESSAGES:
+        return ledger, ()
+    return _noted(transcript, length, ledger, key)
+
+
+def _is_due(transcript: Transcript, ledger: Ledger) -> bool:
+    """Whether so many replies came since it was kept what the history held."""
+    shown = _shown(transcript, ledger)
     length = 0 if shown is None else (transcript.find(shown.chain) or 0)
-    replies = transcript.marked("begins", length, len(transcript))
-    every = max(_EVERY_REPLIES, int(transcript.count("begins", 0, len(transcript)) * _EVERY_SHARE))
-    if not is_decided and len(replies) < every:
-        return ledger, ()
-    marks = b"".join(_marks(transcript))
+    replies = transcript.count("begins", 0, len(transcript))
+    new = transcript.marked("begins", length, len(transcript))
+    most = max(_MOST_REPLIES, int(replies * _MOST_SHARE))
+    if new and ledger.at(transcript.decision_key(new[-1])).observed:
+        return len(new) >= most
+    return len(new) >= min(max(replies // 4, 1), most)
+
+
+def _noted(
+    transcript: Transcript, length: int, ledger: Ledger, key: bytes
+) -> tuple[Ledger, tuple[Record, ...]]:
+    """The ledger with what a history of this length holds, and the record of it if that is new."""
+    marks = b"".join(_marks(transcript)[:length])
     newer = tuple(sorted(arrived(transcript, ledger).items()))
-    new = Shown(marks, transcript.chain[-1], newer)
-    if new == shown:
+    newer = tuple((index, before) for index, before in newer if index < length)
+    new = Shown(marks, transcript.chain[length], newer)
+    if new == ledger.at(key).shown:
         return ledger, ()
     ledger, record = ledger.with_shown(key, new)
     return ledger, (record,)
@@ -103,17 +139,30 @@ def _marks(transcript: Transcript) -> list[bytes]:
     return [digest[:MARK_BYTES] for digest in transcript.digests]
 
 
-def _new(transcript: Transcript, marks: Sequence[bytes], were: Sequence[bytes]) -> dict[int, int]:
-    """The messages that were not there though a reply behind them was: they came just now."""
+def _new(
+    transcript: Transcript, ledger: Ledger, marks: Sequence[bytes], were: Sequence[bytes]
+) -> dict[int, int]:
+    """The messages that were not there, though replies stand behind them.
+
+    They stand before a reply that was there. Where none was, the next reply may have come since the
+    history was shown: a result that stands before it is new too. A message of the user's is not,
+    for a rewound history goes on with one; nor is anything in a history that the ledger knows.
+    """
     pairs = enumerate(zip(marks, were, strict=False))
     shared = next((at for at, (mark, was) in pairs if mark != was), min(len(marks), len(were)))
-    known, found = set(were), dict[int, int]()
-    replies = [at for at in transcript.marked("begins", shared, len(marks)) if marks[at] in known]
-    if not replies:
-        return found
+    replies = transcript.marked("begins", shared, len(marks))
+    known = set(were)
+    known_replies = [at for at in replies if marks[at] in known]
+    entries = map(ledger.at, transcript.chain[shared + 1 :])
+    was_here = any(entry.batches or entry.observed for entry in entries)
+    if not replies or (was_here and not known_replies):
+        return {}
     before, texts = transcript.decision_index(len(marks)), _texts(transcript)
-    for index in range(shared, replies[-1]):
-        if marks[index] not in known and _is_news(transcript.messages[index], texts):
+    found = dict[int, int]()
+    for index in range(shared, known_replies[-1] if known_replies else replies[0]):
+        message = transcript.messages[index]
+        may_be = bool(known_replies or message.results)
+        if may_be and marks[index] not in known and _is_news(message, texts):
             found[index] = before
     return found
 
@@ -131,9 +180,12 @@ def _moved(marks: Sequence[bytes], were: Sequence[bytes], shown: Shown) -> dict[
 
 
 def _texts(transcript: Transcript) -> Counter[str]:
-    """How often each text stands in a history."""
-    leaves = (leaf for message in transcript.messages for *_, leaf in leaves_of(message))
-    return Counter(leaf.text for leaf in leaves if isinstance(leaf, Text))
+    """In how many messages of a history each text stands."""
+    return Counter(text for message in transcript.messages for text in _texts_of(message))
+
+
+def _texts_of(message: Message) -> set[str]:
+    return {leaf.text for *_, leaf in leaves_of(message) if isinstance(leaf, Text)}
 
 
 def _is_news(message: Message, texts: Counter[str]) -> bool:
@@ -143,5 +195,5 @@ def _is_news(message: Message, texts: Counter[str]) -> bool:
     """
     if message.stands or message.only_thought:
         return False
-    leaves = [leaf for *_, leaf in leaves_of(message)]
-    return any(not isinstance(leaf, Text) or texts[leaf.text] == 1 for leaf in leaves)
+    is_more_than_text = any(not isinstance(leaf, Text) for *_, leaf in leaves_of(message))
+    return is_more_than_text or any(texts[text] == 1 for text in _texts_of(message))

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from ullage.history.ledger import Ledger, Opened
 from ullage.history.transcript import Transcript
+from ullage.stages.prints import arrival_part
 
 
 def openings(transcript: Transcript, ledger: Ledger) -> Iterator[tuple[int, Opened]]:
@@ -16,8 +17,24 @@ def openings(transcript: Transcript, ledger: Ledger) -> Iterator[tuple[int, Open
             yield transcript.find(key) or 0, opened
 
 
+def is_shown_alike(one: str, other: str) -> bool:
+    """Whether two fingerprints show alike what arrives, so that no view of before changes."""
+    return arrival_part(one) == arrival_part(other)
+
+
+def announced(found: Sequence[tuple[int, Opened]]) -> frozenset[str]:
+    """The fingerprints of all openings that show on arrival what the newest shows.
+
+    Each was told of when it was first met, so policies that differ under pressure alone may take
+    turns, and nothing is written for it.
+    """
+    newest = found[-1][1].decides
+    known = [opened.decides for _, opened in found]
+    return frozenset(decides for decides in known if is_shown_alike(decides, newest))
+
+
 def changed_at(found: Sequence[tuple[int, Opened]]) -> int:
-    """Where the fingerprint changed last, or -1."""
+    """Where what is shown on arrival changed last, or -1."""
     return max((place for place, opened in found if opened.changed), default=-1)
 
 

@@ -16,6 +16,7 @@ from msgspec import Struct
 
 from ullage.history.shown import ShownHistory
 from ullage.history.snapshots import is_written_alike, snapshot
+from ullage.history.window import Window
 from ullage.values.messages import WHOLE, Opaque
 from ullage.wires import Change, Format
 
@@ -48,7 +49,7 @@ class Rendered(Struct, frozen=True, gc=False):
 def render(
     asked: Request,
     line: Line,
-    view: ShownHistory,
+    view: Window,
     tools: Sequence[dict[str, Any]],
     allowed: Sequence[str] = (),
 ) -> dict[str, Any]:
@@ -61,7 +62,7 @@ def render(
     return asked.wire.allowing(request, allowed) if allowed else request
 
 
-def _messages(asked: Request, line: Line, view: ShownHistory) -> list[Any]:
+def _messages(asked: Request, line: Line, view: Window) -> list[Any]:
     """The raw messages of the view. The first of the caller's are system text outside the chain."""
     wire, raws, leading = asked.wire, asked.history, asked.envelope.head.leading
     messages, parsed, made = list(raws), view.transcript.messages, line.rendered
@@ -90,7 +91,7 @@ def _shown(asked: Request, body: Sequence[Any], group: Sequence[int | str]) -> A
     return raws[0] if len(raws) == 1 else wire.together(raws)
 
 
-def groups(view: ShownHistory, wire: Format, model: str) -> list[list[int | str]]:
+def groups(view: Window, wire: Format, model: str) -> list[list[int | str]]:
     """What is shown, in its order: each group is one message (`layout`).
 
     Where user and assistant may have to speak in turn, a summary goes into the message of the user
@@ -124,12 +125,13 @@ def _may_join(view: ShownHistory, each: int | str, *, has_results: bool) -> bool
     return message.role == "user" and not message.is_control and is_said and not is_item
 
 
-def layout(view: ShownHistory) -> list[int | str]:
+def layout(view: Window) -> list[int | str]:
     """What is shown, in its order: a message by its index, a summary by its texts.
 
     What a summary leaves in the view comes before its texts: a turn that it ends in goes on behind
-    these, and has to begin with its thinking (A14). Only where nothing is before it the texts come
-    first, for a history begins with the user (A1).
+    these, and has to begin with its thinking (A14). The texts come first where nothing is before
+    them, for a history begins with the user (A1), and where else a reply would stand behind
+    another one, for calls follow the user (G4).
 
     What the system said within a range that a summary stands for still holds. It comes behind
     the summary, and what the user said after it comes behind that (`Summary.later`).
@@ -152,7 +154,8 @@ def layout(view: ShownHistory) -> list[int | str]:
         if edit is not None:
             kept = sorted(view.kept_by(edit) - set(stands))
             kept = [index for index in kept if not view.hidden(index)]
-            laid += [*kept, *edit.opening] if laid else [*edit.opening, *kept]
+            comes_first = not laid or _would_follow_a_reply(view, laid[-1], kept)
+            laid += [*edit.opening, *kept] if comes_first else [*kept, *edit.opening]
             within = [index for index in stands if start <= index < stop]
             for number, index in enumerate(within):
                 if view.transcript.messages[index].before_reply:
@@ -162,6 +165,17 @@ def layout(view: ShownHistory) -> list[int | str]:
                 laid += filter(None, edit.later[number : number + 1])
         at = stop
     return laid + pinned
+
+
+def _would_follow_a_reply(view: Window, before: int | str, kept: Sequence[int]) -> bool:
+    """Whether what a summary leaves in the view begins with a reply, and stands behind another.
+
+    Not where a turn has to begin with its thinking: a text of the user's would begin another turn.
+    """
+    if view.thinks_first or not kept or isinstance(before, str):
+        return False
+    messages = view.transcript.messages
+    return messages[before].role == messages[kept[0]].role == "assistant"
 
 
 def _edited(view: ShownHistory) -> Iterator[tuple[int, Sequence[Change]]]:

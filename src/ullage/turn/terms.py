@@ -9,11 +9,17 @@ Any number of sessions may work on one conversation. Each looks up the keys behi
 decision at every turn, and one record that says whether anything was decided further back
 (`latest`); what it finds there holds, whoever wrote it.
 
-Another policy, wording, or model family is a difference. Then the history counts as joined: what
-was cut at first sight may have been sent otherwise, so those cuts become a batch, the reasoning
-behind them goes where it is bound, and the new fingerprint holds from there. From then on cuts at
-first sight are recorded, so that a worker of before the change shows them too; it decides
-nothing by itself any more but what the guard must (DESIGN §11, "Place").
+Another policy, wording, or model family is a difference. What follows depends on the part of the
+fingerprint that changed (`ullage.stages.prints`):
+
+    shown anew at every turn    The history counts as joined: what was cut at first sight may have
+                                been sent otherwise, so those cuts become a batch, the reasoning
+                                behind them goes where it is bound, and the new fingerprint holds
+                                from there. From then on cuts at first sight are recorded, so that
+                                a worker of before the change shows them too; it decides nothing
+                                by itself any more but what the guard must (DESIGN §11, "Place").
+    recorded once decided       The change is told, once. Everything that was shown stays as it is,
+                                and old and new workers decide what comes next side by side.
 
 A history that was under way when it was first seen waits: it is shown as it was sent, until
 `ullage.turn.joining` says that it pays to offer the recall tools. Then it is opened once more
@@ -33,13 +39,20 @@ from ullage.history import canon
 from ullage.history.ledger import Ledger, Opened, latest_key
 from ullage.history.transcript import Transcript
 from ullage.redaction import Redact
-from ullage.stages.policy import Policy, Stage, fingerprint, unrecalled
+from ullage.stages.policy import Policy
+from ullage.stages.prints import fingerprint
 from ullage.turn import changes, names
 from ullage.turn.filling import Asking
 from ullage.turn.joining import Cuts, Offer, is_under_way
 from ullage.turn.learnt import Learnt
-from ullage.turn.openings import changed_at, cuts_from, openings, recall_from
-from ullage.values.authors import answered_by_user
+from ullage.turn.openings import (
+    announced,
+    changed_at,
+    cuts_from,
+    is_shown_alike,
+    openings,
+    recall_from,
+)
 from ullage.values.effects import Find, Record, Steps
 from ullage.values.events import Event
 from ullage.values.limits import Limits
@@ -48,8 +61,6 @@ from ullage.wires import Format
 if TYPE_CHECKING:
     from ullage.turn.memo import Line
     from ullage.turn.request import Request
-
-_OURS = "ullage."
 
 
 class Terms(Struct, frozen=True):
@@ -64,6 +75,7 @@ class Terms(Struct, frozen=True):
         waits: the recall tools are not offered, and are once that pays.
         cuts_from: the chain position from which what is new is cut at first sight though no
             recall tools are offered, or -1: what the policy does without them.
+        announced: the fingerprints that were told of, and show on arrival what the newest shows.
     """
 
     opened: Opened
@@ -73,6 +85,7 @@ class Terms(Struct, frozen=True):
     recall_from: int = 0
     waits: bool = False
     cuts_from: int = -1
+    announced: frozenset[str] = frozenset()
 
     def offers_recall(self, place: int) -> bool:
         """Whether the recall tools are offered at a chain position."""
@@ -87,7 +100,7 @@ class Settings(Struct, frozen=True, kw_only=True):
         asking: who is asked for summaries.
         user_tools: tools of the host's own whose results are the user's words, beside
             `ullage.values.authors.QUESTION_TOOLS`.
-        decides: the fingerprint of what cuts at first sight, as the policy was given.
+        decides: the fingerprint of the policy, as it was given (`what_decides`).
     """
 
     model: str
@@ -106,44 +119,31 @@ class Settings(Struct, frozen=True, kw_only=True):
 
 
 class Agreed(Struct, frozen=True):
-    """What `agree` comes to: the terms, the ledger with them, and what is to be kept and told."""
+    """What `agree` comes to: the terms, the ledger with them, and what is to be kept and told.
+
+    Attributes:
+        terms: the terms.
+        ledger: with what is to be kept.
+        records: what is to be kept.
+        events: what is to be told.
+        shows_same: the records and events are of a change that shows nothing otherwise.
+    """
 
     terms: Terms
     ledger: Ledger
     records: tuple[Record, ...] = ()
     events: tuple[Event, ...] = ()
+    shows_same: bool = False
 
 
 def what_decides(
     policy: Policy, redact: Redact | None = None, user_tools: tuple[str, ...] = ()
 ) -> str:
-    """The fingerprint of what cuts at first sight: stages, their limits, the wording, and whose
-    results are the user's words.
+    """The fingerprint of a policy and of a session's settings that decide with it.
 
-    A function that is not ours may change what it does under one name; the policy's name, which
-    holds a version, stands for it.
+    See `ullage.stages.fingerprint` for arguments and errors.
     """
-    folder = policy.spill_directory
-    first = (policy.at_first_sight, policy.toolset, folder, *_without_recall(policy))
-    text = fingerprint(
-        (*first, answered_by_user(user_tools), *(() if redact is None else (redact,)))
-    )
-    named = "" if _is_ours(policy) else policy.name
-    return canon.ref_of(f"{text} {named}")
-
-
-def _without_recall(policy: Policy) -> tuple[Sequence[Stage], ...]:
-    """What decides where no recall tools are offered, if that is something else."""
-    if policy.without_recall is None:
-        return ()
-    bare = unrecalled(policy)
-    rows = (bare.under_pressure, bare.at_first_sight)
-    return rows if bare.at_first_sight else rows[:1]
-
-
-def _is_ours(policy: Policy) -> bool:
-    functions = [getattr(stage, "func", stage) for stage in policy.at_first_sight]
-    return all(str(getattr(each, "__module__", "")).startswith(_OURS) for each in functions)
+    return fingerprint(policy, redact, user_tools)
 
 
 # ── what is new in the ledger ────────────────────────────────────────────────────────────
@@ -228,27 +228,44 @@ def _named(agreed: Agreed, line: Line, asked: Request, settings: Settings) -> Ag
 def _agree(
     line: Line, ledger: Ledger, asked: Request, settings: Settings, before: Opened | None
 ) -> Agreed:
-    known, decides = line.terms, (settings.decides, asked.envelope.family)
+    known, decides, family = line.terms, settings.decides, asked.envelope.family
     if known is not None and not _may_open_again(known.opened, asked, settings):
         if known.superseded:
             return Agreed(known, ledger)
-        if (known.opened.decides, known.opened.family) == decides:
+        if _is_announced(known, decides, family):
             return Agreed(replace(known, is_new=False), ledger)
     transcript = line.transcript
     found = list(openings(transcript, ledger))
     if not found:
         return _open(line, ledger, asked, settings, before)
-    newest, same = found[-1][1], found[-1][1].decides == settings.decides
+    newest = found[-1][1]
     if _may_open_again(newest, asked, settings):
         return _open(line, ledger, asked, settings, None, found)
     terms = _terms(found, settings)
-    if (newest.decides, newest.family) == decides:
+    if _is_announced(terms, decides, family):
         return Agreed(terms, ledger)
-    if not same and any(opened.decides == settings.decides for _, opened in found):
+    if is_shown_alike(newest.decides, decides):
+        if newest.family == family:
+            return _go_on(line, ledger, newest, settings)
+    elif any(is_shown_alike(opened.decides, decides) for _, opened in found):
         event = Event(kind="superseded", where="the whole history", why=_SUPERSEDED % newest.policy)
         terms = replace(terms, superseded=True, waits=False)
         return Agreed(terms, ledger, (), (event,))
-    opened = replace(
+    opened = _opened_anew(line, newest, terms, asked, settings)
+    return _write(line, ledger, opened, settings, _changed(newest, opened))
+
+
+def _is_announced(terms: Terms, decides: str, family: str) -> bool:
+    """Whether a fingerprint and a family are in force, and nothing is left to be told of them."""
+    return decides in terms.announced and terms.opened.family == family
+
+
+def _opened_anew(
+    line: Line, newest: Opened, terms: Terms, asked: Request, settings: Settings
+) -> Opened:
+    """What is in force from here on, where what was sent may have been shown otherwise."""
+    same = is_shown_alike(newest.decides, settings.decides)
+    return replace(
         newest,
         policy=settings.policy.name,
         decides=settings.decides,
@@ -258,7 +275,27 @@ def _agree(
         changed=not same,
         cuts_new=newest.cuts_new or (terms.waits and _cuts_new(line, asked, settings)),
     )
-    return _write(line, ledger, opened, settings, _changed(newest, opened))
+
+
+def _go_on(line: Line, ledger: Ledger, newest: Opened, settings: Settings) -> Agreed:
+    """Go on where another policy or wording decides under pressure: it is told, and that is all.
+
+    What it decided so far is in the ledger, and what is shown on arrival is shown alike.
+    """
+    opened = replace(
+        newest,
+        policy=settings.policy.name,
+        decides=settings.decides,
+        joined=False,
+        changed=False,
+        adds_tools=False,
+        # a history that was met under way is not opened again for its first tools
+        has_no_tools=newest.has_no_tools and not newest.joined,
+    )
+    why = _GOES_ON.format(before=newest.policy, now=opened.policy)
+    event = Event(kind="changed", where="the whole history", why=why)
+    agreed = _write(line, ledger, opened, settings, (event,))
+    return Agreed(agreed.terms, agreed.ledger, agreed.records, agreed.events, shows_same=True)
 
 
 def _terms(found: Sequence[tuple[int, Opened]], settings: Settings) -> Terms:
@@ -270,6 +307,7 @@ def _terms(found: Sequence[tuple[int, Opened]], settings: Settings) -> Terms:
         recall_from=recall_from(found),
         waits=not newest.recall and _may_join(settings),
         cuts_from=cuts_from(found),
+        announced=announced(found),
     )
 
 
@@ -315,7 +353,7 @@ def _open(
         family=envelope.family,
         folder=_folder(settings.policy),
         joined=joined,
-        changed=bool(found) and found[-1][1].decides != settings.decides,
+        changed=bool(found) and not is_shown_alike(found[-1][1].decides, settings.decides),
         adds_tools=said and offered and not present and settings.recall != "host",
         has_no_tools=not uses,
         cuts_new=joined and not offered and _cuts_new(line, asked, settings),
@@ -344,7 +382,7 @@ def join(line: Line, ledger: Ledger, asked: Request, settings: Settings, waiting
         waiting: the terms on which it waited; what is told of them is told all the same.
     """
     found = list(openings(line.transcript, ledger))
-    others = any(opened.decides != settings.decides for _, opened in found)
+    others = not all(is_shown_alike(opened.decides, settings.decides) for _, opened in found)
     opened = Opened(
         policy=settings.policy.name,
         recall=True,
@@ -373,7 +411,8 @@ def offer_of(agreed: Agreed, asked: Request, settings: Settings) -> Offer | None
     opened = agreed.terms.opened
     if not agreed.terms.waits or asked.elsewhere:
         return None
-    envelope, broken, is_met_now = asked.envelope, "", bool(agreed.records)
+    envelope, broken = asked.envelope, ""
+    is_met_now = bool(agreed.records) and not agreed.shows_same
     if _is_asked(settings):
         broken = "the recall tools are asked for"
     elif opened.tools and opened.tools != _digest_of_tools(asked):
@@ -470,6 +509,10 @@ def _folder(policy: Policy) -> str | None:
     return policy.spill_directory if isinstance(policy.spill_directory, str) else None
 
 
+_GOES_ON = (
+    "another policy, setting or wording decides under pressure from here on ({before} before, "
+    "{now} now): everything that was shown stays as it is"
+)
 _SUPERSEDED = (
     "a newer policy, wording or version (%s) decides here: what it decided is shown, and nothing "
     "is added but what the hard limit asks for"
@@ -478,7 +521,7 @@ _SUPERSEDED = (
 
 def _changed(old: Opened, new: Opened) -> tuple[Event, ...]:
     what, before, now = "model family", old.family, new.family
-    if old.decides != new.decides:
+    if not is_shown_alike(old.decides, new.decides):
         what, before, now = "policy, limits or wording", old.policy, new.policy
     why = (
         f"another {what} decides from here on ({before} before, {now} now): what was sent counts "

@@ -20,13 +20,14 @@ from msgspec.structs import replace
 from ullage.errors import OverLimitError, StoreError, StoreFull
 from ullage.history.builder import WindowBuilder
 from ullage.history.ledger import Ledger, Observed, Opened
+from ullage.history.transcript import Transcript
 from ullage.history.window import Window
 from ullage.spend.book import Report
 from ullage.stages.policy import Policy
 from ullage.turn import names
 from ullage.turn.batches import Walk
 from ullage.turn.beginning import Begun, begin
-from ullage.turn.changes import remember
+from ullage.turn.changes import note_answered, remember
 from ullage.turn.engine import fit
 from ullage.turn.incoming import take_in
 from ullage.turn.joining import Joining, Offer, told
@@ -119,7 +120,7 @@ def turn(
     asked, line, fresh = take_in(asked, memo, settings)
     ledger, lost = state.ledger, tuple[Record, ...]()
     state = replace(state, format=asked.wire.name)
-    is_host = settings.recall == "host"
+    is_host, wire, is_thread = settings.recall == "host", asked.wire, asked.is_thread
     while True:
         ledger = yield from look_up(line, ledger.with_records(lost) if lost else ledger)
         decided = yield from _decide(
@@ -127,15 +128,16 @@ def turn(
         )
         agreed, begun, walk = decided.agreed, decided.begun, decided.walk
         window, tools, offers = begun.builder.window, begun.tools, begun.offers
+        lesson = begun.lesson
         allowed = names.to_allow(asked, window.words) if offers and not is_host else ()
         outputs = (*fresh.outputs, *walk.outputs.values())
-        held, shown = remember(line.transcript, walk.ledger, is_decided=bool(walk.records))
+        kept, shown = remember(line.transcript, walk.ledger, is_decided=bool(walk.records))
         must_keep = outputs or walk.records
         try:
             lost = yield from _commit(outputs, (*walk.records, *shown), ledger)
         except StoreError as error:
             if not must_keep:  # nothing hangs on it: it is kept another time
-                held, lost = walk.ledger, ()
+                kept, lost = walk.ledger, ()
                 break
             if not isinstance(error, StoreFull):
                 raise
@@ -143,36 +145,17 @@ def turn(
             view = render(asked, line, window, tools, allowed)
             memo = Memo(unkept=memo.aside)
             return Turned(
-                view,
-                state,
-                (event,),
-                window,
-                asked.wire,
-                offers,
-                memo,
-                begun.lesson,
-                is_thread=asked.is_thread,
+                view, state, (event,), window, wire, offers, memo, lesson, is_thread=is_thread
             )
         if not lost:
             break
         line.begin_again()
     memo.keep(line, walk.records)
-    state = replace(state, opened=agreed.terms.opened, ledger=held)
+    state = replace(state, opened=agreed.terms.opened, ledger=kept)
     events = (*fresh.events, *_events(decided, window), *_elsewhere(asked, thread))
     standing = standing_of(agreed, asked, settings, decided.joining)
     view = render(asked, line, window, tools, allowed)
-    return Turned(
-        view,
-        state,
-        events,
-        window,
-        asked.wire,
-        offers,
-        memo,
-        begun.lesson,
-        standing,
-        asked.is_thread,
-    )
+    return Turned(view, state, events, window, wire, offers, memo, lesson, standing, is_thread)
 
 
 def _where_held(
@@ -346,15 +329,32 @@ def _commit(
 
 
 def observe(
-    report: Report, state: State, key: bytes, model: str, estimated_tokens: int
+    report: Report,
+    state: State,
+    transcript: Transcript,
+    size: int,
+    *,
+    model: str,
+    estimated_tokens: int,
 ) -> Steps[State]:
-    """Take in what a provider reported for a view. Records only, decides nothing."""
+    """Take in what a provider reported for a view. Records only, decides nothing.
+
+    Args:
+        report: what it reported.
+        state: of the conversation.
+        transcript: the history behind the view, which may have gone on since.
+        size: how many messages the view was made of.
+        model: the model it was made for.
+        estimated_tokens: what it was reckoned to hold.
+    """
     usage, price = report.usage, report.cost_usd
     spent = None if price is None or state.cost_usd is None else state.cost_usd + price
     state = replace(state, usage=state.usage + usage, cost_usd=spent)
     if usage.sent_tokens <= 0:
         return state  # a stream without usage says nothing about the context (F63)
     observed = Observed(usage.sent_tokens, estimated_tokens, usage.output_tokens, model)
+    key = transcript.decision_key(size)
     ledger, record = state.ledger.with_observed(key, observed)
-    yield Commit((), (record,))
+    ledger, shown = note_answered(transcript, size, ledger)
+    yield Commit((), (record, *shown))
     return replace(state, ledger=ledger)

@@ -80,8 +80,12 @@ class Words(Struct, frozen=True):
         return self.prefix
 
     def earlier(self) -> tuple[Words, ...]:
-        """The wordings that held before this one, oldest first."""
-        return tuple(replace(self, prefix=prefix, former=()) for _, prefix in self.former)
+        """The wordings that may have held before this one, oldest first.
+
+        Of a conversation that was met under way the first names no recall tools.
+        """
+        named = tuple(replace(self, prefix=prefix, former=()) for _, prefix in self.former)
+        return (replace(self, recall=False, former=()), *named) if self.recall else named
 
     def renamed(self, text: str) -> str:
         """A text of ours in which each call of a recall tool has its present name."""

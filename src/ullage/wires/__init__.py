@@ -1,54 +1,73 @@
-"""The wire formats, one folder each, and how a request's format is recognised.
+"""The wires: one folder and one object each, and how a request's wire is recognised.
 
     openai_chat        OpenAI Chat Completions
     openai_responses   OpenAI Responses
     anthropic          Anthropic Messages
     gemini             Google Gemini generateContent
 
-A new format is a new folder and one line in `FORMATS`.
+A new wire is a new folder, a line in `WIRES`, and its name in `FormatName` for type checkers.
+``docs/extending.md`` says what the folder holds, and ``tests/wires/test_wires.py`` what is missing.
+No other module names a wire: it asks the wire's object (`ullage.wires.wire.Wire`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from typing import Any, Literal, TypeAlias
 
 from ullage.errors import ConfigError, FormatError
 from ullage.values.model_names import plain_name
 from ullage.values.toolset import ToolSpec
-from ullage.wires.anthropic.format import Anthropic
+from ullage.wires.anthropic.wire import WIRE as ANTHROPIC
 from ullage.wires.base import field
 from ullage.wires.format import Change, Format, Head
-from ullage.wires.gemini.format import Gemini
-from ullage.wires.openai_chat.format import OpenAIChat
-from ullage.wires.openai_responses.format import OpenAIResponses
+from ullage.wires.gemini.wire import WIRE as GEMINI
+from ullage.wires.openai_chat.wire import WIRE as OPENAI_CHAT
+from ullage.wires.openai_responses.wire import WIRE as OPENAI_RESPONSES
+from ullage.wires.wire import Wire
 
 __all__ = [
     "FORMATS",
+    "WIRES",
     "Change",
     "Format",
     "FormatName",
     "Head",
     "ToolSpec",
+    "Wire",
     "format_of",
     "recognise",
+    "wire_named",
 ]
 
 FormatName: TypeAlias = Literal["openai-chat", "openai-responses", "anthropic", "gemini"]
-FORMATS: Mapping[str, Format] = {
-    format.name: format for format in (OpenAIChat(), OpenAIResponses(), Anthropic(), Gemini())
-}
-"""The formats by name."""
+"""The names of the wires, for editors and type checkers."""
 
-_KEYS = {"contents": "gemini", "system": "anthropic"}
-_HAS = {
-    kind: name
-    for name, other in (("anthropic", "openai-chat"), ("openai-chat", "anthropic"))
-    for kind in FORMATS[name].blocks.keys() - FORMATS[other].blocks.keys()
-}
-"""The format that a type of block belongs to, where only one of the two has it."""
-_RESPONSES = frozenset(("input", "instructions", "max_output_tokens"))
-_OPENAI_FAMILIES = ("gpt", "o1", "o3", "o4", "chatgpt", "codex", "deepseek", "qwen", "grok")
+WIRES: tuple[Wire, ...] = (
+    OPENAI_CHAT,
+    OPENAI_RESPONSES,
+    ANTHROPIC,
+    GEMINI,
+)
+"""Every wire. Where a request shows two, the first is taken."""
+
+FORMATS: Mapping[str, Format] = {wire.name: wire.format for wire in WIRES}
+"""The formats of the wires, by name."""
+
+_BY_NAME: Mapping[str, Wire] = {wire.name: wire for wire in WIRES}
+
+
+def wire_named(name: str) -> Wire:
+    """The wire of this name; that of a format is under its `Format.wire`.
+
+    Raises:
+        ConfigError: there is no such wire.
+    """
+    if name in _BY_NAME:
+        return _BY_NAME[name]
+    raise ConfigError("wire", f"{name!r} is not known", f"Use one of {', '.join(_BY_NAME)}.")
 
 
 def format_of(format: str | Format) -> Format:
@@ -68,49 +87,82 @@ def format_of(format: str | Format) -> Format:
     raise ConfigError("format", problem, f"Use one of {', '.join(FORMATS)}, or a format object.")
 
 
+# ── recognising ──────────────────────────────────────────────────────────────────────────
+
+
 def recognise(request: Mapping[str, Any], model: str | None = None) -> Format:
     """The format of a request: by decisive structure, else by the model's family.
 
     Raises:
         FormatError: neither decides; the remedy names ``format=``.
     """
-    if "messages" not in request and not _RESPONSES.isdisjoint(request):
-        return FORMATS["openai-responses"]
-    name = next((name for key, name in _KEYS.items() if key in request), None) or _by_structure(
-        request
-    )
-    named = request.get("model") or model
-    name = name or _by_model(named if isinstance(named, str) else "")
-    if name is None:
+    wire = _by_fields(request) or _by_tools(request) or _by_messages(request)
+    if wire is None:
+        named = request.get("model") or model
+        wire = _by_model(named if isinstance(named, str) else "")
+    if wire is None:
         raise FormatError(
             "request",
             "its format cannot be told from its structure or its model",
             f"Give format= one of {', '.join(FORMATS)}.",
         )
-    return FORMATS[name]
+    return wire.format
 
 
-def _by_structure(request: Mapping[str, Any]) -> str | None:
+def _by_fields(request: Mapping[str, Any]) -> Wire | None:
+    """By a field of the request; of two wires the one whose history is in it."""
+    shown = [wire for wire in WIRES if _shows(request, wire)]
+    with_history = [wire for wire in shown if wire.format.key in request]
+    return next(iter(with_history or shown), None)
+
+
+def _shows(request: Mapping[str, Any], wire: Wire) -> bool:
+    if any(name in request for name in wire.signs.not_beside):
+        return False
+    return any(name in request for name in wire.signs.fields)
+
+
+def _by_tools(request: Mapping[str, Any]) -> Wire | None:
     tools = request.get("tools")
     for tool in tools if isinstance(tools, (list, tuple)) else ():
-        if field(tool, "input_schema") is not None:
-            return "anthropic"
-        if field(tool, "function") is not None:
-            return "openai-chat"
-    messages = request.get("messages")
-    for raw in messages if isinstance(messages, list) else ():
-        if field(raw, "role") in ("tool", "developer") or field(raw, "tool_calls"):
-            return "openai-chat"
-        content = field(raw, "content")
-        for block in content if isinstance(content, list) else ():
-            kind = field(block, "type")
-            if isinstance(kind, str) and kind in _HAS:
-                return _HAS[kind]
+        for wire in WIRES:
+            if any(field(tool, name) is not None for name in wire.signs.tool_fields):
+                return wire
     return None
 
 
-def _by_model(model: str) -> str | None:
+def _by_messages(request: Mapping[str, Any]) -> Wire | None:
+    messages = request.get("messages")
+    for raw in messages if isinstance(messages, list) else ():
+        for wire in WIRES:
+            if field(raw, "role") in wire.signs.roles:
+                return wire
+            if any(field(raw, name) for name in wire.signs.message_fields):
+                return wire
+        content = field(raw, "content")
+        for block in content if isinstance(content, list) else ():
+            kind = field(block, "type")
+            if isinstance(kind, str) and kind in _BLOCKS:
+                return _BLOCKS[kind]
+    return None
+
+
+def _by_model(model: str) -> Wire | None:
     name = plain_name(model)
-    if "claude" in name:
-        return "anthropic"
-    return "openai-chat" if name.startswith(_OPENAI_FAMILIES) else None
+    for wire in WIRES:
+        if wire.signs.models and re.search(wire.signs.models, name):
+            return wire
+    return None
+
+
+def _blocks_of_one() -> Iterator[tuple[str, Wire]]:
+    """Each type of block that one wire alone has, of those with ``messages``, and the wire."""
+    wires = [wire for wire in WIRES if wire.types_blocks and wire.format.key == "messages"]
+    counts = Counter(kind for wire in wires for kind in wire.format.blocks)
+    for wire in wires:
+        for kind in wire.format.blocks:
+            if counts[kind] == 1:
+                yield kind, wire
+
+
+_BLOCKS: Mapping[str, Wire] = dict(_blocks_of_one())

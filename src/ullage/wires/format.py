@@ -6,6 +6,7 @@ policies or stores. What it gives back for an untouched message is the caller's 
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import takewhile
@@ -30,7 +31,7 @@ from ullage.wires.base import (
 )
 from ullage.wires.block import Block
 from ullage.wires.choice import Choice, openai_choice
-from ullage.wires.models import Family, family_of
+from ullage.wires.models import ANY_ID, Family, family_of
 from ullage.wires.usages import Counts
 from ullage.wires.usages import read as read_usage
 
@@ -336,6 +337,10 @@ class Format(ABC):
     @abstractmethod
     def calls(self, raw: Any) -> list[Any]:
         """The tool calls in a raw message of the model, each as `call` takes it."""
+
+    def call_ids(self, model: str) -> re.Pattern[str]:
+        """The form that the ids of calls must have, for a model; ``""``: none is named."""
+        return ANY_ID
 
     # ── usage ────────────────────────────────────────────────────────────────────────
 

@@ -48,7 +48,7 @@ class Host(Format):
     """The format of a framework's own messages.
 
     A request is a mapping as for a provider: ``model``, ``system`` (text), ``messages``, and beside
-    them ``tools``, schemas and limits as one of the four wires has them.
+    them ``tools``, schemas and limits as one of the wires has them.
 
     Args:
         name: what it is called; it is part of every place in the ledger.
@@ -96,9 +96,11 @@ class Host(Format):
         leading, system = self.leading(request), request.get("system")
         parts = (part for raw in leading for part in self._parse(raw).parts)
         texts = [part.text for part in parts if isinstance(part, Text)]
-        if isinstance(system, str) and self.wire != "anthropic":
+        beside = self._without_messages(request)
+        read_by_wire = [text for _, text in self._base.system(beside)]
+        if isinstance(system, str) and system not in read_by_wire:
             texts.append(system)
-        head = self._base.head(self._without_messages(request))
+        head = self._base.head(beside)
         return replace(head, leading=len(leading), texts=(*texts, *head.texts))
 
     media_detail = _as_on_the_wire("media_detail")

@@ -4,6 +4,7 @@ from collections import Counter
 
 from lab.fuzz.borders import bordered, may_call
 from lab.fuzz.histories import FORMATS
+from lab.fuzz.tally import try_batch
 from lab.fuzz.trial import _illegal
 
 SEED = 11
@@ -28,6 +29,10 @@ def test_a_changed_message_stands_otherwise_only_in_earlier_requests():
             assert one.beginning(change.until) == one.messages[: change.until]
             assert one.is_changed_at(change.until)
             assert not one.is_changed_at(before)
+
+
+def test_no_view_of_such_a_history_is_wrong():
+    assert try_batch(SEED, 0, 400, borders=True).found == []
 
 
 def test_a_request_tells_which_tools_may_be_called():

@@ -163,7 +163,7 @@ class History:
         """The result of a call that has none; in Responses, ``tool`` is the type of the call."""
         call = ToolCall(call_id, tool, "", 0)
         result = FORMATS[self.format].result(call, NO_RESULT, is_error=True)
-        if self.format == "openai-responses":
+        if result.get("type") == "function_call_output":  # each kind of call has one of its own
             result["type"] = f"{tool}_output"
         return result
 

@@ -20,11 +20,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
-from typing import Any
+from typing import Any, cast
 
 from ullage.errors import FormatError
 from ullage.replay.readers._run import FormatName, Report, Run
-from ullage.wires import FORMATS, recognise
+from ullage.wires import FORMATS, WIRES, recognise, wire_named
 
 _ROLES = ("system", "developer", "user", "assistant", "tool", "function")
 _OF_THE_LOG = (
@@ -32,13 +32,8 @@ _OF_THE_LOG = (
     "cost", "timestamp", "latency_sec", "id", "usage", "input", "contents",
 )  # fmt: skip
 _OF_THE_CLIENT = ("extra_body", "extra_headers", "extra_query", "timeout")
-_REPLY: dict[str, str] = {
-    "openai-chat": "choices",
-    "openai-responses": "output",
-    "anthropic": "content",
-    "gemini": "candidates",
-}
-_REPLY_KEYS = ("role", "content", "refusal", "tool_calls", "function_call", "audio")
+_HISTORIES = ("messages", "contents", "input")
+"""The fields with a history, in the order in which they are looked for."""
 
 
 def has_messages(value: dict[str, Any]) -> bool:
@@ -107,13 +102,17 @@ def _is_message(message: Any) -> bool:
 
 
 def _format(value: dict[str, Any], response: dict[str, Any]) -> FormatName:
-    if "messages" not in value:
-        return "gemini" if "contents" in value else "openai-responses"
-    is_openai, is_anthropic = "choices" in response, "content" in response
-    if is_openai == is_anthropic:
+    key = next(key for key in _HISTORIES if key in value)
+    wires = [wire for wire in WIRES if wire.format.key == key]
+    replied = [wire for wire in wires if wire.reply_field in response]
+    wire = wires[0]
+    if len(replied) == 1:
+        wire = replied[0]
+    elif len(wires) > 1:
         with suppress(FormatError):
-            is_anthropic = recognise(value).name == "anthropic"
-    return "anthropic" if is_anthropic else "openai-chat"
+            shown = wire_named(recognise(value).wire)
+            wire = shown if shown in wires else wire
+    return cast("FormatName", wire.name)
 
 
 def _head(value: dict[str, Any], response: dict[str, Any]) -> dict[str, Any]:
@@ -130,14 +129,15 @@ def _head(value: dict[str, Any], response: dict[str, Any]) -> dict[str, Any]:
 
 def _answer(name: FormatName, response: dict[str, Any]) -> list[Any]:
     """What the reply adds to the history. A reply with calls adds nothing."""
-    wire = FORMATS[name]
-    if not are_objects(response.get(_REPLY[name])):
+    wire = wire_named(name)
+    if not are_objects(response.get(wire.reply_field)):
         return []
-    raws = wire.reply(response)
-    if any(wire.calls(raw) for raw in raws):
+    raws = wire.format.reply(response)
+    if any(wire.format.calls(raw) for raw in raws):
         return []
-    if name == "openai-chat":  # proxies put fields of their own in
-        raws = [{key: raw[key] for key in _REPLY_KEYS if raw.get(key) is not None} for raw in raws]
+    fields = wire.reply_message_fields
+    if fields:
+        raws = [{key: raw[key] for key in fields if raw.get(key) is not None} for raw in raws]
     return raws
 
 
@@ -146,7 +146,8 @@ def are_objects(values: Any) -> bool:
     return isinstance(values, list) and all(isinstance(value, dict) for value in values)
 
 
-_FORMATS: tuple[FormatName, ...] = ("openai-chat", "anthropic")
+_FORMATS = tuple(wire.name for wire in WIRES if wire.format.key == "messages")
+"""The formats of trajectories."""
 
 
 def is_trajectory(value: dict[str, Any]) -> bool:

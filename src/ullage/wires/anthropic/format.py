@@ -7,6 +7,7 @@ and thinking blocks are never edited: the API checks them byte for byte (A13).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -29,6 +30,7 @@ from ullage.values.messages import (
 from ullage.values.notices import NO_REASONING
 from ullage.values.usage import Usage
 from ullage.wires.anthropic.blocks import BLOCKS, ROLES, SERVER, SERVER_CALLS, SERVER_RESULTS
+from ullage.wires.anthropic.models import FAMILIES, call_ids
 from ullage.wires.base import (
     as_json,
     content_at,
@@ -43,7 +45,7 @@ from ullage.wires.base import (
 from ullage.wires.block import Block, arguments_of, fields, filled, medium_at, replaced
 from ullage.wires.choice import ANY, FORCED, NONE, Choice
 from ullage.wires.format import Change, Format, before_last
-from ullage.wires.models import FAMILIES, family_of
+from ullage.wires.models import family_of
 from ullage.wires.unknown_media import media_tokens_of
 from ullage.wires.usages import Counts, read
 
@@ -77,7 +79,7 @@ class Anthropic(Format):
     schemas = ("output_format.schema", "output_config.format.schema")
     answer_forms = ("output_format.type", "output_config.format.type")
     parameters = "input_schema"
-    families = FAMILIES["anthropic"]
+    families = FAMILIES
     joins_results = True
 
     def system(self, request: Mapping[str, Any]) -> Iterator[tuple[str, str | None]]:
@@ -97,6 +99,10 @@ class Anthropic(Format):
         thread = request.get("thread")
         is_continued = field(thread, "type") == "continue"
         return str(field(thread, "previous_message_id") or "") if is_continued else ""
+
+    def call_ids(self, model: str) -> re.Pattern[str]:
+        """See `Format.call_ids`."""
+        return call_ids(model)
 
     def wants_turns(self, model: str) -> bool:
         """See `Format.wants_turns`: where another maker's model has a chat template."""

@@ -272,3 +272,6 @@ def _only_answers(reading: Reading, at: int, caller: int) -> bool:
     return bool(blocks) and all(
         calls.get((at, number), (-1, 0))[0] == caller for number in range(len(blocks or ()))
     )
+
+
+READING = Messages

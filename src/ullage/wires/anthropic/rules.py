@@ -16,10 +16,15 @@ from ullage.tokens import catalog
 from ullage.tokens.payload import image_size
 from ullage.values.limits import ANTHROPIC_MEDIA
 from ullage.wires.anthropic.blocks import BLOCKS, ROLES, SERVER, SERVER_CALLS, THOUGHTS
+from ullage.wires.anthropic.models import (
+    call_ids,
+    claude,
+    refuses_force,
+    takes_no_system_messages,
+)
 from ullage.wires.block import Block
-from ullage.wires.models import call_ids, claude, refuses_force, takes_no_system_messages
 from ullage.wires.rules import problem
-from ullage.wires.rules.problem import Wire, items_of, kind_of, name_in
+from ullage.wires.rules.problem import JsonObject, items_of, kind_of, name_in
 
 _MESSAGE = frozenset(("role", "content"))
 _SYSTEM_MESSAGE = _MESSAGE | {"clear_at", "output_config"}
@@ -46,9 +51,9 @@ class Check(problem.Check):
 
     asks_one = ("A1", "at least one message is asked for")
 
-    def __init__(self, head: Wire | None = None) -> None:
+    def __init__(self, head: JsonObject | None = None) -> None:
         super().__init__(head)
-        self._images: list[tuple[str, Wire]] = []
+        self._images: list[tuple[str, JsonObject]] = []
         self._ttls: list[str] = []
         self._role: str | None = None
         self._spoke: str | None = None
@@ -195,14 +200,14 @@ class Check(problem.Check):
         if block.get("cache_control") is not None:
             self._marked(block, where)
 
-    def _fields(self, block: Wire, row: Block, where: str) -> None:
+    def _fields(self, block: JsonObject, row: Block, where: str) -> None:
         """A0, A8 and A23."""
         marked = row.kind in THOUGHTS and block.get("cache_control") is not None  # A21 says so
         fields = {k: v for k, v in block.items() if k != "cache_control"} if marked else block
         self.block("A0", fields, row, where, "A23")
         field = _NAMES.get(row.becomes, "")
         name = name_in(block, field)
-        legal = call_ids("anthropic", self.head.get("model")).match
+        legal = call_ids(self.head.get("model")).match
         if name is not None and not legal(name):
             self.add("A8", where, f"the {field} has characters not allowed in it")
         tool = name_in(block, "name") if row.becomes == "call" else None
@@ -214,7 +219,7 @@ class Check(problem.Check):
             if row.kind in ("tool_result", "search_result"):
                 self._item(item, f"{where}.content[{index}]")
 
-    def _call(self, block: Wire, role: str, here: At, where: str) -> None:
+    def _call(self, block: JsonObject, role: str, here: At, where: str) -> None:
         call_id = block.get("id")
         if type(call_id) is not str or role != "assistant":
             return
@@ -225,7 +230,7 @@ class Check(problem.Check):
         self._seen.add(call_id)
         self._batch.add(call_id)
 
-    def _result(self, block: Wire, role: str, here: At, where: str) -> None:
+    def _result(self, block: JsonObject, role: str, here: At, where: str) -> None:
         call_id = block.get("tool_use_id")
         if type(call_id) is not str or role != "user":
             return
@@ -254,7 +259,7 @@ class Check(problem.Check):
         if type(item) is dict and item.get("cache_control") is not None:
             self._marked(item, where)
 
-    def _compaction(self, block: Wire, here: At, where: str) -> None:
+    def _compaction(self, block: JsonObject, here: At, where: str) -> None:
         """A22, as far as a request shows it: one signed block, first."""
         self.need(block.get("content") != "", "A22", where, "an empty summary")
         if block.get("signature"):
@@ -263,7 +268,7 @@ class Check(problem.Check):
             sentence = f"{self._signed} signed summaries, and one is allowed"
             self.need(self._signed < 2, "A22", where, sentence)
 
-    def _server_tool(self, block: Wire, kind: str, here: At, where: str) -> None:
+    def _server_tool(self, block: JsonObject, kind: str, here: At, where: str) -> None:
         """A18: a tool of the server's, whoever made the block."""
         self._ends_with_server_result = kind.endswith("_tool_result")
         if kind in SERVER_CALLS:
@@ -281,7 +286,7 @@ class Check(problem.Check):
 
     # -- where a request ends -------------------------------------------------------------
 
-    def _request(self, head: Wire) -> None:
+    def _request(self, head: JsonObject) -> None:
         last = (blocks_of(self.messages[-1]) if self.messages else [])[-1:]
         self._judge_head(head)
         if self._role == "assistant":
@@ -290,7 +295,7 @@ class Check(problem.Check):
         self._judge_images(head)
         self._judge_marker(head, last[0] if last else None)
 
-    def _ending(self, head: Wire, last: list[Any]) -> None:
+    def _ending(self, head: JsonObject, last: list[Any]) -> None:
         """A11 and A12. A paused turn may end the request; its open server tool shows it."""
         where, model = f"messages[{len(self.messages) - 1}]", claude(head.get("model"))
         if model is not None and model[1] >= _NO_PREFILL_SINCE:
@@ -299,7 +304,7 @@ class Check(problem.Check):
             text = name_in(last[0], "text") or ""
             self.need(text == text.rstrip(), "A12", where, "its text ends with white space")
 
-    def _thinking_and_tools(self, head: Wire) -> None:
+    def _thinking_and_tools(self, head: JsonObject) -> None:
         """A14, A19 and A24: what thinking and open calls ask of the rest."""
         manual = name_in(head.get("thinking"), "type") == "enabled"
         if manual and self._holds_results and self._loop >= 0:
@@ -317,7 +322,7 @@ class Check(problem.Check):
             allowed = not manual and not refuses_force(head.get("model"))
             self.need(allowed, "A24", "tool_choice", sentence)
 
-    def _judge_head(self, head: Wire) -> None:
+    def _judge_head(self, head: JsonObject) -> None:
         """A0, A8 and A9: system texts and tools."""
         for key, kinds in (("system", (str, list)), ("tools", list)):
             if head.get(key) is not None:
@@ -332,7 +337,7 @@ class Check(problem.Check):
             legal = name is None or (type(name) is str and _TOOL_NAME(name))
             self.need(legal, "A8", f"tools[{index}].name", "the tool's name is not allowed")
 
-    def _judge_images(self, head: Wire) -> None:
+    def _judge_images(self, head: JsonObject) -> None:
         """A25. The size shows of images whose data is in the request."""
         limits, count = ANTHROPIC_MEDIA, len(self._images)
         most = limits.images
@@ -355,7 +360,7 @@ class Check(problem.Check):
 
     # -- cache markers --------------------------------------------------------------------
 
-    def _marked(self, block: Wire, where: str) -> None:
+    def _marked(self, block: JsonObject, where: str) -> None:
         """A21 of the marker that a block of a message carries."""
         if block.get("type") in THOUGHTS:
             self.add("A21", where, "thinking carries no cache marker")
@@ -363,7 +368,7 @@ class Check(problem.Check):
             self.add("A21", where, "empty text carries no cache marker")
         self._marker(block, where)
 
-    def _marker(self, thing: Wire, where: str) -> None:
+    def _marker(self, thing: JsonObject, where: str) -> None:
         """A21 of the next marker in the order of the request: tools, system, messages."""
         ttl = _ttl(thing)
         if ttl == "1h" and "5m" in self._ttls:
@@ -372,7 +377,7 @@ class Check(problem.Check):
         if len(self._ttls) == _MARKERS + 1:
             self.add("A21", where, f"more than {_MARKERS} cache markers")
 
-    def _judge_marker(self, head: Wire, last: Any) -> None:
+    def _judge_marker(self, head: JsonObject, last: Any) -> None:
         """A21 of the marker of the request itself, which is one on its last block."""
         if head.get("cache_control") is None:
             return
@@ -389,10 +394,13 @@ def blocks_of(thing: Any) -> list[Any]:
     return [{"type": "text", "text": content}] if type(content) is str else items_of(content)
 
 
-def _ttl(thing: Wire) -> str:
+def _ttl(thing: JsonObject) -> str:
     control = thing.get("cache_control")
     return str(control.get("ttl") or "5m") if type(control) is dict else "5m"
 
 
 def _path(at: At) -> str:
     return f"messages[{at[0]}].content[{at[1]}]"
+
+
+CHECK = Check

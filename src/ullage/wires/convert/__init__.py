@@ -21,13 +21,12 @@ from msgspec.structs import replace
 from ullage.errors import ConfigError, FormatError, UnsupportedPart
 from ullage.history.snapshots import snapshot_at
 from ullage.values.messages import Text
-from ullage.wires import FORMATS, ToolSpec, recognise
-from ullage.wires.base import at_path, get, plain, snake, text_at, unmarked
-from ullage.wires.block import fields
+from ullage.wires import FORMATS, ToolSpec, recognise, wire_named
+from ullage.wires.base import at_path, plain, text_at, unmarked
 from ullage.wires.convert.names import tool_names
-from ullage.wires.convert.read import read
+from ullage.wires.convert.read import Reader, read
 from ullage.wires.convert.turns import Conversion
-from ullage.wires.convert.write import beginning, write
+from ullage.wires.convert.write import write
 
 __all__ = ["convert"]
 
@@ -48,7 +47,7 @@ def convert(
     Args:
         conversation: the keyword arguments of a provider's call, or its list of messages
             alone. Dicts or SDK objects. Not changed.
-        to: the target, one of the four formats.
+        to: the target, the name of a format.
         format: the format of ``conversation``. None: recognised from a request; a list of
             messages needs it.
         model: the model of the new request. None: the request names none.
@@ -100,50 +99,35 @@ def _request(request: Mapping[str, Any], conversion: Conversion) -> dict[str, An
     for key, value in request.items():
         if key != wire.key:  # of its messages each is asked for itself
             snapshot_at(value, str(key))
-    for path in _HELD.get(source, ()):
+    reader = wire_named(source).reader(conversion)
+    for path in reader.held:
         if at_path(request, path):
             raise UnsupportedPart(
                 path,
                 "the history is held by the provider, not in this request, and would be lost",
                 "Give the whole history in the request.",
             )
-    system = tuple(_system(request, conversion))
-    for key, what in _BESIDE.get(source, {}).items():
+    system = tuple(_system(request, conversion, reader))
+    for key, what in reader.beside.items():
         if request.get(key):
             conversion.lose(key, what)
-    tools = _tools(request, conversion)
+    tools = _tools(request, conversion, reader)
     first = len(wire.leading(request))
     turns = read(wire.history(request)[first:], first, conversion)
     names = tool_names(tools, turns, conversion)
     messages = write(turns, conversion, names)
     tools = [replace(tool, name=names.get(tool.name, tool.name)) for tool in tools]
-    return _composed(conversion, system, tools, wire.head(request).asked_output_tokens, messages)
+    writer = wire_named(conversion.target).writer(conversion)
+    output_tokens = wire.head(request).asked_output_tokens
+    return writer.request(system, tools, output_tokens, messages)
 
 
 # ── what stands beside the messages ──────────────────────────────────────────────────────
 
 
-_HELD = {
-    "openai-responses": ("previous_response_id", "conversation"),
-    "anthropic": ("thread.previous_message_id",),
-    "gemini": ("cachedContent", "config.cachedContent"),
-}
-"""What names a history that the provider holds: there is nothing to describe."""
-
-_BESIDE = {
-    "openai-chat": {"web_search_options": "a search of the vendor's own"},
-    "anthropic": {
-        "mcp_servers": "the tools of an MCP server",
-        "container": "a container with its files",
-    },
-}
-"""What else the model is given beside the messages, and no other wire has."""
-
-
-def _system(request: Mapping[str, Any], conversion: Conversion) -> Iterator[str]:
+def _system(request: Mapping[str, Any], conversion: Conversion, reader: Reader) -> Iterator[str]:
+    yield from reader.held_system(request)
     wire = FORMATS[conversion.source]
-    if wire.name == "openai-responses" and request.get("prompt"):
-        yield conversion.lose("prompt", "a prompt that the provider holds", "Give its text.")
     texts = list(wire.system(request))
     for turn in read(wire.leading(request), 0, conversion):
         pieces = (piece.text if isinstance(piece, Text) else None for piece in turn.pieces)
@@ -153,9 +137,9 @@ def _system(request: Mapping[str, Any], conversion: Conversion) -> Iterator[str]
         yield conversion.lose(where, no_text, "Give text.") if text is None else text
 
 
-def _tools(request: Mapping[str, Any], conversion: Conversion) -> list[ToolSpec]:
+def _tools(request: Mapping[str, Any], conversion: Conversion, reader: Reader) -> list[ToolSpec]:
     definitions = FORMATS[conversion.source].definitions(request)
-    given = (_tool(raw, where, conversion) for where, raw in definitions)
+    given = (_tool(raw, where, conversion, reader) for where, raw in definitions)
     tools = [tool for tool in given if tool is not None]
     if tools and not FORMATS[conversion.target].takes_tools({}, conversion.model or ""):
         conversion.lose(
@@ -165,87 +149,21 @@ def _tools(request: Mapping[str, Any], conversion: Conversion) -> list[ToolSpec]
     return tools
 
 
-def _tool(given: Any, where: str, conversion: Conversion) -> ToolSpec | None:
+def _tool(given: Any, where: str, conversion: Conversion, reader: Reader) -> ToolSpec | None:
     """The definition of a function; any other tool has its meaning with its vendor alone."""
     if isroutine(given):
         conversion.lose(where, "a function of Python that is given as a tool")
         return None
     raw = plain(unmarked(plain(given, where)), where)
-    body = raw
-    if conversion.source == "openai-chat" and not where.startswith("functions"):
-        body = plain(raw.get("function") or {}, f"{where}.function")
-    schema = _schema(conversion.source, raw, body, where)
+    body = reader.tool_body(raw, where)
+    schema = reader.schema(raw, body, where)
     if schema is None:
         kind = raw.get("type") or next(iter(raw), "tool")
         conversion.lose(where, f"a tool of type {kind!r}")
         return None
     for key, value in (*body.items(), *(raw.items() if body is not raw else ())):
-        if key not in _KNOWN and value not in (None, False, [], {}):
+        if key not in reader.tool_fields and value not in (None, False, [], {}):
             conversion.lose(f"{where}.{key}", f"the {key!r} of a tool")
     named = text_at(body.get("name"), f"{where}.name")
     described = text_at(body.get("description") or "", f"{where}.description")
     return ToolSpec(named, described, plain(schema, f"{where}.parameters"))
-
-
-def _schema(name: str, raw: Any, body: Any, where: str) -> Any:
-    """The schema of a function's arguments, None of what is no function."""
-    match name:
-        case "anthropic":
-            return raw.get("input_schema")
-        case "gemini":
-            schema = get(raw, "parametersJsonSchema") or _lowered(get(raw, "parameters"))
-            is_function = get(raw, "name") is not None
-        case _:
-            schema = body.get("parameters")
-            is_function = raw.get("type") == "function" or where.startswith("functions")
-    return (schema or {"type": "object"}) if is_function else None
-
-
-_KNOWN = fields(
-    "type name description parameters input_schema function"
-    " parametersJsonSchema parameters_json_schema"
-)
-
-
-def _lowered(schema: Any) -> Any:
-    """A schema of Gemini's as a JSON schema: its names of types are in capitals."""
-    if isinstance(schema, Mapping):
-        return {
-            key: value.lower() if key == "type" and isinstance(value, str) else _lowered(value)
-            for key, value in schema.items()
-        }
-    return [_lowered(item) for item in schema] if isinstance(schema, list) else schema
-
-
-_LEADING = {"openai-chat": "system", "openai-responses": "developer"}
-
-
-def _composed(
-    conversion: Conversion,
-    system: Sequence[str],
-    tools: Sequence[ToolSpec],
-    output_tokens: int | None,
-    messages: Sequence[Any],
-) -> dict[str, Any]:
-    """The keyword arguments of the vendor's call."""
-    name = conversion.target
-    request = {"model": conversion.model} if conversion.model is not None else {}
-    defined = [FORMATS[name].tool(tool) for tool in tools]
-    settings: dict[str, Any] = {"tools": defined} if defined else {}
-    if output_tokens is not None:
-        settings[snake(FORMATS[name].answer_limits[0])] = output_tokens
-    if name in _LEADING:
-        leading = [{"role": _LEADING[name], "content": text} for text in system]
-        return {**request, **settings, FORMATS[name].key: [*leading, *messages]}
-    messages = list(messages) or [beginning(name)]
-    if name == "anthropic":
-        texts = [{"type": "text", "text": text} for text in system if text.strip()]
-        if texts:
-            settings["system"] = texts[0]["text"] if len(texts) == 1 else texts
-        return {**request, **settings, "messages": messages}
-    if defined:  # the other field takes a dialect of JSON schema only
-        functions = [{**tool, "parameters_json_schema": tool.pop("parameters")} for tool in defined]
-        settings["tools"] = [{"function_declarations": functions}]
-    if system:
-        settings["system_instruction"] = {"parts": [{"text": text} for text in system if text]}
-    return {**request, "contents": messages, "config": settings}

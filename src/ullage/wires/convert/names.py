@@ -7,24 +7,17 @@ the caller's: to write it otherwise is a loss.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import count
-from typing import Any
 
 from msgspec.structs import replace
 
 from ullage.history.pairing import At, is_made_up
-from ullage.wires import ToolSpec
+from ullage.wires import ToolSpec, wire_named
 from ullage.wires.convert.turns import Call, Conversion, Piece, Result, Turn
-from ullage.wires.models import call_ids
 
-_OPENAI = re.compile(r"[a-zA-Z0-9_-]{1,64}\Z").match
-_LEGAL_NAME: Mapping[str, Callable[[str], Any]] = {
-    "anthropic": re.compile(r"[a-zA-Z0-9_-]{1,128}\Z").match,  # A8
-    "openai-chat": _OPENAI,  # as the SDK documents a function's name
-    "openai-responses": _OPENAI,
-    "gemini": re.compile(r"[a-zA-Z_][a-zA-Z0-9_.:-]{0,127}\Z").match,  # as the SDK documents it
-}
+OPENAI_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}\Z")
+"""The form of a function's name on OpenAI's wires, as the SDK documents it."""
 _NOT_EVERYWHERE = re.compile(r"[^a-zA-Z0-9_-]")
 _SHORTEST_LIMIT = 64
 
@@ -41,8 +34,9 @@ def tool_names(
     places += [(call.name, call.where) for call in calls]
     used = {name for name, _ in places}
     names: dict[str, str] = {}
+    legal = wire_named(conversion.target).writer(conversion).tool_name
     for name, where in places:
-        if name in names or _LEGAL_NAME[conversion.target](name):
+        if name in names or legal.match(name):
             continue
         conversion.lose(
             where, "a tool's name of these characters or this length", "Rename the tool."
@@ -71,14 +65,16 @@ def under_names(
     Anthropic wants them unique (A7). A call of Gemini's that had none gets one.
     """
     used: set[str] = set()
-    target, legal_ids = conversion.target, call_ids(conversion.target, conversion.model)
+    wire = wire_named(conversion.target)
+    unique_ids = wire.writer(conversion).unique_ids
+    legal_ids = wire.format.call_ids(conversion.model or "")
     calls: dict[At, Call] = {}
     numbered = (f"call_{number}" for number in count())
 
     def again(piece: Piece) -> Piece:
         if isinstance(piece, Call):
             new = piece.id
-            taken = target == "anthropic" and new in used
+            taken = unique_ids and new in used
             if taken or is_made_up(new, piece.name) or not legal_ids.match(new):
                 new = next(id for id in numbered if id not in used)
             used.add(new)

@@ -3,29 +3,36 @@
 from __future__ import annotations
 
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from msgspec.structs import replace
 
 from ullage.errors import FormatError
 from ullage.history.pairing import At, Pairing
 from ullage.history.snapshots import snapshot_at
-from ullage.values.messages import WHOLE, Content, Media, Opaque, Part, Text, ToolCall, ToolResult
-from ullage.wires import FORMATS
-from ullage.wires.base import at_path, field, get, plain, snake, unmarked
+from ullage.values.messages import (
+    WHOLE,
+    Content,
+    Media,
+    Message,
+    Opaque,
+    Part,
+    Text,
+    ToolCall,
+    ToolResult,
+)
+from ullage.wires import FORMATS, wire_named
+from ullage.wires.base import at_path, field, get, snake, unmarked
 from ullage.wires.block import Block, fields
 from ullage.wires.convert.media import medium_of
 from ullage.wires.convert.turns import NOWHERE, Call, Conversion, Medium, Piece, Result, Turn
-from ullage.wires.gemini.blocks import PARTS
-from ullage.wires.gemini.fields import is_content, parts_of
-from ullage.wires.openai_chat.format import FUNCTION_CALL, REFUSAL
 from ullage.wires.repair.base import EMPTY
 
 FAILED = "[the tool failed]\n"
 """Says that a result is an error where the wire has no flag for it; read back as the flag."""
 
-_FLAGGED = frozenset(("anthropic", "gemini"))
 _NOTHING: tuple[Any, ...] = (None, "", False, [], {}, {"type": "direct"})
 _NO_BLOCK = Block("")
 _SAYS_NOTHING = fields(
@@ -38,10 +45,10 @@ _SAYS_NOTHING = fields(
 def read(raws: Sequence[Any], first: int, conversion: Conversion) -> list[Turn]:
     """The messages of a history as turns; ``first`` is the place of the first of them."""
     turns: list[Turn] = []
-    reading = _Reading(conversion)
+    reader = wire_named(conversion.source).reader(conversion)
     for index, raw in enumerate(raws, first):
-        for turn in reading.turns(raw, index):
-            _add(turns, turn, merge=conversion.source == "openai-responses")
+        for turn in reader.turns(raw, index):
+            _add(turns, turn, merge=reader.joins_items)
     _phases(raws, first, conversion)
     return turns
 
@@ -68,32 +75,105 @@ def _add(turns: list[Turn], turn: Turn, *, merge: bool) -> None:
         turns.append(turn)
 
 
-class _Reading:
-    """The messages of one history in order: their parts, each beside the block it came from."""
+class Reader(ABC):
+    """The messages of one history in order: their parts, each beside the block it came from.
+
+    A wire says here where its blocks stand, and what of a request has no place in another.
+
+    Attributes:
+        held: the paths of what names a history that the provider holds: there is nothing to carry.
+        beside: the fields of a request with what else the model is given, and no other wire has,
+            each with its words for an error.
+        tool_fields: of the definition of a function, those that are carried.
+        joins_items: whether the items of one reply are messages of their own.
+        flags_errors: whether a result says in a field of its own that it is an error.
+        result_content: the path of the list with what a result says, within its block.
+    """
+
+    held: ClassVar[tuple[str, ...]] = ()
+    beside: ClassVar[Mapping[str, str]] = {}
+    tool_fields: ClassVar[frozenset[str]] = fields(
+        "type name description parameters input_schema function"
+        " parametersJsonSchema parameters_json_schema"
+    )
+    joins_items: ClassVar[bool] = False
+    flags_errors: ClassVar[bool] = False
+    result_content: ClassVar[str] = "content"
 
     def __init__(self, conversion: Conversion) -> None:
         self.name = conversion.source
         self.lose = conversion.lose
+        self.format = FORMATS[self.name]
+        self.rows = self.format.blocks
         self.pairs = Pairing()
         self.calls: dict[At, Call] = {}
         self.late: set[At] = set()
-        self.rows = FORMATS[self.name].blocks
+
+    # ── what a wire says ─────────────────────────────────────────────────────────────
+
+    def held_system(self, request: Mapping[str, Any]) -> Iterator[str]:
+        """What stands for system text that the provider holds, and the request only names."""
+        return iter(())
+
+    def tool_body(self, raw: Mapping[str, Any], where: str) -> Mapping[str, Any]:
+        """What holds name and description of a tool: itself, or an object in it."""
+        return raw
+
+    @abstractmethod
+    def schema(self, raw: Mapping[str, Any], body: Mapping[str, Any], where: str) -> Any:
+        """The schema of a function's arguments; None of what is no function.
+
+        Args:
+            raw: the definition.
+            body: what `tool_body` gave.
+            where: its path.
+        """
+
+    def message_kind(self, bare: Any, message: Message) -> str | None:
+        """The row of `Block` that a whole message has; None if it is no object with fields."""
+        return "tool" if message.role == "tool" else "message"
+
+    def block(self, part: Part, bare: Any, where: str) -> tuple[Any, str]:
+        """The block that a part of a message came from, and its path.
+
+        Args:
+            part: of the message.
+            bare: the message without its cache markers.
+            where: its path.
+        """
+        if part.at == WHOLE:
+            is_item = isinstance(part, (ToolCall, ToolResult, Media))
+            return (bare if is_item else {}), where
+        return bare["content"][part.at], f"{where}.content[{part.at}]"
+
+    def kind(self, block: Mapping[str, Any]) -> str:
+        """The row of `Block` that a block has."""
+        return str(block.get("type") or "text")
+
+    @abstractmethod
+    def arguments(self, part: ToolCall, block: Any, where: str) -> tuple[str, Any]:
+        """The arguments of a call as text, and as the value that stands on the wire.
+
+        Both have the keys in the order that they have there. The value is no mapping where the
+        arguments are no JSON object, or free text.
+        """
+
+    # ── the same for all wires ───────────────────────────────────────────────────────
 
     def turns(self, raw: Any, index: int) -> Iterator[Turn]:
         """The turns in a message: results first, then what is said."""
-        where = f"{FORMATS[self.name].key}[{index}]"
+        where = f"{self.format.key}[{index}]"
         snapshot_at(raw, where)
-        message = FORMATS[self.name].parse(raw, where)
+        message = self.format.parse(raw, where)
         self.pairs.feed(index, message)
         bare = unmarked(raw)
-        if self.name != "gemini" or is_content(bare):
-            is_item = self.name == "openai-responses" or message.role != "tool"
-            kind = (bare.get("type") if self.name == "openai-responses" else None) or "message"
-            self._beside(bare, str(kind) if is_item else "tool", where)
+        kind = self.message_kind(bare, message)
+        if kind is not None:
+            self._beside(bare, kind, where)
         results: list[Piece] = []
         said: list[Piece] = []
         for number, part in enumerate(message.parts):
-            piece = self._piece(part, *self._block(part, bare, where), (index, number))
+            piece = self._piece(part, *self.block(part, bare, where), (index, number))
             if isinstance(piece, Result):
                 results.append(piece)
             elif piece is not None and not (isinstance(piece, Text) and piece.text in ("", EMPTY)):
@@ -104,23 +184,6 @@ class _Reading:
             said.append(Text(""))
         if said:
             yield Turn("user" if message.role == "tool" else message.role, tuple(said), where)
-
-    def _block(self, part: Part, bare: Any, where: str) -> tuple[Any, str]:
-        """The block a part came from, and its path."""
-        if self.name == "gemini":
-            at = max(part.at, 0)
-            return parts_of(bare)[at], f"{where}.parts[{at}]"
-        if self.name == "openai-chat" and part.at == FUNCTION_CALL:
-            call = plain(bare["function_call"], where)
-            return {"type": "function_call", **call}, f"{where}.function_call"
-        if self.name == "openai-chat" and isinstance(part, ToolCall):
-            return bare["tool_calls"][part.at], f"{where}.tool_calls[{part.at}]"
-        if self.name == "openai-chat" and part.at == REFUSAL:
-            return {"type": "refusal"}, f"{where}.refusal"
-        if part.at == WHOLE:
-            is_item = isinstance(part, (ToolCall, ToolResult, Media))
-            return (bare if is_item else {}), where
-        return bare["content"][part.at], f"{where}.content[{part.at}]"
 
     def _piece(self, part: Part, block: Any, where: str, at: At) -> Piece | None:
         match part:
@@ -155,13 +218,7 @@ class _Reading:
     def _call(self, part: ToolCall, block: Any, where: str, at: At) -> Call:
         """A call with its arguments in the order of keys they have on the wire."""
         free = block.get("type") in ("custom", "custom_tool_call")
-        text, value = part.arguments, None
-        if self.name in _FLAGGED:
-            body = get(block, "functionCall")
-            value = (get(body, "args") or {}) if self.name == "gemini" else block.get("input")
-            text = _json(value, where) if isinstance(value, Mapping) else text
-        elif not free:
-            value = _object(text)
+        text, value = self.arguments(part, block, where)
         value = value if isinstance(value, Mapping) else None
         return Call(part.id, part.name, text, value, where, free, at)
 
@@ -174,7 +231,7 @@ class _Reading:
         content = tuple(self._items(part, block, where))
         is_error = part.is_error
         first = content[0].text if content and isinstance(content[0], Text) else ""
-        if self.name not in _FLAGGED and first.startswith(FAILED):
+        if not self.flags_errors and first.startswith(FAILED):
             content = (Text(first.removeprefix(FAILED)), *content[1:])
             is_error = True
         name, call = part.name or str(block.get("name") or ""), self.calls.get(at)
@@ -184,8 +241,7 @@ class _Reading:
         return Result(part.call_id, call.name if call else name, content, is_error, where, free, at)
 
     def _items(self, part: ToolResult, block: Any, where: str) -> Iterator[Text | Medium]:
-        paths = {"gemini": "functionResponse.parts", "openai-responses": "output"}
-        path = paths.get(self.name, "content")
+        path = self.result_content
         held = at_path(block, path)
         for item in part.content:
             if item.at == WHOLE:
@@ -196,11 +252,7 @@ class _Reading:
     def _kind_of(self, block: Any) -> str:
         if not isinstance(block, Mapping):
             return "text"
-        if self.name == "gemini":
-            return next((kind for kind in PARTS if get(block, kind) is not None), "part")
-        implied = "function" if "function" in block else ""
-        implied = "tool" if block.get("role") in ("tool", "function") else implied
-        return str(block.get("type") or implied or "text")
+        return self.kind(block)
 
     def _beside(self, block: Any, kind: str, where: str) -> None:
         """Name every field that is not carried."""
@@ -222,7 +274,7 @@ class _Reading:
                 self.lose(f"{where}.{key}", f"the {key!r} of a {kind}")
 
 
-def _json(value: Any, where: str) -> str:
+def json_text(value: Any, where: str) -> str:
     """``value`` as JSON text, its keys in their order."""
     try:
         return json.dumps(value, ensure_ascii=False, allow_nan=False)
@@ -230,7 +282,8 @@ def _json(value: Any, where: str) -> str:
         raise FormatError(where, f"not JSON ({error})", "Give plain JSON values.") from None
 
 
-def _object(text: str) -> Any:
+def json_value(text: str) -> Any:
+    """The value of a JSON text; None if it is none."""
     try:
         return json.loads(text, parse_constant=_no_number)
     except (ValueError, RecursionError):

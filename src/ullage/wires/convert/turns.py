@@ -1,7 +1,7 @@
 """What a conversation says, apart from any wire: turns of plain parts.
 
 A turn is one reply of the model, one batch of results, or one message of the user or the
-system. It is what the four wires have in common; what one of them has alone is named as lost.
+system. It is what the wires have in common; what one of them has alone is named as lost.
 """
 
 from __future__ import annotations

@@ -2,80 +2,194 @@
 
 from __future__ import annotations
 
-from base64 import b64encode
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import zip_longest
-from typing import Any, TypeAlias
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, ClassVar, TypeAlias
 
 from ullage.values.messages import Text
-from ullage.wires import FORMATS
-from ullage.wires.convert.media import block_of
+from ullage.values.toolset import ToolSpec
+from ullage.wires import wire_named
+from ullage.wires.base import snake
 from ullage.wires.convert.names import under_names
 from ullage.wires.convert.read import FAILED
 from ullage.wires.convert.turns import Call, Conversion, Medium, Piece, Result, Turn
-from ullage.wires.models import signs_calls, signs_no_calls, takes_no_system_messages
-from ullage.wires.repair.base import EMPTY
 
-_Wire: TypeAlias = dict[str, Any]
-_Say: TypeAlias = Callable[[str], _Wire]
+WireDict: TypeAlias = dict[str, Any]
+"""A message, an item or a block, as it stands on the wire."""
+Say: TypeAlias = Callable[[str], WireDict]
+"""Makes a block of a text."""
 
-_UNSIGNED = "skip_thought_signature_validator"
-"""What Gemini takes for the signature of a call that it did not make (G10)."""
+REPLY, RESULT = "a reply", "a tool's result"
+_NO_USER = "[ullage: no message of the user stood here]"
 
 
-def write(turns: Sequence[Turn], conversion: Conversion, names: Mapping[str, str]) -> list[_Wire]:
+class Writer(ABC):
+    """Writes turns as the messages of one wire.
+
+    Attributes:
+        tool_name: the form that the names of tools must have.
+        not_first: the roles that no history may begin with.
+        unique_ids: whether no two calls of a history may have one id.
+    """
+
+    tool_name: ClassVar[re.Pattern[str]]
+    not_first: ClassVar[tuple[str, ...]] = ()
+    unique_ids: ClassVar[bool] = False
+
+    def __init__(self, conversion: Conversion) -> None:
+        self.conversion = conversion
+        self.wire = wire_named(conversion.target)
+        self.format = self.wire.format
+
+    # ── what a wire says ─────────────────────────────────────────────────────────────
+
+    @abstractmethod
+    def messages(self, turns: Sequence[Turn]) -> Iterable[WireDict]:
+        """The messages of these turns, whose names and ids are legal already."""
+
+    @abstractmethod
+    def call(self, call: Call) -> WireDict:
+        """A call of a tool, as the model writes it."""
+
+    @abstractmethod
+    def medium(self, medium: Medium) -> WireDict | None:
+        """The block of a medium; None where there is none for it."""
+
+    @abstractmethod
+    def keeps_name(self, medium: Medium) -> bool:
+        """Whether the name of a document goes along."""
+
+    @abstractmethod
+    def request(
+        self,
+        system: Sequence[str],
+        tools: Sequence[ToolSpec],
+        output_tokens: int | None,
+        messages: Sequence[Any],
+    ) -> WireDict:
+        """The keyword arguments of the provider's call."""
+
+    # ── the same for several wires ───────────────────────────────────────────────────
+
+    def beginning(self) -> Any:
+        """What stands for the user where the wire wants one to speak first (A1, G4)."""
+        return self.format.user(_NO_USER)
+
+    def model(self) -> WireDict:
+        """The field with the model, if there is one."""
+        model = self.conversion.model
+        return {} if model is None else {"model": model}
+
+    def settings(self, tools: Sequence[ToolSpec], output_tokens: int | None) -> WireDict:
+        """The fields with the tools and the limit of the answer, if there are any."""
+        settings: WireDict = {}
+        if tools:
+            settings["tools"] = [self.format.tool(tool) for tool in tools]
+        if output_tokens is not None:
+            settings[snake(self.format.answer_limits[0])] = output_tokens
+        return settings
+
+    def led_request(
+        self,
+        role: str,
+        system: Sequence[str],
+        tools: Sequence[ToolSpec],
+        output_tokens: int | None,
+        messages: Sequence[Any],
+    ) -> WireDict:
+        """A request whose system texts are leading messages of a role. See `request`."""
+        leading = [{"role": role, "content": text} for text in system]
+        settings = self.settings(tools, output_tokens)
+        return {**self.model(), **settings, self.format.key: [*leading, *messages]}
+
+    def blocks(self, pieces: Sequence[Piece], say: Say) -> list[WireDict]:
+        """The blocks of texts and media, a text in place of a medium that has none."""
+        blocks: list[WireDict] = []
+        for piece in pieces:
+            if isinstance(piece, Text):
+                blocks.append(say(piece.text))
+            elif isinstance(piece, Medium):
+                block = self._block_of(piece)
+                blocks.append(say(block) if isinstance(block, str) else block)
+        return blocks
+
+    def _block_of(self, medium: Medium) -> WireDict | str:
+        """The block of a medium; a text where there is none and the caller accepts that."""
+        lose, source = self.conversion.lose, self.conversion.source
+        shares_files = wire_named(source).provider == self.wire.provider
+        if medium.file_id and not shares_files:
+            remedy = "Give its data instead of the id."
+            return lose(medium.where, f"a file of {source}'s own", remedy)
+        block = self.medium(medium)
+        named = f"{'an' if medium.kind[0] in 'ai' else 'a'} {medium.kind}"
+        if block is None:
+            form = f" ({medium.mime})" if medium.mime else ""
+            what = f"{named}{form}{' by URL' if medium.url else ''}"
+            return lose(medium.where, what, "Leave it out, or give it otherwise.")
+        if medium.detail not in ("", "auto") and not shares_files:
+            lose(f"{medium.where}.detail", "the detail of an image")
+        if medium.name and not (medium.kind == "document" and self.keeps_name(medium)):
+            lose(f"{medium.where}.title", f"the name of {named}")
+        return block
+
+    def texts(self, pieces: Sequence[Piece], place: str) -> list[Text]:
+        """What is said in texts, where no medium may stand at all."""
+        remedy = "Put it into a message of the user."
+        texts: list[Text] = []
+        for piece in pieces:
+            if isinstance(piece, Medium):
+                what = f"{'an ' if piece.kind == 'image' else ''}{piece.kind} in {place}"
+                piece = Text(self.conversion.lose(piece.where, what, remedy))
+            if isinstance(piece, Text):
+                texts.append(piece)
+        return texts
+
+    def arguments(self, call: Call) -> WireDict:
+        """The arguments as the object that the wire wants."""
+        if call.value is not None:
+            return dict(call.value)
+        remedy = "Give its arguments as an object."
+        self.conversion.lose(call.where, "a call whose arguments are no JSON object", remedy)
+        return {"input": call.arguments}
+
+    def system_note(self, turn: Turn) -> Turn:
+        """A system message in mid-history as the user's, for a wire that has none."""
+        remedy = "Put it into the system text."
+        note = self.conversion.lose(turn.where, "a system message in the middle", remedy)
+        return Turn("user", (Text(note), *turn.pieces), turn.where)
+
+
+def write(
+    turns: Sequence[Turn], conversion: Conversion, names: Mapping[str, str]
+) -> list[WireDict]:
     """The turns as messages of the target, tools called by ``names``."""
-    target = conversion.target
-    messages = list(_WRITERS[target](conversion, under_names(turns, conversion, names)))
-    if messages and messages[0].get("role") in _NOT_FIRST.get(target, ()):
-        return [beginning(target), *messages]
+    writer = wire_named(conversion.target).writer(conversion)
+    messages = list(writer.messages(under_names(turns, conversion, names)))
+    if messages and messages[0].get("role") in writer.not_first:
+        return [writer.beginning(), *messages]
     return messages
 
 
-def beginning(target: str) -> Any:
-    """What stands for the user where the target wants one to speak first (A1, G4)."""
-    return FORMATS[target].user(_NO_USER)
+def call_on(wire: str, tool: str, arguments: Mapping[str, Any], text: str, id: str) -> WireDict:
+    """A call of a tool, as a model writes it on a wire.
+
+    Args:
+        wire: its name.
+        tool: the tool's name.
+        arguments: what it is called with.
+        text: the same as JSON text.
+        id: of the call.
+    """
+    conversion = Conversion(wire, wire, None, describe=False)
+    writer = wire_named(wire).writer(conversion)
+    return writer.call(Call(id, tool, text, arguments, "call"))
 
 
-_NO_USER = "[ullage: no message of the user stood here]"
-_NOT_FIRST = {"anthropic": ("assistant",), "gemini": ("model",)}
+# ── helpers of the wires ─────────────────────────────────────────────────────────────────
 
 
-# ── what the writers share ───────────────────────────────────────────────────────────────
-
-
-def _blocks(conversion: Conversion, pieces: Sequence[Piece], say: _Say) -> list[_Wire]:
-    """The blocks of texts and media, a text in place of a medium that has none."""
-    made = (
-        piece.text if isinstance(piece, Text) else block_of(piece, conversion)
-        for piece in pieces
-        if isinstance(piece, (Text, Medium))
-    )
-    return [say(block) if isinstance(block, str) else block for block in made]
-
-
-def _texts(conversion: Conversion, pieces: Sequence[Piece], place: str) -> list[Text]:
-    """What is said in texts, where no medium may stand at all."""
-    remedy = "Put it into a message of the user."
-    said = []
-    for piece in pieces:
-        if isinstance(piece, Medium):
-            what = f"{'an ' if piece.kind == 'image' else ''}{piece.kind} in {place}"
-            piece = Text(conversion.lose(piece.where, what, remedy))
-        said += [piece] if isinstance(piece, Text) else []
-    return said
-
-
-def _arguments(conversion: Conversion, call: Call) -> _Wire:
-    """The arguments as the object that the target wants."""
-    if call.value is not None:
-        return dict(call.value)
-    remedy = "Give its arguments as an object."
-    conversion.lose(call.where, "a call whose arguments are no JSON object", remedy)
-    return {"input": call.arguments}
-
-
-def _failed(result: Result) -> tuple[Text | Medium, ...]:
+def failed(result: Result) -> tuple[Text | Medium, ...]:
     """The content of a result, with words for an error where there is no flag."""
     if not result.is_error:
         return result.content
@@ -85,206 +199,16 @@ def _failed(result: Result) -> tuple[Text | Medium, ...]:
     return (Text(FAILED), first, *rest)
 
 
-def _system(conversion: Conversion, turn: Turn) -> Turn:
-    """A system message in mid-history, for a target that has none."""
-    remedy = "Put it into the system text."
-    note = conversion.lose(turn.where, "a system message in the middle", remedy)
-    return Turn("user", (Text(note), *turn.pieces), turn.where)
+def text_block(text: str) -> WireDict:
+    """A block of text on the wires that call it ``text``."""
+    return {"type": "text", "text": text}
 
 
-def _typed(kind: str) -> _Say:
-    return lambda text: {"type": kind, "text": text}
-
-
-_text, _input_text = _typed("text"), _typed("input_text")
-_REPLY, _RESULT = "a reply", "a tool's result"
-
-
-def _alone(content: Sequence[Text | Medium]) -> str | None:
+def alone(content: Sequence[Any]) -> str | None:
     """The text that is all there is, to be given as a string; None if there is more."""
     return content[0].text if len(content) == 1 and isinstance(content[0], Text) else None
 
 
-# ── Anthropic ────────────────────────────────────────────────────────────────────────────
-
-
-def _anthropic(conversion: Conversion, turns: Sequence[Turn]) -> Iterator[_Wire]:
-    before = ""
-    takes_none = takes_no_system_messages(conversion.model)
-    for turn, following in zip_longest(turns, turns[1:]):
-        stands = before == "user" and (following is None or following.who == "assistant")
-        if turn.who == "system" and (takes_none or not stands):
-            turn = _system(conversion, turn)
-        blocks = [_anthropic_block(conversion, piece, turn) for piece in turn.pieces]
-        content = [block for block in blocks if block != _text("")]
-        if not content and turn.who == "user":
-            content = [_text(EMPTY)]
-        if content:
-            before = "user" if turn.who == "results" else turn.who
-            yield {"role": before, "content": content}
-
-
-def _anthropic_block(conversion: Conversion, piece: Piece, turn: Turn) -> _Wire:
-    match piece:
-        case Call():
-            given = _arguments(conversion, piece)
-            return {"type": "tool_use", "id": piece.id, "name": piece.name, "input": given}
-        case Result():
-            block: _Wire = {"type": "tool_result", "tool_use_id": piece.call_id}
-            content = _blocks(conversion, piece.content, _text)
-            alone = len(content) == 1 and content[0]["type"] == "text"
-            if content:
-                block["content"] = content[0]["text"] if alone else content
-            return {**block, "is_error": True} if piece.is_error else block
-        case Medium() if turn.who == "assistant":
-            return _text(_texts(conversion, (piece,), _REPLY)[0].text)
-        case Medium():
-            return _blocks(conversion, (piece,), _text)[0]
-    if piece.text.isspace():
-        return _text(conversion.lose(turn.where, "text of nothing but spaces"))
-    return _text(piece.text)
-
-
-# ── OpenAI Chat ──────────────────────────────────────────────────────────────────────────
-
-
-def _chat(conversion: Conversion, turns: Sequence[Turn]) -> Iterator[_Wire]:
-    for turn in turns:
-        results = [piece for piece in turn.pieces if isinstance(piece, Result)]
-        yield from (_chat_result(conversion, result) for result in results)
-        if results:
-            continue
-        calls = [_chat_call(piece) for piece in turn.pieces if isinstance(piece, Call)]
-        if calls and signs_calls(conversion.model):  # C12
-            calls[0]["extra_content"] = {"google": {"thought_signature": _UNSIGNED}}
-        said: Sequence[Any] = [piece for piece in turn.pieces if not isinstance(piece, Call)]
-        said = said if turn.who == "user" else _texts(conversion, said, _REPLY)
-        text = _alone(said)
-        content = _blocks(conversion, said, _text) if said and text is None else text
-        message = {"role": turn.who, "content": content}
-        yield {**message, "tool_calls": calls} if calls else message
-
-
-def _called(call: Call) -> _Wire:
+def called(call: Call) -> WireDict:
+    """Name and arguments of a call, as OpenAI's wires have them."""
     return {"name": call.name, "input" if call.is_free_text else "arguments": call.arguments}
-
-
-def _chat_call(call: Call) -> _Wire:
-    kind = "custom" if call.is_free_text else "function"
-    return {"id": call.id, "type": kind, kind: _called(call)}
-
-
-def _chat_result(conversion: Conversion, result: Result) -> _Wire:
-    texts = _texts(conversion, _failed(result), _RESULT)
-    content = _blocks(conversion, texts, _text) if len(texts) > 1 else _alone(texts) or ""
-    return {"role": "tool", "tool_call_id": result.call_id, "content": content}
-
-
-# ── OpenAI Responses ─────────────────────────────────────────────────────────────────────
-
-
-def _responses(conversion: Conversion, turns: Sequence[Turn]) -> Iterator[_Wire]:
-    for turn in turns:
-        match turn.who:
-            case "assistant":
-                yield from _responses_reply(conversion, turn)
-            case "results":
-                results = (piece for piece in turn.pieces if isinstance(piece, Result))
-                yield from (_responses_output(conversion, result) for result in results)
-            case who:
-                role = "developer" if who == "system" else "user"
-                yield {"role": role, "content": _responses_content(conversion, turn.pieces)}
-
-
-def _responses_reply(conversion: Conversion, turn: Turn) -> list[_Wire]:
-    """The items of one reply: each run of texts a message, each call by itself."""
-    items: list[_Wire] = []
-    for piece in turn.pieces:
-        if isinstance(piece, Call):
-            kind = "custom_tool_call" if piece.is_free_text else "function_call"
-            items.append({"type": kind, "call_id": piece.id, **_called(piece)})
-            continue
-        for said in _texts(conversion, (piece,), _REPLY):
-            part = {"type": "output_text", "text": said.text, "annotations": []}
-            if items and "content" in items[-1]:
-                items[-1]["content"].append(part)
-            else:
-                items.append({"type": "message", "role": "assistant", "content": [part]})
-    return items
-
-
-def _responses_output(conversion: Conversion, result: Result) -> _Wire:
-    kind = "custom_tool_call_output" if result.is_free_text else "function_call_output"
-    content = _failed(result)
-    output = _responses_content(conversion, content) if content else ""
-    return {"type": kind, "call_id": result.call_id, "output": output}
-
-
-def _responses_content(conversion: Conversion, said: Sequence[Any]) -> Any:
-    text = _alone(said)
-    return _blocks(conversion, said, _input_text) if text is None else text
-
-
-# ── Gemini ───────────────────────────────────────────────────────────────────────────────
-
-
-def _gemini(conversion: Conversion, turns: Sequence[Turn]) -> list[_Wire]:
-    contents: list[_Wire] = []
-    for turn in turns:
-        if turn.who == "system":
-            turn = _system(conversion, turn)
-        role = "model" if turn.who == "assistant" else "user"
-        parts = [_gemini_part(conversion, piece) for piece in turn.pieces]
-        parts = [part for part in parts if part != {"text": ""}]
-        if not parts and turn.who == "user":
-            parts = [{"text": EMPTY}]
-        if contents and contents[-1]["role"] == role == "model":  # calls follow the user (G4)
-            contents[-1]["parts"] += parts
-        elif parts:
-            contents.append({"role": role, "parts": parts})
-    for content in contents:
-        first = next((part for part in content["parts"] if "functionCall" in part), None)
-        if first is not None:
-            first["thoughtSignature"] = _UNSIGNED
-    return contents
-
-
-def _gemini_part(conversion: Conversion, piece: Piece) -> _Wire:
-    match piece:
-        case Call():
-            args = _arguments(conversion, piece)
-            return {"functionCall": {"id": piece.id, "name": piece.name, "args": args}}
-        case Result():
-            return _gemini_response(conversion, piece)
-    return _blocks(conversion, (piece,), lambda text: {"text": text})[0]
-
-
-def _gemini_response(conversion: Conversion, result: Result) -> _Wire:
-    """A response holds one text; what follows stands in its parts, text as a plain file.
-
-    It has no parts before Gemini 3.
-    """
-    content: Sequence[Text | Medium] = result.content
-    if signs_no_calls(conversion.model):
-        texts = _texts(conversion, content, _RESULT)
-        content = [Text("\n".join(text.text for text in texts))]
-    first = content[0] if content else None
-    text = first.text if isinstance(first, Text) else ""
-    response = {"error" if result.is_error else "output": text}
-    body: _Wire = {"id": result.call_id, "name": result.name, "response": response}
-    if rest := content[1:] if isinstance(first, Text) else content:
-        body["parts"] = _blocks(conversion, rest, _plain_file)
-    return {"functionResponse": body}
-
-
-def _plain_file(text: str) -> _Wire:
-    data = b64encode(text.encode("utf-8", "surrogatepass")).decode()
-    return {"inlineData": {"mimeType": "text/plain", "data": data}}
-
-
-_WRITERS: Mapping[str, Callable[[Conversion, Sequence[Turn]], Iterator[_Wire] | list[_Wire]]] = {
-    "anthropic": _anthropic,
-    "openai-chat": _chat,
-    "openai-responses": _responses,
-    "gemini": _gemini,
-}

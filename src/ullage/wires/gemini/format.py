@@ -55,7 +55,7 @@ from ullage.wires.choice import NONE, Choice
 from ullage.wires.format import Change, Format
 from ullage.wires.gemini import fields
 from ullage.wires.gemini.blocks import BLOCKS, PARTS, ROLES
-from ullage.wires.models import FAMILIES
+from ullage.wires.gemini.models import FAMILIES
 from ullage.wires.unknown_media import media_tokens_of
 from ullage.wires.usages import Counts
 
@@ -74,7 +74,7 @@ class Gemini(Format):
     schemas = ("responseSchema", "responseJsonSchema", "_responseJsonSchema")
     answer_forms = ("responseMimeType",)
     usage_field = "usageMetadata"
-    families = FAMILIES["gemini"]
+    families = FAMILIES
     counts = Counts(
         prompt="promptTokenCount",
         read="cachedContentTokenCount",

@@ -142,3 +142,6 @@ def _readable(raw: Any) -> list[Any] | None:
 
 def _named(body: Any) -> str:
     return str(get(body, "name") or "")
+
+
+READING = Contents

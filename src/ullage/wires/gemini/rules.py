@@ -17,9 +17,9 @@ from typing import Any
 from ullage.history.pairing import At
 from ullage.on_demand import cached_by_text
 from ullage.wires.gemini.blocks import KNOWN, PARTS, ROLES
-from ullage.wires.models import signs_calls, signs_no_calls
+from ullage.wires.gemini.models import signs_calls, signs_no_calls
 from ullage.wires.rules import problem
-from ullage.wires.rules.problem import Wire, items_of, kind_of
+from ullage.wires.rules.problem import JsonObject, items_of, kind_of
 
 _BASE64 = re.compile(r"[A-Za-z0-9+/_-]*={0,2}\Z").match
 _NOT_BESIDE_A_CACHE = ("systemInstruction", "tools", "toolConfig")
@@ -37,7 +37,7 @@ class Check(problem.Check):
     holds = ("parts",)
     asks_one = ("G11", "at least one content is asked for")
 
-    def __init__(self, head: Wire | None = None) -> None:
+    def __init__(self, head: JsonObject | None = None) -> None:
         super().__init__(head)
         self._role: str | None = None
         self._names: dict[At, str] = {}
@@ -45,6 +45,11 @@ class Check(problem.Check):
         self._steps: list[tuple[str, bool]] = []
         self._oversigned: list[str] = []
         self._model = self.head.get("model")
+
+    @classmethod
+    def listed(cls, history: Any) -> Any:
+        """See `problem.Check.listed`: the SDK takes a content that stands alone."""
+        return history if history is None or isinstance(history, (list, tuple)) else [history]
 
     def _judge(self, message: Any, at: int, where: str) -> None:
         role, parts = opened(message)
@@ -89,7 +94,7 @@ class Check(problem.Check):
             return []
         return [where for where, signed in self._steps if not signed]
 
-    def _request(self, head: Wire) -> None:
+    def _request(self, head: JsonObject) -> None:
         """G12."""
         config = head.get("config")
         outside = _camel({**head, **(config if type(config) is dict else {})})
@@ -99,7 +104,7 @@ class Check(problem.Check):
 
     # -- within a content -----------------------------------------------------------------
 
-    def _part(self, part: Wire, role: str, where: str) -> None:
+    def _part(self, part: JsonObject, role: str, where: str) -> None:
         if _NO_OBJECT in part:
             said = kind_of(part[_NO_OBJECT])
             self.add("G0", where, f"a part is an object, and it is {said}")
@@ -120,7 +125,7 @@ class Check(problem.Check):
         if role not in PARTS[kind].roles:
             self.add("G1", where, f"a {kind} does not stand in a content of {role}")
 
-    def _body(self, part: Wire, kind: str, where: str) -> None:
+    def _body(self, part: JsonObject, kind: str, where: str) -> None:
         """What stands in the field of a part that holds its data."""
         body = part[kind]
         if kind == "text":
@@ -142,7 +147,7 @@ class Check(problem.Check):
 
     # -- between contents -----------------------------------------------------------------
 
-    def _answers(self, answered: dict[At, Wire], where: str) -> None:
+    def _answers(self, answered: dict[At, JsonObject], where: str) -> None:
         """G3, G5, G6: the responses here against the calls of the content before."""
         asked, self._asked = self._asked, []
         bodies = {at: _body(part, "functionResponse") for at, part in answered.items()}
@@ -155,13 +160,13 @@ class Check(problem.Check):
         elif not all(fits):
             self.add("G6", where, "a response fits none of the calls before it")
 
-    def _fits(self, at: At, body: Wire) -> bool:
+    def _fits(self, at: At, body: JsonObject) -> bool:
         """Whether a response answers a call of the content before, under its name."""
         name = str(body.get("name") or "")
         call = self.pairs.result(at, str(body.get("id") or ""), name)
         return call is not None and call[0] == at[0] - 1 and self._names[call] == name
 
-    def _calls(self, called: dict[At, Wire], where: str) -> None:
+    def _calls(self, called: dict[At, JsonObject], where: str) -> None:
         """G4 and G7: the calls here against what stands before them."""
         if not called:
             return
@@ -183,7 +188,7 @@ _NO_OBJECT = ""
 """The name under which a part that is no object is passed on."""
 
 
-def opened(message: Any) -> tuple[Any, list[Wire]]:
+def opened(message: Any) -> tuple[Any, list[JsonObject]]:
     """Role and parts of a content, or of what the SDK takes for one, in the wire's spelling."""
     if isinstance(message, (str, list)):
         parts = [message] if isinstance(message, str) else message
@@ -197,11 +202,11 @@ def opened(message: Any) -> tuple[Any, list[Wire]]:
     return "user" if role is None else role, list(map(_camel, items_of(message.get("parts"))))
 
 
-def _camel(thing: Any) -> Wire:
+def _camel(thing: Any) -> JsonObject:
     """The fields of an object in the wire's spelling; of two spellings the one that holds more."""
     if type(thing) is not dict:
         return {_NO_OBJECT: thing}
-    found: Wire = {}
+    found: JsonObject = {}
     for key, value in thing.items():
         name = _camel_name(str(key))
         if value is not None or name not in found:
@@ -214,12 +219,15 @@ def _camel_name(key: str) -> str:
     return re.sub("_([a-z])", lambda found: found[1].upper(), key)
 
 
-def _body(part: Wire, name: str) -> Wire:
+def _body(part: JsonObject, name: str) -> JsonObject:
     """The fields of a call or response; none if it is no object."""
     return part[name] if type(part[name]) is dict else {}
 
 
-def _is_signed(part: Wire) -> bool:
+def _is_signed(part: JsonObject) -> bool:
     """Whether a part has a signature: base64, or bytes as the SDK's own types hold it."""
     seal = part.get("thoughtSignature")
     return bool(seal.rstrip("=") if isinstance(seal, str) else isinstance(seal, bytes) and seal)
+
+
+CHECK = Check

@@ -8,6 +8,7 @@ is counted, and never edited. Fields that nobody is known to read are not counte
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -40,8 +41,9 @@ from ullage.wires.base import (
 from ullage.wires.block import cannot_edit, filled, read_part, replaced, without_medium
 from ullage.wires.choice import Choice, openai_choice
 from ullage.wires.format import Change, Format
-from ullage.wires.models import FAMILIES, is_elsewhere, is_gpt_6_2
+from ullage.wires.models import is_elsewhere, is_gpt_6_2, openai_call_ids
 from ullage.wires.openai_chat.blocks import BLOCKS, CALLS, FIELDS, PARTS, ROLES, THOUGHTS
+from ullage.wires.openai_chat.models import FAMILIES
 from ullage.wires.usages import openai_counts
 
 REFUSAL = -2
@@ -62,12 +64,16 @@ class OpenAIChat(Format):
     answer_limits = ("max_completion_tokens", "max_tokens")
     schemas = ("response_format.json_schema.schema",)
     answer_forms = ("response_format.type",)
-    families = FAMILIES["openai-chat"]
+    families = FAMILIES
     counts = openai_counts("prompt", "completion")
 
     def takes_tools(self, request: Mapping[str, Any], model: str) -> bool:
         """See `Format.takes_tools`: GPT-6.2 takes none here (C11)."""
         return not is_gpt_6_2(model)
+
+    def call_ids(self, model: str) -> re.Pattern[str]:
+        """See `Format.call_ids`."""
+        return openai_call_ids(model)
 
     def wants_turns(self, model: str) -> bool:
         """See `Format.wants_turns`."""

@@ -136,3 +136,6 @@ class Messages(Reading):
 def _is_medium(part: Any) -> bool:
     kind = field(part, "type")
     return isinstance(kind, str) and kind in PARTS and bool(PARTS[kind].media)
+
+
+READING = Messages

@@ -6,7 +6,8 @@ from typing import Any
 
 from ullage.history.pairing import At
 from ullage.wires.block import Block
-from ullage.wires.models import is_elsewhere, is_gpt_6_2, signs_calls
+from ullage.wires.gemini.models import signs_calls
+from ullage.wires.models import is_elsewhere, is_gpt_6_2
 from ullage.wires.openai_chat.blocks import (
     BLOCKS,
     CALLS,
@@ -16,7 +17,7 @@ from ullage.wires.openai_chat.blocks import (
     ROLES,
 )
 from ullage.wires.rules import problem
-from ullage.wires.rules.problem import Wire, items_of, kind_of, name_in
+from ullage.wires.rules.problem import JsonObject, items_of, kind_of, name_in
 
 _NOT_IN_GPT_6_2 = ("tools", "temperature", "top_p", "logprobs")
 _FUNCTION = Block("function", needs={"name": str})
@@ -93,7 +94,7 @@ class Check(problem.Check):
             self.pairs.call(here, call_id)
         ids.add(call_id)
 
-    def _called(self, call: Wire, where: str) -> None:
+    def _called(self, call: JsonObject, where: str) -> None:
         """What is called. A call of no type is a call all the same, and its id is answered."""
         kind = name_in(call, "type") if "type" in call else "function"
         if kind is None or kind not in CALLS:
@@ -125,7 +126,7 @@ class Check(problem.Check):
                 sentence = f"a part of this type may not stand in a {role} message"
                 self.add(rule, f"{where}[{index}].type", sentence)
 
-    def _request(self, head: Wire) -> None:
+    def _request(self, head: JsonObject) -> None:
         """C10 to C12, and that tools are a list."""
         if head.get("stream_options") is not None and not head.get("stream"):
             self.add("C10", "stream_options", "stream_options is set and stream is not")
@@ -150,3 +151,6 @@ class Check(problem.Check):
                 signed = name_in(google, "thought_signature")
                 where = f"messages[{at}].tool_calls[0]"
                 self.need(signed, "C12", where, "the first call of this step has no signature")
+
+
+CHECK = Check

@@ -13,6 +13,7 @@ with its id needs the reasoning it was made with (R4), and no edit removes eithe
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -45,8 +46,9 @@ from ullage.wires.base import (
 )
 from ullage.wires.block import Block, cannot_edit, read_part, replaced, without_medium
 from ullage.wires.format import Change, Format, before_last
-from ullage.wires.models import FAMILIES, is_elsewhere
+from ullage.wires.models import is_elsewhere, openai_call_ids
 from ullage.wires.openai_responses.blocks import BLOCKS, ITEMS, PARTS, ROLES, paired_by
+from ullage.wires.openai_responses.models import FAMILIES
 from ullage.wires.unknown_media import media_tokens_of
 from ullage.wires.usages import openai_counts
 
@@ -77,7 +79,7 @@ class OpenAIResponses(Format):
     answer_limits = ("max_output_tokens",)
     schemas = ("text.format.schema", "text_format")
     answer_forms = ("text.format.type",)
-    families = FAMILIES["openai-responses"]
+    families = FAMILIES
     counts = openai_counts("input", "output")
     text_type = "input_text"
 
@@ -104,6 +106,10 @@ class OpenAIResponses(Format):
     def previous(self, request: Mapping[str, Any]) -> str:
         """See `Format.previous`."""
         return str(request.get("previous_response_id") or "")
+
+    def call_ids(self, model: str) -> re.Pattern[str]:
+        """See `Format.call_ids`."""
+        return openai_call_ids(model)
 
     def wants_turns(self, model: str) -> bool:
         """See `Format.wants_turns`."""

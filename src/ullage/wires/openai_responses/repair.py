@@ -277,3 +277,6 @@ def _is_models(raw: Any, kind: str | None = None) -> bool:
 
 def _is_async(raw: Any) -> bool:
     return bool(field(raw, "async") or field(raw, "async_"))
+
+
+READING = Items

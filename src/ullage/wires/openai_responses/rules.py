@@ -26,7 +26,7 @@ from ullage.wires.openai_responses.blocks import (
     is_callers,
 )
 from ullage.wires.rules import problem
-from ullage.wires.rules.problem import Wire, items_of, kind_of, name_in
+from ullage.wires.rules.problem import JsonObject, items_of, kind_of, name_in
 
 _ID = re.compile(r"[a-zA-Z0-9_-]+\Z").match
 _PREFIXES = tuple(row.prefix for row in ITEMS.values() if row.prefix)
@@ -48,7 +48,7 @@ class Check(problem.Check):
     holds = ("content", "output", "summary")
     asks_one = ("R0", "at least one item is asked for")
 
-    def __init__(self, head: Wire | None = None) -> None:
+    def __init__(self, head: JsonObject | None = None) -> None:
         super().__init__(head)
         self._names: dict[At, str] = {}
         self._ids: set[str] = set()
@@ -57,6 +57,11 @@ class Check(problem.Check):
         self._holds_nothing = self.head.get("store") is False
         continued = self.head.get("previous_response_id") or self.head.get("conversation")
         self._is_continued = bool(continued)
+
+    @classmethod
+    def listed(cls, history: Any) -> Any:
+        """See `problem.Check.listed`: a text alone is what the user says."""
+        return [{"role": "user", "content": history}] if type(history) is str else history
 
     def _judge(self, item: Any, at: int, where: str) -> None:
         kind = type_of(item)
@@ -87,14 +92,14 @@ class Check(problem.Check):
         if self._waiting:
             self.add("R3", self._waiting, "nothing follows this reasoning")
 
-    def _request(self, head: Wire) -> None:
+    def _request(self, head: JsonObject) -> None:
         """R10, and that tools are a list."""
         if head.get("previous_response_id") and head.get("conversation"):
             self.add("R10", "conversation", "both previous_response_id and conversation are given")
         if head.get("tools") is not None:
             self.fields("R0", head, {"tools": list}, "tools")
 
-    def _id(self, item: Wire, kind: str, where: str) -> None:
+    def _id(self, item: JsonObject, kind: str, where: str) -> None:
         name = item.get("id")
         if name is None:
             return
@@ -112,7 +117,7 @@ class Check(problem.Check):
 
     # ── calls and answers ────────────────────────────────────────────────────────────
 
-    def _pair(self, item: Wire, kind: str, at: At, where: str) -> None:
+    def _pair(self, item: JsonObject, kind: str, at: At, where: str) -> None:
         """R1 and R2: an answer is known by the type of its call and the id."""
         if kind == "item_reference":
             self.pairs.reference()
@@ -154,7 +159,7 @@ class Check(problem.Check):
 
     # ── shapes ───────────────────────────────────────────────────────────────────────
 
-    def _shape(self, item: Wire, kind: str, where: str) -> None:
+    def _shape(self, item: JsonObject, kind: str, where: str) -> None:
         self.block("R0", item, ITEMS.get(kind, _UNKNOWN), where)
         if kind == "message":
             role = name_in(item, "role")
@@ -193,8 +198,11 @@ def type_of(item: Any) -> str | None:
     return "item_reference" if "id" in item else None
 
 
-def _is_held_elsewhere(item: Wire, kind: str) -> bool:
+def _is_held_elsewhere(item: JsonObject, kind: str) -> bool:
     """Whether an item stands for something that only the server holds."""
     if kind != "reasoning":
         return kind == "item_reference"
     return item.get("id") is not None and not (item.get("encrypted_content") or item.get("content"))
+
+
+CHECK = Check

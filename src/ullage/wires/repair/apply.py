@@ -21,7 +21,7 @@ turn.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from itertools import compress, count
 from operator import is_not, ne
 from typing import Any
@@ -29,27 +29,15 @@ from typing import Any
 from msgspec.structs import replace
 
 from ullage.errors import ConfigError
-from ullage.history.pairing import Pairing
 from ullage.history.snapshots import snapshot, snapshot_at
 from ullage.redaction import Redact
 from ullage.values.events import Event
 from ullage.values.messages import Reasoning
-from ullage.wires.anthropic import repair as _anthropic
+from ullage.wires import FORMATS, wire_named
 from ullage.wires.base import unmarked
 from ullage.wires.format import Format
-from ullage.wires.gemini import repair as _gemini
-from ullage.wires.models import call_ids
-from ullage.wires.openai_chat import repair as _openai_chat
-from ullage.wires.openai_responses import repair as _openai_responses
-from ullage.wires.repair.base import Beginning, Reading, in_order
+from ullage.wires.repair.base import Beginning, in_order
 from ullage.wires.repaired import Repaired
-
-_READINGS: Mapping[str, Callable[[Sequence[Any], Pairing], Reading]] = {
-    "anthropic": _anthropic.Messages,
-    "openai-chat": _openai_chat.Messages,
-    "openai-responses": _openai_responses.Items,
-    "gemini": _gemini.Contents,
-}
 
 
 def repair(
@@ -78,13 +66,13 @@ def repair(
         FormatError: what is to be set aside is not what its format says it is, or a message
             is nested too deep.
     """
-    if wire.name not in _READINGS:
+    if wire.name not in FORMATS:
         raise ConfigError(
             "repair",
             f"histories of the format {wire.name!r} cannot be repaired",
-            f"Give repair=False, or a request of one of {', '.join(_READINGS)}.",
+            f"Give repair=False, or a request of one of {', '.join(FORMATS)}.",
         )
-    id_form = call_ids(wire.name, model)
+    id_form = wire.call_ids(model)
     closed = [
         one.closed
         for one in known
@@ -130,7 +118,7 @@ def _go_on(
     """The whole history from what its beginning became; None if that is to change."""
     start, stop = before.stop, len(raws)
     copies = [snapshot_at(raws[at], f"{wire.key}[{at}]") for at in range(start, stop)]
-    reading = _READINGS[wire.name](raws, before.pairs.copy())
+    reading = wire_named(wire.name).reading(raws, before.pairs.copy())
     reading.redact, reading.legal_id = redact, id_form
     if start and not reading.opens(start):
         return None  # another branch: what was closed was so because the model spoke here

@@ -26,7 +26,6 @@ from ullage.values.notices import aside
 from ullage.wires import base
 from ullage.wires.base import as_json, plain, unmarked
 from ullage.wires.format import Format
-from ullage.wires.models import call_ids
 
 MOVED = "[ullage: a result that came late now stands behind its call]"
 EMPTY = "[ullage: this message was empty]"
@@ -105,7 +104,7 @@ class Reading(ABC):
         self.raws = raws
         self.pairs = pairs
         self.redact: Redact | None = None
-        self.legal_id = call_ids(self.wire.name, "")
+        self.legal_id = self.wire.call_ids("")
         self.roles: dict[int, Any] = {}
         self.blocks: dict[int, list[Any] | None] = {}
         self.batches: dict[int, list[At]] = {}

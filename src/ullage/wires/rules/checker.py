@@ -20,41 +20,30 @@ docs/validator.md.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from ullage.errors import ConfigError
 from ullage.history.snapshots import snapshot_at
-from ullage.wires import FORMATS, base, recognise
-from ullage.wires.anthropic import rules as _anthropic
-from ullage.wires.gemini import rules as _gemini
-from ullage.wires.openai_chat import rules as _openai_chat
-from ullage.wires.openai_responses import rules as _openai_responses
-from ullage.wires.rules.problem import Check, Problem, Wire, plain
-
-_CHECKS: Mapping[str, Callable[[Wire | None], Check]] = {
-    "anthropic": _anthropic.Check,
-    "openai-chat": _openai_chat.Check,
-    "openai-responses": _openai_responses.Check,
-    "gemini": _gemini.Check,
-}
+from ullage.wires import FORMATS, base, recognise, wire_named
+from ullage.wires.rules.problem import Check, JsonObject, Problem, plain
 
 
-def check_of(format: str, head: Wire | None = None) -> Check:
+def check_of(format: str, head: JsonObject | None = None) -> Check:
     """A judge of an empty history: `Check.feed` takes a message, at the same cost whatever came
     before, and `Check.problems` may be asked after any.
 
     Args:
-        format: ``"anthropic"``, ``"openai-chat"``, ``"openai-responses"`` or ``"gemini"``.
+        format: the name of a wire, such as ``"anthropic"``.
         head: the request without its messages, as plain JSON, to be judged with them.
 
     Raises:
         ConfigError: no rules are known for ``format``.
     """
-    if format not in _CHECKS:
-        known = ", ".join(map(repr, _CHECKS))
+    if format not in FORMATS:
+        known = ", ".join(map(repr, FORMATS))
         raise ConfigError("format", f"no rules are known for {format!r}", f"Use {known}.")
-    return _CHECKS[format](head)
+    return wire_named(format).check(head)
 
 
 def problems(request: Any, format: str | None = None) -> list[Problem]:
@@ -97,12 +86,9 @@ def fed(format: str, request: Any) -> Check:
     body = request if isinstance(request, Mapping) else plain(request)
     if not isinstance(body, Mapping):
         body = {}
-    where = check_of(format).key
-    messages = body.get(where)
-    if where == "input" and type(messages) is str:
-        messages = [{"role": "user", "content": messages}]
-    if format == "gemini" and messages is not None and not isinstance(messages, (list, tuple)):
-        messages = [messages]  # the SDK takes a content that stands alone
+    empty = check_of(format)
+    where = empty.key
+    messages = empty.listed(body.get(where))
     head = {key: plain(value) for key, value in body.items() if key != where}
     return _fed(check_of(format, head), messages)
 

@@ -12,7 +12,7 @@ from ullage.history.pairing import Pairing
 from ullage.on_demand import table
 from ullage.wires.block import Block
 
-Wire: TypeAlias = dict[str, Any]
+JsonObject: TypeAlias = dict[str, Any]
 _DICT = {dict}
 _VERIFIED = frozenset("SDI")
 
@@ -75,12 +75,17 @@ class Check(ABC):
     asks_one: ClassVar[tuple[str, str]]
     """The rule that asks for one message at least, and its sentence."""
 
-    def __init__(self, head: Wire | None = None) -> None:
+    def __init__(self, head: JsonObject | None = None) -> None:
         self.head = head or {}
         self.messages: list[Any] = []
         self.pairs = Pairing()
         self.found: list[Problem] = []
         self._is_request = head is not None
+
+    @classmethod
+    def listed(cls, history: Any) -> Any:
+        """What stands under `key`, as a list where something else may stand there."""
+        return history
 
     def feed(self, message: Any) -> None:
         """Judge the next message (a dict, or an object with ``model_dump``)."""
@@ -118,7 +123,7 @@ class Check(ABC):
         """Judge what is open where the messages end."""
 
     @abstractmethod
-    def _request(self, head: Wire) -> None:
+    def _request(self, head: JsonObject) -> None:
         """Judge the head, and what it asks of the messages."""
 
     # -- what is broken -------------------------------------------------------------------
@@ -133,7 +138,9 @@ class Check(ABC):
         if not holds:
             self.add(rule, where, sentence)
 
-    def block(self, rule: str, block: Wire, row: Block, where: str, unknown: str = "") -> None:
+    def block(
+        self, rule: str, block: JsonObject, row: Block, where: str, unknown: str = ""
+    ) -> None:
         """Judge the fields of a block by the row of its type.
 
         ``rule`` is broken by a field that is missing or of another type, ``unknown`` by one that
@@ -156,7 +163,7 @@ class Check(ABC):
                 self.need(inner.get(each) is not None, rule, place, sentence)
             self.unknown(unknown, [key for key in inner if key not in ("type", *needed)], place)
 
-    def fields(self, rule: str, thing: Wire, wanted: Mapping[str, Any], where: str) -> bool:
+    def fields(self, rule: str, thing: JsonObject, wanted: Mapping[str, Any], where: str) -> bool:
         """Whether each of these fields is there with its type; else ``rule`` is broken."""
         lacking = [name for name, kind in wanted.items() if not isinstance(thing.get(name), kind)]
         for name in lacking:

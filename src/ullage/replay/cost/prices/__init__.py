@@ -25,6 +25,7 @@ from ullage.errors import ConfigError
 from ullage.replay.readers import Run
 from ullage.tokens.catalog import Prices, lookup
 from ullage.tokens.models import family_of
+from ullage.wires import wire_named
 
 
 class Cliff(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -179,5 +180,6 @@ def _cache_of(model: str, wire: str, prices: Prices) -> str:
         return "anthropic-5m" if read_usd is None or read_usd >= tenth_usd else "anthropic-5.5"
     if "deepseek" in model:
         return "deepseek"
-    is_gemini = family == "gemini" or wire == "gemini"
-    return "gemini-implicit" if is_gemini else "openai-5" if wire != "anthropic" else "anthropic-5m"
+    if family == "gemini":
+        return "gemini-implicit"
+    return wire_named(wire).price_profile

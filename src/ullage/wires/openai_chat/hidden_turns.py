@@ -9,17 +9,23 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ullage.splice.dialect import Dialect, Stream, index_of, joint, object_at, objects_at
-from ullage.splice.pieces import add, summed, whole
+from ullage.wires.gemini.models import UNCHECKED
+from ullage.wires.hidden_turns.dialect import (
+    Dialect,
+    Stream,
+    index_of,
+    joint,
+    object_at,
+    objects_at,
+)
+from ullage.wires.hidden_turns.pieces import add, summed, whole
 
 _TEXTS = ("content", "refusal", "reasoning_content", "reasoning")
 _SAID = ("content", "refusal")
 _LISTS = ("reasoning_details", "annotations")
-UNCHECKED = "skip_thought_signature_validator"
-"""What Gemini takes in the place of a signature (G10)."""
 
 
-class Chat(Dialect):
+class ChatDialect(Dialect):
     """The Chat Completions format."""
 
     added = ("completion_tokens", "completion_tokens_details", "cost", "cost_details")
@@ -318,4 +324,5 @@ class _Choice:
         return found
 
 
-Chat.stream = ChatStream
+ChatDialect.stream = ChatStream
+DIALECT = ChatDialect

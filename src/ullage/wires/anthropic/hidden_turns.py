@@ -10,17 +10,17 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ullage.splice.dialect import Dialect, Stream, object_at, objects_at
-from ullage.splice.pieces import Pieces, add, summed, whole
 from ullage.values.messages import Message
 from ullage.values.numbers import number_of
 from ullage.wires.base import MARKERS
+from ullage.wires.hidden_turns.dialect import Dialect, Stream, object_at, objects_at
+from ullage.wires.hidden_turns.pieces import Pieces, add, summed, whole
 
 _THOUGHTS = {"thinking": "signature", "redacted_thinking": "data"}
 _PROMPT = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
 
 
-class Anthropic(Dialect):
+class AnthropicDialect(Dialect):
     """The Messages format."""
 
     added = ("output_tokens", "output_tokens_details", "server_tool_use")
@@ -287,4 +287,5 @@ def _note(index: int, text: str) -> list[dict[str, Any]]:
     return [{**event, "index": index} for event in (begin, delta, {"type": "content_block_stop"})]
 
 
-Anthropic.stream = AnthropicStream
+AnthropicDialect.stream = AnthropicStream
+DIALECT = AnthropicDialect

@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ullage.splice.chat import UNCHECKED
-from ullage.splice.dialect import Dialect, Stream, index_of, object_at, objects_at
-from ullage.splice.pieces import summed
 from ullage.values.messages import Message
 from ullage.wires.base import get
+from ullage.wires.gemini.models import UNCHECKED
+from ullage.wires.hidden_turns.dialect import Dialect, Stream, index_of, object_at, objects_at
+from ullage.wires.hidden_turns.pieces import summed
 
 
-class Gemini(Dialect):
+class GeminiDialect(Dialect):
     """The generateContent format."""
 
     added = ("candidatesTokenCount", "thoughtsTokenCount", "candidatesTokensDetails")
@@ -79,7 +79,7 @@ class Gemini(Dialect):
 class _Step:
     """The parts of one content, in order, as the client gets them."""
 
-    def __init__(self, dialect: Gemini) -> None:
+    def __init__(self, dialect: GeminiDialect) -> None:
         self._owns = dialect.owns
         self._is_private = self._is_signed = False
         self._calls = 0
@@ -181,7 +181,7 @@ class GeminiStream(Stream):
 class _Candidate:
     """One candidate of a round, as it comes."""
 
-    def __init__(self, dialect: Gemini) -> None:
+    def __init__(self, dialect: GeminiDialect) -> None:
         self.step = _Step(dialect)
         self._whole: dict[str, Any] = {}
         self._parts: list[Any] = []
@@ -229,4 +229,5 @@ def _is_plain(part: Mapping[str, Any]) -> bool:
     return isinstance(part.get("text"), str) and part.keys() <= {"text", "thought"}
 
 
-Gemini.stream = GeminiStream
+GeminiDialect.stream = GeminiStream
+DIALECT = GeminiDialect

@@ -12,14 +12,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ullage.splice.dialect import Dialect, Stream, object_at
-from ullage.splice.pieces import summed
+from ullage.wires.hidden_turns.dialect import Dialect, Stream, object_at
+from ullage.wires.hidden_turns.pieces import summed
 
 _ENDINGS = ("response.completed", "response.incomplete", "response.failed")
 _BEGINNINGS = ("response.created", "response.in_progress", "response.queued")
 
 
-class Responses(Dialect):
+class ResponsesDialect(Dialect):
     """The Responses format."""
 
     added = ("output_tokens", "output_tokens_details")
@@ -240,4 +240,5 @@ def _note(item: dict[str, Any], index: int) -> list[dict[str, Any]]:
     ]
 
 
-Responses.stream = ResponsesStream
+ResponsesDialect.stream = ResponsesStream
+DIALECT = ResponsesDialect

@@ -1,0 +1,130 @@
+"""Conversations out of Anthropic Messages, and into it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import zip_longest
+from typing import Any, ClassVar
+
+from ullage.values.messages import ToolCall
+from ullage.values.toolset import ToolSpec
+from ullage.wires.anthropic.models import takes_no_system_messages
+from ullage.wires.convert.media import IMAGES, PDF
+from ullage.wires.convert.read import Reader, json_text
+from ullage.wires.convert.turns import Call, Medium, Piece, Result, Turn
+from ullage.wires.convert.write import REPLY, WireDict, Writer, text_block
+from ullage.wires.repair.base import EMPTY
+
+
+class AnthropicReader(Reader):
+    """Reads Messages."""
+
+    held = ("thread.previous_message_id",)
+    beside: ClassVar = {
+        "mcp_servers": "the tools of an MCP server",
+        "container": "a container with its files",
+    }
+    flags_errors = True
+
+    def schema(self, raw: Mapping[str, Any], body: Mapping[str, Any], where: str) -> Any:
+        """See `Reader.schema`: a tool of Anthropic's own has none."""
+        return raw.get("input_schema")
+
+    def arguments(self, part: ToolCall, block: Any, where: str) -> tuple[str, Any]:
+        """See `Reader.arguments`."""
+        value = block.get("input")
+        text = json_text(value, where) if isinstance(value, Mapping) else part.arguments
+        return text, value
+
+
+class AnthropicWriter(Writer):
+    """Writes Messages."""
+
+    tool_name = re.compile(r"[a-zA-Z0-9_-]{1,128}\Z")  # A8
+    not_first = ("assistant",)
+    unique_ids = True  # A7
+
+    def messages(self, turns: Sequence[Turn]) -> Iterator[WireDict]:
+        """See `Writer.messages`."""
+        before = ""
+        takes_none = takes_no_system_messages(self.conversion.model)
+        for turn, following in zip_longest(turns, turns[1:]):
+            stands = before == "user" and (following is None or following.who == "assistant")
+            if turn.who == "system" and (takes_none or not stands):
+                turn = self.system_note(turn)
+            blocks = [self._block(piece, turn) for piece in turn.pieces]
+            content = [block for block in blocks if block != text_block("")]
+            if not content and turn.who == "user":
+                content = [text_block(EMPTY)]
+            if content:
+                before = "user" if turn.who == "results" else turn.who
+                yield {"role": before, "content": content}
+
+    def call(self, call: Call) -> WireDict:
+        """See `Writer.call`."""
+        arguments = self.arguments(call)
+        return {"type": "tool_use", "id": call.id, "name": call.name, "input": arguments}
+
+    def _block(self, piece: Piece, turn: Turn) -> WireDict:
+        match piece:
+            case Call():
+                return self.call(piece)
+            case Result():
+                return self._result(piece)
+            case Medium() if turn.who == "assistant":
+                return text_block(self.texts((piece,), REPLY)[0].text)
+            case Medium():
+                return self.blocks((piece,), text_block)[0]
+        if piece.text.isspace():
+            note = self.conversion.lose(turn.where, "text of nothing but spaces")
+            return text_block(note)
+        return text_block(piece.text)
+
+    def _result(self, result: Result) -> WireDict:
+        block: WireDict = {"type": "tool_result", "tool_use_id": result.call_id}
+        content = self.blocks(result.content, text_block)
+        is_text = len(content) == 1 and content[0]["type"] == "text"
+        if content:
+            block["content"] = content[0]["text"] if is_text else content
+        if result.is_error:
+            block["is_error"] = True
+        return block
+
+    def medium(self, medium: Medium) -> WireDict | None:
+        """See `Writer.medium`: images of four types, and PDF; both also by URL."""
+        allowed = {"image": (*IMAGES.values(),), "document": (PDF,)}.get(medium.kind, ())
+        if medium.url and medium.kind != "audio":
+            source = {"type": "url", "url": medium.url}
+        elif medium.mime in allowed:
+            source = {"type": "base64", "media_type": medium.mime, "data": medium.data}
+        else:
+            return None
+        block: WireDict = {"type": medium.kind, "source": source}
+        if medium.name and medium.kind == "document":
+            block["title"] = medium.name
+        return block
+
+    def keeps_name(self, medium: Medium) -> bool:
+        """See `Writer.keeps_name`."""
+        return True
+
+    def request(
+        self,
+        system: Sequence[str],
+        tools: Sequence[ToolSpec],
+        output_tokens: int | None,
+        messages: Sequence[Any],
+    ) -> WireDict:
+        """See `Writer.request`: one system text is a string, several are blocks."""
+        settings = self.settings(tools, output_tokens)
+        blocks = [text_block(text) for text in system if text.strip()]
+        if len(blocks) == 1:
+            settings["system"] = blocks[0]["text"]
+        elif blocks:
+            settings["system"] = blocks
+        messages = list(messages) or [self.beginning()]
+        return {**self.model(), **settings, "messages": messages}
+
+
+READER, WRITER = AnthropicReader, AnthropicWriter

@@ -1,0 +1,45 @@
+"""Anthropic Messages over HTTP: Anthropic's own API, Vertex, Bedrock.
+
+…/v1/messages                                  a reply
+…/v1/messages/count_tokens                     counted
+…/v1/messages/batches                          a batch
+…/publishers/anthropic/models/M:rawPredict     Vertex; also :streamRawPredict
+…/publishers/anthropic/models/count-tokens:rawPredict     the same, counted
+/model/M/invoke                                Bedrock
+/model/M/invoke-with-response-stream           the same, in Amazon's binary frames
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ullage.wires.http import Batch, Http, endpoint
+
+_VERTEX = r"/publishers/anthropic/models/(?P<model>[^/]+)"
+_BEDROCK = r"/model/(?P<model>[^/]+)"
+
+
+class AnthropicHttp(Http):
+    """Messages over HTTP."""
+
+    wire = "anthropic"
+    endpoints = (
+        endpoint(r"/models/count-tokens:rawPredict", "count"),
+        endpoint(rf"{_VERTEX}:rawPredict"),
+        endpoint(rf"{_VERTEX}:streamRawPredict", streams=True),
+        endpoint(rf"{_BEDROCK}/invoke", streams=False),
+        endpoint(rf"{_BEDROCK}/invoke-with-response-stream", streams=True),
+        endpoint(r"/v1/messages"),
+        endpoint(r"/v1/messages/count_tokens", "count"),
+        endpoint(r"/v1/messages/batches", "batch"),
+    )
+    batch = Batch(("requests",), "params")
+    maker_field = "anthropic_version"  # Bedrock's paths take models of every maker
+    openings = frozenset(("message_start", "ping"))
+
+    def error(self, status: int, message: str) -> dict[str, Any]:
+        """See `Http.error`."""
+        return {"type": "error", **super().error(status, message)}
+
+
+HTTP = AnthropicHttp()

@@ -1,0 +1,172 @@
+"""A wire over HTTP: its paths, its batches, its errors, and what a stream is to be asked for.
+
+Only the end of a path is looked at, so that any prefix of a gateway or of a compatible server will
+do. Source of the paths: the SDKs' own (anthropic 2.11, openai 3.52, google-genai 3.4).
+"""
+
+from __future__ import annotations
+
+import re
+from abc import ABC
+from collections.abc import Mapping
+from typing import Any, ClassVar, Literal, TypeAlias
+
+from msgspec import Struct
+
+Kind: TypeAlias = Literal[
+    "create", "count", "compact", "batch", "reply", "replies", "items", "delete"
+]
+
+
+class Route(Struct, frozen=True):
+    """What is asked at a path.
+
+    Attributes:
+        wire: the name of the wire of the request's body.
+        kind: ``"create"``: a reply is asked for; ``"count"``: the tokens of the request;
+            ``"compact"``: the request's history in short; ``"batch"``: replies to many requests,
+            later; ``"reply"``, ``"replies"``, ``"items"``: what is stored of one, of many, of a
+            request; ``"delete"``: it is to go.
+        model: the model, where the path names it; else ``""``.
+        streams: whether the path itself asks for a stream; None: the body says.
+        is_array: whether a streamed answer comes as the items of one JSON array.
+        reply_id: the id of what is stored, where the path names it; else ``""``.
+    """
+
+    wire: str
+    kind: Kind = "create"
+    model: str = ""
+    streams: bool | None = None
+    is_array: bool = False
+    reply_id: str = ""
+
+    @property
+    def is_stored(self) -> bool:
+        """Whether it is asked for what a provider keeps."""
+        return self.kind in ("reply", "replies", "items", "delete")
+
+
+class Endpoint(Struct, frozen=True, kw_only=True):
+    """A path of a provider's API.
+
+    Attributes:
+        path: a regular expression for its end, quoted as it stands in a URL. The groups ``model``
+            and ``id`` are the model, and the id of what is stored.
+        kind: see `Route`.
+        method: of HTTP.
+        streams: see `Route`.
+        array_without: a stream comes as one JSON array unless this stands in the query; ``""``: it
+            never does.
+    """
+
+    path: re.Pattern[str]
+    kind: Kind = "create"
+    method: str = "POST"
+    streams: bool | None = None
+    array_without: str = ""
+
+
+def endpoint(
+    path: str,
+    kind: Kind = "create",
+    *,
+    method: str = "POST",
+    streams: bool | None = None,
+    array_without: str = "",
+) -> Endpoint:
+    """An `Endpoint`; ``path`` is the text of its regular expression."""
+    return Endpoint(
+        path=re.compile(path + "$"),
+        kind=kind,
+        method=method,
+        streams=streams,
+        array_without=array_without,
+    )
+
+
+class Batch(Struct, frozen=True):
+    """Where the requests of a batch stand.
+
+    Attributes:
+        requests: the fields that lead to the list of its items.
+        request: the field of an item with its request.
+    """
+
+    requests: tuple[str, ...]
+    request: str
+
+
+class Http(ABC):
+    """One wire over HTTP.
+
+    Attributes:
+        wire: its name.
+        endpoints: its paths, the first that fits counts.
+        batch: where a batch has its requests; None: the wire has no batches of whole requests.
+        maker_field: a field that each request has at the paths which take models of several makers;
+            a request without it is of another wire. ``""``: there are no such paths.
+        openings: the types of events of a stream that come before all content.
+        failures: the types of a body, or of an event, that says that there is no reply.
+    """
+
+    wire: ClassVar[str]
+    endpoints: ClassVar[tuple[Endpoint, ...]]
+    batch: ClassVar[Batch | None] = None
+    maker_field: ClassVar[str] = ""
+    openings: ClassVar[frozenset[str]] = frozenset()
+    failures: ClassVar[frozenset[str]] = frozenset(("error",))
+
+    def route(self, method: str, path: str, query: str) -> Route | None:
+        """What is asked at a path; None if it is none of this wire's.
+
+        Args:
+            method: of HTTP, in capitals.
+            path: quoted, without a slash at its end.
+            query: what stands behind the ``?``.
+        """
+        for known in self.endpoints:
+            match = known.path.search(path) if known.method == method else None
+            if match is not None:
+                groups = match.groupdict()
+                is_array = bool(known.array_without) and known.array_without not in query
+                return Route(
+                    self.wire,
+                    known.kind,
+                    model=_unquoted(groups.get("model") or ""),
+                    streams=known.streams,
+                    is_array=is_array,
+                    reply_id=_unquoted(groups.get("id") or ""),
+                )
+        return None
+
+    def with_usage(self, request: Mapping[str, Any]) -> dict[str, Any] | None:
+        """A request whose stream is asked to report usage; None where it reports it anyway.
+
+        Source: `provider-rules` §4.3.
+        """
+        return None
+
+    def is_opening(self, event: Mapping[str, Any]) -> bool:
+        """Whether an event of a stream comes before all content."""
+        return event.get("type") in self.openings
+
+    def is_error(self, value: Mapping[str, Any]) -> bool:
+        """Whether a body or an event says that there is no reply, whatever its status."""
+        return bool(value.get("error")) or value.get("type") in self.failures
+
+    def error(self, status: int, message: str) -> dict[str, Any]:
+        """An error of ours, as the body of an answer or an event of a stream.
+
+        Args:
+            status: of HTTP.
+            message: for whoever reads the client's log.
+        """
+        return {"error": {"type": "ullage_error", "message": message}}
+
+
+def _unquoted(text: str) -> str:
+    """A part of a path without its percent signs."""
+    raw = re.sub(
+        rb"%([0-9a-fA-F]{2})", lambda found: bytes.fromhex(found[1].decode()), text.encode()
+    )
+    return raw.decode("utf-8", "replace")

@@ -1,0 +1,143 @@
+"""Conversations out of OpenAI Chat Completions, and into it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, ClassVar
+
+from ullage.values.messages import Part, ToolCall
+from ullage.values.toolset import ToolSpec
+from ullage.wires.base import plain
+from ullage.wires.convert.media import openai_file, openai_sound, url_of
+from ullage.wires.convert.names import OPENAI_NAME
+from ullage.wires.convert.read import Reader, json_value
+from ullage.wires.convert.turns import Call, Medium, Result, Turn
+from ullage.wires.convert.write import (
+    REPLY,
+    RESULT,
+    WireDict,
+    Writer,
+    alone,
+    called,
+    failed,
+    text_block,
+)
+from ullage.wires.gemini.models import UNCHECKED, signs_calls
+from ullage.wires.openai_chat.format import FUNCTION_CALL, REFUSAL
+
+
+class ChatReader(Reader):
+    """Reads Chat Completions."""
+
+    beside: ClassVar = {"web_search_options": "a search of the vendor's own"}
+
+    def tool_body(self, raw: Mapping[str, Any], where: str) -> Mapping[str, Any]:
+        """See `Reader.tool_body`: in the deprecated ``functions`` it is the definition itself."""
+        if _is_old_function(where):
+            return raw
+        return plain(raw.get("function") or {}, f"{where}.function")
+
+    def schema(self, raw: Mapping[str, Any], body: Mapping[str, Any], where: str) -> Any:
+        """See `Reader.schema`."""
+        if raw.get("type") != "function" and not _is_old_function(where):
+            return None
+        return body.get("parameters") or {"type": "object"}
+
+    def block(self, part: Part, bare: Any, where: str) -> tuple[Any, str]:
+        """See `Reader.block`: calls stand beside the content."""
+        if part.at == FUNCTION_CALL:
+            call = plain(bare["function_call"], where)
+            return {"type": "function_call", **call}, f"{where}.function_call"
+        if isinstance(part, ToolCall):
+            return bare["tool_calls"][part.at], f"{where}.tool_calls[{part.at}]"
+        if part.at == REFUSAL:
+            return {"type": "refusal"}, f"{where}.refusal"
+        return super().block(part, bare, where)
+
+    def kind(self, block: Mapping[str, Any]) -> str:
+        """See `Reader.kind`: some calls have no type, and messages have none."""
+        implied = "function" if "function" in block else "text"
+        if block.get("role") in ("tool", "function"):
+            implied = "tool"
+        return str(block.get("type") or implied)
+
+    def arguments(self, part: ToolCall, block: Any, where: str) -> tuple[str, Any]:
+        """See `Reader.arguments`."""
+        is_free_text = block.get("type") == "custom"
+        return part.arguments, None if is_free_text else json_value(part.arguments)
+
+
+def _is_old_function(where: str) -> bool:
+    return where.startswith("functions")
+
+
+class ChatWriter(Writer):
+    """Writes Chat Completions."""
+
+    tool_name = OPENAI_NAME
+
+    def messages(self, turns: Sequence[Turn]) -> Iterator[WireDict]:
+        """See `Writer.messages`."""
+        for turn in turns:
+            results = [piece for piece in turn.pieces if isinstance(piece, Result)]
+            if results:
+                yield from (self._result(result) for result in results)
+            else:
+                yield self._message(turn)
+
+    def _message(self, turn: Turn) -> WireDict:
+        calls = [self.call(piece) for piece in turn.pieces if isinstance(piece, Call)]
+        if calls and signs_calls(self.conversion.model):  # C12
+            calls[0]["extra_content"] = {"google": {"thought_signature": UNCHECKED}}
+        said: Sequence[Any] = [piece for piece in turn.pieces if not isinstance(piece, Call)]
+        if turn.who != "user":
+            said = self.texts(said, REPLY)
+        text = alone(said)
+        content = self.blocks(said, text_block) if said and text is None else text
+        message = {"role": turn.who, "content": content}
+        return {**message, "tool_calls": calls} if calls else message
+
+    def call(self, call: Call) -> WireDict:
+        """See `Writer.call`."""
+        kind = "custom" if call.is_free_text else "function"
+        return {"id": call.id, "type": kind, kind: called(call)}
+
+    def _result(self, result: Result) -> WireDict:
+        texts = self.texts(failed(result), RESULT)
+        content: Any = alone(texts) or ""
+        if len(texts) > 1:
+            content = self.blocks(texts, text_block)
+        return {"role": "tool", "tool_call_id": result.call_id, "content": content}
+
+    def medium(self, medium: Medium) -> WireDict | None:
+        """See `Writer.medium`."""
+        if medium.kind == "audio":
+            return openai_sound(medium)
+        if medium.kind == "image":
+            return None if medium.file_id else _image(medium)
+        file = None if medium.url else openai_file(medium)
+        return None if file is None else {"type": "file", "file": file}
+
+    def keeps_name(self, medium: Medium) -> bool:
+        """See `Writer.keeps_name`: beside its data alone."""
+        return bool(medium.data)
+
+    def request(
+        self,
+        system: Sequence[str],
+        tools: Sequence[ToolSpec],
+        output_tokens: int | None,
+        messages: Sequence[Any],
+    ) -> WireDict:
+        """See `Writer.request`."""
+        return self.led_request("system", system, tools, output_tokens, messages)
+
+
+def _image(medium: Medium) -> WireDict:
+    image = {"url": url_of(medium)}
+    if medium.detail not in ("", "auto"):
+        image["detail"] = medium.detail
+    return {"type": "image_url", "image_url": image}
+
+
+READER, WRITER = ChatReader, ChatWriter

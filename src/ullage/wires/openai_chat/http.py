@@ -1,0 +1,44 @@
+"""OpenAI Chat Completions over HTTP: OpenAI's own API, Azure, and compatible servers.
+
+…/chat/completions                             a reply
+…/deployments/M/chat/completions               the same (Azure)
+GET …/chat/completions                         a list of what is stored
+GET …/chat/completions/ID                      one of them
+GET …/chat/completions/ID/messages             the messages of its request
+DELETE …/chat/completions/ID                   it is to go
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ullage.wires.http import Http, endpoint
+
+_STORED = r"/chat/completions/(?P<id>[^/]+)"
+
+
+class ChatHttp(Http):
+    """Chat Completions over HTTP."""
+
+    wire = "openai-chat"
+    endpoints = (
+        endpoint(r"/deployments/(?P<model>[^/]+)/chat/completions"),
+        endpoint(r"/chat/completions"),
+        endpoint(r"/chat/completions", "replies", method="GET"),
+        endpoint(_STORED, "reply", method="GET"),
+        endpoint(rf"{_STORED}/messages", "items", method="GET"),
+        endpoint(_STORED, "delete", method="DELETE"),
+    )
+
+    def with_usage(self, request: Mapping[str, Any]) -> dict[str, Any] | None:
+        """See `Http.with_usage`: streams have to be asked."""
+        options = request.get("stream_options")
+        if not request.get("stream"):
+            return None
+        if options is not None and (not isinstance(options, dict) or "include_usage" in options):
+            return None
+        return {**request, "stream_options": {**(options or {}), "include_usage": True}}
+
+
+HTTP = ChatHttp()

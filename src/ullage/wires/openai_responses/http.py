@@ -1,0 +1,34 @@
+"""OpenAI Responses over HTTP.
+
+…/responses                                    a reply
+…/responses/input_tokens                       counted
+…/responses/compact                            compacted by the provider
+GET …/responses/ID                             what is stored
+GET …/responses/ID/input_items                 the items of its request
+DELETE …/responses/ID                          it is to go
+"""
+
+from __future__ import annotations
+
+from ullage.wires.http import Http, endpoint
+
+_STORED = r"/responses/(?P<id>[^/]+)"
+
+
+class ResponsesHttp(Http):
+    """Responses over HTTP."""
+
+    wire = "openai-responses"
+    endpoints = (
+        endpoint(r"/responses"),
+        endpoint(r"/responses/input_tokens", "count"),
+        endpoint(r"/responses/compact", "compact"),
+        endpoint(_STORED, "reply", method="GET"),
+        endpoint(rf"{_STORED}/input_items", "items", method="GET"),
+        endpoint(_STORED, "delete", method="DELETE"),
+    )
+    openings = frozenset(("response.created", "response.in_progress", "response.queued"))
+    failures = frozenset(("error", "response.failed"))
+
+
+HTTP = ResponsesHttp()
