@@ -144,9 +144,8 @@ def test_the_beginning_of_a_transcript_is_as_if_nothing_more_had_come(format, tu
 
 
 def worked_out(transcript):
-    return {
-        name: value for name, value in vars(transcript).items() if name not in ("_made", "_fed")
-    }
+    caches = "_made", "_fed", "_folded"
+    return {name: value for name, value in vars(transcript).items() if name not in caches}
 
 
 def test_a_result_is_late_where_its_history_could_have_been_parted_before_it():

@@ -45,7 +45,7 @@ def test_what_was_said_twice_is_quoted_once_where_it_was_said_last():
 def test_what_is_left_out_names_what_opens_it():
     texts = [f"{number:03}: {RULE * 20}" for number in range(50)]
     refs = [f"ref{number:013}" for number in range(50)]
-    shown = quotes(texts, 3_000, refs=refs)
+    shown = quotes(texts, 3_000, ref_of=refs.__getitem__)
     assert f"characters: ref={refs[49]} …]" in shown[49]
     lines = [number for number in shown if shown[number].startswith("[")]
     assert (

@@ -4,7 +4,7 @@ from msgspec.structs import replace
 
 from ullage import Session
 from ullage.stages.facts import said
-from ullage.stages.user_texts import named_in, opening, output_of, refs_of
+from ullage.stages.user_texts import named_in, opening, output_of
 from ullage.values.notices import Words
 
 MESSAGES = [
@@ -33,7 +33,7 @@ def test_a_text_opens_as_it_was_sent_and_several_as_they_are_quoted():
 
 def test_only_what_is_named_is_set_aside():
     transcript, each = texts()
-    first, several = refs_of(transcript, each)
+    first, several = (output_of(transcript, text).ref for text in each)
     shown = f"[16 characters set aside: ref={several}]"
     assert [output.ref for output in named_in(shown, transcript, 0, 3)] == [several]
     assert first != several

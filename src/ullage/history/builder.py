@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence, Set
 from typing import cast
 
+from msgspec import Struct
 from msgspec.structs import force_setattr, replace
 
 from ullage.history.frozen import Changes, FrozenWindow, Parts
-from ullage.history.shown import Placed
+from ullage.history.shown import HIDDEN, Placed
 from ullage.history.transcript import Location, Transcript
 from ullage.history.window import Window
 from ullage.tokens.calibrate import Calibration
@@ -22,13 +23,33 @@ from ullage.values.notices import Words
 
 PAST = 3
 """How many boundaries back a history may fork without being walked again from its beginning."""
-_GROWING = ("applied", "changed", "reasoning_dropped", "_shown", "_spots", "_sums")
+_GROWING = ("applied", "changed", "reasoning_dropped", "_hidden", "_shown", "_spots", "_sums")
 """What of a window is written to in place."""
+
+
+class Carried(Struct, frozen=True):
+    """What the requests up to a boundary carried in vain while a conversation waits.
+
+    Attributes:
+        length: how many messages there were.
+        freed: characters that would have been cut of these.
+        came: characters of all of these.
+        rent: the sum of what each request carried in vain.
+        most_won: the most that the rent was over its price, without what stands around the
+            messages; None: there was nothing to cut.
+    """
+
+    length: int = 0
+    freed: int = 0
+    came: int = 0
+    rent: int = 0
+    most_won: float | None = None
 
 
 def _edited_between(past: Window, later: Window) -> Iterator[int]:
     """The messages that a later state of a window shows otherwise."""
-    yield from past._hidden ^ later._hidden
+    flags = zip(past._hidden, later._hidden, strict=False)
+    yield from (at for at, (before, after) in enumerate(flags) if before != after)
     yield from past.reasoning_dropped ^ later.reasoning_dropped
     yield from (at for at in later._shown if later._shown[at] is not past._shown.get(at))
 
@@ -48,6 +69,7 @@ class WindowBuilder:
         past: how it was at the last boundaries, oldest first (`keep_past`).
         excess: characters of each message that would be cut at first sight, were recall tools
             offered (`ullage.turn.joining`).
+        carried: what the requests so far carried of them.
     """
 
     _parts: Parts
@@ -63,6 +85,7 @@ class WindowBuilder:
         self.window, self.stale = window, stale
         self.past: tuple[WindowBuilder, ...] = ()
         self.excess: dict[int, int] = {}
+        self.carried = Carried()
         self._applied = cast("dict[bytes, int]", window.applied)
         self._changed = cast("dict[int, Sequence[tuple[int, int, str]]]", window.changed)
         self._reasoning_dropped = cast("set[int]", window.reasoning_dropped)
@@ -128,7 +151,7 @@ class WindowBuilder:
         window = replace(old, transcript=transcript, **copied, **apart)
         other._hold(window, [*self.stale])
         other._parts, other._changes = self._parts, Changes()
-        other.excess = self.excess.copy()
+        other.excess, other.carried = self.excess.copy(), self.carried
         return other
 
     # ── the request at hand ──────────────────────────────────────────────────────────
@@ -176,6 +199,7 @@ class WindowBuilder:
             sums.touched.update(range(window.read_from))
             window._tallies.clear()
         self._set(fresh=window.size, size=length)
+        window._hidden.extend(bytes(length - len(window._hidden)))
         for index in range(len(sums.tokens), length):
             bound = window.message_bound(index)
             sums.tokens.append(~bound)
@@ -186,6 +210,7 @@ class WindowBuilder:
     def refresh(self, index: int) -> None:
         """A message was worded anew by the caller (same digest): count it again."""
         self._outdate(index)
+        self.carried = Carried()
         for past in self.past:
             past.refresh(index)
         window, sums = self.window, self.window._sums
@@ -194,7 +219,7 @@ class WindowBuilder:
             before = sums.tokens[index]
             sums.tokens[index] = window.count_message(index)
             sums.touched.add(index)
-            if index not in window._hidden:
+            if not window._hidden[index]:
                 sums.counted += sums.tokens[index] - before
 
     def look_from(self, index: int) -> None:
@@ -254,13 +279,13 @@ class WindowBuilder:
         shown = window._shown[index] = {**window.shown(index), spot[1:]: edit}
         window._spots[edit.ref] = self._changes.locations[edit.ref] = spot
         self._changes.edited.add(index)
-        if index not in window._hidden:
+        if not window._hidden[index]:
             self._changed[index] = [(*leaf, each.text) for leaf, each in shown.items()]
         won -= tokens(spot)
         self._outdate(index)
         sums.tokens[index] += won if uncounted else -won
         sums.touched.add(index)
-        if index not in window._hidden:
+        if not window._hidden[index]:
             sums.bound -= won if uncounted else 0
             sums.counted -= 0 if uncounted else won
         return True
@@ -285,7 +310,7 @@ class WindowBuilder:
         start, stop = around
         others = [each for each in window.summaries if not start <= each.start < stop]
         gone = [each for each in window.summaries if start <= each.start < stop]
-        hides = {*range(start, stop)} - window._hidden
+        hides = set(window.visible_in(start, stop))
         hides.difference_update(window.transcript.marked("pinned", start, stop))
         hides -= window.kept_by(edit)
         for index in hides:
@@ -295,7 +320,7 @@ class WindowBuilder:
             if self._changed.pop(index, None) is not None:
                 self._changes.edited.add(index)
             self._outdate(index)
-        self._set(_hidden=window._hidden | hides)
+            window._hidden[index] = HIDDEN
         sums.counted += window.texts_tokens(edit.texts)
         sums.counted -= sum(window.texts_tokens(each.edit.texts) for each in gone)
         self._set(summaries=tuple(sorted([*others, Placed(start, stop, edit)])))

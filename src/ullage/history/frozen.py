@@ -25,6 +25,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from ullage.history.layers import Layers
+from ullage.history.measures import Folded
 from ullage.history.shown import Shown
 from ullage.history.transcript import Location, Mark, Transcript
 from ullage.history.window import Sums, Window
@@ -36,7 +37,7 @@ from ullage.values.messages import Message
 _ROWS = {"messages": 0, "digests": 0, "chain": 1, "_said": 1, "_turns": 1, "_closed": 0}
 """The lists of a transcript that only grow, and how much longer each is than the history."""
 _OWN = ("counts", "_refs", "_texts", "_made")
-"""Tables of what is worked out of messages: a reader fills its own."""
+"""Tables of what is worked out of messages: a reader fills its own, and has folds of its own."""
 
 
 class FrozenTranscript(Transcript):
@@ -67,6 +68,8 @@ class FrozenTranscript(Transcript):
             value: Any = self._growing[name][: self._length + _ROWS[name]]
         elif name in _OWN:
             value = {}
+        elif name == "_folded":
+            value = Folded(self)
         elif name == "loaded":
             value = self._names_loaded(self._length)
         else:
@@ -202,6 +205,7 @@ class FrozenWindow:
         self.bound_tokens = window.head_tokens + sums.counted + sums.bound
         self._values = copy(window)  # what is written to in place is read from the parts alone
         self._parts = parts
+        self._hidden = window._hidden[: window.size]  # one byte a message
         self._counted, self._bound = sums.counted, sums.bound
         self._uncounted, self._uncounted_size = sums.uncounted, len(sums.uncounted)
         self._tokens = None if sums.uncounted else window.head_tokens + sums.counted
@@ -257,6 +261,7 @@ class FrozenWindow:
             reasoning_dropped={at for at, message in edited.items() if message.drops_reasoning},
             applied=self._parts.applied.merged(),
             _shown=shown,
+            _hidden=self._hidden,
             _spots=self._parts.locations.merged(),
             _sums=sums,
             _edit_tokens={},

@@ -1,4 +1,4 @@
-"""What is worked out of each message once: measures, and their sums over the messages shown.
+"""What is worked out of each message once: measures, their sums, and folds over ranges of them.
 
 A measure is a function with a name and settings. Tables are kept under these and not under the
 function, so that a measure made anew at every turn finds its own table again.
@@ -7,7 +7,7 @@ function, so that a measure made anew at every turn finds its own table again.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Set
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, cast
 
 from ullage.errors import ConfigError
 
@@ -16,6 +16,8 @@ T_co = TypeVar("T_co", covariant=True)
 
 TABLES = 32
 """So many measures are kept of one history; the one made first goes first."""
+_VALUES = 16
+"""So many values of folds; the one that was not asked for longest goes first."""
 
 
 class Measure(Generic[T_co]):
@@ -71,6 +73,68 @@ def table_of(tables: dict[Any, T], measure: Measure[Any], make: Callable[[], T])
             tables.pop(oldest, None)  # another reader of a frozen history may have done so
         tables[measure.key] = table
     return table
+
+
+class Fold(Generic[T]):
+    """What the messages of a range come to, one after the other, as a value that grows.
+
+    Whoever asks for a longer range that begins at the same message pays for what is new in it.
+
+    Args:
+        name: what it is kept under.
+        begin: makes the value of no messages.
+        add: adds one message to the value: called with the value, the transcript and the index.
+            It has to be pure: of that message and what is before it in the history.
+        looks_back: whether the value of a longer range can tell that of a shorter one too.
+    """
+
+    __slots__ = ("add", "begin", "looks_back", "name")
+
+    def __init__(
+        self,
+        name: str,
+        begin: Callable[[], T],
+        add: Callable[[T, Any, int], None],
+        *,
+        looks_back: bool = False,
+    ) -> None:
+        self.name = name
+        self.begin = begin
+        self.add = add
+        self.looks_back = looks_back
+
+
+class Folded:
+    """The values of folds over the ranges of one history that were asked for last.
+
+    Args:
+        transcript: the history.
+    """
+
+    def __init__(self, transcript: Any) -> None:
+        self._transcript = transcript
+        self._values: dict[tuple[str, int], tuple[int, Any]] = {}
+
+    def over(self, fold: Fold[T], start: int, stop: int) -> T:
+        """The value of the messages from ``start`` up to ``stop``; nobody but the fold writes it.
+
+        A value cannot shrink: for a shorter range than the last one it is made anew, unless it
+        looks back.
+        """
+        key = fold.name, start
+        reached, value = self._values.pop(key, (start, None))
+        if value is None or (reached > stop and not fold.looks_back):
+            reached, value = start, fold.begin()
+        for index in range(reached, stop):
+            fold.add(value, self._transcript, index)
+        while len(self._values) >= _VALUES:
+            del self._values[next(iter(self._values))]
+        self._values[key] = max(reached, stop), value
+        return cast("T", value)
+
+    def clear(self) -> None:
+        """Forget all values: a message reads otherwise now."""
+        self._values.clear()
 
 
 class Tally:

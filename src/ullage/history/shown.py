@@ -15,6 +15,8 @@ Shown = Mapping[tuple[int, int], Replace]
 """What replaces the leaves of one message, by part and item index."""
 
 _WHOLE: Shown = {}
+_SHOWN, HIDDEN = 0, 1
+"""What stands for a message in the flags of a window: whether a summary is shown in its place."""
 
 
 class Placed(NamedTuple):
@@ -53,7 +55,7 @@ class ShownHistory(Struct, frozen=True, eq=False, kw_only=True):
     holds_back: bool = True
     _shown: dict[int, Shown] = field(default_factory=dict)
     _spots: dict[str, Location] = field(default_factory=dict)
-    _hidden: frozenset[int] = frozenset()
+    _hidden: bytearray = field(default_factory=bytearray)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of {self.size} messages>"
@@ -127,13 +129,13 @@ class ShownHistory(Struct, frozen=True, eq=False, kw_only=True):
         needed = [index for index in self.transcript.loading(self.size) if start <= index < stop]
         needed += [at for at in self.arrived if start <= at < stop and self.arrived[at] >= young]
         groups = [set(self.transcript.together(index, self.size)) for index in needed]
-        around = set(range(start, stop))
-        return {at for group in groups if self._is_whole(group, around) for at in group}
+        return {at for group in groups if self._is_whole(group, start, stop) for at in group}
 
-    def _is_whole(self, group: set[int], around: set[int]) -> bool:
+    def _is_whole(self, group: set[int], start: int, stop: int) -> bool:
         """Whether messages that go together are all in a range, and none is hidden by itself."""
         hidden = [self.hidden(at) for at in group]
-        return group <= around and (all(hidden) or not any(hidden))
+        is_within = all(start <= at < stop for at in group)
+        return is_within and (all(hidden) or not any(hidden))
 
     def kept_by(self, edit: Summary) -> set[int]:
         """The messages that a summary leaves where it is made, though an earlier one may hide them.
@@ -158,12 +160,21 @@ class ShownHistory(Struct, frozen=True, eq=False, kw_only=True):
 
     def hidden(self, index: int) -> bool:
         """Whether a summary is shown in place of a message."""
-        return index in self._hidden
+        return index < len(self._hidden) and bool(self._hidden[index])
 
     @property
     def visible(self) -> list[int]:
         """The messages in whose place no summary is shown."""
-        return [index for index in range(self.size) if index not in self._hidden]
+        return self.visible_in(0, self.size)
+
+    def visible_in(self, start: int, stop: int) -> list[int]:
+        """Those of a range. What is hidden is passed over in C, however much it is."""
+        visible = list[int]()
+        index = self._hidden.find(_SHOWN, start, stop)
+        while index >= 0:
+            visible.append(index)
+            index = self._hidden.find(_SHOWN, index + 1, stop)
+        return visible
 
     def shown(self, index: int) -> Shown:
         """What replaces the leaves of a message."""
@@ -212,9 +223,8 @@ class ShownHistory(Struct, frozen=True, eq=False, kw_only=True):
         What the user answered through a tool, and what a program reads, are no such results: they
         are left as they are.
         """
-        for index in range(start, stop):
-            if index not in self._hidden:
-                yield from self.transcript.tool_results(index)
+        for index in self.visible_in(start, stop):
+            yield from self.transcript.tool_results(index)
 
     def tool_of(self, spot: Location) -> str:
         """Name of the tool whose result is at a location, or ``""``."""

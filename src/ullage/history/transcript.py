@@ -11,7 +11,7 @@ from collections.abc import Iterator, Set
 from typing import Any, Literal, TypeVar, get_args
 
 from ullage.history import canon
-from ullage.history.measures import Measure, table_of
+from ullage.history.measures import Fold, Folded, Measure, table_of
 from ullage.history.pairing import At, Pairing
 from ullage.redaction import Redact, redacted
 from ullage.values.authors import KNOWN_USER_TOOLS, Author, Reader, plain_tool_name
@@ -105,6 +105,7 @@ class Transcript:
         self._refs: dict[Location, str] = {}
         self._texts: dict[Location, Output] = {}
         self._made: dict[Any, dict[int, Any]] = {}
+        self._folded = Folded(self)
         self._programs: dict[int, set[int]] = {}  # by message, the parts that a program reads
         self._answers: dict[int, set[int]] = {}  # and the results that are the user's words
         self._is_shared = False  # whether a frozen transcript reads the same lists and tables
@@ -219,6 +220,7 @@ class Transcript:
         self._marked["bound"] = sorted({*others, index} if _is_bound(message) else others)
         for made in self._made.values():
             made.pop(index, None)
+        self._folded.clear()
 
     def _without_secrets(self, index: int, message: Message) -> Message:
         self.originals.pop(index, None)
@@ -480,6 +482,10 @@ class Transcript:
             made[index] = measure(self, index)
         return made[index]
 
+    def folded(self, fold: Fold[T], start: int, stop: int) -> T:
+        """What a fold comes to over a range of messages. See `Folded.over`."""
+        return self._folded.over(fold, start, stop)
+
     def loading(self, stop: int) -> list[int]:
         """The messages below ``stop`` that define tools which no later one defines anew.
 
@@ -502,6 +508,15 @@ class Transcript:
         """The messages of a range that are known for this, in order."""
         at = self._marked[mark]
         return at[bisect_left(at, start) : bisect_left(at, stop)]
+
+    def first(self, mark: Mark) -> int | None:
+        """The first message that is known for this, or None."""
+        return next(iter(self._marked[mark]), None)
+
+    def count(self, mark: Mark, start: int, stop: int) -> int:
+        """How many messages of a range are known for this."""
+        at = self._marked[mark]
+        return bisect_left(at, stop) - bisect_left(at, start)
 
     def place(self, spot: Location) -> Address:
         """The address of the leaf at a spot."""

@@ -143,7 +143,7 @@ class Window(ShownHistory, frozen=True, eq=False, kw_only=True):
     def _count_into(self, sums: Sums) -> None:
         for index in sums.uncounted:
             # else an interrupted call came as far as this, or it is hidden by now
-            if sums.tokens[index] < 0 and index not in self._hidden:
+            if sums.tokens[index] < 0 and not self._hidden[index]:
                 tokens = self.count_message(index)
                 sums.tokens[index], sums.counted = tokens, sums.counted + tokens
         sums.touched.update(sums.uncounted)
@@ -287,7 +287,7 @@ class Window(ShownHistory, frozen=True, eq=False, kw_only=True):
         return self.tally(measure).sum
 
     def _added(self, measure: Measure[int], index: int) -> int:
-        return 0 if index in self._hidden else measure(self, index)
+        return 0 if self._hidden[index] else measure(self, index)
 
     def settled_to(self, stop: int, is_settled: Measure[bool]) -> int:
         """The first message below ``stop`` of which that does not hold; where it holds, for ever.

@@ -365,9 +365,9 @@ class SessionCore(Copied, Hosted, Readable, ABC):
             is_refused = any(event.kind == "summary_refused" for event in turned.events)
             spent = self._summaries.take(is_refused=is_refused)
 
+        sent.is_undercounted = turned.lesson.short_replies >= SHORT_REPLIES
+
         def finish(state: SessionState) -> Change:
-            lesson = state.learnt.of(turned.window.transcript, sent.model)
-            sent.is_undercounted = lesson.short_replies >= SHORT_REPLIES
             new = state.with_persisted(turned.state).with_spent(spent)
             return replace(new, memo=turned.memo, newest=sent), turned.events
 

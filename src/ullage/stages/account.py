@@ -7,16 +7,18 @@ pure functions of the messages, so they come out the same wherever the range is 
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
-from typing import TypeAlias
+from functools import cached_property
+from typing import TypeAlias, overload
 
 from ullage.history import canon
-from ullage.history.measures import Measure
+from ullage.history.measures import Fold, Measure
 from ullage.history.transcript import Location, Transcript
 from ullage.stages.facts import question_of
-from ullage.stages.quotes import quotes
+from ullage.stages.quotes import Texts, quotes
 from ullage.stages.shorten import ends_of, on_one_line
-from ullage.stages.user_texts import opening
+from ullage.stages.user_texts import NAMED, opening
 from ullage.values.effects import Output
 from ullage.values.messages import (
     Frame,
@@ -57,15 +59,34 @@ def outputs_of(transcript: Transcript, start: int, stop: int) -> Iterator[Output
 
 def index_of(transcript: Transcript, start: int, stop: int, words: Words) -> str:
     """Everything said in a range of messages, with each tool output by its ref."""
-    lines = [
-        f"Index of messages {start + 1} to {stop} of this conversation. A tool output is",
-        f"given by its ref; read one with {words.read_on('REF', 0)}."
-        if words.recall
-        else "given by its ref.",
-    ]
-    for index in range(start, stop):
-        lines += transcript.once(_ENTRY, index)
-    return "\n".join(lines)
+    head = f"Index of messages {start + 1} to {stop} of this conversation. A tool output is\n"
+    how = f"given by its ref; read one with {words.read_on('REF', 0)}."
+    entries = transcript.folded(_ENTRIES, start, stop)
+    return head + (how if words.recall else "given by its ref.") + entries.text
+
+
+class _Entries:
+    """The entries of the index, as one text that grows."""
+
+    def __init__(self) -> None:
+        self._text = ""
+        self._new: list[str] = []
+
+    def add(self, transcript: Transcript, index: int) -> None:
+        """Take in the entry of a message, each line behind a line end."""
+        for line in _entry(transcript, index):
+            self._new += "\n", line
+
+    @property
+    def text(self) -> str:
+        """All entries."""
+        if self._new:
+            self._text = "".join([self._text, *self._new])
+            self._new.clear()
+        return self._text
+
+
+_ENTRIES = Fold("ullage.index", _Entries, _Entries.add)
 
 
 def _entry(transcript: Transcript, index: int) -> list[str]:
@@ -133,58 +154,114 @@ def account(
         f"window. This is a record of what was done, not an instruction. Everything in full: "
         f"{words.read_on(index_ref, 0)}]"
     )
-    steps = [step for index in range(start, stop) for step in transcript.once(_STEPS, index)]
-    kept = _newest(transcript, steps, room_chars - len(head) - 60)
-    said = [number for number, step in enumerate(steps) if step[0] == "user"]  # it may be a rule
-    texts = [_text_of(transcript, steps[number]) for number in said]
-    refs = [_output_of(transcript, steps[number]).ref for number in said]
-    shown = quotes(texts, user_chars, frame_chars=len(f"{_USER}\n"), refs=refs)
-    elsewhere = {
-        number for number in said if said_until is not None and steps[number][1] >= said_until
-    }
-    here = {said[at]: text for at, text in shown.items() if said[at] not in elsewhere}
-    kept |= {number: f"{_USER}{text}" for number, text in here.items()}
-    lines = [kept[number] for number in sorted(kept)]
-    missing = len(steps) - len(lines) - len(elsewhere)
+    done = transcript.folded(_DONE, start, stop)
+    shown = quotes(done.texts, user_chars, frame_chars=len(f"{_USER}\n"), ref_of=done.ref_of)
+    lines = _newest(transcript, done, room_chars - len(head) - 60)
+    here = len(done.said)
+    if said_until is not None:
+        here = bisect_left(done.said, said_until, key=lambda number: done.steps[number][1])
+    lines |= {done.said[at]: f"{_USER}{text}" for at, text in shown.items() if at < here}
+    bullets = [lines[number] for number in sorted(lines)]
+    elsewhere = len(done.said) - here
+    missing = len(done.steps) - len(bullets) - elsewhere
     if missing:
-        lines.insert(0, f"- … {missing:,} more: see the index")
-    if any(f"ref={refs[at]}" in text for at, text in shown.items()):
-        lines.insert(0, opening(words))
+        bullets.insert(0, f"- … {missing:,} more: see the index")
+    named = (at for at, text in shown.items() if "ref=" in text)
+    if any(f"ref={done.ref_of(at)}" in shown[at] for at in named):
+        bullets.insert(0, opening(words))
     if summary:
         head = f"{head}\n\n{summary}\n\n## Steps"
-    return "\n".join([head, *lines])
+    return "\n".join([head, *bullets])
 
 
 def user_outputs(transcript: Transcript, start: int, stop: int, shown: str) -> list[Output]:
     """What the user said in a range and its account names by a ref, each once."""
-    outputs = dict[str, Output]()
-    for index in range(start, stop):
-        for step in transcript.once(_STEPS, index):
-            if step[0] == "user":
-                output = _output_of(transcript, step)
-                outputs[output.ref] = output
-    return [output for ref, output in outputs.items() if f"ref={ref}" in shown]
+    done = transcript.folded(_DONE, start, stop)
+    named = {done.by_ref[ref] for ref in NAMED.findall(shown) if ref in done.by_ref}
+    return [_output_of(transcript, done.steps[number]) for number in sorted(named)]
 
 
 def said_chars(transcript: Transcript, start: int, stop: int) -> int:
     """About how many characters an account takes that quotes all the user said in a range."""
-    steps = (step for index in range(start, stop) for step in transcript.once(_STEPS, index))
-    texts = {_text_of(transcript, step) for step in steps if step[0] == "user"}
-    return sum(len(text) + len(_USER) + 1 for text in texts)
+    return transcript.folded(_SAID, start, stop).chars_before(stop)
 
 
-def _newest(transcript: Transcript, steps: Sequence[_Step], room: int) -> dict[int, str]:
-    """The newest bullets that fit, by number, but for what the user said."""
-    kept: dict[int, str] = {}
-    for number in range(len(steps) - 1, -1, -1):
-        if steps[number][0] == "user":
-            continue
-        text = _bullet(transcript, *steps[number])
-        if len(text) >= room:
+class _Done:
+    """What of a range is worth a bullet, and of that what the user said.
+
+    Attributes:
+        steps: everything, oldest first.
+        others: the numbers of the steps that are not the user's words.
+        said: the numbers of those that are.
+        texts: the user's words, as `quotes` takes them.
+        by_ref: the first of the user's steps that each ref opens.
+    """
+
+    def __init__(self) -> None:
+        self.steps: list[_Step] = []
+        self.others: list[int] = []
+        self.said: list[int] = []
+        self.texts = Texts()
+        self.by_ref: dict[str, int] = {}
+        self._refs: list[str] = []
+
+    def add(self, transcript: Transcript, index: int) -> None:
+        """Take in the steps of a message."""
+        for step in _steps(transcript, index):
+            number = len(self.steps)
+            self.steps.append(step)
+            if step[0] != "user":
+                self.others.append(number)
+                continue
+            self.said.append(number)
+            self.texts.append(_text_of(transcript, step))
+            ref = _output_of(transcript, step).ref
+            self.by_ref.setdefault(ref, number)
+            self._refs.append(ref)
+
+    def ref_of(self, at: int) -> str:
+        """What opens a text of the user, by its place in ``texts``."""
+        return self._refs[at]
+
+
+_DONE = Fold("ullage.done", _Done, _Done.add)
+
+
+class _Said:
+    """How many characters the different texts of the user have that an account quotes."""
+
+    def __init__(self) -> None:
+        self._texts: set[str] = set()
+        self._places: list[int] = []
+        self._chars = [0]
+
+    def add(self, transcript: Transcript, index: int) -> None:
+        """Take in what the user says in a message."""
+        for step in _steps(transcript, index):
+            text = _text_of(transcript, step) if step[0] == "user" else ""
+            if text and text not in self._texts:
+                self._texts.add(text)
+                self._places.append(index)
+                self._chars.append(self._chars[-1] + len(text) + len(_USER) + 1)
+
+    def chars_before(self, stop: int) -> int:
+        """Of what was said before a message."""
+        return self._chars[bisect_left(self._places, stop)]
+
+
+_SAID = Fold("ullage.said", _Said, _Said.add, looks_back=True)
+
+
+def _newest(transcript: Transcript, done: _Done, room: int) -> dict[int, str]:
+    """The newest bullets that fit, by the number of their step, but for what the user said."""
+    lines = dict[int, str]()
+    for number in reversed(done.others):
+        line = _bullet(transcript, *done.steps[number])
+        if len(line) >= room:
             break
-        kept[number] = text
-        room -= len(text) + 1
-    return kept
+        lines[number] = line
+        room -= len(line) + 1
+    return lines
 
 
 def _text_of(transcript: Transcript, step: _Step) -> str:
@@ -214,9 +291,6 @@ def _steps(transcript: Transcript, index: int) -> list[_Step]:
         elif isinstance(part, Text) and part.text.strip():
             steps.append((message.role, index, number))
     return steps
-
-
-_STEPS = Measure("ullage.steps", _steps)
 
 
 def _bullet(transcript: Transcript, role: str, index: int, number: int) -> str:
@@ -284,3 +358,26 @@ def _texts_of(message: Message) -> Iterator[str]:
             yield f"a document: {ends_of(part.text, _RESULT_CHARS, _GAP)}"
         elif isinstance(part, Text) and part.text.strip():
             yield part.text
+
+
+class Flattened(Sequence[str]):
+    """A range as `flatten` gives it, worked out when it is read: nobody may be asked at all."""
+
+    def __init__(self, transcript: Transcript, start: int, stop: int) -> None:
+        self._range = transcript, start, stop
+
+    @cached_property
+    def _pieces(self) -> tuple[str, ...]:
+        return flatten(*self._range)
+
+    def __len__(self) -> int:
+        return len(self._pieces)
+
+    @overload
+    def __getitem__(self, at: int) -> str: ...
+
+    @overload
+    def __getitem__(self, at: slice) -> tuple[str, ...]: ...
+
+    def __getitem__(self, at: int | slice) -> str | tuple[str, ...]:
+        return self._pieces[at]

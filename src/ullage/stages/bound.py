@@ -35,8 +35,8 @@ def newest_shown(window: Window, cuts: Sequence[Cut]) -> int:
     """Where the newest reply begins that is still shown when these cuts are made."""
     transcript = window.transcript
     new = [window.range_of(cut.edit) for cut in cuts if isinstance(cut.edit, Summary)]
-    for index in range(window.size - 1, -1, -1):
-        hidden = window.hidden(index) or any(index in range(*each) for each in new if each)
+    for index in reversed(window.visible):
+        hidden = any(index in range(*each) for each in new if each)
         if transcript.messages[index].role == "assistant" and not hidden:
             return transcript.reply(index, window.size).start
     return 0

@@ -24,7 +24,7 @@ from typing import NamedTuple, TypeAlias
 from msgspec.structs import replace
 
 from ullage.history.window import Window
-from ullage.stages.account import flatten
+from ullage.stages.account import Flattened
 from ullage.stages.facts import actions, essentials
 from ullage.stages.goals import (
     CHARS_PER_TOKEN,
@@ -361,7 +361,7 @@ def _brief(
         account=account,
         after=prompt.closes.format(messages=stop - start, tokens=tokens),
         earlier=earlier,
-        pieces=flatten(transcript, unseen, stop),
+        pieces=Flattened(transcript, unseen, stop),
         room_tokens=0,
         facts=essentials(actions(transcript, start, stop)),
     )

@@ -147,8 +147,8 @@ def _plan(
     wanted = sum(_wanted_tokens(window, each, room) for each in ranges)
     gone = {at for each in ranges for at in coverable(window, each.start, each.stop)}
     gone |= {each.inside[0] for each in ranges if each.inside}
-    start = editable_from(window)
-    loose = [at for at in window.visible if at >= start and at not in gone]
+    shown = window.visible_in(editable_from(window), window.size)
+    loose = [at for at in shown if at not in gone]
     early, won = shrink(window, loose, _GENTLE[:2], tokens + wanted - room.most_tokens)
     tokens -= won
     cuts = list[Cut]()

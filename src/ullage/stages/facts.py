@@ -7,13 +7,14 @@ a pure function of the messages, so that nothing decays however often a range is
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ullage.history.measures import Measure
+from ullage.history.measures import Fold, Measure
 from ullage.history.transcript import Transcript
 from ullage.stages.kinds import fields_of, kind_of
 from ullage.stages.shorten import on_one_line
@@ -21,6 +22,7 @@ from ullage.values.briefs import Fact
 from ullage.values.effects import Output
 from ullage.values.messages import Text, ToolCall, ToolResult
 
+_Signature: TypeAlias = tuple[str, str, tuple[tuple[str, int], ...]]
 Verb: TypeAlias = Literal["read", "changed", "removed", "ran", "did"]
 
 _PATHS = ("file_path", "path", "filename", "file", "filepath", "notebook_path", "target_file")
@@ -115,10 +117,8 @@ def question_of(transcript: Transcript, index: int, number: int) -> str:
 
 def actions(transcript: Transcript, start: int, stop: int) -> list[Action]:
     """Every tool call of a range of messages in the order in which they ended, then the open."""
-    found = [pair for index in range(start, stop) for pair in transcript.once(_ACTIONS, index)]
-    answered = {call for call, action in found if action.ended is not None}
-    waiting = [action for call, action in found if call not in answered]
-    return [*(action for _, action in found if action.ended is not None), *waiting]
+    calls = transcript.folded(CALLS, start, stop)
+    return [*calls.ended, *calls.waiting]
 
 
 def _actions(transcript: Transcript, index: int) -> list[tuple[tuple[int, str], Action]]:
@@ -135,6 +135,55 @@ def _actions(transcript: Transcript, index: int) -> list[tuple[tuple[int, str], 
 
 
 _ACTIONS = Measure("ullage.actions", _actions)
+
+
+class Calls:
+    """The tool calls of a range: how often each was made, and which wait for their results.
+
+    Attributes:
+        ended: what came of those that have a result, in the order in which they ended.
+    """
+
+    def __init__(self) -> None:
+        self.ended: list[Action] = []
+        self._times = Counter[_Signature]()
+        self._waiting: dict[tuple[int, str], list[Action]] = {}
+
+    def add(self, transcript: Transcript, index: int) -> None:
+        """Take in the calls and the results of a message."""
+        for call, action in transcript.once(_ACTIONS, index):
+            if action.ended is None:
+                self._waiting.setdefault(call, []).append(action)
+            else:
+                self._waiting.pop(call, None)
+                self.ended.append(action)
+                self._times[_signature(action)] += 1
+
+    @property
+    def waiting(self) -> list[Action]:
+        """What was called and waits for its result, in the order in which it was called."""
+        return [action for actions in self._waiting.values() for action in actions]
+
+    def among(self, transcript: Transcript, messages: Iterable[int]) -> list[Action]:
+        """What ended in these messages, and what was called in them and waits."""
+        pairs = (pair for index in messages for pair in transcript.once(_ACTIONS, index))
+        waiting = self._waiting
+        return [it for call, it in pairs if it.ended is not None or call in waiting]
+
+    def repeated(self, new: Iterable[Action]) -> int:
+        """How many of these calls of the range were made in it before, by others than these."""
+        mine = Counter(map(_signature, new))
+        waiting = Counter(map(_signature, self.waiting))
+        known = (count for each, count in mine.items() if self._times[each] + waiting[each] > count)
+        return sum(known)
+
+
+CALLS = Fold("ullage.calls", Calls, Calls.add)
+
+
+def _signature(action: Action) -> _Signature:
+    """What two calls have in common of which one repeats the other."""
+    return action.tool, action.subject, action.refs
 
 
 def _asked(call: ToolCall, index: int) -> Action:
@@ -216,25 +265,38 @@ def sentences(text: str) -> Iterator[str]:
     return (found for match in SENTENCE.finditer(text) if (found := match[0].strip()))
 
 
-def decisions(texts: Sequence[Said]) -> list[Said]:
-    """The sentences in which the model decides something or gives a reason."""
-    return [
-        Said(each.index, sentence)
-        for each in texts
-        for sentence in sentences(each.text)
-        if _DECIDED.search(sentence)
-    ]
+class ModelTexts:
+    """What the model says in a range.
+
+    Attributes:
+        decisions: the sentences in which it decides something or gives a reason.
+    """
+
+    def __init__(self) -> None:
+        self.decisions: list[Said] = []
+        self._tasks: list[Said] = []
+        self._newest: Said | None = None
+
+    def add(self, transcript: Transcript, index: int) -> None:
+        """Take in what it says in a message."""
+        for text in said(transcript, index, index + 1, "assistant"):
+            self._newest = text
+            decided = (each for each in sentences(text.text) if _DECIDED.search(each))
+            self.decisions += [Said(index, sentence) for sentence in decided]
+        calls = transcript.messages[index].calls
+        self._tasks = [Said(index, task) for call in calls for task in _tasks(call)] or self._tasks
+
+    @property
+    def open_items(self) -> list[Said]:
+        """What is not done: the newest list of tasks, and what the model said is to come."""
+        if self._newest is None:
+            return [*self._tasks]
+        index, text = self._newest.index, self._newest.text
+        to_come = (sentence for sentence in sentences(text) if _OPEN.search(sentence))
+        return [*self._tasks, *(Said(index, sentence) for sentence in to_come)]
 
 
-def open_items(transcript: Transcript, start: int, stop: int, texts: Sequence[Said]) -> list[Said]:
-    """What is not done: the newest list of tasks, and what the model said is to come."""
-    found: list[Said] = []
-    for index in range(stop - 1, start - 1, -1):
-        found = [Said(index, t) for call in transcript.messages[index].calls for t in _tasks(call)]
-        if found:
-            break
-    newest = [Said(texts[-1].index, each) for each in sentences(texts[-1].text)] if texts else []
-    return found + [each for each in newest if _OPEN.search(each.text)]
+MODEL_TEXTS = Fold("ullage.model_texts", ModelTexts, ModelTexts.add)
 
 
 def _tasks(call: ToolCall) -> list[str]:

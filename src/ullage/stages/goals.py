@@ -7,6 +7,7 @@ may not be touched is larger, is told instead of tried again.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import NamedTuple
@@ -14,9 +15,11 @@ from typing import NamedTuple
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ullage.history.measures import Fold
+from ullage.history.transcript import Transcript
 from ullage.history.window import Window
 from ullage.stages import rough
-from ullage.stages.facts import said
+from ullage.stages.facts import Said, said
 from ullage.stages.ranges import coverable
 
 CHARS_PER_TOKEN = 3
@@ -177,18 +180,51 @@ def spare_tokens(window: Window, goal: Goal, start: int, stop: int) -> int:
     return goal.counted(window, goal.most_tokens(window)) - shown
 
 
+class _UserSizes:
+    """How much what the user said takes, up to each message of a range."""
+
+    def __init__(self) -> None:
+        self._said: list[Said] = []
+        self._chars = [0]
+        self._tokens: dict[object, list[int]] = {}
+
+    def add(self, transcript: Transcript, index: int) -> None:
+        """Take in what the user says in a message."""
+        for text in said(transcript, index, index + 1, "user"):
+            self._said.append(text)
+            chars = len(text.text) + len(text.asked) + FRAME_CHARS
+            self._chars.append(self._chars[-1] + chars)
+
+    def _before(self, stop: int) -> int:
+        return bisect_left(self._said, stop, key=lambda text: text.index)
+
+    def chars_before(self, stop: int) -> int:
+        """Characters of what was said before a message."""
+        return self._chars[self._before(stop)]
+
+    def tokens_before(self, stop: int, window: Window, goal: Goal) -> int:
+        """The same in tokens, by a goal's way of counting."""
+        count, tokens = self._before(stop), self._tokens.setdefault(goal.text_tokens, [0])
+        for text in self._said[len(tokens) - 1 : count]:
+            line_tokens = goal.text_tokens(window, f"{text.asked}\n{text.text}")
+            tokens.append(tokens[-1] + line_tokens + FRAME_TOKENS)
+        return tokens[count]
+
+
+_USER_SIZES = Fold("ullage.user_sizes", _UserSizes, _UserSizes.add, looks_back=True)
+
+
 def room_in(window: Window, goals: Sequence[Goal], start: int, stop: int, wanted: Wanted) -> Room:
     """What a summary of a range may take, so that every goal is reached if that can be."""
-    texts = list(said(window.transcript, start, stop, "user"))
-    chars = sum(len(each.text) + len(each.asked) + FRAME_CHARS for each in texts)
+    user = window.transcript.folded(_USER_SIZES, start, stop)
+    chars = user.chars_before(stop)
     wanted = wanted._replace(user_chars=min(wanted.user_chars, chars))
     rooms = [_whole(wanted)]
     for goal in goals:
         spare = spare_tokens(window, goal, start, stop)
         user_tokens = 0
         if chars:
-            lines = (f"{each.asked}\n{each.text}" for each in texts)
-            whole = sum(goal.text_tokens(window, line) + FRAME_TOKENS for line in lines)
+            whole = user.tokens_before(stop, window, goal)
             user_tokens = whole * wanted.user_chars // chars
         rooms.append(_shared(wanted, user_tokens, spare, _least_tokens(window, goal)))
     return Room(

@@ -104,8 +104,24 @@ class Policy(Struct, frozen=True, kw_only=True):
 
 
 def unrecalled(policy: Policy) -> Policy:
-    """The policy of a conversation to which no recall tools are offered."""
-    return policy if policy.without_recall is None else policy.without_recall(policy)
+    """The policy of a conversation to which no recall tools are offered.
+
+    It is asked for at every turn, and worked out once for each policy.
+    """
+    if policy.without_recall is None:
+        return policy
+    known = _UNRECALLED.get(id(policy))
+    if known is None or known[0] is not policy:  # another object may have its id by now
+        known = policy, policy.without_recall(policy)
+        if len(_UNRECALLED) >= _MOST_POLICIES:
+            _UNRECALLED.clear()
+        _UNRECALLED[id(policy)] = known
+    return known[1]
+
+
+_MOST_POLICIES = 64
+_UNRECALLED: dict[int, tuple[Policy, Policy]] = {}
+"""By the id of a policy: the policy itself, and what becomes of it without recall tools."""
 
 
 def leaving_out(policy: Policy, /, *, stages: Sequence[Stage]) -> Policy:

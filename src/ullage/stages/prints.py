@@ -270,8 +270,9 @@ def _recorded_words(words: Words) -> Iterator[str]:
     yield words.arguments(_REF, 90_000)
     yield PAGE_GONE
     yield opening(words)
-    for refs in ((), (_REF,)):  # what the user said, where there is no room for all of it
-        yield from quotes([_SAID], _SAID_ROOM_CHARS, frame_chars=0, refs=refs).values()
+    # what the user said, where there is no room for all of it
+    yield from quotes([_SAID], _SAID_ROOM_CHARS).values()
+    yield from quotes([_SAID], _SAID_ROOM_CHARS, ref_of=lambda _: _REF).values()
 
 
 # ── what a stage shows ───────────────────────────────────────────────────────────────────

@@ -11,7 +11,10 @@ line stands with what opens it.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence, Set
+from bisect import bisect_right
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence, Set
+from heapq import heapify, heappop, heapreplace, merge
+from itertools import chain
 
 from ullage.stages.facts import SENTENCE
 from ullage.stages.shorten import level, safe_cut
@@ -35,75 +38,186 @@ _ASIDE = "[{:,} characters set aside: {}]"
 _INDEX = "see the index"
 
 
+class Texts:
+    """Texts in the order in which they were said, ready to be quoted.
+
+    A text that comes again counts where it was said last. The texts are kept apart by whether
+    they demand something, so that quoting looks only at what it has room for.
+
+    Args:
+        texts: the first of them.
+
+    Attributes:
+        least_chars: of each text the least that is worth showing.
+    """
+
+    def __init__(self, texts: Sequence[str] = ()) -> None:
+        self._texts: list[str] = []
+        self.least_chars: list[int] = []
+        self._demands: dict[str, int] = {}  # each text once, by where it was said last
+        self._small_talk: dict[str, int] = {}
+        self._earlier: dict[str, list[int]] = {}  # where else it was said, oldest first
+        for text in texts:
+            self.append(text)
+
+    def __len__(self) -> int:
+        return len(self._texts)
+
+    def __getitem__(self, number: int) -> str:
+        return self._texts[number]
+
+    def append(self, text: str) -> None:
+        """Take in what was said next."""
+        number = len(self._texts)
+        self._texts.append(text)
+        self.least_chars.append(min(len(text), _LEAST_CHARS))
+        for newest in (self._demands, self._small_talk):
+            if text in newest:
+                self._earlier.setdefault(text, []).append(newest.pop(text))
+                newest[text] = number
+                return
+        newest = self._demands if _DEMANDS.search(text) else self._small_talk
+        newest[text] = number
+
+    @property
+    def distinct(self) -> int:
+        """How many different texts there are."""
+        return len(self._demands) + len(self._small_talk)
+
+    def by_rank(self, edges: Set[int]) -> Iterator[int]:
+        """The number of each different text: the edges, what demands something, the others.
+
+        Of each the newest come first.
+        """
+        kinds = self._demands, self._small_talk
+        first = list[int]()
+        for newest in kinds:
+            numbers = [at for at in edges if newest.get(self._texts[at]) == at]
+            first += sorted(numbers, reverse=True)
+        later = chain.from_iterable(reversed(newest.values()) for newest in kinds)
+        return chain(first, (number for number in later if number not in edges))
+
+    def by_age(self) -> Iterator[int]:
+        """The number of each different text, the newest first."""
+        demands, small_talk = self._demands.values(), self._small_talk.values()
+        return merge(reversed(demands), reversed(small_talk), reverse=True)
+
+    def repeated(self, numbers: Container[int]) -> Iterator[tuple[int, Sequence[int]]]:
+        """Which of these texts were said before, and where, the oldest first."""
+        for text, earlier in self._earlier.items():
+            newest = self._demands if text in self._demands else self._small_talk
+            if newest[text] in numbers:
+                yield newest[text], earlier
+
+
 def quotes(
-    texts: Sequence[str],
+    texts: Texts | Sequence[str],
     room_chars: int,
     *,
     frame_chars: int = 0,
     keeps_first: bool = False,
-    refs: Sequence[str] = (),
+    ref_of: Callable[[int], str] | None = None,
 ) -> dict[int, str]:
     """The quotations that fit, by the number of their text.
+
+    The work is proportional to the room, however many texts there are.
 
     Args:
         texts: what was said, oldest first.
         room_chars: characters for all quotations, with what stands around them.
         frame_chars: characters that stand around each.
         keeps_first: the first text is the task and comes before all others.
-        refs: what opens each text; without them what is left out is in the index alone.
+        ref_of: what opens a text, by its number; without it what is left out is in the index alone.
     """
-    newest = {text: number for number, text in enumerate(texts)}
-    edges = {len(texts) - 1, 0 if keeps_first else -1}
-    opened_by = [f"ref={ref}" for ref in refs] or [_INDEX] * len(texts)
+    if not isinstance(texts, Texts):
+        texts = Texts(texts)
+    if not texts:
+        return {}
+    edges = {len(texts) - 1, 0 if keeps_first else len(texts) - 1}
 
-    def rank(number: int) -> tuple[bool, bool, int]:
-        return number in edges, _DEMANDS.search(texts[number]) is not None, number
+    def opened_by(number: int) -> str:
+        return _INDEX if ref_of is None else f"ref={ref_of(number)}"
 
-    order = sorted(newest.values(), key=rank, reverse=True)
-    least = [min(len(text), _LEAST_CHARS) + frame_chars for text in texts]
-    chosen = order[: _fitting([least[number] for number in order], room_chars)]
+    chosen, chars = _chosen(texts, edges, room_chars, frame_chars)
     lines = dict[int, str]()
-    if refs and len(chosen) < len(order):
+    if ref_of is not None and len(chosen) < texts.distinct:
         lines_chars = int(room_chars * _LINES_SHARE)
-        quoted_chars = room_chars - lines_chars
-        chosen = order[: _fitting([least[number] for number in order], quoted_chars)]
-        rest = sorted(set(order).difference(chosen), reverse=True)
-        asides = [_ASIDE.format(len(texts[number]), opened_by[number]) for number in rest]
-        count = _fitting([len(aside) + frame_chars for aside in asides], lines_chars)
-        lines = dict(zip(rest[:count], asides[:count], strict=True))
+        chosen = chosen[: bisect_right(chars, room_chars - lines_chars)]
+        lines = _lines(texts, set(chosen), lines_chars, frame_chars, opened_by)
     room_chars -= sum(map(len, lines.values())) + (len(lines) + len(chosen)) * frame_chars
-    heights = _heights(texts, chosen, edges, room_chars)
-    shown = {n: _excerpt(texts[n], height, opened_by[n]) for n, height in heights.items()}
+    shown = dict[int, str]()
+    for number, height in _heights(texts, chosen, edges, room_chars).items():
+        text = texts[number]
+        is_whole = len(text) <= height
+        shown[number] = text if is_whole else _excerpt(text, height, opened_by(number))
     room_chars -= sum(map(len, shown.values()))
     shown |= lines
-    for number, text in enumerate(texts):
-        again = min(text, _AGAIN, key=len)
-        said_again = newest[text] != number and newest[text] in shown
-        if said_again and len(again) + frame_chars <= room_chars:
-            shown[number] = again
-            room_chars -= len(again) + frame_chars
-    return shown
+    return shown | _again(texts, shown, room_chars, frame_chars)
 
 
-def _fitting(sizes: Sequence[int], room: int) -> int:
-    """How many of these sizes fit a room, from the first on."""
-    for count, size in enumerate(sizes):
-        room -= size
+def _chosen(
+    texts: Texts, edges: Set[int], room: int, frame_chars: int
+) -> tuple[list[int], list[int]]:
+    """The texts of which a beginning fits, by their rank, up to the first that does not fit.
+
+    Beside each are the characters that it and those before it take.
+    """
+    chosen, chars = list[int](), list[int]()
+    least_chars, taken = texts.least_chars, 0
+    for number in texts.by_rank(edges):
+        taken += least_chars[number] + frame_chars
+        if taken > room:
+            break
+        chosen.append(number)
+        chars.append(taken)
+    return chosen, chars
+
+
+def _lines(
+    texts: Texts, chosen: Set[int], room: int, frame_chars: int, opened_by: Callable[[int], str]
+) -> dict[int, str]:
+    """Lines in place of the newest texts that are not chosen."""
+    lines = dict[int, str]()
+    for number in texts.by_age():
+        if number in chosen:
+            continue
+        line = _ASIDE.format(len(texts[number]), opened_by(number))
+        room -= len(line) + frame_chars
         if room < 0:
-            return count
-    return len(sizes)
+            break
+        lines[number] = line
+    return lines
 
 
-def _heights(
-    texts: Sequence[str], chosen: Sequence[int], edges: Set[int], room: int
-) -> dict[int, int]:
+def _again(texts: Texts, shown: Mapping[int, str], room: int, frame_chars: int) -> dict[int, str]:
+    """What stands where a text that is shown was said before, the oldest first."""
+    again = dict[int, str]()
+    places = [(earlier[0], 0, number, earlier) for number, earlier in texts.repeated(shown)]
+    heapify(places)
+    while places:
+        at, nth, number, earlier = places[0]
+        line = min(texts[number], _AGAIN, key=len)
+        fits = len(line) + frame_chars <= room
+        if fits:
+            again[at] = line
+            room -= len(line) + frame_chars
+        if fits and nth + 1 < len(earlier):
+            heapreplace(places, (earlier[nth + 1], nth + 1, number, earlier))
+        else:
+            heappop(places)  # what does not fit now never will: room only shrinks
+    return again
+
+
+def _heights(texts: Texts, chosen: Sequence[int], edges: Set[int], room: int) -> dict[int, int]:
     """How many characters of each chosen text are shown: all of the edges, if that can be."""
     heights, others = dict[int, int](), list(chosen)
+    least = sum(texts.least_chars[number] for number in chosen)
     for number in [number for number in chosen if number in edges]:
-        rest = sum(min(len(texts[other]), _LEAST_CHARS) for other in others if other != number)
+        rest = least - texts.least_chars[number]
         if len(texts[number]) + rest <= room:
             heights[number] = len(texts[number])
             others.remove(number)
+            least = rest
             room -= len(texts[number])
     height = level([len(texts[number]) for number in others], room)
     return heights | dict.fromkeys(others, height)

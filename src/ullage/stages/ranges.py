@@ -61,7 +61,7 @@ def said_before(window: Window) -> tuple[str, bytes]:
 def coverable(window: Window, start: int, stop: int) -> list[int]:
     """The shown messages of a range whose place a summary may take."""
     stays = {*window.transcript.marked("pinned", start, stop), *window.staying(start, stop)}
-    return [i for i in range(start, stop) if not window.hidden(i) and i not in stays]
+    return [index for index in window.visible_in(start, stop) if index not in stays]
 
 
 def set_aside(window: Window, start: int, stop: int) -> tuple[Output, ...]:
@@ -70,7 +70,7 @@ def set_aside(window: Window, start: int, stop: int) -> tuple[Output, ...]:
     They are the outputs that no other summary hides yet.
     """
     index = index_of(window.transcript, start, stop, window.words)
-    shown = (at for at in range(start, stop) if not window.hidden(at))
+    shown = window.visible_in(start, stop)
     outputs = (output for at in shown for output in outputs_of(window.transcript, at, at + 1))
     return (*outputs, Output(canon.ref_of(index), index))
 

@@ -255,6 +255,8 @@ def level(sizes: Sequence[int], room: int) -> int:
         The largest size where everything fits, and 0 where nothing does.
     """
     low, high = 0, max(sizes, default=0)
+    if sum(sizes) <= room:
+        return high
     while low < high:
         middle = (low + high + 1) // 2
         if sum(min(size, middle) for size in sizes) <= room:

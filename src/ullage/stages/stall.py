@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ullage.history.window import Window
-from ullage.stages.facts import actions
+from ullage.stages.facts import CALLS
 from ullage.values.edits import Cut, Summary
 from ullage.values.events import Event
 
@@ -24,16 +24,15 @@ def stall(window: Window, cuts: Iterable[Cut]) -> list[Event]:
 
 
 def _repeats(window: Window, around: tuple[int, int]) -> Event | None:
-    if not any(map(window.hidden, range(*around))):
+    shown = window.visible_in(*around)
+    if len(shown) == around[1] - around[0]:
         return None
-    done = actions(window.transcript, *around)
-    new = [action for action in done if not window.hidden(action.index)]
+    calls = window.transcript.folded(CALLS, *around)
+    new = calls.among(window.transcript, shown)
     if len(new) < _LEAST_CALLS or any(action.verb in ("changed", "removed") for action in new):
         return None
-    known = {(each.tool, each.subject, each.refs) for each in done if window.hidden(each.index)}
-    again = sum((each.tool, each.subject, each.refs) in known for each in new)
+    again = calls.repeated(new)
     if 2 * again <= len(new):
         return None
-    first = next(index for index in range(*around) if not window.hidden(index))
     why = f"{again} of {len(new)} calls repeat what was summarised before; nothing was changed"
-    return Event(kind="stalled", where=f"messages {first + 1} to {around[1]}", why=why)
+    return Event(kind="stalled", where=f"messages {shown[0] + 1} to {around[1]}", why=why)

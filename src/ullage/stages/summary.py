@@ -12,16 +12,19 @@ one line: it is data here (failure F53).
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
 from itertools import pairwise
+from typing import Any, TypeVar
 
 from ullage.history.transcript import Transcript
-from ullage.stages.facts import Action, Said, actions, decisions, open_items, said, unresolved
+from ullage.stages.facts import MODEL_TEXTS, Action, Said, actions, said, unresolved
 from ullage.stages.quotes import quotes
 from ullage.stages.shorten import on_one_line
-from ullage.stages.user_texts import opening, refs_of
+from ullage.stages.user_texts import USER_TEXTS, opening
 from ullage.values.notices import Words
 
+T = TypeVar("T")
 _QUOTE_CHARS = 160
 _FRAME_CHARS = len("Message 1234:\n\n")
 _SPOKEN_CHARS = len("- user: \n")
@@ -46,41 +49,48 @@ def summary(
     message ``said_until`` on is told elsewhere (`later_words`).
     """
     done = actions(transcript, start, stop)
-    texts = list(said(transcript, start, stop, "assistant"))
+    model = transcript.folded(MODEL_TEXTS, start, stop)
     has_task = next(said(transcript, 0, start, "user"), None) is None
     user = _user(
         transcript, start, stop, user_chars, has_task=has_task, words=words, until=said_until
     )
-    waiting = (f"{each.tool} {_quote(each.subject)}" for each in done if each.ended is None)
-    items = map(_quoted, open_items(transcript, start, stop, texts))
+    waiting = [each for each in done if each.ended is None]
     room = room_chars
     blocks = [user] if user else []
-    for title, lines, part in (
-        ("Errors not resolved", map(_failure, unresolved(done)), 3),
-        ("Files", _files(done), 3),
-        ("Open items", [*(f"no result yet: {each}" for each in waiting), *items], 3),
-        ("Commands", _commands(done), 3),
-        ("Decisions", map(_quoted, decisions(texts)), 2),
-        ("Outputs set aside", _refs(done), 1),
-    ):
-        block = _section(title, list(lines), room // part)
+    sections: tuple[tuple[str, Sequence[Any], Callable[[Any], str], int], ...] = (
+        ("Errors not resolved", unresolved(done), _failure, 3),
+        ("Files", _by_subject(done, "read", "changed", "removed"), _file, 3),
+        ("Open items", [*waiting, *model.open_items], _open, 3),
+        ("Commands", _by_subject(done, "ran"), _command, 3),
+        ("Decisions", model.decisions, _quoted, 2),
+        ("Outputs set aside", _outputs(done), _output, 1),
+    )
+    for title, items, line_of, part in sections:
+        block = _section(title, items, line_of, room // part)
         room -= len(block)
         blocks += [block] if block else []
     return "\n\n".join(blocks) or "Nothing was said or done in these messages."
 
 
-def _section(title: str, lines: Sequence[str], room: int) -> str:
-    """A section with the newest of its lines that fit, in order; ``""`` if there are none."""
-    if not lines:
+def _section(title: str, items: Sequence[T], line_of: Callable[[T], str], room: int) -> str:
+    """A section with the newest of its items that fit, in order; ``""`` if there are none.
+
+    Lines are written for those alone.
+    """
+    if not items:
         return ""
     room -= len(title) + 40
-    first = len(lines)
-    while first > 0 and (room := room - len(lines[first - 1]) - 3) >= 0:
-        first -= 1
-    kept = [f"- {line}" for line in lines[first:]]
-    if first:
-        kept.insert(0, f"- … {first:,} more: see the index")
-    return "\n".join([f"## {title}", *kept])
+    newest = list[str]()
+    for item in reversed(items):
+        line = line_of(item)
+        room -= len(line) + 3
+        if room < 0:
+            break
+        newest.append(f"- {line}")
+    missing = len(items) - len(newest)
+    if missing:
+        newest.append(f"- … {missing:,} more: see the index")
+    return "\n".join([f"## {title}", *reversed(newest)])
 
 
 def _quote(text: str) -> str:
@@ -111,15 +121,20 @@ def later_words(
     stands = transcript.marked("pinned", start, stop)
     if not stands or any(transcript.messages[at].before_reply for at in stands):
         return None, ()
-    texts = list(said(transcript, start, stop, "user"))
-    refs = refs_of(transcript, texts) if words is not None else ()
+    user = transcript.folded(USER_TEXTS, start, stop)
     # the room that an account gives: the same words fit in as would stand in it
-    shown = quotes([each.text for each in texts], user_chars, frame_chars=_SPOKEN_CHARS, refs=refs)
-    later = []
+    shown = quotes(
+        user.texts,
+        user_chars,
+        frame_chars=_SPOKEN_CHARS,
+        ref_of=None if words is None else user.ref_of,
+    )
+    numbers, later = sorted(shown), []
     for first, last in pairwise([*stands, stop]):
-        numbers = [at for at, each in enumerate(texts) if first < each.index < last]
-        lines = [f"{_speaker(texts[at])}: {shown[at]}" for at in numbers if at in shown]
-        missing = len(numbers) - len(lines)
+        begins, ends = user.before(first + 1), user.before(last)
+        within = numbers[bisect_left(numbers, begins) : bisect_left(numbers, ends)]
+        lines = [f"{_speaker(user.said[at])}: {shown[at]}" for at in within]
+        missing = ends - begins - len(lines)
         lines += [f"- … {missing:,} more: see the index"] if missing else []
         later.append("\n".join([_THEN, *lines]) if lines else "")
     return stands[0], tuple(later)
@@ -141,27 +156,27 @@ def _user(
     until: int | None,
 ) -> str:
     """What the user said, verbatim as far as there is room."""
-    texts = list(said(transcript, start, stop, "user"))
-    if not texts or room_chars <= 0:
+    if room_chars <= 0:
         return ""
-    refs = refs_of(transcript, texts) if words is not None else ()
-    room_chars -= sum(len(each.asked) for each in texts)
+    user = transcript.folded(USER_TEXTS, start, stop)
     shown = quotes(
-        [each.text for each in texts],
-        room_chars,
+        user.texts,
+        room_chars - user.asked_chars,
         frame_chars=_FRAME_CHARS,
         keeps_first=has_task,
-        refs=refs,
+        ref_of=None if words is None else user.ref_of,
     )
-    here = [at for at, each in enumerate(texts) if until is None or each.index < until]
-    lines = [f"{_heading(texts[at])}:\n{shown[at]}" for at in here if at in shown]
-    absent = [len(texts[at].text) for at in here if at not in shown]
+    count = len(user.said) if until is None else user.before(until)
+    here = [at for at in sorted(shown) if at < count]
+    lines = [f"{_heading(user.said[at])}:\n{shown[at]}" for at in here]
+    absent = count - len(here)
     if absent:
-        lines.append(f"… {len(absent):,} more, {sum(absent):,} characters: see the index")
+        absent_chars = user.chars_of(count) - sum(len(user.texts[at]) for at in here)
+        lines.append(f"… {absent:,} more, {absent_chars:,} characters: see the index")
     if not lines:
         return ""
     title = ["## The user's words"]
-    if words is not None and any(f"ref={refs[at]}" in shown[at] for at in here if at in shown):
+    if words is not None and any(f"ref={user.ref_of(at)}" in shown[at] for at in here):
         title.append(opening(words))
     return "\n".join([*title, *lines])
 
@@ -179,38 +194,49 @@ def _failure(action: Action) -> str:
     return f"{action.tool} {subject}: {error} (message {action.index + 1})"
 
 
-def _by_subject(done: Sequence[Action], *verbs: str) -> dict[str, list[Action]]:
-    """The actions of some verbs by their subject, in the order in which it came up last."""
-    found: dict[str, list[Action]] = {}
+def _by_subject(done: Sequence[Action], *verbs: str) -> list[list[Action]]:
+    """The actions of some verbs, those on one subject together, the one that came up last last."""
+    subjects: dict[str, list[Action]] = {}
     for action in done:
         if action.verb in verbs:
-            found[action.subject] = [*found.pop(action.subject, ()), action]
-    return found
+            actions_on = subjects.pop(action.subject, [])
+            actions_on.append(action)
+            subjects[action.subject] = actions_on
+    return list(subjects.values())
 
 
-def _files(done: Sequence[Action]) -> Iterator[str]:
-    """Each file once, with what was done to it and how the last of it ended."""
-    for path, of in _by_subject(done, "read", "changed", "removed").items():
-        parts, last = [], of[-1]
-        for verb in ("read", "changed", "removed"):
-            times = sum(action.verb == verb and action.ended is True for action in of)
-            parts += [verb if times == 1 else f"{verb} {times} times"] if times else []
-        if last.ended is not True:
-            tried = "changing" if last.verb == "changed" else last.verb
-            parts.append(f"last try at {tried} {'failed' if last.ended is False else 'unanswered'}")
-        yield f"{_quote(path)}: {', '.join(parts)} (message {last.index + 1})"
+def _file(of: Sequence[Action]) -> str:
+    """A file, with what was done to it and how the last of it ended."""
+    parts, last = [], of[-1]
+    for verb in ("read", "changed", "removed"):
+        times = sum(action.verb == verb and action.ended is True for action in of)
+        parts += [verb if times == 1 else f"{verb} {times} times"] if times else []
+    if last.ended is not True:
+        tried = "changing" if last.verb == "changed" else last.verb
+        parts.append(f"last try at {tried} {'failed' if last.ended is False else 'unanswered'}")
+    return f"{_quote(last.subject)}: {', '.join(parts)} (message {last.index + 1})"
 
 
-def _commands(done: Sequence[Action]) -> Iterator[str]:
-    """Each command once, with how often it ran and how it ended the last time."""
-    for command, of in _by_subject(done, "ran").items():
-        last = of[-1]
-        times = f", {len(of)} times" if len(of) > 1 else ""
-        how = {True: "ok", False: f"failed, {_quote(last.error)}", None: "no result"}[last.ended]
-        yield f"{_quote(command)}{times}: {how} (message {last.index + 1})"
+def _command(of: Sequence[Action]) -> str:
+    """A command, with how often it ran and how it ended the last time."""
+    last = of[-1]
+    times = f", {len(of)} times" if len(of) > 1 else ""
+    how = {True: "ok", False: f"failed, {_quote(last.error)}", None: "no result"}[last.ended]
+    return f"{_quote(last.subject)}{times}: {how} (message {last.index + 1})"
 
 
-def _refs(done: Sequence[Action]) -> Iterator[str]:
-    for action in done:
-        for ref, chars in action.refs:
-            yield f"ref={ref} {action.tool} {_quote(action.subject[:60])} ({chars:,} characters)"
+def _open(item: Action | Said) -> str:
+    """A call that waits for its result, or what the model said is to come."""
+    if isinstance(item, Action):
+        return f"no result yet: {item.tool} {_quote(item.subject)}"
+    return _quoted(item)
+
+
+def _outputs(done: Sequence[Action]) -> list[tuple[Action, str, int]]:
+    """Each output of these calls: the call, its ref and its characters."""
+    return [(action, ref, chars) for action in done for ref, chars in action.refs]
+
+
+def _output(output: tuple[Action, str, int]) -> str:
+    action, ref, chars = output
+    return f"ref={ref} {action.tool} {_quote(action.subject[:60])} ({chars:,} characters)"

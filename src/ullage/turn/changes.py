@@ -26,14 +26,16 @@ from ullage.values.messages import Message, Text
 _MOST_REPLIES = 8
 """What a history holds is kept anew after so many replies, and with every decision; more often
 while it has few. Where replies are observed, it is kept with each of them (`note_answered`)."""
+_MOST_SHARE = 1 / 64
+"""Or after this share of all replies, if that is more, for the whole history is written then."""
 _MANY_MESSAGES = 2_000
 """From so many on it is not kept with each reply: the record of all of them is long."""
 
 
 def key_of(transcript: Transcript) -> bytes | None:
     """The key under which it is kept what a history held; None before the first reply."""
-    begins = transcript.marked("begins", 0, len(transcript))
-    for index in range(begins[0], len(transcript)) if begins else ():
+    begins = transcript.first("begins")
+    for index in () if begins is None else range(begins, len(transcript)):
         message = transcript.messages[index]
         if message.role == "assistant" and not message.only_thought:
             return canon.extend(transcript.chain[index + 1], b"shown")
@@ -105,11 +107,12 @@ def _is_due(transcript: Transcript, ledger: Ledger) -> bool:
     """Whether so many replies came since it was kept what the history held."""
     shown = _shown(transcript, ledger)
     length = 0 if shown is None else (transcript.find(shown.chain) or 0)
-    replies = transcript.marked("begins", 0, len(transcript))
+    replies = transcript.count("begins", 0, len(transcript))
     new = transcript.marked("begins", length, len(transcript))
+    most = max(_MOST_REPLIES, int(replies * _MOST_SHARE))
     if new and ledger.at(transcript.decision_key(new[-1])).observed:
-        return len(new) >= _MOST_REPLIES
-    return len(new) >= min(max(len(replies) // 4, 1), _MOST_REPLIES)
+        return len(new) >= most
+    return len(new) >= min(max(replies // 4, 1), most)
 
 
 def _noted(

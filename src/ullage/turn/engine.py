@@ -45,7 +45,7 @@ from ullage.turn.filling import Asking, fill, refusal
 from ullage.turn.first_sight import take_in
 from ullage.turn.joining import Offer, note_excess, weigh
 from ullage.turn.terms import Agreed, Terms
-from ullage.values.edits import Cut, Edit, Replace, Skipped, Summary
+from ullage.values.edits import Cut, Replace, Skipped, Summary
 from ullage.values.effects import Summarise
 from ullage.values.events import Event
 from ullage.values.limits import TextLimit
@@ -218,28 +218,46 @@ def _replaced(window: Window, ledger: Ledger, settled: int) -> set[Location]:
 
     So they need not be cut at first sight, nor counted.
     """
-    replaced, before = set[Location](), window.size
+    replaced, hidden, before = set[Location](), _Hidden(window), window.size
     for length in window.transcript.boundaries(before) if settled > before else ():
         if length > settled:
             break
         for key in window.transcript.decision_keys(before, length):
             for edit in (edit for batch in ledger.at(key).batches for edit in batch.edits):
-                replaced.update(_replaced_by(window, edit, length))
+                if isinstance(edit, Summary):
+                    messages = hidden.by(edit, length)
+                    replaced.update(it for at in messages for it in window.transcript.results(at))
+                elif isinstance(edit, Replace) and (spot := window.spot_for(edit, length)):
+                    replaced.add(spot)
         before = length
     return replaced
 
 
-def _replaced_by(window: Window, edit: Edit, length: int) -> Iterator[Location]:
-    """The results within a length that an edit replaces or hides."""
-    transcript = window.transcript
-    if isinstance(edit, Replace):
-        spot = window.spot_for(edit, length)
-        yield from () if spot is None else (spot,)
-    elif isinstance(edit, Summary):
+class _Hidden:
+    """The messages that summaries hide, each told once: a later one goes on from an earlier one.
+
+    Args:
+        window: the window that is to show them.
+    """
+
+    def __init__(self, window: Window) -> None:
+        self._window = window
+        self._reached: dict[int, int] = {}
+        self._left: set[int] = set()
+
+    def by(self, edit: Summary, length: int) -> list[int]:
+        """What a summary within a length hides and none that begins at the same message did."""
+        transcript = self._window.transcript
         start, stop = transcript.find(edit.after), transcript.find(edit.upto)
-        if start is not None and stop is not None and start < stop <= length:
-            hidden = set(range(start, stop)) - window.kept_by(edit)
-            yield from (spot for index in sorted(hidden) for spot in transcript.results(index))
+        if start is None or stop is None or not start < stop <= length:
+            return []
+        kept = self._window.kept_by(edit)
+        reached = self._reached.get(start, start)
+        left = {at for at in self._left if start <= at < min(reached, stop)}
+        messages = {*range(reached, stop), *left}
+        self._left = (self._left - messages) | (messages & kept)
+        self._reached[start] = max(reached, stop)
+        return sorted(messages - kept)
 
 
 def _decide(walk: Walk, stages: Iterable[Stage], key: bytes, asking: Asking | None) -> _Asks[None]:

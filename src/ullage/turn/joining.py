@@ -18,11 +18,11 @@ none of it may go (A14), the step waits for the end of the turn.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from itertools import accumulate
 from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
+from ullage.history.builder import Carried, WindowBuilder
 from ullage.history.transcript import Transcript
 from ullage.history.window import Window
 from ullage.stages.policy import Policy, Stage, name_of
@@ -107,6 +107,8 @@ def note_excess(walk: Walk, policy: Policy) -> None:
             index, chars = _excess_of(walk.window, cut)
             if chars > 0:
                 excess[index] = excess.get(index, 0) + chars
+                if index < walk.builder.carried.length:
+                    walk.builder.carried = Carried()
 
 
 def _excess_of(window: Window, cut: Cut) -> tuple[int, int]:
@@ -140,7 +142,7 @@ def _weighed(walk: Walk, policy: Policy, offer: Offer) -> tuple[Wait, str]:
         return "reasoning", HELD
     if broken := _broken(walk, offer):
         return "", f"{broken}, so the cached prefix is broken anyway"
-    pays, numbers = _pays(window, walk.builder.excess)
+    pays, numbers = _pays(walk.builder)
     if pays:
         return "", f"that pays: {numbers}"
     stages = (*policy.under_pressure, policy.guard)
@@ -166,27 +168,38 @@ def _due(window: Window, stages: Iterable[Stage]) -> Stage | None:
     return next((stage for stage in stages if cuts_of(stage, window)), None)
 
 
-def _pays(window: Window, excess: Mapping[int, int]) -> tuple[bool, str]:
+def _pays(builder: WindowBuilder) -> tuple[bool, str]:
     """Whether rent came to the price at any request so far, and the numbers as of now.
 
     Once it did it stays so: a history without a ledger comes to the same at each later request.
     """
-    whole = window.tally(WHOLE_CHARS).each
-    freed = [0, *accumulate(excess.get(index, 0) for index in range(window.size))]
+    window = builder.window
+    *earlier, size = window.transcript.boundaries(builder.carried.length, window.size) or [0]
+    for length in earlier:
+        builder.carried = _carried(builder, length)
+    now = _carried(builder, size)
     head_chars = sum(map(len, window.head_texts))
-    came = list(accumulate(whole, initial=head_chars))
-    lengths = window.transcript.boundaries(0, window.size)
-    rent, pays = 0, False
-    for length in lengths:
-        rent += freed[length]
-        is_paid = rent >= TIMES * (came[length] - freed[length])
-        pays = pays or (freed[length] > 0 and is_paid)
-    left = came[-1] - freed[-1]
+    pays = now.most_won is not None and now.most_won >= TIMES * head_chars
+    left = head_chars + now.came - now.freed
+    requests = window.transcript.count("begins", 1, window.size) + 1
     numbers = (
-        f"it takes out {freed[-1]:,} characters and has {left:,} cached anew; "
-        f"{len(lengths):,} requests carried {rent:,}, its price is {TIMES * left:,.0f}"
+        f"it takes out {now.freed:,} characters and has {left:,} cached anew; "
+        f"{requests:,} requests carried {now.rent:,}, its price is {TIMES * left:,.0f}"
     )
     return pays, numbers
+
+
+def _carried(builder: WindowBuilder, length: int) -> Carried:
+    """What was carried up to a boundary, gone on from an earlier one."""
+    before, each = builder.carried, builder.window.tally(WHOLE_CHARS).each
+    came = before.came + sum(each[before.length : length])
+    freed = before.freed
+    freed += sum(builder.excess.get(index, 0) for index in range(before.length, length))
+    rent, most_won = before.rent + freed, before.most_won
+    if freed > 0:
+        won = rent - TIMES * (came - freed)
+        most_won = won if most_won is None else max(most_won, won)
+    return Carried(length, freed, came, rent, most_won)
 
 
 # ── what is told of it ───────────────────────────────────────────────────────────────────

@@ -12,13 +12,12 @@ one frozen `State`; the `Memo` beside it only saves time.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ullage.errors import ConfigError, OverLimitError, StoreError, StoreFull
-from ullage.history import canon
+from ullage.errors import OverLimitError, StoreError, StoreFull
 from ullage.history.builder import WindowBuilder
 from ullage.history.frozen import FrozenWindow
 from ullage.history.ledger import Ledger, Observed, Opened
@@ -26,14 +25,14 @@ from ullage.history.transcript import Transcript
 from ullage.history.window import Window
 from ullage.spend.book import Report
 from ullage.stages.policy import Policy
-from ullage.tokens.catalog import advice, lookup
 from ullage.turn import names
 from ullage.turn.batches import Walk
+from ullage.turn.beginning import Begun, begin
 from ullage.turn.changes import note_answered, remember
 from ullage.turn.engine import fit
 from ullage.turn.incoming import take_in
 from ullage.turn.joining import Joining, Offer, told
-from ullage.turn.learnt import Lesson, limits_for
+from ullage.turn.learnt import Lesson
 from ullage.turn.memo import FrozenRequest, Line, Memo
 from ullage.turn.rendering import render
 from ullage.turn.request import THREAD, Request, read, refusing_tools, without_room
@@ -43,12 +42,8 @@ from ullage.turn.terms import Agreed, Settings, agree, join, look_up, offer_of
 from ullage.turn.threads import Thread, thread_of
 from ullage.values.effects import Commit, Output, Record, Steps
 from ullage.values.events import Event
-from ullage.values.limits import Limits
-from ullage.values.notices import Words
 from ullage.values.usage import Usage
-from ullage.wires import Format, Head, format_of
-
-Tools: TypeAlias = tuple[dict[str, Any], ...]
+from ullage.wires import Format, format_of
 
 
 class State(Struct, frozen=True, kw_only=True):
@@ -82,6 +77,7 @@ class Turned(Struct, frozen=True):
         wire: the format of the request.
         offers: whether the recall tools stand in it.
         memo: what is remembered for speed, brought up to date.
+        lesson: what was learnt of the provider's limits in this conversation.
         standing: why nothing is cut at first sight, or None where it is.
         is_thread: whether the next request may go on from the reply by its id alone.
     """
@@ -95,24 +91,9 @@ class Turned(Struct, frozen=True):
     wire: Format
     offers: bool
     memo: Memo
+    lesson: Lesson
     standing: Standing | None = None
     is_thread: bool = False
-
-
-class Begun(NamedTuple):
-    """A window that is to be walked for a request.
-
-    Attributes:
-        builder: of the window.
-        tools: the recall tools that are added to the request.
-        offers: whether a call of one in the reply is ours to answer.
-        events: what was found of the model's limits.
-    """
-
-    builder: WindowBuilder
-    tools: Tools
-    offers: bool
-    events: tuple[Event, ...]
 
 
 def turn(
@@ -194,6 +175,7 @@ def _turned(
         wire=asked.wire,
         offers=begun.offers,
         memo=memo,
+        lesson=begun.lesson,
         is_thread=asked.is_thread,
     )
 
@@ -268,36 +250,33 @@ def _decide(
     offer = offer_of(agreed, asked, settings)
     is_met_now = agreed.terms.opened.joined and bool(agreed.records)
     agreed = noted(agreed, line, asked, settings)
-    begun = _begin(line, agreed.terms.opened, asked, settings, memo, added_tokens)
-    walk = yield from _walk(line, begun, agreed, asked, settings, now=now, offer=offer)
+    begun = begin(line, agreed.terms.opened, asked, settings, memo, added_tokens)
+    walk = yield from _walk(begun, agreed, settings, now=now, offer=offer)
     joining = walk.joining
     if joining is not None and joining.is_due:
         agreed = noted(join(line, ledger, asked, settings, agreed), line, asked, settings)
-        again = _begin(line, agreed.terms.opened, asked, settings, memo, added_tokens)
+        again = begin(line, agreed.terms.opened, asked, settings, memo, added_tokens)
         begun = again._replace(events=begun.events)
-        walk = yield from _walk(line, begun, agreed, asked, settings, now=now)
+        walk = yield from _walk(begun, agreed, settings, now=now)
     return _Decided(agreed, begun, walk, joining, is_met_now)
 
 
 def _walk(
-    line: Line,
     begun: Begun,
     agreed: Agreed,
-    asked: Request,
     settings: Settings,
     *,
     now: bool,
     offer: Offer | None = None,
 ) -> Steps[Walk]:
     """Walk a window to the end of its history."""
-    lesson = settings.learnt.of(line.transcript, asked.envelope.model)
     walk = yield from fit(
         begun.builder,
         agreed,
         settings.policy,
         asking=settings.asking,
         now=now,
-        text_limit=lesson.text_limit,
+        text_limit=begun.lesson.text_limit,
         offer=offer,
     )
     return walk
@@ -371,77 +350,6 @@ def wire_of(state: State, settings: Settings) -> Format | None:
     if state.format is None or (given is not None and given.name == state.format):
         return given
     return format_of(state.format)
-
-
-def _begin(
-    line: Line, opened: Opened, asked: Request, settings: Settings, memo: Memo, added_tokens: int
-) -> Begun:
-    """The window of a line, begun for this request."""
-    envelope, policy = asked.envelope, settings.policy
-    words = names.words_of(opened, line.transcript, policy.toolset)
-    tools, offers = _tools(asked, words, settings.recall)
-    if line.builder is None or line.builder.window.words != words:
-        line.builder = WindowBuilder(line.transcript, line.meter, words)
-    builder = line.builder
-    lesson = settings.learnt.of(line.transcript, envelope.model)
-    limits, events = _limits(envelope.model, settings, memo, lesson)
-    asked_tokens = envelope.head.asked_output_tokens
-    limit_tokens, context_tokens = limits.prompt_tokens(asked_tokens), limits.window_tokens
-    if lesson.room_tokens is not None:  # a refusal's own arithmetic, the answer left out of it
-        whole = limits_for(envelope.model, settings.limits, Lesson()).prompt_tokens(asked_tokens)
-        limit_tokens = context_tokens = min(lesson.room_tokens, whole)
-    builder.limit(
-        limit_tokens,
-        context_tokens,
-        _head_tokens(line, envelope.head, tools) + added_tokens,
-        (*envelope.head.texts, *envelope.head.schemas),
-    )
-    builder.reason(envelope.reasoning, thinks_first=envelope.thinks_first)
-    return Begun(builder, tools, offers, tuple(events))
-
-
-def _tools(
-    asked: Request, words: Words, recall: bool | Literal["auto", "host"]
-) -> tuple[Tools, bool]:
-    """The recall tools to be added, and whether a call of one in the reply is ours to answer."""
-    envelope = asked.envelope
-    if not words.recall:
-        return (), False
-    if recall == "host" or names.holds(asked, words.prefix, words.toolset):
-        return (), True
-    if not envelope.takes_tools or (recall == "auto" and not envelope.tools):
-        return (), False
-    is_renamed = bool(words.former)
-    tools = names.definitions(asked.wire, words.prefix, words.toolset, is_renamed=is_renamed)
-    return tools, True
-
-
-def _limits(
-    model: str, settings: Settings, memo: Memo, lesson: Lesson
-) -> tuple[Limits, list[Event]]:
-    """The model's window; of one that is not known, as the policy wants it, told of once."""
-    info, rule = lookup(model), settings.policy.unknown_model
-    if info.known or settings.limits is not None or lesson.window_tokens is not None:
-        return limits_for(model, settings.limits, lesson), []
-    unknown = f"no window is known for {model!r}"
-    if rule == "error":
-        remedy = "Give limits=Limits(window_tokens=…)."
-        raise ConfigError("model", f"{unknown}{advice()}", remedy)
-    limits = Limits(window_tokens=info.window_tokens if rule == "warn" else rule)
-    if model in memo.unknown_models:
-        return limits, []
-    memo.unknown_models.add(model)
-    why = f"{unknown}; {limits.window_tokens:,} tokens are assumed{advice()}"
-    return limits, [Event(kind="unknown_model", where="model", why=why)]
-
-
-def _head_tokens(line: Line, head: Head, tools: Tools) -> int:
-    """Tokens of the head and of the tools that are added to it; counted when they change."""
-    if line.head is None or line.head[:2] != (head, tools):
-        meter, texts = line.meter, map(canon.canonical_json, tools)
-        schema_tokens = sum(map(meter.text, head.schemas))
-        line.head = (head, tools, meter.head((*head.texts, *texts)) + schema_tokens)
-    return line.head[2]
 
 
 def _commit(

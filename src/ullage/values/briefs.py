@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from msgspec import Struct
 
 
@@ -74,7 +76,7 @@ class Brief(Struct, frozen=True, kw_only=True):
     account: str
     after: str
     earlier: str
-    pieces: tuple[str, ...]
+    pieces: Sequence[str]
     room_tokens: int
     facts: tuple[Fact, ...] = ()
 
