@@ -78,16 +78,21 @@ def _messages(asked: Request, line: Line, view: Window) -> list[Any]:
     for index in _parted(view):
         messages[index + leading] = wire.apart(messages[index + leading])
     if view.summaries:
-        body = messages[leading:]
-        laid = groups(view, wire, asked.envelope.model)
-        messages[leading:] = [_shown(asked, body, group) for group in laid]
+        messages[leading:] = _as_messages(asked, messages[leading:], view)
     return messages
 
 
-def _shown(asked: Request, body: Sequence[Any], group: Sequence[int | str]) -> Any:
+def _as_messages(asked: Request, body: Sequence[Any], view: Window) -> list[Any]:
+    """What is shown, in its order, as messages of the request."""
+    wire, model = asked.wire, asked.envelope.model
+    if not wire.wants_turns(model):
+        return [wire.user(each) if isinstance(each, str) else body[each] for each in layout(view)]
+    return [_as_message(wire, body, group) for group in groups(view, wire, model)]
+
+
+def _as_message(wire: Format, body: Sequence[Any], group: Sequence[int | str]) -> Any:
     """One message of the view: a raw one, a summary, or several that the user says."""
-    wire = asked.wire
-    raws = [body[each] if isinstance(each, int) else wire.user(each) for each in group]
+    raws = [wire.user(each) if isinstance(each, str) else body[each] for each in group]
     return raws[0] if len(raws) == 1 else wire.together(raws)
 
 
