@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import TypeAlias, overload
 
 from ullage.history import canon
-from ullage.history.measures import Fold, Measure
+from ullage.history.measures import Fold
 from ullage.history.transcript import Location, Transcript
 from ullage.stages.facts import question_of
 from ullage.stages.quotes import Texts, quotes
@@ -112,19 +112,9 @@ def _entry(transcript: Transcript, index: int) -> list[str]:
     return lines
 
 
-_ENTRY = Measure("ullage.index", _entry)
-
-
 def holds_range(transcript: Transcript, start: int, stop: int, text: str) -> bool:
     """Whether a text is an index of all messages of a range, and perhaps of more around it."""
-    position = 0
-    for index in range(start, stop):
-        entry = "\n".join(transcript.once(_ENTRY, index))
-        position = text.find(entry, position)
-        if position < 0:
-            return False
-        position += len(entry)
-    return True
+    return transcript.folded(_ENTRIES, start, stop).text in text
 
 
 def _called(call: ToolCall) -> str:
@@ -210,11 +200,12 @@ class _Done:
         for step in _steps(transcript, index):
             number = len(self.steps)
             self.steps.append(step)
-            if step[0] != "user":
+            words = _text_of(transcript, step) if step[0] == "user" else ""
+            if not words:  # a document that the user handed over is not the user's words
                 self.others.append(number)
                 continue
             self.said.append(number)
-            self.texts.append(_text_of(transcript, step))
+            self.texts.append(words)
             ref = _output_of(transcript, step).ref
             self.by_ref.setdefault(ref, number)
             self._refs.append(ref)

@@ -360,7 +360,7 @@ class _Batch(NamedTuple):
             problem = f"its account does not stand in the result before message {first + 1}"
             raise _Broken(problem, "Give it a text of its own.")
         edit = self._with_texts(edit, first, last, is_told=is_told)
-        shown = (at for at in range(first, last) if not window.hidden(at))
+        shown = window.visible_in(first, last)
         needed = [output for at in shown for output in outputs_of(window.transcript, at, at + 1)]
         return Cut(edit, self._kept(cut._replace(edit=edit), [*needed, index]), cut.brief)
 
