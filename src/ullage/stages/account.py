@@ -361,6 +361,14 @@ class Flattened(Sequence[str]):
     def _pieces(self) -> tuple[str, ...]:
         return flatten(*self._range)
 
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, Flattened):
+            return self._range == other._range or self._pieces == other._pieces
+        return isinstance(other, tuple) and self._pieces == other
+
+    def __hash__(self) -> int:
+        return hash(self._pieces)
+
     def __len__(self) -> int:
         return len(self._pieces)
 
