@@ -244,8 +244,8 @@ _ROWS = (
     (
         "spend f103",
         "session/core.py",
-        "if (known and known.is_full(report))",
-        "if sent.is_observed or (known and known.is_full(report))",
+        "if (earlier and earlier.is_full(report))",
+        "if sent.reported or (earlier and earlier.is_full(report))",
     ),
     ("notices f83_no_tool", "loop/steps.py", "        return _COPIED\n", "        pass\n"),
     ("notices f83_what", "loop/steps.py", '"[ref=", " ref=", ', ""),
@@ -294,8 +294,8 @@ _ROWS = (
     (
         "control f37",
         "session/core.py",
-        "self._know(replace(kept, learnt=verdict.learnt), verdict.event)",
-        "self._know(kept, verdict.event)",
+        "return replace(state, learnt=verdict.learnt), (verdict.event,)",
+        "return state, (verdict.event,)",
     ),
     (
         "control f38",
@@ -414,8 +414,8 @@ _ROWS = (
     (
         "recall f91_on_a_full_disk_what_is",
         "turn/turn.py",
-        "    except OverLimitError:\n        window, what = old",
-        "    except ZeroDivisionError:\n        window, what = old",
+        "    except OverLimitError:\n        builder = decided",
+        "    except ZeroDivisionError:\n        builder = decided",
     ),
     (
         "recall f91_on_a_full_disk_what_repair",

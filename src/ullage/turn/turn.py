@@ -122,8 +122,8 @@ def turn(
     """
     asked = read(request, settings.model, wire_of(state, settings), memo.envelopes)
     settings, before, thread = yield from _where_held(asked, settings, state)
-    asked, line, fresh = take_in(asked, memo, settings)
     asked = _with_what_it_takes(asked, settings)
+    asked, line, fresh = take_in(asked, memo, settings)
     ledger, lost = state.ledger, tuple[Record, ...]()
     state = replace(state, format=asked.wire.name)
     while True:
@@ -165,13 +165,14 @@ def _turned(
 ) -> Turned:
     """What a turn gives, once its window shows all that was decided; it tells of nothing yet."""
     builder = begun.builder
+    raw, frozen = line.freeze(asked.wire, memo.envelopes.last), builder.freeze()
     return Turned(
         request=render(asked, line, builder.window, begun.tools, allowed),
         state=state,
         events=(),
         window=builder.window,
-        frozen=builder.freeze(),
-        raw=line.freeze(asked.wire, memo.envelopes.last),
+        frozen=frozen,
+        raw=raw,
         wire=asked.wire,
         offers=begun.offers,
         memo=memo,
