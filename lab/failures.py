@@ -119,8 +119,8 @@ _ROWS = (
         "10**9)",
     ),
     ("control f40", "stages/stall.py", "if 2 * again <= len(new):", "if True:"),
-    ("summary f43", "stages/summary.py", "if not texts or room_chars <= 0:", "if True:"),
-    ("summary f44", "stages/summary.py", "if not texts or room_chars <= 0:", "if True:"),
+    ("summary f43", "stages/summary.py", "if room_chars <= 0:", "if True:"),
+    ("summary f44", "stages/summary.py", "if room_chars <= 0:", "if True:"),
     ("summary f45", "stages/facts.py", 'subject = "changed", path', 'subject = "read", path'),
     ("summary f47", "turn/filling.py", "if not reply.finished:", "if False:"),
     (
@@ -137,7 +137,7 @@ _ROWS = (
         "return text(said) if tokens is None else tokens",
         "return tokens or 0",
     ),
-    ("counting f62", "turn/turn.py", "    return line.head[2]", "    return 0"),
+    ("counting f62", "turn/beginning.py", "    return line.head[2]", "    return 0"),
     (
         "recall f73",
         "stages/shorten.py",
@@ -335,7 +335,7 @@ _ROWS = (
     ),
     (
         "pairing f21",
-        "turn/turn.py",
+        "turn/beginning.py",
         "    return tools, True\n",
         "    return (), True\n",
     ),
@@ -365,7 +365,7 @@ _ROWS = (
     ),
     (
         "counting f68",
-        "turn/turn.py",
+        "turn/beginning.py",
         "    return tools, True\n",
         "    return (tools if len(asked.history) % 4 else ()), True\n",
     ),

@@ -72,16 +72,6 @@ def _is_reply_edge(self: Any, index: int) -> bool:
     return self.starts_turn(index) or self.messages[index].role != "assistant"
 
 
-def _of_any_text(_: Any) -> Any:
-    """An edit of whatever is in its place."""
-
-    def spot_for(self: Any, edit: Any, length: int) -> Any:
-        spot = self.transcript.locate(edit.place)
-        return spot if spot is not None and spot[0] < length else None
-
-    return spot_for
-
-
 def _all_counted(right: Any) -> Any:
     """`WindowBuilder.extend` that goes on counting what a compaction of the provider supersedes."""
 
@@ -223,13 +213,11 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("no bound reasoning is seen", shown.ShownHistory, "bound_reasoning", _always(False), _A),
     Mutant("what another model left stays", engine, "_drop_stale", _always(None), _A),
     Mutant("the newest thinking goes alone", engine, "left_out", _from_the_edit, _A),
-    Mutant("an open turn's thinking may go", engine, "editable_from", _always(0), _A),
     Mutant("a manual turn may be parted", window.Window, "may_go_on", _always(True), _A),
     Mutant("left out reasoning is shown", anthropic.Anthropic, "edit", _loud, _A),
     Mutant("nothing in place of reasoning", anthropic.Anthropic, "edit", _hollow, _A),
     # the window and the engine
     Mutant("summarised messages are visible", rendering, "layout", _whole),
-    Mutant("an edit fits any text", shown.ShownHistory, "spot_for", _of_any_text),
     Mutant("everything fits", window.Window, "within", _always(True)),
     Mutant("nothing is settled", engine, "_settled", _always(0)),
     Mutant("what does not fit is sent", engine, "_refuse", _always(None)),

@@ -459,7 +459,7 @@ def _is_page(window: Window, spot: Location) -> bool:
 
 def _is_named(edit: Replace, original: Output | None) -> bool:
     """Whether a text names what opens the original, or holds all of it (beside an account)."""
-    if original is None:
+    if original is None or not edit.text.strip():
         return False
     return original.ref in edit.text or (original.kind == "text" and original.text in edit.text)
 

@@ -117,7 +117,6 @@ FIRST = {
     "edits lose Gemini's signature": 151,
     "a manual turn may be parted": 680,
     "nothing in place of reasoning": 252,
-    "an edit fits any text": 224,
     "what the provider reads no more is counted": 288,
 }
 """The history that catches it, of what takes many; where it does not, the others are tried too."""
