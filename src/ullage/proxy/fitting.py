@@ -7,8 +7,8 @@ from contextlib import suppress
 
 from ullage.errors import StoreError
 from ullage.exchange import Exchanges
+from ullage.proxy.acceptance import Acceptance, HoldingStore
 from ullage.proxy.config import Config
-from ullage.proxy.trial import OnTrial, Trial
 from ullage.redaction import common_keys
 from ullage.session.sessions import AsyncSessions
 from ullage.stores import MemoryStore, Store
@@ -61,35 +61,35 @@ class Near(Threaded):
         await super().close()
 
 
-def near(store: Store, trial: Trial | None = None) -> Near:
+def near(store: Store, acceptance: Acceptance | None = None) -> Near:
     """A store on this machine, for an event loop.
 
     Args:
         store: the store.
-        trial: what is held of tenants that no upstream has taken; None: nothing is.
+        acceptance: what is held of tenants that no upstream has accepted; None: nothing is.
     """
-    kept = store if trial is None else OnTrial(store, trial)
+    kept = store if acceptance is None else HoldingStore(store, acceptance)
     if isinstance(store, SqliteStore):
         with suppress(StoreError):  # another process holds the file just now
             quick: Store = SqliteStore(store.path, busy_timeout_s=0.0)
-            quick = quick if trial is None else OnTrial(quick, trial, waits=False)
+            quick = quick if acceptance is None else HoldingStore(quick, acceptance, waits=False)
             return Near(kept, quick)
     return Near(kept)
 
 
-def _threaded(store: Store, trial: Trial | None) -> Threaded:
+def _threaded(store: Store, acceptance: Acceptance | None) -> Threaded:
     """A store on another machine, for an event loop."""
-    return Threaded(store if trial is None else OnTrial(store, trial))
+    return Threaded(store if acceptance is None else HoldingStore(store, acceptance))
 
 
-def exchanges_of(config: Config, trial: Trial | None = None) -> Exchanges:
+def exchanges_of(config: Config, acceptance: Acceptance | None = None) -> Exchanges:
     """The exchanges of one worker.
 
     A dry run keeps what it sets aside in memory: nothing of it is to last.
 
     Args:
         config: the proxy's settings.
-        trial: what is held of tenants that no upstream has taken; None: nothing is.
+        acceptance: what is held of tenants that no upstream has accepted; None: nothing is.
 
     Raises:
         StoreError: the store cannot be opened.
@@ -98,7 +98,7 @@ def exchanges_of(config: Config, trial: Trial | None = None) -> Exchanges:
         store: Threaded = Near(MemoryStore())
     else:
         kept = opened(config.store or "sqlite", config.blobs, config.cache)
-        store = _threaded(kept, trial) if is_url(config.store) else near(kept, trial)
+        store = _threaded(kept, acceptance) if is_url(config.store) else near(kept, acceptance)
     limits = None if config.window_tokens is None else Limits(window_tokens=config.window_tokens)
     sessions = AsyncSessions(
         store=store,

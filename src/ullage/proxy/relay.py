@@ -24,6 +24,7 @@ from ullage.errors import StoreError
 from ullage.exchange import Answer, Exchange, Exchanges, Passed
 from ullage.exchange import route_of as asked_at
 from ullage.exchange.values import Report
+from ullage.proxy.acceptance import Acceptance
 from ullage.proxy.answers import failure
 from ullage.proxy.bodies import Body, Held, decoded, read_body
 from ullage.proxy.config import Config
@@ -34,7 +35,6 @@ from ullage.proxy.headers import TOLD, passed_down, passed_up
 from ullage.proxy.relayed import Relayed, told
 from ullage.proxy.routes import Route, route_of
 from ullage.proxy.tenants import Tenants
-from ullage.proxy.trial import Trial
 from ullage.proxy.upstream import Reply, Upstream, proxies_of
 from ullage.session.drivers import aacting
 from ullage.stores.threaded import in_thread, to_its_end
@@ -54,7 +54,7 @@ class Relay:
 
     Attributes:
         exchanges: what fits them.
-        trial: what is held of tenants that no upstream has taken; None: all are taken.
+        acceptance: what is held of tenants that no upstream has accepted; None: all are accepted.
         discovery: what upstreams tell of their models.
         guard: who says which requests are passed on.
         refused: how many were not.
@@ -74,8 +74,8 @@ class Relay:
     ) -> None:
         self.config, self.client, self.tenants, self.tell = config, client, tenants, tell
         # one tenant for all is the choice of who runs it: there is nobody to be told apart
-        self.trial = Trial() if config.tenant is None and not config.dry_run else None
-        self.exchanges: Exchanges = exchanges_of(config, self.trial)
+        self.acceptance = Acceptance() if config.tenant is None and not config.dry_run else None
+        self.exchanges: Exchanges = exchanges_of(config, self.acceptance)
         self.guard, self.refused = Guard(config), 0
         self.connections: Sized | None = None
         self.proxies = proxies_of(config)
@@ -119,27 +119,27 @@ class Relay:
                 self.idle.set()
 
     async def _relayed(self, relaying: _Relaying) -> web.StreamResponse:
-        """The reply to a request. What nobody took of it is forgotten."""
-        if self.trial is None:
+        """The reply to a request. What no upstream accepted of it is forgotten."""
+        if self.acceptance is None:
             return await relaying.run()
         over: list[str] = []
         try:
-            with self.trial.request(relaying.tenant, over):
+            with self.acceptance.request(relaying.tenant, over):
                 return await relaying.run()
         finally:
             for tenant in over:
                 self.exchanges.sessions.drop_tenant(tenant)
 
     async def judge(self, tenant: str, status: int) -> None:
-        """Whether an upstream takes a tenant's credential, by the status of its reply."""
-        if self.trial is None:
+        """Whether an upstream accepts a tenant's credential, by the status of its reply."""
+        if self.acceptance is None:
             return
         if status in _REFUSES:
-            self.trial.refuse(tenant)
-        elif 200 <= status < 300 and not self.trial.is_taken(tenant):
+            self.acceptance.refuse(tenant)
+        elif 200 <= status < 300 and not self.acceptance.is_accepted(tenant):
             sessions: Any = self.exchanges.sessions
             with contextlib.suppress(StoreError):
-                if not await in_thread(sessions.store.store.take, tenant):
+                if not await in_thread(sessions.store.store.accept, tenant):
                     sessions.drop_tenant(tenant)
 
 

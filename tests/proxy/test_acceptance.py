@@ -12,7 +12,7 @@ from tests.proxy.upstream import ask, proxy, upstream
 from ullage import MemoryStore
 from ullage.errors import RefNotFound, StoreError
 from ullage.history.canon import ref_of
-from ullage.proxy.trial import OnTrial, Trial
+from ullage.proxy.acceptance import Acceptance, HoldingStore
 from ullage.testing import BlobsContract, RecordsContract, StoreContract
 from ullage.values.effects import Output, Record
 
@@ -139,21 +139,21 @@ def test_a_neighbour_is_not_touched_by_who_is_refused(before, statuses):
 # ── the store by itself ──────────────────────────────────────────────────────────────────
 
 
-class TestTheContractOnTrial(BlobsContract, RecordsContract):
+class TestTheContract(BlobsContract, RecordsContract):
     """What sessions ask of a store is the same while all is held in memory."""
 
     def open(self):
-        return OnTrial(MemoryStore(clock=self.clock), Trial())
+        return HoldingStore(MemoryStore(clock=self.clock), Acceptance())
 
 
 class TestTheContractOnceTaken(StoreContract):
     def open(self):
-        store = OnTrial(MemoryStore(clock=self.clock), Trial())
+        store = HoldingStore(MemoryStore(clock=self.clock), Acceptance())
         commit = store.commit
 
         def and_take(tenant, outputs, records):
             first = commit(tenant, outputs, records)
-            store.take(tenant)
+            store.accept(tenant)
             return first
 
         store.commit = and_take
@@ -169,14 +169,14 @@ def record(data, kind="batch"):
 
 def test_another_worker_was_first_while_it_was_on_trial():
     """What stands in the store is given; what was decided in between is found out at the end."""
-    under, trial = MemoryStore(), Trial()
-    store = OnTrial(under, trial)
+    under, acceptance = MemoryStore(), Acceptance()
+    store = HoldingStore(under, acceptance)
     under.commit("t", (), [record(b"theirs")])
     assert store.commit("t", (), [record(b"ours")]) == (record(b"theirs"),)
     assert store.commit("u", (), [record(b"ours")]) == ()
     under.commit("u", (), [record(b"theirs")])
     assert store.find("u", [KEY]) == (record(b"theirs"),)
-    assert store.take("u") is False
+    assert store.accept("u") is False
     assert under.find("u", [KEY]) == (record(b"theirs"),)
 
 
@@ -189,16 +189,16 @@ def test_a_store_that_fails_keeps_what_is_held_readable_and_is_tried_again():
                 raise StoreError("memory", "commit", "the disk is full")
             return super().commit(tenant, outputs, records)
 
-    under, trial = Full(), Trial()
-    store, output = OnTrial(under, trial), Output(ref_of("x"), "x")
+    under, acceptance = Full(), Acceptance()
+    store, output = HoldingStore(under, acceptance), Output(ref_of("x"), "x")
     store.commit("t", [output], ())
     with pytest.raises(StoreError):
-        store.take("t")
+        store.accept("t")
     assert store.get("t", output.ref) == output
-    with pytest.raises(StoreError):  # as if there had been no trial
+    with pytest.raises(StoreError):  # as if nothing had been held
         store.commit("t", [Output(ref_of("y"), "y")], ())
     under.is_full = False
-    assert store.take("t") is True
+    assert store.accept("t") is True
     assert under.get("t", output.ref) == output
 
 
@@ -211,8 +211,8 @@ def test_what_comes_while_it_is_committed_is_committed_behind_it():
             go_on.wait()
             return super().commit(tenant, outputs, records)
 
-    under, trial = Slow(), Trial()
-    store, quick = OnTrial(under, trial), OnTrial(under, trial, waits=False)
+    under, acceptance = Slow(), Acceptance()
+    store, quick = HoldingStore(under, acceptance), HoldingStore(under, acceptance, waits=False)
     texts = [Output(ref_of(text), text) for text in "xy"]
     store.commit("t", texts[:1], ())
     taking = threading.Thread(target=store.take, args=("t",))
@@ -229,12 +229,12 @@ def test_what_comes_while_it_is_committed_is_committed_behind_it():
 
 
 def test_what_is_held_for_many_strangers_is_bounded():
-    trial, over = Trial(), []
-    store = OnTrial(MemoryStore(), trial)
+    acceptance, over = Acceptance(), []
+    store = HoldingStore(MemoryStore(), acceptance)
     text = "x" * 1_000_000
     for number in range(100):
         said = f"{number}{text}"
-        with trial.request(f"t{number}", over):
+        with acceptance.request(f"t{number}", over):
             store.commit(f"t{number}", [Output(ref_of(said), said)], ())
     assert len(over) >= 100 - 67
     assert over == [f"t{number}" for number in range(len(over))]  # the oldest

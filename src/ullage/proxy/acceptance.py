@@ -1,10 +1,10 @@
-"""What a request sets aside is kept once its upstream has taken the credential.
+"""What a request sets aside is kept once its upstream has accepted the credential.
 
 Anybody who reaches a proxy can send requests with a credential of their own making. The upstream
 answers them with a 401, and nothing of them may stay on the disk. So what is set aside for a tenant
 is held in memory until the upstream answers one of its requests with a 2xx. Then it is committed,
 before a byte of that answer goes on, and whatever comes later is committed at once. A 401 or 403
-puts the tenant on trial again and lets go of what is held.
+means that the tenant has to be accepted again, and lets go of what is held.
 
     fit ─▶ held in memory ─▶ sent ─┬─▶ 2xx: committed, then the answer is given
                                    ├─▶ 401, 403: let go
@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 from ullage.errors import RefNotFound, StoreError
 from ullage.locks import Lock
@@ -29,7 +30,7 @@ from ullage.values.effects import Output, Record, Shape
 _PART = "\x1f"
 """Behind a tenant's name, where a conversation is an owner of its own (`ullage.exchange`)."""
 
-_MOST_TAKEN = 50_000
+_MOST_ACCEPTED = 50_000
 _MOST_HELD = 1_000
 _MOST_HELD_CHARS = 64 << 20
 
@@ -74,19 +75,21 @@ class _Held:
 
     def merged(self) -> Iterator[tuple[str, list[Output], list[Record]]]:
         """All of it, one commit for each owner; of records in one place the newest."""
-        for owner in dict.fromkeys(owner for owner, _, _ in self.commits):
-            mine = [each for each in self.commits if each[0] == owner]
-            outputs = {output.ref: output for _, some, _ in mine for output in some}
-            records = {record.place: record for _, _, some in mine for record in some}
-            yield owner, list(outputs.values()), list(records.values())
+        outputs: dict[str, dict[str, Output]] = {}
+        records: dict[str, dict[Any, Record]] = {}
+        for owner, new_outputs, new_records in self.commits:
+            outputs.setdefault(owner, {}).update((each.ref, each) for each in new_outputs)
+            records.setdefault(owner, {}).update((each.place, each) for each in new_records)
+        for owner in outputs:
+            yield owner, list(outputs[owner].values()), list(records[owner].values())
 
 
-class Trial:
-    """Which tenants an upstream has taken, and what is held for the others. Any thread may call."""
+class Acceptance:
+    """Which tenants an upstream has accepted, and what is held for the others. Any thread may call."""
 
     def __init__(self) -> None:
         self._lock = Lock()
-        self._taken: dict[str, None] = {}
+        self._accepted: dict[str, None] = {}
         self._refused: set[str] = set()
         self._held: dict[str, _Held] = {}
         self._running: Counter[str] = Counter()
@@ -125,19 +128,19 @@ class Trial:
             count, chars = count - 1, chars - self._held[tenant].chars
         return [tenant for tenant in gone if self._held.pop(tenant, None) is not None]
 
-    def is_taken(self, tenant: str) -> bool:
-        """Whether an upstream has taken a tenant, and nothing is held for it."""
+    def is_accepted(self, tenant: str) -> bool:
+        """Whether an upstream has accepted a tenant, and nothing is held for it."""
         with self._lock:
-            return tenant in self._taken and tenant not in self._held
+            return tenant in self._accepted and tenant not in self._held
 
     def refuse(self, tenant: str) -> None:
-        """An upstream did not take the tenant's credential."""
+        """An upstream did not accept the tenant's credential."""
         with self._lock:
-            self._taken.pop(tenant, None)
+            self._accepted.pop(tenant, None)
             self._refused.add(tenant)
 
-    def take(self, tenant: str, store: Store) -> bool:
-        """An upstream took the tenant's credential: commit what is held.
+    def accept(self, tenant: str, store: Store) -> bool:
+        """An upstream accepted the tenant's credential: commit what is held.
 
         Args:
             tenant: the tenant.
@@ -158,7 +161,7 @@ class Trial:
             is_first = held is None or held.commit_to(store)
         finally:
             with self._lock:
-                _note(self._taken, tenant)
+                _note(self._accepted, tenant)
         with self._lock:
             if held is not None and self._held.get(tenant) is held:
                 del self._held[tenant]
@@ -173,37 +176,37 @@ class Trial:
         """Where more of an owner's is to be held; None: it is committed."""
         tenant = owner.partition(_PART)[0]
         with self._lock:
-            if tenant in self._taken:
+            if tenant in self._accepted:
                 return None
             return self._held.setdefault(tenant, _Held())
 
 
-def _note(taken: dict[str, None], tenant: str) -> None:
-    """Note a tenant as the newest; the oldest of too many is on trial again."""
-    taken.pop(tenant, None)
-    taken[tenant] = None
-    if len(taken) > _MOST_TAKEN:
-        del taken[next(iter(taken))]
+def _note(accepted: dict[str, None], tenant: str) -> None:
+    """Note a tenant as the newest; the oldest of too many has to be accepted again."""
+    accepted.pop(tenant, None)
+    accepted[tenant] = None
+    if len(accepted) > _MOST_ACCEPTED:
+        del accepted[next(iter(accepted))]
 
 
-class OnTrial(Around):
-    """A store before which tenants are on trial. The contract is `ullage.stores.Store`.
+class HoldingStore(Around):
+    """A store that holds what comes for tenants who are not accepted yet. The contract is `Store`.
 
     Args:
-        store: where what is taken is kept.
-        trial: what is held; several handles of one store share it.
+        store: where what is accepted is kept.
+        acceptance: what is held; several handles of one store share it.
         waits: whether a call may wait for a commit that is under way.
     """
 
-    def __init__(self, store: Store, trial: Trial, *, waits: bool = True) -> None:
+    def __init__(self, store: Store, acceptance: Acceptance, *, waits: bool = True) -> None:
         super().__init__(store)
-        self._trial, self._waits = trial, waits
+        self._acceptance, self._waits = acceptance, waits
 
     def commit(
         self, tenant: str, outputs: Sequence[Output], records: Sequence[Record]
     ) -> tuple[Record, ...]:
-        """`Store.commit`: held in memory for a tenant on trial."""
-        held = self._trial.holding(tenant)
+        """`Store.commit`: held in memory until the tenant is accepted."""
+        held = self._acceptance.holding(tenant)
         if held is None:
             return self.store.commit(tenant, outputs, records)
         if not held.lock.acquire(self._waits):
@@ -217,9 +220,9 @@ class OnTrial(Around):
             held.lock.release()
         return self.store.commit(tenant, outputs, records)
 
-    def take(self, tenant: str) -> bool:
-        """See `Trial.take`."""
-        return self._trial.take(tenant, self.store)
+    def accept(self, tenant: str) -> bool:
+        """See `Acceptance.accept`."""
+        return self._acceptance.accept(tenant, self.store)
 
     def _standing(self, tenant: str, records: Sequence[Record]) -> tuple[Record, ...]:
         """The records in the store that are in the way of some, as `Store.commit` gives them."""
@@ -233,7 +236,9 @@ class OnTrial(Around):
     def find(self, tenant: str, keys: Iterable[bytes]) -> tuple[Record, ...]:
         """`Records.find`: of what is held as well."""
         wanted = list(dict.fromkeys(keys))
-        held = self._trial.held(tenant)  # before the store is asked: it may be committed meanwhile
+        held = self._acceptance.held(
+            tenant
+        )  # before the store is asked: it may be committed meanwhile
         kept = self.store.find(tenant, wanted)
         if held is None:
             return kept
@@ -246,7 +251,7 @@ class OnTrial(Around):
 
     def look(self, tenant: str, ref: str) -> Shape:
         """`Blobs.look`: of what is held as well."""
-        held = self._trial.held(tenant)
+        held = self._acceptance.held(tenant)
         if held is not None:
             try:
                 return held.reads.look(tenant, ref)
@@ -256,7 +261,7 @@ class OnTrial(Around):
 
     def chunk(self, tenant: str, ref: str, n: int) -> str:
         """`Blobs.chunk`: of what is held as well."""
-        held = self._trial.held(tenant)
+        held = self._acceptance.held(tenant)
         if held is not None:
             try:
                 return held.reads.chunk(tenant, ref, n)
