@@ -85,7 +85,7 @@ class _Held:
 
 
 class Acceptance:
-    """Which tenants an upstream has accepted, and what is held for the others. Any thread may call."""
+    """Which tenants an upstream has accepted, and what is held for others. Any thread may call."""
 
     def __init__(self) -> None:
         self._lock = Lock()
