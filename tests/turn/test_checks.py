@@ -355,6 +355,10 @@ def test_a_record_that_breaks_a_law_is_passed_over_by_every_worker(edit_of):
         assert declined.startswith(
             "the ledger: 1 of 1 edits that the ledger holds of stage another"
         )
+        for turns in (9, 10):  # it is told of once, and not at every later request
+            longer = [*TURNS, *TURNS, *TURNS][:turns]
+            session.fit(histories.request("anthropic", histories.wire("anthropic", longer)))
+        assert len(told(session, "declined")) == 1
 
 
 def test_a_damaged_place_in_a_record_has_no_effect():
