@@ -215,7 +215,7 @@ def test_what_comes_while_it_is_committed_is_committed_behind_it():
     store, quick = HoldingStore(under, acceptance), HoldingStore(under, acceptance, waits=False)
     texts = [Output(ref_of(text), text) for text in "xy"]
     store.commit("t", texts[:1], ())
-    taking = threading.Thread(target=store.take, args=("t",))
+    taking = threading.Thread(target=store.accept, args=("t",))
     taking.start()
     began.wait()
     with pytest.raises(StoreError):  # the loop asks here, and does not wait
