@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from math import log
 from typing import Protocol
@@ -23,6 +23,8 @@ from ullage.values.messages import Text
 from ullage.values.notices import Pointer
 
 _TERM = re.compile(r"[^\W\d_]+|\d+")
+WORD_PAGES = 2
+"""So many pages of a search by words are read before a reader turns to refs."""
 _NEAR_CHARS = 300
 _K1, _B = 1.5, 0.75
 
@@ -32,6 +34,9 @@ class PagedLibrary(Library, Protocol):
 
     def page(self, pointer: Pointer) -> str:
         """What one call with this ref returns."""
+
+    def find(self, words: str, page: int = 1) -> str | None:
+        """A page of a search by words in all that left the view; None if no tool takes words."""
 
 
 class SessionPages(SessionLibrary):
@@ -100,6 +105,20 @@ def question(story: Story, length: int) -> str:
     return plain("\n".join(texts))
 
 
+def masked(asked: str, atom: Atom) -> str:
+    """A question without the value that is looked for."""
+    return asked.replace(plain(atom.text), " ")
+
+
+def found_by_words(library: PagedLibrary, asked: str) -> Iterator[str]:
+    """The first pages of a search by words for a question; nothing where no tool takes words."""
+    for number in range(1, WORD_PAGES + 1):
+        page = library.find(asked, number)
+        if page is None:
+            return
+        yield page
+
+
 class Shelf:
     """The refs of one view, ranked for a question by BM25 over their stubs and calls."""
 
@@ -122,7 +141,7 @@ class Shelf:
         Of two that fit alike the newer is opened first.
         """
         scores = [0.0] * len(self.stubs)
-        for term in sorted(set(_terms(asked.replace(plain(atom.text), " ")))):
+        for term in sorted(set(_terms(masked(asked, atom)))):
             holding = self._with_term.get(term, ())
             rarity = log(1 + (len(scores) - len(holding) + 0.5) / (len(holding) + 0.5))
             for number, often in holding:

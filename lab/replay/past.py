@@ -119,6 +119,10 @@ class PageLibrary:
         """See `Library.page`."""
         return self.pages.get(pointer.ref, "")
 
+    def find(self, words: str, page: int = 1) -> str | None:
+        """See `PagedLibrary.find`: no policy of the frame offers a search."""
+        return None
+
     def whole(self, ref: str) -> str:
         """See `Library.whole`."""
         return self.pages.get(ref, "")

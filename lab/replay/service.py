@@ -5,22 +5,31 @@ At a call that demands what its view does not show, a reader would open a ref:
     view ─▶ recall call + page ─▶ view ─▶ … ─▶ view that shows it ─▶ the recorded call
 
 Each try is one more request over a history that has grown by a real call and its real page.
-Up to three refs are tried in the order of the chooser; then the tool that told the value is
-called again at its recorded size, if it only reads; else the call counts as failed. So every
-policy ends with the same evidence, and tokens, prices and failed calls can be compared.
+Where a tool searches by words all that left the view, two pages of that are read first. Up to three
+refs are tried in the order of the chooser; then the tool that told the value is called again at its
+recorded size, if it only reads; else the call counts as failed. So every policy ends with the same
+evidence, and tokens, prices and failed calls can be compared.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import asdict
 
 from lab.replay.caches import Caches, Totals, total_usd
-from lab.replay.chooser import PagedLibrary, Shelf, Stub, question, stubs_in
+from lab.replay.chooser import (
+    WORD_PAGES,
+    PagedLibrary,
+    Shelf,
+    Stub,
+    masked,
+    question,
+    stubs_in,
+)
 from lab.replay.readonly import reads_only
 from lab.replay.story import Story
 from ullage.replay.calls import answer_of, boundaries
@@ -32,6 +41,8 @@ from ullage.replay.gates import Judge
 from ullage.replay.readers import Run
 from ullage.wires.convert import convert
 
+Asked: TypeAlias = Stub | tuple[str, int]
+"""What brought a page: a ref, or words and the number of the page."""
 _TRIES = 3
 _READ_ON = "get_continuation"
 
@@ -53,8 +64,9 @@ class Counts(Struct, frozen=True, kw_only=True):
     Attributes:
         calls: recorded calls.
         faults: demands that were not visible.
+        searches: pages of a search by words that were read.
         tries: refs that were opened.
-        wrong: of these, such as did not hold what was wanted.
+        wrong: of both, such as did not hold what was wanted.
         repeated: tools that were called again.
         failed: calls with a demand that nothing could serve.
         over_limit: requests that could not be made to fit.
@@ -62,6 +74,7 @@ class Counts(Struct, frozen=True, kw_only=True):
 
     calls: int = 0
     faults: int = 0
+    searches: int = 0
     tries: int = 0
     wrong: int = 0
     repeated: int = 0
@@ -155,7 +168,7 @@ class _Service:
         self.output_tokens += reply
         view = self._view(number)
         missing = [d for d in demands if d.use == "first" and not self._shows(view, d)]
-        opened: dict[Stub, str] = {}
+        opened: dict[Asked, str] = {}
         served = [self._serve(number, length, demand, opened) for demand in missing]
         self.counts += Counts(calls=1, faults=len(missing), failed=int(not all(served)))
 
@@ -182,12 +195,15 @@ class _Service:
     def _shows(self, view: Sequence[Any], demand: Demand) -> bool:
         return self.sight.shows(demand, self.sight.look(view))
 
-    def _serve(self, number: int, length: int, demand: Demand, opened: dict[Stub, str]) -> bool:
+    def _serve(self, number: int, length: int, demand: Demand, opened: dict[Asked, str]) -> bool:
         """Ask for what is missing until it has come, and say whether it has."""
         if any(holds_in(page, demand.atom) for page in opened.values()):
             return True
+        asked = question(self.story, length)
+        if self._search(number, masked(asked, demand.atom), demand, opened):
+            return True
         stubs = stubs_in(self.sight.look(self._shown).texts, self.subject.library.named)
-        order = Shelf(stubs).ranked(question(self.story, length), demand.atom)
+        order = Shelf(stubs).ranked(asked, demand.atom)
         for stub in [stub for stub in order if stub not in opened][:_TRIES]:
             page = opened[stub] = self.subject.library.page(stub.pointer)
             arguments = {"tool_call_id": stub.pointer.ref, "offset": stub.pointer.offset}
@@ -197,6 +213,20 @@ class _Service:
             if found:
                 return True
         return self._repeat(number, demand)
+
+    def _search(self, number: int, words: str, demand: Demand, opened: dict[Asked, str]) -> bool:
+        """Read the first pages of a search by words, where a tool takes words."""
+        for at in range(1, WORD_PAGES + 1):
+            page = self.subject.library.find(words, at)
+            if page is None:
+                return False
+            opened[words, at] = page
+            self._ask(number, _READ_ON, json.dumps({"words": words, "page": at}), page)
+            found = holds_in(page, demand.atom)
+            self.counts += Counts(searches=1, wrong=int(not found))
+            if found:
+                return True
+        return False
 
     def _repeat(self, number: int, demand: Demand) -> bool:
         """Call the tool again that told the value, if it only reads."""

@@ -1,7 +1,8 @@
 """The score of one run, with all that a yardstick asks: re-uses, ranks of refs, words left out.
 
 A reader opens refs in the order of the chooser (`lab.replay.chooser`); the rank of a demand is
-the first whose page holds it.
+the first whose page shows its line, as a view would have to. Where a tool searches all that left
+the view by words, the question is put to it too, with the value masked.
 """
 
 from __future__ import annotations
@@ -10,12 +11,20 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 
 from msgspec.structs import replace
 
-from lab.replay.chooser import PagedLibrary, SessionPages, Shelf, question, stubs_in
+from lab.replay.chooser import (
+    PagedLibrary,
+    SessionPages,
+    Shelf,
+    found_by_words,
+    masked,
+    question,
+    stubs_in,
+)
 from lab.replay.saying import leaves_unsaid
 from lab.replay.story import Story
 from ullage.replay.evidence import score
-from ullage.replay.evidence.atoms import Atom, holds
-from ullage.replay.evidence.demands import BUCKETS, Demands, Head, bucket_of, demands_of
+from ullage.replay.evidence.atoms import Atom, holds, plain
+from ullage.replay.evidence.demands import BUCKETS, Demands, Head, Piece, bucket_of, demands_of
 from ullage.replay.evidence.score import Verdict, View, holds_in
 from ullage.replay.readers import Run
 from ullage.session.session import Session
@@ -28,12 +37,15 @@ class Ranked(Verdict, frozen=True):
     """What became of one demand, and how soon a reader would find it.
 
     Attributes:
-        rank: the first of the refs in the order of the chooser whose page holds it; 0: none
+        rank: the first of the refs in the order of the chooser whose page shows its line; 0: none
             does. Of what is visible always 0.
+        by_words: the page of a search by words that shows its line, from 1; 0: none of the first
+            two does, or no tool takes words.
         mentioned: whether the bare value is in the view, without its line.
     """
 
     rank: int = 0
+    by_words: int = 0
     mentioned: bool = False
 
 
@@ -42,15 +54,19 @@ class Tally(score.Tally, frozen=True):
 
     Attributes:
         mentioned: the bare value is somewhere in the view (ER_atom is its share).
-        recoverable_1: not visible, and the ref a reader would open first returns it.
+        recoverable_1: not visible, and the ref a reader would open first returns its line.
         recoverable_3: one of the first three does.
         recoverable: any ref in view does, in one call (the bound, with hindsight).
+        found_1: not visible, and the first page of a search by words shows its line.
+        found_2: one of the first two does.
     """
 
     mentioned: float = 0
     recoverable_1: float = 0
     recoverable_3: float = 0
     recoverable: float = 0
+    found_1: float = 0
+    found_2: float = 0
 
     @property
     def er_line(self) -> float | None:
@@ -121,10 +137,19 @@ class Watch(score.Watch):
     def _ranked(self, verdict: Verdict, view: View, shelf: Shelf, asked: str) -> Ranked:
         atom = verdict.demand.atom
         order = shelf.ranked(asked, atom)
-        pages = (holds_in(self.library.page(stub.pointer), atom) for stub in order)
-        rank = next((number for number, holding in enumerate(pages, 1) if holding), 0)
+        rank = self._first(verdict, (self.library.page(stub.pointer) for stub in order))
+        found = self._first(verdict, found_by_words(self.library, masked(asked, atom)))
         is_lost, is_mentioned = verdict.lost and not rank, mentions(view, atom)
-        return Ranked(verdict.demand, verdict.visible, is_lost, rank, is_mentioned)
+        return Ranked(verdict.demand, verdict.visible, is_lost, rank, found, is_mentioned)
+
+    def _first(self, verdict: Verdict, pages: Iterable[str]) -> int:
+        """The first of these pages that shows the line of a demand, from 1; 0: none does."""
+        demand = verdict.demand
+        for number, page in enumerate(pages, 1):
+            shown = Piece("tool", page, plain(page), 0) if holds_in(page, demand.atom) else None
+            if shown is not None and self._sight.is_in(demand, shown):
+                return number
+        return 0
 
 
 def mentions(view: View, atom: Atom) -> bool:
@@ -182,7 +207,9 @@ def _sum(verdicts: Sequence[Verdict]) -> Tally:
 
 
 def _tally(verdict: Verdict, weight: float) -> Tally:
-    rank = verdict.rank if isinstance(verdict, Ranked) else 0
+    rank, found = 0, 0
+    if isinstance(verdict, Ranked):
+        rank, found = verdict.rank, verdict.by_words
     is_mentioned = isinstance(verdict, Ranked) and verdict.mentioned
     return Tally(
         weight,
@@ -192,4 +219,6 @@ def _tally(verdict: Verdict, weight: float) -> Tally:
         weight * (rank == 1),
         weight * (0 < rank <= _TRIES),
         weight * (rank > 0),
+        weight * (found == 1),
+        weight * (found > 0),
     )

@@ -25,6 +25,7 @@ from lab.bench.peers.process import PeerProcess, Trouble
 from lab.replay.carried.__main__ import is_wanted, pairs_of, rows_of, window_of
 from lab.replay.carried.carry import Carried, Carrier, Sent
 from lab.replay.carried.policies import POLICIES
+from lab.replay.carried.recalling import one_page
 from lab.replay.carried.sight import View
 from lab.replay.carried.table import NOTES, paired_table, table_of
 from lab.replay.past import Memo, Past, budget_of
@@ -59,7 +60,7 @@ def requests_of(run: Run, peer: Peer, budget_tokens: int) -> Iterator[Sent | Non
         except Refused:
             yield None
             continue
-        yield Sent(head, shown, opens, budget_tokens)
+        yield Sent(head, shown, one_page(opens), budget_tokens)
 
 
 @click.command("lab.bench.peers.carried")

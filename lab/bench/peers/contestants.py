@@ -170,6 +170,10 @@ class PeerLibrary:
         """See `Library.page`."""
         return self._open("open", pointer.ref)
 
+    def find(self, words: str, page: int = 1) -> str | None:
+        """See `PagedLibrary.find`: no peer's adapter searches."""
+        return None
+
     def whole(self, ref: str) -> str:
         """See `Library.whole`."""
         return self._open("whole", ref)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TypeAlias
@@ -14,7 +14,7 @@ from rich.console import Console
 
 from lab.replay.carried.carry import Carried, Carrier
 from lab.replay.carried.policies import POLICIES
-from lab.replay.carried.table import NOTES, Figures, figures_of, paired_table, table_of
+from lab.replay.carried.table import NOTES, Figures, figures_of, paired_table, recall_of, table_of
 from lab.replay.split import SIDES, Side, is_on
 from ullage.cli.replay import runs_in
 from ullage.history.canon import canonical_json
@@ -75,7 +75,9 @@ def command(
                     known = replace(carried, shown=carried.known)
                     found.setdefault((f"{name} + oracle", window, file), []).append(known)
     console = Console(width=180)
-    console.print(table_of(list(rows_of(found))))
+    console.print(table_of(rows_of(found, figures_of)))
+    console.print()
+    console.print(table_of(rows_of(found, recall_of)))
     console.print(NOTES, style="dim", highlight=False)
     if len(dict.fromkeys(names)) > 1:
         console.print(paired_table(list(pairs_of(found))))
@@ -102,7 +104,10 @@ def pairs_of(
             yield name, label, of, over_all[first, window]
 
 
-def rows_of(found: dict[tuple[str, int | None, str], list[Carried]]) -> Sequence[Row]:
+def rows_of(
+    found: dict[tuple[str, int | None, str], list[Carried]],
+    figures: Callable[[Sequence[Carried]], Figures] = figures_of,
+) -> Sequence[Row]:
     """A row for each file, and one for all where there are several."""
     rows = list[Row]()
     files = list(dict.fromkeys(file for _, _, file in found))
@@ -111,7 +116,7 @@ def rows_of(found: dict[tuple[str, int | None, str], list[Carried]]) -> Sequence
         groups = [(file, found.get((name, window, file), [])) for file in files]
         if len(groups) > 1:
             groups.append(("all", [each for _, of in groups for each in of]))
-        rows += [(f"{name} · {file}", label, len(of), figures_of(of)) for file, of in groups]
+        rows += [(f"{name} · {file}", label, len(of), figures(of)) for file, of in groups]
     return rows
 
 

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 from msgspec import Struct
 
 from lab.replay.carried.oracle import Shown, oracle
+from lab.replay.carried.passages import passages_of
+from lab.replay.carried.recalling import Recall, Recaller
 from lab.replay.carried.sight import Read, Reader, View
 from lab.replay.carried.sums import Sums
 from lab.replay.carried.wants import wants_of
+from lab.replay.chooser import SessionPages
 from lab.replay.story import Story
 from ullage.errors import OverLimitError
 from ullage.replay.calls import boundaries, model_of, request_of, session_for
@@ -18,7 +22,6 @@ from ullage.replay.cost.prefix import head_of
 from ullage.replay.evidence.demands import Head
 from ullage.replay.gates import Judge
 from ullage.replay.readers import Run
-from ullage.replay.reading import SessionLibrary, reachable_with, refs_in
 from ullage.stages.policy import Policy
 from ullage.tokens.catalog import lookup
 from ullage.values.usage import Usage
@@ -49,14 +52,14 @@ class Sent(Struct, frozen=True):
     Attributes:
         head: what stands outside its messages, as text.
         messages: what it shows of the history.
-        opens: whether something in a view opens what is kept under a ref.
+        recall: how the reply brings back what it does not show.
         limit_tokens: the most it may hold.
         free_tokens: of these, what is left.
     """
 
     head: str
     messages: Sequence[Any]
-    opens: Callable[[str, View], bool]
+    recall: Recall
     limit_tokens: int
     free_tokens: int = 0
 
@@ -76,6 +79,7 @@ class Carrier:
         self._reader, self._judge = Reader(self._story), Judge()
         self._head = head_of(run.request)
         self._wants = wants_of(self._story, self._lengths, Head.of(wire, run.request))
+        self._passages = passages_of(self._story, self._lengths)
         self.raw = Sums()
         before: Sequence[Read] = ()
         for length in self._lengths:
@@ -99,12 +103,7 @@ class Carrier:
     def _of_session(self, policy: Policy, window_tokens: int) -> Iterator[Sent | None]:
         """The requests of a session, each told how large it was once it was judged."""
         session = session_for(self.run, policy, window_tokens)()
-        library = SessionLibrary(session)
-
-        def opens(ref: str, view: View) -> bool:
-            named = [pointer.ref for pointer in refs_in(view.text)]
-            return ref in named or ref in reachable_with(library.leads, named)
-
+        recaller = Recaller(self._story, SessionPages(session))
         for length in self._lengths:
             try:
                 fitted = session.fit(request_of(self.run, self.run.messages[:length]))
@@ -113,7 +112,8 @@ class Carrier:
                 continue
             head, raws = head_of(fitted), self._wire.history(fitted)
             limit_tokens = session.window.limit_tokens
-            yield Sent(head, raws, opens, limit_tokens, limit_tokens - fitted.sent.estimate)
+            recall = partial(recaller.recall, length)
+            yield Sent(head, raws, recall, limit_tokens, limit_tokens - fitted.sent.estimate)
             tokens = self._judge.tokens(raws) + self._judge.text(head)
             session.observe(Usage(fresh_tokens=tokens))
 
@@ -125,13 +125,15 @@ class Carrier:
             with_oracle: also with what replies need in view, at the same breaks.
         """
         sums, over_limit, before, views = Sums(), 0, View(()), list[Shown]()
-        for length, wants, sent in zip(self._lengths, self._wants, requests, strict=True):
+        replies = zip(self._lengths, self._wants, self._passages, requests, strict=True)
+        for length, wants, passages, sent in replies:
             if sent is None:
                 over_limit += 1
                 continue
             view, head_bytes = self._reader.view(sent.messages), _bytes(sent.head)
             sums.request(view.messages, before.messages, head_bytes)
-            sums.reply(wants, view, sent.opens)
+            sums.reply(wants, view, sent.recall)
+            sums.repeat(passages, view)
             sums.cut += self._is_cut(length, sent.messages)
             if self._is_unsaid(length, sent.messages, view):
                 sums.unsaid += 1

@@ -18,6 +18,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 from msgspec import Struct
 
+from lab.replay.carried.recalling import one_page
 from lab.replay.carried.sight import Read, View
 from lab.replay.carried.sums import Sums
 from lab.replay.carried.wants import Wants, unnumbered
@@ -70,7 +71,7 @@ def oracle(story: Story, shown: Sequence[Shown]) -> Sums:
         for each in shown[start:stop]:
             now = _with(each.messages, notes)
             sums.request(now, before, each.head_bytes)
-            sums.reply(each.wants, View(now), _always)
+            sums.reply(each.wants, View(now), one_page(_always))
             before = now
     return sums
 

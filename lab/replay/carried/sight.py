@@ -1,4 +1,4 @@
-"""What of a reply's wants stands in a view: values anywhere, in their line, and anchors whole."""
+"""What of a reply's wants stands in a view: values, their lines, anchors whole, passages."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from lab.replay.carried.wants import Value, unnumbered
-from ullage.replay.evidence.atoms import Atom, places
+from ullage.replay.evidence.atoms import Atom, places, words
 from ullage.replay.evidence.demands import Story, said
 
 _NEAR_CHARS = 30
@@ -24,12 +24,14 @@ class Read(NamedTuple):
         sent: its JSON.
         text: all a model reads of it, without escapes.
         wire: the same as it stands on the wire: an edit quotes that.
+        spoken: its words alone, a space between two of them.
     """
 
     raw: Any
     sent: bytes
     text: str
     wire: str
+    spoken: str = ""
 
 
 class View:
@@ -44,6 +46,7 @@ class View:
         self.messages = messages
         self.text = "\n".join([each.text for each in messages])
         self._unnumbered: str | None = None
+        self._spoken: str | None = None
 
     def shows(self, value: Value) -> bool:
         """Whether the value stands anywhere."""
@@ -52,7 +55,9 @@ class View:
     def shows_line(self, value: Value) -> bool:
         """Whether it stands with 30 characters to either side, as far as its line goes."""
         return any(
-            line in self.text for piece in value.sources for line in _lines(piece.plain, value.atom)
+            line in self.text
+            for piece in value.sources
+            for line in lines_around(piece.plain, value.atom)
         )
 
     def shows_whole(self, anchor: str) -> bool:
@@ -64,8 +69,15 @@ class View:
             self._unnumbered = "\n".join([unnumbered(self.text), unnumbered(wire), wire])
         return anchor in self._unnumbered
 
+    def says(self, passage: str) -> bool:
+        """Whether these words stand in a row, whatever is between two of them."""
+        if self._spoken is None:
+            self._spoken = "\n".join([f" {each.spoken} " for each in self.messages])
+        return f" {passage} " in self._spoken
 
-def _lines(text: str, atom: Atom) -> list[str]:
+
+def lines_around(text: str, atom: Atom) -> list[str]:
+    """A value with 30 characters to either side, as far as its line goes, where it stands."""
     found = []
     for at in islice(places(text, atom), _MOST_PLACES):
         stop = at + len(atom.text)
@@ -98,5 +110,7 @@ class Reader:
             )
             text = "\n".join([piece.plain for piece in pieces])
             wire = "\n".join([piece.text for piece in pieces])
-            found = self._read[id(raw)] = Read(raw, msgspec.json.encode(raw), text, wire)
+            spoken = " ".join(words(text))
+            found = Read(raw, msgspec.json.encode(raw), text, wire, spoken)
+            self._read[id(raw)] = found
         return found

@@ -2,28 +2,33 @@
 
 Tokens are bytes / 4. A request writes what is behind the longest prefix it shares with the one
 before, at 1.25 of the price of input, and reads that prefix from the cache, at one of three prices.
-A reply that needs what its view does not show is serviced: one more request for each result that
-holds it, which reads the view and writes a page of at most 1,500 tokens (the whole result, where
-nothing in the view opens it), and ten requests in which that page is read again.
+A reply that needs what its view does not show is serviced: one more request for each page that a
+reader needs to get it back (`recalling`), which reads the view and writes the page, and ten
+requests in which that page is read again. The bound is one page of at most 1,500 tokens for each
+result that holds what is missed (the whole result, where nothing in the view opens it).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
+from lab.replay.carried.passages import Passage
+from lab.replay.carried.recalling import PAGE_TOKENS, Fetched, Recall, tokens_of
 from lab.replay.carried.sight import Read, View
-from lab.replay.carried.wants import Wants
+from lab.replay.carried.wants import Value, Wants
 from ullage.history.canon import ref_of
-from ullage.replay.evidence.demands import Piece
 
 READS = (0.1, 0.05, 0.025)
 """What a token read from the cache costs, in tokens of input."""
 _WRITE = 1.25
-_PAGE_TOKENS = 1_500
 _CARRIED_CALLS = 10
 _CHARS_PER_TOKEN = 4
+
+Service: TypeAlias = Literal["pages", "bound", "none"]
+"""What is paid for a miss: the pages a reader needs, one page, or nothing."""
 
 
 class Sums(Struct, kw_only=True):
@@ -35,13 +40,22 @@ class Sums(Struct, kw_only=True):
         read: tokens of that prefix.
         peak: tokens of the largest request.
         breaks: requests that did not go on from the one before.
-        faults: results that had to be fetched.
+        missed: values that a view did not show.
+        pages: pages that were read to get them back, results of tools run again included.
+        page_read: tokens read in requests that fetch these pages.
+        page_written: tokens of these pages.
+        by_ref: values whose line the ref opened first shows, in one page.
+        searched: values that could be searched for by words.
+        by_words, by_words_2: of these, such as the first page shows in their line, or the second.
+        faults: results that hold what was missed: as many as would be fetched at the least.
         lost: of these, such as nothing in the view opened.
-        fault_read: tokens read in requests that fetch.
-        fault_written: tokens of the pages they bring.
+        bound_read, bound_written: as of the pages, where each such result takes one page.
         far, far_shown, far_lines: far values wanted, shown, and shown in their line.
         anchors, anchors_shown: old texts of edits wanted, and shown whole.
         near, near_shown: values wanted that are not far, and shown.
+        user, user_shown: passages of the user's that replies repeat, and in view (`passages`).
+        model, model_shown: the same of the model's own.
+        result, result_shown: the same of results.
         unsaid: requests in which something is missing that the user said.
         unsaid_fits: of these, such as half the limit holds all of what was said.
         cut: requests that show anything else than the history.
@@ -52,10 +66,18 @@ class Sums(Struct, kw_only=True):
     read: int = 0
     peak: int = 0
     breaks: int = 0
+    missed: int = 0
+    pages: int = 0
+    page_read: int = 0
+    page_written: int = 0
+    by_ref: int = 0
+    searched: int = 0
+    by_words: int = 0
+    by_words_2: int = 0
     faults: int = 0
     lost: int = 0
-    fault_read: int = 0
-    fault_written: int = 0
+    bound_read: int = 0
+    bound_written: int = 0
     far: int = 0
     far_shown: int = 0
     far_lines: int = 0
@@ -63,6 +85,12 @@ class Sums(Struct, kw_only=True):
     anchors_shown: int = 0
     near: int = 0
     near_shown: int = 0
+    user: int = 0
+    user_shown: int = 0
+    model: int = 0
+    model_shown: int = 0
+    result: int = 0
+    result_shown: int = 0
     unsaid: int = 0
     unsaid_fits: int = 0
     cut: int = 0
@@ -78,15 +106,15 @@ class Sums(Struct, kw_only=True):
         self.written += total - read
         self.peak = max(self.peak, total)
 
-    def reply(self, wants: Wants, view: View, opens: Callable[[str, View], bool]) -> None:
+    def reply(self, wants: Wants, view: View, recall: Recall) -> None:
         """Take in what the reply to a view needs.
 
         Args:
             wants: what it needs.
             view: what it was shown.
-            opens: whether something in a view opens what is kept under a ref.
+            recall: brings back what the view does not show.
         """
-        missing = dict[str, Piece]()
+        missed = list[Value]()
         for value in wants.values:
             shown = view.shows(value)
             if value.is_far:
@@ -95,23 +123,54 @@ class Sums(Struct, kw_only=True):
             else:
                 self.near, self.near_shown = self.near + 1, self.near_shown + shown
             if not shown:
-                missing.setdefault(ref_of(value.sources[-1].text), value.sources[-1])
+                missed.append(value)
         self.anchors += len(wants.anchors)
         self.anchors_shown += sum(map(view.shows_whole, wants.anchors))
-        view_tokens = sum(len(each.sent) for each in view.messages) // _CHARS_PER_TOKEN
-        for ref, piece in missing.items():
-            tokens = len(piece.text.encode("utf-8", "replace")) // _CHARS_PER_TOKEN
-            opened = opens(ref, view)
-            self.faults, self.lost = self.faults + 1, self.lost + (not opened)
-            page = min(tokens, _PAGE_TOKENS) if opened else tokens
-            self.fault_read += view_tokens + _CARRIED_CALLS * page
-            self.fault_written += page
+        if missed:
+            view_tokens = sum(len(each.sent) for each in view.messages) // _CHARS_PER_TOKEN
+            self._fetch(missed, recall(missed, view), view_tokens)
 
-    def cost(self, read_price: float, *, serviced: bool = True) -> float:
-        """What it costs in tokens of input, with or without what had to be fetched."""
-        written = self.written + (self.fault_written if serviced else 0)
-        read = self.read + (self.fault_read if serviced else 0)
-        return _WRITE * written + read_price * read
+    def _fetch(self, missed: Sequence[Value], fetched: Sequence[Fetched], view_tokens: int) -> None:
+        """Pay for what a reply brings back, by the pages it needs and by one page a result."""
+        held = dict[str, tuple[int, bool]]()
+        for value, how in zip(missed, fetched, strict=True):
+            self.missed += 1
+            self.pages += len(how.page_tokens)
+            self.page_written += sum(how.page_tokens)
+            self.page_read += sum(view_tokens + _CARRIED_CALLS * page for page in how.page_tokens)
+            self.by_ref += how.by_ref
+            self.searched += how.by_words is not None
+            self.by_words += how.by_words == 1
+            self.by_words_2 += how.by_words == 2
+            text = value.sources[-1].text
+            held.setdefault(ref_of(text), (tokens_of(text), how.is_lost))
+        for tokens, is_lost in held.values():
+            page = tokens if is_lost else min(tokens, PAGE_TOKENS)
+            self.faults, self.lost = self.faults + 1, self.lost + is_lost
+            self.bound_read += view_tokens + _CARRIED_CALLS * page
+            self.bound_written += page
+
+    def repeat(self, passages: Sequence[Passage], view: View) -> None:
+        """Take in the passages that the reply to a view repeats from far back."""
+        for passage in passages:
+            shown = view.says(passage.words)
+            match passage.author:
+                case "user":
+                    self.user, self.user_shown = self.user + 1, self.user_shown + shown
+                case "model":
+                    self.model, self.model_shown = self.model + 1, self.model_shown + shown
+                case "result":
+                    self.result, self.result_shown = self.result + 1, self.result_shown + shown
+
+    def cost(self, read_price: float, service: Service = "pages") -> float:
+        """What it costs in tokens of input, with what is paid for misses."""
+        fetched = {
+            "pages": (self.page_written, self.page_read),
+            "bound": (self.bound_written, self.bound_read),
+            "none": (0, 0),
+        }
+        written, read = fetched[service]
+        return _WRITE * (self.written + written) + read_price * (self.read + read)
 
     def __add__(self, other: Sums) -> Sums:
         names = Sums.__struct_fields__

@@ -44,7 +44,8 @@ def service_of(found: Iterable[Serviced]) -> Service | None:
 def service_table(title: str, service: Service) -> Table:
     """A service for a terminal: a row for each price profile."""
     table = table_with(title, ("prices of",), _HEADINGS)
-    counts = (service.faults, service.tries, service.wrong, service.repeated, service.failed)
+    tried = (service.searches, service.tries, service.wrong)
+    counts = (service.faults, *tried, service.repeated, service.failed)
     for name, usd in service.usd.items():
         shares = (percent(share, "unknown") for share in (usd.pooled, usd.median, usd.worst_tenth))
         table.add_row(name, *shares, *(f"{count:,}" for count in counts))
@@ -53,12 +54,19 @@ def service_table(title: str, service: Service) -> Table:
 
 _HEADINGS = (
     *("cost at\nfull service", "median", "worst tenth"),
-    *("misses", "refs\nopened", "wrong", "tools\ncalled again", "failed\ncalls"),
+    *(
+        "misses",
+        "pages of\nsearches",
+        "refs\nopened",
+        "wrong",
+        "tools\ncalled again",
+        "failed\ncalls",
+    ),
 )
 
 SERVICE_NOTES = (
     "full service: every value that was needed and not in view is paid for: a call of a recall\n"
-    "tool and its page, refs that did not hold it (wrong), or the tool called again; a call\n"
+    "tool and its page, pages that did not hold it (wrong), or the tool called again; a call\n"
     "fails where nothing could serve it"
 )
 """What a table of service means; once for many tables."""

@@ -23,6 +23,8 @@ class Summary(Needed, frozen=True, kw_only=True):
         recall_1: share not visible that the ref a reader would open first returns.
         recall_3: that one of the first three returns.
         recall_any: that any ref in view returns in one call (the bound, with hindsight).
+        words_1: share not visible that the first page of a search by words shows in its line.
+        words_2: that one of its first two pages shows.
         far: the headline over the runs: its mean is ``visible``.
         line: share visible of first uses of every age.
         reuse: share visible of values the model had written before, age 4 and more.
@@ -38,6 +40,8 @@ class Summary(Needed, frozen=True, kw_only=True):
     recall_1: float | None
     recall_3: float | None
     recall_any: float | None
+    words_1: float | None
+    words_2: float | None
     far: Spread
     line: Spread
     reuse: Spread
@@ -61,6 +65,8 @@ def summary_of(found: Iterable[Evidence]) -> Summary:
         recall_1=_mean(far, lambda tally: tally.recoverable_1),
         recall_3=_mean(far, lambda tally: tally.recoverable_3),
         recall_any=_mean(far, lambda tally: tally.recoverable),
+        words_1=_mean(far, lambda tally: tally.found_1),
+        words_2=_mean(far, lambda tally: tally.found_2),
         far=_spread(far),
         line=_spread(evidence.line for evidence in each),
         reuse=_spread(evidence.far_reuse for evidence in each),

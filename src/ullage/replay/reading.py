@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Protocol
 
@@ -15,6 +15,9 @@ from ullage.wires import FORMATS
 from ullage.wires.convert.write import call_on
 
 _INDEX = "Index of messages"
+_PATTERN, _WORDS, _PAGE = "pattern", "words", "page"
+"""Arguments of the continuation tool, where its schema has them: a pattern to search one output
+for; words to search all that left the view for, and which page of the hits to show, from 1."""
 
 
 def ask(session: Session, tool: str, arguments: Mapping[str, Any]) -> str:
@@ -119,6 +122,33 @@ class SessionLibrary:
         if not words.recall or READ not in words.toolset.names:
             return ""
         return ask(self._session, words.prefix + READ, {"ref_id": pointer.ref})
+
+    def pages(self, pointer: Pointer) -> Iterator[str]:
+        """What is kept from a place on, page after page, each as a call returns it."""
+        while True:
+            text = self.open(pointer)
+            yield text
+            more = next_offset(text) if self._reads_on else None
+            if more is None or more[1] <= pointer.offset:
+                return
+            pointer = Pointer(pointer.ref, more[1])
+
+    def grep(self, ref: str, pattern: str) -> str | None:
+        """What a search of one output for a pattern returns; None if no tool takes one."""
+        return self._called({"tool_call_id": ref, _PATTERN: pattern}, _PATTERN)
+
+    def find(self, words: str, page: int = 1) -> str | None:
+        """A page of a search by words in all that left the view; None if no tool takes words."""
+        return self._called({_WORDS: words, _PAGE: page}, _WORDS)
+
+    def _called(self, arguments: Mapping[str, Any], needed: str) -> str | None:
+        """What the continuation tool returns; None where it does not take what is needed."""
+        words = self._session.window.words
+        tools = (tool for tool in words.toolset.tools if tool.name == CONTINUATION)
+        takes = any(needed in tool.parameters["properties"] for tool in tools)
+        if not words.recall or not takes:
+            return None
+        return ask(self._session, words.prefix + CONTINUATION, arguments)
 
     @property
     def _reads_on(self) -> bool:

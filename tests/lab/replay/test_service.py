@@ -48,6 +48,26 @@ def test_a_ref_is_opened_with_one_more_request_and_its_page_stays():
     assert found.output_tokens > found.raw_output_tokens
 
 
+class Searching(FrameSubject):
+    """Shows the last call alone, and searches by words."""
+
+    def __init__(self, *found):
+        super().__init__(RUN, 16_000, ADVERSARIES["last_call"])
+        self.library.find = lambda words, page=1: found[page - 1]
+
+
+@pytest.mark.parametrize(
+    ("found", "searches", "wrong", "repeated"),
+    [((DUE, ""), 1, 0, 0), (("", DUE), 2, 1, 0), (("", ""), 2, 2, 1)],
+)
+def test_words_are_searched_for_before_a_tool_is_called_again(found, searches, wrong, repeated):
+    story, _, demands = told(RUN)
+    served = serve(RUN, story, demands, Searching(*found), [PROFILE])
+    assert (served.faults, served.searches, served.wrong) == (1, searches, wrong)
+    assert (served.tries, served.repeated, served.failed) == (0, repeated, 0)
+    assert served.totals[0].calls == served.calls + searches + repeated
+
+
 def test_without_a_ref_the_tool_is_called_again_at_its_recorded_size():
     found = served("last_call")
     assert (found.faults, found.tries, found.repeated, found.failed) == (1, 0, 1, 0)

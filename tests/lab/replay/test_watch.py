@@ -25,6 +25,36 @@ def test_what_a_ref_in_view_returns_is_recoverable():
     assert (found.visible, found.rank, found.lost) == (False, 1, False)
 
 
+def test_a_page_with_the_bare_value_brings_back_no_line():
+    found = verdict(note(f"set aside: ref={REF}"), {REF: "4711 invoice_4711 march 80.00"})
+    assert (found.visible, found.rank, found.lost) == (False, 0, False)
+
+
+class Searching(PageLibrary):
+    """Searches by words; what it is asked is kept."""
+
+    def __init__(self, *found):
+        super().__init__()
+        self.found, self.asked = found, []
+
+    def find(self, words, page=1):
+        self.asked.append(words)
+        return self.found[page - 1]
+
+
+def test_a_search_by_words_is_asked_with_the_value_masked():
+    story, lengths, demands = told(RUN)
+    library = Searching("nothing", "4:due: invoice_4711 of 12 March")
+    watch = Watch(story, demands, library)
+    (found,) = watch.see(len(lengths) - 1, lengths[-1], [])
+    assert (found.rank, found.by_words) == (0, 2)
+    assert library.asked
+    assert not any("invoice_4711" in words for words in library.asked)
+    evidence = watch.evidence()
+    assert (evidence.far.found_1, evidence.far.found_2) == (0, 1)
+    assert (summary_of([evidence]).words_1, summary_of([evidence]).words_2) == (0, 1)
+
+
 def test_the_sums_are_by_age_and_by_weight():
     story, lengths, demands = told(RUN)
     watch = Watch(story, demands, PageLibrary())

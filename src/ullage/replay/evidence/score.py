@@ -93,9 +93,10 @@ class Sight:
         """Whether a view shows what a call demands, in evidence form."""
         if any(index in view.originals for index, _ in demand.sources):
             return True
-        return any(self._is_in(demand, piece) for piece in view.others)
+        return any(self.is_in(demand, piece) for piece in view.others)
 
-    def _is_in(self, demand: Demand, piece: Piece) -> bool:
+    def is_in(self, demand: Demand, piece: Piece) -> bool:
+        """Whether a text shows what a call demands, in evidence form."""
         atom = demand.atom
         return (atom.kind != "quote" or quotes(piece.text, atom.text)) and any(
             _shows(piece.plain, at, atom.plain, line)

@@ -26,7 +26,8 @@ def test_every_policy_is_a_row_in_every_window(tmp_path):
     more = ("--window", "own", "--split", "all", "--least-tokens", 0)
     text = ran_by(command, (errands(tmp_path, 2), *words, *more)).text
     rows = [line.split()[0] for line in text.splitlines() if "errands.jsonl" in line]
-    assert rows == ["default", "default", "token_budget", "token_budget"]
+    assert rows == ["default", "default", "token_budget", "token_budget"] * 2
+    assert "missed  faults  pages" in text
     assert "serviced: cost with every miss paid for" in text
     last = [line.split() for line in text.splitlines() if line.startswith("token_budget")]
     assert [words[1:3] for words in last if words[1] != "·"] == [["16,000", "2"], ["own", "2"]]

@@ -28,7 +28,7 @@ def test_an_oracle_shows_what_is_missed_at_the_same_breaks(default):
 
 
 def test_its_notes_are_paid_for(default):
-    assert default.known.cost(0.1, serviced=False) > default.shown.cost(0.1, serviced=False)
+    assert default.known.cost(0.1, "none") > default.shown.cost(0.1, "none")
     assert default.known.cost(0.1) < default.shown.cost(0.1)
 
 

@@ -2,6 +2,7 @@
 
 import pytest
 
+from lab.replay.carried.recalling import Fetched, one_page
 from lab.replay.carried.sight import Reader
 from lab.replay.carried.sums import Sums
 from lab.replay.carried.wants import wants_of
@@ -45,22 +46,31 @@ def test_a_changed_message_breaks_the_prefix_at_its_first_other_byte():
     assert sums.read == (400 + 26 + 372) // 4
 
 
-def missing(opens):
+def missing(recall):
     run = run_of(user("Go."), call("ls", LISTED), call("read", "", path="lib/deep.py"))
     wire = FORMATS[run.format]
     story = Story(wire, run.messages)
     wants = wants_of(story, boundaries(run), Head.of(wire, run.request))
     view, sums = Reader(story).view([say(372)]), Sums()
-    sums.reply(wants[1], view, lambda ref, _: opens and ref == ref_of(LISTED))
+    sums.reply(wants[1], view, recall)
     return sums
 
 
 def test_a_miss_is_paid_for_with_a_request_and_a_page_that_is_carried():
-    sums = missing(opens=True)
-    assert (sums.faults, sums.lost) == (1, 0)
-    assert (sums.fault_written, sums.fault_read) == (1_500, 100 + 10 * 1_500)
+    sums = missing(one_page(lambda ref, _: ref == ref_of(LISTED)))
+    assert (sums.missed, sums.pages, sums.faults, sums.lost) == (1, 1, 1, 0)
+    assert (sums.page_written, sums.page_read) == (1_500, 100 + 10 * 1_500)
+    assert (sums.bound_written, sums.bound_read) == (1_500, 100 + 10 * 1_500)
 
 
 def test_what_nothing_opens_is_paid_for_whole():
-    sums = missing(opens=False)
-    assert (sums.lost, sums.fault_written) == (1, len(LISTED) // 4)
+    sums = missing(one_page(lambda ref, view: False))
+    assert (sums.lost, sums.page_written) == (1, len(LISTED) // 4)
+
+
+def test_every_page_that_is_needed_is_paid_for_and_the_bound_stays_one():
+    sums = missing(lambda missed, view: [Fetched((2_000, 300)) for _ in missed])
+    assert (sums.pages, sums.page_written) == (2, 2_300)
+    assert sums.page_read == 100 + 10 * 2_000 + 100 + 10 * 300
+    assert sums.bound_written == 1_500
+    assert sums.cost(0.1) > sums.cost(0.1, "bound") > sums.cost(0.1, "none") == 0
