@@ -114,11 +114,28 @@ def test_it_opens_with_what_came_of_it_in_words_and_prints_the_runs_own_prices(r
     first = ran.text.splitlines()[0]
     assert first.startswith("default · 16k: 1 run, ")
     assert " tokens sent instead of " in first
-    assert " with prompt caching. " in first
+    assert ". The whole bill, answers included: $0." in first
+    assert "% less. " in first
     assert "own: gpt-4.1" in ran.text
     assert "deepseek" not in ran.text, "it is asked for with --cache"
     priced = ullage(*words, "--cache", "own", "--cache", "deepseek")
     assert "deepseek" in priced.text
+
+
+def test_a_window_is_typed_as_people_write_it(recordings):
+    words = ("--window", "16k", "--window", "own", "--window", "0.016m")
+    ran = ullage("replay", recordings / "a.jsonl.gz", *words, "--jobs", 1)
+    assert ran.status == 2
+    assert "'0.016m' is no window: write 64000, 64k, 1m or own." in ran.err
+    ran = ullage("replay", recordings / "a.jsonl.gz", *words[:4], "--jobs", 1, "--json")
+    rooms = [(row["window_tokens"], row["is_own"]) for row in ran.json["rows"]]
+    assert rooms == [(16_000, False), (1_000_000, True)]
+
+
+def test_without_a_window_each_run_has_that_of_its_model(recordings):
+    ran = ullage("replay", recordings / "a.jsonl.gz", "--jobs", 1)
+    assert ran.text.startswith("default · the model's own window: 2 runs, ")
+    assert "; nothing was saved in 0 of 2 runs. " in ran.text.splitlines()[0]
 
 
 def test_a_narrow_terminal_has_a_paragraph_for_each_row(recordings):

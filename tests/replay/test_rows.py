@@ -1,18 +1,29 @@
 """Which rows a table has."""
 
+from functools import cache
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from tests.replay.test_run import small_run
+from ullage.replay.cost.money import Bill, Side
 from ullage.replay.cost.prices import PROFILES
 from ullage.replay.rows import row_of, rows_of
 from ullage.replay.run import replay_run
 
 
+@cache
+def done_under(policy):
+    run = small_run("openai-chat", 2)
+    return replay_run(run, 16_000, profiles=[PROFILES["none"]], policy=policy)
+
+
 def replays(files, policies=("default",)):
     """One small run for each file, under each policy."""
-    run = small_run("openai-chat", 2)
     for policy in policies:
-        done = replay_run(run, 16_000, profiles=[PROFILES["none"]], policy=policy)
+        done = done_under(policy)
         yield from ((name, replace(done, digest=name)) for name in files)
 
 
@@ -39,3 +50,38 @@ def test_a_folder_of_session_logs_is_one_row():
 def test_each_run_has_a_row_where_that_is_asked_for():
     rows = rows_of(replays([f"{number:02}.jsonl" for number in range(20)]), row_of, each=True)
     assert {row.name for row in rows} == {small_run("openai-chat", 2).id}
+
+
+def bill(raw_usd, usd, clock="warm"):
+    raw, shown = Side(cost_usd=raw_usd), Side(cost_usd=usd)
+    return Bill(profile="own", clock=clock, raw=raw, shown=shown)
+
+
+def replayed(calls, *bills):
+    (_, done) = next(replays("x"))
+    return replace(done, calls=calls, bills=list(bills))
+
+
+COSTS = st.tuples(st.integers(1, 600), st.floats(0, 100), st.floats(0, 100))
+
+
+@given(st.lists(COSTS, min_size=1, max_size=30))
+def test_the_bands_are_the_whole_bill(costs):
+    runs = [replayed(calls, bill(raw, usd), bill(9, 9, "lossy")) for calls, raw, usd in costs]
+    row = row_of("all", runs)
+    assert sum(band.runs for band in row.bands) == len(costs)
+    assert sum(band.usd for band in row.bands) == pytest.approx(sum(usd for _, _, usd in costs))
+    assert sum(band.raw_usd for band in row.bands) == pytest.approx(sum(c[1] for c in costs))
+    assert row.unsaved == sum(usd >= raw for _, raw, usd in costs)
+
+
+def test_a_run_belongs_to_the_band_of_its_calls():
+    row = row_of("all", [replayed(calls, bill(1, 1)) for calls in (59, 60, 119, 120, 249, 250)])
+    named = {band.calls: band.runs for band in row.bands}
+    assert named == {"under 60": 1, "60 to 119": 2, "120 to 249": 2, "250 and more": 1}
+
+
+def test_a_price_that_is_not_known_is_no_saving():
+    (band,) = row_of("all", [replayed(1, bill(None, None)), replayed(2, bill(2, 1))]).bands
+    assert (band.raw_usd, band.usd, band.unsaved) == (None, None, 0)
+    assert row_of("all", [replayed(1)]).bands == []

@@ -231,7 +231,8 @@ def _curves(
     """A curve for each policy and kind of budget of which there are several."""
     found = []
     for kind in (int, float):
-        rooms = sorted({room for _, room in runs if isinstance(room, kind)})
+        budgets = {room for _, room in runs if not isinstance(room, str)}
+        rooms = sorted(room for room in budgets if isinstance(room, kind))
         policies = dict.fromkeys(policy for policy, _ in runs)
         if len(rooms) > 1:
             areas = {policy: _areas(runs, policy, rooms) for policy in policies}
@@ -242,7 +243,7 @@ def _curves(
 
 
 def _areas(
-    runs: Mapping[tuple[str, Room], _Runs], policy: str, rooms: Sequence[Room]
+    runs: Mapping[tuple[str, Room], _Runs], policy: str, rooms: Sequence[float]
 ) -> dict[tuple[str, str], float]:
     """The area of each run that counts in every room."""
     columns = [_values(_counting(runs.get((policy, room), {})), _seen) for room in rooms]

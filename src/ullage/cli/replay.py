@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import product
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import click
 from msgspec import Struct
@@ -27,7 +28,7 @@ from ullage.cli._options import (
 from ullage.cli._page import FILE, page_options, profiles_of, save, typed
 from ullage.errors import ConfigError, FormatError
 from ullage.presets import NAMES
-from ullage.replay.calls import MOST_SHARE
+from ullage.replay.calls import MOST_SHARE, OWN_WINDOW, Room
 from ullage.replay.cost.prices import Profile
 from ullage.replay.cost.prices import Wanted as WantedProfile
 from ullage.replay.engines import NAMES as ENGINES
@@ -56,7 +57,7 @@ class Asked(Struct, frozen=True, kw_only=True):
 
     paths: tuple[Path | str, ...]
     policies: tuple[str, ...]
-    windows: tuple[int, ...]
+    windows: tuple[int | Literal["own"], ...]
     shares: tuple[float, ...]
     least: int
     most: int | None
@@ -76,7 +77,7 @@ class Asked(Struct, frozen=True, kw_only=True):
     @property
     def tries(self) -> tuple[Try, ...]:
         """Every policy in every room that was asked for."""
-        rooms = (*self.windows, *self.shares) or (64_000,)
+        rooms: tuple[Room, ...] = (*self.windows, *self.shares) or (OWN_WINDOW,)
         return tuple(product(self.policies or ("default",), rooms))
 
 
@@ -104,6 +105,21 @@ class Logs(click.Path):
         return value if is_url(value) else super().convert(value, param, ctx)
 
 
+_UNITS = {"": 1, "k": 1_000, "m": 1_000_000}
+
+
+def _window(value: str) -> int | Literal["own"]:
+    """A window as it is typed: ``64000``, ``64k``, ``1m``, or ``own``."""
+    if value == OWN_WINDOW:
+        return OWN_WINDOW
+    written = re.fullmatch(r"(\d[\d_,]*)([km]?)", value.lower())
+    digits = written[1].replace(",", "").replace("_", "") if written else "0"
+    tokens = int(digits) * _UNITS[written[2]] if written else 0
+    if not tokens:
+        raise click.BadParameter(f"{value!r} is no window: write 64000, 64k, 1m or own.")
+    return tokens
+
+
 def _share(value: str) -> float:
     try:
         share = float(value.removesuffix("%")) / 100 if value.endswith("%") else float(value)
@@ -118,7 +134,12 @@ def _share(value: str) -> float:
 @click.command("replay", short_help="Try a policy on recorded runs: no model.")
 @click.argument("paths", nargs=-1, required=True, type=Logs())
 @click.option(
-    "--window", "windows", multiple=True, type=click.IntRange(1), help="A window to try, in tokens."
+    "--window",
+    "windows",
+    multiple=True,
+    metavar="TOKENS",
+    callback=lambda _context, _option, values: tuple(map(_window, values)),
+    help="A window to try: 64000, 64k, or own (the default), that of each run's model.",
 )
 @click.option(
     "--policy",

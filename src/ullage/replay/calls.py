@@ -1,9 +1,9 @@
 """The calls of a recorded run: where a request was sent, to which model, and how much room it has.
 
-A room is a window in tokens, or a share of the run's largest request. A share makes short runs and
-long ones alike, and sums up to one figure. A run counts at a budget B only if its largest request
-is more than 1.25 B (`metrics` §0): else any policy may keep it all. For shares below four fifths
-that is so for every run; larger ones are refused.
+A room is a window in tokens, the own window of the run's model, or a share of the run's largest
+request. A share makes short runs and long ones alike, and sums up to one figure. A run counts at a
+budget B only if its largest request is more than 1.25 B (`metrics` §0): else any policy may keep it
+all. For shares below four fifths that is so for every run; larger ones are refused.
 """
 
 from __future__ import annotations
@@ -12,13 +12,14 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from functools import partial
 from itertools import takewhile
-from typing import Any, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 from ullage.replay.cost.prefix import head_of
 from ullage.replay.gates import Judge
 from ullage.replay.readers import Run
 from ullage.session.session import Session
 from ullage.stages.policy import Policy
+from ullage.tokens.catalog import lookup
 from ullage.values.limits import Limits
 from ullage.wires import FORMATS, wire_named
 
@@ -72,8 +73,18 @@ def session_for(
     )
 
 
-Room: TypeAlias = int | float
-"""An int is a window in tokens; a float is the prompt's share of the largest raw request."""
+OWN_WINDOW: Final = "own"
+Room: TypeAlias = int | float | Literal["own"]
+"""An int is a window in tokens, ``own`` that of the run's own model (`ullage.tokens.catalog`); a
+float is the prompt's share of the largest raw request."""
+
+
+def room_of(window_tokens: int, share: float | None, *, is_own: bool) -> Room:
+    """The room that was asked for, from what is kept of a replay."""
+    if is_own:
+        return OWN_WINDOW
+    return window_tokens if share is None else share
+
 
 LEAST_PEAK = 1.25
 """A run counts if its largest request is more than so many budgets."""
@@ -82,7 +93,9 @@ MOST_SHARE = 1 / LEAST_PEAK
 
 
 def label_of(room: Room) -> str:
-    """A room as it is shown: ``64k``, ``20%``."""
+    """A room as it is shown: ``64k``, ``own``, ``20%``."""
+    if room == OWN_WINDOW:
+        return OWN_WINDOW
     return f"{room // 1000}k" if isinstance(room, int) else f"{room * 100:g}%"
 
 
@@ -90,6 +103,8 @@ def window_of(run: Run, room: Room) -> int:
     """The window of a run, in tokens."""
     if isinstance(room, int):
         return room
+    if room == OWN_WINDOW:
+        return lookup(model_of(run)).window_tokens
     judge, lengths = Judge(), boundaries(run)
     messages = run.messages[: lengths[-1]] if lengths else []
     peak = judge.text(head_of(run.request)) + judge.tokens(messages)

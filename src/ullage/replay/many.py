@@ -22,7 +22,7 @@ from msgspec.structs import replace
 
 from ullage import __version__
 from ullage.errors import FormatError
-from ullage.replay.calls import Room, window_of
+from ullage.replay.calls import OWN_WINDOW, Room, window_of
 from ullage.replay.cost.prices import Wanted as WantedProfile
 from ullage.replay.cost.prices import profiles_for
 from ullage.replay.engines import Died, Engine
@@ -213,7 +213,8 @@ def _outcome(replayer: Replayer, job: Job, unit: _Unit) -> Outcome:
         where = f"{type(error).__name__} in {place.name}, line {place.lineno}"
         return Damage(name, run.line, f"ullage failed on a run under {policy}: {where}")
     share = room if isinstance(room, float) else None
-    replayed = replace(replayed, share=share, digest=unit.digest)
+    is_own = room == OWN_WINDOW
+    replayed = replace(replayed, share=share, is_own=is_own, digest=unit.digest)
     if tracer is None:
         return replayed
     story, trace = packed(tracer.story(run)), packed(tracer.trace(policy, share))

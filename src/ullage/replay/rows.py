@@ -6,6 +6,7 @@ the longest.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import reduce
@@ -14,7 +15,8 @@ from typing import TypeVar
 
 from msgspec import Struct
 
-from ullage.replay.calls import Room
+from ullage.replay.calls import Room, room_of
+from ullage.replay.cost.cache import sum_usd
 from ullage.replay.cost.money import Bill, Clock
 from ullage.replay.evidence.demands import BUCKETS
 from ullage.replay.evidence.score import Evidence, Tally
@@ -23,6 +25,9 @@ from ullage.replay.run import Replayed
 R = TypeVar("R", bound="Row")
 _MANY_FILES = 12
 _NEAR = ("1", "2-3")
+_BANDS = (60, 120, 250)
+"""Calls of a run: ullage saves little below the first, and half and more above the last."""
+_BAND_NAMES = ("under 60", "60 to 119", "120 to 249", "250 and more")
 
 
 class Needed(Struct, frozen=True, kw_only=True):
@@ -61,17 +66,36 @@ class Charge(Bill, frozen=True, kw_only=True):
     usd_share: float | None
 
 
+class Band(Struct, frozen=True, kw_only=True):
+    """The whole bill of the runs of so many calls, at the first prices and with warm caches.
+
+    Attributes:
+        calls: how many calls they have, in words.
+        runs: how many runs.
+        raw_usd: what they cost without ullage, answers included; None if a price is not known.
+        usd: what they cost with it.
+        unsaved: runs in which nothing was saved: they cost as much, or more.
+    """
+
+    calls: str
+    runs: int
+    raw_usd: float | None
+    usd: float | None
+    unsaved: int
+
+
 class Row(Struct, frozen=True, kw_only=True):
     """A sum over runs in one room: the figures of `Replayed`, summed or the largest.
 
     Attributes:
         name: the file, or the run.
-        window_tokens: the window; where it is a share of each run's largest request, the
-            largest window.
+        window_tokens: the window; where it is that of each run's model (``is_own``), or a share
+            of its largest request, the largest window.
         over_window: runs whose largest raw request was larger than their window.
         mean_tokens: the mean view.
         charges: what it costs under each price profile and clock; the first is of the one
             that was asked for first.
+        bands: the whole bill by number of calls, under the first of the charges.
         breaks_per_100: views in 100 that rewrote something already sent.
         rewritten_share: mean share of the view before that a break rewrote.
     """
@@ -89,6 +113,7 @@ class Row(Struct, frozen=True, kw_only=True):
     tokens: int
     mean_tokens: float
     charges: list[Charge]
+    bands: list[Band]
     breaks_per_100: float
     rewritten_share: float
     events: dict[str, int]
@@ -97,11 +122,17 @@ class Row(Struct, frozen=True, kw_only=True):
     fit_ms_median: float
     fit_ms_p99: float
     evidence: Needed
+    is_own: bool = False
 
     @property
     def room(self) -> Room:
-        """The window in tokens, or the share of the largest request."""
-        return self.window_tokens if self.share is None else self.share
+        """The window in tokens, the models' own, or the share of the largest request."""
+        return room_of(self.window_tokens, self.share, is_own=self.is_own)
+
+    @property
+    def unsaved(self) -> int:
+        """Runs in which nothing was saved, of those with known prices."""
+        return sum(band.unsaved for band in self.bands)
 
 
 def rows_of(
@@ -124,7 +155,14 @@ def rows_of(
         groups.setdefault((label, *of), []).append(replayed)
         totals.setdefault(("all", *of), []).append(replayed)
     shown = [groups, totals] if len(groups) > len(totals) else [groups]
-    return [row(name, group) for of in shown for (name, *_), group in sorted(of.items())]
+    return [row(key[0], of[key]) for of in shown for key in sorted(of, key=_in_order)]
+
+
+def _in_order(key: tuple[str, Room, str]) -> tuple[str, bool, float, str]:
+    """By name, room and policy; the models' own windows behind all others."""
+    name, room, policy = key
+    is_own = isinstance(room, str)
+    return name, is_own, 0.0 if isinstance(room, str) else room, policy
 
 
 def _together(found: Sequence[tuple[str, Replayed]]) -> dict[str, str]:
@@ -157,6 +195,7 @@ def row_of(name: str, group: Sequence[Replayed]) -> Row:
         tokens=tokens,
         mean_tokens=ratio(tokens, calls) or 0.0,
         charges=charges_of([replayed.bills for replayed in group]),
+        bands=bands_of(group),
         breaks_per_100=100 * (ratio(breaks, calls) or 0.0),
         rewritten_share=ratio(sum(r.rewritten_share for r in group), breaks) or 0.0,
         events=_sum(r.events for r in group),
@@ -165,6 +204,7 @@ def row_of(name: str, group: Sequence[Replayed]) -> Row:
         fit_ms_median=times[len(times) // 2],
         fit_ms_p99=times[min(len(times) * 99 // 100, len(times) - 1)],
         evidence=needed_of([r.evidence for r in group]),
+        is_own=group[0].is_own,
     )
 
 
@@ -204,6 +244,26 @@ def charges_of(bills: Iterable[Sequence[Bill]]) -> list[Charge]:
             )
         )
     return charges
+
+
+def bands_of(group: Iterable[Replayed]) -> list[Band]:
+    """The whole bill by number of calls, at the prices and on the clock that come first."""
+    bills: dict[str, list[Bill]] = {}
+    for replayed in group:
+        at = bisect_right(_BANDS, replayed.calls)
+        bills.setdefault(_BAND_NAMES[at], []).extend(replayed.bills[:1])
+    return [_band(name, bills[name]) for name in _BAND_NAMES if bills.get(name)]
+
+
+def _band(name: str, bills: Sequence[Bill]) -> Band:
+    costs = [(bill.raw.cost_usd, bill.shown.cost_usd) for bill in bills]
+    return Band(
+        calls=name,
+        runs=len(bills),
+        raw_usd=reduce(sum_usd, (raw for raw, _ in costs)),
+        usd=reduce(sum_usd, (shown for _, shown in costs)),
+        unsaved=sum(raw is not None and shown is not None and shown >= raw for raw, shown in costs),
+    )
 
 
 def ratio(part: float | None, whole: float | None) -> float | None:

@@ -18,7 +18,7 @@ from ullage.errors import OverLimitError
 from ullage.history import canon
 from ullage.history.window import Window
 from ullage.presets import preset
-from ullage.replay.calls import Room, answer_of, boundaries, request_of, session_for
+from ullage.replay.calls import Room, answer_of, boundaries, request_of, room_of, session_for
 from ullage.replay.cost.money import Bill, CostMeter, Priced, clocks_of
 from ullage.replay.cost.prefix import head_of
 from ullage.replay.cost.prices import Profile
@@ -56,6 +56,7 @@ class Replayed(Struct, frozen=True, kw_only=True):
         fit_ms: the time of each call to ``fit``, sorted.
         share: the share of its largest request that the window leaves to the prompt; None
             where the window was given in tokens.
+        is_own: whether the window is that of the run's own model.
         digest: what distinguishes the run from others of its name; empty if nobody had to.
     """
 
@@ -76,12 +77,13 @@ class Replayed(Struct, frozen=True, kw_only=True):
     fit_ms: list[float]
     evidence: Evidence
     share: float | None = None
+    is_own: bool = False
     digest: str = ""
 
     @property
     def room(self) -> Room:
-        """What was asked for: the window in tokens, or the share of the largest request."""
-        return self.window_tokens if self.share is None else self.share
+        """What was asked for: the window in tokens, the model's own, or the share of a request."""
+        return room_of(self.window_tokens, self.share, is_own=self.is_own)
 
 
 def watch_session(run: Run, lengths: Sequence[int], session: Session, common: Set[str]) -> Watch:

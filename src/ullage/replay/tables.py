@@ -80,6 +80,26 @@ def tables_of(
                 percent(charge.shown.cached_share),
             )
         yield costs
+    for row in totals:
+        if len(row.bands) > 1:
+            yield _bill_table(row, is_last=row is totals[-1])
+
+
+def _bill_table(row: Row, *, is_last: bool) -> Table:
+    """The whole bill of a row, by how many calls its runs have."""
+    title = f"{row.name} · {row.policy} · {label_of(row.room)}: the whole bill, by calls of a run"
+    table = table_with(title, ("calls",), _BILL, notes=_BILL_NOTES if is_last else ())
+    for band in row.bands:
+        share = ratio(band.usd, band.raw_usd)
+        table.add_row(
+            band.calls,
+            f"{band.runs:,}",
+            dollars(band.raw_usd),
+            dollars(band.usd),
+            percent(share, "unknown"),
+            f"{band.unsaved:,} ({percent(band.unsaved / band.runs)})",
+        )
+    return table
 
 
 _SENT = (
@@ -104,6 +124,13 @@ _COSTS = ("gaps", "runs", "raw $", "$", "cost", "cached raw", "cached")
 _COSTS_NOTES = (
     "gaps: warm, no pause outlives the cache; lossy, one in twenty does; recorded, by time stamps",
     "cost: $ of raw $, answers included · prices of other providers: --cache NAME, or --json",
+)
+
+_BILL = ("runs", "raw $", "$", "cost", "nothing saved")
+_BILL_NOTES = (
+    "input and answers at the first prices, no pause outlives the cache; raw: without ullage",
+    "nothing saved: runs that cost as much as without it, or more (each has the tool)",
+    "what a model would open again is not in it",
 )
 
 

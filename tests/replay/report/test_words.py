@@ -22,3 +22,14 @@ def test_what_was_needed_is_told_by_what_became_of_it():
 def test_without_a_price_no_cost_is_told():
     row = replace(row_of("all", [small_replay()]), charges=[])
     assert "$" not in in_words(row)
+
+
+def test_the_whole_bill_is_told_with_the_runs_in_which_nothing_was_saved():
+    row = replace(row_of("all", [small_replay()]), runs=3)
+    less = replace(row.charges[0], usd_share=0.64)
+    dear = replace(row.charges[0], usd_share=1.01)
+    band = replace(row.bands[0], unsaved=2)
+    text = in_words(replace(row, charges=[less], bands=[band]))
+    assert ", 36% less; nothing was saved in 2 of 3 runs. " in text
+    assert ", 1% more; " in in_words(replace(row, charges=[dear]))
+    assert "nothing was saved" not in in_words(replace(row, runs=1, charges=[dear]))

@@ -14,12 +14,10 @@ def in_words(row: Row) -> str:
         row: the sum over all runs.
     """
     runs, calls = _many(row.runs, "run"), _many(row.calls, "call")
-    said = f"{row.policy} · {label_of(row.room)}: {runs}, {calls}, {row.tokens:,} tokens sent "
+    room = "the model's own window" if row.is_own else label_of(row.room)
+    said = f"{row.policy} · {room}: {runs}, {calls}, {row.tokens:,} tokens sent "
     said += f"instead of {row.raw_tokens:,}"
-    charge = row.charges[0] if row.charges else None
-    if charge is not None and charge.usd_share is not None:
-        usd, raw = dollars(charge.shown.cost_usd), dollars(charge.raw.cost_usd)
-        said += f", for ${usd} instead of ${raw} with prompt caching"
+    said += _bill(row)
     kept = row.evidence
     if kept.visible is None or kept.lost is None or kept.recallable is None:
         return f"{said}. Nothing was needed of old results."
@@ -27,6 +25,20 @@ def in_words(row: Row) -> str:
     lost = percent(kept.lost) if kept.lost else "nothing"
     needed = f"Of what was needed from old results {percent(kept.visible)} was in view"
     return f"{said}. {needed}{aside}, {lost} was lost."
+
+
+def _bill(row: Row) -> str:
+    """The whole bill of a row, and in how many of its runs nothing was saved."""
+    charge = row.charges[0] if row.charges else None
+    if charge is None or charge.usd_share is None:
+        return ""
+    usd, raw = dollars(charge.shown.cost_usd), dollars(charge.raw.cost_usd)
+    change = abs(1 - charge.usd_share)
+    saved = f"{percent(change)} {'less' if charge.usd_share < 1 else 'more'}"
+    bill = f". The whole bill, answers included: ${usd} instead of ${raw}, {saved}"
+    if row.runs == 1:
+        return bill
+    return f"{bill}; nothing was saved in {row.unsaved:,} of {row.runs:,} runs"
 
 
 def _many(count: int, word: str) -> str:
