@@ -3,7 +3,7 @@
 import json
 
 from ullage.exchange import Exchanges
-from ullage.session.drivers import aacting, acting
+from ullage.session.drivers import adrive, drive
 from ullage.session.sessions import AsyncSessions, Sessions
 
 SSE = "text/event-stream"
@@ -67,11 +67,11 @@ def ask(exchanges, path, body, *replies, **more):
     """Status, body and upstream of one exchange, read to its end."""
     upstream = Upstream(*replies)
     raw = body if isinstance(body, bytes) else json.dumps(body).encode()
-    answer = acting(exchanges.of("POST", path, raw, upstream, **more).steps())
+    answer = drive(exchanges.of("POST", path, raw, upstream, **more).steps())
     try:
-        said = b"".join(iter(lambda: acting(answer.next()), b""))
+        said = b"".join(iter(lambda: drive(answer.next()), b""))
     finally:
-        acting(answer.close())
+        drive(answer.close())
     return answer.status, said, upstream
 
 
@@ -79,11 +79,11 @@ async def aask(exchanges, path, body, *replies, **more):
     """`ask` on an event loop."""
     upstream = Upstream(*replies)
     raw = body if isinstance(body, bytes) else json.dumps(body).encode()
-    answer = await aacting(exchanges.of("POST", path, raw, upstream, **more).steps())
+    answer = await adrive(exchanges.of("POST", path, raw, upstream, **more).steps())
     said = b""
     try:
-        while data := await aacting(answer.next()):
+        while data := await adrive(answer.next()):
             said += data
     finally:
-        await aacting(answer.close())
+        await adrive(answer.close())
     return answer.status, said, upstream

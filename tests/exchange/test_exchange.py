@@ -18,7 +18,7 @@ from ullage.exchange.replies import error_of
 from ullage.exchange.requests import is_same
 from ullage.exchange.streamed import Streamed
 from ullage.presets import NAMES
-from ullage.session.drivers import acting
+from ullage.session.drivers import drive
 from ullage.stores import MemoryStore
 from ullage.wires import FORMATS
 
@@ -173,12 +173,12 @@ def test_a_reply_is_given_before_it_is_taken_in(format, is_streamed, monkeypatch
     asked = body(format, stream=True) if is_streamed else body(format)
     reply = streamed(format, asked) if is_streamed else Reply(replied(format))
     upstream = Upstream(reply)
-    answer = acting(door.of("POST", PATHS[format], json.dumps(asked).encode(), upstream).steps())
-    while acting(answer.next()):
+    answer = drive(door.of("POST", PATHS[format], json.dumps(asked).encode(), upstream).steps())
+    while drive(answer.next()):
         assert not done
     assert not done
     assert not reports
-    acting(answer.close())
+    drive(answer.close())
     assert done == [1]
     assert len(reports) == 1
 
@@ -212,10 +212,10 @@ def test_a_client_that_goes_away_closes_the_upstream_and_is_counted(format):
     asked = body(format, stream=True)
     reply = Reply([stream_of(format, replied(format), asked)[:60]] * 99, content_type=SSE)
     upstream = Upstream(reply)
-    answer = acting(door.of("POST", PATHS[format], json.dumps(asked).encode(), upstream).steps())
-    acting(answer.next())
-    acting(answer.close())
-    acting(answer.close())
+    answer = drive(door.of("POST", PATHS[format], json.dumps(asked).encode(), upstream).steps())
+    drive(answer.next())
+    drive(answer.close())
+    drive(answer.close())
     assert reply.closed == 1
     assert len(reports) == 1
 
@@ -346,9 +346,9 @@ def test_what_opens_a_stream_is_given_at_once():
     raw = json.dumps(body("anthropic", stream=True)).encode()
     opening = sse(*OPENINGS["anthropic"], {"type": "ping"})
     reply = Reply([opening, AssertionError("it was asked for more")], content_type=SSE)
-    answer = acting(door.of("POST", "/v1/messages", raw, Upstream(reply)).steps())
-    assert acting(answer.next()) == opening
-    acting(answer.close())
+    answer = drive(door.of("POST", "/v1/messages", raw, Upstream(reply)).steps())
+    assert drive(answer.next()) == opening
+    drive(answer.close())
 
 
 @pytest.mark.parametrize("format", ERRORS)

@@ -25,7 +25,7 @@ from tests.splice.talk import Call as Called
 from tests.splice.talk import Reply as Said
 from ullage import Limits, MemoryStore
 from ullage.exchange import Exchanges
-from ullage.session.drivers import acting
+from ullage.session.drivers import drive
 from ullage.session.sessions import Sessions
 from ullage.values.toolset import RECALL_TOOLS
 from ullage.wires import FORMATS
@@ -108,9 +108,9 @@ class Client(Talk):
 
     def door(self, request):
         self.breaks, self.is_new = "", True
-        answer = acting(self.exchange(request, self).steps())
-        said = b"".join(iter(lambda: acting(answer.next()), b""))
-        acting(answer.close())
+        answer = drive(self.exchange(request, self).steps())
+        said = b"".join(iter(lambda: drive(answer.next()), b""))
+        drive(answer.close())
         report = self.worker.reports[-1]
         assert (answer.status, report.passed, report.problem) == (200, None, ""), said
         told = {event.kind for each in self.worker.reports[self.heard :] for event in each.events}
@@ -337,10 +337,10 @@ class Doors(RuleBasedStateMachine):
         client.worker = one
         asked = next(beside)
         self.say(*script)
-        answer = acting(resumed(beside, asked))
-        while acting(answer.next()):
+        answer = drive(resumed(beside, asked))
+        while drive(answer.next()):
             pass
-        acting(answer.close())
+        drive(answer.close())
         assert answer.status == 200
         assert other.sent
 

@@ -2,7 +2,7 @@
 
 from tests.exchange.scripted import exchanges
 from ullage.exchange.reporting import Reporting
-from ullage.session.drivers import acting
+from ullage.session.drivers import drive
 
 
 def test_it_is_counted_once_and_says_what_passed():
@@ -24,6 +24,6 @@ def test_a_mistake_is_told_by_its_kind_and_goes_no_further():
     def fail():
         raise ValueError("the words of a user")
 
-    assert acting(made._tried(fail)) is None
+    assert drive(made._tried(fail)) is None
     made.over(200)
     assert reports[0].problem == "ValueError"

@@ -8,7 +8,7 @@ from tests.exchange.scripted import Reply, Upstream, ask, exchanges
 from tests.exchange.test_rounds import LOOKS, PATHS, RECALL, asked, whole
 from tests.servers.replies import Call
 from tests.servers.replies import Reply as Said
-from ullage.session.drivers import acting
+from ullage.session.drivers import drive
 from ullage.wires import FORMATS
 
 RESPONSES, CHAT = "openai-responses", "openai-chat"
@@ -31,9 +31,9 @@ class Kept(Upstream):
 def fetch(door, method, path, value, **more):
     """What a GET or a DELETE gives; the upstream answers with this value."""
     upstream = Kept(Reply(value, **more))
-    answer = acting(door.of(method, path, b"", upstream).steps())
-    said = b"".join(iter(lambda: acting(answer.next()), b""))
-    acting(answer.close())
+    answer = drive(door.of(method, path, b"", upstream).steps())
+    said = b"".join(iter(lambda: drive(answer.next()), b""))
+    drive(answer.close())
     return said, upstream
 
 
@@ -175,6 +175,6 @@ def test_another_tenant_is_told_nothing():
     door, given, kept, _ = played(RESPONSES, LOOKS, "Nothing there.", store=True)
     upstream = Kept(Reply(kept[0]))
     path = path_of(RESPONSES, given)
-    answer = acting(door.of("GET", path, b"", upstream, tenant="another").steps())
-    said = b"".join(iter(lambda: acting(answer.next()), b""))
+    answer = drive(door.of("GET", path, b"", upstream, tenant="another").steps())
+    said = b"".join(iter(lambda: drive(answer.next()), b""))
     assert b"Nothing there." not in said

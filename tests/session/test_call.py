@@ -11,7 +11,7 @@ from ullage import Budget, ConfigError, Limits, Session
 from ullage.errors import StoreError
 from ullage.session.aio import AsyncSession
 from ullage.session.call import Round
-from ullage.session.drivers import acting
+from ullage.session.drivers import drive
 from ullage.session.streams import Tap
 from ullage.stores import MemoryStore
 from ullage.wires import FORMATS
@@ -261,7 +261,7 @@ def test_an_iterator_of_any_other_client_is_passed_on_with_all_it_has():
     events = [{"choices": []}, {"usage": {"prompt_tokens": 9, "completion_tokens": 2}}]
     own, session = Foreign(events), Session("gpt-4.1")
     steps = Round(session, lambda **_: own, asked("openai-chat"), is_awaited=False).steps()
-    passed = acting(steps)
+    passed = drive(steps)
     assert isinstance(passed, Tap)
     with passed as stream:
         assert stream.model == "gpt-4.1"

@@ -14,12 +14,12 @@
     exchanges   what all exchanges of one door share: sessions, counts
 
 A door brings the sockets. It gives the request to `Exchanges.of`, something that sends bytes
-(`Upstream`), and runs the steps: with `acting` where it blocks, with `aacting` on an event loop.
+(`Upstream`), and runs the steps: with `drive` where it blocks, with `adrive` on an event loop.
 
     exchange = exchanges.of("POST", "/v1/messages", body, upstream)
-    answer = acting(exchange.steps())           # sent, maybe twice; the reply's head is there
-    while data := acting(answer.next()): ...    # b"" at its end
-    acting(answer.close())                      # always, also of a client that went away
+    answer = drive(exchange.steps())           # sent, maybe twice; the reply's head is there
+    while data := drive(answer.next()): ...    # b"" at its end
+    drive(answer.close())                      # always, also of a client that went away
 """
 
 from __future__ import annotations

@@ -57,7 +57,7 @@ class Exchanges:
 
     Args:
         sessions: the sessions of its conversations: `Sessions` where the steps are run with
-            `acting`, `AsyncSessions` where they are run with `aacting`.
+            `drive`, `AsyncSessions` where they are run with `adrive`.
         tell: is called with the `Report` of each exchange when it is over.
         recalls: whether requests that have tools are offered the recall tools, and the model's
             calls of them answered here, unseen by the client.

@@ -45,7 +45,7 @@ Passed: TypeAlias = Literal[
 class Upstream(Protocol):
     """Sends a request of which all but the body is settled. A door's own.
 
-    Each method may be a coroutine function, for a door that drives the steps with `aacting`. What
+    Each method may be a coroutine function, for a door that drives the steps with `adrive`. What
     it raises goes through the steps to whoever runs them, as it is.
     """
 

@@ -27,11 +27,10 @@ from ullage.integrations._entries import Account, Entries
 from ullage.recall.tools import recall_tools
 from ullage.session.aio import AsyncSession
 from ullage.session.core import SessionCore
-from ullage.session.drivers import aacting
-from ullage.session.reports import unkept_usage
+from ullage.session.drivers import adrive
 from ullage.session.session import Session
 from ullage.session.sessions import AsyncSessions, Sessions
-from ullage.session.unfitted import Unfitted, fitted
+from ullage.session.unfitted import Unfitted
 from ullage.session.view import AsyncView
 from ullage.spend.budget import Budget
 from ullage.stores import MemoryStore, Store
@@ -351,7 +350,7 @@ class Calls:
         if call is None or call.refusal is None:
             call = self._at[place] = _Call(session, asked)
         call.asked = asked
-        view: AsyncView | Unfitted = await aacting(fitted(session, asked, call.refusal))
+        view: AsyncView | Unfitted = await adrive(session.fit_or_pass(asked, call.refusal))
         call.view = view
         return view
 
@@ -392,7 +391,7 @@ class Calls:
             else:
                 await call.view.observe(reply)
         except Exception as error:  # noqa: BLE001 - the reply is there, and paid for
-            call.session.emit(unkept_usage(error))
+            call.session.leave_uncounted(error)
         return call.session
 
     def leave(self, place: Hashable) -> None:

@@ -28,9 +28,6 @@ from msgspec import Struct
 
 from ullage.errors import FormatError
 from ullage.loop.tools import Returned, Tool, outcome_of
-from ullage.session.reports import unkept_usage
-from ullage.session.unfitted import fitted
-from ullage.turn import wire_of
 from ullage.values.messages import Text
 from ullage.values.notices import pointers
 from ullage.values.toolset import RECALL_TOOLS
@@ -126,7 +123,7 @@ class AgentTurn:
         limit: Limit,
     ) -> None:
         self.call, self.session, self.tools, self.limit = call, session, tools, limit
-        known = wire_of(session.state, session.settings)
+        known = session.wire_of(request)
         self.wire: Format = known or recognise(request, session.settings.model)
         self.history = self.wire.history(request)
         if self.history is not request.get(self.wire.key):
@@ -178,7 +175,7 @@ class AgentTurn:
         refusals = 0
         refusal: Exception | None = None
         while True:
-            view = yield from fitted(self.session, self.request, refusal)
+            view = yield from self.session.fit_or_pass(self.request, refusal)
             can_retry = refusals < _MOST_REFUSALS
             try:
                 reply = yield partial(self.call, **view)
@@ -245,7 +242,7 @@ class AgentTurn:
         try:
             yield partial(self.view.observe, reply)
         except Exception as error:  # noqa: BLE001 - a run does not end for it
-            self.session.emit(unkept_usage(error))
+            self.session.leave_uncounted(error)
 
     def close(self, calls: Sequence[Any], came: Sequence[Any]) -> None:
         """Append a result for every call; what has none yet was interrupted."""

@@ -36,7 +36,7 @@ from ullage.proxy.relayed import Relayed, told
 from ullage.proxy.routes import Route, route_of
 from ullage.proxy.tenants import Tenants
 from ullage.proxy.upstream import Reply, Upstream, proxies_of
-from ullage.session.drivers import aacting
+from ullage.session.drivers import adrive
 from ullage.stores.threaded import in_thread, to_its_end
 
 _TRACEPARENT_CHARS = 256
@@ -249,7 +249,7 @@ class _Relaying:
         """Fit a request and count it, and send nothing."""
         self._is_dry = True
         with contextlib.suppress(_Dry):
-            await aacting(self._exchange(plain, _Nowhere()).steps())
+            await adrive(self._exchange(plain, _Nowhere()).steps())
 
     async def _exchanged(self, body: Body, plain: bytes) -> web.StreamResponse:
         headers = passed_up(
@@ -258,7 +258,7 @@ class _Relaying:
         self._upstream = self._to(headers, body.data, plain)
         try:
             exchange = self._exchange(plain, self._upstream)
-            answer = await _sent(aacting(exchange.steps()))
+            answer = await _sent(adrive(exchange.steps()))
         except (aiohttp.ClientError, _Unsent, OSError):
             raise
         except Exception:  # a mistake of ours: what came goes on, if nothing did yet
@@ -277,7 +277,7 @@ class _Relaying:
             return await self._down(answer, done)
         finally:
             # what came is taken in whole, also where its client is gone once it has it
-            await to_its_end(aacting(answer.close()))
+            await to_its_end(adrive(answer.close()))
 
     def _exchange(self, plain: bytes, upstream: Any) -> Exchange:
         target = self._route.url
@@ -296,7 +296,7 @@ class _Relaying:
         reply: Reply | None = answer.reply
         if reply is None or "Content-Length" in reply.response.headers:
             parts = []
-            while data := await aacting(answer.next()):
+            while data := await adrive(answer.next()):
                 parts.append(data)
             headers = {"Content-Type": answer.content_type, TOLD: done}
             if reply is not None:
@@ -308,7 +308,7 @@ class _Relaying:
         response = self._response(reply, done, is_read=True)
         await response.prepare(self._request)
         with self._unbroken():
-            while data := await aacting(answer.next()):
+            while data := await adrive(answer.next()):
                 await self._write(response, data)
             await response.write_eof()
         return response

@@ -16,7 +16,7 @@ from ullage.recall.found import ToolOutputRef
 from ullage.session.ahead import Begun, begun, due, proposing, still_of_use
 from ullage.session.closing import AsyncClosing, AsyncLent
 from ullage.session.core import SessionCore
-from ullage.session.drivers import aacting, adrive, arun, run
+from ullage.session.drivers import adrive, arun, run
 from ullage.session.view import AsyncView
 from ullage.spend.waiting import pauses
 from ullage.stages.policy import Policy
@@ -121,7 +121,7 @@ class AsyncSession(SessionCore, AsyncClosing):
         """See `Session.call`. A client's stream manager is given back to be entered."""
         from ullage.session.call import Round
 
-        return await aacting(Round(self, create, request, is_awaited=True).steps())
+        return await adrive(Round(self, create, request, is_awaited=True).steps())
 
     async def wait_for_budget(self) -> bool:
         """See `Session.wait_for_budget`."""

@@ -20,10 +20,8 @@ from functools import partial
 from typing import Any
 
 from ullage.errors import ConfigError
-from ullage.session.drivers import Actions, aacting, acting
-from ullage.session.reports import unkept_usage
+from ullage.session.drivers import Actions, adrive, drive
 from ullage.session.streams import AsyncTap, Tap, source_of, tapped
-from ullage.session.unfitted import fitted
 from ullage.wires.reported import Unreadable, is_raw, is_stream
 
 
@@ -46,7 +44,7 @@ class Round:
     ) -> None:
         self.session, self.is_over = session, False
         self.view: Any = None
-        self.run: Callable[[Actions[Any]], Any] = aacting if is_awaited else acting
+        self.run: Callable[[Actions[Any]], Any] = adrive if is_awaited else drive
         self._create, self._request = create, request
         self._is_awaited = is_awaited
         self._next, self._enter = _NAMES[is_awaited]
@@ -60,7 +58,7 @@ class Round:
         """What the client returns for the view; a shorter one if the first is too long."""
         while True:
             refusal = self._refusal  # where nothing shorter can be sent, the provider's word holds
-            self.view = yield from fitted(self.session, self._request, refusal)
+            self.view = yield from self.session.fit_or_pass(self._request, refusal)
             try:
                 return (yield self._called)
             except BaseException as error:
@@ -114,7 +112,7 @@ class Round:
         try:
             yield partial(self.view.observe, reply)
         except Exception as error:  # noqa: BLE001 - the reply is there, and paid for
-            self.session.emit(unkept_usage(error))
+            self.session.leave_uncounted(error)
 
     def _called(self) -> Any:
         reply = self._create(**self.view)

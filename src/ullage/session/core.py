@@ -33,12 +33,13 @@ from ullage.recall.tools import call_of
 from ullage.redaction import Redact
 from ullage.session import reports
 from ullage.session.copies import Copied
+from ullage.session.drivers import Actions
 from ullage.session.host import Hosted
 from ullage.session.reading import Readable
 from ullage.session.refusals import SHORT_REPLIES, after_refusal, after_reply, short_event
 from ullage.session.state import SessionState
 from ullage.session.telling import OnEvent, tell
-from ullage.session.unfitted import Unfitted, went_as_it_came
+from ullage.session.unfitted import Unfitted, fit_or_pass, went_as_it_came
 from ullage.session.view import Sent
 from ullage.spend.allowance import Claim
 from ullage.spend.budget import Budget
@@ -220,6 +221,37 @@ class SessionCore(Copied, Hosted, Readable, ABC):
         self.release()
         return overflow if is_shorter else None
 
+    def fit_or_pass(
+        self, request: Mapping[str, Any], refusal: BaseException | None = None
+    ) -> Actions[Any]:
+        """Steps to a view of a request, or to the request itself where no view can be made.
+
+        A door never ends a run that would go on without it: what cannot be fitted is sent as it
+        came, and an event says why. Where others have reserved what is left of a budget, it waits
+        for them (`Budget`, ``wait_s``).
+
+        Args:
+            request: as for `Session.fit`.
+            refusal: what the provider said of a longer view of it, if anything.
+
+        Returns:
+            Steps for `ullage.host.drive` or `adrive`, which end in a `View` or an `Unfitted`.
+
+        Raises:
+            BudgetExceeded: the budget is spent, or others keep what is left of it.
+            ConfigError: see `Session.fit`.
+            BaseException: the refusal, where nothing shorter can be made.
+        """
+        return fit_or_pass(self, request, refusal)
+
+    def leave_uncounted(self, error: Exception) -> None:
+        """Tell that a reply's usage could not be taken in. The reply is there, and paid for.
+
+        Args:
+            error: what `View.observe` raised.
+        """
+        self.emit(reports.unkept_usage(error))
+
     def pass_on(self, request: Mapping[str, Any], error: Exception) -> Unfitted:
         """A request that cannot be fitted, to be sent as it came.
 
@@ -235,10 +267,10 @@ class SessionCore(Copied, Hosted, Readable, ABC):
             raise error
         self.budget.check(self._account)
         self.emit(went_as_it_came(error))
-        return Unfitted(request, self, self._wire_of(request))
+        return Unfitted(request, self, self.wire_of(request))
 
-    def _wire_of(self, request: Mapping[str, Any]) -> Format | None:
-        """The format of a request, None if it cannot be told."""
+    def wire_of(self, request: Mapping[str, Any]) -> Format | None:
+        """The format of a request of this conversation; None if it cannot be told."""
         wire = wire_of(self.state, self.settings)
         if wire is not None:
             return wire

@@ -23,8 +23,12 @@ Actions: TypeAlias = Generator[Callable[[], Any], Any, T]
 """Steps that ask for what functions without arguments return; an event loop awaits it."""
 
 
-def drive(steps: Generator[E, Any, T], do: Callable[[E], Any]) -> T:
+def drive(steps: Generator[E, Any, T], do: Callable[[Any], Any] = call) -> T:
     """Run steps to their end, doing each thing they ask for.
+
+    Args:
+        steps: what is to be run.
+        do: does one thing. By default each thing is a function, and is called (`Actions`).
 
     What ``do`` raises is thrown into the steps, an interrupt too, so that they can undo what they
     began; they are closed in any case.
@@ -45,7 +49,7 @@ def drive(steps: Generator[E, Any, T], do: Callable[[E], Any]) -> T:
 
 
 async def adrive(
-    steps: Generator[E, Any, T], do: Callable[[E], Any], *, is_heavy: bool = False
+    steps: Generator[E, Any, T], do: Callable[[Any], Any] = call, *, is_heavy: bool = False
 ) -> T:
     """`drive` for an event loop: what ``do`` gives is awaited where it can be.
 
@@ -88,19 +92,6 @@ def _next(move: Callable[[Any], Any], given: Any) -> Any:
         raise _Ended(stop.value) from None
 
 
-# ── functions that are called ────────────────────────────────────────────────────────────
-
-
-def acting(steps: Actions[T]) -> T:
-    """Run steps by calling what they ask for."""
-    return drive(steps, call)
-
-
-async def aacting(steps: Actions[T]) -> T:
-    """`acting` for an event loop."""
-    return await adrive(steps, call)
-
-
 # ── the core's effects ───────────────────────────────────────────────────────────────────
 
 
@@ -136,7 +127,7 @@ async def _acted(act: Callable[[], Any]) -> Any:
 def asking(summaries: Summaries, store: object, tenant: str) -> Callable[[Summarise], Any]:
     """How a session asks for summaries: by way of leases, where its store has them."""
     ask, longest_s = summaries.ask, summaries.summariser.timeout_s
-    return lambda asked: acting(once(asked, ask, store, tenant, longest_s))
+    return lambda asked: drive(once(asked, ask, store, tenant, longest_s))
 
 
 def awaiting(summaries: Summaries, store: object, tenant: str) -> Callable[[Summarise], Any]:

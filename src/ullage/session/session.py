@@ -22,7 +22,7 @@ from ullage.recall.found import ToolOutputRef
 from ullage.redaction import Redact
 from ullage.session.closing import Closing
 from ullage.session.core import SessionCore
-from ullage.session.drivers import acting, drive, run
+from ullage.session.drivers import drive, run
 from ullage.session.view import View
 from ullage.spend.waiting import pauses
 from ullage.stages.policy import Policy
@@ -189,7 +189,7 @@ class Session(SessionCore, Closing):
         """
         from ullage.session.call import Round
 
-        return acting(Round(self, create, request, is_awaited=False).steps())  # type: ignore[no-any-return]
+        return drive(Round(self, create, request, is_awaited=False).steps())  # type: ignore[no-any-return]
 
     def wait_for_budget(self) -> bool:
         """Wait until the calls of others leave something of the budget.

@@ -83,23 +83,10 @@ def went_as_it_came(error: Exception) -> Event:
     return Event(kind="unfitted", where="request", why=f"sent as it came: {reason}")
 
 
-def fitted(
+def fit_or_pass(
     session: Any, request: Mapping[str, Any], refusal: BaseException | None = None
 ) -> Actions[Any]:
-    """A view of a request, or the request itself where no view can be made.
-
-    Where others have reserved what is left of a budget, it waits for them (`Budget`, ``wait_s``).
-
-    Args:
-        session: a session of either kind.
-        request: as for `Session.fit`.
-        refusal: what the provider said of a longer view of it, if anything.
-
-    Raises:
-        BudgetExceeded: the budget is spent, or others keep what is left of it.
-        ConfigError: see `Session.fit`.
-        BaseException: the refusal, where nothing shorter can be made.
-    """
+    """The steps of `SessionCore.fit_or_pass`, for a session of either kind."""
     while True:
         try:
             return (yield partial(session.fit, request))

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from weakref import ref
 
 from ullage.exchange import Answer, Passed, route_of
-from ullage.session.drivers import Actions, aacting, acting
+from ullage.session.drivers import Actions, adrive, drive
 from ullage.wrapping._signing import Signer, is_signed
 from ullage.wrapping.wrapped import Wrapped
 
@@ -155,12 +155,12 @@ class _Body:
         self.response: Callable[[], Any] = lambda: None
 
     def __iter__(self) -> Iterator[bytes]:
-        while data := acting(self._answer.next()):
+        while data := drive(self._answer.next()):
             yield data
 
     def close(self) -> None:
         """The caller has read it, or wants no more of it."""
-        acting(self._answer.close())
+        drive(self._answer.close())
         self._tell_time()
 
     def _tell_time(self) -> None:
@@ -175,12 +175,12 @@ class _AsyncBody(_Body):
     """`_Body` for an event loop."""
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        while data := await aacting(self._answer.next()):
+        while data := await adrive(self._answer.next()):
             yield data
 
     async def aclose(self) -> None:
         """See `_Body.close`."""
-        await aacting(self._answer.close())
+        await adrive(self._answer.close())
         self._tell_time()
 
 
@@ -270,11 +270,11 @@ class _Fitting:
 class _Client(_Fitting):
     """A client that blocks."""
 
-    names, run, placeholder = _SYNC, staticmethod(acting), "BaseTransport"
+    names, run, placeholder = _SYNC, staticmethod(drive), "BaseTransport"
 
     def send(self, request: Any, *, stream: bool = False, **options: Any) -> Any:
         """Fit a request and send it; see the SDK's HTTP library for the arguments."""
-        return acting(self._sent(request, stream, options))
+        return drive(self._sent(request, stream, options))
 
     def close(self) -> None:
         """Close the client that was there, which this one shares, and the store."""
@@ -285,11 +285,11 @@ class _Client(_Fitting):
 class _AsyncClient(_Fitting):
     """`_Client` for an event loop."""
 
-    names, run, placeholder = _ASYNC, staticmethod(aacting), "AsyncBaseTransport"
+    names, run, placeholder = _ASYNC, staticmethod(adrive), "AsyncBaseTransport"
 
     async def send(self, request: Any, *, stream: bool = False, **options: Any) -> Any:
         """See `_Client.send`."""
-        return await aacting(self._sent(request, stream, options))
+        return await adrive(self._sent(request, stream, options))
 
     async def aclose(self) -> None:
         """See `_Client.close`."""
