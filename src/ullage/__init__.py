@@ -125,7 +125,7 @@ if TYPE_CHECKING:
     from ullage.wires.overflow import Overflow, is_overflow
     from ullage.wires.rules.checker import problems
     from ullage.wires.rules.problem import Problem
-    from ullage.wrapping import wrap, wrapped
+    from ullage.wrapping._clients import wrap, wrapped
 else:
     __getattr__, __dir__ = names(
         __name__,
@@ -162,6 +162,6 @@ else:
             "ullage.wires.rules.checker": "problems",
             "ullage.wires.overflow": "Overflow is_overflow",
             "ullage.wires.rules.problem": "Problem",
-            "ullage.wrapping": "wrap wrapped",
+            "ullage.wrapping._clients": "wrap wrapped",
         },
     )

@@ -16,7 +16,7 @@ import msgspec
 from ullage.errors import ConfigError, FormatError
 from ullage.stores import Store
 from ullage.stores._open import is_url
-from ullage.stores.objects.opening import opened
+from ullage.stores.objects.opening import open_lasting
 from ullage.wires import FORMATS
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")  # a tab and a line end are none
@@ -65,10 +65,10 @@ def open_kept(path: str | os.PathLike[str] | None) -> Store:
     """
     beside = os.environ.get("ULLAGE_BLOBS"), os.environ.get("ULLAGE_CACHE")
     if is_url(path):
-        return opened(path, *beside, leases=False)
+        return open_lasting(path, *beside, leases=False)
     if path is not None and not Path(path).exists():
         raise ConfigError("store", "there is no file at this path", "Give the path fit was given.")
-    return opened("sqlite" if path is None else path, *beside, leases=False)
+    return open_lasting("sqlite" if path is None else path, *beside, leases=False)
 
 
 def read_whole(file: BinaryIO) -> bytes:

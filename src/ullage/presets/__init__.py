@@ -19,7 +19,7 @@ from typing import Literal, TypeAlias
 from ullage.errors import ConfigError
 from ullage.presets._settings import Settings, read
 from ullage.presets.continuation import ContinuationSettings, continuation
-from ullage.presets.environment import Source, values_of, whole_number
+from ullage.presets.environment import TOKEN_BUDGET, Source, values_of, whole_number
 from ullage.presets.multi_stage import MultiStageSettings, multi_stage
 from ullage.presets.output_cache import ToolOutputCacheConfig, output_cache
 from ullage.presets.three_layer import ThreeLayerSettings, three_layer
@@ -29,6 +29,7 @@ from ullage.stages.policy import Policy
 
 __all__ = [
     "NAMES",
+    "TOKEN_BUDGET",
     "PolicyName",
     "continuation",
     "from_env",
@@ -38,6 +39,7 @@ __all__ = [
     "preset",
     "three_layer",
     "token_budget",
+    "whole_number",
 ]
 
 _PRESETS: Mapping[str, tuple[type[Settings], Callable[..., Policy]]] = {

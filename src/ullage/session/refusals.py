@@ -25,7 +25,7 @@ from ullage.history.ledger import Ledger
 from ullage.session.view import Sent
 from ullage.stages.overlong import overlong
 from ullage.tokens.calibrate import MAX_SCALE, MIN_SCALE
-from ullage.tokens.catalog import has_one_window
+from ullage.tokens.catalog import lookup
 from ullage.turn.learnt import Learnt, Lesson, limits_for
 from ullage.values.events import Event
 from ullage.values.limits import Limits, TextLimit
@@ -101,7 +101,7 @@ def _view_refused(
     is_first_try = found.limit_tokens is None and lesson.room_tokens is None
     if not is_first_try:
         window = limits_for(sent.model, given, lesson).window_tokens
-        is_known = limit is not None or given is not None or has_one_window(sent.model)
+        is_known = limit is not None or given is not None or lookup(sent.model).has_one_window
         is_bound = is_known and found.by != "bytes"
         floor = max(floor, int(window * LEAST_SHARE) if is_bound else LEAST_TOKENS)
     room = max(room, floor)

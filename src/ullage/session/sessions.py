@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import inspect
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from itertools import islice
 from sys import getsizeof
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -25,6 +25,7 @@ from ullage.errors import ConfigError
 from ullage.history.snapshots import not_same
 from ullage.locks import RLock
 from ullage.session.closing import AsyncClosing, AsyncLent, Closing, Lent
+from ullage.session.drivers import arun, run
 from ullage.session.session import Session
 from ullage.spend.budget import Budget
 from ullage.stores import MemoryStore, open_store
@@ -33,12 +34,14 @@ from ullage.stores.objects.opening import beside
 from ullage.turn.learnt import Learnt
 from ullage.values.authors import named_tools
 from ullage.values.carried import Arguments, Carried
+from ullage.values.effects import Steps
 from ullage.values.messages import Message
 
 if TYPE_CHECKING:
     from ullage.session.aio import AsyncSession
 
 S = TypeVar("S", bound="Session | AsyncSession")
+T = TypeVar("T")
 
 _MESSAGE_BYTES = 4_000
 """What is kept of a message beside its texts: the snapshot, digests, counts, places, and what a
@@ -235,6 +238,21 @@ class _Sessions(Carried, Generic[S]):
         given = {"store": self._lent(self.store), "budget": budget, **self._settings, **settings}
         return self._session(given)
 
+    def run(self, steps: Steps[T], tenant: str) -> Any:
+        """Do what steps ask of the store.
+
+        Args:
+            steps: what is to be done, as `Find` and other effects.
+            tenant: whose content and records they are about.
+
+        Returns:
+            What the steps end in; beside an event loop an awaitable of it.
+
+        Raises:
+            StoreError: the store failed, and the steps let that pass.
+        """
+        raise NotImplementedError
+
     def _opened(self, store: Any) -> Any:
         return open_store(store)
 
@@ -275,6 +293,10 @@ class Sessions(_Sessions[Session], Closing):
             self._bytes = 0
         self.store.close()
 
+    def run(self, steps: Steps[T], tenant: str) -> T:
+        """See `_Sessions.run`."""
+        return run(steps, self.store, tenant)
+
     def _session(self, settings: dict[str, Any]) -> Session:
         return Session(**settings)
 
@@ -293,6 +315,10 @@ class AsyncSessions(_Sessions["AsyncSession"], AsyncClosing):
         for session in sessions:
             await session.close()
         await self.store.close()
+
+    def run(self, steps: Steps[T], tenant: str) -> Awaitable[T]:
+        """See `_Sessions.run`."""
+        return arun(steps, self.store, tenant)
 
     def _opened(self, store: Any) -> Any:
         from ullage.stores.threaded import Threaded  # it imports asyncio

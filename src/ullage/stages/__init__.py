@@ -26,6 +26,7 @@ from ullage.on_demand import names
 
 __all__ = [
     "DEFAULT",
+    "LIMIT_CHARS",
     "SUMMARISED",
     "Address",
     "Batch",
@@ -43,9 +44,12 @@ __all__ = [
     "Summary",
     "Transcript",
     "Window",
+    "ends_of",
     "fingerprint",
     "kind_of",
     "leaves_of",
+    "level",
+    "on_one_line",
     "placeholder",
     "ref_of",
 ]
@@ -57,10 +61,11 @@ if TYPE_CHECKING:
     from ullage.history.transcript import Location, Transcript, leaves_of
     from ullage.history.window import Window
     from ullage.stages.default import DEFAULT, SUMMARISED
-    from ullage.stages.kinds import kind_of
+    from ullage.stages.kinds import LIMIT_CHARS, kind_of
     from ullage.stages.placeholders import placeholder
     from ullage.stages.policy import Policy, Stage
     from ullage.stages.prints import fingerprint
+    from ullage.stages.shorten import ends_of, level, on_one_line
     from ullage.values.edits import Address, Batch, Cut, Drop, Edit, Replace, Skipped, Summary
     from ullage.values.effects import Output
 else:
@@ -73,10 +78,11 @@ else:
             "ullage.history.transcript": "Location Transcript leaves_of",
             "ullage.history.window": "Window",
             "ullage.stages.default": "DEFAULT SUMMARISED",
-            "ullage.stages.kinds": "kind_of",
+            "ullage.stages.kinds": "LIMIT_CHARS kind_of",
             "ullage.stages.placeholders": "placeholder",
             "ullage.stages.policy": "Policy Stage",
             "ullage.stages.prints": "fingerprint",
+            "ullage.stages.shorten": "ends_of level on_one_line",
             "ullage.values.edits": "Address Batch Cut Drop Edit Replace Skipped Summary",
             "ullage.values.effects": "Output",
         },

@@ -8,6 +8,7 @@ from ullage.on_demand import names
 
 __all__ = [
     "DAY_S",
+    "Around",
     "AsyncPostgresStore",
     "AsyncStore",
     "Blobs",
@@ -16,20 +17,28 @@ __all__ = [
     "Collected",
     "CompactionPart",
     "ConversationStore",
+    "Extent",
     "MemoryStore",
     "PostgresStore",
     "Records",
     "Removed",
+    "Shape",
     "SpillStore",
     "SqliteStore",
     "Store",
     "StoredMessage",
+    "Threaded",
+    "default_path",
     "directory_of",
     "every_ref",
     "files_of",
     "forget",
+    "innermost",
+    "is_url",
     "named_in",
+    "open_lasting",
     "open_store",
+    "pieces",
     "ref_of",
     "refs_in",
     "with_files",
@@ -37,28 +46,43 @@ __all__ = [
 
 if TYPE_CHECKING:
     from ullage.history.canon import ref_of
-    from ullage.stores._base import AsyncStore, Blobs, Records, Store, every_ref, forget
+    from ullage.stores._base import Around, AsyncStore, Blobs, Records, Store, every_ref, forget
     from ullage.stores._clean import DAY_S, Bounds, Collected, Removed, named_in, refs_in
-    from ullage.stores._open import directory_of, files_of, open_store, with_files
+    from ullage.stores._file import default_path
+    from ullage.stores._open import (
+        directory_of,
+        files_of,
+        innermost,
+        is_url,
+        open_store,
+        with_files,
+    )
     from ullage.stores.bounded import BoundedStore
     from ullage.stores.conversations import CompactionPart, ConversationStore, StoredMessage
     from ullage.stores.memory import MemoryStore
+    from ullage.stores.objects.opening import open_lasting
     from ullage.stores.postgres.store import AsyncPostgresStore, PostgresStore
     from ullage.stores.spill import SpillStore
     from ullage.stores.sqlite import SqliteStore
+    from ullage.stores.threaded import Threaded
+    from ullage.values.effects import Extent, Shape, pieces
 else:
     __getattr__, __dir__ = names(
         __name__,
         {
             "ullage.history.canon": "ref_of",
-            "ullage.stores._base": "AsyncStore Blobs Records Store every_ref forget",
+            "ullage.stores._base": "Around AsyncStore Blobs Records Store every_ref forget",
             "ullage.stores._clean": "DAY_S Bounds Collected Removed named_in refs_in",
-            "ullage.stores._open": "directory_of files_of open_store with_files",
+            "ullage.stores._file": "default_path",
+            "ullage.stores._open": "directory_of files_of innermost is_url open_store with_files",
             "ullage.stores.bounded": "BoundedStore",
             "ullage.stores.conversations": "CompactionPart ConversationStore StoredMessage",
             "ullage.stores.memory": "MemoryStore",
+            "ullage.stores.objects.opening": "open_lasting",
             "ullage.stores.postgres.store": "AsyncPostgresStore PostgresStore",
             "ullage.stores.spill": "SpillStore",
             "ullage.stores.sqlite": "SqliteStore",
+            "ullage.stores.threaded": "Threaded",
+            "ullage.values.effects": "Extent Shape pieces",
         },
     )

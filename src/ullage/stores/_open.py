@@ -43,9 +43,9 @@ def open_store(
         StoreError: the file cannot be opened.
     """
     if blobs or cache or spec == "sqlite" or is_url(spec):
-        from ullage.stores.objects.opening import opened
+        from ullage.stores.objects.opening import open_lasting
 
-        return opened(spec, blobs, cache)
+        return open_lasting(spec, blobs, cache)
     if spec is None or spec == "memory":
         return MemoryStore()
     if isinstance(spec, str) and spec and _WORD.fullmatch(spec):

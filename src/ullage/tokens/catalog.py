@@ -83,6 +83,15 @@ class ModelInfo(Struct, frozen=True, kw_only=True):
     tiers: tuple[tuple[int, Prices], ...] = ()
     is_chat: bool = True
 
+    @property
+    def has_one_window(self) -> bool:
+        """Whether it has the same window wherever it is served: only its maker serves it.
+
+        Open models are served with any window that a machine has memory for.
+        """
+        is_open = plain_name(self.id).startswith(_OPEN_MODELS)
+        return self.known and self.provider in _MAKERS and not is_open
+
     def prices_at(self, prompt_tokens: int) -> Prices:
         """The prices of a request whose prompt is so long."""
         found = self.prices
@@ -123,16 +132,6 @@ def _priced(model: str, name: str) -> ModelInfo:
     if ours is not None:
         return _from_row(model, name, ours)
     return _from_library(model, name) or ModelInfo(id=model, provider=_maker(name))
-
-
-def has_one_window(model: str) -> bool:
-    """Whether a model has the same window wherever it is served: only its maker serves it.
-
-    Open models are served with any window that a machine has memory for.
-    """
-    info, name = lookup(model), plain_name(model)
-    is_open = name.startswith(_OPEN_MODELS)
-    return info.known and info.provider in _MAKERS and not is_open
 
 
 def advice() -> str:

@@ -21,7 +21,7 @@ from ullage.errors import ConfigError, FormatError
 from ullage.values.model_names import plain_name
 from ullage.values.toolset import ToolSpec
 from ullage.wires.anthropic.wire import WIRE as ANTHROPIC
-from ullage.wires.base import field
+from ullage.wires.base import MARKERS, field
 from ullage.wires.format import Change, Format, Head
 from ullage.wires.gemini.wire import WIRE as GEMINI
 from ullage.wires.openai_chat.wire import WIRE as OPENAI_CHAT
@@ -30,6 +30,7 @@ from ullage.wires.wire import Wire
 
 __all__ = [
     "FORMATS",
+    "MARKERS",
     "WIRES",
     "Change",
     "Format",

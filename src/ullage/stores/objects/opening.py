@@ -27,10 +27,12 @@ T = TypeVar("T")
 
 def beside(spec: T, blobs: str | None, cache: str | None) -> T | Store:
     """``spec``, or the store that it means with these beside it."""
-    return opened(spec, blobs, cache) if blobs or cache else spec
+    return open_lasting(spec, blobs, cache) if blobs or cache else spec
 
 
-def opened(spec: object, blobs: str | None, cache: str | None, *, leases: bool = True) -> Store:
+def open_lasting(
+    spec: object, blobs: str | None, cache: str | None, *, leases: bool = True
+) -> Store:
     """The store that these mean together.
 
     Args:
