@@ -19,7 +19,7 @@ from typing import Literal, TypeAlias, get_args
 
 from msgspec import Struct
 
-from ullage.values.toolset import RECALL_TOOLS
+from ullage.host import RECALL_TOOLS
 
 Addition: TypeAlias = Literal["tools", "stream_options", "cache_control"]
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ullage.exchange.replies import events_of
 from ullage.exchange.values import Answer, Reply
-from ullage.session.drivers import Actions
+from ullage.host import Actions
 
 if TYPE_CHECKING:
     from ullage.exchange.exchange import Exchange

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 import msgspec
 from blake3 import blake3
 
-from ullage.values.numbers import Number, as_written, number_of
+from ullage.host import Number, as_written, number_of
 
 Write: TypeAlias = Callable[[Mapping[str, Any]], bytes]
 """Makes a body of JSON values. Raises TypeError, ValueError or RecursionError for others."""

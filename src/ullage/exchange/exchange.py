@@ -30,11 +30,9 @@ from ullage.exchange.routes import Route, route_of
 from ullage.exchange.streamed import Streamed, framing_of
 from ullage.exchange.trials import Trial, is_bad_request, may_fit, with_additions, words_of
 from ullage.exchange.values import Answer, Passed, Reply, TooLong, Upstream
-from ullage.session.drivers import Actions
-from ullage.session.telling import tell
+from ullage.host import Actions, ServedWindow
 from ullage.splice import Again, Calls, Done, Knitted, Rounds, is_thread, knit, takes_rounds
 from ullage.splice.stored import rounds_of, stored_items, stored_replies, stored_reply
-from ullage.values.limits import ServedWindow
 from ullage.wires import FORMATS, Format
 
 if TYPE_CHECKING:
@@ -370,7 +368,8 @@ class Exchange(Reporting):
         if self._trial is None or self.view is None:
             return
         events = tuple(self._trial.accept())
-        tell(events, None)
+        for event in events:
+            self._session.emit(event)
         self._note(events=(*self.report.events, *events))
 
     def _is_shorter(self, error: Any) -> Actions[bool]:

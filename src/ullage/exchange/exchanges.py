@@ -11,6 +11,7 @@ from weakref import WeakKeyDictionary
 
 from blake3 import blake3
 
+from ullage import AsyncSessions, Sessions
 from ullage.exchange.exchange import Exchange
 from ullage.exchange.headers import SharedHeaders
 from ullage.exchange.readings import Readings
@@ -18,12 +19,9 @@ from ullage.exchange.refusals import KnownRefusals
 from ullage.exchange.requests import Beginning
 from ullage.exchange.routes import Route
 from ullage.exchange.values import Counts, Passed, Report, Upstream
+from ullage.host import ServedWindow, Steps
 from ullage.locks import Lock
-from ullage.session.drivers import arun, run
-from ullage.session.sessions import AsyncSessions, Sessions
 from ullage.splice import Read
-from ullage.values.effects import Steps
-from ullage.values.limits import ServedWindow
 
 T = TypeVar("T")
 
@@ -177,10 +175,7 @@ class Exchanges:
 
     def do(self, steps: Steps[T], tenant: str) -> T | Awaitable[T]:
         """Run steps of the core on the store."""
-        store = self.sessions.store
-        if isinstance(self.sessions, AsyncSessions):
-            return arun(steps, store, tenant)
-        return run(steps, store, tenant)
+        return self.sessions.run(steps, tenant)
 
     def over(self, report: Report) -> None:
         """Count an exchange that is over, and tell of it."""

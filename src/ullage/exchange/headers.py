@@ -6,8 +6,9 @@ makes them all again. A session that begins with what its tenant sent last holds
 
 from __future__ import annotations
 
-from ullage.session.core import SessionCore
-from ullage.turn.request import Header
+from typing import Any
+
+from ullage import AsyncSession, Session
 
 _MOST_HEADERS = 64
 
@@ -16,13 +17,13 @@ class SharedHeaders:
     """The newest header of each tenant and format, of the tenants that were met last."""
 
     def __init__(self) -> None:
-        self._headers: dict[tuple[str, str], Header] = {}
+        self._headers: dict[tuple[str, str], Any] = {}
 
-    def give(self, session: SessionCore, tenant: str, wire: str) -> None:
+    def give(self, session: Session | AsyncSession, tenant: str, wire: str) -> None:
         """Have a session that has read nothing yet begin with what its tenant sent last."""
         session.begin_with_header(self._headers.get((tenant, wire)))
 
-    def take(self, session: SessionCore, tenant: str, wire: str) -> None:
+    def take(self, session: Session | AsyncSession, tenant: str, wire: str) -> None:
         """Keep what a session has read."""
         header = session.header
         if header is None or header is self._headers.get((tenant, wire)):

@@ -15,11 +15,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from ullage.wires import wire_named
-from ullage.wires.base import MARKERS, field
+from ullage.host import field
+from ullage.wires import MARKERS, wire_named
 
 if TYPE_CHECKING:
-    from ullage.session.view import AsyncView, View
+    from ullage import AsyncView, View
 
 _KEY, _MARKER = "cache_control", {"type": "ephemeral"}
 _BACK = 18

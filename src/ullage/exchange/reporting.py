@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from ullage.exchange.values import Passed, Report
-from ullage.session.drivers import Actions
+from ullage.host import Actions
 
 if TYPE_CHECKING:
     from ullage.exchange.exchanges import Exchanges

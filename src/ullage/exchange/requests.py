@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from ullage.errors import FormatError
 from ullage.exchange.routes import Route
-from ullage.history.canon import digest_of
+from ullage.host import digest_of
 from ullage.wires import FORMATS, wire_named
 
 _MODEL_CHARS = 256

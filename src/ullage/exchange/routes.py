@@ -7,8 +7,8 @@ do: ``/v1/chat/completions`` is also ``/openai/deployments/NAME/chat/completions
 
 from __future__ import annotations
 
+from ullage.host import Route
 from ullage.wires import WIRES
-from ullage.wires.http import Route
 
 __all__ = ["Route", "route_of"]
 

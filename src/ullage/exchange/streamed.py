@@ -22,10 +22,9 @@ from ullage.exchange.frames import EventTooLong, Frame, Framing
 from ullage.exchange.replies import error_event, is_error, is_opening
 from ullage.exchange.sse import SSE
 from ullage.exchange.values import Answer, Reply, TooLong
-from ullage.session.drivers import Actions
+from ullage.host import RECALL_TOOLS, Actions
 from ullage.splice import Again
 from ullage.splice import Streamed as Spliced
-from ullage.values.toolset import RECALL_TOOLS
 
 if TYPE_CHECKING:
     from ullage.exchange.exchange import Exchange

@@ -14,15 +14,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ullage import Event
 from ullage.exchange import bodies, requests
 from ullage.exchange.additions import ADDITIONS, HOLDS_S, Addition, Target, named_in
 from ullage.exchange.markers import marked
 from ullage.exchange.routes import Route
-from ullage.values.events import Event
 
 if TYPE_CHECKING:
+    from ullage import AsyncView, View
     from ullage.exchange.refusals import KnownRefusals
-    from ullage.session.view import AsyncView, View
 
 _STATUSES = (400, 422)
 _TYPES = ("invalid_request_error", "INVALID_ARGUMENT")

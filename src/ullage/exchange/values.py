@@ -7,11 +7,9 @@ from typing import Any, Literal, Protocol, TypeAlias
 
 from msgspec import Struct
 
+from ullage import Event, Usage
 from ullage.exchange.additions import Addition
-from ullage.session.drivers import Actions
-from ullage.turn.standing import Standing
-from ullage.values.events import Event
-from ullage.values.usage import Usage
+from ullage.host import Actions, Standing
 
 Passed: TypeAlias = Literal[
     "path",
