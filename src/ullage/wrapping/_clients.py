@@ -7,17 +7,13 @@ import os
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
+from ullage import Budget, Limits, Policy
 from ullage.errors import ConfigError
+from ullage.host import named_tools
 from ullage.presets import PolicyName
 from ullage.redaction import Redact
-from ullage.spend.budget import Budget
-from ullage.stages.policy import Policy
-from ullage.stores import AsyncStore, Store
-from ullage.stores.objects.opening import beside
-from ullage.summarise import Summariser
-from ullage.values.authors import named_tools
-from ullage.values.effects import Summarise
-from ullage.values.limits import Limits
+from ullage.stores import AsyncStore, Store, open_lasting
+from ullage.summarise import Summarise, Summariser
 from ullage.wrapping._http import http_client_around, is_awaited, library_of
 from ullage.wrapping._signing import Signer
 from ullage.wrapping.wrapped import Wrapped
@@ -98,7 +94,7 @@ def wrap(
     is_genai = hasattr(client, "_api_client")
     is_async = is_genai or is_awaited(inner)
     shared = Wrapped(
-        beside(store, blobs, cache),
+        open_lasting(store, blobs, cache) if blobs or cache else store,
         tenant,
         {**fitting, **bounds},
         recalls=recall,

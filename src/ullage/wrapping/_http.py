@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from weakref import ref
 
 from ullage.exchange import Answer, Passed, route_of
-from ullage.session.drivers import Actions, adrive, drive
+from ullage.host import Actions, adrive, drive
 from ullage.wrapping._signing import Signer, is_signed
 from ullage.wrapping.wrapped import Wrapped
 

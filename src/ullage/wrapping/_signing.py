@@ -12,7 +12,7 @@ import re
 from functools import partial
 from typing import Any
 
-from ullage.session.drivers import Actions
+from ullage.host import Actions
 
 _OF_SIGNATURE = ("authorization", "x-amz-date", "x-amz-content-sha256", "x-amz-security-token")
 _NAME = re.compile(r"Credential=([^,\s]+)")

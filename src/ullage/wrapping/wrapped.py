@@ -8,10 +8,10 @@ from collections import deque
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
+from ullage import AsyncSessions, Sessions
 from ullage.exchange import Counts, Exchanges, Report
 from ullage.exchange.refusals import KnownRefusals
 from ullage.locks import Lock
-from ullage.session.sessions import AsyncSessions, Sessions
 from ullage.stores import open_store
 
 if TYPE_CHECKING:
