@@ -21,11 +21,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from ullage import Output, Record
 from ullage.errors import RefNotFound, StoreError
 from ullage.locks import Lock
-from ullage.stores import MemoryStore, Store
-from ullage.stores._base import Around
-from ullage.values.effects import Output, Record, Shape
+from ullage.stores import Around, MemoryStore, Shape, Store
 
 _PART = "\x1f"
 """Behind a tenant's name, where a conversation is an owner of its own (`ullage.exchange`)."""

@@ -24,8 +24,8 @@ import msgspec
 from msgspec import Struct
 
 from ullage.errors import ConfigError
+from ullage.host import named_tools
 from ullage.presets import NAMES
-from ullage.values.authors import named_tools
 from ullage.wires import WIRES
 
 UPSTREAMS = {name: url for wire in WIRES for name, url in wire.upstreams.items()}

@@ -20,6 +20,8 @@ import msgspec
 from msgspec import Struct
 from yarl import URL
 
+from ullage import Event
+from ullage.host import ServedWindow, lookup
 from ullage.proxy.config import UPSTREAMS, Config, is_loopback
 from ullage.proxy.routes import Route
 from ullage.proxy.served import (
@@ -31,9 +33,6 @@ from ullage.proxy.served import (
     from_ps,
     from_show,
 )
-from ullage.tokens.catalog import has_one_window, lookup
-from ullage.values.events import Event
-from ullage.values.limits import ServedWindow
 
 _CREDENTIALS = ("authorization", "x-api-key", "api-key")
 _PATHS = ("/chat/completions", "/responses", "/messages", "/completions")
@@ -123,7 +122,7 @@ class Discovery:
         if isinstance(wanted, list) and route.upstream in wanted:
             return True
         is_near = wanted is True or is_loopback(url.hostname or "")
-        return is_near and not has_one_window(model)
+        return is_near and not lookup(model).has_one_window
 
     async def _ask(
         self, known: _Known, route: Route, credentials: dict[str, str], model: str

@@ -21,9 +21,7 @@ from msgspec import Struct
 from ullage.errors import UllageError
 from ullage.proxy.agents import AGENTS, MARK, VARIABLES
 from ullage.proxy.config import Config, host_and_port, is_loopback
-from ullage.stores._file import default_path
-from ullage.stores._open import is_url
-from ullage.stores.objects.opening import opened
+from ullage.stores import default_path, is_url, open_lasting
 
 Verdict: TypeAlias = Literal["ok", "note", "wrong"]
 
@@ -82,10 +80,10 @@ def _store(config: Config) -> Finding:
     path = Path(config.store) if config.store else default_path()
     try:
         if is_url(config.store):
-            opened(config.store, config.blobs, config.cache).close()
+            open_lasting(config.store, config.blobs, config.cache).close()
             return Finding("store", "ok", "it opens")
         if path.exists():
-            opened(path, config.blobs, config.cache).close()
+            open_lasting(path, config.blobs, config.cache).close()
             return Finding("store", "ok", f"it opens, and holds {path.stat().st_size:,} bytes")
         there = next(folder for folder in path.absolute().parents if folder.exists())
         with tempfile.TemporaryFile(dir=there):

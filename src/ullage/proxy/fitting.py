@@ -5,19 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 
+from ullage import AsyncSessions, Limits, Output, Record, SqliteStore
 from ullage.errors import StoreError
 from ullage.exchange import Exchanges
 from ullage.proxy.acceptance import Acceptance, HoldingStore
 from ullage.proxy.config import Config
 from ullage.redaction import common_keys
-from ullage.session.sessions import AsyncSessions
-from ullage.stores import MemoryStore, Store
-from ullage.stores._open import is_url
-from ullage.stores.objects.opening import opened
-from ullage.stores.sqlite import SqliteStore
-from ullage.stores.threaded import Threaded
-from ullage.values.effects import Output, Record
-from ullage.values.limits import Limits
+from ullage.stores import MemoryStore, Store, Threaded, is_url, open_lasting
 
 _MOST_CONVERSATIONS, _FEW_KEYS = 10_000, 256
 
@@ -97,7 +91,7 @@ def exchanges_of(config: Config, acceptance: Acceptance | None = None) -> Exchan
     if config.dry_run:
         store: Threaded = Near(MemoryStore())
     else:
-        kept = opened(config.store or "sqlite", config.blobs, config.cache)
+        kept = open_lasting(config.store or "sqlite", config.blobs, config.cache)
         store = _threaded(kept, acceptance) if is_url(config.store) else near(kept, acceptance)
     limits = None if config.window_tokens is None else Limits(window_tokens=config.window_tokens)
     sessions = AsyncSessions(

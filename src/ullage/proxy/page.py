@@ -15,8 +15,7 @@ from ullage.replay.cost.prices import OWN, PROFILES, Wanted
 from ullage.replay.readers import Run
 from ullage.replay.report.pages import page_of_session
 from ullage.replay.stored import from_store
-from ullage.stores import Store
-from ullage.stores._open import innermost
+from ullage.stores import Store, innermost
 from ullage.wires import FORMATS, Format
 
 

@@ -24,6 +24,7 @@ from ullage.errors import StoreError
 from ullage.exchange import Answer, Exchange, Exchanges, Passed
 from ullage.exchange import route_of as asked_at
 from ullage.exchange.values import Report
+from ullage.host import adrive, to_its_end
 from ullage.proxy.acceptance import Acceptance
 from ullage.proxy.answers import failure
 from ullage.proxy.bodies import Body, Held, decoded, read_body
@@ -36,8 +37,6 @@ from ullage.proxy.relayed import Relayed, told
 from ullage.proxy.routes import Route, route_of
 from ullage.proxy.tenants import Tenants
 from ullage.proxy.upstream import Reply, Upstream, proxies_of
-from ullage.session.drivers import adrive
-from ullage.stores.threaded import in_thread, to_its_end
 
 _TRACEPARENT_CHARS = 256
 _REFUSES = (401, 403)
@@ -139,7 +138,7 @@ class Relay:
         elif 200 <= status < 300 and not self.acceptance.is_accepted(tenant):
             sessions: Any = self.exchanges.sessions
             with contextlib.suppress(StoreError):
-                if not await in_thread(sessions.store.store.accept, tenant):
+                if not await to_its_end(asyncio.to_thread(sessions.store.store.accept, tenant)):
                     sessions.drop_tenant(tenant)
 
 

@@ -7,7 +7,7 @@ import re
 from msgspec import Struct
 
 from ullage.exchange.values import Passed, Report
-from ullage.tokens.catalog import lookup
+from ullage.host import lookup
 
 _PLAIN = re.compile(r"[A-Za-z0-9._:/@+\[\]-]{1,100}")
 

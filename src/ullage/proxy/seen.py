@@ -12,12 +12,10 @@ from operator import add
 from msgspec import Struct
 from msgspec.structs import astuple
 
+from ullage import Event
 from ullage.exchange.additions import Addition
+from ullage.host import Standing, cost_usd, lookup
 from ullage.proxy.relayed import Relayed, raw_tokens
-from ullage.spend.cost import cost_usd
-from ullage.tokens.catalog import lookup
-from ullage.turn.standing import Standing
-from ullage.values.events import Event
 
 _CONVERSATIONS, _TURNS, _DECISIONS = 200, 400, 100
 _WORDS_CHARS = 300

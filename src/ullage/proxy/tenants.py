@@ -30,8 +30,7 @@ import msgspec
 
 from ullage.errors import ConfigError
 from ullage.proxy.config import Config
-from ullage.stores._file import default_path
-from ullage.stores._open import is_url
+from ullage.stores import default_path, is_url
 
 if TYPE_CHECKING:
     from multidict import CIMultiDict, CIMultiDictProxy
