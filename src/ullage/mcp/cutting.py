@@ -17,15 +17,14 @@ from typing import Any, NamedTuple
 
 from msgspec import Raw
 
-from ullage.history.canon import ref_of
+from ullage import Output
+from ullage.host import Words, cut_text
 from ullage.mcp.frames import Unreadable, encode, fields_of, items_of, value_of
 from ullage.mcp.noticed import declared_names, notice_name
 from ullage.mcp.schema import faults_of
 from ullage.mcp.shorter import Fault, shorter
-from ullage.session.results import cut_text
-from ullage.stages.shorten import level
-from ullage.values.effects import Output
-from ullage.values.notices import Words
+from ullage.stages import level
+from ullage.stores import ref_of
 
 WHOLE_CHARS = 500_000
 """A structure that cannot be shortened under its schema goes whole up to this size."""

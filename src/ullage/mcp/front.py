@@ -17,13 +17,13 @@ import aiohttp
 from aiohttp import web
 from msgspec.structs import replace
 
-from ullage.history.canon import ref_of
 from ullage.mcp.forwarding import open_store
 from ullage.mcp.frames import Id, batch_of, batched
 from ullage.mcp.headers import credentials_of
 from ullage.mcp.relay import Asked, Known, Relay
 from ullage.mcp.settings import Settings
 from ullage.mcp.stdio import tell
+from ullage.stores import ref_of
 
 _OF_A_HOP = frozenset(
     (

@@ -19,7 +19,9 @@ from typing import Any, TypeVar
 
 from msgspec import UNSET, Raw, Struct, UnsetType
 
+from ullage import open_result
 from ullage.errors import StoreError
+from ullage.host import Words
 from ullage.locks import Lock
 from ullage.mcp.cutting import UNLISTED, CutResult, cut
 from ullage.mcp.frames import (
@@ -39,9 +41,7 @@ from ullage.mcp.frames import (
 from ullage.mcp.settings import Settings, limit_of, may_cut
 from ullage.mcp.tools import Listed, extended, is_our_name, our_words, version_of
 from ullage.mcp.waiting import Strays, Waiting
-from ullage.session.results import open_result
 from ullage.stores import Blobs
-from ullage.values.notices import Words
 
 Told = Callable[[str], None]
 """Takes a line for whoever looks after the proxy. Never content."""

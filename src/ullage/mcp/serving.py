@@ -13,8 +13,9 @@ from typing import Any
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from ullage import __version__
+from ullage import Output, ToolSpec, __version__, open_result
 from ullage.errors import RefNotFound, StoreError
+from ullage.host import Words
 from ullage.mcp.frames import (
     Id,
     Unreadable,
@@ -26,14 +27,13 @@ from ullage.mcp.frames import (
     value_of,
 )
 from ullage.mcp.tools import TOOLSET, as_listed, version_of
-from ullage.session.results import open_result
-from ullage.stages.shorten import on_one_line
-from ullage.stores import Store, every_ref
-from ullage.values.effects import Output, Shape
-from ullage.values.notices import Words
-from ullage.values.toolset import GREP, ToolSpec
+from ullage.stages import on_one_line
+from ullage.stores import Shape, Store, every_ref
 
 LIST = "tool_output_list"
+
+_SEARCH = next(tool.name for tool in TOOLSET.tools if "pattern" in tool.parameters["properties"])
+"""The tool that searches."""
 
 _VERSIONS = ("2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05")
 _STATELESS = ("2026-07-28",)
@@ -55,7 +55,7 @@ def _integer(description: str) -> dict[str, str]:
 
 def _optional_ref(tool: ToolSpec) -> ToolSpec:
     """The search, which may be of everything."""
-    if tool.name != GREP:
+    if tool.name != _SEARCH:
         return tool
     properties = dict(tool.parameters["properties"])
     properties["ref_id"] = {"type": "string", "description": "The ref; all outputs without it"}
@@ -176,7 +176,7 @@ def _called(name: object, arguments: object, shelf: Shelf) -> dict[str, Any]:
     try:
         if name == LIST:
             return _said(_listed(shelf, given))
-        if name == GREP and not given.get("ref_id"):
+        if name == _SEARCH and not given.get("ref_id"):
             return _searched(shelf, given)
         answer = open_result(str(name), encode(given).decode(), shelf, words=_WORDS)
     except StoreError as error:
@@ -212,7 +212,7 @@ def _searched(shelf: Shelf, given: Mapping[str, Any]) -> dict[str, Any]:
     found, room, refs = [], _SEARCHED_CHARS, shelf.refs()
     for ref in refs:
         arguments = encode({**given, "ref_id": ref}).decode()
-        answer = open_result(GREP, arguments, shelf, words=_WORDS)
+        answer = open_result(_SEARCH, arguments, shelf, words=_WORDS)
         if answer.is_error:
             return _said(answer.text, is_error=True)
         if answer.text.startswith("[0 of 0 "):

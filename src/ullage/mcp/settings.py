@@ -26,10 +26,10 @@ import msgspec
 from msgspec import Raw, Struct
 
 from ullage.errors import ConfigError
+from ullage.host import answered_by_user, named_tools, plain_tool_name
 from ullage.mcp.cutting import WHOLE_CHARS
 from ullage.mcp.frames import MOST_FRAME_BYTES, Unreadable, fields_of, value_of
-from ullage.stages.kinds import LIMIT_CHARS, kind_of
-from ullage.values.authors import answered_by_user, named_tools, plain_tool_name
+from ullage.stages import LIMIT_CHARS, kind_of
 
 LEAST_CHARS = 500
 """No limit may be under it: a notice has to fit."""

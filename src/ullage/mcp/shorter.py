@@ -14,7 +14,7 @@ from typing import TypeAlias
 from msgspec import Raw
 
 from ullage.mcp.frames import Unreadable, compact, encode, fields_of, items_of, value_of
-from ullage.stages.shorten import ends_of, level
+from ullage.stages import ends_of, level
 
 Path: TypeAlias = tuple[str | None, ...]
 """Where a value is: the names on the way to it, None for any item of a list."""

@@ -15,10 +15,10 @@ from typing import IO, NamedTuple
 import msgspec
 from msgspec import Struct
 
+from ullage import Output
 from ullage.errors import RefNotFound, StoreError
 from ullage.locks import Lock
-from ullage.stores._base import closed, taken
-from ullage.values.effects import Output, Shape, pieces
+from ullage.stores import Shape, pieces
 
 MOST_BYTES = 4 << 30
 """What one session may keep; then the oldest is forgotten, half of it at a time."""
@@ -150,7 +150,7 @@ class Spool:
 
     def _check(self, operation: str) -> None:
         if not self._is_open:
-            raise closed(self.name, operation)
+            raise StoreError(self.name, operation, "the store is closed. Open a new one")
 
     def _found(self, tenant: str, ref: str) -> _Found:
         try:
@@ -187,7 +187,7 @@ class Spool:
         except OSError as error:
             raise self._failed("put", error, output.ref) from None
         if self._get(_Found(newer, entry)) != output:
-            raise taken(self.name, output.ref)
+            raise StoreError(self.name, "put", "the ref is taken by different content", output.ref)
 
     def _with_room(self) -> _File:
         if not self._files or self._files[0].end >= self._most_bytes // 2:

@@ -15,24 +15,26 @@ from typing import Any
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
+from ullage import ToolSpec
+from ullage.host import Words
 from ullage.mcp.frames import Unreadable, encode, fields_of, items_of, value_of
 from ullage.mcp.noticed import schema_with_notice
-from ullage.values.notices import Words
-from ullage.values.toolset import CONTINUATION, OURS, ToolSpec
 
 _VERSION_KEY = "io.modelcontextprotocol/protocolVersion"
 
 
 def _of_a_server(tool: ToolSpec) -> ToolSpec:
     """A server never sees the id of a model's call: the ref takes its place."""
-    if tool.name != CONTINUATION:
+    properties = tool.parameters["properties"]
+    if "tool_call_id" not in properties:
         return tool
-    named = {**tool.parameters["properties"]["tool_call_id"], "description": "The ref to read"}
-    properties = {**tool.parameters["properties"], "tool_call_id": named}
+    named = {**properties["tool_call_id"], "description": "The ref to read"}
+    properties = {**properties, "tool_call_id": named}
     return replace(tool, parameters={**tool.parameters, "properties": properties})
 
 
-TOOLSET = replace(OURS, tools=tuple(map(_of_a_server, OURS.tools)))
+_TOOLSET = Words().toolset
+TOOLSET = replace(_TOOLSET, tools=tuple(map(_of_a_server, _TOOLSET.tools)))
 """The recall tools, as a server offers them."""
 
 _PREFIXES = ("ullage_", *(f"ullage{n}_" for n in range(2, 10)))
