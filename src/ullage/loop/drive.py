@@ -7,12 +7,11 @@ import inspect
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
+from ullage import AsyncSession, Session
 from ullage.errors import ConfigError
+from ullage.host import adrive, drive
 from ullage.loop.steps import UNCOUNTED_TOOLS, AgentTurn, Limit, Outcome, Together
 from ullage.loop.tools import Tool, by_name
-from ullage.session.aio import AsyncSession
-from ullage.session.drivers import adrive, drive
-from ullage.session.session import Session
 
 
 def run_turn(

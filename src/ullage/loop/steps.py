@@ -26,19 +26,14 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 import msgspec
 from msgspec import Struct
 
+from ullage import Usage
 from ullage.errors import FormatError
+from ullage.host import RECALL_TOOLS, Text, plain, pointers
 from ullage.loop.tools import Returned, Tool, outcome_of
-from ullage.values.messages import Text
-from ullage.values.notices import pointers
-from ullage.values.toolset import RECALL_TOOLS
-from ullage.values.usage import Usage
 from ullage.wires import Format, ToolSpec, recognise, wire_named
-from ullage.wires.base import plain
-from ullage.wires.reported import is_stream
 
 if TYPE_CHECKING:
-    from ullage.session.aio import AsyncSession
-    from ullage.session.session import Session
+    from ullage import AsyncSession, Session
 
 UNCOUNTED_TOOLS = RECALL_TOOLS
 """Tools whose calls do not count as an iteration (`tool-result-continuation` §5)."""
@@ -179,7 +174,7 @@ class AgentTurn:
             can_retry = refusals < _MOST_REFUSALS
             try:
                 reply = yield partial(self.call, **view)
-                if is_stream(reply):
+                if any(hasattr(type(reply), name) for name in ("__next__", "__anext__")):
                     reply = yield from self._gathered(reply)
             except BaseException as error:
                 self.session.release()  # what the call had claimed of a budget

@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Struct
 
 from ullage.errors import ConfigError
-from ullage.values.jsonable import jsonable
+from ullage.host import jsonable
 
 
 def _plain(value: Any) -> Any:
