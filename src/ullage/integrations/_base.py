@@ -15,14 +15,24 @@ from base64 import b64decode, b64encode
 from collections.abc import Mapping
 from typing import Any, Literal
 
+from ullage import Usage
 from ullage.errors import FormatError
-from ullage.values.messages import Media, Opaque, Part, Reasoning, Text
-from ullage.values.model_names import plain_name
-from ullage.values.usage import Usage
+from ullage.host import (
+    Block,
+    Media,
+    Part,
+    Reasoning,
+    Text,
+    content_at,
+    field,
+    filled,
+    plain,
+    plain_name,
+    read_part,
+    replaced,
+    sealed_bytes,
+)
 from ullage.wires import WIRES
-from ullage.wires.base import content_at, field, opaque_json, plain, sealed_bytes
-from ullage.wires.block import Block, fields, filled, read_part, replaced, table
-from ullage.wires.unknown_media import media_tokens_of
 
 # ── content ──────────────────────────────────────────────────────────────────────────────
 
@@ -31,18 +41,18 @@ _WIRES = {
     kind: row for wire in WIRES if wire.types_blocks for kind, row in wire.format.blocks.items()
 }
 """Blocks of the wires under one roof."""
-_NEUTRAL = {
-    **_WIRES,
-    **table(
-        Block("image", media=("image",), data=_DATA, mime="mime_type", edited="a text"),
-        Block("audio", media=("audio",), data=_DATA, mime="mime_type", edited="a text"),
-        Block("video", media=("document",), data=_DATA, mime="mime_type", edited="a text"),
-        Block("document", media=("document",), data=_DATA, mime="mime_type", edited="a text"),
-    ),
-}
+_MEDIA = (
+    Block("image", media=("image",), data=_DATA, mime="mime_type", edited="a text"),
+    Block("audio", media=("audio",), data=_DATA, mime="mime_type", edited="a text"),
+    Block("video", media=("document",), data=_DATA, mime="mime_type", edited="a text"),
+    Block("document", media=("document",), data=_DATA, mime="mime_type", edited="a text"),
+)
+_NEUTRAL = {**_WIRES, **{row.kind: row for row in _MEDIA}}
 """The same, and media as frameworks write them for all of them."""
-_CALLS = fields("tool_use tool_call tool_call_chunk function_call custom_tool_call")
-_THOUGHTS = fields("thinking redacted_thinking reasoning reasoning_content")
+_CALLS = frozenset(
+    ("tool_use", "tool_call", "tool_call_chunk", "function_call", "custom_tool_call")
+)
+_THOUGHTS = frozenset(("thinking", "redacted_thinking", "reasoning", "reasoning_content"))
 
 
 def read_parts(content: Any, where: str) -> list[Part]:
@@ -74,7 +84,7 @@ def _part(raw: Any, at: int, where: str) -> Any:
     try:
         return read_part(rows, block, at, where)
     except FormatError:  # whether it may be sent is not ours to say
-        return Opaque(kind, opaque_json(block, where), at, media_tokens_of(block))
+        return read_part({}, block, at, where)
 
 
 def _native_medium(block: Mapping[str, Any], at: int) -> Media | None:

@@ -15,19 +15,17 @@ import re
 from base64 import b64decode, b64encode
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import Any
+from typing import Any, TypeAlias
 from weakref import WeakKeyDictionary
 
 import msgspec
 
-from ullage.session.core import SessionCore
-from ullage.spend.budget import Budget
-from ullage.spend.calls import Spent
-from ullage.values.effects import KINDS, Record
+from ullage import AsyncSession, Budget, Record, Session, Spent
 
-_ENTRY = re.compile(
-    rf"ullage:([0-9a-f]{{32}}):({'|'.join(KINDS)}):(0|[1-9][0-9]{{0,5}})(?::(.+))?", re.DOTALL
-)
+AnySession: TypeAlias = Session | AsyncSession
+"""A session of either kind."""
+
+_ENTRY = re.compile(r"ullage:([0-9a-f]{32}):([a-z]+):(0|[1-9][0-9]{0,5})(?::(.+))?", re.DOTALL)
 
 
 def entry_of(record: Record) -> tuple[str, str]:
@@ -55,9 +53,9 @@ class Entries:
     """The ledgers of sessions, as entries of the states in which a framework carries them."""
 
     def __init__(self) -> None:
-        self._known: WeakKeyDictionary[SessionCore, dict[str, str]] = WeakKeyDictionary()
+        self._known: WeakKeyDictionary[AnySession, dict[str, str]] = WeakKeyDictionary()
 
-    def unknown(self, session: SessionCore, state: Mapping[str, Any]) -> list[Record]:
+    def unknown(self, session: AnySession, state: Mapping[str, Any]) -> list[Record]:
         """What the state holds and the session does not know: for `Session.take`."""
         known = self._known.setdefault(session, {})
         items = [item for item in state.items() if known.get(item[0]) != item[1]]
@@ -65,7 +63,7 @@ class Entries:
         known.update(item for item, _ in new)
         return [record for _, record in new]
 
-    def missing(self, session: SessionCore, state: Mapping[str, Any]) -> dict[str, str]:
+    def missing(self, session: AnySession, state: Mapping[str, Any]) -> dict[str, str]:
         """What the session decided and the state does not hold: to be written to it."""
         known = self._known.setdefault(session, {})
         known.update(map(entry_of, session.news()))

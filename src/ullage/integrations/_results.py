@@ -9,13 +9,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from ullage import AsyncSession, Event, Output, Replace
+from ullage.host import Words, answered_by_user, storable
 from ullage.loop.services import window_of
-from ullage.session.aio import AsyncSession
-from ullage.values.authors import answered_by_user
-from ullage.values.edits import Replace, storable
-from ullage.values.effects import Output
-from ullage.values.events import Event
-from ullage.values.notices import Words
 from ullage.wires import Format
 
 

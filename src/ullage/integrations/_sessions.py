@@ -19,27 +19,28 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from threading import RLock
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 from weakref import WeakKeyDictionary, WeakSet, WeakValueDictionary
 
+from ullage import (
+    AsyncSession,
+    AsyncSessions,
+    AsyncView,
+    Budget,
+    Limits,
+    Record,
+    Session,
+    Sessions,
+    ToolSpec,
+    recall_tools,
+)
 from ullage.errors import ConfigError
-from ullage.integrations._entries import Account, Entries
-from ullage.recall.tools import recall_tools
-from ullage.session.aio import AsyncSession
-from ullage.session.core import SessionCore
-from ullage.session.drivers import adrive
-from ullage.session.session import Session
-from ullage.session.sessions import AsyncSessions, Sessions
-from ullage.session.unfitted import Unfitted
-from ullage.session.view import AsyncView
-from ullage.spend.budget import Budget
+from ullage.host import Unfitted, adrive, lookup
+from ullage.integrations._entries import Account, AnySession, Entries
 from ullage.stores import MemoryStore, Store
-from ullage.tokens.catalog import lookup
-from ullage.values.carried import Arguments
-from ullage.values.effects import Record
-from ullage.values.limits import Limits
-from ullage.values.toolset import ToolSpec
 from ullage.wires import Format
+
+_Arguments: TypeAlias = tuple[tuple[Any, ...], dict[str, Any]]
 
 # ── sessions ─────────────────────────────────────────────────────────────────────────────
 
@@ -71,7 +72,7 @@ class Family:
     def __init__(self, name: str, budget: Budget | None, store: Store | None) -> None:
         self.name, self.store = name, store
         self.account = None if budget is None else Account(budget)
-        self._sessions: WeakSet[SessionCore] = WeakSet()
+        self._sessions: WeakSet[AnySession] = WeakSet()
 
     @property
     def budget(self) -> Budget:
@@ -85,7 +86,7 @@ class Family:
         return self.account.budget
 
     @property
-    def sessions(self) -> tuple[SessionCore, ...]:
+    def sessions(self) -> tuple[AnySession, ...]:
         """The sessions of its members, as far as they are held."""
         return tuple(self._sessions)
 
@@ -95,7 +96,7 @@ class Family:
         budget = None if self.account is None else self.account.budget
         return given(store=self.store, budget=budget)
 
-    def join(self, session: SessionCore, held: Mapping[str, Any]) -> None:
+    def join(self, session: AnySession, held: Mapping[str, Any]) -> None:
         """A member is asked, of which its framework holds this."""
         self._sessions.add(session)
         if self.account is not None:
@@ -130,7 +131,7 @@ class _Member(NamedTuple):
 class _Hosted:
     """What both kinds of sessions share."""
 
-    _arguments: Arguments
+    _arguments: _Arguments
     _settings: dict[str, Any]
     _lock: RLock
     _alive: Any
@@ -139,7 +140,7 @@ class _Hosted:
         """The settings of the sessions underneath."""
         self._entries = Entries()
         self._families: WeakValueDictionary[str, Family] = WeakValueDictionary()
-        self._members: WeakKeyDictionary[SessionCore, _Member] = WeakKeyDictionary()
+        self._members: WeakKeyDictionary[AnySession, _Member] = WeakKeyDictionary()
         self.tools: Sequence[ToolSpec] = recall_tools(settings.get("policy", "default"))
         self._is_kept = store is not None and store != "memory"
         self.lasts = self._is_kept and not isinstance(store, MemoryStore)
@@ -150,7 +151,7 @@ class _Hosted:
             settings = {**settings, "budget": None}
         return {"recall": "host", **settings, "store": store}
 
-    def _made_with(self) -> Arguments:
+    def _made_with(self) -> _Arguments:
         """As they were made: what lasts of conversations is what the framework holds."""
         return self._arguments
 
@@ -181,7 +182,7 @@ class _Hosted:
         return _Member(family, of), {**family.settings, **limits, **name}
 
     def _known(
-        self, session: SessionCore, member: _Member, held: Mapping[str, Any]
+        self, session: AnySession, member: _Member, held: Mapping[str, Any]
     ) -> Iterable[Record]:
         """What the framework holds of a conversation and its session does not know."""
         self._members[session] = member
@@ -189,7 +190,7 @@ class _Hosted:
         return self._entries.unknown(session, held)
 
     def missing(
-        self, session: SessionCore, held: Mapping[str, Any], *, agent: str = ""
+        self, session: AnySession, held: Mapping[str, Any], *, agent: str = ""
     ) -> dict[str, Any]:
         """What a session knows and its framework does not hold: to be written there.
 
@@ -289,7 +290,7 @@ def given(**request: Any) -> dict[str, Any]:
 
 
 def answered(
-    session: SessionCore, messages: Sequence[Any], is_reply: Callable[[Any], bool]
+    session: AnySession, messages: Sequence[Any], is_reply: Callable[[Any], bool]
 ) -> dict[str, Any]:
     """The request that the newest reply came in answer to, for a recall call in that reply.
 

@@ -15,18 +15,20 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, TypeAlias
 
+from ullage import Output, open_result
 from ullage.errors import ConfigError, StoreError
+from ullage.host import (
+    Carried,
+    Closing,
+    Words,
+    answered_by_user,
+    cut_text,
+    named_tools,
+    plain_tool_name,
+)
 from ullage.integrations._needs import needs
-from ullage.session.closing import Closing
-from ullage.session.results import cut_text, open_result
-from ullage.stages.kinds import LIMIT_CHARS, kind_of
-from ullage.stages.shorten import level
+from ullage.stages import DEFAULT, LIMIT_CHARS, kind_of, level
 from ullage.stores import Store, open_store
-from ullage.values.authors import answered_by_user, named_tools, plain_tool_name
-from ullage.values.carried import Carried
-from ullage.values.effects import Output
-from ullage.values.notices import Words
-from ullage.values.toolset import SHORT
 
 with needs("claude-agent-sdk"):
     from anyio.to_thread import run_sync
@@ -35,7 +37,7 @@ with needs("claude-agent-sdk"):
 __all__ = ["UllageHooks"]
 
 _SERVER = "ullage"
-_WORDS = Words(prefix=f"mcp__{_SERVER}__", toolset=SHORT)
+_WORDS = Words(prefix=f"mcp__{_SERVER}__", toolset=DEFAULT.toolset)
 _WHOLE = {"BASH_MAX_OUTPUT_LENGTH": "150000", "MAX_MCP_OUTPUT_TOKENS": "1000000"}
 """Up to here Claude Code leaves a result to the hooks. The first is the most it takes."""
 
@@ -92,7 +94,7 @@ class UllageHooks(Carried, Closing):
             raise ConfigError("mcp_servers", "a file names them", "Give them as a dict.")
         hooks = dict(options.hooks or {})
         ours = HookMatcher(hooks=[partial(self._after, conversation)])
-        specs = SHORT.tools
+        specs = DEFAULT.toolset.tools
         tools = [
             SdkMcpTool(
                 spec.name,

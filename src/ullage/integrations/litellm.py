@@ -17,12 +17,10 @@ from typing import Any
 from uuid import uuid4
 from weakref import finalize
 
+from ullage import AsyncSession
+from ullage.host import AsyncClosing, Carried, field
 from ullage.integrations._needs import needs
 from ullage.integrations._sessions import AsyncHostSessions, Calls
-from ullage.session.aio import AsyncSession
-from ullage.session.closing import AsyncClosing
-from ullage.values.carried import Carried
-from ullage.wires.base import field
 
 with needs("litellm"):
     from litellm.integrations.custom_logger import CustomLogger

@@ -17,12 +17,10 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from ullage import AsyncSession, ToolSpec
+from ullage.host import AsyncClosing, Carried
 from ullage.integrations._needs import needs
 from ullage.integrations._sessions import AsyncHostSessions, forbids, given
-from ullage.session.aio import AsyncSession
-from ullage.session.closing import AsyncClosing
-from ullage.values.carried import Carried
-from ullage.values.toolset import ToolSpec
 
 with needs("openai-agents"):
     from agents import FunctionTool, Handoff, Model, ModelProvider, MultiProvider

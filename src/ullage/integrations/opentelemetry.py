@@ -17,9 +17,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ullage import __version__
+from ullage import Event, __version__
 from ullage.integrations._needs import needs
-from ullage.values.events import Event
 
 with needs("opentelemetry"):
     from opentelemetry import metrics, trace

@@ -9,9 +9,8 @@ from google.adk.models.llm_request import LlmRequest
 from google.adk.tools.base_tool import BaseTool
 from google.genai import types
 
-from ullage.session.unfitted import Unfitted
-from ullage.session.view import AsyncView
-from ullage.wires.base import get
+from ullage import AsyncView
+from ullage.host import Unfitted, field
 
 __all__ = ["as_messages", "has_functions", "request_of", "show"]
 
@@ -48,7 +47,7 @@ def has_functions(asked: Mapping[str, Any]) -> bool:
 
     Many models take no functions next to a built-in tool or an output schema.
     """
-    return any(get(tool, "functionDeclarations") for tool in asked["config"].tools or ())
+    return any(_declared(tool) for tool in asked["config"].tools or ())
 
 
 def show(view: AsyncView | Unfitted, request: LlmRequest) -> None:
@@ -75,12 +74,13 @@ def show(view: AsyncView | Unfitted, request: LlmRequest) -> None:
 
 
 def _declared(tool: Any) -> Sequence[Any]:
-    return get(tool, "functionDeclarations") or ()
+    camel, snake = "functionDeclarations", "function_declarations"
+    return field(tool, camel) or field(tool, snake) or ()
 
 
 def _is_ours(declaration: Any, view: AsyncView) -> bool:
     """Whether a function is a recall tool of the view: no other function has such a name."""
-    return view.sent.offers and view.sent.words.is_recall(get(declaration, "name") or "")
+    return view.sent.offers and view.sent.words.is_recall(field(declaration, "name") or "")
 
 
 def _without_ours(tool: Any, view: AsyncView) -> Any:

@@ -23,10 +23,12 @@ from inspect_ai.model import (
 )
 from pydantic import TypeAdapter
 
+from ullage import Host, Usage
 from ullage.errors import FormatError
-from ullage.integrations._base import counted, wire_of
-from ullage.values.messages import (
+from ullage.host import (
+    NO_REASONING,
     WHOLE,
+    Block,
     Media,
     Message,
     Part,
@@ -34,13 +36,16 @@ from ullage.values.messages import (
     Text,
     ToolCall,
     ToolResult,
+    arguments_of,
+    as_json,
+    cannot_edit,
+    filled,
+    ordered,
+    read_part,
+    sealed_bytes,
 )
-from ullage.values.notices import NO_REASONING
-from ullage.values.usage import Usage
-from ullage.wires.base import as_json, ordered, sealed_bytes
-from ullage.wires.block import Block, arguments_of, cannot_edit, filled, read_part, table
-from ullage.wires.format import Change
-from ullage.wires.host import Host
+from ullage.integrations._base import counted, wire_of
+from ullage.wires import Change
 
 __all__ = ["HOST", "content_of"]
 
@@ -81,12 +86,13 @@ def _part(item: Any, at: int) -> Part:
     return read_part(_MEDIA, plain, at, item.type)
 
 
-_MEDIA = table(
+_ROWS = (
     Block("image", media=("image",), data=("image",), detail="detail"),
     Block("audio", media=("audio",), data=("audio",), mime="format"),
     Block("video", media=("document",), data=("video",), type="video/mp4"),
     Block("document", media=("document",), data=("document",), mime="mime_type"),
 )
+_MEDIA = {row.kind: row for row in _ROWS}
 
 
 def content_of(block: Any) -> Any:

@@ -16,11 +16,10 @@ from inspect_ai.model import Model, ModelOutput, get_model, get_model_info
 from inspect_ai.tool import Tool, ToolDef, ToolError, ToolParams
 from inspect_ai.util import store as sample_store
 
+from ullage import AsyncSession, ToolSpec
+from ullage.host import Carried
 from ullage.integrations._sessions import AsyncHostSessions, forbids, given
 from ullage.integrations.inspect_ai._messages import HOST, content_of
-from ullage.session.aio import AsyncSession
-from ullage.values.carried import Carried
-from ullage.values.toolset import ToolSpec
 
 __all__ = ["UllageModel"]
 

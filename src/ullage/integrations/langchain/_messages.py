@@ -3,23 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 
+from ullage import Host, Usage
 from ullage.errors import FormatError
+from ullage.host import (
+    NO_REASONING,
+    WHOLE,
+    Message,
+    Part,
+    ToolCall,
+    ToolResult,
+    arguments_of,
+    as_json,
+    ordered,
+)
 from ullage.integrations._base import counted, is_thought, read_parts, show_text, thought, wire_of
-from ullage.values.messages import WHOLE, Message, Part, Role, ToolCall, ToolResult
-from ullage.values.notices import NO_REASONING
-from ullage.values.usage import Usage
-from ullage.wires.base import as_json, ordered
-from ullage.wires.block import arguments_of
-from ullage.wires.format import Change
-from ullage.wires.host import Host
+from ullage.wires import Change
 
 __all__ = ["HOST"]
 
-_ROLES: dict[type, Role] = {AIMessage: "assistant", HumanMessage: "user", SystemMessage: "system"}
+_ROLES: dict[type, Literal["assistant", "user", "system"]] = {
+    AIMessage: "assistant",
+    HumanMessage: "user",
+    SystemMessage: "system",
+}
 _THOUGHT = "reasoning_content"
 """Where models of other makers have what they thought, beside the content."""
 

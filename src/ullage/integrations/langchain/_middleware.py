@@ -19,6 +19,8 @@ from langchain_core.tools import StructuredTool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from langgraph.types import Command
 
+from ullage import Answer, ToolSpec
+from ullage.host import Carried
 from ullage.integrations._base import wire_of, with_bytes
 from ullage.integrations._sessions import (
     AsyncHostSessions,
@@ -28,9 +30,6 @@ from ullage.integrations._sessions import (
     given,
 )
 from ullage.integrations.langchain._messages import HOST
-from ullage.recall.dispatch import Answer
-from ullage.values.carried import Carried
-from ullage.values.toolset import ToolSpec
 
 __all__ = ["UllageMiddleware"]
 

@@ -17,6 +17,8 @@ from pydantic_ai.capabilities import AbstractCapability, CapabilityOrdering
 from pydantic_ai.messages import ModelResponse
 from pydantic_ai.toolsets import FunctionToolset
 
+from ullage import AsyncSession, ToolSpec
+from ullage.host import Carried
 from ullage.integrations._sessions import (
     AsyncHostSessions,
     Calls,
@@ -25,9 +27,6 @@ from ullage.integrations._sessions import (
     given,
 )
 from ullage.integrations.pydantic_ai._messages import HOST, content_of
-from ullage.session.aio import AsyncSession
-from ullage.values.carried import Carried
-from ullage.values.toolset import ToolSpec
 
 __all__ = ["UllageCapability"]
 

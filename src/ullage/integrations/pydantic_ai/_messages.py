@@ -8,16 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import TypeAdapter
 from pydantic_ai import messages as ai
 from pydantic_core import to_jsonable_python
 
+from ullage import Host, Usage
 from ullage.errors import FormatError, UnsupportedPart
-from ullage.integrations._base import counted, medium, wire_of
-from ullage.values.authors import Author
-from ullage.values.messages import (
+from ullage.host import (
+    NO_REASONING,
     WHOLE,
     Content,
     Message,
@@ -27,14 +27,14 @@ from ullage.values.messages import (
     Text,
     ToolCall,
     ToolResult,
+    arguments_of,
+    as_json,
+    media_tokens_of,
+    ordered,
+    sealed_bytes,
 )
-from ullage.values.notices import NO_REASONING
-from ullage.values.usage import Usage
-from ullage.wires.base import as_json, ordered, sealed_bytes
-from ullage.wires.block import arguments_of
-from ullage.wires.format import Change
-from ullage.wires.host import Host
-from ullage.wires.unknown_media import media_tokens_of
+from ullage.integrations._base import counted, medium, wire_of
+from ullage.wires import Change
 
 __all__ = ["HOST", "content_of"]
 
@@ -55,7 +55,7 @@ def _parts(part: Any, at: int) -> Sequence[Part]:
         case ai.ToolReturnPart():
             failed = part.outcome != "success"
             content = tuple(_result(part))
-            author: Author = "user" if part.outcome == "denied" else "tool"
+            author: Literal["user", "tool"] = "user" if part.outcome == "denied" else "tool"
             name = part.tool_name
             return [ToolResult(part.tool_call_id, content, failed, at, name, author=author)]
         case ai.UserPromptPart(content=str(text)) | ai.TextPart(content=text):

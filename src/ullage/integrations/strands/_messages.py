@@ -6,13 +6,14 @@ A block has one key, its kind; bytes stand in it as bytes.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 from strands.types.session import encode_bytes_values
 
+from ullage import Host, Usage
 from ullage.errors import FormatError
-from ullage.integrations._base import counted, wire_of
-from ullage.values.messages import (
+from ullage.host import (
+    NO_REASONING,
     Content,
     Media,
     Message,
@@ -22,18 +23,20 @@ from ullage.values.messages import (
     Text,
     ToolCall,
     ToolResult,
+    arguments_of,
+    as_json,
+    cannot_edit,
+    filled,
+    list_at,
+    media_tokens_of,
+    ordered,
 )
-from ullage.values.notices import NO_REASONING
-from ullage.values.usage import Usage
-from ullage.wires.base import as_json, list_at, ordered, text_at
-from ullage.wires.block import Kind, arguments_of, cannot_edit, filled
-from ullage.wires.format import Change
-from ullage.wires.host import Host
-from ullage.wires.unknown_media import media_tokens_of
+from ullage.integrations._base import counted, wire_of
+from ullage.wires import Change
 
 __all__ = ["HOST"]
 
-_MEDIA: dict[str, tuple[Kind, str]] = {
+_MEDIA: dict[str, tuple[Literal["image", "document", "audio"], str]] = {
     "image": ("image", "image"),
     "document": ("document", "application"),
     "video": ("document", "video"),
@@ -70,8 +73,8 @@ def _part(block: Mapping[str, Any], at: int) -> Part:
 def _content(block: Mapping[str, Any], at: int) -> Content:
     kind = next(iter(block), "")
     held = block.get(kind)
-    if kind == "text":
-        return Text(text_at(held, "text"), at)
+    if kind == "text" and isinstance(held, str):
+        return Text(held, at)
     if kind == "json":
         return Text(as_json(held, "json"), at)
     plain = encode_bytes_values(dict(block))

@@ -17,10 +17,10 @@ from strands.plugins import Plugin
 from strands.tools.tools import PythonAgentTool
 from strands.types.session import decode_bytes_values
 
+from ullage import ToolSpec
+from ullage.host import Carried
 from ullage.integrations._sessions import AsyncHostSessions, answered, given
 from ullage.integrations.strands._messages import HOST
-from ullage.values.carried import Carried
-from ullage.values.toolset import ToolSpec
 
 __all__ = ["UllagePlugin"]
 
