@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ullage.history import canon
-from ullage.history.snapshots import differing
+from ullage.host import Dialect, Find, Message, Steps, differing, digest_of, extend
+from ullage.host import root as root_of
 from ullage.splice.record import (
     Splice,
     held_key,
@@ -28,10 +28,7 @@ from ullage.splice.record import (
     says_the_same,
     splice_in,
 )
-from ullage.values.effects import Find, Steps
-from ullage.values.messages import Message
 from ullage.wires import Format, wire_named
-from ullage.wires.hidden_turns.dialect import Dialect
 
 
 class _Run(NamedTuple):
@@ -103,7 +100,7 @@ def knit(
         FormatError: it is not what its format says it is.
     """
     dialect = wire_named(wire.wire).dialect(wire, lambda call: False)
-    root = canon.root(wire.name, tenant)
+    root = root_of(wire.name, tenant)
     held = yield from _held(wire.previous(request), root)
     start = bytes.fromhex(held.chain) or root
     opening = bytes.fromhex(held.opening)
@@ -194,7 +191,7 @@ def _chain(last: bytes, messages: Iterable[Message]) -> list[bytes]:
     for message in messages:
         last = chain[-1]
         is_silent = message.only_thought
-        chain.append(last if is_silent else canon.extend(last, canon.digest_of(message)))
+        chain.append(last if is_silent else extend(last, digest_of(message)))
     return chain
 
 

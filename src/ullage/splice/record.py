@@ -25,11 +25,8 @@ import msgspec
 from blake3 import blake3
 from msgspec import Struct
 
-from ullage.history import canon
-from ullage.history.pairing import is_made_up
-from ullage.values.effects import Record
-from ullage.values.messages import Message, Text, ToolCall
-from ullage.values.numbers import as_written, number_of
+from ullage import FormatError, Record
+from ullage.host import Message, Text, ToolCall, as_json, as_written, is_made_up, number_of
 
 KIND = "splice"
 
@@ -132,8 +129,8 @@ def _call(call: ToolCall) -> str:
     """A call, however its arguments are written."""
     name = "" if is_made_up(call.id, call.name) else call.id
     try:
-        arguments = canon.canonical_json(_plain(_loads(call.arguments or "{}")))
-    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        arguments = as_json(_plain(_loads(call.arguments or "{}")), "arguments")
+    except (FormatError, msgspec.DecodeError, UnicodeError, RecursionError):
         arguments = call.arguments
     return json.dumps([name, call.name, arguments])
 

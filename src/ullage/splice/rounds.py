@@ -9,6 +9,8 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ullage import Record
+from ullage.host import Dialect, Message, Text
 from ullage.redaction import Redact, in_json
 from ullage.splice.knit import Knitted, chain_behind, chain_of
 from ullage.splice.record import (
@@ -20,10 +22,7 @@ from ullage.splice.record import (
     opening_key,
     record_of,
 )
-from ullage.values.effects import Record
-from ullage.values.messages import Message, Text
 from ullage.wires import Format, wire_named
-from ullage.wires.hidden_turns.dialect import Dialect
 
 MOST_ROUNDS = 8
 """So many rounds of private calls are answered; then the answer says that this is the limit."""

@@ -15,21 +15,18 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any
 
-from ullage.history import canon
+from ullage.host import Dialect, Find, Steps, Words, name_of_call
+from ullage.host import root as root_of
 from ullage.presets import NAMES, preset
 from ullage.splice.record import Splice, held_key, hidden_key, splice_in
-from ullage.values.effects import Find, Steps
-from ullage.values.toolset import OURS, SHORT
 from ullage.wires import Format, wire_named
-from ullage.wires.base import name_of_call
-from ullage.wires.hidden_turns.dialect import Dialect, objects_at
 
 _PREFIX = "ullage_"
 
 
 def stored_reply(reply: dict[str, Any], wire: Format, tenant: str) -> Steps[dict[str, Any]]:
     """A reply that the provider kept, as its client got it; itself if nothing in it is private."""
-    root = canon.root(wire.name, tenant)
+    root = root_of(wire.name, tenant)
     key = held_key(root, str(reply.get("id") or ""))
     splice = splice_in((yield Find((key,))), key)
     if splice is not None and splice.reply is not None:
@@ -40,7 +37,7 @@ def stored_reply(reply: dict[str, Any], wire: Format, tenant: str) -> Steps[dict
 
 def stored_items(page: dict[str, Any], wire: Format, tenant: str) -> Steps[dict[str, Any]]:
     """A page of the items or messages of a request, without private calls and their results."""
-    hidden = yield from _hidden(page, canon.root(wire.name, tenant))
+    hidden = yield from _hidden(page, root_of(wire.name, tenant))
     items = page.get("data")
     if not hidden or not isinstance(items, list):
         return page
@@ -54,8 +51,8 @@ def stored_replies(page: dict[str, Any], wire: Format, tenant: str) -> Steps[dic
     if not isinstance(page.get("data"), list):
         return page
     data = list[Any]()
-    root = canon.root(wire.name, tenant)
-    for reply in objects_at(page, "data"):
+    root = root_of(wire.name, tenant)
+    for reply in _objects_in(page, "data"):
         key = held_key(root, str(reply.get("id") or ""))
         records = yield Find((key,))
         if not records or splice_in(records, key) is not None:
@@ -65,7 +62,7 @@ def stored_replies(page: dict[str, Any], wire: Format, tenant: str) -> Steps[dic
 
 def rounds_of(reply_id: str, wire: Format, tenant: str) -> Steps[tuple[str, ...]]:
     """The ids of the rounds behind a reply that its client never saw."""
-    key = held_key(canon.root(wire.name, tenant), reply_id)
+    key = held_key(root_of(wire.name, tenant), reply_id)
     splice = splice_in((yield Find((key,))), key) or Splice([], [])
     return tuple(splice.rounds)
 
@@ -89,7 +86,13 @@ def _call_ids(value: Any) -> Iterator[str]:
             rest += one.values()
             names = (one.get("call_id"), one.get("tool_call_id"))
             yield from (name for name in names if isinstance(name, str))
-            yield from (str(call.get("id") or "") for call in objects_at(one, "tool_calls"))
+            yield from (str(call.get("id") or "") for call in _objects_in(one, "tool_calls"))
+
+
+def _objects_in(value: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
+    """The objects of the list in a field; none where a server has sent no list."""
+    items = value.get(name)
+    return [item for item in items if isinstance(item, dict)] if isinstance(items, list) else []
 
 
 def _owns(hidden: Collection[str]) -> Callable[[Any], bool]:
@@ -110,7 +113,7 @@ def _owns(hidden: Collection[str]) -> Callable[[Any], bool]:
 @lru_cache(maxsize=1)
 def _definitions() -> frozenset[tuple[str, Any]]:
     """The names and descriptions of the recall tools of every policy that has a name."""
-    toolsets: Iterable[Any] = (OURS, SHORT, *(preset(name).toolset for name in NAMES))
+    toolsets: Iterable[Any] = (Words().toolset, *(preset(name).toolset for name in NAMES))
     return frozenset((tool.name, tool.description) for each in toolsets for tool in each.tools)
 
 
