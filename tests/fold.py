@@ -1,13 +1,14 @@
 """The engine run by hand, with nobody to ask for summaries."""
 
 from ullage.history.ledger import Opened
+from ullage.stages.default import SAFEGUARDS
 from ullage.turn import engine
 from ullage.turn.terms import Agreed, Terms
 
 
 def fit(window, ledger, policy, terms=Terms(Opened("default", recall=True)), **more):  # noqa: B008
     """What the engine decides; it may not ask for anything."""
-    steps = engine.fit(window, Agreed(terms, ledger), policy, **more)
+    steps = engine.fit(window, Agreed(terms, ledger), policy, SAFEGUARDS, **more)
     try:
         asked = next(steps)
     except StopIteration as stop:

@@ -2,6 +2,7 @@
 
 from types import CodeType
 
+from ullage.contract import index
 from ullage.history.remembered import REMEMBERED
 from ullage.stages import (
     account,
@@ -39,9 +40,9 @@ WORDS = (
     (record.steps, "error: ", "failed: ", UNDER_PRESSURE),
     ((record, "_ANSWERED"), "the user's answer", "the user's reply", UNDER_PRESSURE),
     (account.account, "are condensed here", "are told here", UNDER_PRESSURE),
-    (account.index_of, "Index of messages", "List of messages", UNDER_PRESSURE),
+    (index.index_of, "Index of messages", "List of messages", UNDER_PRESSURE),
     (account._bullet, "the user's answer", "the user's reply", UNDER_PRESSURE),
-    (account._entry, "the user answers", "the user replies", UNDER_PRESSURE),
+    (index._entry, "the user answers", "the user replies", UNDER_PRESSURE),
     (summary.summary, "Files", "Paths", UNDER_PRESSURE),
     ((summary, "_THEN"), "the user said then", "the user then said", UNDER_PRESSURE),
     ((quotes, "_CUT"), "characters", "letters", UNDER_PRESSURE),

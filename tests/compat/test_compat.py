@@ -13,14 +13,13 @@ from tests import rewording
 from tests.compat import make
 from tests.stores.conftest import server, url  # noqa: F401  (fixtures)
 from ullage import Record
+from ullage.history.ledger import arrival_part
 from ullage.integrations._entries import record_of
 from ullage.presets import preset
-from ullage.stages import DEFAULT, SUMMARISED
-from ullage.stages.prints import arrival_part
+from ullage.stages import DEFAULT, SUMMARISED, fingerprint
 from ullage.stores import PostgresStore
 from ullage.stores.conversations import ConversationStore
 from ullage.stores.postgres import PostgresConversations
-from ullage.turn.terms import what_decides
 from ullage.wires.rules.checker import problems_of
 
 LEFT = sorted(path.parent for path in Path(__file__).parent.glob("*/kept.db"))
@@ -263,4 +262,4 @@ def test_a_policy_of_the_same_name_has_the_fingerprint_that_ledgers_hold():
     """Else each conversation under way is told that another one decides."""
     documents = ("token_budget", "multi_stage", "continuation", "three_layer", "output_cache")
     policies = [DEFAULT, SUMMARISED, *map(preset, documents)]
-    assert {policy.name: what_decides(policy) for policy in policies} == DECIDES
+    assert {policy.name: fingerprint(policy) for policy in policies} == DECIDES

@@ -85,6 +85,7 @@ NEAREST = {
     "stages/facts.py": "stages/test_account.py",
     "stages/runs.py": "stages/test_compact.py",
     "stages/ranges.py": "stages/test_compact.py",
+    "contract/index.py": "stages/test_account.py",
     "stages/shorten.py": "stages/test_truncate.py",
     "stages/summary.py": "stages/test_compact.py",
     # the store contract, by the store that keeps everything

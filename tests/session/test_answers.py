@@ -10,9 +10,9 @@ from tests.histories import Call, Turn
 from ullage import Limits, Session
 from ullage.errors import ConfigError
 from ullage.presets import NAMES, preset
+from ullage.stages import fingerprint
 from ullage.stages.default import DEFAULT, SUMMARISED
 from ullage.stages.policy import Policy
-from ullage.turn.terms import what_decides
 from ullage.wires import FORMATS
 
 ANSWER = (
@@ -188,7 +188,7 @@ def test_no_secret_in_an_answer_gets_into_a_record():
 
 def test_which_tools_ask_is_part_of_what_decides():
     """Their order and spelling are not; a change in mid-conversation is told, and legal."""
-    assert what_decides(DEFAULT) != what_decides(DEFAULT, None, ("ask_me",))
+    assert fingerprint(DEFAULT) != fingerprint(DEFAULT, None, ("ask_me",))
     one = Session("gpt-4.1", user_tools=["b", "a"]).settings.decides
     assert one == Session("gpt-4.1", user_tools=("a", "b", "a")).settings.decides
     assert one == Session("gpt-4.1", user_tools=("A", "b")).settings.decides

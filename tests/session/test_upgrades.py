@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from ullage import Limits, Session, Usage
+from ullage.history.ledger import arrival_part
+from ullage.stages import fingerprint
 from ullage.stages.default import DEFAULT
 from ullage.stages.kinds import LIMIT_CHARS
 from ullage.stages.pressure import over_or_pays
-from ullage.stages.prints import arrival_part
 from ullage.stages.record import record
 from ullage.stages.truncate import by_kind, truncate
-from ullage.turn.terms import what_decides
 from ullage.values.toolset import OURS
 from ullage.wires.rules.checker import problems_of
 
@@ -378,14 +378,14 @@ def test_a_family_that_changes_with_what_is_under_pressure_is_told_as_such(tmp_p
 
 def test_the_first_half_of_a_fingerprint_is_of_what_arrives():
     def first(policy):
-        return arrival_part(what_decides(policy))
+        return arrival_part(fingerprint(policy))
 
-    assert what_decides(policy()) == what_decides(policy(name="mine-2"))
+    assert fingerprint(policy()) == fingerprint(policy(name="mine-2"))
     assert first(policy()) != first(policy(2_000))
     assert first(policy()) != first(policy(page_chars=4_000))
     under_pressure = replace(policy(), under_pressure=())
     assert first(policy()) == first(under_pressure)
-    assert what_decides(policy()) != what_decides(under_pressure)
+    assert fingerprint(policy()) != fingerprint(under_pressure)
 
 
 def test_a_stage_of_ones_own_is_known_by_the_policys_name():
@@ -393,4 +393,4 @@ def test_a_stage_of_ones_own_is_known_by_the_policys_name():
         return ()
 
     own = replace(policy(), at_first_sight=(cut,))
-    assert what_decides(own) != what_decides(replace(own, name="mine-2"))
+    assert fingerprint(own) != fingerprint(replace(own, name="mine-2"))

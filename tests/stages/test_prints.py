@@ -10,6 +10,7 @@ from msgspec.structs import fields, replace
 
 from tests.rewording import ON_ARRIVAL, WORDS, forget, reword
 from ullage import Policy, Session
+from ullage.history.ledger import arrival_part
 from ullage.presets import preset
 from ullage.presets.continuation import ContinuationSettings, continuation
 from ullage.presets.multi_stage import MultiStageSettings, multi_stage
@@ -21,7 +22,6 @@ from ullage.stages import DEFAULT, SUMMARISED, Cut, Replace, fingerprint
 from ullage.stages.compact import compact
 from ullage.stages.emergency import emergency
 from ullage.stages.kinds import LIMIT_CHARS
-from ullage.stages.prints import arrival_part
 from ullage.stages.record import record
 from ullage.stages.samples import arrivals
 from ullage.stages.truncate import by_kind, truncate

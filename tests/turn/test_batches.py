@@ -9,10 +9,11 @@ from tests.fold import fit
 from tests.properties.test_gates import boundaries
 from tests.turn.test_fold import builder_of
 from ullage import Limits, Policy, Session
+from ullage.contract.index import index_of, outputs_of
 from ullage.history import canon
 from ullage.history.ledger import Ledger
 from ullage.recall.history import find_in_history
-from ullage.stages.account import index_of, outputs_of
+from ullage.stages.default import SAFEGUARDS
 from ullage.stages.emergency import emergency
 from ullage.turn.batches import Walk
 from ullage.values.edits import Cut, Summary
@@ -72,7 +73,7 @@ def test_every_summary_stays_as_it_was_and_the_next_comes_behind_it(format):
 def test_what_is_shown_is_not_shown_again():
     builder = builder_of(histories.wire("openai-chat", TURNS), 200_000)
     ledger = fit(builder, Ledger(), POLICY).ledger
-    before, walk = builder.window.summaries, Walk(builder, POLICY, ledger)
+    before, walk = builder.window.summaries, Walk(builder, POLICY, SAFEGUARDS, ledger)
     assert len(before) >= 2
     for key in ledger.entries:
         walk.show_again(key)

@@ -9,7 +9,7 @@ from tests import histories
 from tests.fold import fit
 from ullage import Limits, OverLimitError, Policy, Session
 from ullage.history.ledger import Ledger, Observed
-from ullage.stages.default import DEFAULT
+from ullage.stages.default import DEFAULT, SAFEGUARDS
 from ullage.stages.emergency import emergency
 from ullage.stages.placeholders import placeholder
 from ullage.stages.pressure import over_share
@@ -26,7 +26,9 @@ MESSAGES = histories.wire("openai-chat", [histories.Turn(calls=(CALL,))] * 20)
 
 def settings(policy=DEFAULT, window=12_000):
     limits = Limits(window_tokens=window)
-    return Settings(model="gpt-4.1", policy=policy, limits=limits, recall=True)
+    return Settings(
+        model="gpt-4.1", policy=policy, safeguards=SAFEGUARDS, limits=limits, recall=True
+    )
 
 
 def step(messages, state=None, memo=None, replies=(), **more):
@@ -203,7 +205,9 @@ def test_in_an_open_turn_that_must_keep_its_thinking_no_batch_is_made_and_that_i
         "messages": messages,
     }
     limits = Limits(window_tokens=60_000)
-    asked = Settings(model="claude-opus-5-5", policy=greedy, limits=limits, recall=True)
+    asked = Settings(
+        model="claude-opus-5-5", policy=greedy, safeguards=SAFEGUARDS, limits=limits, recall=True
+    )
     steps, effects = turn(request, State(), Memo(), asked), []
     try:
         effects.append(next(steps))

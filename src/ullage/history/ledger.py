@@ -32,8 +32,15 @@ from ullage.values.effects import Record
 
 _NUMBERED = ("batch", "opened", "seen")
 """Kinds that are written once, one after the other; of the others the newest value counts."""
+PARTED = "."
+"""Stands between the two parts of a fingerprint (`Opened.decides`)."""
 MARK_BYTES = 4
 """Enough to tell the messages of one history apart."""
+
+
+def arrival_part(decides: str) -> str:
+    """The part of a fingerprint that is of what is shown anew at every turn."""
+    return decides.partition(PARTED)[0]
 
 
 class Observed(Struct, frozen=True, array_like=True):

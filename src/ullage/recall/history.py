@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ullage.contract.index import index_of
 from ullage.history import canon
 from ullage.history.window import Window
-from ullage.stages.account import index_of
 from ullage.values.effects import Output
 
 

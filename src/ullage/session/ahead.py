@@ -19,8 +19,8 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from ullage.history.window import Window
+from ullage.stages.bound import is_frozen
 from ullage.stages.policy import Policy, Stage, unrecalled
-from ullage.stages.pressure import is_frozen
 from ullage.stages.ranges import before_record, continues
 from ullage.turn.filling import Filled
 from ullage.values.edits import Cut, Skipped, Summary

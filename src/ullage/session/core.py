@@ -44,8 +44,9 @@ from ullage.session.view import Sent
 from ullage.spend.allowance import Claim
 from ullage.spend.budget import Budget
 from ullage.spend.calls import Spent
-from ullage.stages.default import SUMMARISED
+from ullage.stages.default import SAFEGUARDS, SUMMARISED
 from ullage.stages.policy import Policy
+from ullage.stages.prints import fingerprint
 from ullage.stores import AsyncStore, Store, with_files
 from ullage.stores.objects.opening import beside
 from ullage.summarise import Summariser, of
@@ -54,7 +55,7 @@ from ullage.tokens.models import preload
 from ullage.turn.filling import Asking
 from ullage.turn.learnt import limits_for
 from ullage.turn.memo import Memo
-from ullage.turn.terms import Settings, what_decides
+from ullage.turn.terms import Settings
 from ullage.turn.turn import State, Turned, observe, turn, wire_of
 from ullage.values.authors import named_tools
 from ullage.values.effects import Commit, Output, Record, Steps, Summarise
@@ -105,6 +106,7 @@ class SessionCore(Copied, Hosted, Readable, ABC):
         self.settings = Settings(
             model=model,
             policy=chosen,
+            safeguards=SAFEGUARDS,
             limits=limits,
             format=None if format is None else format_of(format),
             tenant=tenant,
@@ -113,7 +115,7 @@ class SessionCore(Copied, Hosted, Readable, ABC):
             repair=repair,
             redact=redact,
             user_tools=asking,
-            decides=what_decides(chosen, redact, asking),
+            decides=fingerprint(chosen, redact, asking),
         )
         self._state = SessionState(state or State(), memo=Memo())
         self._begin(
@@ -452,7 +454,8 @@ class SessionCore(Copied, Hosted, Readable, ABC):
         before = self._take_memo()  # what is observed is written to it
         transcript = sent.transcript if sent.working is None else sent.working.transcript
         persisted = yield from observe(
-            report,
+            report.usage,
+            report.cost_usd,
             before.persisted,
             transcript,
             sent.size,

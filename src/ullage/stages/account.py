@@ -1,8 +1,8 @@
-"""A range of messages as text: its account, its index, and what a summarising model is given.
+"""A range of messages as text: its account, and what a summarising model is given.
 
-The account is what the model sees: one bullet for each step, newest kept when room is short.
-The index is complete: every text and every call in full, every result by its ref. All are
-pure functions of the messages, so they come out the same wherever the range is condensed.
+The account is what the model sees: one bullet for each step, newest kept when room is short. What
+is complete is the index (`ullage.contract.index`). Both are pure functions of the messages, so they
+come out the same wherever the range is condensed.
 """
 
 from __future__ import annotations
@@ -12,113 +12,30 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import TypeAlias, overload
 
+from ullage.contract.index import line_of_call
 from ullage.history import canon
 from ullage.history.measures import Fold
 from ullage.history.transcript import Location, Transcript
 from ullage.stages.facts import question_of
 from ullage.stages.quotes import Texts, quotes
-from ullage.stages.shorten import ends_of, on_one_line
+from ullage.stages.shorten import ends_of
 from ullage.stages.user_texts import NAMED, opening
 from ullage.values.effects import Output
-from ullage.values.messages import (
-    Frame,
-    Media,
-    Message,
-    Opaque,
-    Passage,
-    Text,
-    ToolCall,
-    ToolResult,
-)
+from ullage.values.messages import Message, Opaque, Passage, Text, ToolResult
 from ullage.values.notices import Words
+from ullage.values.texts import on_one_line
 
 _USER = "- user: "
 _SAID_CHARS = 200
-_CALL_CHARS = 140
 _GAVE_CHARS = 80
 _RESULT_CHARS = 6_000
 _ARGUMENTS_CHARS = 1_000
 _GAP = "\n[… {:,} characters …]\n"
 
-_BY_REF = (ToolResult, Media, Opaque, Passage, Frame)
-"""What an index gives by its ref alone."""
-
 _Step: TypeAlias = tuple[str, int, int]
 """Something worth a bullet: who speaks, message index, part index.
 
 An answer of the user to a tool is two: the question, as that of a tool, and the user's words."""
-
-
-def outputs_of(transcript: Transcript, start: int, stop: int) -> Iterator[Output]:
-    """Every tool output, document and image in a range of messages."""
-    for index in range(start, stop):
-        for number, part in enumerate(transcript.messages[index].parts):
-            if isinstance(part, _BY_REF):
-                yield from transcript.outputs(index, number)
-
-
-def index_of(transcript: Transcript, start: int, stop: int, words: Words) -> str:
-    """Everything said in a range of messages, with each tool output by its ref."""
-    head = f"Index of messages {start + 1} to {stop} of this conversation. A tool output is\n"
-    how = f"given by its ref; read one with {words.read_on('REF', 0)}."
-    entries = transcript.folded(_ENTRIES, start, stop)
-    return head + (how if words.recall else "given by its ref.") + entries.text
-
-
-class _Entries:
-    """The entries of the index, as one text that grows."""
-
-    def __init__(self) -> None:
-        self._text = ""
-        self._new: list[str] = []
-
-    def add(self, transcript: Transcript, index: int) -> None:
-        """Take in the entry of a message, each line behind a line end."""
-        for line in _entry(transcript, index):
-            self._new += "\n", line
-
-    @property
-    def text(self) -> str:
-        """All entries."""
-        if self._new:
-            self._text = "".join([self._text, *self._new])
-            self._new.clear()
-        return self._text
-
-
-_ENTRIES = Fold("ullage.index", _Entries, _Entries.add)
-
-
-def _entry(transcript: Transcript, index: int) -> list[str]:
-    """The lines of one message in the index."""
-    message = transcript.messages[index]
-    lines = [f"\n## {index + 1} {message.role}"]
-    for number, part in enumerate(message.parts):
-        match part:
-            case Text(text=text) if not isinstance(part, Passage):
-                lines.append(text)
-            case ToolCall(name=name, arguments=arguments):
-                lines.append(f"call {name} {arguments}")
-            case ToolResult() | Media() | Opaque() | Passage() | Frame():
-                call = transcript.call_for(index, number)
-                of = f" of {_called(call)}" if call else ""
-                if not isinstance(part, Media) and (words := transcript.words(index, number)):
-                    lines.append(f"the user answers{of}: {words}")
-                for output in transcript.outputs(index, number):
-                    what = "output" if output.kind == "text" else "block"
-                    lines.append(f"{what} ref={output.ref} ({len(output.text):,} characters){of}")
-            case _:
-                pass
-    return lines
-
-
-def holds_range(transcript: Transcript, start: int, stop: int, text: str) -> bool:
-    """Whether a text is an index of all messages of a range, and perhaps of more around it."""
-    return transcript.folded(_ENTRIES, start, stop).text in text
-
-
-def _called(call: ToolCall) -> str:
-    return f"{call.name} {on_one_line(call.arguments, _CALL_CHARS)}"
 
 
 def account(
@@ -303,7 +220,7 @@ def _bullet(transcript: Transcript, role: str, index: int, number: int) -> str:
         text = output.text
         is_short = output.kind == "text" and len(text) <= _GAVE_CHARS and text.isprintable()
         gave.append(text if is_short else _by_ref(transcript, spot, text))
-    return f"- {_called(call) if call else 'a tool'} → {failed}{'; '.join(gave) or 'nothing'}"
+    return f"- {line_of_call(call) if call else 'a tool'} → {failed}{'; '.join(gave) or 'nothing'}"
 
 
 def _by_ref(transcript: Transcript, spot: Location, text: str) -> str:

@@ -1,4 +1,4 @@
-"""Reasoning that is bound to what is before it, and goes with a batch that edits that.
+"""Reasoning that is bound to what is before it: when it must stay, and what goes with a batch.
 
 It is no stage of a policy: the engine asks it of every batch (`provider-rules` A13 to A16).
 """
@@ -9,6 +9,9 @@ from collections.abc import Sequence
 
 from ullage.history.window import Window
 from ullage.values.edits import Cut, Drop, Summary
+
+HELD = "reasoning must stay as it is while its turn is open (manual thinking)"
+"""Why a stage that is due does nothing."""
 
 
 def left_out(window: Window, first: int, cuts: Sequence[Cut]) -> list[Cut]:
@@ -40,3 +43,24 @@ def newest_shown(window: Window, cuts: Sequence[Cut]) -> int:
         if transcript.messages[index].role == "assistant" and not hidden:
             return transcript.reply(index, window.size).start
     return 0
+
+
+def is_frozen(window: Window) -> bool:
+    """Whether the open turn was thought about, and its thinking must stay as it is (A14).
+
+    A turn is open while results wait for the model. Asked of the history and not of the view: once
+    the guard left that thinking out, a second call must decide as the first one did.
+    """
+    return editable_from(window) > 0
+
+
+def editable_from(window: Window) -> int:
+    """The first message that may be edited while the thinking of the open turn stays (A14)."""
+    messages = window.transcript.messages
+    if window.reasoning != "frozen" or not any(
+        messages[index].results for index in range(window.turn_start, window.size)
+    ):
+        return 0
+    asked = window.transcript.newest_asked(window.size)
+    thought = window.transcript.marked("bound", 0 if asked is None else asked + 1, window.size)
+    return window.transcript.reply(thought[-1], window.size).stop if thought else 0

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from ullage.history.transcript import Location
 from ullage.history.window import Window
 from ullage.stages.account import account, said_chars, user_outputs
-from ullage.stages.pressure import is_frozen
+from ullage.stages.bound import is_frozen
 from ullage.stages.prune import tokens_won
 from ullage.stages.ranges import coverable, said_before, set_aside
 from ullage.stages.shorten import level, shorten

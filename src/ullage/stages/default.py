@@ -1,4 +1,4 @@
-"""The default policy, and the same with a compaction that a model may add to."""
+"""The default policy, the same with a compaction that a model may add to, and the safeguards."""
 
 from __future__ import annotations
 
@@ -9,10 +9,16 @@ from msgspec.structs import replace
 from ullage.stages.compact import asked, compact, newest_turns, surely_over
 from ullage.stages.emergency import emergency
 from ullage.stages.goals import by_count
-from ullage.stages.policy import Policy, leaving_out
+from ullage.stages.media import refused_media
+from ullage.stages.overlong import overlong
+from ullage.stages.policy import Policy, Safeguards, leaving_out
 from ullage.stages.record import record
+from ullage.stages.stall import stall
 from ullage.stages.truncate import truncate
 from ullage.values.toolset import SHORT
+
+SAFEGUARDS = Safeguards(media=refused_media, overlong=overlong, stalled=stall)
+"""What runs behind every policy."""
 
 _TRUNCATE, _RECORD = partial(truncate), partial(record)
 

@@ -19,6 +19,7 @@ from collections.abc import Iterator, Sequence
 
 from ullage.history.window import Window
 from ullage.stages.account import said_chars
+from ullage.stages.bound import editable_from, is_frozen
 from ullage.stages.condense import (
     CHARS_PER_TOKEN,
     Range,
@@ -29,7 +30,7 @@ from ullage.stages.condense import (
     ranges_for,
     unread,
 )
-from ullage.stages.pressure import GUARD_SHARE, editable_from, is_frozen
+from ullage.stages.pressure import GUARD_SHARE
 from ullage.stages.quotes import USER_SHARE
 from ullage.stages.ranges import begin, condensed, control_tail, coverable, summarised
 from ullage.stages.shrink import Tier, shrink

@@ -17,10 +17,10 @@ from msgspec.structs import replace
 from ullage.history.measures import Fold, Measure
 from ullage.history.transcript import Transcript
 from ullage.stages.kinds import fields_of, kind_of
-from ullage.stages.shorten import on_one_line
 from ullage.values.briefs import Fact
 from ullage.values.effects import Output
 from ullage.values.messages import Text, ToolCall, ToolResult
+from ullage.values.texts import on_one_line
 
 _Signature: TypeAlias = tuple[str, str, tuple[tuple[str, int], ...]]
 Verb: TypeAlias = Literal["read", "changed", "removed", "ran", "did"]

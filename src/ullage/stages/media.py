@@ -11,8 +11,8 @@ from typing import NamedTuple
 from ullage.history.measures import Measure
 from ullage.history.transcript import Location, Transcript, leaves_of
 from ullage.history.window import Window
+from ullage.stages.bound import editable_from
 from ullage.stages.placeholders import placeholder
-from ullage.stages.pressure import editable_from
 from ullage.tokens.models import family_of
 from ullage.tokens.payload import image_size
 from ullage.values.edits import Cut

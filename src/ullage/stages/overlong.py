@@ -13,8 +13,8 @@ from typing import Literal
 from ullage.history import canon
 from ullage.history.transcript import Location
 from ullage.history.window import Window
+from ullage.stages.bound import editable_from
 from ullage.stages.kinds import head_share_of, kind_of
-from ullage.stages.pressure import editable_from
 from ullage.stages.shorten import shorten, utf8_bytes
 from ullage.stages.shrink import texts_of
 from ullage.values.edits import Cut, Replace

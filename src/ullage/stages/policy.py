@@ -6,7 +6,7 @@ breaks nothing; under pressure, in rare deep batches; and the guard, when the ha
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Literal, Protocol
 
 from msgspec import Struct
@@ -16,6 +16,8 @@ from ullage.errors import ConfigError
 from ullage.history.window import Window
 from ullage.stages.settings import written
 from ullage.values.edits import Cut, Skipped
+from ullage.values.events import Event
+from ullage.values.limits import TextLimit
 from ullage.values.toolset import OURS, Toolset
 
 
@@ -39,6 +41,21 @@ class Stage(Protocol):
 
     def __call__(self, window: Window, /) -> Sequence[Cut] | Skipped:
         """The cuts this stage wants at the boundary at hand; none if it is content."""
+
+
+class Safeguards(Struct, frozen=True, kw_only=True):
+    """What runs behind every policy, whatever its stages are.
+
+    Attributes:
+        media: cuts the media that the provider would refuse, wherever a policy has a guard.
+        overlong: cuts each text that is longer than the provider takes of one.
+        stalled: an event for each new summary of what an agent does over and over. It is given the
+            window before the cuts, and the cuts.
+    """
+
+    media: Callable[[Window], Sequence[Cut]]
+    overlong: Callable[[Window, TextLimit], Sequence[Cut]]
+    stalled: Callable[[Window, Iterable[Cut]], Sequence[Event]]
 
 
 class BesideStore(Struct, frozen=True):

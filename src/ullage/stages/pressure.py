@@ -8,10 +8,9 @@ from __future__ import annotations
 from ullage.history.measures import Measure
 from ullage.history.window import Window
 from ullage.stages import rough
+from ullage.stages.bound import editable_from
 from ullage.stages.rent import pays
 
-HELD = "reasoning must stay as it is while its turn is open (manual thinking)"
-"""Why a stage that is due does nothing."""
 GUARD_SHARE = 0.94
 """The share of the limit at which the guard acts, by the upper bound of the view."""
 EVERYTHING = 1 << 62
@@ -140,24 +139,3 @@ def _batch_before(window: Window, stop: int) -> int:
     while index > 0 and messages[index - 1].results:
         index -= 1
     return max(index, 0)
-
-
-def is_frozen(window: Window) -> bool:
-    """Whether the open turn was thought about, and its thinking must stay as it is (A14).
-
-    A turn is open while results wait for the model. Asked of the history and not of the view: once
-    the guard left that thinking out, a second call must decide as the first one did.
-    """
-    return editable_from(window) > 0
-
-
-def editable_from(window: Window) -> int:
-    """The first message that may be edited while the thinking of the open turn stays (A14)."""
-    messages = window.transcript.messages
-    if window.reasoning != "frozen" or not any(
-        messages[index].results for index in range(window.turn_start, window.size)
-    ):
-        return 0
-    asked = window.transcript.newest_asked(window.size)
-    thought = window.transcript.marked("bound", 0 if asked is None else asked + 1, window.size)
-    return window.transcript.reply(thought[-1], window.size).stop if thought else 0

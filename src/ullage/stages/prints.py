@@ -27,6 +27,7 @@ from msgspec import Struct
 from ullage.errors import ConfigError
 from ullage.history import canon
 from ullage.history.builder import WindowBuilder
+from ullage.history.ledger import PARTED
 from ullage.history.transcript import Transcript
 from ullage.redaction import Redact
 from ullage.stages.overlong import overlong
@@ -42,7 +43,6 @@ from ullage.values.edits import Cut, Replace, Skipped, Summary
 from ullage.values.limits import TextLimit
 from ullage.values.notices import Words
 
-_PARTS = "."
 _REF = "0123456789abcdef"
 _TEXT_LIMIT = TextLimit(900)
 _SECRETS = (
@@ -123,15 +123,10 @@ def fingerprint(
     return _fingerprint(_Asked(policy, redact, user_tools))
 
 
-def arrival_part(decides: str) -> str:
-    """The part of a fingerprint that is of what is shown anew at every turn."""
-    return decides.partition(_PARTS)[0]
-
-
 @lru_cache(maxsize=_POLICIES)
 def _fingerprint(asked: _Asked) -> str:
     parts = (_on_arrival(asked), _under_pressure(asked.policy))
-    return _PARTS.join(canon.ref_of("\n".join(lines)) for lines in parts)
+    return PARTED.join(canon.ref_of("\n".join(lines)) for lines in parts)
 
 
 # ── what is shown anew at every turn ─────────────────────────────────────────────────────

@@ -20,8 +20,9 @@ from typing import TypeAlias
 from ullage.history.transcript import Location
 from ullage.history.window import Window
 from ullage.stages import rough
+from ullage.stages.bound import HELD, editable_from
 from ullage.stages.placeholders import placeholder
-from ullage.stages.pressure import HELD, editable_from, newest_share, over_share
+from ullage.stages.pressure import newest_share, over_share
 from ullage.stages.rent import LEFT_SHARE
 from ullage.values.edits import Cut, Replace, Skipped
 from ullage.values.messages import Text, ToolResult

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
+from ullage.contract.index import index_of, outputs_of
 from ullage.history import canon
 from ullage.history.shown import Placed
 from ullage.history.window import Window
-from ullage.stages.account import index_of, outputs_of
 from ullage.values.edits import Summary
 from ullage.values.effects import Output
 

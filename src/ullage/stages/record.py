@@ -25,13 +25,14 @@ import msgspec
 from ullage.history import canon
 from ullage.history.transcript import Location
 from ullage.history.window import Window
+from ullage.stages.bound import HELD, editable_from
 from ullage.stages.facts import is_change
 from ullage.stages.placeholders import digests_of, placeholder
-from ullage.stages.pressure import HELD, editable_from, newest_share, over_or_pays
+from ullage.stages.pressure import newest_share, over_or_pays
 from ullage.stages.prune import Protected
 from ullage.stages.ranges import begin, set_aside
 from ullage.stages.rent import new_from, shown_chars, winnable_chars
-from ullage.stages.shorten import on_one_line, safe_cut
+from ullage.stages.shorten import safe_cut
 from ullage.values.edits import Cut, Skipped, Summary
 from ullage.values.messages import (
     Frame,
@@ -43,6 +44,7 @@ from ullage.values.messages import (
     ToolCall,
     ToolResult,
 )
+from ullage.values.texts import on_one_line
 
 IsDue: TypeAlias = Callable[[Window], str | None]
 """Why a batch is due now, with its numbers, or None."""

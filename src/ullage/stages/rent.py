@@ -10,19 +10,15 @@ shown now, so that a cold start comes to the same.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator
 from itertools import accumulate
 
+from ullage.history.chars import SHOWN_CHARS, chars_of, leaves
 from ullage.history.measures import Measure
-from ullage.history.transcript import Leaf, leaves_of
 from ullage.history.window import Window
-from ullage.values.edits import Replace
-from ullage.values.messages import Content, Frame, Media, Part, Reasoning, ToolCall
+from ullage.values.messages import Frame, Reasoning
 
 LEFT_SHARE, _LEFT_CHARS = 0.20, 150
 """About what is left of a text in a batch: a share of it, and the notice."""
-_MEDIA_CHARS = 4_000
-"""About what an image costs, as characters of text."""
 
 
 def pays(
@@ -47,7 +43,7 @@ def pays(
     lengths = window.transcript.boundaries(first, window.size)
     if len(lengths) < least_calls:
         return None
-    shown = [0, *accumulate(window.tally(_SHOWN).each[first:])]
+    shown = [0, *accumulate(window.tally(SHOWN_CHARS).each[first:])]
     winnable = [0, *accumulate(window.tally(_WINNABLE).each[first:])]
     rent = freed = seen = 0
     for length in lengths:
@@ -83,15 +79,15 @@ def winnable_chars(window: Window, start: int, stop: int) -> int:
 
 def shown_chars(window: Window, start: int, stop: int) -> int:
     """Characters of a range of messages as they are shown."""
-    return sum(window.tally(_SHOWN).each[start:stop])
+    return sum(window.tally(SHOWN_CHARS).each[start:stop])
 
 
 def _winnable_chars(window: Window, index: int) -> int:
     """About how many characters a batch wins in a message: none of what users and systems say."""
     transcript, dropped = window.transcript, index in window.reasoning_dropped
     message, won, shown = transcript.messages[index], 0, window.shown(index)
-    for number, item, leaf in _leaves(window, index):
-        chars = _chars(shown.get((number, item)), leaf)
+    for number, item, leaf in leaves(window, index):
+        chars = chars_of(shown.get((number, item)), leaf)
         if isinstance(leaf, Reasoning):
             won += 0 if dropped else chars
         elif isinstance(leaf, Frame):
@@ -101,39 +97,11 @@ def _winnable_chars(window: Window, index: int) -> int:
     return won
 
 
-def _shown_chars(window: Window, index: int) -> int:
-    shown, leaves = window.shown(index), _leaves(window, index)
-    return sum(_chars(shown.get((number, item)), leaf) for number, item, leaf in leaves)
-
-
-def _leaves(window: Window, index: int) -> Iterator[Leaf]:
-    """What the model is shown of a message: not what a program reads."""
-    for leaf in leaves_of(window.transcript.messages[index]):
-        if window.transcript.reader(index, leaf[0]) == "model":
-            yield leaf
-
-
-def _whole_chars(window: Window, index: int) -> int:
-    return sum(_chars(None, leaf) for *_, leaf in _leaves(window, index))
-
-
-def _chars(edit: Replace | None, leaf: Part | Content) -> int:
-    """Characters of a leaf as it is shown."""
-    if edit is None and isinstance(leaf, Media):
-        return _MEDIA_CHARS
-    if edit is None and isinstance(leaf, ToolCall):
-        return len(leaf.arguments)
-    return len(getattr(edit or leaf, "text", ""))
-
-
 _PRUNED = Measure[int](
     "ullage.pruned",
     lambda window, at: int(any(edit.kind == "pruned" for edit in window.shown(at).values())),
 )
 _WINNABLE = Measure("ullage.winnable_chars", _winnable_chars)
-_SHOWN = Measure("ullage.shown_chars", _shown_chars)
-WHOLE_CHARS = Measure("ullage.whole_chars", _whole_chars)
-"""Characters of a message as it came."""
 _NOTHING = Measure[bool](
     "ullage.nothing_to_win",
     lambda window, at: (

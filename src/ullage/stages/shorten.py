@@ -153,12 +153,6 @@ def ends_of(text: str, chars: int, gap: str = "[… {:,} characters …]") -> st
     return f"{text[:head]}{gap.format(tail - head)}{text[tail:]}"
 
 
-def on_one_line(text: str, chars: int) -> str:
-    """The beginning of a text, spaces and line ends made one space each; ``…`` where it is cut."""
-    words = " ".join(text[: 8 * chars].split())
-    return words if len(words) <= chars and len(text) <= 8 * chars else f"{words[:chars]}…"
-
-
 def _joined(before: str, after: str) -> bool:
     if after.isascii():
         return before == "\r" and after == "\n"

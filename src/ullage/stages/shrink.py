@@ -13,7 +13,7 @@ from enum import Enum
 from ullage.history import canon
 from ullage.history.transcript import Location, leaves_of
 from ullage.history.window import Window
-from ullage.stages.pressure import editable_from
+from ullage.stages.bound import editable_from
 from ullage.stages.prune import tokens_won
 from ullage.stages.shorten import level, shorten
 from ullage.values.edits import Cut, Replace

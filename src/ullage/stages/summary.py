@@ -20,9 +20,9 @@ from typing import Any, TypeVar
 from ullage.history.transcript import Transcript
 from ullage.stages.facts import MODEL_TEXTS, Action, Said, actions, said, unresolved
 from ullage.stages.quotes import quotes
-from ullage.stages.shorten import on_one_line
 from ullage.stages.user_texts import USER_TEXTS, opening
 from ullage.values.notices import Words
+from ullage.values.texts import on_one_line
 
 T = TypeVar("T")
 _QUOTE_CHARS = 160

@@ -15,7 +15,7 @@ from ullage.errors import StageError
 from ullage.history.builder import WindowBuilder
 from ullage.history.ledger import Ledger
 from ullage.history.window import Window
-from ullage.stages.policy import Policy, Stage
+from ullage.stages.policy import Policy, Safeguards, Stage
 from ullage.turn.checks import Checked, Mend, check, stands
 from ullage.values.edits import Batch, Cut, Drop, Edit, Replace, Skipped, Summary, storable
 from ullage.values.effects import Output, Record
@@ -31,6 +31,7 @@ class Walk(Struct):
     Attributes:
         builder: moves the window.
         policy: the stages, as they are at the boundary at hand (`unrecalled`).
+        safeguards: what runs behind them.
         ledger: the ledger with the new batches.
         records: the ledger rows that must be kept.
         outputs: what was set aside and must be kept, by ref.
@@ -43,6 +44,7 @@ class Walk(Struct):
 
     builder: WindowBuilder
     policy: Policy
+    safeguards: Safeguards
     ledger: Ledger
     records: list[Record] = []
     outputs: dict[str, Output] = {}

@@ -39,14 +39,13 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from msgspec.structs import replace
 
+from ullage.contract.index import holds_range, outputs_of
 from ullage.errors import StageError
 from ullage.history import canon
 from ullage.history.transcript import Location
 from ullage.history.window import Window
-from ullage.stages.account import holds_range, outputs_of
-from ullage.stages.bound import newest_shown
+from ullage.stages.bound import HELD, editable_from, newest_shown
 from ullage.stages.kinds import fields_of, is_plain_text
-from ullage.stages.pressure import HELD, editable_from
 from ullage.stages.ranges import control_tail, coverable, set_aside
 from ullage.turn.seams import Ground
 from ullage.values.edits import Address, Cut, Drop, Edit, Replace, Summary

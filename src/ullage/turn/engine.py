@@ -33,12 +33,8 @@ from ullage.history.builder import PAST, WindowBuilder
 from ullage.history.ledger import Ledger, latest_record
 from ullage.history.transcript import Location
 from ullage.history.window import Window
-from ullage.stages.bound import left_out
-from ullage.stages.media import refused_media
-from ullage.stages.overlong import overlong
-from ullage.stages.policy import Policy, Stage, name_of, unrecalled
-from ullage.stages.pressure import HELD, editable_from, is_frozen
-from ullage.stages.stall import stall
+from ullage.stages.bound import HELD, editable_from, is_frozen, left_out
+from ullage.stages.policy import Policy, Safeguards, Stage, name_of, unrecalled
 from ullage.turn.batches import Walk, cuts_of, edited_from, without_young
 from ullage.turn.changes import arrived
 from ullage.turn.filling import Asking, fill, refusal
@@ -58,6 +54,7 @@ def fit(
     builder: WindowBuilder,
     agreed: Agreed,
     policy: Policy,
+    safeguards: Safeguards,
     *,
     asking: Asking | None = None,
     now: bool = False,
@@ -74,6 +71,7 @@ def fit(
         builder: its window stands where the last run left it, or is new. It is moved forward.
         agreed: everything decided and observed so far, and on what terms it is gone on from.
         policy: the stages.
+        safeguards: what runs behind them.
         asking: who is asked for summaries, or None for nobody.
         now: run the policy's compaction at the end, whatever the pressure.
         text_limit: the most that the provider takes of one text; None: not known.
@@ -84,7 +82,7 @@ def fit(
     """
     window, ledger, terms = builder.window, agreed.ledger, agreed.terms
     transcript = window.transcript
-    walk = Walk(builder, policy, ledger, list(agreed.records))
+    walk = Walk(builder, policy, safeguards, ledger, list(agreed.records))
     builder.arrive(arrived(transcript, ledger))
     settled = _settled(window, ledger)
     builder.replace_later(_replaced(window, ledger, settled))
@@ -109,7 +107,7 @@ def fit(
             stages = _due(walk, terms, now=now and is_end)
             yield from _decide(walk, stages, keys[-1], asking if is_end else None)
             if is_end and text_limit is not None:
-                cuts = overlong(window, text_limit)
+                cuts = safeguards.overlong(window, text_limit)
                 _batch(walk, "text limit", keys[-1], cuts, is_guard=True)
     if walk.diagnostic is not None:
         walk.events.append(walk.diagnostic)
@@ -270,7 +268,7 @@ def _decide(walk: Walk, stages: Iterable[Stage], key: bytes, asking: Asking | No
             walk.diagnostic = _diagnosed(policy.diagnostic, window, walk.cuts)
         _batch(walk, name_of(stage), key, (yield from _filled(walk, cuts, asking)))
     if policy.guard is not None:
-        _batch(walk, "media", key, refused_media(window), is_guard=True)
+        _batch(walk, "media", key, walk.safeguards.media(window), is_guard=True)
         _guard(walk, policy.guard, key)
 
 
@@ -336,7 +334,7 @@ def _batch(
     cuts = walk.check(stage, cuts, is_guard=is_guard)
     if not cuts:
         return
-    walk.events += stall(window, cuts)
+    walk.events += walk.safeguards.stalled(window, cuts)
     first = edited_from(window, [cut.edit for cut in cuts])
     walk.keep(stage, key, [*cuts, *left_out(window, first, cuts)])
     walk.builder.removed(_removed_tokens(window, walk.ledger))

@@ -23,11 +23,11 @@ from typing import Literal, TypeAlias
 from msgspec import Struct
 
 from ullage.history.builder import Carried, WindowBuilder
+from ullage.history.chars import WHOLE_CHARS
 from ullage.history.transcript import Transcript
 from ullage.history.window import Window
+from ullage.stages.bound import HELD, is_frozen
 from ullage.stages.policy import Policy, Stage, name_of
-from ullage.stages.pressure import HELD, is_frozen
-from ullage.stages.rent import WHOLE_CHARS
 from ullage.turn.batches import Walk, cuts_of
 from ullage.values.edits import Cut, Replace
 from ullage.values.events import Event

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ullage.history.ledger import Ledger, Opened
+from ullage.history.ledger import Ledger, Opened, arrival_part
 from ullage.history.transcript import Transcript
-from ullage.stages.prints import arrival_part
 
 
 def openings(transcript: Transcript, ledger: Ledger) -> Iterator[tuple[int, Opened]]:

@@ -39,8 +39,7 @@ from ullage.history import canon
 from ullage.history.ledger import Ledger, Opened, latest_key
 from ullage.history.transcript import Transcript
 from ullage.redaction import Redact
-from ullage.stages.policy import Policy
-from ullage.stages.prints import fingerprint
+from ullage.stages.policy import Policy, Safeguards
 from ullage.turn import changes, names
 from ullage.turn.filling import Asking
 from ullage.turn.joining import Cuts, Offer, is_under_way
@@ -96,17 +95,20 @@ class Settings(Struct, frozen=True, kw_only=True):
     """What a session was asked to be. See `ullage.Session` for the meaning of each.
 
     Attributes:
+        safeguards: what runs behind the policy.
         learnt: what the provider's answers taught of its limits.
         asking: who is asked for summaries.
         user_tools: tools of the host's own whose results are the user's words, beside
             `ullage.values.authors.QUESTION_TOOLS`.
-        decides: the fingerprint of the policy, as it was given (`what_decides`).
+        decides: the fingerprint of the policy, and of the settings that decide with it
+            (`ullage.stages.fingerprint`).
         may_add_tools: whether the recall tools may be added to the request at hand; False where
             its provider refused them.
     """
 
     model: str
     policy: Policy
+    safeguards: Safeguards
     limits: Limits | None = None
     learnt: Learnt = Learnt()
     format: Format | None = None
@@ -137,16 +139,6 @@ class Agreed(Struct, frozen=True):
     records: tuple[Record, ...] = ()
     events: tuple[Event, ...] = ()
     shows_same: bool = False
-
-
-def what_decides(
-    policy: Policy, redact: Redact | None = None, user_tools: tuple[str, ...] = ()
-) -> str:
-    """The fingerprint of a policy and of a session's settings that decide with it.
-
-    See `ullage.stages.fingerprint` for arguments and errors.
-    """
-    return fingerprint(policy, redact, user_tools)
 
 
 # ── what is new in the ledger ────────────────────────────────────────────────────────────

@@ -23,7 +23,6 @@ from ullage.history.frozen import FrozenWindow
 from ullage.history.ledger import Ledger, Observed, Opened
 from ullage.history.transcript import Transcript
 from ullage.history.window import Window
-from ullage.spend.book import Report
 from ullage.stages.policy import Policy
 from ullage.turn import names
 from ullage.turn.batches import Walk
@@ -145,7 +144,7 @@ def turn(
                 break
             if not isinstance(error, StoreFull):
                 raise
-            builder, event = yield from _uncut(error, line, agreed, begun.builder)
+            builder, event = yield from _uncut(error, line, agreed, begun.builder, settings)
             begun = begun._replace(builder=builder)
             turned = _turned(asked, line, begun, allowed, state, memo)
             return replace(turned, events=(event,), memo=Memo(unkept=memo.aside))
@@ -275,6 +274,7 @@ def _walk(
         begun.builder,
         agreed,
         settings.policy,
+        settings.safeguards,
         asking=settings.asking,
         now=now,
         text_limit=begun.lesson.text_limit,
@@ -309,7 +309,7 @@ def _without_history(settings: Settings) -> Settings:
 
 
 def _uncut(
-    full: StoreFull, line: Line, agreed: Agreed, decided: WindowBuilder
+    full: StoreFull, line: Line, agreed: Agreed, decided: WindowBuilder, settings: Settings
 ) -> Steps[tuple[WindowBuilder, Event]]:
     """The window without any cut that is not kept: what was decided before stays as it was shown.
 
@@ -323,7 +323,7 @@ def _uncut(
     plain.reason(old.reasoning, thinks_first=old.thinks_first)
     builder, what = plain, "what is new is shown whole"
     try:
-        yield from fit(plain, agreed, Policy(name="uncut"))
+        yield from fit(plain, agreed, Policy(name="uncut"), settings.safeguards)
     except OverLimitError:
         builder = decided
         what = "it does not fit whole: only this history holds what is cut out of it"
@@ -372,7 +372,8 @@ def _commit(
 
 
 def observe(
-    report: Report,
+    usage: Usage,
+    cost_usd: float | None,
     state: State,
     transcript: Transcript,
     size: int,
@@ -383,15 +384,15 @@ def observe(
     """Take in what a provider reported for a view. Records only, decides nothing.
 
     Args:
-        report: what it reported.
+        usage: what it reported.
+        cost_usd: what that cost at list price; None if a price is not known.
         state: of the conversation.
         transcript: the history behind the view, which may have gone on since.
         size: how many messages the view was made of.
         model: the model it was made for.
         estimated_tokens: what it was reckoned to hold.
     """
-    usage, price = report.usage, report.cost_usd
-    spent = None if price is None or state.cost_usd is None else state.cost_usd + price
+    spent = None if cost_usd is None or state.cost_usd is None else state.cost_usd + cost_usd
     state = replace(state, usage=state.usage + usage, cost_usd=spent)
     if usage.sent_tokens <= 0:
         return state  # a stream without usage says nothing about the context (F63)

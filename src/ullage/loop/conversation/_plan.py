@@ -8,10 +8,10 @@ from typing import Any, NamedTuple, TypeAlias, TypeGuard
 
 from msgspec.structs import replace
 
+from ullage.contract.index import outputs_of
 from ullage.errors import ConfigError
 from ullage.history.window import Window
 from ullage.loop.services import window_of
-from ullage.stages.account import outputs_of
 from ullage.stages.compact import OURS, compact
 from ullage.stages.goals import of_messages
 from ullage.stages.policy import Policy, Stage
