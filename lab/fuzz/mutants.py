@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from lab.fuzz.histories import FORMATS, case
 from lab.fuzz.stages import policy_of
 from lab.fuzz.trial import try_case
+from ullage.contract.repaired import Repaired
 from ullage.history import builder, canon, shown, transcript, window
 from ullage.turn import engine, rendering
 from ullage.values import notices
@@ -27,7 +28,6 @@ from ullage.wires.gemini import format as gemini
 from ullage.wires.openai_chat import format as openai_chat
 from ullage.wires.openai_responses import format as openai_responses
 from ullage.wires.repair import apply
-from ullage.wires.repaired import Repaired
 
 Changed: TypeAlias = Callable[[Any], Any]
 """The mutated thing, made from the right one."""

@@ -7,7 +7,7 @@ from ullage.history.ledger import Opened
 from ullage.turn.beginning import begin
 from ullage.turn.memo import Memo
 from ullage.turn.request import read
-from ullage.wires import FORMATS
+from ullage.wires import FORMATS, recognise
 
 TOOL = {"type": "function", "function": {"name": "bash", "parameters": {"type": "object"}}}
 REQUEST = {"model": "gpt-4.1", "messages": [{"role": "user", "content": "Go."}], "tools": [TOOL]}
@@ -17,7 +17,7 @@ REQUEST = {"model": "gpt-4.1", "messages": [{"role": "user", "content": "Go."}],
 def test_the_head_counts_the_tools_that_are_added(recall, added):
     settings = Session("gpt-4.1", limits=Limits(window_tokens=10_000)).settings
     memo = Memo()
-    asked = read(REQUEST, "gpt-4.1", FORMATS["openai-chat"], memo.envelopes)
+    asked = read(REQUEST, "gpt-4.1", FORMATS["openai-chat"], recognise, memo.envelopes)
     line = memo.follow(asked, "")
     begun = begin(line, Opened("default", recall=recall), asked, settings, memo, 0)
     bare = begin(line, Opened("default", recall=False), asked, settings, memo, 0)

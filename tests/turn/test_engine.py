@@ -19,6 +19,7 @@ from ullage.turn import Settings, State, turn
 from ullage.turn.memo import Memo
 from ullage.values.edits import Batch, Replace
 from ullage.values.effects import Commit, Find
+from ullage.wires import ALL_FORMATS
 
 CALL = histories.Call("bash", "a.py", "a line of output\n" * 400)
 MESSAGES = histories.wire("openai-chat", [histories.Turn(calls=(CALL,))] * 20)
@@ -27,7 +28,12 @@ MESSAGES = histories.wire("openai-chat", [histories.Turn(calls=(CALL,))] * 20)
 def settings(policy=DEFAULT, window=12_000):
     limits = Limits(window_tokens=window)
     return Settings(
-        model="gpt-4.1", policy=policy, safeguards=SAFEGUARDS, limits=limits, recall=True
+        model="gpt-4.1",
+        policy=policy,
+        safeguards=SAFEGUARDS,
+        formats=ALL_FORMATS,
+        limits=limits,
+        recall=True,
     )
 
 
@@ -206,7 +212,12 @@ def test_in_an_open_turn_that_must_keep_its_thinking_no_batch_is_made_and_that_i
     }
     limits = Limits(window_tokens=60_000)
     asked = Settings(
-        model="claude-opus-5-5", policy=greedy, safeguards=SAFEGUARDS, limits=limits, recall=True
+        model="claude-opus-5-5",
+        policy=greedy,
+        safeguards=SAFEGUARDS,
+        formats=ALL_FORMATS,
+        limits=limits,
+        recall=True,
     )
     steps, effects = turn(request, State(), Memo(), asked), []
     try:

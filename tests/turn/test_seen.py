@@ -9,6 +9,7 @@ from ullage.turn.memo import Memo
 from ullage.turn.request import read
 from ullage.turn.seen import noted
 from ullage.turn.terms import Agreed, Terms
+from ullage.wires import recognise
 
 TOOLS = [{"name": "read", "input_schema": {"type": "object"}}]
 NONE, ONE = {"type": "none"}, {"type": "tool", "name": "read"}
@@ -20,7 +21,7 @@ def kept(choice, *, tools=TOOLS, recall=True, ledger=None):
     more = {} if choice is None else {"tool_choice": choice}
     given = histories.request("anthropic", messages, tools=tools, **more)
     memo = Memo()
-    asked = read(given, "claude-sonnet-4-5", None, memo.envelopes)
+    asked = read(given, "claude-sonnet-4-5", None, recognise, memo.envelopes)
     line = memo.follow(asked, "")
     agreed = Agreed(Terms(Opened("default", recall=recall)), ledger or Ledger())
     after = noted(agreed, line, asked, Session("claude-sonnet-4-5").settings)

@@ -11,6 +11,7 @@ import pytest
 from tests import histories
 from tests.histories import Call, Turn
 from ullage import Session, problems
+from ullage.contract.choice import ANY, FORCED, NONE, Choice
 from ullage.wires import FORMATS
 
 NAME = "get_continuation"
@@ -152,3 +153,14 @@ def test_objects_of_googles_sdk_are_read_and_written_alike():
     listed = view["config"].tool_config.function_calling_config.allowed_function_names
     assert listed == ["lookup", NAME]
     assert calling.allowed_function_names == ["lookup"], "the caller's own is as it was"
+
+
+def test_a_list_may_grow_only_where_the_model_may_also_answer_in_words():
+    names = frozenset(ONE)
+    assert Choice(names).takes_more
+    assert not Choice(names, is_open=False).takes_more
+    assert not ANY.takes_more
+    assert [choice.forbids for choice in (ANY, FORCED, NONE)] == [False, False, True]
+    assert ANY.allows(OURS)
+    assert Choice(names).allows(ONE)
+    assert not Choice(names).allows(OURS)

@@ -1,6 +1,7 @@
 """The history: what it is (chain), what it holds (transcript), how it is shown and counted.
 
 canon       what a message is: digests, chain, refs
+raw         what stands in a request: dicts, and objects of the vendors' SDKs
 snapshots   how a change in somebody else's data is noticed
 transcript  the messages as values, in step with the chain
 ledger      what was decided and observed at each place of the chain

@@ -62,7 +62,7 @@ from ullage.values.effects import Commit, Output, Record, Steps, Summarise
 from ullage.values.events import Event
 from ullage.values.limits import Limits, ServedWindow
 from ullage.values.usage import Usage
-from ullage.wires import Format, FormatName, format_of, recognise
+from ullage.wires import ALL_FORMATS, Format, FormatName, format_of, recognise
 from ullage.wires.overflow import Overflow, is_overflow
 from ullage.wires.reported import Unreadable
 
@@ -107,6 +107,7 @@ class SessionCore(Copied, Hosted, Readable, ABC):
             model=model,
             policy=chosen,
             safeguards=SAFEGUARDS,
+            formats=ALL_FORMATS,
             limits=limits,
             format=None if format is None else format_of(format),
             tenant=tenant,

@@ -65,9 +65,10 @@ if TYPE_CHECKING:
     from ullage.stages.placeholders import placeholder
     from ullage.stages.policy import Policy, Stage
     from ullage.stages.prints import fingerprint
-    from ullage.stages.shorten import ends_of, level, on_one_line
+    from ullage.stages.shorten import ends_of, level
     from ullage.values.edits import Address, Batch, Cut, Drop, Edit, Replace, Skipped, Summary
     from ullage.values.effects import Output
+    from ullage.values.texts import on_one_line
 else:
     __getattr__, __dir__ = names(
         __name__,
@@ -82,8 +83,9 @@ else:
             "ullage.stages.placeholders": "placeholder",
             "ullage.stages.policy": "Policy Stage",
             "ullage.stages.prints": "fingerprint",
-            "ullage.stages.shorten": "ends_of level on_one_line",
+            "ullage.stages.shorten": "ends_of level",
             "ullage.values.edits": "Address Batch Cut Drop Edit Replace Skipped Summary",
             "ullage.values.effects": "Output",
+            "ullage.values.texts": "on_one_line",
         },
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal, NamedTuple, TypeAlias
 
+from ullage.contract.format import Head
 from ullage.errors import ConfigError
 from ullage.history import canon
 from ullage.history.builder import WindowBuilder
@@ -17,7 +18,6 @@ from ullage.turn.terms import Settings
 from ullage.values.events import Event
 from ullage.values.limits import Limits
 from ullage.values.notices import Words
-from ullage.wires import Head
 
 Tools: TypeAlias = tuple[dict[str, Any], ...]
 

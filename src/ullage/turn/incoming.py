@@ -14,8 +14,10 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from ullage.contract.repaired import Repaired, news, remember
 from ullage.errors import FormatError
 from ullage.history import canon
+from ullage.history.raw import as_json
 from ullage.history.snapshots import LEVELS, TooDeep, snapshot
 from ullage.redaction import Redact, in_json
 from ullage.turn.memo import Line, Memo
@@ -25,8 +27,6 @@ from ullage.values.authors import answered_by_user
 from ullage.values.effects import Output
 from ullage.values.events import Event
 from ullage.values.notices import aside
-from ullage.wires.base import as_json
-from ullage.wires.repaired import Repaired, news, remember
 
 _KEPT_LEVELS = 8
 """No block of any wire stands deeper: what does is somebody's arguments or result."""
@@ -48,20 +48,20 @@ def take_in(asked: Request, memo: Memo, settings: Settings) -> tuple[Request, Li
 
 
 def _followed(asked: Request, memo: Memo, settings: Settings) -> tuple[Request, Line, Repaired]:
-    found = _repaired(asked, memo, settings.redact) if settings.repair else (asked, Repaired(()))
+    found = _repaired(asked, memo, settings) if settings.repair else (asked, Repaired(()))
     user_tools = answered_by_user(settings.user_tools)
     line = memo.follow(found[0], settings.tenant, settings.redact, user_tools)
     return found[0], line, found[1]
 
 
-def _repaired(asked: Request, memo: Memo, redact: Redact | None) -> tuple[Request, Repaired]:
+def _repaired(asked: Request, memo: Memo, settings: Settings) -> tuple[Request, Repaired]:
     """The request with a history that its provider takes, and what was repaired now."""
-    from ullage.wires.repair.apply import repair  # loaded for a session that repairs, no other
-
     wire, raws = asked.wire, asked.history
     strips = asked.envelope.reasoning == "strip"
     model = asked.envelope.model
-    found = repair(wire, raws, memo.repaired, strips=strips, redact=redact, model=model)
+    found = settings.formats.repair(
+        wire, raws, memo.repaired, strips=strips, redact=settings.redact, model=model
+    )
     fresh, memo.repaired = news(found, memo.repaired), remember(found, memo.repaired)
     return _with(asked, found.messages, memo), fresh
 

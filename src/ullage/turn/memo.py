@@ -15,6 +15,8 @@ from typing import Any
 
 from msgspec import Struct
 
+from ullage.contract.format import Format, Head
+from ullage.contract.repaired import Repaired
 from ullage.history import canon
 from ullage.history.builder import WindowBuilder
 from ullage.history.snapshots import differing, snapshot_at
@@ -27,8 +29,6 @@ from ullage.turn.terms import Terms
 from ullage.values.authors import KNOWN_USER_TOOLS
 from ullage.values.effects import Output, Record
 from ullage.values.messages import Message
-from ullage.wires import Format, Head
-from ullage.wires.repaired import Repaired
 
 LINES = 4
 _FEW_MESSAGES = 8

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
+from ullage.contract.format import Format
 from ullage.history.ledger import Opened
 from ullage.history.transcript import Transcript
 from ullage.history.window import Window
@@ -27,7 +28,6 @@ from ullage.values.edits import Cut
 from ullage.values.events import Event
 from ullage.values.notices import Words
 from ullage.values.toolset import Toolset
-from ullage.wires import Format
 
 if TYPE_CHECKING:
     from ullage.turn.request import Request

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
+from ullage.contract.format import Change, Format
 from ullage.history.shown import ShownHistory
 from ullage.history.snapshots import is_written_alike, snapshot
 from ullage.history.window import Window
 from ullage.values.messages import WHOLE, Opaque
-from ullage.wires import Change, Format
 
 if TYPE_CHECKING:
     from ullage.turn.memo import Line

@@ -12,15 +12,15 @@ from typing import Any, Literal, TypeAlias
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ullage.contract.choice import Choice
+from ullage.contract.format import Format, Head, Recognise
 from ullage.errors import FormatError
 from ullage.history import canon
+from ullage.history.raw import field, text_at
 from ullage.history.snapshots import snapshot_at
 from ullage.tokens.models import family_of as token_family
 from ullage.values.edits import whole
 from ullage.values.messages import ReasoningRule
-from ullage.wires import Format, Head, recognise
-from ullage.wires.base import field, text_at
-from ullage.wires.choice import Choice
 
 _CACHES = ("cachedContent", "cached_content")
 THREAD = "thread"
@@ -127,7 +127,11 @@ class Envelopes:
 
 
 def read(
-    request: Mapping[str, Any], model: str, wire: Format | None, envelopes: Envelopes
+    request: Mapping[str, Any],
+    model: str,
+    wire: Format | None,
+    recognise: Recognise,
+    envelopes: Envelopes,
 ) -> Request:
     """Read a request.
 
@@ -135,6 +139,7 @@ def read(
         request: the keyword arguments of the provider call, with the whole history.
         model: the model, where the request names none.
         wire: its format; None: it is recognised.
+        recognise: tells the format of a request.
         envelopes: what was read last.
 
     Raises:
@@ -197,15 +202,15 @@ def _named(value: Any) -> str:
 
 
 def _read_envelope(request: Mapping[str, Any], wire: Format, model: str) -> Envelope:
-    tools = wire.tools(request)
+    tools, choice = wire.tools(request), wire.choice(request)
     return Envelope(
         model=model,
         head=wire.head(request),
         detail=wire.media_detail(request),
         tools=tools,
         takes_tools=wire.takes_tools(request, model) and _elsewhere(request) not in _CACHES,
-        uses_tools=bool(tools) and not wire.forbids_tools(request),
-        choice=wire.choice(request),
+        uses_tools=bool(tools) and not choice.forbids,
+        choice=choice,
         reasoning=wire.reasoning(request, model),
         thinks_first=wire.thinks_first(request),
         family=f"{wire.family(model)}/{token_family(model)}",

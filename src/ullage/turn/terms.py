@@ -34,6 +34,7 @@ from typing import TYPE_CHECKING, Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ullage.contract.format import Format, Formats
 from ullage.errors import ConfigError
 from ullage.history import canon
 from ullage.history.ledger import Ledger, Opened, latest_key
@@ -55,7 +56,6 @@ from ullage.turn.openings import (
 from ullage.values.effects import Find, Record, Steps
 from ullage.values.events import Event
 from ullage.values.limits import Limits
-from ullage.wires import Format
 
 if TYPE_CHECKING:
     from ullage.turn.memo import Line
@@ -96,6 +96,7 @@ class Settings(Struct, frozen=True, kw_only=True):
 
     Attributes:
         safeguards: what runs behind the policy.
+        formats: the formats that there are.
         learnt: what the provider's answers taught of its limits.
         asking: who is asked for summaries.
         user_tools: tools of the host's own whose results are the user's words, beside
@@ -109,6 +110,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     model: str
     policy: Policy
     safeguards: Safeguards
+    formats: Formats
     limits: Limits | None = None
     learnt: Learnt = Learnt()
     format: Format | None = None

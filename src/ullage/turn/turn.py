@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ullage.contract.format import Format
 from ullage.errors import OverLimitError, StoreError, StoreFull
 from ullage.history.builder import WindowBuilder
 from ullage.history.frozen import FrozenWindow
@@ -42,7 +43,6 @@ from ullage.turn.threads import Thread, thread_of
 from ullage.values.effects import Commit, Output, Record, Steps
 from ullage.values.events import Event
 from ullage.values.usage import Usage
-from ullage.wires import Format, format_of
 
 
 class State(Struct, frozen=True, kw_only=True):
@@ -119,7 +119,8 @@ def turn(
         OverLimitError: it cannot be made to fit.
         StoreError: what is set aside could not be kept, though the store is not full (`_uncut`).
     """
-    asked = read(request, settings.model, wire_of(state, settings), memo.envelopes)
+    wire, recognise = wire_of(state, settings), settings.formats.recognise
+    asked = read(request, settings.model, wire, recognise, memo.envelopes)
     settings, before, thread = yield from _where_held(asked, settings, state)
     asked = _with_what_it_takes(asked, settings)
     asked, line, fresh = take_in(asked, memo, settings)
@@ -350,7 +351,7 @@ def wire_of(state: State, settings: Settings) -> Format | None:
     given = settings.format
     if state.format is None or (given is not None and given.name == state.format):
         return given
-    return format_of(state.format)
+    return settings.formats.named(state.format)
 
 
 def _commit(

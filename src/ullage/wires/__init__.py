@@ -14,21 +14,24 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
+from ullage.contract.format import Change, Format, Formats, Head
+from ullage.contract.repaired import Repaired
 from ullage.errors import ConfigError, FormatError
 from ullage.values.model_names import plain_name
 from ullage.values.toolset import ToolSpec
 from ullage.wires.anthropic.wire import WIRE as ANTHROPIC
 from ullage.wires.base import MARKERS, field
-from ullage.wires.format import Change, Format, Head
+from ullage.wires.format import WireFormat
 from ullage.wires.gemini.wire import WIRE as GEMINI
 from ullage.wires.openai_chat.wire import WIRE as OPENAI_CHAT
 from ullage.wires.openai_responses.wire import WIRE as OPENAI_RESPONSES
 from ullage.wires.wire import Wire
 
 __all__ = [
+    "ALL_FORMATS",
     "FORMATS",
     "MARKERS",
     "WIRES",
@@ -38,6 +41,7 @@ __all__ = [
     "Head",
     "ToolSpec",
     "Wire",
+    "WireFormat",
     "format_of",
     "recognise",
     "wire_named",
@@ -54,7 +58,7 @@ WIRES: tuple[Wire, ...] = (
 )
 """Every wire. Where a request shows two, the first is taken."""
 
-FORMATS: Mapping[str, Format] = {wire.name: wire.format for wire in WIRES}
+FORMATS: Mapping[str, WireFormat] = {wire.name: wire.format for wire in WIRES}
 """The formats of the wires, by name."""
 
 _BY_NAME: Mapping[str, Wire] = {wire.name: wire for wire in WIRES}
@@ -167,3 +171,17 @@ def _blocks_of_one() -> Iterator[tuple[str, Wire]]:
 
 
 _BLOCKS: Mapping[str, Wire] = dict(_blocks_of_one())
+
+
+# ── all of them, as a turn asks for them ─────────────────────────────────────────────────
+
+
+def _repair(wire: Format, raws: Sequence[Any], *known: Any, **more: Any) -> Repaired:
+    """Make a history legal: what does it loads for a session that repairs, and no other."""
+    from ullage.wires.repair.apply import repair
+
+    return repair(wire, raws, *known, **more)
+
+
+ALL_FORMATS = Formats(named=format_of, recognise=recognise, repair=_repair)
+"""Every format, as a turn asks for it."""

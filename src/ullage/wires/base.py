@@ -7,8 +7,12 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar, get_args
 
-from ullage.errors import FormatError
 from ullage.history import canon
+from ullage.history.raw import as_json as as_json
+from ullage.history.raw import field as field
+from ullage.history.raw import not_json
+from ullage.history.raw import text_at as text_at
+from ullage.history.raw import unexpected as unexpected
 from ullage.on_demand import cached_by_text
 from ullage.values.messages import Part, Reasoning, Text
 
@@ -24,11 +28,6 @@ def check_object(value: Any, where: str) -> None:
         raise unexpected(value, where, "an object", remedy)
 
 
-def unexpected(value: Any, where: str, wanted: str, remedy: str) -> FormatError:
-    """The error for what is of another type than its place wants."""
-    return FormatError(where, f"expected {wanted}, got {type(value).__name__}", remedy)
-
-
 def plain(value: Any, where: str) -> Mapping[str, Any]:
     """A dict itself, or the fields of an SDK object. Raises FormatError if it is neither."""
     if type(value) is dict or isinstance(value, Mapping):
@@ -37,13 +36,6 @@ def plain(value: Any, where: str) -> Mapping[str, Any]:
     # As the vendors' own clients write it: a null they were given is a null they send.
     fields: Mapping[str, Any] = value.model_dump(mode="json", by_alias=True, exclude_unset=True)
     return fields
-
-
-def field(value: Any, name: str, default: Any = None) -> Any:
-    """A field of a dict or of an SDK object."""
-    if type(value) is dict or isinstance(value, Mapping):  # the second alone is slow
-        return value.get(name, default)
-    return getattr(value, name, default)
 
 
 @cached_by_text(128)
@@ -86,18 +78,6 @@ def name_of_call(call: Any) -> str:
     return f"{within}.{name}" if isinstance(within, str) and within else name
 
 
-def as_json(value: Any, where: str) -> str:
-    """``value`` as canonical JSON text. Raises FormatError if it is not JSON."""
-    try:
-        return canon.canonical_json(value)
-    except (TypeError, ValueError, RecursionError) as error:
-        raise _not_json(where, error) from None
-
-
-def _not_json(where: str, what: object) -> FormatError:
-    return FormatError(where, f"not JSON ({what})", "Give plain JSON values.")
-
-
 def opaque_json(value: Any, where: str) -> str:
     """What says which block this is: canonical JSON without cache markers and nulls.
 
@@ -126,13 +106,6 @@ def list_at(value: Any, where: str) -> Sequence[Any]:
     if value is None or isinstance(value, (list, tuple)):
         return value or ()
     raise unexpected(value, where, "a list", "Give a list, or leave it out.")
-
-
-def text_at(value: Any, where: str) -> str:
-    """``value`` if it is a string. Raises FormatError if not."""
-    if isinstance(value, str):
-        return value
-    raise unexpected(value, where, "a string", "Give text as a string.")
 
 
 def optional_text_at(value: Any, where: str) -> str:
@@ -166,7 +139,7 @@ def block_at(value: Any, where: str) -> Any:
     if isinstance(value, Mapping):
         kept = {key: item for key, item in value.items() if key not in MARKERS}
         if not all(isinstance(key, str) for key in kept):
-            raise _not_json(where, "a key that is no string")
+            raise not_json(where, "a key that is no string")
         return {key: block_at(item, f"{where}.{key}") for key, item in kept.items()}
     if isinstance(value, (list, tuple)):
         return [block_at(item, f"{where}[{at}]") for at, item in enumerate(value)]
@@ -174,7 +147,7 @@ def block_at(value: Any, where: str) -> Any:
         return value
     if hasattr(value, "model_dump"):
         return block_at(plain(value, where), where)
-    raise _not_json(where, f"a {type(value).__name__}")
+    raise not_json(where, f"a {type(value).__name__}")
 
 
 def unmarked(value: Any) -> Any:

@@ -16,10 +16,11 @@ from typing import Any, TypeAlias
 
 from msgspec.structs import replace
 
+from ullage.contract.format import Change, Format, Head
 from ullage.values.messages import Message, ReasoningRule, Text
 from ullage.values.usage import Usage
-from ullage.wires import format_of
-from ullage.wires.format import Change, Format, Head
+from ullage.wires import format_of, wire_named
+from ullage.wires.format import WireFormat
 
 Parse: TypeAlias = Callable[[Any], Message]
 """Reads one of the framework's messages; each part has its own ``at`` for `Show`."""
@@ -44,7 +45,7 @@ def _as_on_the_wire(name: str) -> Callable[..., Any]:
     return method
 
 
-class Host(Format):
+class Host(WireFormat):
     """The format of a framework's own messages.
 
     A request is a mapping as for a provider: ``model``, ``system`` (text), ``messages``, and beside
@@ -77,7 +78,7 @@ class Host(Format):
         usage: Callable[[Any], Usage | None] | None = None,
     ) -> None:
         self.name, self.wire = name, wire
-        self._base = format_of(wire)
+        self._base = wire_named(wire).format
         self._parse, self._show, self._user, self._provider = parse, show, user, provider
         self._usage = usage
         self.most_tools = self._base.most_tools

@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec import Struct
 
-from ullage.wires.format import Format
+from ullage.wires.format import WireFormat
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from ullage.contract.format import Format
     from ullage.history.pairing import Pairing
     from ullage.wires.convert.read import Reader
     from ullage.wires.convert.turns import Conversion
@@ -74,7 +75,7 @@ class Wire(Struct, frozen=True, kw_only=True):
     """
 
     home: str
-    format: Format
+    format: WireFormat
     signs: Signs
     provider: str
     upstreams: Mapping[str, str]

@@ -48,7 +48,7 @@ from ullage.wires.base import (
 )
 from ullage.wires.block import Block, arguments_of, cannot_edit, fields, filled, medium_at, replaced
 from ullage.wires.choice import ANY, FORCED, NONE, Choice
-from ullage.wires.format import Change, Format, before_last
+from ullage.wires.format import Change, WireFormat, before_last
 from ullage.wires.models import family_of
 from ullage.wires.unknown_media import media_tokens_of
 from ullage.wires.usages import Counts, read
@@ -73,7 +73,7 @@ _COUNTED = fields(
 )
 
 
-class Anthropic(Format):
+class Anthropic(WireFormat):
     """The Messages format."""
 
     name = wire = "anthropic"
@@ -87,7 +87,7 @@ class Anthropic(Format):
     joins_results = True
 
     def system(self, request: Mapping[str, Any]) -> Iterator[tuple[str, str | None]]:
-        """See `Format.system`: text, or blocks of it."""
+        """See `WireFormat.system`: text, or blocks of it."""
         system = request.get("system")
         blocks = [system] if isinstance(system, str) else list_at(system, "system")
         for at, block in enumerate(blocks):
@@ -105,7 +105,7 @@ class Anthropic(Format):
         return str(field(thread, "previous_message_id") or "") if is_continued else ""
 
     def call_ids(self, model: str) -> re.Pattern[str]:
-        """See `Format.call_ids`."""
+        """See `WireFormat.call_ids`."""
         return call_ids(model)
 
     def wants_turns(self, model: str) -> bool:

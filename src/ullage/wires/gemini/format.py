@@ -52,7 +52,7 @@ from ullage.wires.base import (
     unexpected,
 )
 from ullage.wires.choice import NONE, Choice
-from ullage.wires.format import Change, Format
+from ullage.wires.format import Change, WireFormat
 from ullage.wires.gemini import fields
 from ullage.wires.gemini.blocks import BLOCKS, PARTS, ROLES
 from ullage.wires.gemini.models import FAMILIES
@@ -63,7 +63,7 @@ _DONE = ("", "STOP", "FINISH_REASON_UNSPECIFIED")
 _OPAQUE = tuple(row.kind for row in PARTS.values() if row.becomes == "opaque")
 
 
-class Gemini(Format):
+class Gemini(WireFormat):
     """The generateContent format."""
 
     name = wire = "gemini"
@@ -163,11 +163,11 @@ class Gemini(Format):
         return {**new, "config": fields.with_field(config or {}, "tools", every)}
 
     def settings(self, request: Mapping[str, Any]) -> Any:
-        """See `Format.settings`: in either form of a request."""
+        """See `WireFormat.settings`: in either form of a request."""
         return request.get("config") or get(request, "generationConfig")
 
     def system(self, request: Mapping[str, Any]) -> Iterator[tuple[str, str | None]]:
-        """See `Format.system`: a content, or anything that the SDK takes for one."""
+        """See `WireFormat.system`: a content, or anything that the SDK takes for one."""
         system = fields.setting(request, "systemInstruction")
         parts = () if system is None else fields.parts_of(system)
         for at, part in enumerate(list_at(parts, "systemInstruction.parts")):

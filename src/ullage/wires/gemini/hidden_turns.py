@@ -11,9 +11,12 @@ from typing import Any
 
 from ullage.values.messages import Message
 from ullage.wires.base import get
+from ullage.wires.gemini.format import Gemini
 from ullage.wires.gemini.models import UNCHECKED
 from ullage.wires.hidden_turns.dialect import Dialect, Stream, index_of, object_at, objects_at
 from ullage.wires.hidden_turns.pieces import summed
+
+_FORMAT = Gemini()
 
 
 class GeminiDialect(Dialect):
@@ -24,7 +27,7 @@ class GeminiDialect(Dialect):
 
     def is_single(self, request: Mapping[str, Any]) -> bool:
         """See `Dialect.is_single`."""
-        return (get(self.wire.settings(request), "candidateCount") or 1) == 1
+        return (get(_FORMAT.settings(request), "candidateCount") or 1) == 1
 
     def stop_of(self, reply: Mapping[str, Any]) -> str:
         """See `Dialect.stop_of`: of the first candidate."""

@@ -41,7 +41,7 @@ from ullage.wires.base import (
 )
 from ullage.wires.block import cannot_edit, filled, read_part, replaced, without_medium
 from ullage.wires.choice import Choice, openai_choice
-from ullage.wires.format import Change, Format
+from ullage.wires.format import Change, WireFormat
 from ullage.wires.models import (
     MOST_OPENAI_TOOLS,
     is_elsewhere,
@@ -61,7 +61,7 @@ FUNCTION_CALL = -3
 _part = partial(read_part, PARTS)
 
 
-class OpenAIChat(Format):
+class OpenAIChat(WireFormat):
     """The Chat Completions format."""
 
     name = wire = "openai-chat"
@@ -80,7 +80,7 @@ class OpenAIChat(Format):
         return not is_gpt_6_2(model) and not takes_hosted_tools_alone(model)
 
     def call_ids(self, model: str) -> re.Pattern[str]:
-        """See `Format.call_ids`."""
+        """See `WireFormat.call_ids`."""
         return openai_call_ids(model)
 
     def wants_turns(self, model: str) -> bool:
@@ -101,7 +101,7 @@ class OpenAIChat(Format):
         return {**request, "tool_choice": {**choice, "allowed_tools": listed}}
 
     def definitions(self, request: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-        """See `Format.definitions`: older requests have ``functions``."""
+        """See `WireFormat.definitions`: older requests have ``functions``."""
         yield from super().definitions(request)
         for at, function in enumerate(list_at(request.get("functions"), "functions")):
             yield f"functions[{at}]", function

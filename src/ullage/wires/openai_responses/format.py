@@ -45,7 +45,7 @@ from ullage.wires.base import (
     unexpected,
 )
 from ullage.wires.block import Block, cannot_edit, read_part, replaced, without_medium
-from ullage.wires.format import Change, Format, before_last
+from ullage.wires.format import Change, WireFormat, before_last
 from ullage.wires.models import (
     MOST_OPENAI_TOOLS,
     is_elsewhere,
@@ -73,7 +73,7 @@ _UNKNOWN = Block("", roles=("assistant",))
 _part = partial(read_part, PARTS)
 
 
-class OpenAIResponses(Format):
+class OpenAIResponses(WireFormat):
     """The Responses format."""
 
     name = wire = "openai-responses"
@@ -105,7 +105,7 @@ class OpenAIResponses(Format):
         return new
 
     def system(self, request: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-        """See `Format.system`."""
+        """See `WireFormat.system`."""
         if request.get("instructions") is not None:
             yield "instructions", text_at(request["instructions"], "instructions")
 
@@ -118,7 +118,7 @@ class OpenAIResponses(Format):
         return not takes_hosted_tools_alone(model)
 
     def call_ids(self, model: str) -> re.Pattern[str]:
-        """See `Format.call_ids`."""
+        """See `WireFormat.call_ids`."""
         return openai_call_ids(model)
 
     def wants_turns(self, model: str) -> bool:

@@ -28,6 +28,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from ullage.contract.format import Format
+from ullage.contract.repaired import Repaired
 from ullage.errors import ConfigError
 from ullage.history.snapshots import snapshot, snapshot_at
 from ullage.redaction import Redact
@@ -35,9 +37,7 @@ from ullage.values.events import Event
 from ullage.values.messages import Reasoning
 from ullage.wires import FORMATS, wire_named
 from ullage.wires.base import unmarked
-from ullage.wires.format import Format
 from ullage.wires.repair.base import Beginning, in_order
-from ullage.wires.repaired import Repaired
 
 
 def repair(
@@ -72,7 +72,7 @@ def repair(
             f"histories of the format {wire.name!r} cannot be repaired",
             f"Give repair=False, or a request of one of {', '.join(FORMATS)}.",
         )
-    id_form = wire.call_ids(model)
+    id_form = FORMATS[wire.name].call_ids(model)
     closed = [
         one.closed
         for one in known

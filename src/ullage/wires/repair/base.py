@@ -25,7 +25,7 @@ from ullage.values.messages import Message, ToolCall
 from ullage.values.notices import aside
 from ullage.wires import base
 from ullage.wires.base import as_json, plain, unmarked
-from ullage.wires.format import Format
+from ullage.wires.format import WireFormat
 
 MOVED = "[ullage: a result that came late now stands behind its call]"
 EMPTY = "[ullage: this message was empty]"
@@ -50,7 +50,7 @@ class Beginning(Struct, frozen=True):
         ids: the ids up to here that may not come again, and where each stands.
         outputs: what was set aside.
         reports: what was repaired.
-        stale: of the messages, those of `ullage.wires.repaired.Repaired.stale`.
+        stale: of the messages, those of `ullage.contract.repaired.Repaired.stale`.
         stop: how many raw messages it is made of.
         copies: a snapshot of each of these.
         pairs: their calls and results.
@@ -94,7 +94,7 @@ class Reading(ABC):
         stale: the messages made of those that `Repaired.stale` names.
     """
 
-    wire: ClassVar[Format]
+    wire: ClassVar[WireFormat]
     model: ClassVar[str] = "assistant"
     hosts: ClassVar[tuple[str, ...]] = ()
     names_calls: ClassVar[bool] = True
