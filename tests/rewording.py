@@ -2,7 +2,7 @@
 
 from types import CodeType
 
-from ullage.contract import index
+from ullage.history import index
 from ullage.history.remembered import REMEMBERED
 from ullage.stages import (
     account,

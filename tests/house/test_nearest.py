@@ -87,7 +87,7 @@ NEAREST = {
     "stages/ranges.py": "stages/test_compact.py",
     "contract/choice.py": "wires/test_choice.py",
     "contract/format.py": "wires/test_wires.py",
-    "contract/index.py": "stages/test_account.py",
+    "history/index.py": "stages/test_account.py",
     "stages/shorten.py": "stages/test_truncate.py",
     "stages/summary.py": "stages/test_compact.py",
     # the store contract, by the store that keeps everything

@@ -3,8 +3,8 @@ from hypothesis import given
 
 from tests import histories
 from tests.stages.conversations import cases, check
-from ullage.contract.index import index_of, outputs_of
 from ullage.history import canon
+from ullage.history.index import index_of, outputs_of
 from ullage.history.transcript import Transcript
 from ullage.stages.account import account
 from ullage.values.notices import Words

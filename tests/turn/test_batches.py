@@ -9,8 +9,8 @@ from tests.fold import fit
 from tests.properties.test_gates import boundaries
 from tests.turn.test_fold import builder_of
 from ullage import Limits, Policy, Session
-from ullage.contract.index import index_of, outputs_of
 from ullage.history import canon
+from ullage.history.index import index_of, outputs_of
 from ullage.history.ledger import Ledger
 from ullage.recall.history import find_in_history
 from ullage.stages.default import SAFEGUARDS

@@ -8,6 +8,7 @@ ledger      what was decided and observed at each place of the chain
 shown       a history with its edits in their places
 window      the same counted against its limits: what a stage reads
 measures    what is worked out of each message once
+index       everything in a range of messages, by its words or its ref
 chars       characters of a message, as it came and as it is shown
 builder     what moves a window forward
 layers      mappings of which the next one costs only what is new in it

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ullage.contract.index import index_of
 from ullage.history import canon
+from ullage.history.index import index_of
 from ullage.history.window import Window
 from ullage.values.effects import Output
 

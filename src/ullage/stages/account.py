@@ -1,7 +1,7 @@
 """A range of messages as text: its account, and what a summarising model is given.
 
 The account is what the model sees: one bullet for each step, newest kept when room is short. What
-is complete is the index (`ullage.contract.index`). Both are pure functions of the messages, so they
+is complete is the index (`ullage.history.index`). Both are pure functions of the messages, so they
 come out the same wherever the range is condensed.
 """
 
@@ -12,8 +12,8 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import TypeAlias, overload
 
-from ullage.contract.index import line_of_call
 from ullage.history import canon
+from ullage.history.index import line_of_call
 from ullage.history.measures import Fold
 from ullage.history.transcript import Location, Transcript
 from ullage.stages.facts import question_of

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from ullage.contract.index import index_of, outputs_of
 from ullage.history import canon
+from ullage.history.index import index_of, outputs_of
 from ullage.history.shown import Placed
 from ullage.history.window import Window
 from ullage.values.edits import Summary

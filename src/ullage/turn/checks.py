@@ -39,9 +39,9 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from msgspec.structs import replace
 
-from ullage.contract.index import holds_range, outputs_of
 from ullage.errors import StageError
 from ullage.history import canon
+from ullage.history.index import holds_range, outputs_of
 from ullage.history.transcript import Location
 from ullage.history.window import Window
 from ullage.stages.bound import HELD, editable_from, newest_shown

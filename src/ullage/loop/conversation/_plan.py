@@ -8,8 +8,8 @@ from typing import Any, NamedTuple, TypeAlias, TypeGuard
 
 from msgspec.structs import replace
 
-from ullage.contract.index import outputs_of
 from ullage.errors import ConfigError
+from ullage.history.index import outputs_of
 from ullage.history.window import Window
 from ullage.loop.services import window_of
 from ullage.stages.compact import OURS, compact
