@@ -34,11 +34,24 @@ def content_of(message: Wire) -> Any:
 
 
 def texts_of(content: Any) -> list[str]:
-    """The texts of a message's or of a result's content."""
+    """The texts of a message's or of a result's content.
+
+    A search result and a document hold texts of their own, which a model reads as any other.
+    """
     if isinstance(content, str):
         return [content]
-    blocks = content if isinstance(content, list) else ()
-    return [block["text"] for block in blocks if _is_text(block)]
+    texts: list[str] = []
+    for block in content if isinstance(content, list) else ():
+        if _is_text(block):
+            texts.append(block["text"])
+        elif block.get("type") == "search_result":
+            texts.extend(texts_of(block.get("content")))
+        elif block.get("type") == "document":
+            source = block.get("source", {})
+            texts.extend(texts_of(source.get("content")))
+            if source.get("type") == "text":
+                texts.append(source["data"])
+    return texts
 
 
 def _is_text(block: Wire) -> bool:
