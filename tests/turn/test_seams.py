@@ -45,3 +45,25 @@ def test_no_other_range_is_cut_in_two(window):
     assert not ground.fits(second, fourth)
     assert ground.widened(second, fourth) == (first, fourth)
     assert ground.narrowed(second, fourth) == (third, fourth)
+
+
+def window_of(messages):
+    builder = builder_of(messages)
+    builder.reason("frozen", thinks_first=True)
+    builder.extend(len(messages))
+    return builder.window
+
+
+@pytest.mark.parametrize("notes", [0, 1, 2])
+def test_no_text_hides_the_open_turn_that_must_begin_with_thinking(notes):
+    """A note of the system's behind a result begins no turn (A14)."""
+    said = [{"role": "system", "content": "Be brief from now on."}] * notes
+    window = window_of([*MESSAGES, *said])
+    assert window.transcript.messages[len(MESSAGES) - 1].results
+    assert not ground_of(window).fits(3, window.size)
+    assert ground_of(window, speaks=False).fits(3, window.size)
+
+
+def test_a_turn_that_is_over_may_be_hidden_whole():
+    window = window_of([*MESSAGES, {"role": "user", "content": "And now?"}])
+    assert ground_of(window).fits(3, window.size)

@@ -70,11 +70,16 @@ class Ground(NamedTuple):
         """Whether a range to the end would hide the thinking that the open turn begins with.
 
         The reply to it may be there already, and need not have begun with thinking (A14). Where
-        there would be no view otherwise, the guard goes on from it in the next turn.
+        there would be no view otherwise, the guard goes on from it in the next turn. What the
+        system says behind a result begins no turn.
         """
         window = self.window
-        is_open = bool(window.transcript.messages[window.size - 1].results)
-        return self.speaks and window.thinks_first and is_open
+        if not self.speaks or not window.thinks_first:
+            return False
+        messages, newest = window.transcript.messages, window.size - 1
+        while newest > 0 and messages[newest].role == "system":
+            newest -= 1
+        return bool(messages[newest].results)
 
     def _cut(self, start: int, stop: int) -> list[tuple[int, int]]:
         """The ranges that it would cut in two."""
