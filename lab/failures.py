@@ -144,7 +144,7 @@ _ROWS = (
         "while floor < at < len(text) and _joined(text[at - 1], text[at]):",
         "while False:",
     ),
-    ("recall f74", "stages/shorten.py", 'if text[:1] in "{["', "if False"),
+    ("recall f74", "stages/shorten.py", 'if text.lstrip()[:1] in ("{", "[")', "if False"),
     ("recall f78", "stages/truncate.py", "if window.is_recall(spot):", "if False:"),
     (
         "recall f80",

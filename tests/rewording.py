@@ -19,7 +19,9 @@ from ullage.values.notices import Words
 ON_ARRIVAL, UNDER_PRESSURE = "on arrival", "under pressure"
 WORDS = (
     (Words.cut, "characters shown", "characters displayed", ON_ARRIVAL),
-    (Words.cut, "search it: with", "search in it: with", ON_ARRIVAL),
+    (Words._search, "search it: with", "search in it: with", ON_ARRIVAL),
+    (Words.reshaped, "left out where", "missing where", ON_ARRIVAL),
+    ((notices, "_AS_ROWS"), "like objects", "alike objects", ON_ARRIVAL),
     (Words.read_on, ", offset=", ", from=", ON_ARRIVAL),
     (Words.read_on, "from character", "from letter", ON_ARRIVAL),
     (notices.ref_line, "in all", "altogether", ON_ARRIVAL),

@@ -24,13 +24,13 @@ from ullage.wires.rules.checker import problems_of
 
 LEFT = sorted(path.parent for path in Path(__file__).parent.glob("*/kept.db"))
 DECIDES = {
-    "default-8": "8tdmxb7zcnq1qbzw.qz7yrpbk971p6svc",
-    "default-summarised-9": "8tdmxb7zcnq1qbzw.7xnpzga5ycbw9gd4",
-    "token_budget-1": "4m4nctsvep4hw3v6.m0qwh69tck0cw0kj",
-    "multi_stage-1": "kpbpepgscwcwyjq0.s6ynzxyv7xnp3rsb",
-    "continuation-1": "jsdzmzq7stx0wwc9.bt1ysshjq5aq7bvs",
-    "three_layer-1": "z7d3qz8dc0n0jpg0.g6662fgj0kdkd2z7",
-    "output_cache-1": "sqbw940rzw1mycz1.g3xr52bjd36h1pvt",
+    "default-9": "xp1qd0sn2kw8whw6.qz7yrpbk971p6svc",
+    "default-summarised-10": "xp1qd0sn2kw8whw6.7xnpzga5ycbw9gd4",
+    "token_budget-1": "g56yphfs35bcg5va.m0qwh69tck0cw0kj",
+    "multi_stage-1": "drd7ys7322yzc8qt.s6ynzxyv7xnp3rsb",
+    "continuation-1": "751ct2t3zxeec2r6.bt1ysshjq5aq7bvs",
+    "three_layer-1": "0k78nz4em4stfc1s.g6662fgj0kdkd2z7",
+    "output_cache-1": "kzp0as0v7y2xavb6.g3xr52bjd36h1pvt",
 }
 """The fingerprint of each policy, as ledgers hold it.
 
@@ -237,21 +237,42 @@ def test_a_conversation_in_our_words_goes_on_and_what_changed_is_told(left, thin
     assert shows_same == (arrival_part(session.settings.decides) == arrival_part(known[0]))
 
 
+@pytest.fixture(scope="module")
+def worded(tmp_path_factory):
+    """The thoughtful conversation as this version leaves it: its store, history and last view."""
+    store = tmp_path_factory.mktemp("worded") / "worded_kept.db"
+    return store, *make.worded(store)
+
+
+@pytest.fixture
+def thinks_now(worded, tmp_path):
+    """Opens the conversation that this version left: each time a session of its own."""
+    store = shutil.copy(worded[0], tmp_path / "worded_kept.db")
+    sessions = []
+
+    def open_session():
+        sessions.append(make.thinking_session(store))
+        return sessions[-1]
+
+    yield open_session
+    for each in sessions:
+        each.close()
+
+
 @pytest.mark.parametrize(("place", "old", "new", "part"), rewording.WORDS)
-def test_one_word_that_changes_is_told_once(monkeypatch, left, thinks, place, old, new, part):
+def test_one_word_that_changes_is_told_once(monkeypatch, worded, thinks_now, place, old, new, part):
+    _, history, then = worded
     rewording.forget()
-    history = read(left, "worded")["history"]
     request = make.thinking_request(history)
-    then = thinks().fit(request)["messages"]
     try:
         rewording.reword(monkeypatch, place, old, new)
-        session = thinks()
+        session = thinks_now()
         shows_same = goes_on_legally(then, session.fit(request))
         assert [event.kind for event in session.events].count("changed") == 1
         (told,) = (event for event in session.events if event.kind == "changed")
         assert ("stays as it is" in told.why) == (part == rewording.UNDER_PRESSURE)
         assert shows_same == (part == rewording.UNDER_PRESSURE)
-        again = thinks()
+        again = thinks_now()
         again.fit(request)
         assert "changed" not in {event.kind for event in again.events}
     finally:

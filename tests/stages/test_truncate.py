@@ -85,6 +85,36 @@ def test_json_says_how_much_of_it_is_left_out(limit):
     assert pointers(notice)[0].ref == REF
 
 
+def test_the_notice_of_json_reads_on_at_the_first_value_that_is_not_shown():
+    rows = [{"id": n, "note": "x" * (n % 50)} for n in range(2_000)]
+    text = json.dumps({"ok": True, "rows": rows}, indent=2)
+    shown = json.loads(shorten(text, 2_000, REF, Words(), tables=True))
+    head = shown["rows"].index(next(row for row in shown["rows"] if isinstance(row, str))) - 1
+    assert f"the first at rows[{head}]" in shown["_ullage"]
+    pointer = pointers(shown["_ullage"])[0]
+    assert json.JSONDecoder().raw_decode(text, pointer.offset)[0] == rows[head]
+
+
+def test_json_that_fits_as_a_table_is_shown_whole():
+    rows = [{"id": n, "empty": None, "name": f"harbour {n}"} for n in range(300)]
+    text = json.dumps(rows)
+    names, *table, notice = json.loads(shorten(text, 8_000, REF, Words(), tables=True))
+    assert [dict(zip(names, row, strict=True)) for row in table] == [
+        {"id": n, "name": f"harbour {n}"} for n in range(300)
+    ]
+    assert "all of it" in notice
+    assert pointers(notice)[0].offset == 0
+
+
+def test_a_row_that_is_cut_keeps_its_columns():
+    empty = dict.fromkeys(f"field_{n}" for n in range(60))
+    rows = [{"id": n, **empty, "text": f"{n} " * 900, "owner": "ada"} for n in range(30)]
+    names, *table, _ = json.loads(shorten(json.dumps(rows), 6_000, REF, Words(), tables=True))
+    whole = [row for row in table if isinstance(row, list)]
+    assert {len(row) for row in whole} == {len(names)}
+    assert [row[names.index("owner")] for row in whole] == ["ada"] * len(whole)
+
+
 def test_a_number_is_shown_as_it_was():
     text = json.dumps([10**40, 0.1, 1e300, -0.0, *range(2_000)])
     shown = json.loads(shorten(text, 2_000, REF, Words()))
@@ -99,6 +129,11 @@ def test_a_number_is_shown_as_it_was():
         ("web_search", "web"),
         ("mcp__files__grep", "search"),
         ("Bash", "shell"),
+        ("executebash", "shell"),
+        ("webfetch", "web"),
+        ("mcp__search-server__create_issue", "other"),
+        ("get_emails", "other"),
+        ("get_order_details", "other"),
         ("lookup", "other"),
     ],
 )

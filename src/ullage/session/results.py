@@ -47,7 +47,8 @@ def cut_text(
     if len(text) <= limit_chars:
         return None
     ref = ref_of(text)
-    shown = shorten(text, limit_chars, ref, words, head_share=head_share_of(kind))
+    head_share = head_share_of(kind)
+    shown = shorten(text, limit_chars, ref, words, head_share=head_share, tables=True)
     return None if shown is None else (shown, Output(ref, text))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any, Literal, TypeAlias
 
@@ -11,12 +12,21 @@ from ullage.on_demand import cached_by_text
 
 ToolKind: TypeAlias = Literal["read", "search", "shell", "web", "other"]
 
-_KINDS: tuple[tuple[ToolKind, tuple[str, ...]], ...] = (
-    ("search", ("grep", "search", "find", "glob", "list", "ls", "dir", "tree", "query")),
-    ("web", ("web", "fetch", "url", "browse", "http", "scrape", "page", "navigate")),
-    ("shell", ("bash", "shell", "exec", "run", "terminal", "command", "cmd", "python", "test")),
-    ("read", ("read", "view", "cat", "open", "file", "source", "get_code")),
+_WEB = "fetch url browse browser http scrape crawl page navigate"
+_SEARCH = "grep rg search find glob list ls lsp dir directory tree query queries sql"
+_SHELL = "bash shell sh exec execute run terminal command cmd powershell python test"
+_READ = "read view cat open file source code"
+_KINDS: tuple[tuple[ToolKind, frozenset[str]], ...] = (
+    ("web", frozenset(("web", "website"))),
+    ("search", frozenset(_SEARCH.split())),
+    ("web", frozenset(_WEB.split())),
+    ("shell", frozenset(_SHELL.split())),
+    ("read", frozenset(_READ.split())),
 )
+"""The words that tell a kind, in the order in which they are looked for."""
+_VOCABULARY = frozenset().union(*(words for _, words in _KINDS))
+_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+"""``readURL`` is two words, ``HTTPGet`` too."""
 
 LIMIT_CHARS: Mapping[ToolKind, int] = {
     "shell": 6_000,
@@ -49,18 +59,29 @@ def is_plain_text(arguments: str) -> bool:
 
 @cached_by_text(256)
 def kind_of(tool: str) -> ToolKind:
-    """What kind of output a tool gives, judged by its name.
+    """What kind of output a tool gives, judged by whole words of its name.
 
-    The words of the name decide, the last one first matched: ``read_file`` and ``Read`` are
-    reads, ``web_search`` is the web, ``mcp__files__grep`` is a search.
+    ``read_file`` and ``Read`` are reads, ``web_search`` and ``webfetch`` are the web,
+    ``mcp__files__grep`` is a search: the name of an MCP server says nothing of its tools. A part
+    of a word says nothing either: ``get_emails`` lists no directory. Names of tools in English are
+    understood, and others are ``"other"``.
     """
-    name = tool.lower()
-    if name.startswith("web"):
-        return "web"
-    for kind, words in _KINDS:
-        if any(word in name for word in words):
+    _, _, own = tool.rpartition("__")
+    words = {part for word in _WORD.findall(own) for part in _parts_of(word.lower())}
+    for kind, telling in _KINDS:
+        if not words.isdisjoint(telling):
             return kind
     return "other"
+
+
+def _parts_of(word: str) -> tuple[str, ...]:
+    """A word in the singular, or the two known words that it is made of, as ``readfile`` is."""
+    word = word if word in _VOCABULARY else word.removesuffix("s")
+    for at in range(2, len(word) - 1):
+        parts = word[:at], word[at:]
+        if _VOCABULARY.issuperset(parts):
+            return parts
+    return (word,)
 
 
 def head_share_of(kind: ToolKind) -> float:

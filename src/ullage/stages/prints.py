@@ -169,6 +169,7 @@ def _lasting_words(words: Words) -> Iterator[str]:
     yield notices.NO_REASONING
     yield words.read_on(_REF, 8_000)
     yield words.cut(_REF, 8_000, 90_000, 8_000)
+    yield words.reshaped(_REF, 90_000, "lamps[9]", 8_000, rows=True)
     yield words.more(_REF, 0, 8_000, 90_000)
     yield notices.ref_line(_REF, 90_000)
     yield notices.ref_line(_REF, 90_000, f"spill/{_REF}.txt")

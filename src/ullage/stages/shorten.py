@@ -1,8 +1,9 @@
 """Shorten one text to a number of characters so that what is left still makes sense.
 
-JSON stays valid JSON: long lists keep their first and last items, long strings their ends.
-Any other text keeps whole lines from its head and tail and, between them, the lines that
-speak of errors; a single giant line is cut within. Never half a character.
+JSON stays valid JSON: like objects stand as a table (`ullage.stages.squeeze`), long lists keep
+their first and last items, long strings their ends. Any other text keeps whole lines from its head
+and tail and, between them, the lines that speak of errors; a single giant line is cut within. Never
+half a character.
 """
 
 from __future__ import annotations
@@ -10,11 +11,14 @@ from __future__ import annotations
 import re
 import unicodedata
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import accumulate
+from typing import TypeAlias
 
 import msgspec
 
+from ullage.stages.places import Path, named, place_of
+from ullage.stages.squeeze import NOT_JSON, data_in, squeezed, table_of
 from ullage.values.notices import Words
 
 ERRORS = re.compile(
@@ -27,6 +31,7 @@ ERRORS = re.compile(
 _ERROR_SHARE = 0.2
 _ERROR_LINE_CHARS = 300
 _NOTICE_ROOM_CHARS = 260
+_JSON_NOTICE_ROOM_CHARS = 320
 _JOINER = "\u200d"
 _FLAG_HALVES = "".join(map(chr, range(0x1F1E6, 0x1F200)))
 
@@ -36,8 +41,13 @@ _LEAST_BYTES = 80
 _LEAST_STRING_CHARS = 60
 _LEAST_ITEMS = 6
 """No item of a list is given so little room that fewer than these would fill it."""
+_LEAST_ITEM_BYTES = 4
+_SQUEEZED_SHARE = 0.05
+"""Nothing is expected to become shorter than this without something left out."""
 _TRIES = 12
 _STEP_CHARS = 1 << 20
+
+_Shrink: TypeAlias = Callable[[bytes, int, Path], bytes]
 
 _loads = msgspec.json.Decoder().decode
 _raws = msgspec.json.Decoder(list[msgspec.Raw]).decode
@@ -46,7 +56,14 @@ _encode = msgspec.json.Encoder().encode
 
 
 def shorten(
-    text: str, limit_chars: int, ref: str, words: Words, *, head_share: float = 0.7
+    text: str,
+    limit_chars: int,
+    ref: str,
+    words: Words,
+    *,
+    head_share: float = 0.7,
+    tables: bool = False,
+    whole_chars: int = 0,
 ) -> str | None:
     """A view of ``text`` of at most ``limit_chars`` characters, its notice included.
 
@@ -56,13 +73,18 @@ def shorten(
         ref: what opens the original.
         words: the wording of the notice.
         head_share: how much of the room the head gets; the tail gets the rest.
+        tables: show like objects of JSON as a table (`ullage.stages.squeeze`).
+        whole_chars: a view of JSON may have so many characters where nothing of it is left out.
 
     Returns:
         The view, or None where none is shorter than the original in characters and bytes.
     """
-    room = max(limit_chars - _NOTICE_ROOM_CHARS, limit_chars // 2)
-    shown = _json(text, room, ref, words) if text[:1] in "{[" else None
+    shown = None
+    if text.lstrip()[:1] in ("{", "["):
+        most = max(limit_chars, whole_chars)
+        shown = _json(text, limit_chars, most, ref, words, tables=tables)
     if shown is None:
+        room = max(limit_chars - _NOTICE_ROOM_CHARS, limit_chars // 2)
         shown = _lines(text, room, ref, words, head_share)
     if len(shown) >= len(text):
         return None
@@ -168,78 +190,153 @@ def _joined(before: str, after: str) -> bool:
 # ── JSON ─────────────────────────────────────────────────────────────────────────────────
 
 
-def _json(text: str, room: int, ref: str, words: Words) -> str | None:
-    """A smaller document of the same shape, or None if the text is not JSON, or none fits.
+def _json(text: str, limit: int, most: int, ref: str, words: Words, *, tables: bool) -> str | None:
+    """A smaller document of the same kind, or None if the text is not JSON, or none fits.
 
-    The notice is the last item of a list; in a dict it has a key of its own. Nothing is measured by
-    writing it: the values are slices of the text, and a slice knows its length. Room is counted in
-    bytes; where characters take several, there are more tries.
+    The notice is the last item of a list; in an object it has a key of its own. Nothing is measured
+    by writing it: the values are slices of the text, and a slice knows its length. Room is counted
+    in bytes; where characters take several, there are more tries.
     """
+    room = max(limit - _JSON_NOTICE_ROOM_CHARS, limit // 2)
     try:
-        whole = _encode(_loads(text))
+        value = _loads(text)
+        if isinstance(value, dict):
+            value.pop("_ullage", None)  # of an earlier view
+        whole = _encode(value)
         size = room * len(whole) // len(whole.decode())
+        if len(whole) * _SQUEEZED_SHARE <= size * most // room:
+            body = squeezed(whole, tables=tables).decode()
+            shown = _noticed(body, words.reshaped(ref, len(text), rows=tables))
+            if len(shown) <= most:
+                return shown
         for _ in range(_TRIES):
-            body = _fit(whole, size).decode()
-            key = '"_ullage":' if body[0] == "{" else ""
-            comma = "," if len(body) > len("[]") else ""
-            notice = _encode(words.cut(ref, len(body), len(text), 0)).decode()
-            shown = f"{body[:-1]}{comma}{key}{notice}{body[-1]}"
-            if len(shown) <= room + _NOTICE_ROOM_CHARS:
+            fitting = _Fitting(tables=tables)
+            body = fitting.fit(whole, size, ()).decode()
+            first = next(iter(fitting.gaps), ())
+            notice = words.reshaped(
+                ref, len(text), named(first), place_of(text, first), rows=tables
+            )
+            shown = _noticed(body, notice)
+            if len(shown) <= room + _JSON_NOTICE_ROOM_CHARS:
                 return shown
             size = size * 3 // 4
-    except (msgspec.DecodeError, UnicodeError, RecursionError):
+    except NOT_JSON:
         pass
     return None
 
 
-def _fit(raw: bytes, room: int) -> bytes:
-    """A JSON value in about so many bytes; numbers stay as they are."""
-    kind = raw[:1]
-    if len(raw) <= room or kind not in _CONTAINERS:
-        return raw
-    if kind == b'"':
+def _noticed(body: str, notice: str) -> str:
+    key = '"_ullage":' if body[0] == "{" else ""
+    comma = "," if len(body) > len("[]") else ""
+    return f"{body[:-1]}{comma}{key}{_encode(notice).decode()}{body[-1]}"
+
+
+class _Fitting:
+    """Fits values into rooms.
+
+    Args:
+        tables: like objects are shown as a table.
+
+    Attributes:
+        gaps: where something is left out, in the order of the document.
+    """
+
+    def __init__(self, *, tables: bool) -> None:
+        self.gaps: list[Path] = []
+        self._tables = tables
+
+    def fit(self, raw: bytes, room: int, path: Path) -> bytes:
+        """A value in about so many bytes; numbers stay as they are."""
+        kind = raw[:1]
+        if len(raw) <= room or kind not in _CONTAINERS:
+            return raw
+        if kind == b'"':
+            return self._string(raw, room, path)
+        is_list = kind == b"["
+        if room < _LEAST_BYTES:
+            self.gaps.append(path)
+            count = len(_raws(raw)) if is_list else len(_raw_dict(raw))
+            return _encode(f"[… {count:,} {'items' if is_list else 'keys'} …]")
+        room -= _LEAST_BYTES // 2  # for what says how much is left out
+        return self._list(raw, room, path) if is_list else self._dict(raw, room, path)
+
+    def _string(self, raw: bytes, room: int, path: Path) -> bytes:
         text = _loads(raw)
+        value = data_in(text)
+        if value is not None:
+            return self.fit(_encode(value), room, (*path, None))
+        self.gaps.append(path)
         return _encode(ends_of(text, max(len(text) * room // len(raw), _LEAST_STRING_CHARS)))
-    is_list, items, fields = kind == b"[", list[bytes](), dict[str, bytes]()
-    if is_list:
+
+    def _list(self, raw: bytes, room: int, path: Path) -> bytes:
+        """The ends of a list, or of the table that it makes."""
         items = list(map(bytes, _raws(raw)))
-    else:
-        fields = {key: bytes(value) for key, value in _raw_dict(raw).items() if key != "_ullage"}
-    if room < _LEAST_BYTES:
-        return _encode(f"[… {len(items):,} items …]" if is_list else f"[… {len(fields):,} keys …]")
-    room -= _LEAST_BYTES // 2  # for what says how much is left out
-    return _fit_list(items, room) if is_list else _fit_dict(fields, room)
+        total, most = len(items), room // _LEAST_ITEM_BYTES
+        if total > 2 * most:  # of what is between nothing could be shown
+            items = items[:most] + items[-most:]
+        table = table_of(items) if self._tables else None
+        if table is None:
+            shown = self._ends(items, total, room, path, self.fit)
+        else:
+            room -= len(table.names) + 1
+            shown = [table.names, *self._ends(table.rows, total, room, path, self._row)]
+        return b"[%b]" % b",".join(shown)
 
+    def _ends(
+        self, items: Sequence[bytes], total: int, room: int, path: Path, shrink: _Shrink
+    ) -> list[bytes]:
+        """The first and the last items, two of those for one of these; a large one is smaller.
 
-def _fit_list(items: list[bytes], room: int) -> bytes:
-    """The first and the last items, two of those for one of these; a large one is made smaller."""
-    share = room // min(len(items), _LEAST_ITEMS)
-    costs = [min(len(item), share) + 1 for item in items]
-    head = max(bisect_right(list(accumulate(costs)), room * 2 // 3), 1)
-    tail = bisect_right(list(accumulate(costs[: head - 1 : -1])), room - sum(costs[:head]))
-    shown = [_fit(item, share) for item in (*items[:head], *items[len(items) - tail :])]
-    if head + tail < len(items):
-        shown.insert(head, _encode(f"[… {len(items) - head - tail:,} of {len(items):,} items …]"))
-    return b"[%b]" % b",".join(shown)
+        Args:
+            items: both ends of a list, at least as much of them as fits; or all of it.
+            total: how many items the list has.
+            room: bytes for what is shown.
+            path: what leads to the list.
+            shrink: makes an item smaller.
+        """
+        share = max(room, 0) // min(len(items), _LEAST_ITEMS)
+        costs = [min(len(item), share) + 1 for item in items]
+        if sum(costs) <= room and total == len(items):
+            return [shrink(item, share, (*path, at)) for at, item in enumerate(items)]
+        head = max(bisect_right(list(accumulate(costs)), room * 2 // 3), 1)
+        tail = bisect_right(list(accumulate(costs[: head - 1 : -1])), room - sum(costs[:head]))
+        shown = [shrink(item, share, (*path, at)) for at, item in enumerate(items[:head])]
+        if head + tail < total:
+            self.gaps.append((*path, head))
+            shown.append(_encode(f"[… {total - head - tail:,} of {total:,} items …]"))
+        last = enumerate(items[len(items) - tail :], total - tail)
+        return shown + [shrink(item, share, (*path, at)) for at, item in last]
 
+    def _row(self, raw: bytes, room: int, path: Path) -> bytes:
+        """A row of a table in less room: each value stays in its column."""
+        if len(raw) <= room:
+            return raw
+        cells = list(map(bytes, _raws(raw)))
+        most = level([len(cell) for cell in cells], room - len(cells))
+        return b"[%b]" % b",".join(self.fit(cell, most, path) for cell in cells)
 
-def _fit_dict(fields: dict[str, bytes], room: int) -> bytes:
-    """The first keys that have room, each with a value; the room left goes to all values alike."""
-    names = list(map(_encode, fields))
-    least = (
-        len(name) + min(len(raw), _LEAST_BYTES)
-        for name, raw in zip(names, fields.values(), strict=True)
-    )
-    count = max(bisect_right(list(accumulate(least)), room), 1)
-    values = list(fields.values())[:count]
-    most = level([len(raw) for raw in values], room - sum(map(len, names[:count])))
-    shown = [
-        b"%b:%b" % (name, _fit(raw, most)) for name, raw in zip(names[:count], values, strict=True)
-    ]
-    if count < len(fields):
-        left = f"{len(fields) - count:,} of {len(fields):,} keys left out"
-        shown.append(b"%b:%b" % (_encode("…"), _encode(left)))
-    return b"{%b}" % b",".join(shown)
+    def _dict(self, raw: bytes, room: int, path: Path) -> bytes:
+        """The first keys that have room, each with a value; what is left goes to all alike."""
+        fields = {key: bytes(value) for key, value in _raw_dict(raw).items()}
+        names = list(map(_encode, fields))
+        small = {key: squeezed(value, tables=self._tables) for key, value in fields.items()}
+        least = (
+            len(name) + min(len(value), _LEAST_BYTES)
+            for name, value in zip(names, small.values(), strict=True)
+        )
+        count = max(bisect_right(list(accumulate(least)), room), 1)
+        keys = list(fields)
+        most = level([len(small[key]) for key in keys[:count]], room - sum(map(len, names[:count])))
+        shown = list[bytes]()
+        for key, name in zip(keys[:count], names, strict=False):
+            fits = len(small[key]) <= most < len(fields[key])
+            value = small[key] if fits else self.fit(fields[key], most, (*path, key))
+            shown.append(b"%b:%b" % (name, value))
+        if count < len(keys):
+            self.gaps.append((*path, keys[count]))
+            left = f"{len(keys) - count:,} of {len(keys):,} keys left out"
+            shown.append(b"%b:%b" % (_encode("…"), _encode(left)))
+        return b"{%b}" % b",".join(shown)
 
 
 def level(sizes: Sequence[int], room: int) -> int:

@@ -89,7 +89,11 @@ Shape: TypeAlias = Callable[[Source, Words], Shown | None]
 
 
 def by_kind(
-    source: Source, words: Words, /, *, limit_chars: Mapping[ToolKind, int] = LIMIT_CHARS
+    source: Source,
+    words: Words,
+    /,
+    *,
+    limit_chars: Mapping[ToolKind, int] = LIMIT_CHARS,
 ) -> Shown | None:
     """Our own shape: head, tail and error lines, or smaller JSON, by kind of tool.
 
@@ -107,7 +111,7 @@ def by_kind(
     key = source.root, ref, limit, words, head_share
     shown: str | None = REMEMBERED.get(key)
     if shown is None:
-        shown = shorten(source.text, limit, ref, words, head_share=head_share) or ""
+        shown = shorten(source.text, limit, ref, words, head_share=head_share, tables=True) or ""
         REMEMBERED.put(key, shown, len(shown))
     why = f"{chars:,} characters, over {limit:,} for {kind} tools"
     return Shown(shown, why) if shown else None

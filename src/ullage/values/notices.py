@@ -24,6 +24,7 @@ _CALL = re.compile(r'get_continuation\(tool_call_id=\\?"([0-9a-z]{16})\\?", offs
 _ARGUMENTS = r'\((?:tool_call_id|ref_id)=\\?"[0-9a-z]{16}\\?"'
 """How the arguments of such a call begin in a notice."""
 _REF = re.compile(r"\bref(?:[ =]|_id=)\\?\"?([0-9a-z]{16})\b")
+_AS_ROWS = "like objects as rows under their names"
 _FILE = re.compile(r"\b([0-9a-z]{16})\.txt\b")
 _REF_LINE_CHARS = 200
 _NEXT = re.compile(
@@ -105,15 +106,45 @@ class Words(Struct, frozen=True):
 
     def cut(self, ref: str, shown: int, total: int, offset: int) -> str:
         """The notice at the end of a result that is shown in part."""
-        search = ""
-        if self.recall and GREP in self.toolset.names:
-            search = f'; search it: {self.prefix}{GREP}(ref_id="{ref}", pattern="…")'
-        elif self.recall and self.toolset.searches:
-            search = '; search it: with pattern="…"'
         return (
             f"[ullage: {shown:,} of {total:,} characters shown. "
-            f"Read on: {self.read_on(ref, offset)}{search}]"
+            f"Read on: {self.read_on(ref, offset)}{self._search(ref)}]"
         )
+
+    def reshaped(
+        self,
+        ref: str,
+        total: int,
+        path: str | None = None,
+        offset: int = 0,
+        *,
+        rows: bool = False,
+    ) -> str:
+        """The notice at the end of JSON that is shown otherwise than it came.
+
+        Args:
+            ref: what opens it as it came.
+            total: how many characters it has.
+            path: the first value that is not shown whole; None: nothing is left out.
+            offset: the character at which that begins.
+            rows: like objects may stand as a table.
+        """
+        what, how = "all of it", "As it came"
+        if path is not None:
+            what = f"values are left out where … stands, the first at {path or 'the beginning'}"
+            how = "From there on"
+        if rows:
+            what += f"; {_AS_ROWS}"
+        call = f"{self.read_on(ref, offset)}{self._search(ref)}"
+        return f"[ullage: {what}. {how}, of {total:,} characters: {call}]"
+
+    def _search(self, ref: str) -> str:
+        """How a result is searched, for the end of its notice."""
+        if self.recall and GREP in self.toolset.names:
+            return f'; search it: {self.prefix}{GREP}(ref_id="{ref}", pattern="…")'
+        if self.recall and self.toolset.searches:
+            return '; search it: with pattern="…"'
+        return ""
 
     def placeholder(self, ref: str, text: str) -> str:
         """What stands in place of a result that left the window: a few words and the ref."""
