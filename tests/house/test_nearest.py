@@ -53,6 +53,7 @@ NEAREST = {
     "loop/conversation/*.py": "loop/test_conversation.py",
     "picture/*.py": "picture/test_picture.py",
     "presets/_settings.py": "presets/test_multi_stage.py",
+    "presets/_files.py": "presets/test_multi_stage.py",
     "recall/pattern.py": "recall/test_grep.py",
     "recall/automaton.py": "recall/test_grep.py",
     # a run read, replayed and summed up

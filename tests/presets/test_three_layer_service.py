@@ -18,8 +18,8 @@ from ullage import AsyncSession, ConfigError, Limits, MemoryStore, Session, Sqli
 from ullage.history.canon import ref_of
 from ullage.loop.services import retrieve_spilled
 from ullage.presets import load, preset, three_layer
+from ullage.presets._files import values_of
 from ullage.presets._settings import read
-from ullage.presets.environment import values_of
 from ullage.presets.three_layer import ThreeLayerSettings
 from ullage.spend.metrics import TokenManagementMetrics
 from ullage.stages import rough

@@ -14,17 +14,17 @@ or a mapping (`load`), or from environment variables where the document names so
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Literal, TypeAlias
 
 from ullage.errors import ConfigError
+from ullage.presets._files import Source, values_of
 from ullage.presets._settings import Settings, read
 from ullage.presets.continuation import ContinuationSettings, continuation
-from ullage.presets.environment import TOKEN_BUDGET, Source, values_of, whole_number
 from ullage.presets.multi_stage import MultiStageSettings, multi_stage
 from ullage.presets.output_cache import ToolOutputCacheConfig, output_cache
 from ullage.presets.three_layer import ThreeLayerSettings, three_layer
 from ullage.presets.token_budget import TokenBudgetSettings, token_budget
-from ullage.stages.default import DEFAULT
+from ullage.spend.environment import TOKEN_BUDGET, whole_number
+from ullage.stages.named import NAMES, PolicyName, preset, unknown
 from ullage.stages.policy import Policy
 
 __all__ = [
@@ -49,19 +49,6 @@ _PRESETS: Mapping[str, tuple[type[Settings], Callable[..., Policy]]] = {
     "three_layer": (ThreeLayerSettings, three_layer),
     "token_budget": (TokenBudgetSettings, token_budget),
 }
-NAMES = ("default", *_PRESETS)
-PolicyName: TypeAlias = Literal[
-    "default", "continuation", "multi_stage", "output_cache", "three_layer", "token_budget"
-]
-
-
-def preset(name: str) -> Policy:
-    """The policy of a name in `NAMES`, a preset with its document's defaults.
-
-    Raises:
-        ConfigError: there is no policy of this name.
-    """
-    return DEFAULT if name == "default" else _named(name)[1]()
 
 
 def load(name: str, source: Source) -> Policy:
@@ -101,7 +88,8 @@ def from_env(name: str) -> Policy:
 
 
 def _named(name: str) -> tuple[type[Settings], Callable[..., Policy]]:
-    if name not in _PRESETS:
-        known = "default has no settings" if name == "default" else f"{name!r} is not known"
-        raise ConfigError("policy", known, f"Use one of {', '.join(NAMES)}.")
-    return _PRESETS[name]
+    if name in _PRESETS:
+        return _PRESETS[name]
+    if name == "default":
+        raise ConfigError("policy", "default has no settings", f"Use one of {', '.join(_PRESETS)}.")
+    raise unknown(name)

@@ -30,7 +30,7 @@ def recall_tools(policy: str | Policy = "default") -> tuple[ToolSpec, ...]:
     Raises:
         ConfigError: there is no such policy.
     """
-    from ullage.presets import preset  # `call_of` needs none
+    from ullage.stages.named import preset  # `call_of` needs none
 
     chosen = preset(policy) if isinstance(policy, str) else policy
     return chosen.toolset.tools

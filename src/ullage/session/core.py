@@ -25,7 +25,6 @@ from msgspec.structs import replace
 
 from ullage.errors import BudgetExceeded, ConfigError, FormatError, OverLimitError, RefNotFound
 from ullage.history.snapshots import snapshot_at
-from ullage.presets import PolicyName, preset
 from ullage.recall.dispatch import Answer, answer
 from ullage.recall.found import ToolOutputRef, output_ref
 from ullage.recall.history import find_in_history
@@ -45,6 +44,7 @@ from ullage.spend.allowance import Claim
 from ullage.spend.budget import Budget
 from ullage.spend.calls import Spent
 from ullage.stages.default import SAFEGUARDS, SUMMARISED
+from ullage.stages.named import PolicyName, preset
 from ullage.stages.policy import Policy
 from ullage.stages.prints import fingerprint
 from ullage.stores import AsyncStore, Store, with_files

@@ -16,7 +16,6 @@ from typing import Any, Literal, TypeVar
 
 from ullage.errors import ConfigError
 from ullage.locks import Lock, RLock
-from ullage.presets import PolicyName
 from ullage.recall.dispatch import Answer
 from ullage.recall.found import ToolOutputRef
 from ullage.redaction import Redact
@@ -25,6 +24,7 @@ from ullage.session.core import SessionCore
 from ullage.session.drivers import drive, run
 from ullage.session.view import View
 from ullage.spend.waiting import pauses
+from ullage.stages.named import PolicyName
 from ullage.stages.policy import Policy
 from ullage.stores import Store, open_store
 from ullage.values.effects import Record, Steps

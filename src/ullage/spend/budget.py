@@ -24,7 +24,6 @@ from weakref import WeakSet
 
 from ullage.errors import BudgetExceeded, ConfigError
 from ullage.locks import Lock
-from ullage.presets.environment import TOKEN_BUDGET, whole_number
 from ullage.spend.account import Account, Dropped, UnderWay
 from ullage.spend.allowance import (
     NOTHING,
@@ -38,6 +37,7 @@ from ullage.spend.allowance import (
 from ullage.spend.book import Book, Report, Row
 from ullage.spend.calls import By, Call, Spent, totals
 from ullage.spend.cost import priced, worst_usd
+from ullage.spend.environment import TOKEN_BUDGET, whole_number
 from ullage.tokens.catalog import advice, lookup
 from ullage.values.carried import Arguments, Carried
 from ullage.values.effects import Steps

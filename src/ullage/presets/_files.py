@@ -1,4 +1,4 @@
-"""Where settings come from outside: environment variables and settings files."""
+"""Settings files: what one holds, in TOML or JSON."""
 
 from __future__ import annotations
 
@@ -15,32 +15,8 @@ from ullage.errors import ConfigError
 Source: TypeAlias = str | os.PathLike[str] | Mapping[str, Any]
 """A TOML or JSON file, or a mapping as one holds it."""
 
-TOKEN_BUDGET = "SRE_AGENT_TOKEN_BUDGET"
-"""The variable that holds a session's budget of tokens (multi-stage, Configuration)."""
-
 _COMMENTS = re.compile(r"(?m)^\s*//.*$")
 """Lines of comment, as settings files of .NET hold them. No JSON string goes over a line."""
-
-_NUMBER = re.compile(r"[0-9]{1,18}|[0-9]{1,3}(?:,[0-9]{3}){1,5}|[0-9]{1,3}(?:_[0-9]{3}){1,5}")
-
-
-def whole_number(variable: str) -> int | None:
-    """The whole number a variable holds now, or None if it is unset or empty.
-
-    Thousands may be parted by commas or underscores, as in ``850,000`` (multi-stage,
-    Configuration).
-
-    Raises:
-        ConfigError: it holds something else; its value is not shown.
-    """
-    text = os.environ.get(variable, "").strip()
-    if not text:
-        return None
-    if not _NUMBER.fullmatch(text):
-        raise ConfigError(
-            variable, "this is no whole number", "Give one such as 850000 or 850,000."
-        )
-    return int(re.sub("[,_]", "", text))
 
 
 def values_of(source: Source) -> Mapping[str, Any]:

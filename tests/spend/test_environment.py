@@ -3,7 +3,7 @@
 import pytest
 
 from ullage import ConfigError
-from ullage.presets.environment import whole_number
+from ullage.spend.environment import whole_number
 
 READ = {
     "": None,
