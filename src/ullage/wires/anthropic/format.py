@@ -298,7 +298,7 @@ def _row_of(block: Mapping[str, Any]) -> Block:
 
 def _content(block: Mapping[str, Any], row: Block, at: int, where: str) -> Content:
     if row.becomes == "text":
-        return Text(text_at(block.get("text"), f"{where}.text"), at)
+        return Text(text_at(block.get(row.text), f"{where}.{row.text}"), at)
     kind = block.get("type")
     if row.media and field(block.get("source"), "type") in ("base64", "url", "file"):
         return medium_at(block, row, at, where)

@@ -16,7 +16,7 @@ from typing import Any
 
 from ullage.errors import FormatError
 from ullage.history.pairing import At, Pairing
-from ullage.wires.anthropic.blocks import SERVER, SERVER_CALLS
+from ullage.wires.anthropic.blocks import BLOCKS, SERVER, SERVER_CALLS
 from ullage.wires.anthropic.format import Anthropic
 from ullage.wires.base import field
 from ullage.wires.block import arguments_of
@@ -124,7 +124,7 @@ class Messages(Hosted):
 
     def _fitted(self, here: At, block: Any) -> Any:
         match field(block, "type"):
-            case "text" if is_blank(field(block, "text")):
+            case kind if _is_blank_text(kind, block):
                 self.report(here[0], "an empty text was left out")
                 return None
             case "tool_result" if here in self.pairs.calls:
@@ -164,7 +164,13 @@ class Messages(Hosted):
 def _is_void(block: Any) -> bool:
     """Whether a block of the assistant does not stay where it is."""
     kind = field(block, "type")
-    return kind == "tool_result" or (kind == "text" and is_blank(field(block, "text")))
+    return kind == "tool_result" or _is_blank_text(kind, block)
+
+
+def _is_blank_text(kind: Any, block: Any) -> bool:
+    """Whether a block is a text without words, whichever field its type has it in."""
+    row = BLOCKS.get(kind) if isinstance(kind, str) else None
+    return row is not None and row.becomes == "text" and is_blank(field(block, row.text))
 
 
 def _text(text: str) -> dict[str, Any]:
