@@ -450,7 +450,7 @@ _ROWS = (
     ),
     (
         "storage f92",
-        "stores/conversations.py",
+        "loop/conversation/store.py",
         "summary, *messages[boundary:])",
         "summary, *messages[boundary : boundary + 1])",
     ),

@@ -42,8 +42,8 @@ from ullage import Limits, Session, SqliteStore, Usage
 from ullage.errors import RefNotFound
 from ullage.history.canon import ref_of
 from ullage.history.ledger import Ledger
+from ullage.loop.conversation import ConversationStore
 from ullage.stores import DAY_S, Bounds, every_ref
-from ullage.stores.conversations import ConversationStore
 from ullage.values.effects import Output
 
 _MODEL = "claude-sonnet-4-5"

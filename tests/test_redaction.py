@@ -15,12 +15,11 @@ from tests.histories import Call, Turn
 from tests.sessions import recall
 from ullage import ConfigError, Limits, MemoryStore, Session, fit, problems
 from ullage.history.canon import ref_of
-from ullage.loop.conversation import Conversation
+from ullage.loop.conversation import Conversation, ConversationStore
 from ullage.loop.services import prune_messages, retrieve_spilled, truncate_output
 from ullage.presets.three_layer import ThreeLayerSettings
 from ullage.redaction import REDACTED, common_keys, in_message
 from ullage.stages.default import SUMMARISED
-from ullage.stores.conversations import ConversationStore
 from ullage.values.effects import Reply
 from ullage.values.notices import pointers
 from ullage.wires import FORMATS

@@ -24,10 +24,8 @@ import ullage
 from tests.stores.postgres.server import Server, program
 from ullage import presets
 from ullage.integrations._entries import entry_of
-from ullage.loop.conversation import Conversation
+from ullage.loop.conversation import Conversation, ConversationStore, PostgresConversations
 from ullage.stores import PostgresStore
-from ullage.stores.conversations import ConversationStore
-from ullage.stores.postgres import PostgresConversations
 
 HERE = Path(__file__).parent
 MODEL, TENANT, CHAT, WINDOW_TOKENS = "gpt-4.1", "ada", "c-17", 12_000

@@ -15,11 +15,10 @@ from tests.stores.conftest import server, url  # noqa: F401  (fixtures)
 from ullage import Record
 from ullage.history.ledger import arrival_part
 from ullage.integrations._entries import record_of
+from ullage.loop.conversation import ConversationStore, PostgresConversations
 from ullage.presets import preset
 from ullage.stages import DEFAULT, SUMMARISED, fingerprint
 from ullage.stores import PostgresStore
-from ullage.stores.conversations import ConversationStore
-from ullage.stores.postgres import PostgresConversations
 from ullage.wires.rules.checker import problems_of
 
 LEFT = sorted(path.parent for path in Path(__file__).parent.glob("*/kept.db"))

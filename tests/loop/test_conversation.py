@@ -20,11 +20,10 @@ from tests.conversations import (
 )
 from tests.stores.killed import dies, forks, silent
 from ullage import ConfigError, Limits, StoreError
-from ullage.loop.conversation import Conversation
+from ullage.loop.conversation import Conversation, ConversationStore
 from ullage.replay import reading
 from ullage.stages import DEFAULT
 from ullage.stores import SqliteStore
-from ullage.stores.conversations import ConversationStore
 from ullage.wires import FORMATS
 from ullage.wires.rules.checker import problems_of
 

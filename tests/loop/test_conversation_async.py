@@ -28,9 +28,8 @@ from tests.servers import Call as Asks
 from tests.servers import Reply as Says
 from tests.stores.killed import dies, forks, silent
 from ullage import Budget, ConfigError, FormatError, MemoryStore, StoreError, Usage
-from ullage.loop.conversation import AsyncConversation
+from ullage.loop.conversation import AsyncConversation, ConversationStore
 from ullage.replay import reading
-from ullage.stores import ConversationStore
 from ullage.values.effects import Reply
 from ullage.wires import FORMATS
 from ullage.wires.rules.checker import problems_of

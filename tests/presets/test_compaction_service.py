@@ -8,11 +8,10 @@ from tests.presets.three_layer import words
 from tests.servers import Call as Asks
 from tests.servers import Reply as Says
 from ullage import Limits, Session, summarise
-from ullage.loop.conversation import CompactionResult, Conversation
+from ullage.loop.conversation import CompactionResult, Conversation, ConversationStore
 from ullage.presets.three_layer import COMPACTION
 from ullage.stages import rough
 from ullage.stages.compact import oldest_rough
-from ullage.stores.conversations import ConversationStore
 
 LIMITS = Limits(window_tokens=24_000, output_reserve_tokens=1_000)
 WRITTEN = """## Conversation Summary

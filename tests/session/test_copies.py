@@ -17,9 +17,10 @@ from tests.loop.test_turn import Scripted, new_session, read_log
 from ullage import AsyncSession, Budget, MemoryStore, Session, SqliteStore
 from ullage.errors import NotCarried
 from ullage.loop import run_turn
+from ullage.loop.conversation import ConversationStore
 from ullage.session.copies import Copied
 from ullage.session.sessions import AsyncSessions, Sessions
-from ullage.stores import BoundedStore, ConversationStore, SpillStore
+from ullage.stores import BoundedStore, SpillStore
 from ullage.stores.threaded import Threaded
 
 ROOT = Path(__file__).parents[2]

@@ -7,8 +7,8 @@ from contextlib import closing
 import click
 
 from ullage.cli._options import json_option, open_kept, print_json
+from ullage.loop.conversation import conversations_at
 from ullage.stores import SpillStore, SqliteStore, forget
-from ullage.stores.objects.opening import conversations_at
 
 
 @click.command("forget", short_help="Erase a tenant or a conversation.")

@@ -11,7 +11,6 @@
     relayed.py    what came of a request, as a value
     answers.py    what the proxy answers where no upstream does
     pages.py      what is answered here and not upstream: health, metrics, the live page
-    page.py       the live page (live.html, live.css, live.js), and that of one conversation
     watch.py      who looks on: metrics.py, seen.py (conversations), logs.py, spans.py
     siblings.py   the workers of one proxy, as each other sees them
     server.py     a listening socket, connections, the end

@@ -12,6 +12,7 @@ A worker's counters and conversations are its own; whoever is asked asks the oth
 from __future__ import annotations
 
 import asyncio
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -28,6 +29,8 @@ from ullage.proxy.siblings import Siblings
 from ullage.proxy.watch import Watch
 
 _ROOT = "/_ullage"
+_DRAWING = "ullage.replay.report.live"
+"""What draws the pages. It stands above the proxy, which knows it by its name alone."""
 _PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
 _NOT_GIVEN = (
     "pages are for a browser on this machine, of the user who runs the proxy, at the address it "
@@ -101,9 +104,8 @@ class Pages:
 
     async def _page(self, path: str) -> web.StreamResponse:
         if path in ("", "/"):
-            from ullage.proxy.page import live_page  # replays and reports: nothing else needs them
-
-            return _html(live_page())
+            page: str = _drawing().live_page()
+            return _html(page)
         if path == "/state":
             return await self._state()
         if path.startswith("/conversations/"):
@@ -164,9 +166,12 @@ class Pages:
         sessions = self._relay.exchanges.sessions
         if key not in sessions:
             return None
-        from ullage.proxy.page import page_of_conversation
+        return await asyncio.to_thread(_drawing().page_of_conversation, key, sessions.of(key))
 
-        return await asyncio.to_thread(page_of_conversation, key, sessions.of(key))
+
+def _drawing() -> Any:
+    """What draws the pages: it replays and reports, so it loads for who looks."""
+    return import_module(_DRAWING)
 
 
 def _path_of(target: str) -> str:

@@ -15,8 +15,6 @@ __all__ = [
     "BoundedStore",
     "Bounds",
     "Collected",
-    "CompactionPart",
-    "ConversationStore",
     "Extent",
     "MemoryStore",
     "PostgresStore",
@@ -26,7 +24,6 @@ __all__ = [
     "SpillStore",
     "SqliteStore",
     "Store",
-    "StoredMessage",
     "Threaded",
     "default_path",
     "directory_of",
@@ -58,7 +55,6 @@ if TYPE_CHECKING:
         with_files,
     )
     from ullage.stores.bounded import BoundedStore
-    from ullage.stores.conversations import CompactionPart, ConversationStore, StoredMessage
     from ullage.stores.memory import MemoryStore
     from ullage.stores.objects.opening import open_lasting
     from ullage.stores.postgres.store import AsyncPostgresStore, PostgresStore
@@ -76,7 +72,6 @@ else:
             "ullage.stores._file": "default_path",
             "ullage.stores._open": "directory_of files_of innermost is_url open_store with_files",
             "ullage.stores.bounded": "BoundedStore",
-            "ullage.stores.conversations": "CompactionPart ConversationStore StoredMessage",
             "ullage.stores.memory": "MemoryStore",
             "ullage.stores.objects.opening": "open_lasting",
             "ullage.stores.postgres.store": "AsyncPostgresStore PostgresStore",

@@ -2,8 +2,8 @@ import pytest
 
 from tests.cli.terminal import ullage
 from tests.stores.contract import batch, output
+from ullage.loop.conversation import PostgresConversations
 from ullage.stores import PostgresStore
-from ullage.stores.postgres import PostgresConversations
 
 pytestmark = pytest.mark.xdist_group("postgres")
 

@@ -8,8 +8,9 @@ import pytest
 import ullage
 from tests.stores.contract import batch, output
 from ullage.errors import ConfigError, StoreError
+from ullage.loop.conversation import PostgresConversations
 from ullage.stores import PostgresStore, open_store
-from ullage.stores.postgres import PostgresConversations, connecting
+from ullage.stores.postgres import connecting
 
 pytestmark = pytest.mark.xdist_group("postgres")
 

@@ -9,9 +9,7 @@ import pytest
 from tests.stores.postgres.cable import Cable
 from tests.stores.test_conversations import called, say, talk, wire
 from ullage.errors import ConfigError, StoreError
-from ullage.loop.conversation import Conversation
-from ullage.stores.conversations import ConversationStore
-from ullage.stores.postgres import PostgresConversations
+from ullage.loop.conversation import Conversation, ConversationStore, PostgresConversations
 from ullage.values.limits import Limits
 
 pytestmark = pytest.mark.xdist_group("postgres")

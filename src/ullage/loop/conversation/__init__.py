@@ -26,16 +26,31 @@ from typing import TYPE_CHECKING
 
 from ullage.on_demand import names
 
-__all__ = ["AsyncConversation", "CompactionResult", "Conversation"]
+__all__ = [
+    "AsyncConversation",
+    "CompactionPart",
+    "CompactionResult",
+    "Conversation",
+    "ConversationStore",
+    "PostgresConversations",
+    "StoredMessage",
+    "conversations_at",
+]
 
 if TYPE_CHECKING:
     from ullage.loop.conversation._async import AsyncConversation
     from ullage.loop.conversation._core import CompactionResult, Conversation
+    from ullage.loop.conversation.opening import conversations_at
+    from ullage.loop.conversation.postgres import PostgresConversations
+    from ullage.loop.conversation.store import CompactionPart, ConversationStore, StoredMessage
 else:
     __getattr__, __dir__ = names(
         __name__,
         {
             "ullage.loop.conversation._async": "AsyncConversation",
             "ullage.loop.conversation._core": "CompactionResult Conversation",
+            "ullage.loop.conversation.opening": "conversations_at",
+            "ullage.loop.conversation.postgres": "PostgresConversations",
+            "ullage.loop.conversation.store": "CompactionPart ConversationStore StoredMessage",
         },
     )

@@ -15,13 +15,13 @@ from ullage.errors import UllageError
 from ullage.history.window import Window
 from ullage.loop.conversation._core import ConversationCore
 from ullage.loop.conversation._plan import Plan
+from ullage.loop.conversation.store import CompactionPart, StoredMessage
 from ullage.session.ahead import begun, due
 from ullage.session.aio import AsyncSession
 from ullage.session.closing import AsyncClosing
 from ullage.session.drivers import arun
 from ullage.stages.compact import compact, surely_over
 from ullage.stages.ranges import continues
-from ullage.stores.conversations import CompactionPart, StoredMessage
 from ullage.turn.filling import Filled
 from ullage.values.edits import Cut, Summary
 from ullage.values.effects import Do, Steps

@@ -14,6 +14,7 @@ from ullage.errors import ConfigError
 from ullage.history.window import Window
 from ullage.locks import Lock
 from ullage.loop.conversation._plan import Plan, Row, planned, row_of, summarising
+from ullage.loop.conversation.store import CompactionPart, ConversationStore, StoredMessage
 from ullage.presets import PolicyName, preset
 from ullage.session.closing import Closing
 from ullage.session.drivers import run
@@ -22,7 +23,6 @@ from ullage.spend.budget import Budget
 from ullage.stages.policy import Policy
 from ullage.stages.ranges import condensed
 from ullage.stores import AsyncStore, Store
-from ullage.stores.conversations import CompactionPart, ConversationStore, StoredMessage
 from ullage.summarise import Summaries, Summariser, of
 from ullage.turn.filling import Asking, Filled, fill, refusal
 from ullage.values.carried import Carried

@@ -11,13 +11,13 @@ from msgspec.structs import replace
 from ullage.errors import ConfigError
 from ullage.history.index import outputs_of
 from ullage.history.window import Window
+from ullage.loop.conversation.store import CompactionPart, ConversationStore
 from ullage.loop.services import window_of
 from ullage.stages.compact import OURS, compact
 from ullage.stages.goals import of_messages
 from ullage.stages.policy import Policy, Stage
 from ullage.stages.quotes import USER_SHARE
 from ullage.stages.summary import summary
-from ullage.stores.conversations import CompactionPart, ConversationStore
 from ullage.tokens.meter import Meter
 from ullage.values.edits import Cut, Skipped, Summary
 from ullage.values.effects import Output

@@ -7,19 +7,15 @@ from __future__ import annotations
 
 import importlib.util
 import os
-import sqlite3
-from contextlib import closing
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ullage.errors import ConfigError, StoreError
+from ullage.errors import ConfigError
 from ullage.stores._base import Store
-from ullage.stores._file import absolute
 from ullage.stores._open import is_url
 from ullage.stores.sqlite import SqliteStore
 
 if TYPE_CHECKING:
     from ullage.stores.cache import Cache
-    from ullage.stores.conversations import ConversationStore
     from ullage.stores.objects.storage import ObjectStorage
 
 T = TypeVar("T")
@@ -61,36 +57,14 @@ def open_lasting(
 
 
 def _on_server(url: str, objects: ObjectStorage | None) -> Store:
-    _check(url)
+    check_address(url)
     from ullage.stores.postgres.store import PostgresStore
 
     return PostgresStore(url, objects=objects)
 
 
-def conversations_at(where: str) -> ConversationStore:
-    """The conversations on a server, or in a file that has some.
-
-    Raises:
-        ConfigError: it is no address of a PostgreSQL server, or psycopg is not installed.
-        StoreError: the server cannot be reached, or the file has none.
-    """
-    if not is_url(where):
-        from ullage.stores.conversations import ConversationStore
-
-        try:
-            with closing(sqlite3.connect(f"{absolute(where).as_uri()}?mode=ro", uri=True)) as db:
-                db.execute("SELECT Id, SessionId FROM Messages LIMIT 1")
-        except sqlite3.Error as error:
-            reason = "it holds no conversations. Use another file."
-            raise StoreError("conversations", "open", reason) from error
-        return ConversationStore(where)
-    _check(where)
-    from ullage.stores.postgres.conversations import PostgresConversations
-
-    return PostgresConversations(where)
-
-
-def _check(url: str) -> None:
+def check_address(url: str) -> None:
+    """Raise ConfigError unless an address is of a PostgreSQL server, and its client is here."""
     if not url.startswith(("postgresql://", "postgres://")):
         reason = "stores behind such an address are not known"
         raise ConfigError("store", reason, "Use a path, or postgresql://user@host/database")

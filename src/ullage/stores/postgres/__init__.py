@@ -7,7 +7,6 @@
     leases.py      who asks a model for a summary just now
     spending.py    what a fleet has spent of a budget
     cleaning.py    what clean-up asks
-    conversations.py  conversations, as a chat service keeps them
     connecting.py  pools of connections; what is tried again, and what a failure means
     store.py       the two stores
 
@@ -21,16 +20,14 @@ from typing import TYPE_CHECKING
 
 from ullage.on_demand import names
 
-__all__ = ["AsyncPostgresStore", "PostgresConversations", "PostgresStore"]
+__all__ = ["AsyncPostgresStore", "PostgresStore"]
 
 if TYPE_CHECKING:
-    from ullage.stores.postgres.conversations import PostgresConversations
     from ullage.stores.postgres.store import AsyncPostgresStore, PostgresStore
 else:
     __getattr__, __dir__ = names(
         __name__,
         {
-            "ullage.stores.postgres.conversations": "PostgresConversations",
             "ullage.stores.postgres.store": "AsyncPostgresStore PostgresStore",
         },
     )

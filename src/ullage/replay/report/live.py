@@ -1,4 +1,8 @@
-"""The live page, and the page of one conversation behind it. Nothing is fetched from elsewhere."""
+"""The live page of a proxy, and the page of one conversation behind it.
+
+The proxy knows this module by its name (`ullage.proxy.pages`) and loads it for who looks. Nothing
+is fetched from elsewhere.
+"""
 
 from __future__ import annotations
 
@@ -22,14 +26,13 @@ from ullage.wires import FORMATS, Format
 @cache
 def live_page() -> str:
     """The page that shows what goes through the proxy."""
-    style = _text("ullage.replay.report", "page.css") + _text("ullage.proxy", "live.css")
-    script = _text("ullage.proxy", "live.js")
+    style, script = _text("page.css") + _text("live.css"), _text("live.js")
     policy = (
         f"default-src 'none'; script-src 'sha256-{_hash(script)}'; "
         f"style-src 'sha256-{_hash(style)}'; img-src data:; connect-src 'self'; "
         "base-uri 'none'; form-action 'none'"
     )
-    page = Template(_text("ullage.proxy", "live.html"))
+    page = Template(_text("live.html"))
     return page.substitute(policy=policy, style=style, script=script)
 
 
@@ -73,8 +76,8 @@ def _store(session: Any) -> Store:
     return cast("Store", innermost(session.store))
 
 
-def _text(package: str, name: str) -> str:
-    return files(package).joinpath(name).read_text(encoding="utf-8")
+def _text(name: str) -> str:
+    return files("ullage.replay.report").joinpath(name).read_text(encoding="utf-8")
 
 
 def _hash(text: str) -> str:

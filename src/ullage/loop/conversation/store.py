@@ -31,9 +31,9 @@ from typing import Any
 from uuid import uuid4
 
 from ullage.errors import StoreError
+from ullage.loop.conversation import _rows as rows
+from ullage.loop.conversation._rows import NAME, CompactionPart, StoredMessage
 from ullage.redaction import Redact, checked, in_message
-from ullage.stores import _conversation_rows as rows
-from ullage.stores._conversation_rows import NAME, CompactionPart, StoredMessage
 from ullage.stores._file import absolute, create_private
 from ullage.stores._reasons import kind_of, reason_of
 from ullage.values.carried import Arguments, Carried

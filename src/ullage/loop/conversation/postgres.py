@@ -1,4 +1,4 @@
-"""Conversations on a PostgreSQL server: what `ullage.stores.ConversationStore` keeps in a file.
+"""Conversations on a PostgreSQL server: what `ConversationStore` keeps in a file.
 
     ullage.messages     id → conversation, place in it, the message as its provider takes it
     ullage.compactions  the summaries, each with the first message that it does not replace
@@ -18,9 +18,9 @@ from typing import Any
 from blake3 import blake3
 from msgspec.structs import asdict
 
+from ullage.loop.conversation.store import CompactionPart, ConversationStore, StoredMessage
 from ullage.redaction import Redact
 from ullage.stores._packing import from_utf8, to_utf8
-from ullage.stores.conversations import CompactionPart, ConversationStore, StoredMessage
 from ullage.stores.postgres import schema
 from ullage.stores.postgres.asking import BEGIN, COMMIT, Asking, Query, Rows, answered
 from ullage.stores.postgres.connecting import prepared
