@@ -45,6 +45,7 @@ __all__ = [
     "Replace",
     "Session",
     "Sessions",
+    "SharedBudget",
     "Spent",
     "SpillNotFound",
     "SqliteStore",
@@ -64,6 +65,7 @@ __all__ = [
     "View",
     "Window",
     "__version__",
+    "common_keys",
     "conversation",
     "convert",
     "cut_result",
@@ -102,6 +104,7 @@ if TYPE_CHECKING:
     from ullage.recall.dispatch import Answer
     from ullage.recall.found import ToolOutputRef
     from ullage.recall.tools import recall_tools
+    from ullage.redaction import common_keys
     from ullage.session.aio import AsyncSession
     from ullage.session.results import cut_result, open_result
     from ullage.session.session import Session, fit
@@ -109,6 +112,7 @@ if TYPE_CHECKING:
     from ullage.session.view import AsyncView, View
     from ullage.spend.budget import Budget
     from ullage.spend.calls import Call, Spent
+    from ullage.spend.shared import SharedBudget
     from ullage.stages.policy import Policy, Stage
     from ullage.stores._base import AsyncStore, Store
     from ullage.stores.memory import MemoryStore
@@ -139,6 +143,7 @@ else:
             "ullage.recall.dispatch": "Answer",
             "ullage.recall.found": "ToolOutputRef",
             "ullage.recall.tools": "recall_tools",
+            "ullage.redaction": "common_keys",
             "ullage.session.aio": "AsyncSession",
             "ullage.session.results": "cut_result open_result",
             "ullage.session.session": "Session fit",
@@ -146,6 +151,7 @@ else:
             "ullage.session.view": "AsyncView View",
             "ullage.spend.budget": "Budget",
             "ullage.spend.calls": "Call Spent",
+            "ullage.spend.shared": "SharedBudget",
             "ullage.stages.policy": "Policy Stage",
             "ullage.stores._base": "AsyncStore Store",
             "ullage.stores.memory": "MemoryStore",

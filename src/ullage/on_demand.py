@@ -28,9 +28,9 @@ def names(
 
     Args:
         package: its ``__name__``.
-        homes: of each module, the names that are found in it, parted by blanks; under the
-            package's own name, modules of it. No other name may be that of a module of the
-            package: importing it would hide the name.
+        homes: of each module, the names that are found in it, parted by blanks; of a package its
+            modules too. No name that is found elsewhere may be that of a module of the package:
+            importing it would hide the name.
     """
     home_of = {name: home for home, listed in homes.items() for name in listed.split()}
 
@@ -40,7 +40,10 @@ def names(
         home = home_of[name]
         if home == package:
             return import_module(f"{package}.{name}")
-        found: object = getattr(import_module(home), name)
+        module = import_module(home)
+        if not hasattr(module, name):  # it is a module of that package
+            import_module(f"{home}.{name}")
+        found: object = getattr(module, name)
         setattr(sys.modules[package], name, found)
         return found
 

@@ -70,6 +70,15 @@ def test_a_name_that_is_not_there_is_no_attribute():
         from ullage import Sesion  # noqa: F401
 
 
+def test_a_name_may_be_a_module_of_another_package():
+    get, listing = names("ullage", {"ullage.wires": "convert rules"})
+    assert get("rules") is importlib.import_module("ullage.wires.rules")
+    assert listing()
+    vars(ullage).pop("rules")
+    with pytest.raises(ImportError):
+        names(__name__, {"ullage.wires": "nothing"})[0]("nothing")
+
+
 def test_a_name_is_looked_up_once():
     get, _ = names(__name__, {"ullage.errors": "ConfigError"})
     assert get("ConfigError") is globals().pop("ConfigError")

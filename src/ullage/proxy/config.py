@@ -112,7 +112,7 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         joins: whether a conversation that is first seen under way is offered the recall tools,
             and cut as one batch, once that pays; see `ullage.Session`.
         redact: whether known forms of keys are taken out of what is set aside and kept
-            (`ullage.redaction.common_keys`).
+            (`ullage.common_keys`).
         window_tokens: the window of every model; None: each model's own.
         discover: which upstreams are asked for the windows of their models: a list of names, true
             for all, false for none. None: those on this machine, about models whose window their

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 
-from ullage import AsyncSessions, Limits, Output, Record, SqliteStore
+from ullage import AsyncSessions, Limits, Output, Record, SqliteStore, common_keys
 from ullage.errors import StoreError
 from ullage.exchange import Exchanges
 from ullage.proxy.acceptance import Acceptance, HoldingStore
 from ullage.proxy.config import Config
-from ullage.redaction import common_keys
 from ullage.stores import MemoryStore, Store, Threaded, is_url, open_lasting
 
 _MOST_CONVERSATIONS, _FEW_KEYS = 10_000, 256

@@ -65,7 +65,7 @@ class Session(SessionCore, Closing):
         summariser: a model that adds to the summaries of what is compacted: any callable, or
             one of `ullage.summarise`. None: the deterministic summaries stand alone.
         redact: takes secrets out of a text before it is set aside, summarised or shown cut, such
-            as `ullage.redaction.common_keys`; the same for the same text. None: nothing does.
+            as `ullage.common_keys`; the same for the same text. None: nothing does.
         user_tools: names of your own tools by which the user answers: their results are the
             user's words, quoted whole wherever user text is. Beside those of the agents that
             ullage knows; compared whole, without case and signs.

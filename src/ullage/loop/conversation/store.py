@@ -54,7 +54,7 @@ class ConversationStore(Carried):
         busy_timeout_s: how long a call waits while another process writes.
         clock: the time in seconds since 1970.
         redact: takes secrets out of every message and summary before it is kept, such as
-            `ullage.redaction.common_keys`; None: nothing does.
+            `ullage.common_keys`; None: nothing does.
 
     Attributes:
         wire: the wire format of its messages.
