@@ -98,7 +98,9 @@ def visible(messages: Sequence[Wire]) -> Iterator[str]:
             if "functionCall" in part:
                 yield json.dumps(part["functionCall"].get("args"), ensure_ascii=False)
         for call in message.get("tool_calls") or ():
-            yield str(call.get("function", {}).get("arguments", ""))
+            arguments = call.get("function", {}).get("arguments", "")
+            is_text = isinstance(arguments, str)
+            yield arguments if is_text else json.dumps(arguments, ensure_ascii=False)
             yield str(call.get("custom", {}).get("input", ""))
         if message.get("type") in ("function_call", "custom_tool_call"):
             yield str(message.get("arguments") or message.get("input") or "")

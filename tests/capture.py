@@ -24,6 +24,7 @@ SDKS = {
     "openai-chat": "openai",
     "openai-responses": "openai",
     "gemini": "google-genai",
+    "ollama": "ollama",
 }
 _FILES = ("src/café.py", "notes/猫.md", 'a "quoted" name', "empty")
 _CONTENTS = {

@@ -218,6 +218,29 @@ def _openai(turn, number, reuse):
         yield {"role": "tool", "tool_call_id": id, "content": content}
 
 
+def _ollama(turn, number, reuse):
+    """Without ids where ids are reused, and results that do not name their tool either, as older
+    servers and clients write them."""
+    if turn.user is not None:
+        yield {"role": "user", "content": turn.user}
+    message = {"role": "assistant", "content": turn.said or ("done" if not turn.calls else "")}
+    if turn.thought:
+        message["thinking"] = "hm " * 50
+    ids = _ids(turn, number, False)
+    if turn.calls:
+        message["tool_calls"] = [
+            {
+                **({} if reuse else {"id": id}),
+                "function": {"name": c.tool, "arguments": {"path": argument_of(c)}},
+            }
+            for id, c in zip(ids, turn.calls, strict=True)
+        ]
+    yield message
+    for id, call in zip(ids, turn.calls, strict=True):
+        named = {} if reuse else {"tool_name": call.tool, "tool_call_id": id}
+        yield {"role": "tool", **named, "content": call.output}
+
+
 def _responses(turn, number, reuse):
     """One item after the other, with the ids that the server gave them."""
     if turn.user is not None:
@@ -337,6 +360,7 @@ MODEL = {
     "openai-responses": "gpt-5.6",
     "anthropic": "claude-sonnet-4-5",
     "gemini": "gemini-2.5-pro",
+    "ollama": "gpt-oss:120b-cloud",
 }
 
 
@@ -349,8 +373,16 @@ def request(format, messages, **more):
     if format == "openai-responses":
         head = {"instructions": "You are an agent.", "max_output_tokens": 1_000, "store": False}
         return {"model": MODEL[format], **head, "input": messages, **more}
+    if format == "ollama":
+        head = {"options": {"num_predict": 1_000}}
+        return {"model": MODEL[format], **head, "messages": messages, **more}
     head = {"system": "You are an agent."} if format == "anthropic" else {}
     return {"model": MODEL[format], **head, "max_tokens": 1_000, "messages": messages, **more}
 
 
-WRITERS = {"openai-chat": _openai, "openai-responses": _responses, "anthropic": _anthropic}
+WRITERS = {
+    "openai-chat": _openai,
+    "openai-responses": _responses,
+    "anthropic": _anthropic,
+    "ollama": _ollama,
+}

@@ -22,9 +22,11 @@ from tests.wires.rule_examples import (
     gave,
     model,
     mused,
+    numbered,
     parts,
     put,
     responds,
+    runs,
     said,
     tool,
     use,
@@ -174,6 +176,22 @@ EVERYTHING = {
             ASK,
         ],
     },
+    "ollama": {
+        "model": "gpt-oss:120b-cloud",
+        "think": True,
+        "format": {"type": "object"},
+        "options": {"num_ctx": 8_000, "num_predict": 5},
+        "tools": [{"type": "function", "function": {"name": "run", "parameters": {}}}],
+        "messages": [
+            {"role": "system", "content": "be brief"},
+            {"role": "user", "content": "x", "images": [PIXELS]},
+            {**runs(numbered("a"), "look"), "thinking": "t"},
+            {"role": "tool", "tool_name": "run", "tool_call_id": "a", "content": LONG},
+            {"role": "tool", "name": "look", "content": "y", "images": [PIXELS]},
+            {"role": "assistant", "content": "z"},
+            NEXT,
+        ],
+    },
 }
 """One legal request a format, of every block that is looked into."""
 
@@ -224,6 +242,15 @@ REPLIES = {
             "promptTokensDetails": [{"modality": "AUDIO", "tokenCount": 1}],
         },
     },
+    "ollama": {
+        "model": "gpt-oss:120b-cloud",
+        "message": {"role": "assistant", "content": "x"},
+        "done": True,
+        "done_reason": "stop",
+        "prompt_eval_count": 9,
+        "prompt_eval_cached_count": 1,
+        "eval_count": 9,
+    },
 }
 """A reply a format, with all that is read of its usage."""
 
@@ -247,6 +274,10 @@ RECALLS = {
     },
     "gemini": {
         "functionCall": {"name": "get_continuation", "args": {"tool_call_id": "run#1"}, "id": "9"}
+    },
+    "ollama": {
+        "id": "c9",
+        "function": {"name": "get_continuation", "arguments": {"tool_call_id": "a"}},
     },
 }
 """A call of ours a format."""

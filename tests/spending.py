@@ -12,6 +12,7 @@ TOOL = {
     "openai-responses": {"type": "function", "name": "bash", "parameters": {}, "strict": False},
     "anthropic": {"name": "bash", "description": "Runs.", "input_schema": {"type": "object"}},
     "gemini": {"functionDeclarations": [{"name": "bash", "description": "Runs."}]},
+    "ollama": {"type": "function", "function": {"name": "bash", "parameters": {}}},
 }
 NO_CALLS = {
     "openai-chat": ("tool_choice", "none"),
@@ -19,6 +20,7 @@ NO_CALLS = {
     "anthropic": ("tool_choice", {"type": "none"}),
     "gemini": ("toolConfig", {"functionCallingConfig": {"mode": "NONE"}}),
 }
+"""How a request forbids its tools; where there is no word for it, it has none."""
 
 
 def new_session(format="openai-chat", **more):
@@ -45,6 +47,8 @@ def reply(format="openai-chat", prompt=1_000, output=100, **more):
         case "gemini":
             counts = {"promptTokenCount": prompt, "candidatesTokenCount": output}
             return {"usageMetadata": counts, **more}
+        case "ollama":
+            return {"prompt_eval_count": prompt, "eval_count": output, **more}
         case _:
             return {"usage": {"input_tokens": prompt, "output_tokens": output}, **more}
 

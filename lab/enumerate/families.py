@@ -19,10 +19,16 @@ from tests.second_reading import broken
 from ullage.tokens.catalog import NAMES
 from ullage.wires import FORMATS
 
-_MAKERS = {"anthropic": "claude", "openai-responses": "gpt", "gemini": "gemini", "openai-chat": ""}
+_MAKERS = {
+    "anthropic": "claude",
+    "openai-responses": "gpt",
+    "gemini": "gemini",
+    "openai-chat": "",
+    "ollama": "",
+}
 _OTHERS = ("deepseek-v4",)
 _SEARCH = {"type": "web_search_20250305", "name": "web_search"}
-_SHAPE = frozenset(("A0", "C0", "R0", "G0"))
+_SHAPE = frozenset(("A0", "C0", "R0", "G0", "O0"))
 """The shape of types: the second reading, which is of the rules, has nothing to say of it."""
 
 
@@ -97,7 +103,7 @@ def _heads(format: str, model: str) -> list[dict[str, Any]]:
         return [{"model": model, "systemInstruction": {"parts": [{"text": "You are an agent."}]}}]
     if format == "openai-responses":
         return [{"model": model, "instructions": "You are an agent.", "store": False}]
-    if format == "openai-chat":
+    if format in ("openai-chat", "ollama"):
         return [{"model": model}]
     head = {"model": model, "max_tokens": 2_000, "tools": [_SEARCH]}
     manual = {"type": "enabled", "budget_tokens": 1_024}

@@ -6,6 +6,7 @@ import json
 import os
 import time
 from collections import deque
+from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from itertools import count as count_from
@@ -17,19 +18,26 @@ from msgspec import json as packed
 
 from lab.fuzz.borders import bordered
 from lab.fuzz.coverage import empty, table
-from lab.fuzz.histories import case
+from lab.fuzz.histories import FORMATS, case
 from lab.fuzz.tally import BATCH, Tally, add, be_quiet, seen_of, try_batch
 from lab.fuzz.trial import try_case
 
 MOST_FINDINGS = 20
 
 
-def run(tally: Tally, seconds: float, until: int, jobs: int, resume: Path | None) -> None:
+def run(
+    tally: Tally,
+    seconds: float,
+    until: int,
+    jobs: int,
+    resume: Path | None,
+    formats: Sequence[str] = FORMATS,
+) -> None:
     """Try batches until the time is over or enough is held; write the file after each."""
     begun, before = time.monotonic(), tally.tried
     with ProcessPoolExecutor(max_workers=jobs, initializer=be_quiet) as pool:
         starts = count_from(tally.next, BATCH)
-        attempt = partial(try_batch, borders=tally.borders)
+        attempt = partial(try_batch, formats=formats, borders=tally.borders)
         running = deque(pool.submit(attempt, tally.seed, next(starts)) for _ in range(2 * jobs))
         while running:  # in order, so that a file holds all histories before its next one
             add(tally, running.popleft().result())
@@ -76,6 +84,7 @@ def say(tally: Tally, coverage: bool) -> None:
 @click.option("--resume", type=click.Path(path_type=Path), help="Go on from, and write, this file.")
 @click.option("--coverage", is_flag=True, help="Print the table of rules, features and edits.")
 @click.option("--borders/--plain", default=True, help="With joined, seeded, changed histories.")
+@click.option("--wire", type=click.Choice(FORMATS), help="Histories of this wire alone.")
 @click.option("--only", type=int, help="Try one history, and say what is wrong with it.")
 def main(
     seconds: float,
@@ -86,20 +95,22 @@ def main(
     resume: Path | None,
     coverage: bool,
     borders: bool,
+    wire: str | None,
     only: int | None,
 ) -> None:
     """Fuzz for a time; the status is 1 if anything was found."""
     be_quiet()
     seed = randbits(32) if seed is None else seed
+    formats = FORMATS if wire is None else (wire,)
     if only is not None:
-        one = (bordered if borders else case)(seed, only)
+        one = (bordered if borders else case)(seed, only, formats)
         click.echo(json.dumps(one.messages, indent=1, ensure_ascii=False))
         click.echo(f"{one.format}, {', '.join(sorted(one.features))}: {try_case(one)}")
         return
     tally = Tally(seed, start, borders=borders)
     if resume is not None and resume.exists():
         tally = packed.decode(resume.read_bytes(), type=Tally)
-    run(tally, seconds, until, jobs, resume)
+    run(tally, seconds, until, jobs, resume, formats)
     say(tally, coverage)
     raise SystemExit(1 if tally.found else 0)
 

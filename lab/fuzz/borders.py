@@ -10,13 +10,14 @@ Each shape keeps the history legal at every request, so that `fuzz.trial` judges
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from random import Random
 from typing import Any
 
 from msgspec.structs import replace
 
 from lab.fuzz.breakages import result_text, with_result_text
-from lab.fuzz.histories import Case, Change, case
+from lab.fuzz.histories import FORMATS, Case, Change, case
 from lab.fuzz.steps import TOOLS
 from ullage.wires.anthropic.models import refuses_force
 
@@ -42,9 +43,9 @@ _NOT_CHANGED = frozenset(("compaction", "bound reasoning", "signed reasoning", "
 """What a caller who changes a message would make invalid by itself."""
 
 
-def bordered(seed: int, number: int) -> Case:
+def bordered(seed: int, number: int, formats: Sequence[str] = FORMATS) -> Case:
     """History ``number`` of a seed with some of the shapes of this module."""
-    one = case(seed, number)
+    one = case(seed, number, formats)
     if one.repair:
         return one
     random = Random(f"{seed}/{number}/borders")
@@ -182,6 +183,9 @@ _DECLARED: dict[str, list[dict[str, Any]]] = {
         {"type": "function", "name": name, "parameters": _SCHEMA} for name in TOOLS
     ],
     "gemini": [{"functionDeclarations": [{"name": name} for name in TOOLS]}],
+    "ollama": [
+        {"type": "function", "function": {"name": name, "parameters": _SCHEMA}} for name in TOOLS
+    ],
 }
 _LISTED_CHAT = [{"type": "function", "function": {"name": name}} for name in TOOLS[:3]]
 
@@ -218,5 +222,6 @@ _CHOICES: dict[str, tuple[dict[str, Any], ...]] = {
             {"mode": "NONE"},
         )
     ),
+    "ollama": ({},),  # a request has no word for it
 }
 """How a request of each format says which tools may be called."""

@@ -79,6 +79,14 @@ SUBJECTS: dict[str, dict[str, frozenset[str]]] = {
         "G8": frozenset(("thoughtSignature",)),
         "G11": frozenset(("user",)),
     },
+    "ollama": {
+        "O0": _ANY,
+        "O1": frozenset(("tool_calls",)),
+        "O2": frozenset(("tool",)),
+        "O3": frozenset(("tool",)),
+        "O4": frozenset(("tool_calls",)),
+        "O5": frozenset(("images",)),
+    },
 }
 """What must stand near an edit for a rule to have a say in it: any of these marks."""
 
@@ -86,6 +94,7 @@ ABOUT_THE_HEAD = {
     "C10": "stream_options stand beside the messages",
     "R10": "so do the two ways of holding history at the server",
     "G12": "so does cachedContent",
+    "O6": "so does the form of the answer",
 }
 """Rules that no edit of messages can touch, with the reason: they are in no row."""
 
@@ -94,6 +103,7 @@ IMPOSSIBLE: tuple[tuple[str, str, str, str, str], ...] = (
     ("openai-chat", _EVERY, _EVERY, "reasoning", "no reasoning is bound to its prefix here"),
     ("openai-responses", _EVERY, _EVERY, "reasoning", "an edit leaves its reasoning be (R11)"),
     ("gemini", _EVERY, _EVERY, "reasoning", "signatures are not bound to what precedes them"),
+    ("ollama", _EVERY, _EVERY, "reasoning", "no reasoning is bound to its prefix here"),
     *(
         ("anthropic", "A13", "manual thinking", kind, "where that may be done, all thinking goes")
         for kind in ("pruned", "stubbed")
@@ -101,7 +111,7 @@ IMPOSSIBLE: tuple[tuple[str, str, str, str, str], ...] = (
 )
 """Format, rule, feature, kind of edit, and why such a cell cannot be filled; ``*`` is any."""
 
-_MARKED = frozenset(("id", "encrypted_content", "thoughtSignature", "tool_calls"))
+_MARKED = frozenset(("id", "encrypted_content", "thoughtSignature", "tool_calls", "images"))
 
 
 def marks_of(message: Any) -> set[str]:

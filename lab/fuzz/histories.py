@@ -5,13 +5,13 @@ The window is drawn to be too small for the history, so that something must be c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from random import Random
 from typing import Any
 
 from msgspec import Struct
 
-from lab.fuzz import anthropic, chat, gemini, responses
+from lab.fuzz import anthropic, chat, gemini, ollama, responses
 from lab.fuzz.breakages import break_one
 from lab.fuzz.steps import Call, Page, Step, draw
 
@@ -20,13 +20,17 @@ WRITERS: dict[str, Callable[[Page, list[Step], frozenset[str]], None]] = {
     "openai-chat": chat.write,
     "openai-responses": responses.write,
     "gemini": gemini.write,
+    "ollama": ollama.write,
 }
 FORMATS = tuple(WRITERS)
+NUMBERED = FORMATS[:4]
+"""The wires whose histories are known by a number among each other's: in tests, and of old."""
 _MODELS = {
     "anthropic": "claude-sonnet-4-5",
     "openai-chat": "gpt-4.1",
     "openai-responses": "gpt-5.6",
     "gemini": "gemini-2.5-pro",
+    "ollama": "gpt-oss:120b-cloud",
 }
 _SEARCH = {"type": "web_search_20250305", "name": "web_search"}
 _KEYS = {"openai-responses": "input", "gemini": "contents"}
@@ -112,10 +116,10 @@ class Case(Struct, frozen=True):
         return any(change.until == length for change in self.changes)
 
 
-def case(seed: int, number: int) -> Case:
-    """History ``number`` of a seed."""
+def case(seed: int, number: int, formats: Sequence[str] = FORMATS) -> Case:
+    """History ``number`` of a seed, in one of these wires: each has its turn."""
     random = Random(f"{seed}/{number}")
-    format = FORMATS[number % len(FORMATS)]
+    format = formats[number % len(formats)]
     steps, wanted = draw(random, format)
     page = Page(number)
     WRITERS[format](page, steps, wanted)
@@ -199,7 +203,7 @@ def _request(random: Random, format: str, wanted: frozenset[str], page: Page) ->
         return {"model": model, "systemInstruction": system}
     if format == "openai-responses":
         return {"model": model, "instructions": "You are an agent.", "store": False}
-    if format == "openai-chat":
+    if format in ("openai-chat", "ollama"):
         return {"model": model}
     if "note" in page.features:
         model = FREE  # the first one takes no system messages

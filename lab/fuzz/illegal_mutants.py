@@ -14,6 +14,7 @@ IllegalMutant: TypeAlias = tuple[str, str, Callable[[Request], None]]
 """Format, rule, and what breaks it, in place."""
 
 _CHAT_CALL = {"id": "c1", "type": "function", "function": {"name": "run", "arguments": "{}"}}
+_OLLAMA_CALL = {"function": {"name": "run", "arguments": {}}}
 
 LEGAL: dict[str, Callable[[], Request]] = {
     "anthropic": lambda: {
@@ -46,6 +47,14 @@ LEGAL: dict[str, Callable[[], Request]] = {
             {"role": "user", "content": "go"},
             {"role": "assistant", "content": None, "tool_calls": [{**_CHAT_CALL}]},
             {"role": "tool", "tool_call_id": "c1", "content": "ok"},
+            {"role": "assistant", "content": "done"},
+        ]
+    },
+    "ollama": lambda: {
+        "messages": [
+            {"role": "user", "content": "go", "images": ["AAAA"]},
+            {"role": "assistant", "content": "", "tool_calls": [{**_OLLAMA_CALL}]},
+            {"role": "tool", "tool_name": "run", "content": "ok"},
             {"role": "assistant", "content": "done"},
         ]
     },
@@ -178,6 +187,20 @@ ILLEGAL_MUTANTS: tuple[IllegalMutant, ...] = (
         ),
     ),
     ("openai-chat", "C10", lambda r: r.update(stream_options={"include_usage": True})),
+    ("ollama", "O0", lambda r: r["messages"][0].update(content=["go"])),
+    ("ollama", "O1", lambda r: r["messages"].pop(2)),
+    ("ollama", "O2", lambda r: r["messages"].pop(1)),
+    ("ollama", "O2", lambda r: r["messages"][2].update(tool_name="other")),
+    ("ollama", "O3", lambda r: r["messages"].insert(2, {"role": "user", "content": "x"})),
+    (
+        "ollama",
+        "O4",
+        lambda r: r["messages"][1]["tool_calls"][0].update(
+            function={"name": "run", "arguments": "{}"}
+        ),
+    ),
+    ("ollama", "O5", lambda r: r["messages"][0].update(images=["data:image/png;base64,AAAA"])),
+    ("ollama", "O6", lambda r: r.update(format="xml")),
     ("openai-responses", "R0", lambda r: r["input"][2].pop("name")),
     ("openai-responses", "R1", lambda r: r["input"].pop(3)),
     ("openai-responses", "R1", lambda r: r["input"].pop()),

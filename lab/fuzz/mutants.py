@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 from msgspec import Struct
 from msgspec.structs import replace
 
-from lab.fuzz.histories import FORMATS, case
+from lab.fuzz.histories import NUMBERED, case
 from lab.fuzz.stages import policy_of
 from lab.fuzz.trial import try_case
 from ullage.contract.repaired import Repaired
@@ -25,6 +25,7 @@ from ullage.values.messages import Reasoning
 from ullage.wires.anthropic import format as anthropic
 from ullage.wires.gemini import fields as _gemini_fields
 from ullage.wires.gemini import format as gemini
+from ullage.wires.ollama import format as ollama
 from ullage.wires.openai_chat import format as openai_chat
 from ullage.wires.openai_responses import format as openai_responses
 from ullage.wires.repair import apply
@@ -35,6 +36,7 @@ Changed: TypeAlias = Callable[[Any], Any]
 emergency = import_module("ullage.stages.emergency")
 ranges = import_module("ullage.stages.ranges")
 _A, _C, _R, _G = ("anthropic",), ("openai-chat",), ("openai-responses",), ("gemini",)
+_O = ("ollama",)
 
 
 class Mutant(Struct, frozen=True):
@@ -52,7 +54,7 @@ class Mutant(Struct, frozen=True):
     place: Any
     attribute: str
     changed: Changed
-    formats: tuple[str, ...] = FORMATS
+    formats: tuple[str, ...] = NUMBERED
 
 
 def _whole(_: Any) -> Any:
@@ -242,6 +244,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("cuts are empty in Chat", openai_chat.OpenAIChat, "edit", _emptied, _C),
     Mutant("cuts are empty in Responses", openai_responses.OpenAIResponses, "edit", _emptied, _R),
     Mutant("cuts are empty in Gemini", gemini.Gemini, "edit", _emptied, _G),
+    Mutant("cuts are empty in Ollama", ollama.Ollama, "edit", _emptied, _O),
     Mutant(
         "nothing is repaired",
         apply,
@@ -267,9 +270,10 @@ def planted(mutant: Mutant) -> Iterator[None]:
 def caught(mutant: Mutant, seed: int, histories: int, first: int = 0) -> str:
     """What the fuzzer says of a mutant; empty if it notices nothing. One is tried ``first``."""
     with planted(mutant):
-        for number in (first, *range(histories * len(FORMATS))):
-            if FORMATS[number % len(FORMATS)] in mutant.formats:
-                tried = try_case(case(seed, number))
+        formats = NUMBERED if set(mutant.formats) <= set(NUMBERED) else mutant.formats
+        for number in (first, *range(histories * len(formats))):
+            if formats[number % len(formats)] in mutant.formats:
+                tried = try_case(case(seed, number, formats))
                 if tried.wrong:
                     return f"history {number}: {tried.wrong[0]}"
     return ""

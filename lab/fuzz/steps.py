@@ -27,6 +27,7 @@ EVERYWHERE = (
     "several messages",
     "broken",
 )
+_NOT_IN_OLLAMA = ("document or sound", "signed reasoning", "unknown part")
 FEATURES: dict[str, tuple[str, ...]] = {
     "anthropic": (
         *EVERYWHERE,
@@ -67,6 +68,15 @@ FEATURES: dict[str, tuple[str, ...]] = {
         "server tool",
         "repeated ids",
         "no ids",
+    ),
+    "ollama": (
+        *(name for name in EVERYWHERE if name not in _NOT_IN_OLLAMA),
+        "media in a result",
+        "open reasoning",
+        "repeated ids",
+        "no ids",
+        "no names",
+        "note",
     ),
 }
 """What the histories of each format may hold. "Signed" is a signature or sealed text."""

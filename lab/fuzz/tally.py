@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
+from collections.abc import Sequence
 
 from msgspec import Struct, field
 
 from lab.fuzz.borders import bordered
 from lab.fuzz.coverage import Row, rows_of
-from lab.fuzz.histories import Case, case
+from lab.fuzz.histories import FORMATS, Case, case
 from lab.fuzz.trial import Tried, try_case
 
 BATCH = 400
@@ -45,13 +46,20 @@ def be_quiet() -> None:
     logging.getLogger("ullage").setLevel(logging.CRITICAL)
 
 
-def try_batch(seed: int, start: int, count: int = BATCH, *, borders: bool = False) -> Tally:
+def try_batch(
+    seed: int,
+    start: int,
+    count: int = BATCH,
+    formats: Sequence[str] = FORMATS,
+    *,
+    borders: bool = False,
+) -> Tally:
     """Histories ``start`` to ``start + count``, with the shapes of `fuzz.borders` if asked."""
     tally = Tally(seed, start + count, count, borders=borders)
     make = bordered if borders else case
     edits, seen = Counter[str](), Counter[Row]()
     for number in range(start, start + count):
-        one = make(seed, number)
+        one = make(seed, number, formats)
         tried = try_case(one)
         tally.refused += tried.refused
         tally.held += not tried.wrong and not tried.refused and not is_trivial(one, tried)

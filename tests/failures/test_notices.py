@@ -9,6 +9,7 @@ from tests.loop.replies import MODEL, reply
 from ullage.loop import run_turn
 from ullage.stages.default import DEFAULT
 from ullage.values.notices import Words, ref_line
+from ullage.wires import FORMATS
 
 CHAT = "openai-chat"
 REF = "0123456789abcdef"
@@ -47,7 +48,7 @@ def writes(text, policy=DEFAULT, format=CHAT):
     return files
 
 
-KEY = {CHAT: "messages", "anthropic": "messages", "openai-responses": "input", "gemini": "contents"}
+KEY = {name: wire.key for name, wire in FORMATS.items()}
 NOTICES = [
     notice
     for words in (Words(), Words(recall=False))

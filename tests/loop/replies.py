@@ -1,9 +1,10 @@
-"""Replies as the four APIs give them, bodies and the SDKs' objects, and how they are called."""
+"""Replies as the APIs give them, bodies and the SDKs' objects, and how they are called."""
 
 import json
 
 from anthropic.types import Message
 from google.genai.types import GenerateContentResponse
+from ollama import ChatResponse
 from openai.types.chat import ChatCompletion
 from openai.types.responses import Response
 
@@ -14,6 +15,7 @@ MODEL = {
     "openai-responses": "gpt-4.1",
     "anthropic": "claude-sonnet-4-5",
     "gemini": "gemini-2.5-pro",
+    "ollama": "gpt-oss:120b-cloud",
 }
 FORMAT_NAMES = tuple(MODEL)
 SDK = {
@@ -21,6 +23,7 @@ SDK = {
     "openai-responses": Response,
     "anthropic": Message,
     "gemini": GenerateContentResponse,
+    "ollama": ChatResponse,
 }
 INPUT_TOKENS, OUTPUT_TOKENS = 400, 20
 
@@ -130,16 +133,33 @@ def _gemini(text, calls, number):
     }
 
 
+def _ollama(text, calls, number):
+    message = {"role": "assistant", "content": text}
+    if calls:
+        message["tool_calls"] = [{"function": {"name": n, "arguments": a}} for _, n, a in calls]
+    return {
+        "model": MODEL["ollama"],
+        "created_at": "2026-11-27T05:00:00Z",
+        "message": message,
+        "done": True,
+        "done_reason": "stop",
+        "prompt_eval_count": INPUT_TOKENS,
+        "eval_count": OUTPUT_TOKENS,
+    }
+
+
 _BODIES = {
     "openai-chat": _chat,
     "openai-responses": _responses,
     "anthropic": _anthropic,
     "gemini": _gemini,
+    "ollama": _ollama,
 }
 
 
 def request(format, history):
     more = {"max_tokens": 500} if format == "anthropic" else {}
+    more |= {"options": {"num_predict": 500}} if format == "ollama" else {}
     return {"model": MODEL[format], FORMATS[format].key: history, **more}
 
 

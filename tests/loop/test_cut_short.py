@@ -15,6 +15,7 @@ REASONS = {
     "openai-responses": ("max_output_tokens", "content_filter"),
     "anthropic": ("max_tokens", "model_context_window_exceeded", "refusal"),
     "gemini": ("MAX_TOKENS", "SAFETY", "RECITATION"),
+    "ollama": ("length",),
 }
 EACH = [(format, reason) for format, reasons in REASONS.items() for reason in reasons]
 
@@ -28,6 +29,8 @@ def ended(format, body, reason):
         body |= {"status": "incomplete", "incomplete_details": {"reason": reason}}
     elif format == "anthropic":
         body["stop_reason"] = reason
+    elif format == "ollama":
+        body["done_reason"] = reason
     else:
         body["candidates"][0]["finishReason"] = reason
     return body
@@ -56,7 +59,7 @@ def check(format, outcome, disk, reason):
     assert disk.files == {"a": "all of it"}
     (first, failed), second = results(format, outcome.history)
     assert first.startswith(f"not run: the reply was cut short ({reason})")
-    assert failed or format in ("openai-chat", "openai-responses"), "those have no flag"
+    assert failed or format in ("openai-chat", "openai-responses", "ollama"), "no flag there"
     assert second[0] == "wrote 9 characters"
     assert (outcome.text, outcome.iterations) == ("Done.", 3)
 

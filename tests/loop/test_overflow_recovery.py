@@ -55,9 +55,10 @@ class Provider:
             "openai-responses": ("usage", "input_tokens"),
             "anthropic": ("usage", "input_tokens"),
             "gemini": ("usageMetadata", "promptTokenCount"),
+            "ollama": ("", "prompt_eval_count"),
         }
         where, name = counts[self.format]
-        body[where][name] = size
+        (body[where] if where else body)[name] = size
 
 
 def run(format, provider, *, limits=LIMITS, history=None, **more):

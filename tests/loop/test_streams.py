@@ -1,13 +1,12 @@
 """Turns whose replies come as streams: read to their end, and then as any other."""
 
 import asyncio
-import json
 
 import pytest
 
 from tests.loop.replies import FORMAT_NAMES, as_sdk, asking, reply, request, results
 from tests.loop.test_turn import Scripted, new_session, read_log, run
-from tests.servers.streams import stream_of
+from tests.servers.streams import events_in, stream_of
 from ullage import AsyncSession, FormatError
 from ullage.loop import arun_turn, run_turn
 from ullage.wires import FORMATS
@@ -18,9 +17,7 @@ formats = pytest.mark.parametrize("format", FORMAT_NAMES)
 
 def events_of(format, body):
     """The events of a reply, as a client parses them."""
-    lines = stream_of(format, body, {"stream_options": {"include_usage": True}}).split(b"\n")
-    data = [line[6:] for line in lines if line.startswith(b"data: ")]
-    return [json.loads(each) for each in data if each != b"[DONE]"]
+    return events_in(stream_of(format, body, {"stream_options": {"include_usage": True}}))
 
 
 def script(format):

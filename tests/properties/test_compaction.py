@@ -213,7 +213,7 @@ PARALLEL = [
 def points(format):
     """The history up to every event of it: each result of the four comes by itself."""
     messages = histories.wire(format, PARALLEL)
-    if format in ("openai-chat", "openai-responses"):
+    if format in ("openai-chat", "openai-responses", "ollama"):
         return [messages[:length] for length in range(1, len(messages) + 1)]
     key = "content" if format == "anthropic" else "parts"
     last = max(n for n, message in enumerate(messages) if len(message[key]) == 4)

@@ -104,7 +104,7 @@ def proxy(there, *tell, **settings):
 
     ``tell`` are called with each request that is over. What is set aside lasts no longer.
     """
-    upstreams = dict.fromkeys(("anthropic", "openai", "gemini"), there.url)
+    upstreams = dict.fromkeys(("anthropic", "openai", "gemini", "ollama"), there.url)
     given = {"upstreams": upstreams, "tenant": "", "use_system_proxy": False, **settings}
     with TemporaryDirectory() as folder:
         config = Config(**{"listen": "127.0.0.1:0", "store": f"{folder}/kept.db", **given})

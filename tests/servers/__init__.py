@@ -6,7 +6,7 @@
         server.requests[0].raw                      the bytes that were sent
         server.requests[0].body                     the same as JSON
 
-The four formats are those of `ullage.wires.FORMATS`; streamed where the request asks for it.
+The formats are those of `ullage.wires.FORMATS`; streamed where the request asks for it.
 A reply is a text, a `Reply`, a whole body as a dict, or a `Refusal`; ``replies`` is a list of
 them, or a function of the `Captured` request. `provider` takes two flags besides:
 

@@ -27,12 +27,27 @@ class Behind:
             case "openai-responses":
                 with client.responses.stream(**request) as stream:
                     return stream.get_final_response()
+            case "ollama":
+                return whole(list(client.chat(**request, stream=True)))
         return _joined(client.models.generate_content_stream(**request))
 
 
 def behind(server, url, *, stream=False):
     """The provider behind an address."""
     return Behind(server, url, stream)
+
+
+def whole(lines):
+    """Ollama's client puts nothing together: the texts and calls of all lines in the last."""
+    last = lines[-1]
+    for name in ("content", "thinking"):
+        text = "".join(line.message.get(name) or "" for line in lines)
+        if text:
+            last.message[name] = text
+    calls = [call for line in lines for call in line.message.tool_calls or ()]
+    if calls:
+        last.message.tool_calls = calls
+    return last
 
 
 def _joined(chunks):

@@ -15,11 +15,13 @@ from ullage import problems
 
 _CACHE_STEP, _CACHE_LEAST = 128, 1_024
 _JSON, _EVENTS = {"content-type": "application/json"}, {"content-type": "text/event-stream"}
+_LINES = {"content-type": "application/x-ndjson"}
 _PATHS = {
     "anthropic": ("/v1/messages",),
     "openai-chat": ("/v1/chat/completions",),
     "openai-responses": ("/v1/responses",),
     "gemini": (":generateContent", ":streamGenerateContent"),
+    "ollama": ("/api/chat",),
 }
 
 
@@ -34,7 +36,8 @@ class Captured(Struct, frozen=True):
     @property
     def streamed(self):
         """Whether the answer is to come as events."""
-        return bool(self.body.get("stream")) or ":stream" in self.path
+        is_default = self.path.endswith("/api/chat")
+        return bool(self.body.get("stream", is_default)) or ":stream" in self.path
 
 
 class Provider:
@@ -72,12 +75,16 @@ class Provider:
                 create = client.chat.completions.create
             case "openai-responses":
                 create = client.responses.create
+            case "ollama":
+                create = client.chat
             case _:
                 models = client.models
                 create = models.generate_content_stream if stream else models.generate_content
                 return list(create(**request)) if stream else create(**request)
         if not stream:
             return create(**request)
+        if self.format == "ollama":
+            return list(create(**request, stream=True))
         with create(**request, stream=True) as events:
             return list(events)
 
@@ -95,7 +102,8 @@ class Provider:
         if refusal or not captured.streamed:
             status, headers = (reply.status, reply.headers) if refusal else (200, {})
             return status, {**_JSON, **headers}, json.dumps(body).encode()
-        return 200, _EVENTS, stream_of(self.format, body, captured.body)
+        events = _LINES if self.format == "ollama" else _EVENTS
+        return 200, events, stream_of(self.format, body, captured.body)
 
     def _reply(self, captured):
         found = problems(captured.body, self.format) if self._strict else []
@@ -144,7 +152,7 @@ def provider(format, replies=(), *, strict=False, limit_tokens=None):
     """A provider on the loopback, for as long as the block lasts.
 
     Args:
-        format: one of the four wire formats.
+        format: one of the wire formats.
         replies: what it answers, in order, or a function from a `Captured` to a reply.
         strict: refuse what breaks a rule of the vendor, with the vendor's 400.
         limit_tokens: refuse what is longer, with the vendor's 400; None: take anything.
@@ -217,9 +225,16 @@ def _gemini(url):
     return genai.Client(api_key="none", vertexai=False, http_options=options)
 
 
+def _ollama(url):
+    import ollama
+
+    return ollama.Client(host=url, trust_env=False)
+
+
 _CLIENTS = {
     "anthropic": _anthropic,
     "openai-chat": _openai,
     "openai-responses": _openai,
     "gemini": _gemini,
+    "ollama": _ollama,
 }

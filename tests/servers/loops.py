@@ -43,6 +43,7 @@ def request(format, messages, tools=(READ,), **more):
     head |= {"tools": defined} if defined else {}
     head |= {"store": False} if format == "openai-responses" else {}
     head |= {"max_tokens": 500} if format == "anthropic" else {}
+    head |= {"options": {"num_predict": 500}} if format == "ollama" else {}
     return {**head, **more}
 
 
@@ -54,6 +55,8 @@ def said(reply):
         return [reply.choices[0].message]
     if hasattr(reply, "output"):
         return list(reply.output)
+    if hasattr(reply, "message"):
+        return [reply.message]
     return [{"role": "assistant", "content": reply.content}]
 
 
@@ -65,6 +68,8 @@ def calls_in(reply):
         ]
     if hasattr(reply, "choices"):
         return reply.choices[0].message.tool_calls or []
+    if hasattr(reply, "message"):
+        return reply.message.tool_calls or []
     blocks = reply.output if hasattr(reply, "output") else reply.content
     return [block for block in blocks if block.type in ("function_call", "tool_use")]
 

@@ -59,6 +59,9 @@ def too_long(format, tokens, limit):
                 "and try again."
             )
             return _openai(words, "input", "context_length_exceeded")
+        case "ollama":
+            over = f"prompt too long; exceeded max context length by {tokens - limit} tokens"
+            return _ollama(over)
     return _gemini(
         f"The input token count ({tokens}) exceeds the maximum number of tokens allowed ({limit})."
     )
@@ -80,9 +83,14 @@ def _gemini(message):
     return Refusal(400, {"error": error})
 
 
+def _ollama(message):
+    return Refusal(400, {"error": message})
+
+
 _SHAPES = {
     "anthropic": _anthropic,
     "openai-chat": _openai,
     "openai-responses": _openai,
     "gemini": _gemini,
+    "ollama": _ollama,
 }

@@ -15,6 +15,7 @@ MODELS = {
     "openai-responses": "gpt-5.6",
     "anthropic": "claude-opus-4-8",
     "gemini": "gemini-3-pro",
+    "ollama": "gpt-oss:120b-cloud",
 }
 
 
@@ -222,9 +223,38 @@ def _gemini(reply, number, prompt):
     }
 
 
+def _ollama(reply, number, prompt):
+    message = {"role": "assistant", "content": reply.text}
+    if reply.thought:
+        message["thinking"] = reply.thought
+    if reply.calls:
+        message["tool_calls"] = [
+            {"id": id, "function": {"index": n, "name": call.name, "arguments": call.arguments}}
+            for n, (id, call) in enumerate(
+                zip(_ids(reply, number, "call"), reply.calls, strict=True)
+            )
+        ]
+    cached = {"prompt_eval_cached_count": prompt.cached} if prompt.cached else {}
+    return {
+        "model": MODELS["ollama"],
+        "created_at": "2026-11-27T05:00:00.123456789Z",
+        "message": message,
+        "done": True,
+        "done_reason": reply.stop or "stop",
+        "total_duration": 2_000_000_000,
+        "load_duration": 1_000_000,
+        "prompt_eval_count": prompt.total,
+        **cached,
+        "prompt_eval_duration": 900_000_000,
+        "eval_count": _output_tokens(reply) + _thought_tokens(reply),
+        "eval_duration": 1_000_000_000,
+    }
+
+
 _BODIES = {
     "anthropic": _anthropic,
     "openai-chat": _chat,
     "openai-responses": _responses,
     "gemini": _gemini,
+    "ollama": _ollama,
 }

@@ -8,8 +8,15 @@ import json
 
 
 def stream_of(format, body, request):
-    """The reply as server-sent events, as bytes."""
+    """The reply as the events of a stream, as bytes."""
     return b"".join(_STREAMS[format](body, request))
+
+
+def events_in(raw):
+    """The events in the bytes of a stream, of server-sent events or of lines."""
+    lines = raw.decode().splitlines()
+    data = [line[6:] for line in lines if line.startswith("data: ")] or lines
+    return [json.loads(each) for each in data if each not in ("", "[DONE]")]
 
 
 def _named(event):
@@ -157,9 +164,34 @@ def _gemini(body, request):
         yield _bare({**body, "candidates": [said]})
 
 
+# ── Ollama ───────────────────────────────────────────────────────────────────────────────
+
+
+def _ollama(body, request):
+    """Lines: the thought and the text in halves, each call whole, then the counts."""
+    message = body["message"]
+    for name in ("thinking", "content"):
+        for half in _halves(message.get(name) or ""):
+            said = {"content": half} if name == "content" else {"content": "", name: half}
+            yield _line(body, said)
+    for call in message.get("tool_calls") or ():
+        yield _line(body, {"content": "", "tool_calls": [call]})
+    yield _as_line({**body, "message": {"role": "assistant", "content": ""}})
+
+
+def _line(body, said):
+    head = {key: body[key] for key in ("model", "created_at")}
+    return _as_line({**head, "message": {"role": "assistant", **said}, "done": False})
+
+
+def _as_line(event):
+    return json.dumps(event).encode() + b"\n"
+
+
 _STREAMS = {
     "anthropic": _anthropic,
     "openai-chat": _chat,
     "openai-responses": _responses,
     "gemini": _gemini,
+    "ollama": _ollama,
 }

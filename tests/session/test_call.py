@@ -37,6 +37,8 @@ def create_of(format, client, *, stream=False):
             return client.chat.completions.create
         case "openai-responses":
             return client.responses.create
+        case "ollama":
+            return client.chat
     return client.models.generate_content_stream if stream else client.models.generate_content
 
 
@@ -493,9 +495,12 @@ def aclient():
 
     def made(server):
         import anthropic
+        import ollama
         import openai
         from google import genai
 
+        if server.format == "ollama":
+            return ollama.AsyncClient(host=server.url, trust_env=False)
         if server.format == "gemini":
             options = {"base_url": server.url, "async_client_args": {"trust_env": False}}
             return genai.Client(api_key="none", vertexai=False, http_options=options).aio

@@ -266,7 +266,7 @@ def test_problems_name_what_has_no_end(format, make):
 def test_a_count_that_cannot_be_one_is_none(format, count):
     """It is written down beside the history, so it has to be a number that can be."""
     reply = copy.deepcopy(REPLIES[format])
-    usage = reply.get("usage") or reply["usageMetadata"]
+    usage = reply.get("usage") or reply.get("usageMetadata") or reply
     for path in places(usage):
         if type(functools.reduce(operator.getitem, path, usage)) is int:
             put(usage, path, count)
@@ -384,6 +384,8 @@ def test_what_has_an_end_is_carried_through(format):
         {"hologram": nested(50)} if format == "gemini" else {"type": "hologram", "x": nested(50)}
     )
     message = {"role": "user", "parts" if format == "gemini" else "content": [block]}
+    if format == "ollama":  # there a message has no blocks, but perhaps fields of a newer server
+        message = {"role": "user", "content": "look", **block}
     request[key].append(message)
     view = new_session(format).fit(request)
     assert view[key][-1] is message

@@ -20,6 +20,7 @@ COUNTS = {
     "openai-responses": ("usage", "input_tokens", "output_tokens"),
     "anthropic": ("usage", "input_tokens", "output_tokens"),
     "gemini": ("usageMetadata", "promptTokenCount", "candidatesTokenCount"),
+    "ollama": ("", "prompt_eval_count", "eval_count"),
 }
 ODD = {
     "nothing": {},
@@ -46,6 +47,9 @@ def told(session, kind="unreported"):
 def odd_reply(format, counts, number):
     field, prompt, output = COUNTS[format]
     usage = dict(zip((prompt, output), counts, strict=True)) if type(counts) is tuple else counts
+    if not field:  # beside the message
+        usage = usage if isinstance(usage, dict) else {prompt: usage}
+        return {"id": f"r{number}", **usage}
     return {"id": f"r{number}", field: usage}
 
 

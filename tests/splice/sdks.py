@@ -60,11 +60,25 @@ def _gemini(events):
     return [chunk.model_dump(mode="json", by_alias=True, exclude_none=True) for chunk in chunks]
 
 
+def _ollama(events):
+    """The lines as the client reads them, put together as its users do it."""
+    from ollama import ChatResponse
+
+    lines = [ChatResponse(**event).model_dump(mode="json", exclude_none=True) for event in events]
+    message = {"role": "assistant"}
+    for name in ("content", "thinking"):
+        text = "".join(line["message"].get(name, "") for line in lines)
+        message |= {name: text} if text else {}
+    calls = [call for line in lines for call in line["message"].get("tool_calls", ())]
+    return {**lines[-1], "message": message | ({"tool_calls": calls} if calls else {})}
+
+
 _GATHERED = {
     "anthropic": _anthropic,
     "openai-chat": _chat,
     "openai-responses": _responses,
     "gemini": _gemini,
+    "ollama": _ollama,
 }
 
 
@@ -94,4 +108,5 @@ _SENT_BACK = {
     "openai-chat": _of_chat,
     "openai-responses": _of_responses,
     "gemini": _content,
+    "ollama": lambda reply: [reply["message"]],
 }

@@ -17,7 +17,7 @@ import random
 from lab.returned import problems
 from tests.servers import Call, Reply
 from tests.servers.replies import MODELS, Prompt, body_of
-from tests.servers.streams import stream_of
+from tests.servers.streams import events_in, stream_of
 from tests.splice import sdks
 from ullage import MemoryStore
 from ullage.session.drivers import run
@@ -256,9 +256,7 @@ class Talk:
     def cut(self, body, request):
         """The events of a reply, its texts cut anywhere."""
         asked = {**request, "stream_options": {"include_usage": True}}
-        lines = stream_of(self.format, body, asked).decode().splitlines()
-        data = [line[6:] for line in lines if line.startswith("data: ")]
-        events = [json.loads(line) for line in data if line != "[DONE]"]
+        events = events_in(stream_of(self.format, body, asked))
         cut = [piece for event in events for piece in self._pieces(event)]
         if self.format == "openai-responses":
             cut = [{**event, "sequence_number": number} for number, event in enumerate(cut)]
@@ -323,6 +321,9 @@ def text_in(format, event):
         return (calls[0]["function"], "arguments") if calls and "id" not in calls[0] else (None, "")
     if format == "openai-responses" and event["type"].endswith(".delta"):
         return event, "delta"
+    if format == "ollama":
+        names = [name for name in ("content", "thinking") if event["message"].get(name)]
+        return (event["message"], names[0]) if names else (None, "")
     if format == "gemini" and "finishReason" not in event["candidates"][0]:
         part = event["candidates"][0]["content"]["parts"][0]
         return (part, "text") if "text" in part and "thoughtSignature" not in part else (None, "")
@@ -334,7 +335,7 @@ def text_in(format, event):
 
 def _joined(format, said):
     """Every text of a message as one, in the place of the first."""
-    if format in ("openai-chat", "openai-responses"):
+    if format in ("openai-chat", "openai-responses", "ollama"):
         return said
     key = "content" if format == "anthropic" else "parts"
     parts = [part for message in said for part in message[key]]
@@ -375,7 +376,10 @@ def _rewritten(format, said):
     said = json.loads(json.dumps(said))
     for message in said:
         for call in message.get("tool_calls") or ():
-            call["function"]["arguments"] = again(call["function"]["arguments"])
+            given = call["function"]["arguments"]
+            written = again(given if isinstance(given, str) else json.dumps(given))
+            is_text = isinstance(given, str)
+            call["function"]["arguments"] = written if is_text else json.loads(written)
         for block in message.get("content") or () if format == "anthropic" else ():
             if "input" in block:
                 block["input"] = json.loads(again(json.dumps(block["input"])))

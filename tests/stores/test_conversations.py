@@ -440,6 +440,9 @@ def turns_on(format):
                 call = {"type": "function_call", "call_id": f"t{number}", "name": name}
                 call["arguments"] = text
                 messages.append(call)
+            case "ollama":
+                call = {"function": {"name": name, "arguments": arguments}}
+                messages.append({"role": "assistant", "content": "", "tool_calls": [call]})
             case _:
                 body = {"name": name, "arguments": json.dumps(arguments)}
                 call = {"id": f"t{number}", "type": "function", "function": body}

@@ -6,6 +6,7 @@ miss). `tests.wires.rule_examples` has one row of every rule.
 
 from tests.wires.rule_examples import (
     ASK,
+    BARE,
     DONE,
     GO,
     MANUAL,
@@ -28,10 +29,13 @@ from tests.wires.rule_examples import (
     marked,
     messages,
     model,
+    numbered,
     parts,
     png,
     put,
+    ran,
     responds,
+    runs,
     said,
     tool,
     use,
@@ -239,6 +243,29 @@ GEMINI = [
      contents(ASK, model(calls(signature="c2ln_-")), parts(responds()))),
 ]  # fmt: skip
 
+# -- Ollama ---------------------------------------------------------------------------------
+
+LATE = [GO, runs(numbered("a")), DONE]
+
+OLLAMA = [
+    ("O0", "content in parts", messages({"role": "user", "content": [{"text": "go"}]}),
+     messages({"role": "user"})),
+    ("O0", "options that are no object", messages(GO, options=[]), messages(GO, options={})),
+    ("O2", "an id of no call", messages(GO, runs(numbered("a")), ran(tool_call_id="a"),
+                                        ran(tool_call_id="b")),
+     messages(GO, runs("run", numbered("a")), ran(tool_call_id="a"), ran(tool_call_id="b"))),
+    ("O2", "no word of its call, and none is open", messages(GO, runs("run"), ran(), BARE),
+     messages(GO, runs("run"), BARE)),
+    ("O3", "by its id behind another reply", messages(*LATE, ran(tool_call_id="a")),
+     messages(*LATE[:2], ran(tool_call_id="a"))),
+    ("O3", "by its tool behind another reply", messages(*LATE, ran()), messages(*LATE[:2], ran())),
+    ("O4", "a list of arguments", messages(runs(numbered("a", arguments=[])), ran()),
+     messages(runs(numbered("a", arguments={"x": []})), ran())),
+    ("O5", "base64 that is cut off", messages({**GO, "images": ["AAA"]}),
+     messages({**GO, "images": [""]})),
+    ("O6", "a list", messages(GO, format=[]), messages(GO, format="json")),
+]  # fmt: skip
+
 MORE = [
     (format, *row)
     for format, rows in (
@@ -246,6 +273,7 @@ MORE = [
         ("openai-responses", RESPONSES),
         ("openai-chat", CHAT),
         ("gemini", GEMINI),
+        ("ollama", OLLAMA),
     )
     for row in rows
 ]

@@ -146,6 +146,40 @@ OPENAI_CHAT = {
                      tool("a"), tool("b"), model="gemini-3-pro")),
 }  # fmt: skip
 
+# -- Ollama -------------------------------------------------------------------------------
+
+
+def runs(*calls):
+    """What a reply of Ollama's asks for, each call by its name or as it is."""
+    named = [{"function": {"name": c, "arguments": {}}} if type(c) is str else c for c in calls]
+    return {"role": "assistant", "content": "", "tool_calls": named}
+
+
+def ran(tool="run", **more):
+    return {"role": "tool", "tool_name": tool, "content": "ok", **more}
+
+
+def numbered(id, name="run", **body):
+    return {"id": id, "function": {"name": name, "arguments": {}, **body}}
+
+
+BARE = {"role": "tool", "content": "ok"}
+OLLAMA = {
+    "O0": (messages({"role": "developer", "content": "x"}),
+           messages({"role": "system", "content": "x"})),
+    "O1": (messages(GO, runs("run", "look"), ran()),
+           messages(GO, runs("run", "look"), ran("look"), ran())),
+    "O2": (messages(GO, runs("run"), ran(), ran()),
+           messages(GO, runs("run", "run"), ran(), BARE)),
+    "O3": (messages(runs("run", "look"), ran(), GO, ran("look")),
+           messages(runs("run", "look"), BARE, BARE, GO)),
+    "O4": (messages(runs(numbered("a", arguments="{}")), ran()),
+           messages(runs(numbered("a", arguments={"x": "{}"})), ran(tool_call_id="a"))),
+    "O5": (messages({**GO, "images": ["data:image/png;base64,AAAA"]}),
+           messages({**GO, "images": ["AAAA", "AAA=", "AA\nAA"]})),
+    "O6": (messages(GO, format="xml"), messages(GO, format={"type": "object"})),
+}  # fmt: skip
+
 # -- OpenAI Responses ---------------------------------------------------------------------
 
 
@@ -255,4 +289,5 @@ EXAMPLES = {
     "openai-chat": OPENAI_CHAT,
     "openai-responses": OPENAI_RESPONSES,
     "gemini": GEMINI,
+    "ollama": OLLAMA,
 }

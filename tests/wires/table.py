@@ -17,6 +17,7 @@ NAMES = {
     "openai-chat": "OpenAI Chat Completions",
     "openai-responses": "OpenAI Responses",
     "gemini": "Gemini generateContent",
+    "ollama": "Ollama's own chat",
 }
 _MEANT = {
     "Text": "text",

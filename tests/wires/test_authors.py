@@ -28,6 +28,7 @@ OTHERS = {
         "compaction_trigger": "system",
     },
     "openai-chat": {},
+    "ollama": {},
     "gemini": {
         "functionResponse": "tool",
         "executableCode": "model",
@@ -63,6 +64,7 @@ CALLED = {
         "local_shell_call_output",
     },
     "openai-chat": set(),
+    "ollama": set(),
     "gemini": set(),
 }
 """The types that say who made the call."""

@@ -24,6 +24,7 @@ TOOLS = {
     "openai-chat": [{"type": "function", "function": FUNCTION}],
     "openai-responses": [{"type": "function", **FUNCTION}],
     "gemini": [{"functionDeclarations": [FUNCTION]}],
+    "ollama": [{"type": "function", "function": FUNCTION}],
 }
 
 
@@ -64,6 +65,7 @@ FREE = [
     pytest.param("openai-chat", listed(OURS, "required"), id="chat, a list with ours"),
     pytest.param("openai-responses", chosen("auto"), id="responses auto"),
     pytest.param("gemini", calling(mode="ANY"), id="gemini any"),
+    pytest.param("ollama", {"think": False}, id="ollama: it has no word for it"),
 ]
 CHOSEN = [
     pytest.param("anthropic", chosen({"type": "tool", "name": "lookup"}), id="anthropic tool"),

@@ -21,11 +21,14 @@ from ullage import ConfigError, FormatError, UnsupportedPart, convert
 from ullage.wires import FORMATS
 
 ALL = sorted(FORMATS)
+LEADS = ("openai-chat", "openai-responses", "ollama")
+"""Their system text stands in messages."""
 BESIDE = {
     "anthropic": {"mcp_servers": [], "thread": {"type": "create"}},
     "openai-chat": {"functions": [{"name": "old", "description": "", "parameters": {}}]},
     "openai-responses": {"instructions": "Be kind.", "previous_response_id": None},
     "gemini": {},
+    "ollama": {"keep_alive": "5m"},
 }
 
 
@@ -33,7 +36,7 @@ def good(format, messages):
     """A request with system text and tools."""
     system = with_system(format)
     key, asked = FORMATS[format].key, request(format, messages)
-    if format.startswith("openai"):
+    if format in LEADS:
         asked[key] = [*system[key], *asked[key]]
     elif format == "anthropic":
         asked["system"] = system["system"]

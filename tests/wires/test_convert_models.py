@@ -22,20 +22,27 @@ MODELS = {
     "openai-chat": (None, "gpt-4.1", "gpt-6.2", "gemini-3-pro", "deepseek-chat"),
     "openai-responses": (None, "gpt-4.1", "gpt-5.6", "gpt-6.2"),
     "gemini": (None, "gemini-2.5-pro", "gemini-3-pro", "gemini-4-flash"),
+    "ollama": (None, "qwen3:8b", "gpt-oss:120b-cloud"),
 }
 NAMES = {
     "anthropic": ("bash", "1st", "n" * 128),
     "openai-chat": ("bash", "1st", "n" * 64),
     "openai-responses": ("bash", "1st", "n" * 64),
     "gemini": ("bash", "ns.bash", "ns:bash", "ns_bash", "n" * 128),
+    "ollama": ("bash", "1st", "n" * 64),
 }
 TEXT = {
     "anthropic": {"type": "text", "text": "more"},
     "openai-chat": {"type": "text", "text": "more"},
     "openai-responses": {"type": "input_text", "text": "more"},
 }
-SYSTEM = {"openai-chat": "system", "openai-responses": "developer", "anthropic": "system"}
-EMPTY = {"openai-chat", "openai-responses"}
+SYSTEM = {
+    "openai-chat": "system",
+    "openai-responses": "developer",
+    "anthropic": "system",
+    "ollama": "system",
+}
+EMPTY = {"openai-chat", "openai-responses", "ollama"}
 REFUSAL = {"role": "assistant", "content": None, "refusal": "I had rather not."}
 PAIRS = list(permutations(FORMATS, 2))
 
@@ -79,6 +86,8 @@ def with_much_in_its_results(format, raw):
                 part["functionResponse"]["parts"] = [IMAGE["gemini"]]
     elif "output" in raw:
         raw["output"] = much
+    elif raw.get("role") == "tool" and format == "ollama":
+        raw["images"] = IMAGE["ollama"]["images"]
     elif raw.get("role") == "tool":
         raw["content"] = [TEXT[format]] * 2
     elif raw.get("role") == "user" and not isinstance(raw["content"], str):

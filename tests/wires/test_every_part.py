@@ -1,4 +1,4 @@
-"""Every block, item and part type of the four wires: known, kept, and written as it was.
+"""Every block, item and part type of the wires: known, kept, and written as it was.
 
 The examples are those of `tests.wire`. That there is one for every type the vendors' own SDKs
 know is asked of the SDKs.
@@ -7,6 +7,7 @@ know is asked of the SDKs.
 import json
 from typing import Literal, get_args, get_origin, get_type_hints
 
+import ollama
 import pytest
 from anthropic.types import beta
 from google.genai import types as genai
@@ -86,6 +87,10 @@ def as_object(format, raw):
             return None if isinstance(listed, dict) else listed
         case "gemini":
             return genai.Content.model_validate(raw)
+        case "ollama":  # its client passes over what it does not know
+            images = [ollama.Image(value=image) for image in raw.get("images", ())]
+            made = ollama.Message(**{**raw, **({"images": images} if images else {})})
+            return made if sent(made) == raw else None
     return None
 
 

@@ -23,6 +23,7 @@ MODELS = {
     "reasoning in the open": ("deepseek-v4", "qwen3-coder"),
     "signed calls": ("models/gemini-3-pro", "gemini-4-argon"),
     "optional signatures": ("gemini-2.5-pro",),
+    "thinking in the open": ("qwen3:8b", "gpt-oss:120b-cloud", "gemma3"),
 }
 ANY_RUN = ("leading run", "trailing run", "all")
 NOT_THE_NEWEST = ("leading run", "all")
@@ -55,6 +56,7 @@ CLAIMS = [
     Claim("reasoning in the open", "openai-chat", ("leading run",), "must stay", verified=False),
     Claim("signed calls", "gemini", ("leading run",), "must stay"),
     Claim("optional signatures", "gemini"),
+    Claim("thinking in the open", "ollama"),
 ]
 families = pytest.mark.parametrize("family", CLAIMS, ids=lambda row: row.name)
 
@@ -103,6 +105,7 @@ REASONING = (
     "thoughtSignature",
     "thought_signature",
     "reasoning_content",
+    "thinking",
 )
 
 
@@ -217,7 +220,7 @@ def thoughtless(message):
     if message.get("tool_calls"):
         calls = [without(call, "extra_content") for call in message["tool_calls"]]
         message = {**message, "tool_calls": calls}
-    return without(bare(message), "reasoning_content")
+    return without(without(bare(message), "reasoning_content"), "thinking")
 
 
 def without(thing, name):

@@ -7,7 +7,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests import histories
-from tests.wires import test_rules, test_rules_gemini, test_rules_responses
+from tests.wires import (
+    test_rules,
+    test_rules_gemini,
+    test_rules_ollama,
+    test_rules_responses,
+)
 from tests.wires.rule_examples import EXAMPLES
 from tests.wires.test_second_reading import KEYS, MUTATIONS, is_wire
 from ullage.wires.rules.checker import problems_of
@@ -20,12 +25,14 @@ TYPES = {
     "openai-chat": ("openai.types.chat", "ChatCompletionMessageParam"),
     "openai-responses": ("openai.types.responses", "ResponseInputItemParam"),
     "gemini": ("google.genai.types", "Content"),
+    "ollama": ("ollama", "Message"),
 }
 LEGAL = {
     "anthropic": test_rules.ANTHROPIC_LEGAL,
     "openai-chat": test_rules.CHAT_LEGAL,
     "openai-responses": test_rules_responses.LEGAL,
     "gemini": test_rules_gemini.LEGAL,
+    "ollama": test_rules_ollama.LEGAL,
 }
 WIDER = {
     "a block type from the future": "a type newer than the SDK is carried through",
@@ -65,8 +72,11 @@ def sdk():
 def easy(message):
     """A copy, and of an item that is text alone without the keys that no such type declares.
 
-    Text is an iterable too: beside them pydantic would take it for a list of parts.
+    Text is an iterable too: beside them pydantic would take it for a list of parts. Ollama's client
+    makes objects of images before its types see them.
     """
+    if "images" in message:
+        return {**message, "images": [{"value": image} for image in message["images"]]}
     if not isinstance(message.get("content"), str):
         return copy.deepcopy(message)
     return {key: value for key, value in message.items() if key not in ("id", "status")}

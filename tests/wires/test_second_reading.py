@@ -12,20 +12,26 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from lab.fuzz.histories import FORMATS, case
+from lab.fuzz.histories import NUMBERED, case
 from lab.returned import problems
 from tests import histories
 from tests.second_reading import broken
-from tests.wires import test_rules, test_rules_gemini, test_rules_responses
+from tests.wires import (
+    test_rules,
+    test_rules_gemini,
+    test_rules_ollama,
+    test_rules_responses,
+)
 
 KEYS = {
     "anthropic": "messages",
     "openai-chat": "messages",
     "openai-responses": "input",
     "gemini": "contents",
+    "ollama": "messages",
 }
 READINGS = int(os.environ.get("READINGS", "0"))
-SHAPE = {"A0", "C0", "R0", "G0"}
+SHAPE = {"A0", "C0", "R0", "G0", "O0"}
 every_format = pytest.mark.parametrize("format", KEYS)
 
 
@@ -48,6 +54,7 @@ EXAMPLES = {
         *(m for _, m in test_rules_responses.ILLEGAL),
     ],
     "gemini": [*test_rules_gemini.LEGAL.values(), *(m for _, m in test_rules_gemini.ILLEGAL)],
+    "ollama": [*test_rules_ollama.LEGAL.values(), *(m for _, m in test_rules_ollama.ILLEGAL)],
 }
 
 
@@ -68,7 +75,7 @@ def test_they_agree_on_every_example(format):
 @given(number=st.integers(0, max(10_000, 100 * READINGS)))
 @settings(max_examples=READINGS or 50)
 def test_they_agree_on_generated_histories(format, number):
-    one = case(7, 4 * number + FORMATS.index(format))
+    one = case(7, number, (format,))
     request = {**one.request, one.key: one.messages, "model": None}
     broken_rules = agree(format, request)
     assert one.repair or broken_rules <= {"A12", "G11"}
@@ -76,7 +83,7 @@ def test_they_agree_on_generated_histories(format, number):
 
 @pytest.mark.parametrize("number", [9_500, 35_457, 9_530])
 def test_they_agree_where_they_did_not_once(number):
-    one = case(7, number)
+    one = case(7, number, NUMBERED)
     assert agree(one.format, {**one.request, one.key: one.messages, "model": None})
 
 

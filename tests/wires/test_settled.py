@@ -164,10 +164,46 @@ GEMINI = messages(
         *twice(lambda id: {"functionResponse": {"id": id, "name": "tool_a", "response": {}}}),
     ],
 )
+# -- Ollama -------------------------------------------------------------------------------
+
+
+def _asked(name, id=""):
+    return {**({"id": id} if id else {}), "function": {"name": name, "arguments": {}}}
+
+
+def _answered(**named):
+    return {"role": "tool", "content": "ok", **named}
+
+
+OLLAMA = st.lists(
+    st.one_of(
+        st.just({"role": "user", "content": "go"}),
+        st.builds(
+            lambda calls: {"role": "assistant", "content": "", "tool_calls": calls},
+            st.lists(
+                st.sampled_from([*map(_asked, "xy"), *twice(lambda id: _asked("x", id))]),
+                max_size=3,
+            ),
+        ),
+        st.sampled_from(
+            [
+                _answered(),
+                *(_answered(tool_name=name) for name in "xy"),
+                *twice(
+                    lambda id: _answered(tool_call_id=id),
+                    lambda id: _answered(tool_call_id=id, name="x"),
+                ),
+            ]
+        ),
+    ),
+    min_size=1,
+    max_size=8,
+).map(copy.deepcopy)
 HISTORIES = {
     "anthropic": ("messages", CLAUDE, CLAUDES),
     "openai-chat": ("messages", CHAT, [{}, {"model": "gemini-3-pro"}]),
     "openai-responses": ("input", ITEMS, [{}, {"store": False}, {"previous_response_id": "r"}]),
+    "ollama": ("messages", OLLAMA, [{}, {"format": "xml"}]),
     "gemini": ("contents", GEMINI, [{}, {"model": "gemini-3-pro"}, {"model": "gemini-2.5-pro"}]),
 }
 

@@ -2,6 +2,8 @@
 
 from google.genai.types import Content
 
+from tests.servers.behind import whole
+
 HELPERS = ("stream",)
 
 
@@ -32,11 +34,19 @@ def _gemini(url, is_async, more):
     return genai.Client(api_key="none", vertexai=False, http_options={"base_url": url}, **more)
 
 
+def _ollama(url, is_async, more):
+    import ollama
+
+    kind = ollama.AsyncClient if is_async else ollama.Client
+    return kind(host=url, **{"trust_env": False, **more})
+
+
 _MADE = {
     "anthropic": _anthropic,
     "openai-chat": _openai,
     "openai-responses": _openai,
     "gemini": _gemini,
+    "ollama": _ollama,
 }
 
 
@@ -54,6 +64,10 @@ def _place(client, format, way):
 
 def ask(client, format, request, way):
     """The reply, whole."""
+    if format == "ollama":
+        if way == "create":
+            return client.chat(**request)
+        return whole(list(client.chat(**request, stream=True)))
     if format == "gemini":
         models = client.models
         if way == "create":
@@ -70,6 +84,10 @@ def ask(client, format, request, way):
 
 async def aask(client, format, request, way):
     """`ask` with a client for an event loop."""
+    if format == "ollama":
+        if way == "create":
+            return await client.chat(**request)
+        return whole([line async for line in await client.chat(**request, stream=True)])
     if format == "gemini":
         models = client.aio.models
         if way == "create":

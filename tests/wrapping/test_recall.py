@@ -153,7 +153,7 @@ def test_a_request_without_tools_is_offered_none(serve, format):
     server = serve(format, ["Hello."])
     client = ullage.wrap(client_of(server))
     ask(client, format, request(format, [user(format)], tools=()), "create")
-    assert "tools" not in server.requests[0].body
+    assert not server.requests[0].body.get("tools")  # Ollama's client sends an empty list
 
 
 @every

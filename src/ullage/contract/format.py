@@ -109,6 +109,16 @@ class Format(ABC):
     def head(self, request: Mapping[str, Any]) -> Head:
         """What stands outside the messages. Raises FormatError."""
 
+    def window_tokens(self, request: Mapping[str, Any]) -> int | None:
+        """The window that the request asks its server for, or None."""
+        return None
+
+    def default_window_tokens(self, model: str) -> int | None:
+        """The window that a server has for a model if nobody says otherwise, however much the model
+        could hold; None where it is the model's own.
+        """
+        return None
+
     def media_detail(self, request: Mapping[str, Any]) -> str:
         """How finely the request has media looked at, where a block does not say."""
         return ""

@@ -6,6 +6,7 @@
     readings    the newest bodies, to be read on from
     headers     what stands around the histories of one tenant is held once
     sse         server-sent events, in bytes cut anywhere
+    lines       lines of JSON, in bytes cut anywhere
     additions   what is added to requests, and what of it was refused
     trials      the additions of one request, and what is left out of its next try
     refusals    what was refused, for all threads and loops

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from ullage.exchange import bodies
 from ullage.exchange.amazon import AMAZON
 from ullage.exchange.frames import EventTooLong, Frame, Framing
+from ullage.exchange.lines import LINES
 from ullage.exchange.replies import error_event, is_error, is_opening
 from ullage.exchange.sse import SSE
 from ullage.exchange.values import Answer, Reply, TooLong
@@ -31,15 +32,15 @@ if TYPE_CHECKING:
 
 _LAST = b"[DONE]"
 _REPORTS = b"sage"
-"""In every event that reports ``usage`` or ``usageMetadata``."""
+"""In every event that reports: ``usage``, ``usageMetadata``, or counts beside a ``message``."""
+_FRAMINGS = (SSE, AMAZON, LINES)
 _PRIVATE = tuple(name.encode() for name in RECALL_TOOLS)
 
 
 def framing_of(content_type: str) -> Framing | None:
     """How the events of a stream are framed; None if it is no such stream."""
-    return next(
-        (each for each in (SSE, AMAZON) if content_type.startswith(each.content_type)), None
-    )
+    known = (each for each in _FRAMINGS if content_type.startswith(each.content_type))
+    return next(known, None)
 
 
 class Streamed(Answer):

@@ -5,6 +5,7 @@
                                       call is one of its own, in one reply. So an id may come
                                       again in a later turn
     an id on one side only            calls and results of one tool are paired in order (Gemini)
+    neither an id nor a tool          the first call that waits (Ollama)
     a placeholder of ours             leaves its call open: a real result takes its place (F04)
     a second result                   answers nothing, and belongs to the newest call with its id
     a result of no call before it     is a stray, unless a reference may stand for its call
@@ -117,7 +118,7 @@ class Pairing(Struct):
 
         Args:
             at: where.
-            id: the id it names, ``""`` for none.
+            id: the id it names, ``""`` for none; `NAMELESS` where it names no tool either.
             tool: its tool, where it may be known by that alone.
             is_placeholder: whether it is one of ours, which a real one replaces.
             is_free: whether its call may be held elsewhere: then it is never a stray.
@@ -126,6 +127,8 @@ class Pairing(Struct):
         if tool:
             keys = [("id", id), ("nameless", tool)] if _is_of_wire(id, tool) else [("tool", tool)]
         fits = next((calls for key in keys if (calls := self._open.get(key))), ())
+        if id == NAMELESS:
+            fits = self._waiting_calls()
         if is_placeholder:
             fits = tuple(call for call in fits if call.at not in self.answers)
         if fits:
@@ -136,6 +139,11 @@ class Pairing(Struct):
         elif not (is_free or self._refers):
             self.strays.add(at)
         return None
+
+    def _waiting_calls(self) -> tuple[_Call, ...]:
+        """The calls that wait, in order."""
+        calls = {call.at: call for same in self._open.values() for call in same}
+        return tuple(calls[at] for at in sorted(self.waiting) if at in calls)
 
     def _join(self, fits: tuple[_Call, ...], at: At, *, is_placeholder: bool) -> At:
         call = next(call for call in fits if call.batch == fits[-1].batch)
@@ -187,6 +195,10 @@ class Pairing(Struct):
 def made_up(tool: str, number: int) -> str:
     """The id of the call of a tool, or of its result, in a message whose wire gives it none."""
     return f"{tool}#{number}"
+
+
+NAMELESS = made_up("", 0)
+"""The id of a result that names neither its call nor its tool."""
 
 
 def is_made_up(id: str, tool: str) -> bool:

@@ -15,6 +15,13 @@ _DOT_SEGMENT = re.compile(
 """A segment that leads up or nowhere, however it is encoded: it would leave an upstream's path."""
 
 
+_OLLAMAS = re.compile(
+    r"/api/(?:chat|generate|tags|show|ps|version|embed|embeddings|create|copy|pull|push|delete"
+    r"|blobs|me|web_search|web_fetch)(?:$|/)"
+)
+"""The paths of Ollama's own API. Its other one is OpenAI's, and goes where that goes."""
+
+
 class Route(Struct, frozen=True):
     """Where a request goes.
 
@@ -33,7 +40,7 @@ def route_of(target: str, headers: Mapping[str, str], upstreams: Mapping[str, st
     """The upstream of a request, or None if it asks for none of ours, or leaves its path.
 
     A path that begins with the name of an upstream goes there, without the name. Else the path
-    and the headers tell whose API it is: each of the three vendors has its own.
+    and the headers tell whose API it is: each vendor has its own.
 
     Args:
         target: what stands in the request line: path and query, still encoded.
@@ -75,4 +82,4 @@ def _vendor(path: str, query: str, headers: Mapping[str, str]) -> str:
         return "anthropic"
     if "anthropic-version" in headers or "x-api-key" in headers:
         return "anthropic"
-    return "openai"
+    return "ollama" if _OLLAMAS.match(path) else "openai"

@@ -211,12 +211,12 @@ class SessionCore(Copied, Hosted, Readable, ABC):
         overflow = is_overflow(error)
         if overflow is None:
             return None
-        refused, given, is_shorter = sent or self._newest, self.settings.limits, False
+        refused, is_shorter = sent or self._newest, False
 
         def learn(state: SessionState) -> Change:
             nonlocal is_shorter
             ledger = state.persisted.ledger
-            verdict = after_refusal(state.learnt, overflow, refused, ledger, given)
+            verdict = after_refusal(state.learnt, overflow, refused, ledger)
             is_shorter = verdict.helps
             return replace(state, learnt=verdict.learnt), (verdict.event,)
 
@@ -329,7 +329,7 @@ class SessionCore(Copied, Hosted, Readable, ABC):
         self._count_view(sent)
         info = lookup(sent.model)
         lesson = self._state.learnt.of(sent.transcript, sent.model)
-        limits = limits_for(sent.model, self.settings.limits, lesson)
+        limits = limits_for(sent.model, sent.limits, lesson)
         reserve = limits.window_tokens - sent.limit_tokens
         output = min(reserve, info.max_output_tokens or reserve)
         return self.budget.most(sent.frozen.calibration.upper(sent.tokens), output, info.id)

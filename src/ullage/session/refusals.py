@@ -28,7 +28,7 @@ from ullage.tokens.calibrate import MAX_SCALE, MIN_SCALE
 from ullage.tokens.catalog import lookup
 from ullage.turn.learnt import Learnt, Lesson, limits_for
 from ullage.values.events import Event
-from ullage.values.limits import Limits, TextLimit
+from ullage.values.limits import TextLimit
 from ullage.wires.overflow import Overflow
 
 LEAST_SHARE = 0.25
@@ -61,9 +61,7 @@ class Verdict(Struct, frozen=True):
     helps: bool
 
 
-def after_refusal(
-    learnt: Learnt, found: Overflow, sent: Sent, ledger: Ledger, given: Limits | None
-) -> Verdict:
+def after_refusal(learnt: Learnt, found: Overflow, sent: Sent, ledger: Ledger) -> Verdict:
     """What follows once a view was refused as too long.
 
     Args:
@@ -71,21 +69,21 @@ def after_refusal(
         found: what the refusal says.
         sent: the view that was refused.
         ledger: what was reported of earlier views.
-        given: the limits the session was made with.
     """
     lesson = learnt.of(sent.transcript, sent.model)
     if found.by == "text":
         new, event, helps = _text_refused(lesson, found, sent)
     else:
-        new, event, helps = _view_refused(lesson, found, sent, ledger, given)
+        new, event, helps = _view_refused(lesson, found, sent, ledger)
     learnt = learnt.with_lesson(new, lesson, sent.transcript, sent.size)
     return Verdict(learnt, event, helps)
 
 
 def _view_refused(
-    lesson: Lesson, found: Overflow, sent: Sent, ledger: Ledger, given: Limits | None
+    lesson: Lesson, found: Overflow, sent: Sent, ledger: Ledger
 ) -> tuple[Lesson, Event, bool]:
     """The whole view was too long."""
+    given = sent.limits
     tokens, room = sent.estimate, found.room_tokens(sent.estimate)
     accepted = max(lesson.accepted_tokens, _reported_tokens(sent, ledger))
     floor = _accepted_floor(found, accepted)

@@ -22,6 +22,7 @@ from ullage.history.window import Window
 from ullage.picture import Drawn, OneWindow, one_window
 from ullage.turn.standing import Standing
 from ullage.values.events import Event
+from ullage.values.limits import Limits
 from ullage.values.notices import Words
 from ullage.values.usage import Usage
 from ullage.wires import Format
@@ -53,6 +54,7 @@ class Sent:
         key: where in the chain it was made.
         model: the model it was made for.
         limit_tokens: the most it was allowed to hold.
+        limits: those that held when it was made, before anything was learnt; None: the model's own.
         words: the wording of its notices.
         offers: whether the recall tools stand in it.
         is_thread: whether the next request may go on from the reply by its id alone.
@@ -75,6 +77,7 @@ class Sent:
         self.key: bytes = window.transcript.decision_key(window.size)
         self.model: str = window.meter.model
         self.limit_tokens: int = window.limit_tokens
+        self.limits: Limits | None = turned.limits
         self.words: Words = window.words
         self.offers: bool = turned.offers
         self.is_thread: bool = turned.is_thread

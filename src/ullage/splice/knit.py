@@ -226,7 +226,8 @@ def _runs(
             said = list(messages[start:stop])
             seals = [seal for raw in raws[start:stop] for seal in dialect.seals(raw)]
             marks = {seal: mark_key(chain[0], seal) for seal in seals}
-            yield _Run(start, stop, said, key_of(chain[start], said), marks)
+            key = key_of(chain[start], said, with_ids=dialect.sends_call_ids)
+            yield _Run(start, stop, said, key, marks)
         start = stop + 1
 
 

@@ -66,12 +66,13 @@ class Splice(Struct, frozen=True):
     opening: str = ""
 
 
-def key_of(chain: bytes, reply: Iterable[Message]) -> bytes | None:
+def key_of(chain: bytes, reply: Iterable[Message], *, with_ids: bool = True) -> bytes | None:
     """What a reply is found by, 16 bytes; None of one that says nothing.
 
     Args:
         chain: of the client's history before it.
         reply: its messages as the client has them.
+        with_ids: whether the ids of its calls are those that the provider gave.
     """
     texts, calls = list[str](), list[Any]()
     for message in reply:
@@ -79,7 +80,7 @@ def key_of(chain: bytes, reply: Iterable[Message]) -> bytes | None:
             if isinstance(part, Text):
                 texts += part.text.split()
             elif isinstance(part, ToolCall):
-                calls.append(_call(part))
+                calls.append(_call(part, with_id=with_ids))
     if not texts and not calls:
         return None
     return _hashed(b"reply", chain, _bytes("".join(texts)), *(_bytes(each) for each in calls))
@@ -125,9 +126,9 @@ def _bytes(text: str) -> bytes:
     return text.encode("utf-8", "surrogatepass")
 
 
-def _call(call: ToolCall) -> str:
+def _call(call: ToolCall, *, with_id: bool) -> str:
     """A call, however its arguments are written."""
-    name = "" if is_made_up(call.id, call.name) else call.id
+    name = call.id if with_id and not is_made_up(call.id, call.name) else ""
     try:
         arguments = as_json(_plain(_loads(call.arguments or "{}")), "arguments")
     except (FormatError, msgspec.DecodeError, UnicodeError, RecursionError):

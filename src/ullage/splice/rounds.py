@@ -262,7 +262,8 @@ class Rounds:
         model = str(client.get("model") or "")
         before = self._chain_before()
         yield record_of(knitted.opening or opening_key(before), None)
-        key = key_of(before, self._parsed(self._wire.reply(reply)))
+        said = self._parsed(self._wire.reply(reply))
+        key = key_of(before, said, with_ids=self.dialect.sends_call_ids)
         if key is not None and (waiting or self._turns):
             yield record_of(key, Splice(turns, list(waiting), model, self.note, heard=heard))
         if self.dialect.is_held(client):

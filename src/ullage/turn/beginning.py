@@ -11,9 +11,9 @@ from ullage.history.builder import WindowBuilder
 from ullage.history.ledger import Opened
 from ullage.tokens.catalog import advice, lookup
 from ullage.turn import names
-from ullage.turn.learnt import Lesson, limits_for
+from ullage.turn.learnt import Lesson, limits_for, within
 from ullage.turn.memo import Line, Memo
-from ullage.turn.request import Request
+from ullage.turn.request import Envelope, Request
 from ullage.turn.terms import Settings
 from ullage.values.events import Event
 from ullage.values.limits import Limits
@@ -31,6 +31,7 @@ class Begun(NamedTuple):
         offers: whether a call of one in the reply is ours to answer.
         events: what was found of the model's limits.
         lesson: what was learnt of the provider's limits in this conversation.
+        given: the limits that hold before that; None: the model's own.
     """
 
     builder: WindowBuilder
@@ -38,6 +39,7 @@ class Begun(NamedTuple):
     offers: bool
     events: tuple[Event, ...]
     lesson: Lesson
+    given: Limits | None
 
 
 def begin(
@@ -63,11 +65,12 @@ def begin(
         line.builder = WindowBuilder(line.transcript, line.meter, words)
     builder = line.builder
     lesson = settings.learnt.of(line.transcript, envelope.model)
-    limits, events = _limits(envelope.model, settings, memo, lesson)
+    given, events = _given(envelope, settings, memo, lesson)
+    limits = limits_for(envelope.model, given, lesson)
     asked_tokens = envelope.head.asked_output_tokens
     limit_tokens, context_tokens = limits.prompt_tokens(asked_tokens), limits.window_tokens
     if lesson.room_tokens is not None:  # a refusal's own arithmetic, the answer left out of it
-        whole = limits_for(envelope.model, settings.limits, Lesson()).prompt_tokens(asked_tokens)
+        whole = limits_for(envelope.model, given, Lesson()).prompt_tokens(asked_tokens)
         limit_tokens = context_tokens = min(lesson.room_tokens, whole)
     builder.limit(
         limit_tokens,
@@ -76,7 +79,7 @@ def begin(
         (*envelope.head.texts, *envelope.head.schemas),
     )
     builder.reason(envelope.reasoning, thinks_first=envelope.thinks_first)
-    return Begun(builder, tools, offers, tuple(events), lesson)
+    return Begun(builder, tools, offers, tuple(events), lesson, given)
 
 
 def _tools(
@@ -95,22 +98,31 @@ def _tools(
     return tools, True
 
 
-def _limits(
-    model: str, settings: Settings, memo: Memo, lesson: Lesson
-) -> tuple[Limits, list[Event]]:
-    """The model's window; of one that is not known, as the policy wants it, told of once."""
+def _given(
+    envelope: Envelope, settings: Settings, memo: Memo, lesson: Lesson
+) -> tuple[Limits | None, list[Event]]:
+    """The limits of the session, in the window that the request asks for; None: the model's own.
+
+    Of a window that is not known it is as the policy wants it, told of once.
+    """
+    asked = envelope.window_tokens
+    if asked is not None:
+        return within(settings.limits or Limits(window_tokens=asked), asked), []
+    model, default = envelope.model, envelope.default_tokens
     info, rule = lookup(model), settings.policy.unknown_model
-    if info.known or settings.limits is not None or lesson.window_tokens is not None:
-        return limits_for(model, settings.limits, lesson), []
+    is_known = info.known and default is None
+    if is_known or settings.limits is not None or lesson.window_tokens is not None:
+        return settings.limits, []
     unknown = f"no window is known for {model!r}"
     if rule == "error":
         remedy = "Give limits=Limits(window_tokens=…)."
         raise ConfigError("model", f"{unknown}{advice()}", remedy)
-    limits = Limits(window_tokens=info.window_tokens if rule == "warn" else rule)
+    limits = Limits(window_tokens=rule if rule != "warn" else default or info.window_tokens)
     if model in memo.unknown_models:
         return limits, []
     memo.unknown_models.add(model)
-    why = f"{unknown}; {limits.window_tokens:,} tokens are assumed{advice()}"
+    whose = "" if default is None else ", as its server has without options.num_ctx"
+    why = f"{unknown}; {limits.window_tokens:,} tokens are assumed{whose}{advice()}"
     return limits, [Event(kind="unknown_model", where="model", why=why)]
 
 

@@ -92,9 +92,13 @@ def _beginning(transcript: Transcript, size: int) -> bytes:
 def limits_for(model: str, given: Limits | None, lesson: Lesson) -> Limits:
     """The window of a model in a conversation: as its provider named it, as given, or as known."""
     limits = given or Limits(window_tokens=lookup(model).window_tokens)
-    named = lesson.window_tokens
-    if named is None or named >= limits.window_tokens:
+    return within(limits, lesson.window_tokens)
+
+
+def within(limits: Limits, window_tokens: int | None) -> Limits:
+    """Limits in a window that may be smaller; None: it is not known."""
+    if window_tokens is None or window_tokens >= limits.window_tokens:
         return limits
     reserve = limits.output_reserve_tokens
-    fits = reserve is not None and reserve < named
-    return Limits(window_tokens=named, output_reserve_tokens=reserve if fits else None)
+    fits = reserve is not None and reserve < window_tokens
+    return Limits(window_tokens=window_tokens, output_reserve_tokens=reserve if fits else None)

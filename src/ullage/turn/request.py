@@ -47,6 +47,8 @@ class Envelope(Struct, frozen=True):
         reasoning: what an edit means for the reasoning behind it.
         thinks_first: whether an open turn must begin with thinking (A14).
         family: whose rules of reasoning hold, and whose tokeniser is estimated.
+        window_tokens: the window that it asks its server for, or None.
+        default_tokens: the window that its server has if nobody says otherwise, or None.
         bars_tools: why no functions may be added, beside what its wire says: its provider refused
             them (``"refused"``), or it has as many as its wire takes (``"full"``).
     """
@@ -61,6 +63,8 @@ class Envelope(Struct, frozen=True):
     reasoning: ReasoningRule
     thinks_first: bool
     family: str
+    window_tokens: int | None = None
+    default_tokens: int | None = None
     bars_tools: Literal["", "refused", "full"] = ""
 
 
@@ -214,4 +218,6 @@ def _read_envelope(request: Mapping[str, Any], wire: Format, model: str) -> Enve
         reasoning=wire.reasoning(request, model),
         thinks_first=wire.thinks_first(request),
         family=f"{wire.family(model)}/{token_family(model)}",
+        window_tokens=wire.window_tokens(request),
+        default_tokens=wire.default_window_tokens(model),
     )

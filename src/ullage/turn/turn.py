@@ -42,6 +42,7 @@ from ullage.turn.terms import Agreed, Settings, agree, join, look_up, offer_of
 from ullage.turn.threads import Thread, thread_of
 from ullage.values.effects import Commit, Output, Record, Steps
 from ullage.values.events import Event
+from ullage.values.limits import Limits
 from ullage.values.usage import Usage
 
 
@@ -79,6 +80,7 @@ class Turned(Struct, frozen=True):
         lesson: what was learnt of the provider's limits in this conversation.
         standing: why nothing is cut at first sight, or None where it is.
         is_thread: whether the next request may go on from the reply by its id alone.
+        limits: those that held when it was made, before anything was learnt; None: the model's own.
     """
 
     request: dict[str, Any]
@@ -93,6 +95,7 @@ class Turned(Struct, frozen=True):
     lesson: Lesson
     standing: Standing | None = None
     is_thread: bool = False
+    limits: Limits | None = None
 
 
 def turn(
@@ -177,6 +180,7 @@ def _turned(
         offers=begun.offers,
         memo=memo,
         lesson=begun.lesson,
+        limits=begun.given,
         is_thread=asked.is_thread,
     )
 

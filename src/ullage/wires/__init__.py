@@ -4,6 +4,7 @@
     openai_responses   OpenAI Responses
     anthropic          Anthropic Messages
     gemini             Google Gemini generateContent
+    ollama             Ollama's own chat
 
 A new wire is a new folder, a line in `WIRES`, and its name in `FormatName` for type checkers.
 ``docs/extending.md`` says what the folder holds, and ``tests/wires/test_wires.py`` what is missing.
@@ -26,6 +27,7 @@ from ullage.wires.anthropic.wire import WIRE as ANTHROPIC
 from ullage.wires.base import MARKERS, field
 from ullage.wires.format import WireFormat
 from ullage.wires.gemini.wire import WIRE as GEMINI
+from ullage.wires.ollama.wire import WIRE as OLLAMA
 from ullage.wires.openai_chat.wire import WIRE as OPENAI_CHAT
 from ullage.wires.openai_responses.wire import WIRE as OPENAI_RESPONSES
 from ullage.wires.wire import Wire
@@ -47,10 +49,11 @@ __all__ = [
     "wire_named",
 ]
 
-FormatName: TypeAlias = Literal["openai-chat", "openai-responses", "anthropic", "gemini"]
+FormatName: TypeAlias = Literal["openai-chat", "openai-responses", "anthropic", "gemini", "ollama"]
 """The names of the wires, for editors and type checkers."""
 
 WIRES: tuple[Wire, ...] = (
+    OLLAMA,  # its messages are those of Chat Completions, with fields of its own
     OPENAI_CHAT,
     OPENAI_RESPONSES,
     ANTHROPIC,

@@ -4,6 +4,7 @@ anthropic           tool_choice: auto, any, none, or one tool by its name
 openai-chat         tool_choice: auto, required, none, one tool, or a list (``allowed_tools``)
 openai-responses    the same, each one level higher; a tool of the provider's by its type
 gemini              functionCallingConfig: a mode, and a list of names
+ollama              nothing: every tool may be called
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ from ullage.wires.models import ANY_ID, Family, family_of
 from ullage.wires.usages import Counts
 from ullage.wires.usages import read as read_usage
 
-_PROSE = (None, "text", "text/plain")
+_PROSE = (None, "", "text", "text/plain")
 """What an answer is that nobody asked to be anything else."""
 
 
@@ -42,7 +42,7 @@ class WireFormat(Format):
         blocks: the types of its blocks, items and parts, by their names.
         roles: the roles of its messages, and what they are to us.
         leading_roles: those of messages that are system text where they lead the history.
-        answer_limits: the fields that limit the answer; the first that is given counts.
+        answer_limits: the fields that limit the answer, as paths; the first that is given counts.
         schemas: where the schemas stand that an answer is to have, as `schemas_at` takes them.
         answer_forms: the fields that name what kind of text an answer is to be, as paths.
         parameters: the field of a tool's definition that holds the schema of its arguments.
@@ -127,12 +127,13 @@ class WireFormat(Format):
             texts += [part.text for part in parts if isinstance(part, Text)]
         texts += [self.tool_text(tool, where) for where, tool in self.definitions(request)]
         settings = self.settings(request)
-        asked = next((most for name in self.answer_limits if (most := get(settings, name))), None)
+        limits = (at_path(settings, name) for name in self.answer_limits)
+        asked = next((most for most in limits if most), None)
         return Head(
             len(leading),
             tuple(texts),
             tuple(self.tool_name(tool) for _, tool in self.definitions(request)),
-            asked if isinstance(asked, int) else None,
+            asked if isinstance(asked, int) and asked > 0 else None,
             request.get("model"),
             schemas_at(settings, self.schemas),
         )

@@ -30,7 +30,7 @@ Show: TypeAlias = Callable[[Any, Message, Sequence[Change], bool], Any]
 texts by part and item, and whether its reasoning is left out. The original is never changed."""
 
 _APART = "[the result of an earlier call]"
-_ASKED_OF_REQUESTS = ("media_detail", "choice", "takes_tools", "previous")
+_ASKED_OF_REQUESTS = ("media_detail", "window_tokens", "choice", "takes_tools", "previous")
 
 
 def _as_on_the_wire(name: str) -> Callable[..., Any]:
@@ -106,6 +106,8 @@ class Host(WireFormat):
         return replace(head, leading=len(leading), texts=(*texts, *head.texts))
 
     media_detail = _as_on_the_wire("media_detail")
+    window_tokens = _as_on_the_wire("window_tokens")
+    default_window_tokens = _as_on_the_wire("default_window_tokens")
     choice = _as_on_the_wire("choice")
     allowing = _as_on_the_wire("allowing")
     takes_tools = _as_on_the_wire("takes_tools")

@@ -22,8 +22,8 @@ C = TypeVar("C")
 
 _TAKEN = (
     "Give a client of anthropic (Anthropic, AsyncAnthropic, also for Bedrock, Vertex and others), "
-    "of openai (OpenAI, AsyncOpenAI, also for Azure and Bedrock) or google.genai.Client, or use a "
-    "Session"
+    "of openai (OpenAI, AsyncOpenAI, also for Azure and Bedrock), google.genai.Client, or a client "
+    "of ollama (Client, AsyncClient), or use a Session"
 )
 
 
@@ -50,8 +50,8 @@ def wrap(
     """A copy of a provider's client whose requests are fitted, and everything else as it was.
 
     Args:
-        client: a client of anthropic, openai or google-genai, for threads or for an event loop.
-            It is not changed; the copy shares its connections, and closing one closes both.
+        client: a client of anthropic, openai, google-genai or ollama, for threads or for an event
+            loop. It is not changed; the copy shares its connections, and closing one closes both.
         store: where what is set aside is kept: None (memory), ``"sqlite"``, a path, or a store.
             With one on disk a conversation goes on after a restart as if there was none.
         blobs: where its larger texts are kept, as of `ullage.Session`, like the next one.
@@ -101,7 +101,8 @@ def wrap(
         is_async=is_async,
         marks_cache=mark_cache,
     )
-    made: C = _wrap_genai(client, shared) if is_genai else _wrap_stainless(client, shared)
+    wraps = _wrap_genai if is_genai else _wrap_ollama if _is_ollama(client) else _wrap_stainless
+    made: C = wraps(client, shared)
     return made
 
 
@@ -132,7 +133,21 @@ def _http_client(client: Any) -> Any:
     api = getattr(client, "_api_client", None)
     if api is not None:
         return getattr(api, "_httpx_client", None)
-    return getattr(client, "_client", None) if hasattr(client, "with_options") else None
+    is_known = hasattr(client, "with_options") or _is_ollama(client)
+    return getattr(client, "_client", None) if is_known else None
+
+
+def _is_ollama(client: Any) -> bool:
+    """Whether this is a client of ollama, or of a class that stands on one."""
+    return any(kind.__module__.partition(".")[0] == "ollama" for kind in type(client).__mro__)
+
+
+def _wrap_ollama(client: Any, shared: Wrapped) -> Any:
+    """A copy of a client of ollama, whose own ``copy`` is for models."""
+    made = copy.copy(client)
+    made._client = http_client_around(client._client, shared, Signer(client))
+    made._client.headers = client._client.headers  # it looks there for its key
+    return made
 
 
 def _wrap_stainless(client: Any, shared: Wrapped) -> Any:

@@ -23,6 +23,7 @@ class Dialect(ABC):
         calls_stop: how a reply ends that calls tools, ``""`` where that is not said.
         end_stop: how one ends that is over.
         several: the field with the reply and the others beside it, if there may be any.
+        sends_call_ids: whether clients send the ids of calls back as they got them.
     """
 
     added: tuple[str, ...]
@@ -30,6 +31,7 @@ class Dialect(ABC):
     calls_stop: str = ""
     end_stop: str = ""
     several: str = ""
+    sends_call_ids: bool = True
     stream: ClassVar[type[Stream]]
 
     def __init__(self, wire: Format, owns: Callable[[Any], bool]) -> None:

@@ -72,8 +72,8 @@ class Check(ABC):
     key: ClassVar[str] = "messages"
     holds: ClassVar[tuple[str, ...]] = ("content",)
     """The fields of a message that hold lists of parts."""
-    asks_one: ClassVar[tuple[str, str]]
-    """The rule that asks for one message at least, and its sentence."""
+    asks_one: ClassVar[tuple[str, str] | None]
+    """The rule that asks for one message at least, and its sentence; None where no rule does."""
 
     def __init__(self, head: JsonObject | None = None) -> None:
         self.head = head or {}
@@ -96,7 +96,7 @@ class Check(ABC):
     def problems(self) -> list[Problem]:
         """What a request that ends with the message fed last would break, in order found."""
         whatever_follows = self.found.copy()
-        if not self.messages:
+        if not self.messages and self.asks_one is not None:
             self.add(self.asks_one[0], self.key, self.asks_one[1])
         self._end()
         if self._is_request:

@@ -146,6 +146,9 @@ def profiles_for(wanted: Sequence[Wanted], run: Run) -> list[Profile]:
 
 def own_profile(model: str, wire: str) -> Profile:
     """Prices of a model and the terms of its vendor's cache, under the name ``own``."""
+    of_wire = PROFILES[wire_named(wire).price_profile]
+    if of_wire.input_usd == 0:  # whoever made the model, it runs on the user's own machine
+        return replace(of_wire, name=OWN, model=model)
     info = lookup(model)
     prices, fresh_usd = info.prices, info.prices.input_usd
     terms = PROFILES[_cache_of(model, wire, prices)]

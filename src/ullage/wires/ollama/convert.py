@@ -1,0 +1,122 @@
+"""Conversations out of Ollama's own chat, and into it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from ullage.values.messages import Media, Opaque, Part, Text, ToolCall
+from ullage.values.toolset import ToolSpec
+from ullage.wires.base import field, plain
+from ullage.wires.convert.media import medium_of
+from ullage.wires.convert.names import OPENAI_NAME
+from ullage.wires.convert.read import Reader, json_text
+from ullage.wires.convert.turns import Call, Medium, Piece, Result, Turn
+from ullage.wires.convert.write import WireDict, Writer, failed
+
+
+class OllamaReader(Reader):
+    """Reads ``/api/chat``."""
+
+    result_content = "images"
+
+    def tool_body(self, raw: Mapping[str, Any], where: str) -> Mapping[str, Any]:
+        """See `Reader.tool_body`."""
+        return plain(raw.get("function") or {}, f"{where}.function")
+
+    def schema(self, raw: Mapping[str, Any], body: Mapping[str, Any], where: str) -> Any:
+        """See `Reader.schema`."""
+        is_function = raw.get("type") in (None, "function") and bool(body)
+        return (body.get("parameters") or {"type": "object"}) if is_function else None
+
+    def block(self, part: Part, bare: Any, where: str) -> tuple[Any, str]:
+        """See `Reader.block`: calls and images stand in lists of their own."""
+        if isinstance(part, ToolCall):
+            return bare["tool_calls"][part.at], f"{where}.tool_calls[{part.at}]"
+        if isinstance(part, Media):
+            return part.block, f"{where}.images[{part.at}]"
+        return super().block(part, bare, where)
+
+    def kind(self, block: Mapping[str, Any]) -> str:
+        """See `Reader.kind`: no field says it."""
+        if "role" in block:
+            return "tool"
+        return next((name for name in ("function", "images") if name in block), "content")
+
+    def arguments(self, part: ToolCall, block: Any, where: str) -> tuple[str, Any]:
+        """See `Reader.arguments`."""
+        value = field(field(block, "function"), "arguments")
+        value = {} if value is None else value
+        text = json_text(value, where) if isinstance(value, Mapping) else part.arguments
+        return text, value
+
+    def _content(self, part: Text | Media | Opaque, block: Any, where: str) -> Text | Medium:
+        if isinstance(part, Media):
+            return medium_of(part, self.rows["images"], where)
+        return super()._content(part, block, where)
+
+
+class OllamaWriter(Writer):
+    """Writes ``/api/chat``, as the Python client takes it."""
+
+    tool_name = OPENAI_NAME
+
+    def messages(self, turns: Sequence[Turn]) -> Iterator[WireDict]:
+        """See `Writer.messages`."""
+        for turn in turns:
+            results = [piece for piece in turn.pieces if isinstance(piece, Result)]
+            if results:
+                yield from map(self._result, results)
+            else:
+                yield self._message(turn)
+
+    def _message(self, turn: Turn) -> WireDict:
+        calls = [self.call(piece) for piece in turn.pieces if isinstance(piece, Call)]
+        message = {"role": turn.who, **self._said(turn.pieces)}
+        return {**message, "tool_calls": calls} if calls else message
+
+    def _result(self, result: Result) -> WireDict:
+        named = {"role": "tool", "tool_name": result.name, "tool_call_id": result.call_id}
+        return {**named, **self._said(failed(result))}
+
+    def _said(self, pieces: Sequence[Piece]) -> WireDict:
+        """What is said: one text, and images beside it."""
+        texts, images = list[str](), list[str]()
+        for block in self.blocks(pieces, _text):
+            texts += [block["content"]] if "content" in block else []
+            images += block.get("images", ())
+        said: WireDict = {"content": "\n".join(texts)}
+        return {**said, "images": images} if images else said
+
+    def call(self, call: Call) -> WireDict:
+        """See `Writer.call`."""
+        body = {"name": call.name, "arguments": self.arguments(call)}
+        return {"id": call.id, "function": body}
+
+    def medium(self, medium: Medium) -> WireDict | None:
+        """See `Writer.medium`: images by their data alone."""
+        is_image = medium.kind == "image" and bool(medium.data)
+        return {"images": [medium.data]} if is_image else None
+
+    def keeps_name(self, medium: Medium) -> bool:
+        """See `Writer.keeps_name`."""
+        return False
+
+    def request(
+        self,
+        system: Sequence[str],
+        tools: Sequence[ToolSpec],
+        output_tokens: int | None,
+        messages: Sequence[Any],
+    ) -> WireDict:
+        """See `Writer.request`."""
+        request = self.led_request("system", system, tools, None, messages)
+        options = {} if output_tokens is None else {"num_predict": output_tokens}
+        return {**request, "options": options}
+
+
+def _text(text: str) -> WireDict:
+    return {"content": text}
+
+
+READER, WRITER = OllamaReader, OllamaWriter
