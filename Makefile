@@ -49,6 +49,7 @@ help:
 	@echo "make docs                the site of the documentation, in dist/site; its links are checked"
 	@echo "make doors               each door in a fresh environment: installed, and its example run"
 	@echo "make packages PYTHONS=…  wheel and sdist, each in a fresh environment; how many come with them"
+	@echo "make release-check       the switch to a published package, proved on a copy of this tree"
 	@echo "make documents           docs/documents anew, from the marks of the tests"
 	@echo "make bench               what a turn costs, in milliseconds"
 	@echo "make fuzz SECONDS=60     generated histories through every stage, judged by the rules"
@@ -226,10 +227,13 @@ capacity: $(READY)
 doors: $(READY)
 	@$(BIN)/python -m lab.doors $(OPTIONS)
 
-.PHONY: packages
+.PHONY: packages release-check
 PYTHONS ?= $(wildcard $(foreach minor,11 12 13 14,$(HOME)/.pyenv/versions/3.$(minor).*/bin/python3.$(minor)))
 packages: $(READY)
 	@$(BIN)/python -m lab.packages $(PYTHONS)
+
+release-check: $(READY)
+	@$(BIN)/python -m lab.release --check
 
 mutants: $(READY)
 	@$(BIN)/python -m lab.mutants_by_hand

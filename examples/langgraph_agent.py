@@ -1,6 +1,6 @@
 """A LangGraph agent whose threads outlive the process: one line of it is ullage's.
 
-pip install 'ullage[langchain]' langchain-anthropic langgraph-checkpoint-sqlite
+pip install '.[langchain]' langchain-anthropic langgraph-checkpoint-sqlite   # in a clone of ullage
 python -m examples.langgraph_agent incident-7 "What is wrong in app.log?"
 """
 

@@ -5,6 +5,8 @@ import os
 import subprocess
 import sys
 
+from ullage.installing import install_remedy
+
 _ULLAGE = [sys.executable, "-m", "ullage", "run"]
 _ASK = """
 import anthropic, sys
@@ -111,6 +113,7 @@ def test_a_program_that_is_not_there_is_told_without_a_traceback():
 WITHOUT_THE_EXTRA = """
 import sys
 sys.modules["aiohttp"] = None
+from ullage.installing import install_remedy
 from ullage.cli import main
 main(["run", "--", "true"])
 """
@@ -121,4 +124,4 @@ def test_without_the_extra_it_says_what_to_install():
         [sys.executable, "-c", WITHOUT_THE_EXTRA], capture_output=True, text=True, timeout=60
     )
     assert done.returncode == 1
-    assert done.stderr == "Error: ullage proxy: aiohttp is missing. pip install 'ullage[proxy]'\n"
+    assert done.stderr == f"Error: ullage proxy: aiohttp is missing. {install_remedy('proxy')}\n"

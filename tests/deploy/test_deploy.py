@@ -19,6 +19,7 @@ from ullage.proxy.config import Room, config_of
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 CHART = DEPLOY / "helm" / "ullage"
+DOCKERFILE = (DEPLOY / "Dockerfile").read_text()
 COMPOSE = yaml.safe_load((DEPLOY / "compose.yaml").read_text())
 VALUES = yaml.safe_load((CHART / "values.yaml").read_text())
 SCHEMA = jsonschema_rs.validator_for(json.loads((CHART / "values.schema.json").read_text()))
@@ -96,7 +97,7 @@ def test_no_port_of_the_compose_file_is_open_to_other_machines():
 
 def test_every_extra_of_the_image_is_one_of_ours():
     project = tomllib.loads((DEPLOY.parent / "pyproject.toml").read_text())["project"]
-    (extras,) = re.findall(r"ullage\[([\w,]+)\]", (DEPLOY / "Dockerfile").read_text())
+    (extras,) = re.findall(r"\.whl\)\[([\w,]+)\]", DOCKERFILE)
     assert set(extras.split(",")) <= set(project["optional-dependencies"])
 
 

@@ -14,6 +14,7 @@ MODULES = sorted(
 )
 
 NEAREST = {
+    "installing.py": "house/test_installing.py",
     "on_demand.py": "house/test_on_demand.py",
     "values/carried.py": "session/test_carried.py",
     # what commands share is tried by the commands

@@ -8,6 +8,7 @@ import pytest
 from tests.mcp.scripted import line
 from tests.mcp.wired import MCP, SCRIPTED, told, wired
 from ullage.errors import ConfigError
+from ullage.installing import install_remedy
 from ullage.mcp.forwarding import open_store, run_several
 from ullage.mcp.settings import Settings
 from ullage.values.notices import pointers
@@ -66,7 +67,7 @@ def test_without_what_checks_every_schema_some_structures_go_whole_and_that_is_t
         assert len(result["structuredContent"]["key"]) == 20_000
         session.process.stdin.close()
         session.process.wait(100)
-        assert "install ullage[mcp]" in told(session.process)
+        assert install_remedy("mcp") in told(session.process)
 
 
 def test_without_a_store_nothing_is_kept():

@@ -15,6 +15,7 @@ from google import genai
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ullage.installing import install_remedy
 from ullage.tokens.catalog import _TABLE, UNKNOWN_WINDOW_TOKENS, Prices, _from_library, lookup
 
 PRICED = [name for name, row in _TABLE.items() if row[2] is not None]
@@ -216,4 +217,4 @@ def test_without_the_library_our_table_stands_and_the_rest_is_unknown_and_says_w
     )
     assert ran.returncode == 0, ran.stderr
     assert "no window is known for 'deepseek-chat'; 128,000 tokens are assumed" in ran.stdout
-    assert "pip install 'ullage[prices]'" in ran.stdout
+    assert install_remedy("prices") in ran.stdout

@@ -12,6 +12,7 @@ import click
 
 from ullage.cli._options import user_tools_option
 from ullage.errors import ConfigError
+from ullage.installing import install_remedy
 from ullage.presets import NAMES
 from ullage.proxy.config import Config, config_of
 
@@ -89,7 +90,7 @@ def settings_of(file: Path | None, upstreams: tuple[str, ...] = (), **options: A
         ConfigError: something cannot be meant, or the extra is not installed.
     """
     if importlib.util.find_spec("aiohttp") is None:
-        raise ConfigError("ullage proxy", "aiohttp is missing", "pip install 'ullage[proxy]'")
+        raise ConfigError("ullage proxy", "aiohttp is missing", install_remedy("proxy"))
     named = dict(_pair(each) for each in upstreams)
     options["user_tools"] = list(options["user_tools"]) or None
     return config_of(file, os.environ, upstreams=named, **options)

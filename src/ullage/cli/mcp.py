@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import click
 
 from ullage.errors import ConfigError
+from ullage.installing import install_remedy
 from ullage.mcp import forwarding, stdio
 
 if TYPE_CHECKING:
@@ -122,7 +123,7 @@ def _listen(listen: str, url: str | None, headers: tuple[str, ...], settings: Se
     try:
         from ullage.mcp.front import serve
     except ImportError:
-        remedy = "Install ullage[mcp,proxy]."
+        remedy = f"Run {install_remedy('mcp', 'proxy')}."
         raise ConfigError("listen", "aiohttp is not installed", remedy) from None
     serve(url, _pairs(headers), settings, host.strip("[]") or "127.0.0.1", int(port))
 

@@ -7,6 +7,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, version
 
+from ullage.installing import install_remedy
+
 OLDEST: Mapping[str, tuple[str, str]] = {
     "adk": ("google-adk", "2.13"),
     "claude-agent-sdk": ("claude-agent-sdk", "0.2.170"),
@@ -45,7 +47,7 @@ def needs(extra: str) -> Iterator[None]:
     except ModuleNotFoundError as missing:
         if missing.name is None or missing.name.partition(".")[0] == "ullage":
             raise
-        said = f"{missing.name} is not installed: pip install 'ullage[{extra}]'"
+        said = f"{missing.name} is not installed: {install_remedy(extra)}"
         raise ModuleNotFoundError(said, name=missing.name) from missing
 
 

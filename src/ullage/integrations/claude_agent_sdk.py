@@ -4,7 +4,7 @@
     options = ullage.of("incident-7", ClaudeAgentOptions(allowed_tools=["Bash"]))
     async with ClaudeSDKClient(options) as client: ...
 
-Needs the extra ``ullage[claude-agent-sdk]``. The loop is in Claude Code, which the SDK runs: Python
+Needs the extra ``claude-agent-sdk``. The loop is in Claude Code, which the SDK runs: Python
 sees results, by a hook, and never a request. Whatever else needs room there, `ullage proxy` makes.
 """
 

@@ -5,7 +5,7 @@
     asked = {"model": model, "messages": messages, "tools": [*mine, *ullage.tools]}
     reply = await litellm.acompletion(**asked, metadata={"session_id": "incident-7"})
 
-Needs the extra ``ullage[litellm]``. Who makes the calls in one place needs no callback:
+Needs the extra ``litellm``. Who makes the calls in one place needs no callback:
 ``await session.call(litellm.acompletion, **asked)`` also sends once more what was too long.
 """
 

@@ -3,7 +3,7 @@
     with mcp_tools([sys.executable, "server.py"]) as tools:
         run_turn(client.chat.completions.create, session, request, tools=tools)
 
-Needs the extra ``ullage[mcp-tools]``. The server is a process of its own; it ends with the block.
+Needs the extra ``mcp-tools``. The server is a process of its own; it ends with the block.
 A server's text is passed on whole: what is too long is cut by the session, and can be read on.
 """
 

@@ -5,7 +5,7 @@
     config = RunConfig(model_provider=ullage.of("incident-7"))
     result = await Runner.run(agent, question, session=memory, run_config=config)
 
-Needs the extra ``ullage[openai-agents]``. A model sees what the run and its session made of the
+Needs the extra ``openai-agents``. A model sees what the run and its session made of the
 history; the session keeps all of it. The SDK's items are those of the Responses API, as they are.
 """
 

@@ -10,7 +10,7 @@ Names are those of the GenAI conventions where they have one (``gen_ai.request.m
 the caller's, such as that of an agent's step or of an instrumented SDK. Nothing of content goes
 out: an event has none. Without an OpenTelemetry SDK in the process nothing is done.
 
-The extra ``ullage[opentelemetry]`` brings the API. `ullage proxy` has spans of its own.
+The extra ``opentelemetry`` brings the API. `ullage proxy` has spans of its own.
 """
 
 from __future__ import annotations

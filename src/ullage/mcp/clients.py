@@ -22,6 +22,7 @@ from typing import Any, Literal
 from msgspec import Struct
 
 from ullage.errors import ConfigError
+from ullage.installing import install_remedy
 from ullage.mcp.jsonc import Node, NotJson, scanned
 
 
@@ -195,7 +196,7 @@ def tomlkit_of(text: str) -> Any:
     try:
         import tomlkit
     except ImportError:
-        remedy = "Install ullage[mcp]."
+        remedy = f"Run {install_remedy('mcp')}."
         raise ConfigError("codex's file", "tomlkit is not installed", remedy) from None
     return tomlkit.parse(text)
 

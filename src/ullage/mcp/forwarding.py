@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn, Protocol
 
 from ullage.errors import ConfigError
+from ullage.installing import install_remedy
 from ullage.mcp.stdio import Pipe, Process, leave, pass_signals_on, pump, started, tell
 
 if TYPE_CHECKING:
@@ -85,7 +86,7 @@ def forward(links: Mapping[str, Link], settings: Settings) -> int:
 
     pass_signals_on(links.values())
     if find_spec("jsonschema_rs") is None:
-        tell("structured results under some schemas go whole: install ullage[mcp]")
+        tell(f"structured results under some schemas go whole: {install_remedy('mcp')}")
     store = open_store(settings)
     _Forwarding(links, Relay(settings, store, tell), settings.most_frame_bytes).run()
     store.close()

@@ -3,7 +3,7 @@
 Each frame is a POST; its answer is one JSON message or a stream of events. Up to 2025-11-25 there
 is a session, a GET on which the server tells of itself, and streams that are taken up again where
 they broke off; from 2026-07-28 on every request stands for itself and says in its headers what it
-is (`ullage.mcp.headers`). Needs aiohttp (the extra ``ullage[proxy]``).
+is (`ullage.mcp.headers`). Needs aiohttp (the extra ``proxy``).
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import UNSET
 
 from ullage.errors import ConfigError
+from ullage.installing import install_remedy
 from ullage.mcp.events import Place, events
 from ullage.mcp.frames import (
     Envelope,
@@ -64,7 +65,7 @@ class Remote:
             import aiohttp  # noqa: F401
         except ImportError:
             raise ConfigError(
-                "url", "aiohttp is not installed", "Install ullage[mcp,proxy]."
+                "url", "aiohttp is not installed", f"Run {install_remedy('mcp', 'proxy')}."
             ) from None
         self._url = url
         self._headers = {**ACCEPTED, **headers}

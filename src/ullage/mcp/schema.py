@@ -2,7 +2,7 @@
 
 Clients check what a tool returns against the ``outputSchema`` it declared, and raise. So does this,
 before anything is sent. What generated schemas are written in is checked here (`keywords`); any
-other by jsonschema-rs (extra ``ullage[mcp]``), which reads every draft, has a limit on backtracking
+other by jsonschema-rs (extra ``mcp``), which reads every draft, has a limit on backtracking
 patterns, and fetches nothing. It is loaded with the first schema that needs it.
 """
 

@@ -20,5 +20,5 @@
     command.py    a command with a proxy of its own (``ullage run``)
     doctor.py     what is wrong with a set-up (``ullage doctor``)
 
-aiohttp is at both ends (the extra ``ullage[proxy]``) and is loaded when a server is started.
+aiohttp is at both ends (the extra ``proxy``) and is loaded when a server is started.
 """

@@ -19,6 +19,7 @@ from urllib.parse import urlsplit
 from msgspec import Struct
 
 from ullage.errors import UllageError
+from ullage.installing import install_remedy
 from ullage.proxy.agents import AGENTS, MARK, VARIABLES
 from ullage.proxy.config import Config, host_and_port, is_loopback
 from ullage.stores import default_path, is_url, open_lasting
@@ -71,7 +72,7 @@ def _extra(package: str, extra: str, without: str, *, needed: bool = True) -> Fi
     try:
         return Finding(about, "ok", f"{name} {importlib.metadata.version(name)}")
     except importlib.metadata.PackageNotFoundError:
-        remedy = f"{name} is not installed: {without}. pip install 'ullage[{extra}]'"
+        remedy = f"{name} is not installed: {without}. {install_remedy(extra)}"
         return Finding(about, "wrong" if needed else "note", remedy)
 
 

@@ -19,6 +19,7 @@ from msgspec import Struct
 
 from ullage import __version__
 from ullage.errors import ConfigError
+from ullage.installing import install_remedy
 from ullage.replay.run import Replayed
 
 _Type: TypeAlias = Any
@@ -59,7 +60,7 @@ def _duckdb() -> Any:
         import duckdb
     except ImportError:
         why = "DuckDB, which writes Parquet, is not installed"
-        raise ConfigError("--out", why, "pip install 'ullage[parquet]'.") from None
+        raise ConfigError("--out", why, f"{install_remedy('parquet')}.") from None
     return duckdb
 
 

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ullage.installing import install_remedy
 from ullage.tokens import families
 from ullage.values.model_names import dated_name, plain_name
 
@@ -136,9 +137,9 @@ def _priced(model: str, name: str) -> ModelInfo:
 
 def advice() -> str:
     """What to install to know more models, or ``""``: goes behind words about an unknown one."""
-    return (
-        "" if find_spec("genai_prices") else "; pip install 'ullage[prices]' tells of more models"
-    )
+    if find_spec("genai_prices"):
+        return ""
+    return f"; {install_remedy('prices')} tells of more models"
 
 
 def _maker(name: str) -> str:

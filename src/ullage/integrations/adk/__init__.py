@@ -3,7 +3,7 @@
     app = App(name="sre", root_agent=agent, plugins=[UllagePlugin(store="sqlite")])
     runner = Runner(app=app, session_service=service)
 
-Needs the extra ``ullage[adk]``.
+Needs the extra ``adk``.
 
     _plugin     ADK's callbacks, and what each of them asks of an ullage session
     _content    ADK's requests and results as ullage's, and back

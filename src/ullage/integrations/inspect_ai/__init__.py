@@ -3,7 +3,7 @@
     ullage = UllageModel()
     solver = react(tools=[*mine, *ullage.tools], model=ullage.agent)
 
-Needs the extra ``ullage[inspect]``. Give the task ``GenerateConfig(max_tool_output=0)``: what
+Needs the extra ``inspect``. Give the task ``GenerateConfig(max_tool_output=0)``: what
 Inspect cuts of a result before it is recorded cannot be read back.
 
     _model     the agent that calls the model, and the recall tools

@@ -2,7 +2,7 @@
 
     agent = create_agent(model, tools, middleware=[UllageMiddleware()], checkpointer=saver)
 
-Needs the extra ``ullage[langchain]``.
+Needs the extra ``langchain``.
 
     _middleware  the hook around each model call, and the recall tools
     _messages    LangChain's messages as ullage's values, and back

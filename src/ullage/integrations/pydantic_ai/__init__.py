@@ -2,7 +2,7 @@
 
     agent = Agent("anthropic:claude-opus-4-8", capabilities=[UllageCapability()])
 
-Needs the extra ``ullage[pydantic-ai]``.
+Needs the extra ``pydantic-ai``.
 
     _capability  the hooks around each model request, and the recall tools
     _messages    Pydantic AI's messages as ullage's values, and back

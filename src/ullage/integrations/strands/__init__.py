@@ -3,7 +3,7 @@
     agent = Agent(model, tools=tools, plugins=[UllagePlugin()], session_manager=manager,
                   conversation_manager=NullConversationManager(), context_manager=False)
 
-Needs the extra ``ullage[strands]``.
+Needs the extra ``strands``.
 
     _plugin    what stands around each model call, and the recall tools
     _messages  Converse messages, as Strands keeps them, as ullage's values, and back

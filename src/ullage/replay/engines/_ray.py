@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 
 from ullage import __version__
 from ullage.errors import ConfigError
+from ullage.installing import install_remedy
 from ullage.replay.engines._engine import TRIES, Died, Engine
 from ullage.tokens.exact import is_installed
 
@@ -36,7 +37,7 @@ def ray_cluster(workers: int | None) -> Iterator[Engine]:
         import ray
     except ImportError:
         raise ConfigError(
-            "--engine ray", "Ray is not installed", "pip install 'ullage[ray]'."
+            "--engine ray", "Ray is not installed", f"{install_remedy('ray')}."
         ) from None
     is_connected = ray.is_initialized()
     if not is_connected:

@@ -13,6 +13,7 @@ from functools import partial
 from typing import Any, BinaryIO
 
 from ullage.errors import ConfigError
+from ullage.installing import install_remedy
 from ullage.replay.readers._files import LogFile
 
 _CHUNK_BYTES = 8 * 1024 * 1024
@@ -36,7 +37,7 @@ def objects_under(address: str) -> list[LogFile]:
         from obstore.store import from_url
     except ImportError:
         why = "obstore is not installed"
-        raise refused(f"{why}, which reads object stores", "pip install 'ullage[s3]'.") from None
+        raise refused(f"{why}, which reads object stores", f"{install_remedy('s3')}.") from None
     try:
         store: Any = from_url(f"{scheme}://{bucket}/", **options)
         chunks = list(store.list(prefix or None))

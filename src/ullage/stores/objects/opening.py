@@ -10,6 +10,7 @@ import os
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ullage.errors import ConfigError
+from ullage.installing import install_remedy
 from ullage.stores._base import Store
 from ullage.stores._open import is_url
 from ullage.stores.sqlite import SqliteStore
@@ -69,7 +70,7 @@ def check_address(url: str) -> None:
         reason = "stores behind such an address are not known"
         raise ConfigError("store", reason, "Use a path, or postgresql://user@host/database")
     if importlib.util.find_spec("psycopg") is None:
-        remedy = "pip install 'ullage[postgres]'"
+        remedy = install_remedy("postgres")
         raise ConfigError("store", "psycopg is not installed", remedy)
 
 
@@ -77,7 +78,7 @@ def _objects(url: str, cache: Any) -> ObjectStorage:
     try:
         from ullage.stores.objects.storage import ObjectStorage
     except ModuleNotFoundError:
-        remedy = "pip install 'ullage[s3]'"
+        remedy = install_remedy("s3")
         raise ConfigError("blobs", "obstore is not installed", remedy) from None
     return ObjectStorage(url, cache=cache)
 
@@ -86,6 +87,6 @@ def _cache(url: str) -> Cache:
     try:
         from ullage.stores.cache import Cache
     except ModuleNotFoundError:
-        remedy = "pip install 'ullage[valkey]'"
+        remedy = install_remedy("valkey")
         raise ConfigError("cache", "redis, the client, is not installed", remedy) from None
     return Cache(url)
