@@ -115,11 +115,17 @@ CAUGHT = (
 )
 
 
+FIRST = {"summarised messages are visible": 105}
+"""The unit that finds it, of what takes many; where it does not, the others are tried too."""
+
+
 @pytest.mark.parametrize(("format", "name"), CAUGHT)
 def test_a_guard_that_is_taken_out_is_found(format, name):
     (mutant,) = (each for each in MUTANTS if each.name == name)
+    of_format = [unit for unit in units(2, basic=True) if unit.format == format]
+    first = FIRST.get(name, 0)
     with planted(mutant):
-        assert any(try_unit(unit).found for unit in units(2, basic=True) if unit.format == format)
+        assert any(try_unit(unit).found for unit in (*of_format[first:], *of_format[:first]))
 
 
 def test_what_the_provider_reads_alone_is_judged_against_what_it_returned():

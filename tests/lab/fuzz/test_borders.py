@@ -32,7 +32,7 @@ def test_a_changed_message_stands_otherwise_only_in_earlier_requests():
 
 
 def test_no_view_of_such_a_history_is_wrong():
-    assert try_batch(SEED, 0, 400, borders=True).found == []
+    assert try_batch(SEED, 0, 200, borders=True).found == []
 
 
 def test_a_request_tells_which_tools_may_be_called():
