@@ -23,8 +23,8 @@ from ullage.wires.rules.checker import problems_of
 
 LEFT = sorted(path.parent for path in Path(__file__).parent.glob("*/kept.db"))
 DECIDES = {
-    "default-9": "xp1qd0sn2kw8whw6.qz7yrpbk971p6svc",
-    "default-summarised-10": "xp1qd0sn2kw8whw6.7xnpzga5ycbw9gd4",
+    "default-10": "4eewktdz85jmz174.q0s25nd77fe5b21z",
+    "default-summarised-11": "4eewktdz85jmz174.m8cg4x3m87w9ff34",
     "token_budget-1": "g56yphfs35bcg5va.m0qwh69tck0cw0kj",
     "multi_stage-1": "drd7ys7322yzc8qt.s6ynzxyv7xnp3rsb",
     "continuation-1": "751ct2t3zxeec2r6.bt1ysshjq5aq7bvs",

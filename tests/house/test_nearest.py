@@ -56,6 +56,8 @@ NEAREST = {
     "picture/*.py": "picture/test_picture.py",
     "presets/_settings.py": "presets/test_multi_stage.py",
     "presets/_files.py": "presets/test_multi_stage.py",
+    "recall/corpus.py": "recall/test_lines.py",
+    "recall/beneath.py": "recall/test_lines.py",
     "recall/pattern.py": "recall/test_grep.py",
     "recall/automaton.py": "recall/test_grep.py",
     # a run read, replayed and summed up

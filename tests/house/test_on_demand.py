@@ -99,7 +99,7 @@ def test_importing_the_package_loads_nothing_else():
         ("ullage.errors", set()),
         ("ullage.stores.memory", {"errors", "values"}),
         ("ullage.stores.sqlite", {"errors", "history", "values"}),
-        ("ullage.recall.dispatch", {"errors", "stages", "values"}),
+        ("ullage.recall.dispatch", {"errors", "history", "stages", "values"}),
         ("ullage.stages.truncate", {"errors", "history", "redaction", "tokens", "values"}),
     ],
 )

@@ -138,7 +138,7 @@ def test_a_user_text_beside_results_is_in_the_record_word_for_word():
     assert all(
         f"Rule {number}: never touch harbour {number}. " * 8 in shown for number in range(120)
     )
-    assert DEFAULT.name == "default-9"
+    assert DEFAULT.name == "default-10"
 
 
 # what stands in a record for each thing that was said and done

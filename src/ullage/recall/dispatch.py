@@ -7,12 +7,15 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from ullage.recall.beneath import corpus_beneath
+from ullage.recall.corpus import Corpus, CorpusOf, OutputCorpus
 from ullage.recall.found import FromHistory, find
 from ullage.recall.grep import search
+from ullage.recall.lines import Asked, search_lines
 from ullage.recall.pattern import PatternError
 from ullage.recall.read import characters, lines, numbered
 from ullage.recall.source import Source
-from ullage.values.effects import Get, Output, Steps
+from ullage.values.effects import Get, Output, Shape, Steps
 from ullage.values.messages import ToolCall
 from ullage.values.notices import Words
 from ullage.values.toolset import CONTINUATION, GREP
@@ -38,32 +41,103 @@ class Answer(msgspec.Struct, frozen=True):
     block: Any = None
 
 
-def answer(call: ToolCall, words: Words, from_history: FromHistory) -> Steps[Answer]:
-    """Answer one recall call."""
+def answer(
+    call: ToolCall,
+    words: Words,
+    from_history: FromHistory,
+    corpus_of: CorpusOf = lambda ref: None,
+) -> Steps[Answer]:
+    """Answer one recall call.
+
+    Args:
+        call: the call.
+        words: the wording of its conversation.
+        from_history: finds an output in the history at hand.
+        corpus_of: what a search looks through in that history.
+    """
     name = call.name.removeprefix(words.prefix)
     arguments = _arguments(call.arguments)
     if name not in words.toolset.names or arguments is None:
         return _error("the arguments are not a JSON object", "Send the call again.")
+    finds = name == CONTINUATION and words.toolset.searches
+    asked = _asked(arguments) if finds or name == GREP else Asked()
     named_by = "tool_call_id" if name == CONTINUATION else "ref_id"
     wanted = arguments.get(named_by)
-    if not isinstance(wanted, str) or not wanted:
-        return _error(f"{named_by} is missing", "Give the ref that the notice names.")
-    found = yield from find(wanted, from_history)
-    if found is None:
-        if words.toolset.unknown is not None:
-            asked = json.dumps(wanted[:80])[1:-1]
-            return Answer(words.toolset.unknown.format(asked=asked), is_error=True)
+    if isinstance(wanted, str) and wanted:
+        output = yield from find(wanted, from_history)
+        if output is None:
+            return _unknown(wanted, words)
+        corpus = yield from _corpus(output, asked, corpus_of)
+        if corpus is not None:
+            return (yield from _lines(corpus, asked, words, output.ref))
+        return (yield from _opened(name, arguments, output, words, wanted))
+    if not (finds and asked):
+        remedy = ", or words to look for" if finds else ""
+        return _error(f"{named_by} is missing", f"Give the ref that the notice names{remedy}.")
+    corpus = corpus_of(None)
+    if corpus is None:
         return _error(
-            f"nothing is kept under {wanted[:80]!r}",
-            "Copy the ref from the notice exactly; it has 16 characters.",
+            f"without {named_by} there is nothing to search here", "Give the ref of a notice."
         )
+    return (yield from _lines(corpus, asked, words))
+
+
+def _unknown(wanted: str, words: Words) -> Answer:
+    if words.toolset.unknown is not None:
+        asked = json.dumps(wanted[:80])[1:-1]
+        return Answer(words.toolset.unknown.format(asked=asked), is_error=True)
+    return _error(
+        f"nothing is kept under {wanted[:80]!r}",
+        "Copy the ref from the notice exactly; it has 16 characters.",
+    )
+
+
+def _asked(arguments: dict[str, Any]) -> Asked:
+    """What a call looks for."""
+    words, pattern = arguments.get("words"), arguments.get("pattern")
+    if isinstance(words, list):  # as some models write several
+        words = " ".join(word for word in words if isinstance(word, str))
+    return Asked(
+        words=words if isinstance(words, str) else "",
+        pattern=pattern if isinstance(pattern, str) else "",
+        ignore_case=bool(arguments.get("ignore_case")),
+        skipped=max(_integer(arguments.get("offset"), 0), 0),
+        page=max(_integer(arguments.get("page"), 1), 1),
+    )
+
+
+def _corpus(output: Output | Shape, asked: Asked, corpus_of: CorpusOf) -> Steps[Corpus | None]:
+    """The texts that a search of an output looks through; None: it is one text, read by itself."""
+    if not asked:
+        return None
+    corpus = corpus_of(output.ref) or (yield from corpus_beneath(output))
+    if corpus is None and asked.words:
+        source = Source(output)
+        text = yield from source.span(0, source.chars)
+        return OutputCorpus([(Output(output.ref, text), "")])
+    return corpus
+
+
+def _lines(corpus: Corpus, asked: Asked, words: Words, ref: str | None = None) -> Steps[Answer]:
+    """A page of the lines of several texts that answer a search."""
+    try:
+        page = yield from search_lines(corpus, asked, words.toolset.page_chars)
+    except PatternError as error:
+        return _error(str(error), "Change the pattern.")
+    return Answer(page, ref)
+
+
+def _opened(
+    name: str, arguments: dict[str, Any], output: Output | Shape, words: Words, wanted: str
+) -> Steps[Answer]:
+    """What a call gives of one output: its block, its lines that match, or a page."""
     searches = name == GREP or (words.toolset.searches and bool(arguments.get("pattern")))
-    if found.kind == "block" and not searches and not arguments.get("offset"):
-        output = found if isinstance(found, Output) else (yield Get(found.ref))
-        block = _loads(output.text)
+    if output.kind == "block" and not searches and not arguments.get("offset"):
+        whole = output if isinstance(output, Output) else (yield Get(output.ref))
+        block = _loads(whole.text)
         kind = block.get("type", "block") if isinstance(block, dict) else "block"
-        return Answer(f"[{kind} {output.ref}, complete]", output.ref, block=block)
-    source = Source(found)
+        return Answer(f"[{kind} {whole.ref}, complete]", whole.ref, block=block)
+    source = Source(output)
     if searches:
         return (yield from _search(arguments, source, words, 2 if name == CONTINUATION else 0))
     return (yield from _page(name, arguments, source, words, wanted))

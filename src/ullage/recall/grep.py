@@ -18,15 +18,17 @@ from 1 (a newline at the very end opens no further line), places are characters 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from itertools import product
 from time import thread_time
+from typing import NamedTuple
 
 from msgspec import Struct
 
 from ullage.recall.automaton import LINE_END, OTHER, TEXT_END, Automaton, Costly
 from ullage.recall.pattern import PatternError
 from ullage.recall.source import Source
-from ullage.values.effects import Steps
+from ullage.values.effects import Output, Steps
 
 CLIP_CHARS = 400
 """A line is shown in at most so many characters, around its first match."""
@@ -109,10 +111,7 @@ def search(
     try:
         yield from scan.whole(source)
     except Costly:
-        raise PatternError(
-            f"the pattern is too costly for a text of {source.size_bytes:,} bytes. Use smaller "
-            "counted repetitions ({…}), or a simpler pattern, and narrow the result yourself"
-        ) from None
+        raise _too_costly(f"{source.size_bytes:,} bytes") from None
     page = _Page(source, max(1, max_chars))
     for number, match in scan.hits:
         before = yield from source.newline_before(match)
@@ -123,6 +122,58 @@ def search(
         yield from page.add_context(context_lines)
     lines = tuple(page.lines[number] for number in sorted(page.lines))
     return Grep(lines, shown, scan.total, not scan.stopped)
+
+
+class Match(NamedTuple):
+    """A line of one of many texts that a pattern is found in.
+
+    Attributes:
+        text: the number of the text.
+        place: of the first match in the line.
+    """
+
+    text: int
+    place: int
+
+
+def matches(
+    texts: Iterable[tuple[int, str]], pattern: str, ignore_case: bool = False
+) -> Steps[list[Match]]:
+    """The lines of many texts that a pattern is found in, in the order of the texts.
+
+    No more than `COUNT_LINES` of them.
+
+    Args:
+        texts: each with its number.
+        pattern: as of `search`.
+        ignore_case: as of `search`.
+
+    Raises:
+        PatternError: as of `search`.
+    """
+    machine, lines = Automaton(readable(pattern), ignore_case), list[Match]()
+    chars, spent_seconds = 0, 0.0
+    for number, text in texts:
+        chars += len(text)
+        if machine.needed is not None and not machine.needed.search(readable(text)):
+            continue
+        scan = _Scan(machine, COUNT_LINES - len(lines), spent_seconds)
+        try:
+            yield from scan.whole(Source(Output("", text)))
+        except Costly:
+            raise _too_costly(f"{chars:,} characters") from None
+        spent_seconds = scan.spent_seconds
+        lines += (Match(number, place) for _, place in scan.hits)
+        if len(lines) >= COUNT_LINES:
+            break
+    return lines
+
+
+def _too_costly(size: str) -> PatternError:
+    return PatternError(
+        f"the pattern is too costly for a text of {size}. Use smaller "
+        "counted repetitions ({…}), or a simpler pattern, and narrow the result yourself"
+    )
 
 
 def readable(text: str) -> str:
@@ -137,9 +188,10 @@ class _Scan:
         hits: (number of its line, place) of the first match in each of the first lines.
         total: how many lines match.
         stopped: counting stopped at `COUNT_LINES`.
+        spent_seconds: of the thread, on this search.
     """
 
-    def __init__(self, machine: Automaton, keep: int) -> None:
+    def __init__(self, machine: Automaton, keep: int, spent_seconds: float = 0.0) -> None:
         self.hits: list[tuple[int, int]] = []
         self.total = 0
         self.stopped = False
@@ -150,7 +202,7 @@ class _Scan:
         self._at = 0  # where that begins
         self._left = ""  # the character before it
         self._matched = False  # the line is a match already: nothing is kept of it
-        self._spent_seconds = 0.0
+        self.spent_seconds = spent_seconds
 
     def whole(self, source: Source) -> Steps[None]:
         """Go through all of it."""
@@ -161,8 +213,8 @@ class _Scan:
                 text = yield from source.span(start, stop)
                 began = thread_time()
                 self._add(readable(text), start)
-                self._spent_seconds += thread_time() - began
-                if self._spent_seconds > MOST_SECONDS:
+                self.spent_seconds += thread_time() - began
+                if self.spent_seconds > MOST_SECONDS:
                     raise Costly
         if self._rest and not self.stopped:
             self._lines(self._rest, TEXT_END)

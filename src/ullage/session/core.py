@@ -27,7 +27,7 @@ from ullage.errors import BudgetExceeded, ConfigError, FormatError, OverLimitErr
 from ullage.history.snapshots import snapshot_at
 from ullage.recall.dispatch import Answer, answer
 from ullage.recall.found import ToolOutputRef, output_ref
-from ullage.recall.history import find_in_history
+from ullage.recall.history import corpus_in_history, find_in_history
 from ullage.recall.tools import call_of
 from ullage.redaction import Redact
 from ullage.session import reports
@@ -61,6 +61,7 @@ from ullage.values.authors import named_tools
 from ullage.values.effects import Commit, Output, Record, Steps, Summarise
 from ullage.values.events import Event
 from ullage.values.limits import Limits, ServedWindow
+from ullage.values.messages import ToolCall
 from ullage.values.usage import Usage
 from ullage.wires import ALL_FORMATS, Format, FormatName, format_of, recognise
 from ullage.wires.overflow import Overflow, is_overflow
@@ -490,7 +491,7 @@ class SessionCore(Copied, Hosted, Readable, ABC):
         sent = sent or (yield from self._opened(request))
         snapshot_at(call, "call")
         parsed = sent.wire.call(call)
-        given: Answer = yield from answer(parsed, sent.words, partial(self._from_history, sent))
+        given: Answer = yield from self._answer(parsed, sent)
         why = "the call could not be answered" if given.is_error else "the model asked"
         tokens = sent.frozen.meter.text(given.text)
         event = Event(
@@ -504,7 +505,13 @@ class SessionCore(Copied, Hosted, Readable, ABC):
     ) -> Steps[Answer]:
         sent = yield from self._opened(request)
         call = call_of(name, arguments, call_id)
-        return (yield from answer(call, sent.words, partial(self._from_history, sent)))
+        return (yield from self._answer(call, sent))
+
+    def _answer(self, call: ToolCall, sent: Sent) -> Steps[Answer]:
+        from_history = partial(self._from_history, sent)
+        return answer(
+            call, sent.words, from_history, lambda ref: corpus_in_history(sent.window, ref)
+        )
 
     def _output_ref(self, wanted: str) -> Steps[ToolOutputRef]:
         found = yield from output_ref(wanted, partial(self._from_history, self._newest))

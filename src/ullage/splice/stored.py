@@ -114,7 +114,8 @@ def _owns(hidden: Collection[str]) -> Callable[[Any], bool]:
 def _definitions() -> frozenset[tuple[str, Any]]:
     """The names and descriptions of the recall tools of every policy that has a name."""
     toolsets: Iterable[Any] = (Words().toolset, *(preset(name).toolset for name in NAMES))
-    return frozenset((tool.name, tool.description) for each in toolsets for tool in each.tools)
+    tools = (tool for each in toolsets for tool in (*each.tools, *each.former))
+    return frozenset((tool.name, tool.description) for tool in tools)
 
 
 def _shown(item: Any, dialect: Dialect, hidden: Collection[str]) -> Any:

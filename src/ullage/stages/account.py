@@ -59,7 +59,7 @@ def account(
     head = (
         f"[ullage: messages {start + 1} to {stop} are condensed here to keep within the "
         f"window. This is a record of what was done, not an instruction. Everything in full: "
-        f"{words.read_on(index_ref, 0)}]"
+        f"{words.read_on(index_ref, 0)}{words.find_lines}]"
     )
     done = transcript.folded(_DONE, start, stop)
     shown = quotes(done.texts, user_chars, frame_chars=len(f"{_USER}\n"), ref_of=done.ref_of)

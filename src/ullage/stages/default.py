@@ -23,7 +23,7 @@ SAFEGUARDS = Safeguards(media=refused_media, overlong=overlong, stalled=stall)
 _TRUNCATE, _RECORD = partial(truncate), partial(record)
 
 DEFAULT = Policy(
-    name="default-9",
+    name="default-10",
     at_first_sight=(_TRUNCATE,),
     under_pressure=(_RECORD,),
     without_recall=partial(leaving_out, stages=(_TRUNCATE, _RECORD)),
@@ -43,7 +43,7 @@ _COMPACT = partial(compact, goals=(by_count(share=0.60),), widens=False)
 """In dense text what the user said would take more than is won; so it has a room in tokens."""
 SUMMARISED = replace(
     DEFAULT,
-    name="default-summarised-10",
+    name="default-summarised-11",
     under_pressure=(_COMPACT, *DEFAULT.under_pressure),
     ahead=partial(_COMPACT, is_due=partial(surely_over, share=0.80)),
 )

@@ -35,11 +35,24 @@ if TYPE_CHECKING:
 
 @lru_cache(maxsize=32)
 def definitions(
-    wire: Format, prefix: str, toolset: Toolset, *, is_renamed: bool = False
+    wire: Format,
+    prefix: str,
+    toolset: Toolset,
+    *,
+    is_renamed: bool = False,
+    is_former: bool = False,
 ) -> tuple[dict[str, Any], ...]:
-    """The tools of a toolset in the wire form of a format; constant as long as their names are."""
+    """The tools of a toolset in the wire form of a format; constant as long as their names are.
+
+    Args:
+        wire: the format.
+        prefix: what stands before their names.
+        toolset: the toolset.
+        is_renamed: whether notices of the conversation name them without that prefix.
+        is_former: whether they are wanted as earlier versions defined them.
+    """
     tools = []
-    for spec in toolset.tools:
+    for spec in toolset.former if is_former else toolset.tools:
         told = f"{spec.description}. Earlier notices name it {spec.name}" if is_renamed else ""
         named = replace(spec, name=prefix + spec.name, description=told or spec.description)
         tools.append(wire.tool(named))
@@ -83,12 +96,16 @@ def _is_free(prefix: str, names: Collection[str], asked: Request, toolset: Tools
 def _copies(asked: Request, prefix: str, toolset: Toolset) -> Iterator[str]:
     """The names under which the caller's tools hold copies of our definitions.
 
-    A caller who sends the tools of an earlier view may have put cache markers on them.
+    A caller who sends the tools of an earlier view, or of an earlier version, may have put cache
+    markers on them.
     """
     wire = asked.wire
-    plain = definitions(wire, prefix, toolset)
-    renamed = definitions(wire, prefix, toolset, is_renamed=True)
-    texts = {wire.tool_text(tool, "tools") for tool in (*plain, *renamed)}
+    texts = {
+        wire.tool_text(tool, "tools")
+        for is_former in (False, True)
+        for is_renamed in (False, True)
+        for tool in definitions(wire, prefix, toolset, is_renamed=is_renamed, is_former=is_former)
+    }
     names = {prefix + spec.name for spec in toolset.tools}
     for tool in asked.envelope.tools:
         name = wire.tool_name(tool)

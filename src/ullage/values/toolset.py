@@ -42,7 +42,8 @@ class Toolset(Struct, frozen=True, eq=False, kw_only=True):
         page_chars: the most characters of a page of text.
         page_lines: the lines of a page where the call names no limit.
         matches: the most matching lines a search shows.
-        searches: whether `CONTINUATION` takes a pattern to search for instead of an offset.
+        searches: whether `CONTINUATION` also finds lines, by ``words`` or by a ``pattern``: beneath
+            a ref, and without one in all that left the view.
         first_offset: where `CONTINUATION` begins where the call names no offset.
         next_page: the last line of a page that is not the last. Fields: ``start``, ``stop``
             and ``total`` in characters, ``asked`` (what the call named), ``prefix`` (of the
@@ -62,6 +63,14 @@ class Toolset(Struct, frozen=True, eq=False, kw_only=True):
     unknown: str | None = None
 
     @property
+    def former(self) -> tuple[ToolSpec, ...]:
+        """Tools of these names as earlier versions defined them.
+
+        A caller who keeps the tools of a view may send such a definition still.
+        """
+        return tuple(spec for spec in _FORMER if spec.name in self.names)
+
+    @property
     def names(self) -> frozenset[str]:
         """The names of its tools."""
         return frozenset(tool.name for tool in self.tools)
@@ -75,6 +84,13 @@ def _tool(name: str, description: str, *required: str, **properties: dict[str, s
     needs = {"required": list(required)} if required else {}
     return ToolSpec(name, description, {"type": "object", "properties": properties, **needs})
 
+
+_SHORT = {
+    "tool_call_id": {"type": "string"},
+    "offset": {"type": "integer"},
+    "pattern": {"type": "string"},
+}
+_FORMER = (_tool(CONTINUATION, "Read on in a tool output, or search it", **_SHORT),)
 
 _REF = _property("string", "The ref from the notice")
 
@@ -112,15 +128,7 @@ OURS = Toolset(
 """The three tools of the documents."""
 
 SHORT = Toolset(
-    tools=(
-        _tool(
-            CONTINUATION,
-            "Read on in a tool output, or search it",
-            tool_call_id={"type": "string"},
-            offset={"type": "integer"},
-            pattern={"type": "string"},
-        ),
-    ),
+    tools=(_tool(CONTINUATION, "Find cut text", **_SHORT, words={"type": "string"}),),
     searches=True,
 )
 """The one tool of the default policy: at most 220 characters on Anthropic's wire, for it stands at

@@ -1,0 +1,83 @@
+"""Corpus: the texts that a search looks through, and what stands in view already."""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+from ullage.values.effects import Output
+
+MOST_CHARS = 16_000_000
+"""A search looks through so many characters of the newest texts, and of one text at most through so
+many. The first one in a conversation of that size takes some two seconds, every other one reads
+what is new."""
+_NUMBERED = re.compile(r"\s*\d+(?:\t|→|[:|-] ?)")
+
+
+def bare(line: str) -> str:
+    """A line without the number and the spaces that a tool put before it."""
+    return _NUMBERED.sub("", line, count=1).strip()
+
+
+CorpusOf: TypeAlias = Callable[[str | None], "Corpus | None"]
+"""What a search looks through in the history at hand: beneath a ref, or (None) all that left the
+view. None, where the ref names no messages of that history, or there is none."""
+
+
+class Corpus(ABC):
+    """Texts to be searched, the oldest first.
+
+    Args:
+        texts: the texts.
+        root: of the chain of the history that they are of, so that no tenant can tell what another
+            one searched. Without one nothing that is worked out of them is remembered.
+
+    Attributes:
+        texts: the texts, as far as they are looked through.
+        chars: the length of all of them.
+        root: as given.
+    """
+
+    def __init__(self, texts: Sequence[str], root: bytes = b"") -> None:
+        self.texts = [text[:MOST_CHARS] for text in texts]  # a whole slice is the text itself
+        self.chars = sum(map(len, texts))
+        self.root = root
+
+    @abstractmethod
+    def ref(self, number: int) -> str:
+        """The ref under which a text opens."""
+
+    @abstractmethod
+    def about(self, number: int) -> str:
+        """What a text is, in a few words."""
+
+    def is_left(self, number: int) -> bool:
+        """Whether a text is not in view, or not as it was."""
+        return True
+
+    @property
+    def shown(self) -> frozenset[str]:
+        """The lines in view, each `bare`."""
+        return frozenset()
+
+
+class OutputCorpus(Corpus):
+    """Outputs that were set aside, none of which counts as in view.
+
+    Args:
+        outputs: the outputs, the oldest first, and a few words on each.
+    """
+
+    def __init__(self, outputs: Sequence[tuple[Output, str]]) -> None:
+        super().__init__([output.text for output, _ in outputs])
+        self._outputs = outputs
+
+    def ref(self, number: int) -> str:
+        """See `Corpus.ref`."""
+        return self._outputs[number][0].ref
+
+    def about(self, number: int) -> str:
+        """See `Corpus.about`."""
+        return self._outputs[number][1]

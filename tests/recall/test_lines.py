@@ -1,0 +1,326 @@
+"""Searching by words and patterns over all that left the view of a conversation."""
+
+import asyncio
+import json
+import re
+from contextlib import closing
+
+import pytest
+
+from ullage import AsyncSession, Limits, MemoryStore, Session
+from ullage.recall import corpus, lines
+from ullage.recall.beneath import corpus_beneath
+from ullage.recall.corpus import OutputCorpus
+from ullage.recall.lines import Asked, search_lines
+from ullage.session.drivers import run
+from ullage.stages.ranges import set_aside
+from ullage.values.effects import Output
+
+TOOL = {"type": "function", "function": {"name": "bash", "parameters": {"type": "object"}}}
+LIMITS = Limits(window_tokens=8_000)
+HEAD = re.compile(r"ref=([0-9a-z]{16}) offset=(\d+)(?: of .*)?")
+STEPS = 30
+
+
+def call_of(number, **arguments):
+    function = {"name": "bash", "arguments": json.dumps(arguments, ensure_ascii=False)}
+    return {"id": f"call_{number}", "type": "function", "function": function}
+
+
+def step(number, text=None):
+    """A call, and what it gave."""
+    call = call_of(number, command=f"cat tide_{number}.py\necho done_{number}")
+    rows = [f"def high_water_{number}_{row}(gauge): return {row * number}" for row in range(40)]
+    said = f"Now I look at berth{number}."
+    return [
+        {"role": "assistant", "content": said, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": call["id"], "content": text or "\n".join(rows)},
+    ]
+
+
+def history_of(steps=STEPS, **texts):
+    messages = [{"role": "user", "content": "Mend the gate."}]
+    for number in range(steps):
+        messages += step(number, texts.get(f"step_{number}"))
+    return messages
+
+
+def fitted(messages, model="gpt-4.1", **settings):
+    session = Session(model, limits=LIMITS, **settings)
+    session.fit({"messages": messages, "tools": [TOOL]})
+    return session
+
+
+@pytest.fixture(scope="module")
+def session():
+    with closing(fitted(history_of())) as session:
+        yield session
+
+
+def ask(session, **arguments):
+    return session.open("get_continuation", arguments).text
+
+
+def found(page):
+    """The lines of a page, each with its ref and the place where its group begins."""
+    rows, ref, offset = [], None, None
+    for line in page.split("\n")[:-1]:
+        head = HEAD.fullmatch(line)
+        if head:
+            ref, offset = head[1], int(head[2])
+        else:
+            number, _, text = line.partition(": ")
+            rows.append((ref, offset, int(number), text))
+    return rows
+
+
+def test_words_find_a_line_that_left_the_view_and_one_more_call_reads_on(session):
+    page = ask(session, words="what does high_water_7_31 return?")
+    ref, _, number, text = next(row for row in found(page) if "high_water_7_31(" in row[3])
+    assert (number, text) == (32, "def high_water_7_31(gauge): return 217")
+    offset = next(row[1] for row in found(page) if row[0] == ref)
+    first = next(row[3] for row in found(page) if row[0] == ref)
+    assert ask(session, tool_call_id=ref, offset=offset).startswith(first)
+
+
+def test_every_ref_on_a_page_opens_at_its_line(session):
+    for words in ("berth12", "echo done_9", "high_water_3"):
+        rows = found(ask(session, words=words))
+        assert rows
+        for ref, group in {row[0]: row for row in reversed(rows)}.items():
+            assert ask(session, tool_call_id=ref, offset=group[1]).startswith(group[3])
+
+
+def test_what_was_said_and_what_calls_were_given_is_found_too(session):
+    assert "Now I look at berth2." in ask(session, words="berth2")
+    assert "echo done_4" in ask(session, words="done_4")
+
+
+def test_pages_follow_each_other_and_none_repeats_a_line(session):
+    seen, offset, pages = [], 0, 0
+    while pages < 4:
+        page = ask(session, words="high water gauge return", offset=offset)
+        assert len(page) <= 8_000
+        rows = found(page)
+        seen += [row[3] for row in rows]
+        pages += 1
+        more = re.search(r"offset=(\d+)\.\]\Z", page)
+        assert int(more[1]) == offset + len(rows)
+        offset = int(more[1])
+    assert len(seen) == len(set(seen)) > 150
+
+
+def test_a_page_is_asked_for_by_its_number_too(session):
+    asked, pages = {"words": "high water gauge return"}, []
+    for number in (1, 2, 3):
+        pages.append(ask(session, **asked, page=number))
+        offset = sum(len(found(page)) for page in pages[:-1])
+        assert pages[-1] == ask(session, **asked, offset=offset)
+    assert found(ask(session, **asked, page=400)) == []
+
+
+def test_what_is_in_view_is_left_out(session):
+    view = str(session.fit({"messages": history_of(), "tools": [TOOL]})["messages"])
+    page = ask(session, words=f"high_water_{STEPS - 1}_5 high_water_2_5")
+    assert f"def high_water_{STEPS - 1}_5(" in view
+    assert f"def high_water_{STEPS - 1}_5(" not in page
+    assert "def high_water_2_5(" in page
+
+
+def test_a_line_that_came_more_than_once_is_shown_once_where_it_came_last():
+    rows = "\n".join(f"   {n}\tfiller {n} of the log" for n in range(60))
+    messages = history_of(
+        step_2=f"{rows}\n77\tthe lost anchor", step_5=f"{rows}\n9\tthe lost anchor"
+    )
+    session = fitted(messages)
+    page = ask(session, words="the lost anchor")
+    assert page.count("the lost anchor") == 1
+    ref = next(row[0] for row in found(page) if "the lost anchor" in row[3])
+    assert "9\tthe lost anchor" in ask(session, tool_call_id=ref, pattern="lost")
+
+
+def test_a_pattern_without_a_ref_searches_everything_that_left(session):
+    rows = [row[3] for row in found(ask(session, pattern=r"_(5|6)_39\("))]
+    assert rows == [
+        "def high_water_6_39(gauge): return 234",
+        "def high_water_5_39(gauge): return 195",
+    ]
+
+
+def test_words_order_what_a_pattern_lets_through(session):
+    page = ask(session, pattern=r"_39\(", words="tide_5 high_water_5_39")
+    rows = [row[3] for row in found(page)]
+    assert rows[0].startswith("def high_water_5_39(")
+    assert len(rows) > 10
+    assert all("_39(" in row for row in rows)
+
+
+def test_beneath_a_ref_of_many_messages_everything_is_searched(session):
+    ref = session.window.summaries[0].edit.ref
+    assert "def high_water_1_8(" in ask(session, tool_call_id=ref, words="high_water_1_8")
+    page = ask(session, tool_call_id=ref, pattern=r"high_water_1_8\(")
+    assert [row[3] for row in found(page)] == ["def high_water_1_8(gauge): return 8"]
+
+
+def test_an_index_of_a_store_is_searched_beneath_as_well():
+    store = MemoryStore()
+    first = fitted(history_of(), store=store)
+    ref = first.window.summaries[0].edit.ref
+    other = fitted([{"role": "user", "content": "Go on."}], store=store, recall=True)
+    page = ask(other, tool_call_id=ref, pattern=r"high_water_1_8\(")
+    assert [row[3] for row in found(page)] == ["def high_water_1_8(gauge): return 8"]
+
+
+def test_a_text_that_is_no_index_has_nothing_beneath_it():
+    text = Output("0" * 16, "No index\noutput ref=1111111111111111 (5 characters)")
+    assert run(corpus_beneath(text), None, "") is None
+
+
+def test_what_a_store_does_not_keep_any_more_is_passed_over():
+    first, store = fitted(history_of()), MemoryStore()
+    placed = first.window.summaries[0]
+    index = set_aside(first.window, placed.start, placed.stop)[-1]
+    lost, kept = (first.window.transcript.output((at, 0, 0)) for at in (4, 6))
+    store.put("", [index, kept])
+    other = fitted([{"role": "user", "content": "Go on."}], store=store, recall=True)
+    page = ask(other, tool_call_id=index.ref, pattern=r"def high_water_[12]_8\(")
+    assert [row[0] for row in found(page)] == [kept.ref]
+    assert lost.ref not in page
+
+
+def test_a_ref_of_one_output_is_searched_by_words():
+    session = fitted(history_of())
+    ref = found(ask(session, words="high_water_3_3"))[0][0]
+    rows = found(ask(session, tool_call_id=ref, words="return 117"))
+    assert rows[0][0] == ref
+    assert any(row[3].endswith("return 117") for row in rows)
+
+
+def test_a_search_that_finds_nothing_says_how_much_it_searched(session):
+    assert re.fullmatch(r"\[no line; [\d,]+ characters searched\]", ask(session, words="zzzz"))
+    page = ask(session, words="berth2", offset=900)
+    assert re.fullmatch(r"\[no more lines; [\d,]+ characters searched\]", page)
+
+
+@pytest.mark.parametrize("pattern", ["(?=a)", "(", r"(a{1,900}){1,900}"])
+def test_a_hostile_pattern_is_refused(session, pattern):
+    answer = session.open("get_continuation", {"pattern": pattern, "words": "gate"})
+    assert answer.is_error
+    assert json.loads(answer.text)["remedy"]
+
+
+@pytest.mark.parametrize("words", ["\x00", "(" * 9_000, "tide " * 90_000, ["gate"]])
+def test_any_words_are_taken(session, words):
+    assert not session.open("get_continuation", {"words": words}).is_error
+
+
+def test_words_in_chinese():
+    rows = [f"第{n}号船今天进港,潮水涨到{n * 7}厘米" for n in range(200)]
+    session = fitted(history_of(step_3="\n".join(rows)))
+    assert rows[117] in ask(session, words="117号船的潮水")
+
+
+def test_one_line_of_five_megabytes_is_found_where_it_matches():
+    row = "sand " * 500_000 + "the_lost_anchor at berth 9 " + "silt " * 500_000
+    session = fitted(history_of(step_3=row))
+    ref, offset, number, text = next(r for r in found(ask(session, words="the_lost_anchor")))
+    assert number == 1
+    assert len(text) <= 200
+    assert "the_lost_anchor at berth 9" in ask(session, tool_call_id=ref, offset=offset)
+
+
+def test_another_tenant_finds_nothing(session):
+    other = fitted(history_of(3), tenant="another")
+    assert "high_water_7_31(" not in ask(other, words="high_water_7_31")
+
+
+def test_a_fork_finds_what_is_on_its_own_branch():
+    with closing(fitted(history_of())) as session:
+        branch = history_of(20) + [m for n in range(100, 120) for m in step(n)]
+        session.fit({"messages": branch, "tools": [TOOL]})
+        assert "high_water_103_7(" in ask(session, words="high_water_103_7")
+        assert "high_water_25_7(" not in ask(session, words="high_water_25_7")
+        assert "high_water_3_7(" in ask(session, words="high_water_3_7")
+
+
+def test_every_worker_on_every_store_finds_the_same(tmp_path):
+    asked = {"words": "high_water_7 gauge berth5"}
+    pages = [
+        ask(fitted(history_of()), **asked),
+        ask(fitted(history_of(), store=tmp_path / "kept.db"), **asked),
+        ask(fitted(history_of(), store=tmp_path / "kept.db"), **asked),
+        ask(fitted(history_of(), store=MemoryStore()), **asked),
+    ]
+    assert len(found(pages[0])) > 20
+    assert len(set(pages)) == 1
+
+
+def test_the_session_for_an_event_loop_finds_the_same(session):
+    async def asked():
+        other = AsyncSession("gpt-4.1", limits=LIMITS)
+        await other.fit({"messages": history_of(), "tools": [TOOL]})
+        answer = await other.open("get_continuation", {"words": "high_water_7"})
+        await other.close()
+        return answer.text
+
+    assert asyncio.run(asked()) == ask(session, words="high_water_7")
+
+
+def test_it_is_answered_on_the_wire(session):
+    call = call_of(1) | {
+        "function": {"name": "get_continuation", "arguments": '{"words":"berth2"}'}
+    }
+    view = session.fit({"messages": history_of(), "tools": [TOOL]})
+    assert view.owns(call)
+    assert "Now I look at berth2." in view.recall(call)["content"]
+
+
+def test_pages_that_were_read_and_the_calls_for_them_are_not_searched():
+    session, messages = fitted(history_of()), history_of()
+    for number in range(STEPS, STEPS + 4):
+        call = call_of(number) | {
+            "function": {"name": "get_continuation", "arguments": '{"words":"a rare zebrafish"}'}
+        }
+        view = session.fit({"messages": messages, "tools": [TOOL]})
+        messages += [
+            {"role": "assistant", "content": None, "tool_calls": [call]},
+            view.recall(call),
+        ]
+        messages += [m for n in range(4) for m in step(1_000 * number + n)]
+    session.fit({"messages": messages, "tools": [TOOL]})
+    assert "zebrafish" not in ask(session, words="zebrafish")
+
+
+def test_of_more_than_is_searched_it_is_the_newest_and_the_page_says_so(monkeypatch):
+    monkeypatch.setattr(lines, "MOST_CHARS", 600_000)
+    big = "\n".join(f"row {n} of the log" for n in range(20_000))
+    outputs = [Output(f"{n:016}", f"{big}\nanchor_{n}") for n in range(6)]
+    page = run(
+        search_lines(OutputCorpus([(o, "") for o in outputs]), Asked(words="anchor_5"), 8_000),
+        None,
+        "",
+    )
+    assert "anchor_5" in page
+    assert re.search(r"the newest [\d,]+ of [\d,]+ characters searched", page)
+    page = run(
+        search_lines(OutputCorpus([(o, "") for o in outputs]), Asked(words="anchor_0"), 8_000),
+        None,
+        "",
+    )
+    assert "anchor_0" not in page
+
+
+def test_of_one_text_that_is_too_long_the_beginning_is_searched(monkeypatch):
+    monkeypatch.setattr(corpus, "MOST_CHARS", 3_000)
+    text = "the first anchor\n" + "sand\n" * 1_000 + "the last anchor"
+    steps = search_lines(OutputCorpus([(Output("0" * 16, text), "")]), Asked(words="anchor"), 8_000)
+    page = run(steps, None, "")
+    assert "the first anchor" in page
+    assert "the last anchor" not in page
+    assert "the newest 3,000 of 5,032 characters searched" in page
+
+
+def test_without_a_ref_or_anything_to_look_for_the_call_is_told_what_to_give(session):
+    answer = session.open("get_continuation", {})
+    assert answer.is_error
+    assert "words to look for" in json.loads(answer.text)["remedy"]
