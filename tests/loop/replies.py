@@ -2,9 +2,9 @@
 
 import json
 
+import pytest
 from anthropic.types import Message
 from google.genai.types import GenerateContentResponse
-from ollama import ChatResponse
 from openai.types.chat import ChatCompletion
 from openai.types.responses import Response
 
@@ -23,7 +23,6 @@ SDK = {
     "openai-responses": Response,
     "anthropic": Message,
     "gemini": GenerateContentResponse,
-    "ollama": ChatResponse,
 }
 INPUT_TOKENS, OUTPUT_TOKENS = 400, 20
 
@@ -36,6 +35,9 @@ def reply(format, text="", calls=(), number=0):
 
 
 def as_sdk(format, body):
+    if format == "ollama":
+        ollama = pytest.importorskip("ollama", reason="ollama is not installed")
+        return ollama.ChatResponse.model_validate(body)
     return SDK[format].model_validate(body)
 
 

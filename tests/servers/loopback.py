@@ -6,6 +6,7 @@ from contextlib import ExitStack, contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+import pytest
 from msgspec import Struct
 
 from tests.servers.refusals import Refusal, refused, too_long
@@ -226,8 +227,7 @@ def _gemini(url):
 
 
 def _ollama(url):
-    import ollama
-
+    ollama = pytest.importorskip("ollama", reason="ollama is not installed")
     return ollama.Client(host=url, trust_env=False)
 
 

@@ -495,11 +495,11 @@ def aclient():
 
     def made(server):
         import anthropic
-        import ollama
         import openai
         from google import genai
 
         if server.format == "ollama":
+            ollama = pytest.importorskip("ollama", reason="ollama is not installed")
             return ollama.AsyncClient(host=server.url, trust_env=False)
         if server.format == "gemini":
             options = {"base_url": server.url, "async_client_args": {"trust_env": False}}

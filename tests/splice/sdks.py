@@ -1,5 +1,7 @@
 """Replies as the vendors' own SDKs read them, streamed or not, and as clients send them back."""
 
+import pytest
+
 from ullage.wires import FORMATS
 
 __all__ = ["gathered", "messages"]
@@ -62,9 +64,10 @@ def _gemini(events):
 
 def _ollama(events):
     """The lines as the client reads them, put together as its users do it."""
-    from ollama import ChatResponse
-
-    lines = [ChatResponse(**event).model_dump(mode="json", exclude_none=True) for event in events]
+    ollama = pytest.importorskip("ollama", reason="ollama is not installed")
+    lines = [
+        ollama.ChatResponse(**event).model_dump(mode="json", exclude_none=True) for event in events
+    ]
     message = {"role": "assistant"}
     for name in ("content", "thinking"):
         text = "".join(line["message"].get(name, "") for line in lines)

@@ -7,7 +7,6 @@ know is asked of the SDKs.
 import json
 from typing import Literal, get_args, get_origin, get_type_hints
 
-import ollama
 import pytest
 from anthropic.types import beta
 from google.genai import types as genai
@@ -88,6 +87,7 @@ def as_object(format, raw):
         case "gemini":
             return genai.Content.model_validate(raw)
         case "ollama":  # its client passes over what it does not know
+            ollama = pytest.importorskip("ollama", reason="ollama is not installed")
             images = [ollama.Image(value=image) for image in raw.get("images", ())]
             made = ollama.Message(**{**raw, **({"images": images} if images else {})})
             return made if sent(made) == raw else None

@@ -1,5 +1,6 @@
 """The vendors' clients, and one whole reply from each, by ``create`` or by the SDK's own stream."""
 
+import pytest
 from google.genai.types import Content
 
 from tests.servers.behind import whole
@@ -35,8 +36,7 @@ def _gemini(url, is_async, more):
 
 
 def _ollama(url, is_async, more):
-    import ollama
-
+    ollama = pytest.importorskip("ollama", reason="ollama is not installed")
     kind = ollama.AsyncClient if is_async else ollama.Client
     return kind(host=url, **{"trust_env": False, **more})
 
