@@ -24,10 +24,14 @@ def test_every_provider_is_found_at_the_proxy():
 def test_a_gateway_of_the_users_stays_the_end_of_the_way():
     there = {"OPENAI_BASE_URL": "https://gateway.example/api/v1"}
     setting = setting_for(there)
-    assert setting.upstreams == {"openai-base-url.gateway.example": "https://gateway.example"}
+    assert setting.upstreams == {
+        "openai-base-url.gateway.example": "https://gateway.example",
+        "ollama": "http://127.0.0.1:11434",
+    }
     variables = setting.variables_at(URL, there)
     assert variables["OPENAI_BASE_URL"] == f"{URL}/openai-base-url.gateway.example/api/v1"
-    assert setting_for(there, ["openai"]).upstreams == {}, "what is configured goes before it"
+    configured = setting_for(there, ["openai", "ollama"])
+    assert configured.upstreams == {}, "what is configured goes before it"
 
 
 def test_host_and_path_of_a_gateway_are_still_seen_in_its_path():
@@ -75,7 +79,7 @@ def test_an_agent_is_led_by_the_variable_that_it_prefers_least(agent):
 
 def test_a_variable_that_names_the_vendor_leads_to_it_through_the_proxy():
     there = {"OPENAI_BASE_URL": "https://api.openai.com/v1/"}
-    setting = setting_for(there, program="aider")
+    setting = setting_for(there, ["ollama"], program="aider")
     assert setting.upstreams == {}
     assert setting.variables["OPENAI_BASE_URL"] == "openai/v1"
 
@@ -195,3 +199,44 @@ def test_nothing_is_set_before_another_upstream():
 def test_what_the_user_has_set_stays():
     told = set_for_claude({"ENABLE_TOOL_SEARCH": "false"})
     assert told == {"_CLAUDE_CODE_ASSUME_FIRST_PARTY_BASE_URL": "1"}
+
+
+# Ollama
+
+
+def test_a_program_finds_the_server_of_this_machine_through_the_proxy():
+    setting = setting_for({})
+    assert setting.upstreams == {"ollama": "http://127.0.0.1:11434"}
+    assert setting.variables["OLLAMA_HOST"] == setting.variables["OLLAMA_API_BASE"] == "ollama"
+
+
+@pytest.mark.parametrize(
+    ("named", "server", "path"),
+    [
+        ("gpu", "http://gpu:11434", "ollama-host.gpu"),
+        ("gpu:9999", "http://gpu:9999", "ollama-host.gpu"),
+        ("0.0.0.0", "http://127.0.0.1:11434", "ollama-host.127.0.0.1"),
+        ("[::1]:8080", "http://[::1]:8080", "ollama-host.1"),
+        ("http://gpu", "http://gpu:80", "ollama-host.gpu"),
+        ("https://gpu.example/ai/", "https://gpu.example:443", "ollama-host.gpu.example/ai"),
+    ],
+)
+def test_the_server_that_is_named_stays_the_end_of_the_way(named, server, path):
+    """As the clients read it: a host, a port, or a URL."""
+    setting = setting_for({"OLLAMA_HOST": named})
+    assert setting.variables["OLLAMA_HOST"] == path
+    assert setting.upstreams[path.partition("/")[0]] == server
+
+
+@pytest.mark.parametrize("named", ["gpu:no-port", "tcp://gpu", "https://me:secret@gpu"])
+def test_an_address_that_is_none_is_left_as_it_is(named):
+    assert "OLLAMA_HOST" not in setting_for({"OLLAMA_HOST": named}).variables
+
+
+def test_a_server_reads_where_it_is_to_listen():
+    """`ollama serve`, and what a coding agent may start in its shell."""
+    assert "OLLAMA_HOST" not in setting_for({}, program="ollama", arguments=["serve"]).variables
+    assert "OLLAMA_HOST" in setting_for({}, program="ollama", arguments=["run", "qwen3"]).variables
+    led = {agent for agent in AGENTS if "OLLAMA_HOST" in setting_for({}, program=agent).variables}
+    assert led == {"goose"}
+    assert "OLLAMA_API_BASE" in setting_for({}, program="aider").variables

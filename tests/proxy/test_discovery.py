@@ -58,7 +58,7 @@ SHAPES = {
     ),
     "ollama, bound": (
         {PS: {"models": []}, SHOW: {"model_info": {"llama.context_length": 8_192}}},
-        8_192,
+        4_096,  # its default, until the model is loaded
     ),
     "litellm": (
         {LITELLM: {"data": [{"model_name": MODEL, "model_info": {"max_input_tokens": 200_000}}]}},
@@ -163,10 +163,18 @@ def test_an_answer_expires(monkeypatch):
 
 
 def test_a_bound_only_lowers_what_is_assumed_and_is_asked_for_again_soon():
-    trained = {SHOW: {"model_info": {"llama.context_length": 1_000_000}}}
-    with upstream(serving(trained)) as there:
+    bound = {LM_STUDIO: {"data": [{"id": MODEL, "max_context_length": 1_000_000}]}}
+    with upstream(serving(bound)) as there:
         assert learnt(there) == [None]
     assert discovery._AGAIN_S < discovery._NOTHING_S < discovery._SERVED_S
+
+
+def test_a_default_holds_until_the_model_is_loaded_and_is_asked_for_again_at_once():
+    trained = {SHOW: {"model_info": {"llama.context_length": 1_000_000}}}
+    with upstream(serving(trained)) as there:
+        (served,) = learnt(there)
+    assert "would load it with 4,096 tokens (the default" in served.event.why
+    assert discovery._LOADING_S < discovery._AGAIN_S
 
 
 async def _endless(request):

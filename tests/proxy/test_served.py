@@ -68,9 +68,17 @@ def test_ollama_tells_what_is_loaded_what_is_set_and_how_it_was_trained():
     assert from_ps({"models": []}, "qwen3") is None
     assert from_ps(loaded, "llama3.1") is None
     trained = {"model_info": {"qwen3.context_length": 40_960}}
-    assert from_show(trained) == Served(40_960, "context_length of /api/show", is_loaded=False)
+    bound = Served(40_960, "context_length of /api/show", is_loaded=False)
+    assert from_show(trained, "qwen3:480b-cloud") == bound
+    by_default = from_show(trained, "qwen3")
+    assert (by_default.window_tokens, by_default.is_served, by_default.is_default) == (
+        *(4_096, False),
+        True,
+    )
+    small = {"model_info": {"bert.context_length": 512}}
+    assert from_show(small, "all-minilm").window_tokens == 512
     told = {**trained, "parameters": 'stop "<|im_end|>"\nnum_ctx                        8192'}
-    assert from_show(told).window_tokens == 8_192
+    assert from_show(told, "qwen3").window_tokens == 8_192
 
 
 def test_litellm_tells_by_the_name_it_gives_a_model():
@@ -115,7 +123,7 @@ def test_any_answer_is_read_without_an_error(body):
         from_props(body),
         from_lm_studio(body, "m"),
         from_ps(body, "m"),
-        from_show(body),
+        from_show(body, "qwen3-8b"),
         from_model_info(body, "m"),
     ]
     for served in found:

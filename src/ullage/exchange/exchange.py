@@ -214,7 +214,7 @@ class Exchange(Reporting):
         self.is_thread = is_thread(self._client, wire)
         is_held = bool(wire.previous(self._client))  # each is the first of its own
         self._note(conversation="" if is_held else key, model=str(self._client.get("model") or ""))
-        self._take_window(session)
+        self._take_window(session, self._client)
         target = Target(self._tenant, self._where, wire.name, self.report.model)
         self._trial = Trial(self._exchanges.refusals, target, len(wire.tools(self._client)))
         self._session, tenant = session, self._exchanges.tenant(self._tenant, self._name)
@@ -239,9 +239,14 @@ class Exchange(Reporting):
                 view.wire, knitted, view.owns, redact=redact, offers=view.sent.offers
             )
 
-    def _take_window(self, session: Any) -> None:
-        """Take in the window that the model is served with, where its server told it."""
-        served = None if self._served is None else self._served(self.report.model)
+    def _take_window(self, session: Any, request: Mapping[str, Any]) -> None:
+        """Take in the window that the model is served with, where its server told it.
+
+        A request that asks its server for a window has that one.
+        """
+        assert self.route is not None
+        asks = FORMATS[self.route.wire].window_tokens(request) is not None
+        served = None if self._served is None or asks else self._served(self.report.model)
         event = None if served is None else session.serve_with(served)
         if event is not None:
             self._note(events=(*self.report.events, event))
@@ -296,7 +301,7 @@ class Exchange(Reporting):
                 self.route, whole, self._tenant, self._name, begins, can_recall=False
             )
             self._note(model=str(whole.get("model") or ""))
-            self._take_window(session)
+            self._take_window(session, whole)
             view = yield partial(session.fit, whole)
             session.release()
         except BudgetExceeded:

@@ -54,6 +54,20 @@ READ_BY: Mapping[str, tuple[str, ...]] = {
 }
 """The variables that each coding agent reads; of one provider's, the one that it prefers first."""
 
+OLLAMAS: Mapping[str, tuple[str, ...]] = {
+    "": ("OLLAMA_HOST", "OLLAMA_API_BASE"),  # Ollama's own clients; LiteLLM
+    "aider": ("OLLAMA_API_BASE",),
+    "goose": ("OLLAMA_HOST",),
+}
+"""The variables with the address of an Ollama server, by who reads them. They are left alone for
+the other coding agents: what those start in a shell may be the server, and it reads the first one
+as the address at which it is to listen."""
+
+_PORTS = {"http": 80, "https": 443}
+_EVERY_ADDRESS = ("0.0.0.0", "::")
+_OWN_OLLAMA = "http://127.0.0.1:11434"
+"""Where its clients ask, if nothing names an address."""
+
 AGENTS = tuple(READ_BY)
 """Coding agents that need no more than `setting_for` and `arguments_for`."""
 
@@ -170,6 +184,8 @@ def setting_for(
         options["claude"] = variables["ANTHROPIC_BASE_URL"]
     features = _features(variables, {**addresses, **upstreams})
     without = _PROXIES if agent == "qwen" else ()
+    if "serve" not in arguments[:1] or PurePath(program).stem != "ollama":
+        variables |= _ollamas(agent, named, configured, upstreams)
     setting = Setting(upstreams, variables, options, features, without)
     return _for_gemini(setting, own, environment, folder) if agent == "gemini" else setting
 
@@ -247,6 +263,43 @@ def _path_of(name: str, gateway: str, upstreams: dict[str, str]) -> str:
     path = parts.path.rstrip("/")
     upstreams[upstream] = gateway.rstrip("/").removesuffix(path) if path else gateway
     return f"{upstream}{path}"
+
+
+def _ollamas(
+    agent: str, named: Mapping[str, str], configured: Collection[str], upstreams: dict[str, str]
+) -> dict[str, str]:
+    """The variables of Ollama's that a program reads, and the path of the proxy for each.
+
+    The server is the user's own: the one that is named, or the one on this machine.
+    """
+    if "ollama" in configured:
+        return dict.fromkeys(OLLAMAS.get(agent, ()), "ollama")
+    variables = {}
+    for name in OLLAMAS.get(agent, ()):
+        address = named.get(name)
+        if address is None:
+            variables[name], upstreams["ollama"] = "ollama", _OWN_OLLAMA
+        elif (server := _ollama_at(address)) is not None:
+            variables[name] = _path_of(name, server, upstreams)
+    return variables
+
+
+def _ollama_at(address: str) -> str | None:
+    """The address of an Ollama server as its clients read it: often a host without a scheme.
+
+    One that names every address of the machine is where the server listens. None: it is none.
+    """
+    has_scheme = "://" in address
+    try:
+        parts = urlsplit(address if has_scheme else f"http://{address}")
+        host, port = parts.hostname or "127.0.0.1", parts.port
+    except ValueError:
+        return None
+    if parts.scheme not in _PORTS or parts.username or parts.query:
+        return None  # a client sends its own credentials
+    host = "127.0.0.1" if host in _EVERY_ADDRESS else f"[{host}]" if ":" in host else host
+    port = port or (_PORTS[parts.scheme] if has_scheme else 11434)
+    return f"{parts.scheme}://{host}:{port}{parts.path.rstrip('/')}"
 
 
 def _may_be_set(

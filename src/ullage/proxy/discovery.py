@@ -36,15 +36,16 @@ from ullage.proxy.served import (
 
 _CREDENTIALS = ("authorization", "x-api-key", "api-key")
 _PATHS = ("/chat/completions", "/responses", "/messages", "/completions")
+_OLLAMAS = "/api/chat"
 _OWN_HOSTS = frozenset(urlsplit(url).hostname for url in UPSTREAMS.values())
 _MOST_MODELS, _MOST_NAME_CHARS = 256, 256
 _MOST_ASKED_AT_ONCE = 4
 _MOST_BYTES = 8 << 20
 _ANSWER_S, _ALL_S = 5.0, 20.0
 
-_SERVED_S, _AGAIN_S, _NOTHING_S = 3_600.0, 60.0, 600.0
+_SERVED_S, _AGAIN_S, _NOTHING_S, _LOADING_S = 3_600.0, 60.0, 600.0, 5.0
 """How long an answer holds: the window that is served; less than that, as the model may be loaded
-by then; and an upstream that tells nothing."""
+by then; an upstream that tells nothing; and a model that the present request has loaded."""
 _UNANSWERED = (401, 403, 408, 425, 429)
 
 
@@ -148,6 +149,7 @@ class Discovery:
             if found is not None:
                 known.window = _told(found, route.upstream, model)
                 holds_s = _SERVED_S if found.is_served else _AGAIN_S
+                holds_s = _LOADING_S if found.is_default else holds_s
             known.until_s = asyncio.get_running_loop().time() + holds_s
 
     def _questions(
@@ -163,7 +165,7 @@ class Discovery:
             return read(await get(url))
 
         async def ask_show() -> Served | None:
-            return from_show(await show({"model": model}))
+            return from_show(await show({"model": model}), model)
 
         return [
             partial(ask, f"{api}/models", partial(from_models, model=model)),
@@ -219,6 +221,8 @@ def _better(found: Served | None, served: Served | None) -> Served | None:
 def _api_of(url: str) -> str:
     """The address before a request's own path: ``https://host/v1`` of ``…/v1/chat/completions``."""
     whole = url.partition("?")[0].partition("#")[0]
+    if whole.endswith(_OLLAMAS):
+        return f"{whole.removesuffix(_OLLAMAS)}/v1"
     for path in _PATHS:
         if path in whole:
             return whole[: whole.index(path)]
@@ -236,5 +240,6 @@ def _told(served: Served, upstream: str, model: str) -> ServedWindow | None:
     if not served.is_loaded and info.window_tokens <= window:
         return None  # a bound raises nothing
     how = "serves it with" if served.is_loaded else "can serve it with at most"
+    how = "would load it with" if served.is_default else how
     why = f"the server {how} {window:,} tokens ({source})"
     return ServedWindow(window, Event(kind="window_found", where="model", why=why))

@@ -19,6 +19,8 @@ from typing import Any
 
 from msgspec import Struct
 
+from ullage.wires import FORMATS
+
 LEAST_TOKENS, MOST_TOKENS = 512, 100_000_000
 """A window is between these, or what was told is none."""
 
@@ -30,11 +32,13 @@ class Served(Struct, frozen=True):
         window_tokens: the window; None: what it told cannot be one.
         source: the field it stands in.
         is_loaded: whether the model is served with it. If not, it is the most the model may have.
+        is_default: whether it is what the server would load the model with.
     """
 
     window_tokens: int | None
     source: str
     is_loaded: bool = True
+    is_default: bool = False
 
     @property
     def is_served(self) -> bool:
@@ -101,8 +105,12 @@ def from_ps(body: Any, model: str) -> Served | None:
     return _served(entry["context_length"], "context_length of /api/ps")
 
 
-def from_show(body: Any) -> Served | None:
-    """What Ollama's ``/api/show`` says: ``num_ctx`` of the model's file, or how it was trained."""
+def from_show(body: Any, model: str) -> Served | None:
+    """What Ollama's ``/api/show`` says: ``num_ctx`` of the model's file, or how it was trained.
+
+    How it was trained is not what it is served with: without ``num_ctx`` that is the server's
+    default until the model is loaded, and ``/api/ps`` tells.
+    """
     if not isinstance(body, Mapping):
         return None
     parameters = body.get("parameters")
@@ -112,8 +120,18 @@ def from_show(body: Any) -> Served | None:
     info = body.get("model_info")
     for name, value in info.items() if isinstance(info, Mapping) else ():
         if isinstance(name, str) and name.endswith(".context_length"):
-            return _served(value, "context_length of /api/show", is_loaded=False)
+            trained = _served(value, "context_length of /api/show", is_loaded=False)
+            return _by_default(trained, model)
     return None
+
+
+def _by_default(trained: Served, model: str) -> Served:
+    """The window of a model that is not loaded, and of which only its training is told."""
+    default, most = FORMATS["ollama"].default_window_tokens(model), trained.window_tokens
+    if default is None or most is None or most <= default:
+        return trained
+    source = "the default, as /api/show has no num_ctx"
+    return Served(default, source, is_loaded=False, is_default=True)
 
 
 def from_model_info(body: Any, model: str) -> Served | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Protocol
@@ -15,6 +16,7 @@ from ullage.wires import FORMATS
 from ullage.wires.convert.write import call_on
 
 _INDEX = "Index of messages"
+_ASIDE = re.compile(r"\[ullage: [^\n]* was set aside: ref=[^\n]*\]")
 _PATTERN, _WORDS, _PAGE = "pattern", "words", "page"
 """Arguments of the continuation tool, where its schema has them: a pattern to search one output
 for; words to search all that left the view for, and which page of the hits to show, from 1."""
@@ -62,8 +64,11 @@ def reachable(session: Session, texts: Sequence[str], opened: dict[str, str]) ->
 
 
 def leads_to(text: str) -> list[str]:
-    """The refs that an index of messages names; none if the text is no index."""
-    return [pointer.ref for pointer in refs_in(text)] if text.startswith(_INDEX) else []
+    """The refs that an index of messages names, or a line of what was set aside by repair; none if
+    the text is neither.
+    """
+    is_lead = text.startswith(_INDEX) or _ASIDE.fullmatch(text) is not None
+    return [pointer.ref for pointer in refs_in(text)] if is_lead else []
 
 
 def reachable_with(leads: Callable[[str], Iterable[str]], refs: Iterable[str]) -> list[str]:
