@@ -57,6 +57,13 @@ def test_a_view_of_any_text_splits_no_character_and_is_shorter(characters, limit
     assert safe_cut(text, head) == head
 
 
+@pytest.mark.parametrize("limit", range(4))
+def test_where_there_is_no_room_at_all_json_is_no_error(limit):
+    text = json.dumps([{"n": n, "name": f"row {n}"} for n in range(9)])
+    shown = shorten(text, limit, REF, Words(), tables=True)
+    assert shown is None or REF in shown
+
+
 values = st.recursive(
     st.one_of(st.none(), st.booleans(), st.integers(), st.text(max_size=200)),
     lambda inner: st.one_of(

@@ -197,7 +197,7 @@ def _json(text: str, limit: int, most: int, ref: str, words: Words, *, tables: b
     by writing it: the values are slices of the text, and a slice knows its length. Room is counted
     in bytes; where characters take several, there are more tries.
     """
-    room = max(limit - _JSON_NOTICE_ROOM_CHARS, limit // 2)
+    room = max(limit - _JSON_NOTICE_ROOM_CHARS, limit // 2, 1)
     try:
         value = _loads(text)
         if isinstance(value, dict):
