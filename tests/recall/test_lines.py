@@ -6,6 +6,7 @@ import re
 from contextlib import closing
 
 import pytest
+from msgspec.structs import replace
 
 from ullage import AsyncSession, Limits, MemoryStore, Session
 from ullage.recall import corpus, lines
@@ -13,8 +14,11 @@ from ullage.recall.beneath import corpus_beneath
 from ullage.recall.corpus import OutputCorpus
 from ullage.recall.lines import Asked, search_lines
 from ullage.session.drivers import run
+from ullage.stages import DEFAULT
 from ullage.stages.ranges import set_aside
 from ullage.values.effects import Output
+from ullage.values.toolset import OURS, SHORT
+from ullage.wires import FORMATS
 
 TOOL = {"type": "function", "function": {"name": "bash", "parameters": {"type": "object"}}}
 LIMITS = Limits(window_tokens=8_000)
@@ -171,6 +175,22 @@ def test_an_index_of_a_store_is_searched_beneath_as_well():
     assert [row[3] for row in found(page)] == ["def high_water_1_8(gauge): return 8"]
 
 
+def test_a_conversation_that_is_loaded_from_its_summary_finds_what_was_before_it():
+    store = MemoryStore()
+    first = fitted(history_of(), store=store)
+    (summary, *_) = (
+        message["content"]
+        for message in first.fit({"messages": history_of(), "tools": [TOOL]})["messages"]
+        if str(message["content"]).startswith("[ullage: ")
+    )
+    loaded = [{"role": "user", "content": summary}, *step(100), *step(101)]
+    other = fitted(loaded, store=store, recall=True)
+    rows = found(ask(other, words="high_water_1_8"))
+    assert "def high_water_1_8(gauge): return 8" in [row[3] for row in rows]
+    stranger = fitted(loaded, store=MemoryStore(), recall=True)
+    assert "high_water_1_8(" not in ask(stranger, words="high_water_1_8")
+
+
 def test_a_text_that_is_no_index_has_nothing_beneath_it():
     text = Output("0" * 16, "No index\noutput ref=1111111111111111 (5 characters)")
     assert run(corpus_beneath(text), None, "") is None
@@ -324,3 +344,25 @@ def test_without_a_ref_or_anything_to_look_for_the_call_is_told_what_to_give(ses
     answer = session.open("get_continuation", {})
     assert answer.is_error
     assert "words to look for" in json.loads(answer.text)["remedy"]
+
+
+def test_the_documents_tool_searches_beneath_an_index_as_well():
+    limits = Limits(window_tokens=4_000)
+    policy = replace(DEFAULT, name="mine", toolset=OURS)
+    session = Session("gpt-4.1", limits=limits, policy=policy)
+    session.fit({"messages": history_of(), "tools": [TOOL]})
+    ref = session.window.summaries[0].edit.ref
+    arguments = {"ref_id": ref, "pattern": r"high_water_1_8\("}
+    page = session.open("tool_output_cache_grep", arguments).text
+    assert [row[3] for row in found(page)] == ["def high_water_1_8(gauge): return 8"]
+
+
+def test_a_definition_of_an_earlier_version_among_the_callers_tools_is_ours():
+    (former,) = SHORT.former
+    (tool,) = (FORMATS["openai-chat"].tool(spec) for spec in SHORT.former)
+    session = Session("gpt-4.1", limits=LIMITS)
+    view = session.fit({"messages": history_of(), "tools": [TOOL, tool]})
+    assert view["tools"] == [TOOL, tool]
+    call = call_of(1) | {"function": {"name": former.name, "arguments": '{"words": "berth2"}'}}
+    assert view.owns(call)
+    assert "Now I look at berth2." in view.recall(call)["content"]

@@ -10,12 +10,25 @@ from __future__ import annotations
 import re
 
 from ullage.errors import RefNotFound
-from ullage.recall.corpus import MOST_CHARS, OutputCorpus
+from ullage.recall.corpus import MOST_CHARS, Corpus, Longer, OutputCorpus
 from ullage.recall.source import Source
-from ullage.values.effects import Get, Output, Shape, Steps
+from ullage.values.effects import Get, Look, Output, Shape, Steps
 
 INDEX = "Index of messages "
 _ENTRY = re.compile(r"(?m)^output ref=([0-9a-z]{16}) \(([\d,]+) characters\)(?: of (.*))?$")
+
+
+def with_earlier(corpus: Corpus) -> Steps[Corpus]:
+    """A corpus of a history, and what is beneath the indexes that its beginning names."""
+    outputs = dict[str, tuple[Output, str]]()
+    for ref in corpus.begins_with:
+        try:
+            earlier = yield from corpus_beneath((yield Look(ref)))
+        except RefNotFound:
+            continue
+        if earlier is not None:
+            outputs |= {output.ref: (output, about) for output, about in earlier.outputs}
+    return Longer(OutputCorpus([*outputs.values()]), corpus) if outputs else corpus
 
 
 def corpus_beneath(output: Output | Shape) -> Steps[OutputCorpus | None]:

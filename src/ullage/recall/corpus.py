@@ -62,22 +62,69 @@ class Corpus(ABC):
         """The lines in view, each `bare`."""
         return frozenset()
 
+    @property
+    def begins_with(self) -> Sequence[str]:
+        """The refs that the beginning of the history names, where that tells of what was before."""
+        return ()
+
 
 class OutputCorpus(Corpus):
     """Outputs that were set aside, none of which counts as in view.
 
     Args:
         outputs: the outputs, the oldest first, and a few words on each.
+
+    Attributes:
+        outputs: the same.
     """
 
     def __init__(self, outputs: Sequence[tuple[Output, str]]) -> None:
         super().__init__([output.text for output, _ in outputs])
-        self._outputs = outputs
+        self.outputs = outputs
 
     def ref(self, number: int) -> str:
         """See `Corpus.ref`."""
-        return self._outputs[number][0].ref
+        return self.outputs[number][0].ref
 
     def about(self, number: int) -> str:
         """See `Corpus.about`."""
-        return self._outputs[number][1]
+        return self.outputs[number][1]
+
+
+class Longer(Corpus):
+    """A corpus, and before it outputs of what its history does not hold any more.
+
+    Args:
+        before: the outputs.
+        corpus: the corpus.
+    """
+
+    def __init__(self, before: OutputCorpus, corpus: Corpus) -> None:
+        super().__init__([*before.texts, *corpus.texts], corpus.root)
+        self.chars = before.chars + corpus.chars
+        self._before, self._corpus = before, corpus
+
+    def _of(self, number: int) -> tuple[Corpus, int]:
+        """The corpus that a text is of, and its number there."""
+        own = number - len(self._before.texts)
+        return (self._before, number) if own < 0 else (self._corpus, own)
+
+    def ref(self, number: int) -> str:
+        """See `Corpus.ref`."""
+        corpus, own = self._of(number)
+        return corpus.ref(own)
+
+    def about(self, number: int) -> str:
+        """See `Corpus.about`."""
+        corpus, own = self._of(number)
+        return corpus.about(own)
+
+    def is_left(self, number: int) -> bool:
+        """See `Corpus.is_left`."""
+        corpus, own = self._of(number)
+        return corpus.is_left(own)
+
+    @property
+    def shown(self) -> frozenset[str]:
+        """See `Corpus.shown`."""
+        return self._corpus.shown

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from ullage.recall.beneath import corpus_beneath
+from ullage.recall.beneath import corpus_beneath, with_earlier
 from ullage.recall.corpus import Corpus, CorpusOf, OutputCorpus
 from ullage.recall.found import FromHistory, find
 from ullage.recall.grep import search
@@ -79,7 +79,7 @@ def answer(
         return _error(
             f"without {named_by} there is nothing to search here", "Give the ref of a notice."
         )
-    return (yield from _lines(corpus, asked, words))
+    return (yield from _lines((yield from with_earlier(corpus)), asked, words))
 
 
 def _unknown(wanted: str, words: Words) -> Answer:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from ullage.history import canon
 from ullage.history.index import index_of
@@ -12,9 +12,11 @@ from ullage.recall.corpus import Corpus, bare
 from ullage.stages.kinds import fields_of
 from ullage.values.effects import Output
 from ullage.values.messages import Content, Part, Text, ToolCall, ToolResult
+from ullage.values.notices import pointers
 from ullage.values.texts import on_one_line
 
 _ABOUT_CHARS = 32
+_MOST_BEGINNINGS = 8
 
 
 def find_in_history(window: Window, wanted: str, length: int, *, thorough: bool) -> Output | None:
@@ -105,6 +107,24 @@ class HistoryCorpus(Corpus):
         """See `Corpus.shown`."""
         texts = _shown_texts(self._window)
         return frozenset(bare(line) for text in texts for line in text.split("\n"))
+
+    @property
+    def begins_with(self) -> Sequence[str]:
+        """The refs that the user's messages before the first reply name.
+
+        A conversation that is loaded from where it was compacted begins with the summary of what
+        came before, and that names its index.
+        """
+        transcript = self._window.transcript
+        stop = next(iter(transcript.marked("begins", 0, self._window.size)), self._window.size)
+        texts = (
+            part.text
+            for message in transcript.messages[:stop]
+            for part in message.parts
+            if message.role == "user" and isinstance(part, Text)
+        )
+        refs = dict.fromkeys(pointer.ref for text in texts for pointer in pointers(text))
+        return tuple(refs)[:_MOST_BEGINNINGS]
 
 
 class RangeCorpus(HistoryCorpus):

@@ -21,8 +21,8 @@ from typing import NamedTuple
 from ullage.recall.index import Index
 from ullage.recall.terms import Splitter
 
-MOST_TERMS = 2_000
-"""Of a longer query the first terms count."""
+MOST_TERMS = 20_000
+"""Of a longer query the first terms count: of a model's reply all of them."""
 MOST_PLACES = 40_000
 """So many places are looked at, those of rare terms first: what stands everywhere tells nothing."""
 MOST_SPANS = 4_000
