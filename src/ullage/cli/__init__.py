@@ -23,7 +23,7 @@ __all__ = ["main"]
 
 _COMMANDS = (
     *("check", "completion", "doctor", "fit", "forget", "gc", "grep", "inspect", "mcp", "proxy"),
-    *("read", "replay", "run", "watch"),
+    *("read", "replay", "report", "run", "watch"),
 )
 
 _INTERRUPTED = 128 + 2

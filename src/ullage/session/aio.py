@@ -17,6 +17,7 @@ from ullage.session.ahead import Begun, begun, due, proposing, still_of_use
 from ullage.session.closing import AsyncClosing, AsyncLent
 from ullage.session.core import SessionCore
 from ullage.session.drivers import adrive, arun, run
+from ullage.session.receipts import aclose
 from ullage.session.view import AsyncView
 from ullage.spend.waiting import pauses
 from ullage.stages.policy import Policy
@@ -161,6 +162,7 @@ class AsyncSession(SessionCore, AsyncClosing):
             self.preparing.cancel()
             await asyncio.wait((self.preparing,))
         self.budget.end(self._account)
+        await aclose(self.store)
         await self.store.close()
 
     def _is_heavy(self, request: Mapping[str, Any]) -> bool:

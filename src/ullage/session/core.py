@@ -35,6 +35,7 @@ from ullage.session.copies import Copied
 from ullage.session.drivers import Actions
 from ullage.session.host import Hosted
 from ullage.session.reading import Readable
+from ullage.session.receipts import Payer
 from ullage.session.refusals import SHORT_REPLIES, after_refusal, after_reply, short_event
 from ullage.session.state import SessionState
 from ullage.session.telling import OnEvent, tell
@@ -78,6 +79,7 @@ class SessionCore(Copied, Hosted, Readable, ABC):
     The arguments are those of `Session`.
     """
 
+    store: Any
     bytes_beside = 0  # how much others keep of its conversation as long as it is there
 
     def __init__(
@@ -286,6 +288,7 @@ class SessionCore(Copied, Hosted, Readable, ABC):
         """Count what a request came to that was sent as it came."""
         call = self.budget.charge(usage, model, agent=self._account.agent)
         self._change(lambda state: (state.with_spent(call.spent), ()))
+        self._payer.paid_as_it_came(usage, model)
 
     # ── a turn ───────────────────────────────────────────────────────────────────────
 
@@ -408,6 +411,8 @@ class SessionCore(Copied, Hosted, Readable, ABC):
             return replace(new, memo=turned.memo, newest=sent), turned.events
 
         self._change(finish)
+        if spent.usage.total_tokens:
+            self._payer.paid_beside(spent, sent.model)
         return sent
 
     def _asking(self, model: str) -> Asking | None:
@@ -439,16 +444,7 @@ class SessionCore(Copied, Hosted, Readable, ABC):
         if thread is not None:
             yield Commit((), (thread,))
         if isinstance(report, Unreadable):
-            self.budget.leave_unreported(
-                self._account, reports.under_way(sent, report.output_tokens)
-            )
-            unreadable = report
-
-            def leave_uncounted(state: SessionState) -> Change:
-                new, warnings = _learnt_from(state, sent, unreadable.input_tokens or None)
-                return new, (reports.unreported(unreadable, sent), *warnings)
-
-            self._change(leave_uncounted)
+            yield from self._leave_unreported(sent, report)
             return
         earlier = None if self.budget.is_new(report) else self._state.observed_before(report)
         if (earlier and earlier.is_full(report)) or self.budget.knows(report, self._account):
@@ -477,7 +473,29 @@ class SessionCore(Copied, Hosted, Readable, ABC):
             events = (*reports.reported_in(reply, report.usage), *warnings)
             return replace(new.with_observed(report, earlier), memo=before.memo), events
 
+        caches = _caches(self._state.persisted.usage)
         self._change(count)
+        counted = None if earlier is None else earlier.usage
+        yield from self._payer.paid(sent, report.usage, counted, caches=caches)
+
+    def _leave_unreported(self, sent: Sent, report: Unreadable) -> Steps[None]:
+        """Count our estimate for a reply of which nobody knows what it came to."""
+        output_tokens = report.output_tokens
+        self.budget.leave_unreported(self._account, reports.under_way(sent, output_tokens))
+
+        def leave_uncounted(state: SessionState) -> Change:
+            new, warnings = _learnt_from(state, sent, report.input_tokens or None)
+            return new, (reports.unreported(report, sent), *warnings)
+
+        self._change(leave_uncounted)
+        estimate = Usage(fresh_tokens=sent.estimate, output_tokens=output_tokens)
+        yield from self._payer.paid(sent, estimate, is_reported=False)
+
+    @property
+    def _payer(self) -> Payer:
+        """Whose receipts this session's are."""
+        adds_tools = self.settings.recall != "host"
+        return Payer(self.store, self.settings.tenant, self._account.agent, adds_tools)
 
     def _opened(self, request: Mapping[str, Any] | None) -> Steps[Sent]:
         """The newest view, decided now if there is none and its request is there."""
@@ -543,6 +561,11 @@ class SessionCore(Copied, Hosted, Readable, ABC):
             state, events = change(self._state)
             self._state = state.with_events(*events)
         tell(events, self._on_event, before)
+
+
+def _caches(usage: Usage) -> bool:
+    """Whether a prompt cache was seen at work."""
+    return bool(usage.cache_read_tokens or usage.cache_write_tokens)
 
 
 def _learnt_from(

@@ -22,6 +22,7 @@ from ullage.redaction import Redact
 from ullage.session.closing import Closing
 from ullage.session.core import SessionCore
 from ullage.session.drivers import drive, run
+from ullage.session.receipts import close
 from ullage.session.view import View
 from ullage.spend.waiting import pauses
 from ullage.stages.named import PolicyName
@@ -269,6 +270,7 @@ class Session(SessionCore, Closing):
     def close(self) -> None:
         """Close the store, and give back what is reserved of the budget."""
         self.budget.end(self._account)
+        close(self.store)
         self.store.close()
 
     def _run(self, steps: Steps[T]) -> T:

@@ -26,6 +26,7 @@ from ullage.history.snapshots import not_same
 from ullage.locks import RLock
 from ullage.session.closing import AsyncClosing, AsyncLent, Closing, Lent
 from ullage.session.drivers import arun, run
+from ullage.session.receipts import aclose, close
 from ullage.session.session import Session
 from ullage.spend.budget import Budget
 from ullage.stores import MemoryStore, open_store
@@ -291,6 +292,7 @@ class Sessions(_Sessions[Session], Closing):
         with self._lock:
             self._held.clear()
             self._bytes = 0
+        close(self.store)
         self.store.close()
 
     def run(self, steps: Steps[T], tenant: str) -> T:
@@ -314,6 +316,7 @@ class AsyncSessions(_Sessions["AsyncSession"], AsyncClosing):
             self._bytes = 0
         for session in sessions:
             await session.close()
+        await aclose(self.store)
         await self.store.close()
 
     def run(self, steps: Steps[T], tenant: str) -> Awaitable[T]:

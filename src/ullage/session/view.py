@@ -62,6 +62,7 @@ class Sent:
         standing: why nothing of the conversation is cut at first sight; None: it is.
         number: of the view, in this process.
         reported: what its reply reported, as it was observed last; None: nothing yet.
+        noted: what was noted of its reply for the ledger of receipts; None: nothing yet.
         is_undercounted: whether the provider counted far less than was sent of the views before
             it, again and again.
         warning: what the reply gave reason to warn of, or None.
@@ -85,6 +86,7 @@ class Sent:
         self.standing: Standing | None = turned.standing
         self.number: int = next(_NUMBERS)
         self.reported: Usage | None = None
+        self.noted: Usage | None = None
         self.is_undercounted: bool = False
         self.warning: Event | None = None
 

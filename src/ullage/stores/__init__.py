@@ -18,6 +18,7 @@ __all__ = [
     "Extent",
     "MemoryStore",
     "PostgresStore",
+    "ReceiptStore",
     "Records",
     "Removed",
     "Shape",
@@ -36,6 +37,7 @@ __all__ = [
     "open_lasting",
     "open_store",
     "pieces",
+    "receipts_of",
     "ref_of",
     "refs_in",
     "with_files",
@@ -52,8 +54,10 @@ if TYPE_CHECKING:
         innermost,
         is_url,
         open_store,
+        receipts_of,
         with_files,
     )
+    from ullage.stores._receipts import ReceiptStore
     from ullage.stores.bounded import BoundedStore
     from ullage.stores.memory import MemoryStore
     from ullage.stores.objects.opening import open_lasting
@@ -70,7 +74,10 @@ else:
             "ullage.stores._base": "Around AsyncStore Blobs Records Store every_ref forget",
             "ullage.stores._clean": "DAY_S Bounds Collected Removed named_in refs_in",
             "ullage.stores._file": "default_path",
-            "ullage.stores._open": "directory_of files_of innermost is_url open_store with_files",
+            "ullage.stores._open": (
+                "directory_of files_of innermost is_url open_store receipts_of with_files"
+            ),
+            "ullage.stores._receipts": "ReceiptStore",
             "ullage.stores.bounded": "BoundedStore",
             "ullage.stores.memory": "MemoryStore",
             "ullage.stores.objects.opening": "open_lasting",

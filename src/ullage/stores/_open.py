@@ -116,3 +116,12 @@ def layers(store: Any) -> Iterator[Any]:
     while store is not None:
         yield store
         store = getattr(store, "store", None)
+
+
+def receipts_of(store: object) -> Any:
+    """The part of a store that keeps receipts (`ReceiptStore`), however it is wrapped.
+
+    Of an asynchronous store its methods are to be awaited. None if it keeps none.
+    """
+    own = (layer for layer in layers(store) if hasattr(type(layer), "keep_receipts"))
+    return next(own, None)

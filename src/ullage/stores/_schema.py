@@ -56,3 +56,35 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
     ),
 )
 """The steps that lead from each version to the next. Never edited, only added to."""
+
+RECEIPTS = (
+    "CREATE TABLE IF NOT EXISTS receipts ("
+    " day TEXT NOT NULL,"
+    " tenant BLOB NOT NULL,"
+    " model TEXT NOT NULL,"
+    " client TEXT NOT NULL,"
+    " is_held_out INTEGER NOT NULL,"
+    " writer TEXT NOT NULL,"
+    " requests INTEGER NOT NULL,"
+    " conversations INTEGER NOT NULL,"
+    " unreported INTEGER NOT NULL,"
+    " unpriced INTEGER NOT NULL,"
+    " recalls INTEGER NOT NULL,"
+    " recall_tokens INTEGER NOT NULL,"
+    " sent_fresh INTEGER NOT NULL,"
+    " sent_read INTEGER NOT NULL,"
+    " sent_written INTEGER NOT NULL,"
+    " sent_output INTEGER NOT NULL,"
+    " raw_fresh INTEGER NOT NULL,"
+    " raw_read INTEGER NOT NULL,"
+    " raw_written INTEGER NOT NULL,"
+    " raw_output INTEGER NOT NULL,"
+    " is_open INTEGER NOT NULL,"
+    " written_s INTEGER NOT NULL,"
+    " sent_usd REAL NOT NULL,"
+    " raw_usd REAL NOT NULL,"
+    " recall_usd REAL NOT NULL,"
+    " PRIMARY KEY (day, tenant, model, client, is_held_out, writer)) WITHOUT ROWID"
+)
+"""A table that older versions do without: it is made where it is first written to, and is no
+version of its own, so that they go on opening the file."""

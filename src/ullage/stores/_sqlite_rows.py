@@ -13,9 +13,12 @@ from typing import Any
 from ullage.stores._base import taken
 from ullage.stores._clean import named_in
 from ullage.stores._packing import NewBlob, extents_in, from_utf8, to_utf8
+from ullage.stores._receipts import COLUMNS, KEY, receipt_of, row_of
+from ullage.stores._schema import RECEIPTS
 from ullage.stores.objects.in_sqlite import BODY, text_of
 from ullage.stores.objects.rows import Objects
 from ullage.values.effects import Extent, Record
+from ullage.values.receipts import Receipt
 
 MOST_VARIABLES = 900
 """Below 999, the most variables that a statement may have in older SQLite."""
@@ -26,6 +29,28 @@ _UPSERT = (
 )
 _ONE = "SELECT data FROM records WHERE tenant = ? AND key = ? AND kind = ? AND n = ? AND name = ?"
 _UNDER = "SELECT key, kind, n, name, data, used_s FROM records WHERE tenant = ? AND key IN"
+_KEEP_RECEIPT = (
+    f"INSERT INTO receipts ({', '.join(COLUMNS)}) VALUES ({', '.join('?' * len(COLUMNS))}) "
+    f"ON CONFLICT DO UPDATE SET {', '.join(f'{n} = excluded.{n}' for n in COLUMNS[len(KEY) :])} "
+    "WHERE excluded.requests >= receipts.requests"
+)
+_HAS_RECEIPTS = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'receipts'"
+_RECEIPTS = (
+    f"SELECT {', '.join(COLUMNS)} FROM receipts WHERE day BETWEEN ? AND ? ORDER BY {', '.join(KEY)}"
+)
+
+
+def write_receipts(db: sqlite3.Connection, receipts: Iterable[Receipt]) -> None:
+    """Write receipts, in a table that is made if need be."""
+    db.execute(RECEIPTS)
+    db.executemany(_KEEP_RECEIPT, map(row_of, receipts))
+
+
+def receipts(db: sqlite3.Connection, since: str, until: str) -> list[Receipt]:
+    """The receipts of these days, in their order; none where the table was never made."""
+    if db.execute(_HAS_RECEIPTS).fetchone() is None:
+        return []
+    return [receipt_of(row) for row in db.execute(_RECEIPTS, (since, until))]
 
 
 def chosen(

@@ -17,6 +17,7 @@ from ullage.locks import Lock
 from ullage.stores._base import Transactional, closed, refuse_contradictions, taken
 from ullage.stores._clean import Bounds, Collected, Cursor, clean, is_recent, named_in
 from ullage.values.effects import Output, Record, Shape
+from ullage.values.receipts import LAST_DAY, Place, Receipt, in_order
 
 
 class _Tenant:
@@ -58,11 +59,14 @@ def _records(own: _Tenant) -> tuple[Record, ...]:
     return tuple(record for kept in own.records.values() for record in kept.values())
 
 
-def _holding(kind: type[MemoryStore], contents: Any) -> MemoryStore:
+def _holding(
+    kind: type[MemoryStore], contents: Any, receipts: Sequence[Receipt] = ()
+) -> MemoryStore:
     """A new store that holds what another one held."""
     store = kind()
     for tenant, outputs, records in contents:
         store.commit(tenant, outputs, records)
+    store.keep_receipts(receipts)
     return store
 
 
@@ -82,6 +86,7 @@ class MemoryStore(Transactional):
         self._collected_s: dict[str | None, float] = {}
         self._lock = Lock()
         self._tenants: dict[str, _Tenant] | None = {}
+        self._receipts: dict[tuple[Place, str], Receipt] = {}
 
     def __copy__(self) -> MemoryStore:
         return self
@@ -96,7 +101,8 @@ class MemoryStore(Transactional):
                 (name, tuple(own.outputs.values()), _records(own))
                 for name, own in self._open("pickle").items()
             ]
-        return _holding, (type(self), contents)
+            receipts = tuple(self._receipts.values())
+        return _holding, (type(self), contents, receipts)
 
     def commit(
         self, tenant: str, outputs: Sequence[Output], records: Sequence[Record]
@@ -163,6 +169,23 @@ class MemoryStore(Transactional):
             tenants = self._open("held").values()
             return frozenset(ref for ref in refs if any(ref in own.outputs for own in tenants))
 
+    def keep_receipts(self, receipts: Sequence[Receipt]) -> None:
+        """`ullage.stores.ReceiptStore.keep_receipts`."""
+        with self._lock:
+            self._open("keep_receipts")
+            for receipt in receipts:
+                key = in_order(receipt)
+                before = self._receipts.get(key)
+                if before is None or receipt.sums.requests >= before.sums.requests:
+                    self._receipts[key] = receipt
+
+    def receipts(self, since: str = "", until: str = LAST_DAY) -> tuple[Receipt, ...]:
+        """`ullage.stores.ReceiptStore.receipts`."""
+        with self._lock:
+            self._open("receipts")
+            kept = [one for one in self._receipts.values() if since <= one.place.day <= until]
+        return tuple(sorted(kept, key=in_order))
+
     def collect(
         self, tenant: str | None, bounds: Bounds, cursor: str | None = None
     ) -> Collected | None:
@@ -180,6 +203,7 @@ class MemoryStore(Transactional):
         """Forget everything. May be called twice."""
         with self._lock:
             self._tenants = None
+            self._receipts = {}
 
     def _used(self, operation: str, tenant: str, ref: str) -> tuple[_Tenant, Output]:
         """An output and what its tenant keeps, marked as used now. The lock is held."""

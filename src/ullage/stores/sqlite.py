@@ -35,6 +35,7 @@ from ullage.stores.objects.in_sqlite import objects_of
 from ullage.stores.objects.rows import and_objects, at_hand, packed
 from ullage.values.carried import Arguments, Carried
 from ullage.values.effects import Output, Record, Shape
+from ullage.values.receipts import LAST_DAY, Receipt
 
 if TYPE_CHECKING:
     from ullage.stores.objects import ObjectStorage
@@ -160,6 +161,21 @@ class SqliteStore(Carried, Transactional):
         with self._file.connection(self, "held") as db:
             found = rows.chosen(db, "SELECT ref FROM grants WHERE ref IN", [*map(to_utf8, refs)])
             return frozenset(from_utf8(ref) for (ref,) in found)
+
+    @property
+    def shared(self) -> object:
+        """What the stores of this process at one place have in common."""
+        return self._file
+
+    def keep_receipts(self, receipts: Sequence[Receipt]) -> None:
+        """`ullage.stores.ReceiptStore.keep_receipts`."""
+        with self._file.transaction(self, "keep_receipts", writes=True, synced=False) as db:
+            rows.write_receipts(db, receipts)
+
+    def receipts(self, since: str = "", until: str = LAST_DAY) -> tuple[Receipt, ...]:
+        """`ullage.stores.ReceiptStore.receipts`."""
+        with self._file.transaction(self, "receipts") as db:
+            return tuple(rows.receipts(db, since, until))
 
     @and_objects
     def collect(

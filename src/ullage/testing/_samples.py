@@ -11,9 +11,10 @@ from typing import Any, TypeVar
 
 from ullage.history.canon import ref_of
 from ullage.history.ledger import Ledger
-from ullage.stores import DAY_S
+from ullage.stores import DAY_S, receipts_of
 from ullage.values.edits import Batch, Edit
 from ullage.values.effects import KINDS, Output, Record
+from ullage.values.receipts import Place, Receipt, Sums, Tokens
 
 T = TypeVar("T")
 E = TypeVar("E", bound=Exception)
@@ -151,3 +152,25 @@ def in_threads(count: int, work: Callable[[int], object]) -> list[str]:
     with ThreadPoolExecutor(count) as pool:
         errors = [job.exception(60) for job in [pool.submit(one, me) for me in range(count)]]
     return [repr(error) for error in errors if error is not None]
+
+
+def receipt(writer: str, requests: int, *, day: str = "2026-11-27", tenant: str = "") -> Receipt:
+    """What a process has summed up of so many requests."""
+    sums = Sums(
+        requests=requests,
+        conversations=1,
+        sent=Tokens(fresh=requests, read=2 * requests, output=7),
+        raw=Tokens(fresh=3 * requests, written=1),
+        recalls=2,
+        recall_tokens=9,
+        sent_usd=0.25 * requests,
+        raw_usd=0.5 * requests,
+        recall_usd=0.125,
+    )
+    place = Place(day, tenant, "gpt-4.1", "agent", is_held_out=writer == "b")
+    return Receipt(place=place, writer=writer, sums=sums, is_open=False, written_s=1_795_000_000)
+
+
+def store_receipts(store: Any) -> Any:
+    """Every receipt that a store keeps."""
+    return receipts_of(store).receipts()

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from ullage.errors import RefNotFound, StoreError, UllageError
 from ullage.history.canon import ref_of
-from ullage.stores import DAY_S, Bounds, Collected, every_ref
+from ullage.stores import DAY_S, Bounds, Collected, every_ref, forget, receipts_of
 from ullage.testing._samples import (
     KEYS,
     batch,
@@ -19,7 +19,9 @@ from ullage.testing._samples import (
     fails_with,
     output,
     random_commit,
+    receipt,
     smallest,
+    store_receipts,
 )
 from ullage.testing.halves import BlobsContract, RecordsContract
 from ullage.values.edits import Address, Replace, Summary
@@ -152,6 +154,49 @@ class StoreContract(BlobsContract, RecordsContract):
             }
             for name, call in calls.items():
                 expect("closed" in str(fails_with(StoreError, call, name)), True, name)
+
+    # Receipts, where a store keeps them
+
+    def test_receipts_are_kept_in_place_of_earlier_ones_and_given_in_order(self) -> None:
+        """A write that is done twice counts once, and an earlier state takes no place."""
+        with self.opened() as store:
+            if receipts_of(store) is None:
+                return
+            early, late, other = receipt("a", 1), receipt("a", 3), receipt("b", 2)
+            receipts_of(store).keep_receipts([other, early])
+            expect(store_receipts(store), (early, other), "in their order")
+            receipts_of(store).keep_receipts([late])
+            receipts_of(store).keep_receipts([late])
+            receipts_of(store).keep_receipts([early])
+            expect(store_receipts(store), (late, other), "the newest sums of each process")
+            receipts_of(store).keep_receipts([])
+
+    def test_receipts_are_given_by_their_days(self) -> None:
+        """Both ends are included; names from outside come back as they were."""
+        days = ("2026-11-25", "2026-11-26", "2026-11-27")
+        odd = "\ud800 ' \u202e"
+        kept = tuple(receipt("a", 1, day=day, tenant=odd) for day in days)
+        with self.opened() as store:
+            if receipts_of(store) is None:
+                return
+            expect(store_receipts(store), (), "none at first")
+            receipts_of(store).keep_receipts(kept)
+            expect(store_receipts(store), kept, "all of them")
+            expect(receipts_of(store).receipts(days[1]), kept[1:], "since a day")
+            expect(receipts_of(store).receipts(days[1], days[1]), kept[1:2], "of one day")
+
+    def test_receipts_outlive_the_conversations_they_are_about(self) -> None:
+        """They hold no content: neither a clean-up nor forgetting a tenant takes them."""
+        with self.opened() as store:
+            if receipts_of(store) is None:
+                return
+            store.commit("t", [output("content")], [batch(b"k", 0, b"d")])
+            kept = receipt("a", 1, tenant="t")
+            receipts_of(store).keep_receipts([kept])
+            forget(store, "t")
+            self.collected(store, None, Bounds(older_than_s=0))
+            expect(store.refs("t"), (), "the content is gone")
+            expect(store_receipts(store), (kept,), "the receipts are there")
 
     # Clean-up
 

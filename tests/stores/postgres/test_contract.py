@@ -10,7 +10,7 @@ from ullage.testing import BlobsContract, RecordsContract, StoreContract
 
 pytestmark = pytest.mark.xdist_group("postgres")
 
-TABLES = ("outputs", "chunks", "records", "names", "cleanings")
+TABLES = ("outputs", "chunks", "records", "names", "cleanings", "receipts")
 
 
 class Emptied:

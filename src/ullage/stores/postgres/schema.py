@@ -8,6 +8,7 @@
     ullage.agreed     what the first to ask for it made up for all
     ullage.budgets    name → what a fleet has spent
     ullage.calls      each call of it, as it was booked
+    ullage.receipts   what requests cost and would have cost, by day, tenant, model and client
     ullage.leases     who asks a model for a summary just now, and what it said
     ullage.messages   conversations, as chat services keep them; ullage.compactions their summaries
     ullage.versions   which steps were taken, and the oldest version that may still write then
@@ -184,6 +185,40 @@ MIGRATIONS: tuple[Step, ...] = (
                 created_at text NOT NULL)
             """,
             "CREATE INDEX compactions_at ON ullage.compactions (message_id)",
+        ),
+    ),
+    Step(
+        oldest=1,
+        statements=(
+            """
+            CREATE TABLE ullage.receipts (
+                day text NOT NULL,
+                tenant bytea NOT NULL,
+                model text NOT NULL,
+                client text NOT NULL,
+                is_held_out integer NOT NULL,
+                writer text NOT NULL,
+                requests bigint NOT NULL,
+                conversations bigint NOT NULL,
+                unreported bigint NOT NULL,
+                unpriced bigint NOT NULL,
+                recalls bigint NOT NULL,
+                recall_tokens bigint NOT NULL,
+                sent_fresh bigint NOT NULL,
+                sent_read bigint NOT NULL,
+                sent_written bigint NOT NULL,
+                sent_output bigint NOT NULL,
+                raw_fresh bigint NOT NULL,
+                raw_read bigint NOT NULL,
+                raw_written bigint NOT NULL,
+                raw_output bigint NOT NULL,
+                is_open integer NOT NULL,
+                written_s bigint NOT NULL,
+                sent_usd double precision NOT NULL,
+                raw_usd double precision NOT NULL,
+                recall_usd double precision NOT NULL,
+                PRIMARY KEY (day, tenant, model, client, is_held_out, writer))
+            """,
         ),
     ),
 )

@@ -13,6 +13,7 @@ from ullage.stores.leases import Lease
 from ullage.stores.objects.rows import Objects, and_objects
 from ullage.stores.postgres import leases, schema
 from ullage.stores.postgres import outputs as kept
+from ullage.stores.postgres import receipts as kept_receipts
 from ullage.stores.postgres import records as ledger
 from ullage.stores.postgres.asking import Asking, Query, answered, async_answered
 from ullage.stores.postgres.cleaning import collect
@@ -20,6 +21,7 @@ from ullage.stores.postgres.connecting import AsyncPool, conninfo_of, prepared
 from ullage.stores.postgres.spending import Booked, booked
 from ullage.values.carried import Carried
 from ullage.values.effects import Output, Record, Shape
+from ullage.values.receipts import LAST_DAY, Receipt
 
 if TYPE_CHECKING:
     from ullage.stores.objects import ObjectStorage
@@ -130,6 +132,19 @@ class PostgresStore(Carried, Transactional):
         now_s = _now_s(self._clock)
         return self._pool.run("collect", lambda db: collect(db, tenant, bounds, cursor, now_s))
 
+    @property
+    def shared(self) -> object:
+        """What the stores of this process at one place have in common."""
+        return self._pool
+
+    def keep_receipts(self, receipts: Sequence[Receipt]) -> None:
+        """`ullage.stores.ReceiptStore.keep_receipts`."""
+        self._run("keep_receipts", kept_receipts.keep, receipts)
+
+    def receipts(self, since: str = "", until: str = LAST_DAY) -> tuple[Receipt, ...]:
+        """`ullage.stores.ReceiptStore.receipts`."""
+        return self._run("receipts", kept_receipts.read, since, until)
+
     def claim(self, tenant: str, key: bytes, holder: bytes, for_s: float) -> Lease:
         """`ullage.stores.leases.Leases.claim`."""
         return self._run("claim", leases.claim, tenant, key, holder, for_s)
@@ -215,6 +230,14 @@ class AsyncPostgresStore(Carried):
     async def chunk(self, tenant: str, ref: str, n: int) -> str:
         """`Blobs.chunk`."""
         return kept.opened(ref, await self._run("chunk", kept.read, tenant, ref, n), _NONE).text
+
+    async def keep_receipts(self, receipts: Sequence[Receipt]) -> None:
+        """`ullage.stores.ReceiptStore.keep_receipts`."""
+        await self._run("keep_receipts", kept_receipts.keep, receipts)
+
+    async def receipts(self, since: str = "", until: str = LAST_DAY) -> tuple[Receipt, ...]:
+        """`ullage.stores.ReceiptStore.receipts`."""
+        return await self._run("receipts", kept_receipts.read, since, until)
 
     async def claim(self, tenant: str, key: bytes, holder: bytes, for_s: float) -> Lease:
         """`ullage.stores.leases.Leases.claim`."""

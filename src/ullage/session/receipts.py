@@ -1,0 +1,331 @@
+"""What the sessions of one process write into the ledger of receipts of their store.
+
+A reply that is taken in is noted, which costs nothing. What it comes to is worked out and written
+later, of many replies at once: when the last write was `EVERY_S` seconds ago, when `MOST_NOTED`
+wait, when a session or the store is closed, and at the end of the process. So a process that is
+killed loses what came since its last write, and its rows stay open: a report tells of both.
+
+A store that keeps no receipts costs nothing and is asked for nothing. No session fails for its
+receipts: what cannot be written is kept, and tried again.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from datetime import UTC, datetime
+from functools import partial
+from inspect import iscoroutinefunction
+from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary, ref
+
+from msgspec.structs import replace
+
+from ullage.errors import StoreError
+from ullage.locks import Lock
+from ullage.session.reckoning import as_it_came, beside, sums_of
+from ullage.session.view import Sent
+from ullage.spend.calls import Spent
+from ullage.stores import receipts_of
+from ullage.values.effects import Do, Steps
+from ullage.values.receipts import Place, Receipt, Sums, name_of
+from ullage.values.usage import Usage
+
+EVERY_S = 10.0
+"""A process that is killed loses the receipts of at most so many seconds, or of `MOST_NOTED`."""
+MOST_NOTED = 64
+_MOST_PLACES = 500
+"""So many models and clients a day have rows of their own: their names are a client's to choose."""
+_MOST_CONVERSATIONS = 10_000
+_OTHERS = "(others)"
+_PART = "\x1f"
+"""Behind a tenant's name, where a conversation is an owner of its own (`ullage.exchange`)."""
+
+
+class Noted(NamedTuple):
+    """A reply whose receipt is to be written.
+
+    Attributes:
+        place: whose it is.
+        sent: the view that it answers; None of a request that was sent as it came.
+        usage: what it came to.
+        instead_of: what was noted of the same reply before.
+        is_reported: whether its provider reported it.
+        caches: whether a prompt cache was seen at work in its conversation.
+        at_s: when it was noted, by a clock of this process.
+        gap_s: how long ago the reply before it came, in this process; 0: not known.
+        adds_tools: whether the recall tools in its view are ours.
+        beside: what summaries cost, which a model wrote; nobody would have asked for them.
+    """
+
+    place: Place
+    sent: Sent | None
+    usage: Usage = Usage()
+    instead_of: Usage | None = None
+    is_reported: bool = True
+    caches: bool = False
+    at_s: float = 0.0
+    gap_s: float = 0.0
+    adds_tools: bool = True
+    beside: Spent | None = None
+
+    @property
+    def sums(self) -> Sums:
+        """What it adds."""
+        if self.beside is not None:
+            return beside(self.beside)
+        sums = self._sums_of(self.usage)
+        return sums if self.instead_of is None else sums - self._sums_of(self.instead_of)
+
+    def _sums_of(self, usage: Usage) -> Sums:
+        if self.sent is None:
+            return as_it_came(usage, self.place.model)
+        return sums_of(
+            self.sent,
+            usage,
+            is_reported=self.is_reported,
+            caches=self.caches,
+            gap_s=self.gap_s,
+            adds_tools=self.adds_tools,
+        )
+
+
+class Ledger:
+    """What this process has written into one store, and what is to be written."""
+
+    def __init__(self) -> None:
+        self._lock, self._writing = Lock(), Lock()
+        self._keeper: Callable[[], Any] = _nobody
+        self._begin()
+
+    def _begin(self) -> None:
+        """Begin as a process of its own: after a fork the sums so far are the parent's."""
+        self._pid, self.writer = os.getpid(), os.urandom(8).hex()
+        self._noted: list[Noted] = []
+        self._sums: dict[Place, Sums] = {}
+        self._unwritten: set[Place] = set()
+        self._replied_at_s: dict[bytes, float] = {}
+        self._written_at_s = float("-inf")
+
+    def note(self, noted: Noted) -> bool:
+        """Note a reply; whether it is time to `write`."""
+        with self._lock:
+            if self._pid != os.getpid():
+                self._begin()
+            now_s = time.monotonic()
+            self._noted.append(noted._replace(at_s=now_s))
+            waited_s = now_s - self._written_at_s
+            return len(self._noted) >= MOST_NOTED or waited_s >= EVERY_S
+
+    def write(self, keeper: Any, *, is_over: bool = False) -> None:
+        """Work out and write what was noted.
+
+        Args:
+            keeper: the part of the store that keeps receipts; it is not awaited.
+            is_over: nothing is left to come, as far as is known.
+        """
+        with self._writing:
+            receipts = self._taken(is_over=is_over)
+            if receipts:
+                with suppress(StoreError):
+                    keeper.keep_receipts(receipts)
+                    self._wrote(receipts)
+
+    async def awrite(self, keeper: Any, *, is_over: bool = False) -> None:
+        """`write` where the store is awaited."""
+        receipts = self._taken(is_over=is_over)
+        if receipts:
+            with suppress(StoreError):
+                await keeper.keep_receipts(receipts)
+                self._wrote(receipts)
+
+    def end(self) -> None:
+        """Write what is left where the process ends, if the store is still there."""
+        keeper = self._keeper()
+        if keeper is not None and not is_awaited(keeper):
+            self.write(keeper, is_over=True)
+
+    def _taken(self, *, is_over: bool) -> list[Receipt]:
+        """The receipts to be written; what was noted is in the sums then."""
+        with self._lock:
+            noted, self._noted = self._noted, []
+            self._written_at_s = time.monotonic()
+        sums = list(self._worked_out(noted))
+        with self._lock:
+            for place, added in sums:
+                place = self._place(place)
+                self._sums[place] = self._sums.get(place, Sums()) + added
+                self._unwritten.add(place)
+            changed = self._sums.keys() if is_over else self._unwritten
+            now_s = int(time.time())
+            return [
+                Receipt(
+                    place=place,
+                    writer=self.writer,
+                    sums=self._sums[place],
+                    is_open=not is_over,
+                    written_s=now_s,
+                )
+                for place in sorted(changed)
+            ]
+
+    def _worked_out(self, noted: Iterable[Noted]) -> Iterator[tuple[Place, Sums]]:
+        for one in noted:
+            try:
+                yield one.place, one._replace(gap_s=self._gap_s(one)).sums
+            except Exception:  # noqa: BLE001 - what a host put into its history must not end its run
+                yield one.place, as_it_came(one.usage, one.place.model)
+
+    def _gap_s(self, noted: Noted) -> float:
+        """How long before it a reply of its conversation came, which its first message names."""
+        if noted.sent is None:
+            return 0.0
+        chain = noted.sent.transcript.chain
+        begins = chain[min(1, len(chain) - 1)]
+        before_s = self._replied_at_s.pop(begins, noted.at_s)
+        self._replied_at_s[begins] = noted.at_s
+        if len(self._replied_at_s) > _MOST_CONVERSATIONS:
+            del self._replied_at_s[next(iter(self._replied_at_s))]
+        return noted.at_s - before_s
+
+    def _place(self, place: Place) -> Place:
+        """The place of a receipt; one for all others, where there are too many."""
+        if place in self._sums or len(self._sums) < _MOST_PLACES:
+            return place
+        return replace(place, model=_OTHERS, client=_OTHERS)
+
+    def _wrote(self, receipts: Iterable[Receipt]) -> None:
+        with self._lock:
+            self._unwritten -= {
+                receipt.place
+                for receipt in receipts
+                if self._sums.get(receipt.place) == receipt.sums
+            }
+
+
+def is_awaited(keeper: Any) -> bool:
+    """Whether a store that keeps receipts is awaited."""
+    return iscoroutinefunction(keeper.keep_receipts)
+
+
+def _nobody() -> None:
+    return None
+
+
+_ledgers: WeakKeyDictionary[Any, Ledger] = WeakKeyDictionary()
+_opening = Lock()
+
+
+def ledger_of(keeper: Any) -> Ledger:
+    """The ledger of this process in a store; the stores at one place have one."""
+    shared = getattr(keeper, "shared", keeper)
+    with _opening:
+        ledger = _ledgers.get(shared)
+        if ledger is None:
+            ledger = _ledgers[shared] = Ledger()
+        ledger._keeper = ref(keeper)
+        return ledger
+
+
+def writes(store: object, *, is_over: bool = False) -> Callable[[], Any] | None:
+    """What writes what was noted for a store, to be called or awaited; None: it keeps none."""
+    keeper = receipts_of(store)
+    if keeper is None:
+        return None
+    ledger = ledger_of(keeper)
+    write = ledger.awrite if is_awaited(keeper) else ledger.write
+    return partial(write, keeper, is_over=is_over)
+
+
+def close(store: object) -> None:
+    """Write what was noted for a store that is about to be closed, or may be."""
+    write = writes(store, is_over=True)
+    if write is not None:
+        write()
+
+
+async def aclose(store: object) -> None:
+    """`close` for an event loop."""
+    from ullage.stores.threaded import in_thread  # it imports asyncio
+
+    write = writes(store, is_over=True)
+    if write is not None:
+        await (write() if iscoroutinefunction(write) else in_thread(write))
+
+
+class Payer(NamedTuple):
+    """Whose receipts they are that a session writes.
+
+    Attributes:
+        store: the session's store.
+        tenant: the session's tenant.
+        client: the agent it is of.
+        adds_tools: whether recall tools in its views are ours, not the caller's own.
+    """
+
+    store: object
+    tenant: str
+    client: str
+    adds_tools: bool = True
+
+    def paid(
+        self,
+        sent: Sent,
+        usage: Usage,
+        before: Usage | None = None,
+        *,
+        is_reported: bool = True,
+        caches: bool = False,
+    ) -> Steps[None]:
+        """Note what the reply to a view came to, and write what was noted where it is time.
+
+        Args:
+            sent: the view.
+            usage: what its reply came to.
+            before: what was noted of the same reply in another view.
+            is_reported: whether its provider reported it.
+            caches: whether a prompt cache was seen at work in its conversation.
+        """
+        before, sent.noted = sent.noted or before, usage
+        noted = Noted(
+            self._place(sent.model),
+            sent,
+            usage,
+            before,
+            is_reported=is_reported,
+            caches=caches,
+            adds_tools=self.adds_tools,
+        )
+        if self._note(noted):
+            write = writes(self.store)
+            assert write is not None
+            yield Do(write)
+
+    def paid_as_it_came(self, usage: Usage, model: str) -> None:
+        """Note what a request came to that was sent as it came; written with the next reply."""
+        self._note(Noted(self._place(model), None, usage))
+
+    def paid_beside(self, spent: Spent, model: str) -> None:
+        """Note what summaries cost; written with the next reply."""
+        self._note(Noted(self._place(model), None, beside=spent))
+
+    def _note(self, noted: Noted) -> bool:
+        """Note something, where the store keeps receipts; whether it is time to write."""
+        keeper = receipts_of(self.store)
+        return keeper is not None and ledger_of(keeper).note(noted)
+
+    def _place(self, model: str) -> Place:
+        """Where it is summed up today."""
+        day = datetime.now(UTC).date().isoformat()
+        owner = self.tenant.partition(_PART)[0]
+        return Place(day, name_of(owner), name_of(model), name_of(self.client))
+
+
+@atexit.register
+def _end() -> None:
+    for ledger in list(_ledgers.values()):
+        with suppress(Exception):  # the process is at its end, and the store may be gone
+            ledger.end()

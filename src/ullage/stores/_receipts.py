@@ -1,0 +1,76 @@
+"""The ledger of receipts, as rows: one for each place and process, its newest sums in it.
+
+A store may do without (`ullage.stores.receipts_of` finds none then), and a report says so. What is
+kept is no tenant's content: a clean-up and `forget` leave it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from ullage.stores._packing import from_utf8, to_utf8
+from ullage.values.receipts import LAST_DAY, Place, Receipt, Sums, Tokens
+
+KEY = ("day", "tenant", "model", "client", "is_held_out", "writer")
+_CLASSES = tuple(Tokens.__struct_fields__)
+_SIDES = ("sent", "raw")
+_COUNTS = ("requests", "conversations", "unreported", "unpriced", "recalls", "recall_tokens")
+_COSTS = ("sent_usd", "raw_usd", "recall_usd")
+TOKENS = tuple(f"{side}_{name}" for side in _SIDES for name in _CLASSES)
+INTEGERS = (*_COUNTS, *TOKENS, "is_open", "written_s")
+COLUMNS = (*KEY, *INTEGERS, *_COSTS)
+
+
+class ReceiptStore(Protocol):
+    """The part of a store that keeps receipts. Errors and threads as of `ullage.stores.Blobs`."""
+
+    def keep_receipts(self, receipts: Sequence[Receipt]) -> None:
+        """Keep what a process has summed up, in place of what it has kept of the same places.
+
+        Sums of fewer requests than are kept there are an earlier state, and left out. It need not
+        outlive a loss of power.
+        """
+
+    def receipts(self, since: str = "", until: str = LAST_DAY) -> tuple[Receipt, ...]:
+        """Every receipt of the days from ``since`` to ``until``, both included, in their order."""
+
+
+def row_of(receipt: Receipt) -> tuple[Any, ...]:
+    """A receipt as a row of `COLUMNS`."""
+    place, sums = receipt.place, receipt.sums
+    tokens = (getattr(getattr(sums, side), name) for side in _SIDES for name in _CLASSES)
+    return (
+        place.day,
+        to_utf8(place.tenant),
+        place.model,
+        place.client,
+        int(place.is_held_out),
+        receipt.writer,
+        *(getattr(sums, name) for name in _COUNTS),
+        *tokens,
+        int(receipt.is_open),
+        receipt.written_s,
+        *(getattr(sums, name) for name in _COSTS),
+    )
+
+
+def receipt_of(row: Sequence[Any]) -> Receipt:
+    """A receipt from a row of `COLUMNS`."""
+    values = dict(zip(COLUMNS, row, strict=True))
+    place = Place(
+        values["day"],
+        from_utf8(bytes(values["tenant"])),
+        values["model"],
+        values["client"],
+        bool(values["is_held_out"]),
+    )
+    sent, raw = (Tokens(**{name: values[f"{side}_{name}"] for name in _CLASSES}) for side in _SIDES)
+    counts = {name: values[name] for name in (*_COUNTS, *_COSTS)}
+    return Receipt(
+        place=place,
+        writer=values["writer"],
+        sums=Sums(sent=sent, raw=raw, **counts),
+        is_open=bool(values["is_open"]),
+        written_s=values["written_s"],
+    )

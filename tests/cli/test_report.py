@@ -1,0 +1,128 @@
+"""``ullage report``: words, tables, and what a program reads."""
+
+import csv
+import io
+
+import pytest
+
+from tests.cli.terminal import told, ullage
+from ullage.cli.report import report_of, sentences
+from ullage.stores import SqliteStore
+from ullage.values.receipts import Place, Receipt, Sums, Tokens
+
+DAY = "2026-11-27"
+
+
+def receipt(client="agent", day=DAY, *, is_held_out=False, is_open=False, writer="a" * 16, **sums):
+    given = {
+        "requests": 4,
+        "conversations": 2,
+        "sent": Tokens(fresh=100, read=900, output=50),
+        "raw": Tokens(fresh=200, read=2_000, output=50),
+        "sent_usd": 3.0,
+        "raw_usd": 4.0,
+        **sums,
+    }
+    place = Place(day, "team", "gpt-4.1", client, is_held_out)
+    return Receipt(place=place, writer=writer, sums=Sums(**given), is_open=is_open)
+
+
+@pytest.fixture
+def store(tmp_path):
+    path = tmp_path / "kept.db"
+    with_recall = receipt(recalls=2, recall_tokens=300, recall_usd=0.25)
+    hostile = receipt('=cmd|"<script>alert(1)</script>', "2026-11-26")
+    SqliteStore(path).keep_receipts([with_recall, hostile, receipt("old", "2020-01-01")])
+    return path
+
+
+def test_it_says_what_was_measured_and_what_is_reckoned(store):
+    ran = ullage("report", "--store", store, "--since", "2026-11-01")
+    assert ran.status == 0
+    text = " ".join(ran.text.split())
+    assert "8 requests, 4 new conversations, $6.00 at list price." in text
+    assert "they would have come to $8.00 (reckoned): $2.00 less, 25%." in text
+    assert "Models opened what was set aside 2 times, for $0.25 of what was sent." in text
+    assert "measured" in text
+    assert "2020-01-01" not in text
+
+
+def test_it_is_summed_up_by_what_is_asked_for(store):
+    words = ("report", "--store", store, "--since", "2020-01-01", "--json")
+    by_client = ullage(*words, "--by", "client").json
+    assert [line["client"] for line in by_client["lines"]][1:] == ["agent", "old"]
+    both = ullage(*words, "--by", "model", "--by", "tenant").json
+    (line,) = both["lines"]
+    assert (line["model"], line["tenant"], line["sums"]["requests"]) == ("gpt-4.1", "team", 12)
+    assert both["total"]["sent_usd"] == 9.0
+    assert "raw_usd" in both["reckoned"]
+
+
+def test_a_spreadsheet_gets_rows_and_no_formula(store):
+    ran = ullage("report", "--store", store, "--since", "2026-11-01", "--by", "client", "--csv")
+    rows = list(csv.DictReader(io.StringIO(ran.text)))
+    assert [row["client"][:5] for row in rows] == ["'=cmd", "agent"]
+    assert (rows[1]["sent_prompt_tokens"], rows[1]["raw_usd"]) == ("1000", "4.000000")
+
+
+def test_the_page_holds_names_as_text(store, tmp_path):
+    page = tmp_path / "report.html"
+    ran = ullage(
+        "report", "--store", store, "--since", "2026-11-01", "--by", "client", "--html", page
+    )
+    assert ran.status == 0
+    text = page.read_text()
+    assert "<script>" not in text
+    assert "&lt;script&gt;alert(1)" in text
+    assert "$2.00 less, 25%" in text
+    assert page.stat().st_mode & 0o077 == 0
+
+
+def test_a_terminal_is_told_no_control_characters(tmp_path):
+    path = tmp_path / "kept.db"
+    SqliteStore(path).keep_receipts([receipt("\x1b[2J[red]", DAY)])
+    ran = ullage("report", "--store", path, "--since", DAY, "--by", "client")
+    assert "\x1b[2J" not in ran.text
+    assert "[red]" in ran.text
+
+
+def test_nothing_is_reported_of_nothing(tmp_path):
+    path = tmp_path / "kept.db"
+    SqliteStore(path).close()
+    ran = ullage("report", "--store", path)
+    assert (ran.status, "0 requests" in ran.text) == (0, True)
+    assert "Without ullage" not in ran.text
+
+
+def test_a_time_that_is_none_and_a_store_that_is_not_there_are_told(tmp_path):
+    assert "'tomorrow' is no time: write 7d, 2w or 2026-11-01." in told(
+        ullage("report", "--since", "tomorrow")
+    )
+    assert ullage("report", "--store", tmp_path / "none.db").status == 1
+
+
+def said(*receipts):
+    return " ".join(sentences(report_of(receipts, DAY, DAY, ("day",))))
+
+
+def test_conversations_that_were_held_out_are_compared_and_in_no_saving():
+    out = receipt(is_held_out=True, conversations=1, sent_usd=2.0, raw_usd=2.0)
+    text = said(receipt(), out)
+    assert "$3.00 at list price" in text
+    assert (
+        "Held out: 1 new conversation, $2.00, $2.0000 for each; the others $1.5000, 25% less"
+        in text
+    )
+    assert "measured on both sides" in text
+
+
+def test_what_is_not_known_is_said():
+    running = receipt(is_open=True, unreported=1, unpriced=2)
+    text = said(running, receipt("other", is_open=True, writer="b" * 16))
+    assert "Of 1 request nobody reported the usage: estimated." in text
+    assert "2 requests without a known price: in no sum of $." in text
+    assert "2 processes still running, or ended without saying so" in text
+
+
+def test_where_it_cost_more_that_is_said():
+    assert "$1.00 more, 50%" in said(receipt(sent_usd=3.0, raw_usd=2.0))

@@ -1,0 +1,54 @@
+"""Receipts as rows, and a file that older versions go on opening."""
+
+import sqlite3
+from contextlib import closing
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ullage.stores import MemoryStore, SqliteStore
+from ullage.stores._receipts import COLUMNS, receipt_of, row_of
+from ullage.stores._schema import MIGRATIONS
+from ullage.testing._samples import receipt
+from ullage.values.receipts import Place, Receipt, Sums, Tokens
+
+COUNTS = st.integers(-(2**62), 2**62)
+TOKENS = st.builds(Tokens, fresh=COUNTS, read=COUNTS, written=COUNTS, output=COUNTS)
+USD = st.floats(allow_nan=False, allow_infinity=False)
+SUMS = st.builds(
+    Sums, requests=COUNTS, sent=TOKENS, raw=TOKENS, recalls=COUNTS, sent_usd=USD, raw_usd=USD
+)
+PLACES = st.builds(Place, st.text(), st.text(st.characters(), max_size=9), st.text(), st.text())
+RECEIPTS = st.builds(Receipt, place=PLACES, writer=st.text(), sums=SUMS, is_open=st.booleans())
+
+
+@given(RECEIPTS)
+def test_a_row_comes_back_as_the_receipt_it_was(kept):
+    row = row_of(kept)
+    assert len(row) == len(COLUMNS)
+    assert receipt_of(row) == kept
+
+
+def test_a_file_of_before_has_none_and_is_of_the_same_version_afterwards(tmp_path):
+    path = tmp_path / "kept.db"
+    with closing(SqliteStore(path)) as store:
+        assert store.receipts() == ()
+        store.keep_receipts([receipt("a", 1)])
+        assert len(store.receipts()) == 1
+    with closing(sqlite3.connect(path)) as db:
+        assert db.execute("PRAGMA user_version").fetchone() == (len(MIGRATIONS),)
+
+
+def test_two_processes_of_one_file_add_up(tmp_path):
+    with closing(SqliteStore(tmp_path / "kept.db")) as one:
+        with closing(SqliteStore(tmp_path / "kept.db")) as other:
+            one.keep_receipts([receipt("a", 1)])
+            other.keep_receipts([receipt("b", 2)])
+        assert [kept.writer for kept in one.receipts()] == ["a", "b"]
+
+
+def test_a_copy_of_a_store_in_memory_holds_them():
+    store = MemoryStore()
+    store.keep_receipts([receipt("a", 1)])
+    make, given = store.__reduce__()
+    assert make(*given).receipts() == store.receipts()

@@ -1,0 +1,50 @@
+"""Receipts as values: sums, and names from outside."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ullage.values.receipts import NAME_CHARS, Place, Receipt, Sums, Tokens, name_of, summed
+
+COUNTS = st.integers(0, 10**9)
+TOKENS = st.builds(Tokens, fresh=COUNTS, read=COUNTS, written=COUNTS, output=COUNTS)
+SUMS = st.builds(Sums, requests=COUNTS, sent=TOKENS, raw=TOKENS, recalls=COUNTS)
+
+
+@given(SUMS, SUMS)
+def test_what_is_added_can_be_taken_out_again(one, other):
+    assert one + other - other == one
+    assert (one + other).sent.prompt == one.sent.prompt + other.sent.prompt
+
+
+@given(st.text(st.characters()))
+def test_a_name_is_one_line_of_bounded_length(text):
+    name = name_of(text)
+    assert len(name) <= NAME_CHARS
+    assert len(name.splitlines()) <= 1
+    name.encode()  # no lone surrogate is left
+    assert name_of(name) == name
+
+
+def test_receipts_are_summed_by_what_is_asked_for():
+    places = [
+        Place("2026-11-27", "a", "m"),
+        Place("2026-11-26", "a", "n"),
+        Place("2026-11-26", "b"),
+    ]
+    rows = [
+        Receipt(place=place, writer="w", sums=Sums(requests=10**n))
+        for n, place in enumerate(places)
+    ]
+    assert {key: sums.requests for key, sums in summed(rows, ("day",)).items()} == {
+        ("2026-11-26",): 110,
+        ("2026-11-27",): 1,
+    }
+    assert summed(rows, ("tenant",))[("a",)].requests == 11
+    assert summed(rows)[()].requests == 111
+    assert summed([]) == {}
+
+
+def test_a_saving_is_a_share_of_what_would_have_been_paid():
+    assert Sums(sent_usd=3.0, raw_usd=4.0).saved_share == 0.25
+    assert Sums(sent_usd=3.0, raw_usd=4.0).saved_usd == 1.0
+    assert Sums().saved_share is None
