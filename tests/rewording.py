@@ -31,6 +31,8 @@ WORDS = (
     (shorten._lines, "that speak of errors", "with errors", ON_ARRIVAL),
     (Words.placeholder, "begins", "starts", UNDER_PRESSURE),
     (Words.record, "in short", "in brief", UNDER_PRESSURE),
+    (Words.record, "opens likewise", "opens so", UNDER_PRESSURE),
+    (Words.find_lines.fget, "find lines", "lines are found", UNDER_PRESSURE),
     (Words.aside, "set aside", "put aside", UNDER_PRESSURE),
     (Words.media, "See it again", "See it once more", UNDER_PRESSURE),
     (Words.arguments, "of arguments", "of an argument", UNDER_PRESSURE),

@@ -66,3 +66,18 @@ def test_what_the_user_answers_is_whole_unless_a_limit_is_given():
     assert cut_text(LOG, tool="AskUserQuestion") is None
     assert cut_text(LOG, tool="weather") is not None
     assert cut_text(LOG, tool="AskUserQuestion", limit_chars=4_000) is not None
+
+
+def test_a_search_without_a_ref_looks_through_one_conversation_and_through_no_tenant():
+    store = ullage.MemoryStore()
+    cut_result(f"{LOG}the lost anchor\n{LOG}", store, tenant="mine")
+    cut_result(f"{LOG}another anchor\n", store, tenant="yours")
+    arguments = {"words": "which anchor"}
+    answer = open_result(
+        "get_continuation", arguments, store, tenant="mine", is_one_conversation=True
+    )
+    assert "the lost anchor" in answer.text
+    assert "another anchor" not in answer.text
+    answer = open_result("get_continuation", arguments, store, tenant="mine")
+    assert answer.is_error
+    assert "Give the ref" in answer.text

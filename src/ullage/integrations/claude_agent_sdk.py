@@ -134,7 +134,7 @@ class UllageHooks(Carried, Closing):
         self, conversation: str, name: str, arguments: Mapping[str, Any]
     ) -> dict[str, Any]:
         """The answer to a call of a recall tool."""
-        ask = partial(open_result, tenant=conversation, words=_WORDS)
+        ask = partial(open_result, tenant=conversation, words=_WORDS, is_one_conversation=True)
         answer = await run_sync(ask, _WORDS.prefix + name, arguments, self._store)
         return {"content": [{"type": "text", "text": answer.text}], "is_error": answer.is_error}
 

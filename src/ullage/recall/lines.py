@@ -11,6 +11,7 @@ first of them begins. Lines that are in view are left out, and of equal ones all
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from itertools import islice
@@ -28,6 +29,7 @@ from ullage.values.effects import Steps
 
 MOST_LINES = 1_000
 """A search ranks no more lines: whoever has read so many asks otherwise."""
+_OTHER_ENDS = re.compile(r"[\r\v\f\x1c-\x1e\x85\u2028\u2029]")
 _LAST_CHARS = 200
 """Of a page, for its last line."""
 
@@ -200,7 +202,8 @@ class _Page:
 
 
 def _line(span: Span) -> str:
-    return f"{span.line}: {span.text}"
+    """A line as a page shows it: on one line, so that no text looks like a head or a notice."""
+    return f"{span.line}: {_OTHER_ENDS.sub(' ', span.text)}"
 
 
 def _searched(corpus: Corpus, blocks: Sequence[Block]) -> str:

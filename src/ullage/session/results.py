@@ -13,11 +13,13 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, cast
 
 from ullage.history.canon import ref_of
+from ullage.recall.corpus import MOST_CHARS, OutputCorpus
 from ullage.recall.dispatch import Answer, answer
 from ullage.recall.tools import call_of
 from ullage.session.drivers import run
 from ullage.stages.kinds import LIMIT_CHARS, head_share_of, kind_of
 from ullage.stages.shorten import shorten
+from ullage.stores import every_ref
 from ullage.values.authors import KNOWN_USER_TOOLS, plain_tool_name
 from ullage.values.effects import Output
 from ullage.values.notices import Words
@@ -83,6 +85,7 @@ def open_result(
     *,
     tenant: str = "",
     words: Words = _WORDS,
+    is_one_conversation: bool = False,
 ) -> Answer:
     """The answer to a call of one of the recall tools. What is wrong with the call is told in it.
 
@@ -92,9 +95,29 @@ def open_result(
         store: where the originals are kept.
         tenant: whose.
         words: the wording that the notices were written with.
+        is_one_conversation: whether all that is kept for the tenant is of one conversation. Then a
+            search without a ref looks through it; else the call is told to name a ref.
 
     Raises:
         StoreError: the store failed.
     """
-    steps = answer(call_of(name, arguments), words, lambda wanted, thoroughly: None)
-    return run(steps, cast("Store", store), tenant)  # they only read outputs
+    kept = cast("Store", store)  # they only read outputs
+
+    def corpus_of(ref: str | None) -> OutputCorpus | None:
+        return _everything(kept, tenant) if is_one_conversation and ref is None else None
+
+    call = call_of(name, arguments)
+    return run(answer(call, words, lambda wanted, thoroughly: None, corpus_of), kept, tenant)
+
+
+def _everything(store: Store, tenant: str) -> OutputCorpus:
+    """All texts that are kept for a tenant, as far as a search looks through them."""
+    outputs, room = list[tuple[Output, str]](), MOST_CHARS
+    for ref in every_ref(store, tenant):
+        output = store.get(tenant, ref)
+        room -= len(output.text)
+        if outputs and room < 0:
+            break
+        if output.kind == "text":
+            outputs.append((output, ""))
+    return OutputCorpus(outputs)
