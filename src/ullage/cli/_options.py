@@ -14,9 +14,7 @@ import click
 import msgspec
 
 from ullage.errors import ConfigError, FormatError
-from ullage.stores import Store
-from ullage.stores._open import is_url
-from ullage.stores.objects.opening import open_lasting
+from ullage.stores import Store, is_url, open_lasting
 from ullage.wires import FORMATS
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")  # a tab and a line end are none

@@ -8,9 +8,9 @@ from typing import BinaryIO
 import click
 import msgspec
 
+from ullage import problems
 from ullage.cli._options import format_option, json_option, print_json, read_whole
 from ullage.errors import FormatError
-from ullage.wires.rules.checker import problems
 
 
 class _Unreadable(click.ClickException):

@@ -7,6 +7,7 @@ from typing import BinaryIO
 
 import click
 
+from ullage import Limits, Session
 from ullage.cli._options import (
     format_option,
     print_json,
@@ -16,8 +17,6 @@ from ullage.cli._options import (
 )
 from ullage.errors import FormatError
 from ullage.presets import NAMES
-from ullage.session.session import Session
-from ullage.values.limits import Limits
 
 
 @click.command("fit", short_help="Make a request fit its model's window.")

@@ -8,10 +8,10 @@ from contextlib import closing
 import click
 
 from ullage.cli._options import count_option, open_kept, print_json, print_kept, store_options
+from ullage.host import Words
 from ullage.recall.read import lines as numbered
 from ullage.recall.source import Source
 from ullage.session.drivers import run
-from ullage.values.notices import Words
 
 
 @click.command("read", short_help="Print what was set aside, by its ref.")

@@ -27,6 +27,7 @@ from ullage.cli._options import (
 )
 from ullage.cli._page import FILE, page_options, profiles_of, save, typed
 from ullage.errors import ConfigError, FormatError
+from ullage.host import named_tools
 from ullage.presets import NAMES
 from ullage.replay.calls import MOST_SHARE, OWN_WINDOW, Room
 from ullage.replay.cost.prices import Profile
@@ -44,8 +45,7 @@ from ullage.replay.report.words import in_words
 from ullage.replay.rows import Row, row_of, rows_of
 from ullage.replay.run import Replayed
 from ullage.replay.tables import WIDTH, tables_of
-from ullage.stores._open import is_url
-from ullage.values.authors import named_tools
+from ullage.stores import is_url
 
 R = TypeVar("R", bound=Row)
 T = TypeVar("T")

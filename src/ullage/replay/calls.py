@@ -14,13 +14,11 @@ from functools import partial
 from itertools import takewhile
 from typing import Any, Final, Literal, TypeAlias
 
+from ullage import Limits, Policy, Session
+from ullage.host import lookup
 from ullage.replay.cost.prefix import head_of
 from ullage.replay.gates import Judge
 from ullage.replay.readers import Run
-from ullage.session.session import Session
-from ullage.stages.policy import Policy
-from ullage.tokens.catalog import lookup
-from ullage.values.limits import Limits
 from ullage.wires import FORMATS, wire_named
 
 

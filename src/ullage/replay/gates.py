@@ -18,17 +18,15 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ullage.history.transcript import Location
-from ullage.history.window import Window
+from ullage import Session, Summary, Window
+from ullage.host import Message, Text
 from ullage.replay.cost.prefix import message_tokens
 from ullage.replay.reading import reachable
-from ullage.session.session import Session
+from ullage.stages import Location
 from ullage.stages.shrink import reducible_tokens
 from ullage.tokens.estimate import Counter as TokenCounter
 from ullage.tokens.models import counter_for
 from ullage.turn.rendering import groups
-from ullage.values.edits import Summary
-from ullage.values.messages import Message, Text
 from ullage.wires import FORMATS
 from ullage.wires.rules.checker import problems_of
 

@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Protocol
 
-from ullage.session.session import Session
-from ullage.values.messages import Text
-from ullage.values.notices import Pointer, next_offset, pointers
+from ullage import Session
+from ullage.host import Text, pointers
+from ullage.values.notices import Pointer, next_offset
 from ullage.values.toolset import CONTINUATION, READ
 from ullage.wires import FORMATS
 from ullage.wires.convert.write import call_on

@@ -21,8 +21,7 @@ from typing import Any
 
 import msgspec
 
-from ullage.session.closing import Closing
-from ullage.wires.base import plain
+from ullage.host import Closing, plain
 
 _OF_THE_CLIENT = frozenset(("extra_headers", "extra_query", "timeout"))
 

@@ -14,9 +14,9 @@ from typing import Any, TypeAlias
 
 from msgspec import Struct
 
+from ullage import Session, Usage, Window
 from ullage.errors import OverLimitError
 from ullage.history import canon
-from ullage.history.window import Window
 from ullage.presets import preset
 from ullage.replay.calls import Room, answer_of, boundaries, request_of, room_of, session_for
 from ullage.replay.cost.money import Bill, CostMeter, Priced, clocks_of
@@ -26,9 +26,7 @@ from ullage.replay.evidence.score import Evidence, Watch, watch_over
 from ullage.replay.gates import GATES, Gates, Judge
 from ullage.replay.readers import Run
 from ullage.replay.reading import SessionLibrary
-from ullage.session.session import Session
 from ullage.values.toolset import Toolset
-from ullage.values.usage import Usage
 from ullage.wires import FORMATS
 
 _COLD_CHECKS = 4

@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ullage import Limits, Policy, Session, State
 from ullage.errors import ConfigError, OverLimitError
 from ullage.history.ledger import Ledger, Opened
 from ullage.presets import NAMES, preset
@@ -27,11 +28,7 @@ from ullage.replay.gates import Judge
 from ullage.replay.readers import Run
 from ullage.replay.trace import Story, Trace
 from ullage.replay.tracer import Tracer
-from ullage.session.session import Session
-from ullage.stages.policy import Policy
 from ullage.stores import Store
-from ullage.turn import State
-from ullage.values.limits import Limits
 from ullage.wires import FORMATS
 
 

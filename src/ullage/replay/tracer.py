@@ -13,8 +13,8 @@ from typing import TypeAlias
 
 from msgspec.structs import replace
 
-from ullage.history.transcript import leaves_of
-from ullage.history.window import Window
+from ullage import Replace, Summary, Window
+from ullage.host import Content, Media, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
 from ullage.replay.cost.money import Priced
 from ullage.replay.readers import Run
 from ullage.replay.trace import (
@@ -30,17 +30,8 @@ from ullage.replay.trace import (
     Story,
     Trace,
 )
-from ullage.values.edits import Replace, Summary, whole
-from ullage.values.messages import (
-    Content,
-    Media,
-    Opaque,
-    Part,
-    Reasoning,
-    Text,
-    ToolCall,
-    ToolResult,
-)
+from ullage.stages import leaves_of
+from ullage.values.edits import whole
 
 _FRAMING_TOKENS = 4
 _TEXT_CHARS = 1_600

@@ -9,11 +9,10 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
-from ullage.history.canon import ref_of
+from ullage import Batch, Edit, Output, Record
 from ullage.history.ledger import Ledger
-from ullage.stores import DAY_S, receipts_of
-from ullage.values.edits import Batch, Edit
-from ullage.values.effects import KINDS, Output, Record
+from ullage.stores import DAY_S, receipts_of, ref_of
+from ullage.values.effects import KINDS
 from ullage.values.receipts import Place, Receipt, Sums, Tokens
 
 T = TypeVar("T")

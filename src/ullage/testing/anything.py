@@ -12,12 +12,10 @@ from typing import TypeAlias
 
 from msgspec.structs import replace
 
-from ullage.history.canon import ref_of
-from ullage.history.transcript import Location, leaves_of
-from ullage.history.window import Window
+from ullage import Address, Cut, Edit, Output, Replace, Summary, Window
+from ullage.stages import Drop, Location, leaves_of
 from ullage.stages.ranges import set_aside
-from ullage.values.edits import Address, Cut, Drop, Edit, Replace, Summary
-from ullage.values.effects import Output
+from ullage.stores import ref_of
 
 __all__ = ["anything"]
 

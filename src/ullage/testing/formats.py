@@ -11,13 +11,11 @@ from copy import deepcopy
 from functools import partial
 from typing import Any
 
+from ullage import Host, ToolSpec, Usage
 from ullage.contract.format import Format
 from ullage.errors import FormatError, UnsupportedPart
+from ullage.host import RECALL_TOOLS, Message, Text, ToolCall, ToolResult
 from ullage.testing._samples import expect, fails_with
-from ullage.values.messages import Message, Text, ToolCall, ToolResult
-from ullage.values.toolset import RECALL_TOOLS, ToolSpec
-from ullage.values.usage import Usage
-from ullage.wires.host import Host
 
 __all__ = ["FormatContract"]
 

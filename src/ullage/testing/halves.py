@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
+from ullage import Output, Record
 from ullage.errors import RefNotFound, StoreError
-from ullage.history.canon import ref_of
-from ullage.stores import Blobs
+from ullage.stores import Blobs, ref_of
 from ullage.testing._samples import HUGE, ODD, Opened, batch, expect, fails_with, in_threads, output
-from ullage.values.effects import Output, Record
 
 __all__ = ["BlobsContract", "RecordsContract"]
 

@@ -10,8 +10,8 @@ import random
 from collections.abc import Sequence
 from typing import Any
 
+from ullage import convert
 from ullage.wires import WIRES
-from ullage.wires.convert import convert
 
 __all__ = ["MODELS", "Run", "boundaries", "example_runs", "in_format"]
 

@@ -31,18 +31,15 @@ from typing import Any, Literal
 from msgspec import MsgspecError
 from msgspec.structs import replace
 
+from ullage import Cut, Limits, Policy, Session, Stage, Window, problems
 from ullage.errors import OverLimitError, RefNotFound, UllageError
-from ullage.history.canon import ref_of
-from ullage.history.window import Window
-from ullage.session.session import Session
-from ullage.stages.policy import Policy, Stage, name_of
+from ullage.stages import Skipped
+from ullage.stages.policy import name_of
+from ullage.stores import ref_of
 from ullage.testing._samples import smallest
 from ullage.testing.runs import MODELS, Run, boundaries, example_runs, in_format
 from ullage.turn.checks import Checked, check
-from ullage.values.edits import Cut, Skipped
-from ullage.values.limits import Limits
 from ullage.wires import FORMATS
-from ullage.wires.rules.checker import problems
 
 __all__ = ["check_policy", "check_stage"]
 

@@ -8,9 +8,9 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from ullage import Address, Output, Record, Replace, Summary
 from ullage.errors import RefNotFound, StoreError, UllageError
-from ullage.history.canon import ref_of
-from ullage.stores import DAY_S, Bounds, Collected, every_ref, forget, receipts_of
+from ullage.stores import DAY_S, Bounds, Collected, every_ref, forget, receipts_of, ref_of
 from ullage.testing._samples import (
     KEYS,
     batch,
@@ -24,8 +24,6 @@ from ullage.testing._samples import (
     store_receipts,
 )
 from ullage.testing.halves import BlobsContract, RecordsContract
-from ullage.values.edits import Address, Replace, Summary
-from ullage.values.effects import Output, Record
 
 __all__ = ["StoreContract"]
 

@@ -14,12 +14,11 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from ullage import Batch, Record
 from ullage.errors import StoreError
 from ullage.history.ledger import Ledger
 from ullage.stores._packing import from_utf8, to_utf8
 from ullage.stores._schema import APPLICATION_ID
-from ullage.values.edits import Batch
-from ullage.values.effects import Record
 
 _REMEDY = "Give the file that a session was given."
 MOST = 200

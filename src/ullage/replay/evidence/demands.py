@@ -19,10 +19,9 @@ from typing import Any, Literal, TypeAlias
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ullage.history.transcript import Transcript
+from ullage.host import Message, Opaque, Reasoning, Text, ToolCall, ToolResult, answered_by_user
 from ullage.replay.evidence.atoms import Atom, atoms_of, holds, plain, quotes, words
-from ullage.values.authors import answered_by_user
-from ullage.values.messages import Message, Opaque, Reasoning, Text, ToolCall, ToolResult
+from ullage.stages import Transcript
 from ullage.wires import Format
 
 Speaker: TypeAlias = Literal["user", "model", "tool"]

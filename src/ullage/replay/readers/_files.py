@@ -26,7 +26,7 @@ from msgspec import Struct
 
 from ullage.replay.readers._request import as_request
 from ullage.replay.readers._run import Report
-from ullage.stores._open import is_url
+from ullage.stores import is_url
 
 if sys.version_info >= (3, 14):
     import zipfile

@@ -24,8 +24,8 @@ from typing import Any, TypeAlias
 from msgspec import Struct
 
 from ullage.history.pairing import At, Pairing
+from ullage.host import ToolCall
 from ullage.replay.readers._run import FormatName, Report, Run
-from ullage.values.messages import ToolCall
 from ullage.wires import FORMATS
 
 NO_RESULT = "No result was recorded for this call."

@@ -22,8 +22,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ullage.errors import ConfigError
+from ullage.host import lookup
 from ullage.replay.readers import Run
-from ullage.tokens.catalog import Prices, lookup
+from ullage.tokens.catalog import Prices
 from ullage.tokens.models import family_of
 from ullage.wires import wire_named
 
