@@ -93,8 +93,16 @@ def growth(format, policy, history):
     return many / few
 
 
-@pytest.mark.parametrize("history", [chat, speaking, working, parallel])
-@pytest.mark.parametrize("format", sorted(histories.MODEL))
+EVERY_WIRE = [
+    (format, history) for format in sorted(histories.MODEL) for history in (chat, working)
+]
+TWO_WIRES = [
+    (format, history) for format in ("anthropic", "openai-chat") for history in (speaking, parallel)
+]
+"""One that holds the results of a reply in one message, and one that does not."""
+
+
+@pytest.mark.parametrize(("format", "history"), [*EVERY_WIRE, *TWO_WIRES])
 def test_a_message_costs_the_same_however_many_there_are(format, history):
     assert growth(format, "default", history) < MOST_GROWTH
 
