@@ -31,6 +31,7 @@ def test_help_lists_the_commands():
         "proxy",
         "read",
         "replay",
+        "report",
         "run",
         "watch",
     ]
@@ -97,7 +98,7 @@ def test_an_error_calls_an_option_as_it_was_typed(tmp_path):
 def test_a_window_of_nothing_is_refused_before_any_run_is_read(tmp_path):
     ran = ullage("replay", tmp_path, "--window", 0)
     assert ran.status == 2
-    assert "'--window': 0 is not in the range" in ran.err
+    assert "'--window': '0' is no window: write 64000, 64k, 1m or own." in ran.err
 
 
 @pytest.mark.parametrize("command", _COMMANDS)

@@ -43,6 +43,12 @@ _OPTIONS = (
         "--window", "window_tokens", type=click.IntRange(1_000), help="Default: each model's own."
     ),
     click.option(
+        "--holdout",
+        type=click.FloatRange(0, 1),
+        metavar="SHARE",
+        help="Let this share of conversations pass unfitted, to compare bills: 0.05.",
+    ),
+    click.option(
         "--discover/--no-discover",
         default=None,
         help="Ask upstreams for the windows of their models. Default: those on this machine.",

@@ -74,6 +74,7 @@ class Exchange(Reporting):
         passed: Passed | None,
         served: Callable[[str], ServedWindow | None] | None = None,
         origin: str = "",
+        client: str = "",
     ) -> None:
         self.route: Route | None = None if passed else route_of(method, path)
         super().__init__(exchanges, path, passed or (None if self.route else "path"))
@@ -81,7 +82,7 @@ class Exchange(Reporting):
         self.rounds: Rounds | None = None
         self.hides_usage = self.is_thread = False
         self._upstream, self._tenant = upstream, tenant
-        self._name, self._served = name, served
+        self._name, self._served, self._program = name, served, client
         self._body, self._sent = body, body  # as it came, and as it goes
         self._fields: Collection[str] = ()  # what it names
         self._write: bodies.Write = bodies.write
@@ -209,7 +210,13 @@ class Exchange(Reporting):
         read = self._reading
         begins = (read and read.beginning) or requests.beginning(wire.name, self._client)
         key, session = self._exchanges.session(
-            self.route, self._client, self._tenant, self._name, begins, can_recall=self._takes
+            self.route,
+            self._client,
+            self._tenant,
+            self._name,
+            begins,
+            can_recall=self._takes,
+            client=self._program,
         )
         self.is_thread = is_thread(self._client, wire)
         is_held = bool(wire.previous(self._client))  # each is the first of its own
@@ -298,7 +305,13 @@ class Exchange(Reporting):
             whole = requests.request_of(self.route, request)
             begins = requests.beginning(self.route.wire, whole)
             key, session = self._exchanges.session(
-                self.route, whole, self._tenant, self._name, begins, can_recall=False
+                self.route,
+                whole,
+                self._tenant,
+                self._name,
+                begins,
+                can_recall=False,
+                client=self._program,
             )
             self._note(model=str(whole.get("model") or ""))
             self._take_window(session, whole)

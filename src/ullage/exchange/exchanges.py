@@ -106,6 +106,7 @@ class Exchanges:
         passed: Passed | None = None,
         served: Callable[[str], ServedWindow | None] | None = None,
         origin: str = "",
+        client: str = "",
     ) -> Exchange:
         """The exchange of one request.
 
@@ -118,6 +119,7 @@ class Exchanges:
             passed: why the door wants it sent as it came; None: it is to be fitted.
             served: gives the window that a model is served with, as far as its server told it.
             origin: of its URL, where the path does not begin with it.
+            client: the program that asks, for receipts.
         """
         return Exchange(
             self,
@@ -130,6 +132,7 @@ class Exchanges:
             passed=passed,
             served=served,
             origin=origin,
+            client=client,
         )
 
     def tenant(self, tenant: str, name: str | None) -> str:
@@ -145,6 +148,7 @@ class Exchanges:
         begins: Beginning,
         *,
         can_recall: bool,
+        client: str = "",
     ) -> tuple[str, Any]:
         """The session that serves a request, and the key that it is kept under.
 
@@ -155,6 +159,7 @@ class Exchanges:
             name: of the conversation, if it was named.
             begins: how its history begins.
             can_recall: whether recall calls can be answered here.
+            client: the program that asks.
         """
         owner = self.tenant(tenant, name) + ("" if can_recall else _UNATTENDED)
         if name is not None:
@@ -163,7 +168,17 @@ class Exchanges:
         if begins.reply and self._first_to(key, begins.reply) != begins.reply:
             key = _key(key, begins.reply.hex())
         recall = "auto" if can_recall and self.recalls else False
-        return key, self.sessions.of(key, tenant=owner, format=route.wire, recall=recall)
+        # held out or not: whatever model it is asked of, and whoever answered it first
+        drawn = _key(self.tenant(tenant, name), begins.first.hex())
+        session = self.sessions.of(
+            key,
+            conversation=drawn,
+            tenant=owner,
+            format=route.wire,
+            recall=recall,
+            agent=client,
+        )
+        return key, session
 
     def _first_to(self, key: str, reply: bytes) -> bytes:
         """The first reply that was met to a beginning: this one, if there was none."""

@@ -114,6 +114,8 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         redact: whether known forms of keys are taken out of what is set aside and kept
             (`ullage.common_keys`).
         window_tokens: the window of every model; None: each model's own.
+        holdout: the share of conversations that pass unfitted, to be compared with, such as 0.05;
+            see `ullage.Sessions`.
         discover: which upstreams are asked for the windows of their models: a list of names, true
             for all, false for none. None: those on this machine, about models whose window their
             name does not tell.
@@ -145,6 +147,7 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     joins: bool = True
     redact: bool = False
     window_tokens: int | None = None
+    holdout: float = 0.0
     discover: bool | list[str] | None = None
     user_tools: list[str] = []
     store: str | None = None
@@ -229,7 +232,7 @@ def config_of(
 
 
 _PLAIN = (
-    *("listen", "tenant", "policy", "joins", "window_tokens", "store", "blobs", "cache"),
+    *("listen", "tenant", "policy", "joins", "window_tokens", "holdout", "store", "blobs", "cache"),
     *("workers", "dry_run", "discover", "redact"),
     *("opt_out_header", "log", "pages", "use_system_proxy"),
 )
@@ -346,6 +349,9 @@ def _check_numbers(config: Config) -> None:
     for name, value in {"workers": config.workers, **limits}.items():
         if value is not None and value <= 0:
             raise ConfigError(name, f"{value} is not more than 0", "Give a positive number.")
+    if not 0 <= config.holdout <= 1:
+        why = f"{config.holdout} is no share"
+        raise ConfigError("holdout", why, "Give 0 to 1: 0.05 is one in twenty.")
     if config.window_tokens is not None and config.window_tokens < 1_000:
         raise ConfigError(
             "window_tokens", f"{config.window_tokens:,} is too small", "Give 1,000 or more."

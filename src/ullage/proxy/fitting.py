@@ -97,6 +97,7 @@ def exchanges_of(config: Config, acceptance: Acceptance | None = None) -> Exchan
         store=store,
         policy=config.policy,
         joins=config.joins,
+        holdout=config.holdout,
         limits=limits,
         user_tools=config.user_tools,
         redact=common_keys if config.redact else None,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -39,3 +39,11 @@ def _less(headers: CIMultiDictProxy[str], without: set[str]) -> CIMultiDict[str]
         if lower in without or lower.startswith("x-ullage"):
             kept.popall(name, None)
     return kept
+
+
+def program_of(headers: Mapping[str, str]) -> str:
+    """The program that asks, as it calls itself first in its ``User-Agent``, without a version.
+
+    ``claude-cli/2.1.0 (external, cli)`` is ``claude-cli``; empty where it says nothing.
+    """
+    return headers.get("User-Agent", "").strip().partition(" ")[0].partition("/")[0]

@@ -32,7 +32,7 @@ from ullage.proxy.config import Config
 from ullage.proxy.discovery import Discovery
 from ullage.proxy.fitting import exchanges_of
 from ullage.proxy.guard import Guard
-from ullage.proxy.headers import TOLD, passed_down, passed_up
+from ullage.proxy.headers import TOLD, passed_down, passed_up, program_of
 from ullage.proxy.relayed import Relayed, told
 from ullage.proxy.routes import Route, route_of
 from ullage.proxy.tenants import Tenants
@@ -287,6 +287,7 @@ class _Relaying:
             upstream,
             tenant=self.tenant,
             served=partial(self._relay.discovery.of, self._route, self._request.headers),
+            client=program_of(self._request.headers),
         )
         return self._made
 

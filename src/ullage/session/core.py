@@ -44,7 +44,7 @@ from ullage.session.view import Sent
 from ullage.spend.allowance import Claim
 from ullage.spend.budget import Budget
 from ullage.spend.calls import Spent
-from ullage.stages.default import SAFEGUARDS, SUMMARISED
+from ullage.stages.default import HELD_OUT, SAFEGUARDS, SUMMARISED
 from ullage.stages.named import PolicyName, preset
 from ullage.stages.policy import Policy
 from ullage.stages.prints import fingerprint
@@ -495,7 +495,9 @@ class SessionCore(Copied, Hosted, Readable, ABC):
     def _payer(self) -> Payer:
         """Whose receipts this session's are."""
         adds_tools = self.settings.recall != "host"
-        return Payer(self.store, self.settings.tenant, self._account.agent, adds_tools)
+        is_held_out = self.settings.policy.name == HELD_OUT.name
+        tenant, agent = self.settings.tenant, self._account.agent
+        return Payer(self.store, tenant, agent, adds_tools, is_held_out)
 
     def _opened(self, request: Mapping[str, Any] | None) -> Steps[Sent]:
         """The newest view, decided now if there is none and its request is there."""

@@ -264,12 +264,14 @@ class Payer(NamedTuple):
         tenant: the session's tenant.
         client: the agent it is of.
         adds_tools: whether recall tools in its views are ours, not the caller's own.
+        is_held_out: whether its conversation is held out.
     """
 
     store: object
     tenant: str
     client: str
     adds_tools: bool = True
+    is_held_out: bool = False
 
     def paid(
         self,
@@ -321,7 +323,8 @@ class Payer(NamedTuple):
         """Where it is summed up today."""
         day = datetime.now(UTC).date().isoformat()
         owner = self.tenant.partition(_PART)[0]
-        return Place(day, name_of(owner), name_of(model), name_of(self.client))
+        names = name_of(owner), name_of(model), name_of(self.client)
+        return Place(day, *names, self.is_held_out)
 
 
 @atexit.register

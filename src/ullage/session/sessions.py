@@ -26,9 +26,11 @@ from ullage.history.snapshots import not_same
 from ullage.locks import RLock
 from ullage.session.closing import AsyncClosing, AsyncLent, Closing, Lent
 from ullage.session.drivers import arun, run
+from ullage.session.holdout import checked, is_held_out
 from ullage.session.receipts import aclose, close
 from ullage.session.session import Session
 from ullage.spend.budget import Budget
+from ullage.stages.default import HELD_OUT
 from ullage.stores import MemoryStore, open_store
 from ullage.stores._open import innermost
 from ullage.stores.objects.opening import beside
@@ -112,6 +114,7 @@ class _Sessions(Carried, Generic[S]):
         most: int = 256,
         most_bytes: int = 256 << 20,
         older_bytes: int | None = None,
+        holdout: float = 0.0,
         **settings: Any,
     ) -> None:
         older_bytes = most_bytes if older_bytes is None else older_bytes
@@ -123,6 +126,7 @@ class _Sessions(Carried, Generic[S]):
         if "user_tools" in settings:  # each session is given them anew
             settings["user_tools"] = named_tools(settings["user_tools"])
         self._settings = {"model": model, **settings}
+        self._holdout = checked(holdout)
         self._budget, self._most, self._most_bytes = budget, most, most_bytes
         self._older_bytes = older_bytes
         self._lock = RLock()  # a session is collected wherever Python likes
@@ -139,13 +143,22 @@ class _Sessions(Carried, Generic[S]):
         kept = innermost(self.store)
         return given, {**named, "store": kept} if isinstance(kept, MemoryStore) else named
 
-    def of(self, key: str, *, parent: str | None = None, **settings: Any) -> S:
+    def of(
+        self,
+        key: str,
+        *,
+        parent: str | None = None,
+        conversation: str | None = None,
+        **settings: Any,
+    ) -> S:
         """The session of a conversation: the one that is there, or one made anew.
 
         Args:
             key: which conversation: what its host keeps it under, the agent's name, the branch.
             parent: the key of the conversation whose refs this one may open as well, at the top
                 of its family: of an agent called by an agent, the first one's. None: its own.
+            conversation: what names the conversation where some of them are held out. None: the
+                parent, or the key.
             settings: for this session, if it is made now, in the place of those given to all;
                 ``tenant`` and ``state`` (what its host carries) among them.
 
@@ -157,6 +170,8 @@ class _Sessions(Carried, Generic[S]):
             if held is None:
                 session = self._alive.get(key)
                 if session is None:
+                    if is_held_out(conversation or parent or key, self._holdout):
+                        settings |= {"policy": HELD_OUT, "recall": False, "summariser": None}
                     session = self._made(key, {"tenant": parent or key, **settings})
                     # of no other conversation: a refusal that was misread goes no further
                     session.learn(self._learnt.get(key, Learnt()))
@@ -272,6 +287,9 @@ class Sessions(_Sessions[Session], Closing):
         most_bytes: about the most that they hold of their histories together.
         older_bytes: about the most of it that is held of conversations which are not among the 16
             used last; None: all of it.
+        holdout: the share of conversations that pass unfitted, such as 0.05, so that real bills can
+            be compared (`ullage report`). Which ones, a hash of the key decides, the same for every
+            worker. Only what would not fit is cut in them.
         settings: what each session is made with.
 
     Attributes:

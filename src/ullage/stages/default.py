@@ -39,6 +39,10 @@ batches that pay, at the latest at 90 % of the limit; condense when the limit it
 Where no recall tools are offered, only that: what is cut could not be opened. A stage that is put
 in beside these runs there too."""
 
+HELD_OUT = Policy(name="held-out-1", guard=DEFAULT.guard, toolset=SHORT)
+"""Of a conversation that is held out, to be compared with: nothing is cut, but by the guard where a
+request would not fit; no recall tools are offered."""
+
 _COMPACT = partial(compact, goals=(by_count(share=0.60),), widens=False)
 """In dense text what the user said would take more than is won; so it has a room in tokens."""
 SUMMARISED = replace(

@@ -46,6 +46,7 @@ def wrap(
     user_tools: Iterable[str] = (),
     most: int = 256,
     most_bytes: int = 256 << 20,
+    holdout: float = 0.0,
 ) -> C:
     """A copy of a provider's client whose requests are fitted, and everything else as it was.
 
@@ -73,6 +74,7 @@ def wrap(
         user_tools: your own tools by which the user answers, as of `ullage.Session`.
         most: the most conversations that are held in memory; see `ullage.Sessions`.
         most_bytes: about the most that they hold of their histories together.
+        holdout: the share of conversations that pass unfitted, as of `ullage.Sessions`.
 
     Returns:
         A client of the same class. `ullage.wrapped` gives what stands behind it.
@@ -86,6 +88,7 @@ def wrap(
         "policy": policy,
         "limits": limits,
         "joins": joins,
+        "holdout": holdout,
         "repair": repair,
         "redact": redact,
         "user_tools": named_tools(user_tools),
