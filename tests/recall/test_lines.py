@@ -95,6 +95,13 @@ def test_every_ref_on_a_page_opens_at_its_line(session):
             assert ask(session, tool_call_id=ref, offset=group[1]).startswith(group[3])
 
 
+@pytest.mark.parametrize("name", ["tool_call_id", "ref", "ref_id"])
+def test_a_ref_is_taken_by_the_name_that_a_head_gives_it_too(session, name):
+    ref, offset, _, text = found(ask(session, words="high_water_7_31"))[0]
+    assert ask(session, offset=offset, **{name: ref}).startswith(text)
+    assert session.open("get_continuation", {name: "0" * 16, "words": "gate"}).is_error
+
+
 def test_what_was_said_and_what_calls_were_given_is_found_too(session):
     assert "Now I look at berth2." in ask(session, words="berth2")
     assert "echo done_4" in ask(session, words="done_4")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any, TypeVar
 
 import msgspec
@@ -22,6 +23,8 @@ from ullage.values.toolset import CONTINUATION, GREP
 
 D = TypeVar("D", int, None)
 
+_OTHER_NAMES = ("ref", "ref_id")
+"""What a model may call the ref, where heads of pages and the documents' tools do so."""
 _loads = msgspec.json.Decoder().decode
 
 
@@ -62,8 +65,8 @@ def answer(
     finds = name == CONTINUATION and words.toolset.searches
     asked = _asked(arguments) if finds or name == GREP else Asked()
     named_by = "tool_call_id" if name == CONTINUATION else "ref_id"
-    wanted = arguments.get(named_by)
-    if isinstance(wanted, str) and wanted:
+    wanted = _named(arguments, (named_by, *_OTHER_NAMES) if finds else (named_by,))
+    if wanted:
         output = yield from find(wanted, from_history)
         if output is None:
             return _unknown(wanted, words)
@@ -80,6 +83,12 @@ def answer(
             f"without {named_by} there is nothing to search here", "Give the ref of a notice."
         )
     return (yield from _lines((yield from with_earlier(corpus)), asked, words))
+
+
+def _named(arguments: dict[str, Any], names: Sequence[str]) -> str:
+    """The ref that a call gives under one of these names; ``""`` if under none."""
+    values = (arguments.get(name) for name in names)
+    return next((value for value in values if isinstance(value, str) and value), "")
 
 
 def _unknown(wanted: str, words: Words) -> Answer:
