@@ -7,6 +7,18 @@ from ullage.session.drivers import adrive, drive
 from ullage.session.sessions import AsyncSessions, Sessions
 
 SSE = "text/event-stream"
+LINES = "application/x-ndjson"
+
+
+def stream_type(format):
+    """The content type of a stream of a wire."""
+    return LINES if format == "ollama" else SSE
+
+
+def stream(format, *events):
+    """Events as a streamed answer of a wire."""
+    lines = b"".join(json.dumps(event).encode() + b"\n" for event in events)
+    return Reply(lines if format == "ollama" else sse(*events), content_type=stream_type(format))
 
 
 def sse(*events, done=False):

@@ -17,9 +17,9 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 
 from lab.returned import problems
 from tests import histories
-from tests.exchange.scripted import SSE, Reply, sse
+from tests.exchange.scripted import Reply, stream, stream_type
 from tests.servers.replies import Prompt, body_of
-from tests.servers.streams import stream_of
+from tests.servers.streams import events_in, stream_of
 from tests.splice.talk import OWN, TOOLS, Talk
 from tests.splice.talk import Call as Called
 from tests.splice.talk import Reply as Said
@@ -35,6 +35,7 @@ PATHS = {
     "openai-chat": "/v1/chat/completions",
     "openai-responses": "/v1/responses",
     "gemini": "/v1beta/models/gemini-3-pro:",
+    "ollama": "/api/chat",
 }
 BINDS = "claude-opus-5-5"
 """It binds its thinking to all that stands before it (A15)."""
@@ -120,7 +121,7 @@ class Client(Talk):
             assert name.encode() not in said, "the client sees a private tool"
         self.recalled += report.recalled
         self.done = SimpleNamespace(records=report.recalled)
-        self.events = events_of(said) if self.streamed else []
+        self.events = events_in(said) if self.streamed else []
         return None if self.streamed else json.loads(said)
 
     # ── the model ────────────────────────────────────────────────────────────────────
@@ -132,7 +133,7 @@ class Client(Talk):
         self.opens(body)
         if not self.streamed:
             return Reply(reply)
-        return Reply(sse(*self.cut(reply, request)), content_type=SSE)
+        return stream(self.format, *self.cut(reply, request))
 
     def upstream(self, request):
         history = self.wire.history(request)
@@ -187,17 +188,11 @@ class Beside:
         reply = body_of(self.format, "Beside.", 900, Prompt(len(body) // 4))
         if request.get("stream") or self.format == "gemini":
             raw = stream_of(self.format, reply, request)
-            return Reply(raw, content_type=SSE)
+            return Reply(raw, content_type=stream_type(self.format))
         return Reply(reply)
 
 
 # ── what is sent and said ────────────────────────────────────────────────────────────────
-
-
-def events_of(said):
-    lines = said.decode().splitlines()
-    data = [line[6:] for line in lines if line.startswith("data: ")]
-    return [json.loads(each) for each in data if each != "[DONE]"]
 
 
 def with_marker(request):

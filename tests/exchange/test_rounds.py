@@ -4,11 +4,11 @@ import json
 
 import pytest
 
-from tests.exchange.scripted import SSE, Reply, ask, exchanges
+from tests.exchange.scripted import Reply, ask, exchanges, stream_type
 from tests.servers.loops import READ, user
 from tests.servers.replies import Call, Prompt, body_of
 from tests.servers.replies import Reply as Said
-from tests.servers.streams import stream_of
+from tests.servers.streams import events_in, stream_of
 from ullage import Budget, MemoryStore, StoreError
 from ullage.exchange import amazon
 from ullage.exchange.exchange import MOST_RECALLS, Exchange
@@ -20,6 +20,7 @@ PATHS = {
     "openai-chat": "/v1/chat/completions",
     "openai-responses": "/v1/responses",
     "gemini": "/v1beta/models/gemini-3-pro:streamGenerateContent?alt=sse",
+    "ollama": "/api/chat",
 }
 every = pytest.mark.parametrize("format", PATHS)
 RECALL = Call("get_continuation", {"tool_call_id": "0123456789abcdef"})
@@ -29,7 +30,7 @@ LOOKS = Said("I look.", [RECALL])
 def asked(format, **more):
     tool = FORMATS[format].tool(READ)
     tools = [{"functionDeclarations": [tool]}] if format == "gemini" else [tool]
-    head = {"anthropic": {"max_tokens": 500}, "openai-chat": {}, "openai-responses": {}}
+    head = {"anthropic": {"max_tokens": 500}, "ollama": {"options": {"num_ctx": 100_000}}}
     request = {FORMATS[format].key: [user(format)], "tools": tools, **head.get(format, {}), **more}
     return request if format == "gemini" else {"model": "m", **request}
 
@@ -41,7 +42,7 @@ def whole(format, said, number=1):
 def streamed(format, said, number=1):
     options = {"stream_options": {"include_usage": True}}
     raw = stream_of(format, body_of(format, said, number, Prompt(900)), options)
-    return Reply(raw, content_type=SSE)
+    return Reply(raw, content_type=stream_type(format))
 
 
 @every
@@ -175,8 +176,9 @@ def test_a_mistake_of_ours_in_a_stream_shows_no_private_call(format, good, monke
     assert b"get_continuation" not in said
     assert b"tool_call_id" not in said
     if len(upstream.sent) == 1:
-        last = json.loads(said.rpartition(b"data: ")[2])
-        assert last["error"]["message"].startswith("the answer could not be gone on with")
+        error = events_in(said)[-1]["error"]
+        words = error if isinstance(error, str) else error["message"]
+        assert words.startswith("the answer could not be gone on with")
         assert reports[0].problem == "ZeroDivisionError"
 
 

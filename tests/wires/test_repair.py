@@ -20,7 +20,7 @@ from ullage.wires.base import field
 from ullage.wires.repair.apply import repair
 from ullage.wires.rules.checker import problems, problems_of
 
-ALL = ("anthropic", "gemini", "openai-chat", "openai-responses")
+ALL = ("anthropic", "gemini", "ollama", "openai-chat", "openai-responses")
 MOVED = "[ullage: a result that came late now stands behind its call]"
 EMPTY = "[ullage: this message was empty]"
 BEGIN = "[ullage: what stood before was not kept]"
@@ -80,6 +80,29 @@ def chat(text):
 
 def chat_call(name):
     return {"id": name, "type": "function", "function": {"name": "bash", "arguments": "{}"}}
+
+
+def ollama(text):
+    """Calls in capitals have no id; ``=out`` is a result that names neither call nor tool."""
+    messages = []
+    for word in text.split():
+        role = {"u": "user", "a": "assistant", "s": "system"}.get(word[0])
+        if "=" in word:
+            name, _, out = word.partition("=")
+            tool = {"tool_name": name if name.isupper() else "bash"} if name else {}
+            named = {**tool, **({"tool_call_id": name} if name.islower() else {})}
+            messages.append({"role": "tool", **named, "content": said(out)})
+        elif role and word[1:2] == ":":
+            messages.append({"role": role, "content": said(word[2:])})
+        else:
+            calls = [ollama_call(name) for name in word.split("?")[1:]]
+            messages.append({"role": "assistant", "content": "", "tool_calls": calls})
+    return messages
+
+
+def ollama_call(name):
+    body = {"name": name if name.isupper() else "bash", "arguments": {}}
+    return {"function": body} if name.isupper() else {"id": name, "function": body}
 
 
 def anthropic(text):
@@ -164,6 +187,25 @@ CHAT = {
     "an empty reply": ("u:do a: u:well", "u:do u:well"),
     "empty texts are legal": ("u:_ a:_ u:SP", "u:_ a:_ u:SP"),
     "nothing": ("", "u:BEGIN"),
+}
+OLLAMA = {
+    **{name: row for name, row in CHAT.items() if name not in ("two calls, one id", "nothing")},
+    "an empty reply": ("u:do a: u:well", "u:do a: u:well"),
+    "two calls, one id, are legal": ("u:do a?x?x x=one x=two", "u:do a?x?x x=one x=two"),
+    "nothing is legal": ("", ""),
+    "without ids, by tool and order": (
+        "u:do a?F?G?F F=1 F=2",
+        "u:do a?F?G?F F=1 G=INTERRUPTED F=2",
+    ),
+    "without a word, by order": ("u:do a?F?x =one =two", "u:do a?F?x =one =two"),
+    "without a word, and one is missing": ("u:do a?F?G =one", "u:do a?F?G F=one G=INTERRUPTED"),
+    "late, without an id": ("u:do a?F u:hm a:well F=out", "u:do a?F F=out u:hm a:well u:MOVED"),
+    "late, and without a word": ("u:do a?F u:hm =out", "u:do a?F F=out u:hm"),
+    "too late, without a word": (
+        "u:do a?F u:hm a:well =out",
+        "u:do a?F F=INTERRUPTED u:hm a:well u:STRAY",
+    ),
+    "one too many, without a word": ("u:do a?F =one =out", "u:do a?F =one u:STRAY"),
 }
 ANTHROPIC = {
     "an interrupted call": ("u:do a?x", "u:do a?x x=INTERRUPTED"),
@@ -341,6 +383,11 @@ def test_a_trigger_that_is_not_the_last_is_left_out():
 @pytest.mark.parametrize(("before", "after"), GEMINI.values(), ids=GEMINI)
 def test_gemini(before, after):
     check("gemini", gemini(before), gemini(after))
+
+
+@pytest.mark.parametrize(("before", "after"), OLLAMA.values(), ids=OLLAMA)
+def test_ollama(before, after):
+    check("ollama", ollama(before), ollama(after))
 
 
 @pytest.mark.parametrize(("before", "after"), CHAT.values(), ids=CHAT)
@@ -696,6 +743,7 @@ def test_a_branch_in_which_the_model_does_not_speak_where_it_spoke_is_mended_fro
 # Any short history at all, in the shorthand of the tables: examples a person can read
 
 WRITERS = {
+    "ollama": (ollama, "u:hi a:ok a?x a?F a?x?F a?F?F x=1 F=2 =3 s:be"),
     "openai-chat": (chat, "u:hi a:ok a: a?x a?y a?x?y a?x?x x=1 y=2 s:be"),
     "openai-responses": (responses, "u:hi a.1:ok a.2:ok r.1 r.2 a?x a?y a?x?y x=1 y=2"),
     "anthropic": (

@@ -43,6 +43,8 @@ def expected(golden):
 def as_sdk(golden):
     """The events as objects of the SDK; its types refuse what no API would send."""
     events, streamed = events_of(golden), "events" in golden
+    if any("prompt_eval_cached_count" in event for event in events):
+        return events  # newer than Ollama's client, which passes it over
     match golden["format"]:
         case "openai-chat":
             kind = ChatCompletionChunk if streamed else ChatCompletion
@@ -52,6 +54,8 @@ def as_sdk(golden):
             kind = BetaRawMessageStreamEvent if streamed else BetaMessage
         case "gemini":
             kind = GenerateContentResponse
+        case "ollama":
+            kind = pytest.importorskip("ollama", reason="ollama is not installed").ChatResponse
     return [TypeAdapter(kind).validate_python(event) for event in events]
 
 
