@@ -31,7 +31,7 @@ class Begun(NamedTuple):
         offers: whether a call of one in the reply is ours to answer.
         events: what was found of the model's limits.
         lesson: what was learnt of the provider's limits in this conversation.
-        given: the limits that hold before that; None: the model's own.
+        given: the limits that hold before that; None: the model's own, or those that are assumed.
     """
 
     builder: WindowBuilder
@@ -65,12 +65,13 @@ def begin(
         line.builder = WindowBuilder(line.transcript, line.meter, words)
     builder = line.builder
     lesson = settings.learnt.of(line.transcript, envelope.model)
-    given, events = _given(envelope, settings, memo, lesson)
-    limits = limits_for(envelope.model, given, lesson)
+    given = _given(envelope, settings)
+    assumed, events = _assumed(envelope, given, settings, memo, lesson)
+    limits = limits_for(envelope.model, given or assumed, lesson)
     asked_tokens = envelope.head.asked_output_tokens
     limit_tokens, context_tokens = limits.prompt_tokens(asked_tokens), limits.window_tokens
     if lesson.room_tokens is not None:  # a refusal's own arithmetic, the answer left out of it
-        whole = limits_for(envelope.model, given, Lesson()).prompt_tokens(asked_tokens)
+        whole = limits_for(envelope.model, given or assumed, Lesson()).prompt_tokens(asked_tokens)
         limit_tokens = context_tokens = min(lesson.room_tokens, whole)
     builder.limit(
         limit_tokens,
@@ -98,21 +99,23 @@ def _tools(
     return tools, True
 
 
-def _given(
-    envelope: Envelope, settings: Settings, memo: Memo, lesson: Lesson
-) -> tuple[Limits | None, list[Event]]:
-    """The limits of the session, in the window that the request asks for; None: the model's own.
-
-    Of a window that is not known it is as the policy wants it, told of once.
-    """
+def _given(envelope: Envelope, settings: Settings) -> Limits | None:
+    """The limits of the session, within the window that the request asks for."""
     asked = envelope.window_tokens
-    if asked is not None:
-        return within(settings.limits or Limits(window_tokens=asked), asked), []
+    if asked is None:
+        return settings.limits
+    return within(settings.limits or Limits(window_tokens=asked), asked)
+
+
+def _assumed(
+    envelope: Envelope, given: Limits | None, settings: Settings, memo: Memo, lesson: Lesson
+) -> tuple[Limits | None, list[Event]]:
+    """The limits of a window that nobody tells, as the policy wants them, told of once."""
     model, default = envelope.model, envelope.default_tokens
     info, rule = lookup(model), settings.policy.unknown_model
     is_known = info.known and default is None
-    if is_known or settings.limits is not None or lesson.window_tokens is not None:
-        return settings.limits, []
+    if is_known or given is not None or lesson.window_tokens is not None:
+        return None, []
     unknown = f"no window is known for {model!r}"
     if rule == "error":
         remedy = "Give limits=Limits(window_tokens=…)."

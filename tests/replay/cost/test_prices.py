@@ -9,7 +9,7 @@ from ullage.errors import ConfigError
 from ullage.replay.cost.prices import PROFILES, Cliff, profile_at, profile_named
 
 NOON = time(12, tzinfo=UTC)
-PRICED = [profile for profile in PROFILES.values() if profile.hits != "never"]
+PRICED = [each for each in PROFILES.values() if each.hits != "never" and each.model]
 
 
 def by_name(profile):
