@@ -27,6 +27,7 @@ __all__ = [
     "Call",
     "ConfigError",
     "Cut",
+    "Decision",
     "Edit",
     "Event",
     "FormatError",
@@ -39,6 +40,7 @@ __all__ = [
     "OverLimitError",
     "Overflow",
     "Policy",
+    "Preview",
     "Problem",
     "Record",
     "RefNotFound",
@@ -106,6 +108,7 @@ if TYPE_CHECKING:
     from ullage.recall.tools import recall_tools
     from ullage.redaction import common_keys
     from ullage.session.aio import AsyncSession
+    from ullage.session.preview import Preview
     from ullage.session.results import cut_result, open_result
     from ullage.session.session import Session, fit
     from ullage.session.sessions import AsyncSessions, Sessions
@@ -118,6 +121,7 @@ if TYPE_CHECKING:
     from ullage.stores.memory import MemoryStore
     from ullage.stores.sqlite import SqliteStore
     from ullage.turn.turn import State
+    from ullage.values.decisions import Decision
     from ullage.values.edits import Address, Batch, Cut, Edit, Replace, Summary
     from ullage.values.effects import Output, Record
     from ullage.values.events import Event
@@ -145,6 +149,7 @@ else:
             "ullage.recall.tools": "recall_tools",
             "ullage.redaction": "common_keys",
             "ullage.session.aio": "AsyncSession",
+            "ullage.session.preview": "Preview",
             "ullage.session.results": "cut_result open_result",
             "ullage.session.session": "Session fit",
             "ullage.session.sessions": "AsyncSessions Sessions",
@@ -157,6 +162,7 @@ else:
             "ullage.stores.memory": "MemoryStore",
             "ullage.stores.sqlite": "SqliteStore",
             "ullage.turn.turn": "State",
+            "ullage.values.decisions": "Decision",
             "ullage.values.edits": "Address Batch Cut Edit Replace Summary",
             "ullage.values.effects": "Output Record",
             "ullage.values.events": "Event",

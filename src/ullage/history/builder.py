@@ -5,19 +5,21 @@ Only the engine and the turn hold one; what stages are given is its ``window``.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from typing import cast
 
 from msgspec import Struct
 from msgspec.structs import force_setattr, replace
 
 from ullage.history.frozen import Changes, FrozenWindow, Parts
-from ullage.history.shown import HIDDEN, Placed
+from ullage.history.hand import Pins, index_of, spots_of
+from ullage.history.shown import HIDDEN, SHOWN, Placed, PlacedText
 from ullage.history.transcript import Location, Transcript
 from ullage.history.window import Window
 from ullage.tokens.calibrate import Calibration
 from ullage.tokens.meter import Meter
-from ullage.values.edits import Drop, Edit, Replace, Summary
+from ullage.values.decisions import Target
+from ullage.values.edits import Added, Drop, Edit, Replace, Summary, Whole
 from ullage.values.messages import Reasoning, ReasoningRule
 from ullage.values.notices import Words
 
@@ -51,7 +53,8 @@ def _edited_between(past: Window, later: Window) -> Iterator[int]:
     flags = zip(past._hidden, later._hidden, strict=False)
     yield from (at for at, (before, after) in enumerate(flags) if before != after)
     yield from past.reasoning_dropped ^ later.reasoning_dropped
-    yield from (at for at in later._shown if later._shown[at] is not past._shown.get(at))
+    edited = {**past._shown, **later._shown}
+    yield from (at for at in edited if later._shown.get(at) is not past._shown.get(at))
 
 
 class WindowBuilder:
@@ -234,6 +237,10 @@ class WindowBuilder:
         """Set whether what would have to stay may be hidden. See `ShownHistory`."""
         self._set(holds_back=holds_back)
 
+    def pin(self, pins: Pins) -> None:
+        """Set what a user wants to stay. See `ShownHistory`."""
+        self._set(pins=pins)
+
     def replace_later(self, spots: Set[Location]) -> None:
         """Set which leaves nobody will see as they look at first sight. See `Window`."""
         self._set(replaced_later=spots)
@@ -264,23 +271,38 @@ class WindowBuilder:
         An edit is void where the history no longer holds what it replaces, where its place is
         not shown, and, of a summary, where it would part another one or stand within it.
         """
-        if isinstance(edit, Summary):
-            return self._summarise(edit)
-        return self._drop(edit) if isinstance(edit, Drop) else self._replace(edit)
+        match edit:
+            case Summary():
+                return self._summarise(edit)
+            case Drop():
+                return self._drop(edit)
+            case Whole():
+                return self._show_whole(edit)
+            case Added():
+                return self._add(edit)
+            case Replace():
+                return self._replace(edit)
 
     def _replace(self, edit: Replace) -> bool:
-        window, sums = self.window, self.window._sums
+        window = self.window
         spot = window.spot_for(edit, window.size)
         if spot is None:
             return False
+        self._show_at(spot, edit)
+        window._spots[edit.ref] = self._changes.locations[edit.ref] = spot
+        if window.lifted:
+            self._set(lifted=tuple(other for other in window.lifted if other is not edit))
+        return True
+
+    def _show_at(self, spot: Location, edit: Replace | None) -> None:
+        """Show an edit at a leaf, or the leaf itself, and bring the sums up to date."""
+        window, sums = self.window, self.window._sums
         index, uncounted = spot[0], sums.tokens[spot[0]] < 0
         tokens = window.leaf_bound if uncounted else window.leaf_tokens
         won = tokens(spot)
-        shown = window._shown[index] = {**window.shown(index), spot[1:]: edit}
-        window._spots[edit.ref] = self._changes.locations[edit.ref] = spot
-        self._changes.edited.add(index)
-        if not window._hidden[index]:
-            self._changed[index] = [(*leaf, each.text) for leaf, each in shown.items()]
+        shown = {**window.shown(index), spot[1:]: edit}
+        window._shown[index] = {leaf: it for leaf, it in shown.items() if it is not None}
+        self._note_edited(index)
         won -= tokens(spot)
         self._outdate(index)
         sums.tokens[index] += won if uncounted else -won
@@ -288,7 +310,18 @@ class WindowBuilder:
         if not window._hidden[index]:
             sums.bound -= won if uncounted else 0
             sums.counted -= 0 if uncounted else won
-        return True
+
+    def _note_edited(self, index: int) -> None:
+        """Bring `ShownHistory.changed` up to date for a message."""
+        window = self.window
+        shown = window._shown.get(index)
+        self._changes.edited.add(index)
+        if shown and not window._hidden[index]:
+            self._changed[index] = [(*leaf, each.text) for leaf, each in shown.items()]
+        else:
+            self._changed.pop(index, None)
+        if not shown:
+            window._shown.pop(index, None)
 
     def _drop(self, edit: Drop) -> bool:
         """Leave out the reasoning of a range of messages."""
@@ -300,6 +333,56 @@ class WindowBuilder:
                 self._changes.edited.add(index)
                 self.refresh(index)
         return around is not None
+
+    def _show_whole(self, edit: Whole) -> bool:
+        """Show a message, or a leaf of it, as it came."""
+        window = self.window
+        index = index_of(window.transcript, edit.message)
+        if index is None or not window.read_from <= index < window.size:
+            return False
+        if window.hidden(index):
+            self._reveal(window.transcript.together(index, window.size))
+        lifted = list(window.lifted)
+        for spot in spots_of(window.transcript, Target(edit.message, edit.leaf)):
+            replacement = window.edit_at(spot)
+            if replacement is not None:
+                lifted.append(replacement)
+                self._show_at(spot, None)
+        self._set(lifted=tuple(lifted), shown_whole=window.shown_whole | {edit})
+        return True
+
+    def _reveal(self, group: Iterable[int]) -> None:
+        """Show messages that a summary hides; the summary stays."""
+        window, sums = self.window, self.window._sums
+        hidden = [index for index in sorted(group) if window.hidden(index)]
+        for index in hidden:
+            window._hidden[index] = SHOWN
+            self._note_edited(index)
+            self._outdate(index)
+            if sums.tokens[index] < 0:
+                sums.uncounted.append(index)
+                sums.bound += ~sums.tokens[index]
+            else:
+                sums.counted += sums.tokens[index]
+            sums.touched.add(index)
+        self._set(revealed=window.revealed.union(hidden))
+
+    def _add(self, edit: Added) -> bool:
+        """Show a text of the user's behind the messages that were there then; none for ``""``."""
+        window = self.window
+        index = window.transcript.find(edit.after)
+        if index is None or not window.read_from <= index <= window.size or window.shows(edit):
+            return False
+        gone = [placed for placed in window.added if placed.edit.name == edit.name]
+        added = [placed for placed in window.added if placed not in gone]
+        if edit.text:
+            added.append(PlacedText(index, edit))
+            window._sums.counted += window.texts_tokens([edit.text])
+        for placed in gone:
+            read = placed.at >= window.read_from
+            window._sums.counted -= window.texts_tokens([placed.edit.text]) if read else 0
+        self._set(added=tuple(sorted(added, key=lambda placed: placed.at)))
+        return bool(edit.text or gone)
 
     def _summarise(self, edit: Summary) -> bool:
         """Show a summary in place of a range of messages, and of the summaries it covers."""
@@ -321,6 +404,8 @@ class WindowBuilder:
                 self._changes.edited.add(index)
             self._outdate(index)
             window._hidden[index] = HIDDEN
+        if window.revealed and not hides.isdisjoint(window.revealed):
+            self._set(revealed=window.revealed - hides)
         sums.counted += window.texts_tokens(edit.texts)
         sums.counted -= sum(window.texts_tokens(each.edit.texts) for each in gone)
         self._set(summaries=tuple(sorted([*others, Placed(start, stop, edit)])))

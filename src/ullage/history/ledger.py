@@ -4,6 +4,7 @@ An immutable mapping from a decision point (16 bytes of chain) to an `Entry`. Wh
 in the history and yet has a say in the view is in here, and nowhere else:
 
     batch      the edits of one decision; written once, first writer wins
+    decision   what a user decided here (`ullage.values.decisions`); written once
     opened     what decides from here on: fingerprint, reasoning family, recall; written once
     seen       what of the request sent here no history tells: which tools might be called, and
                which messages of it had changed at an old place
@@ -27,10 +28,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ullage.history import canon
+from ullage.values.decisions import Decision
 from ullage.values.edits import Batch
 from ullage.values.effects import Record
 
-_NUMBERED = ("batch", "opened", "seen")
+_NUMBERED = ("batch", "decision", "opened", "seen")
 """Kinds that are written once, one after the other; of the others the newest value counts."""
 PARTED = "."
 """Stands between the two parts of a fingerprint (`Opened.decides`)."""
@@ -141,6 +143,12 @@ class Entry(Struct, frozen=True):
     seen: tuple[Seen, ...] = ()
     shown: Shown | None = None
     latest: bytes = b""
+    decisions: tuple[Decision, ...] = ()
+
+    @property
+    def is_by_user(self) -> bool:
+        """Whether a user decided here, or a decision of a user's was carried out here."""
+        return bool(self.decisions) or any(batch.decision for batch in self.batches)
 
     @property
     def is_unrecalled(self) -> bool:
@@ -151,6 +159,7 @@ class Entry(Struct, frozen=True):
 _NOTHING = Entry()
 _MOST_NEWEST = 64
 _encode = msgspec.msgpack.Encoder().encode
+_decision = msgspec.msgpack.Decoder(Decision).decode
 _packed_batch = msgspec.msgpack.Decoder(Batch).decode
 _observed = msgspec.msgpack.Decoder(Observed).decode
 _opened = msgspec.msgpack.Decoder(Opened).decode
@@ -165,11 +174,13 @@ class Ledger(Struct, frozen=True, eq=False):
 
     Attributes:
         has_changes: whether any entry tells of messages that changed (`Seen.changed`).
+        by_user: the keys at which a user decided, or a user's decision was carried out.
     """
 
     _older: Mapping[bytes, Entry] = {}
     _newest: Mapping[bytes, Entry] = {}
     has_changes: bool = False
+    by_user: frozenset[bytes] = frozenset()
 
     @property
     def entries(self) -> Mapping[bytes, Entry]:
@@ -191,9 +202,12 @@ class Ledger(Struct, frozen=True, eq=False):
         newest = {**self._newest, **entries}
         seen = (seen for entry in entries.values() for seen in entry.seen)
         has_changes = self.has_changes or any(each.changed for each in seen)
+        by_user = self.by_user
+        if new := [key for key, entry in entries.items() if entry.is_by_user]:
+            by_user = by_user.union(new)
         if len(newest) > _MOST_NEWEST:
-            return Ledger({**self._older, **newest}, {}, has_changes)
-        return Ledger(self._older, newest, has_changes)
+            return Ledger({**self._older, **newest}, {}, has_changes, by_user)
+        return Ledger(self._older, newest, has_changes, by_user)
 
     def with_batch(self, key: bytes, batch: Batch) -> tuple[Ledger, Record]:
         """The ledger with one more batch under ``key``, and the record that keeps it."""
@@ -204,6 +218,12 @@ class Ledger(Struct, frozen=True, eq=False):
             data = json.dumps(msgspec.to_builtins(batch)).encode()
         record = Record(key, "batch", len(entry.batches), data)
         return self._put(key, batches=(*entry.batches, batch)), record
+
+    def with_decision(self, key: bytes, decision: Decision) -> tuple[Ledger, Record]:
+        """The ledger with one more decision of a user's under ``key``, and its record."""
+        entry = self.at(key)
+        record = Record(key, "decision", len(entry.decisions), _encode(decision))
+        return self._put(key, decisions=(*entry.decisions, decision)), record
 
     def with_observed(self, key: bytes, observed: Observed) -> tuple[Ledger, Record]:
         """The ledger with a model's newest observation under ``key``, and its record."""
@@ -269,6 +289,8 @@ def _with_record(entry: Entry, record: Record) -> Entry:
         match record.kind:
             case "batch":
                 return replace(entry, batches=_placed(entry.batches, n, _batch(data)))
+            case "decision":
+                return replace(entry, decisions=_placed(entry.decisions, n, _decision(data)))
             case "opened":
                 return replace(entry, opened=_placed(entry.opened, n, _opened(data)))
             case "seen":
@@ -348,6 +370,9 @@ def _records(key: bytes, entry: Entry) -> Iterator[Record]:
     ledger = Ledger()
     for batch in entry.batches:
         ledger, record = ledger.with_batch(key, batch)
+        yield record
+    for decision in entry.decisions:
+        ledger, record = ledger.with_decision(key, decision)
         yield record
     for opened in entry.opened:
         ledger, record = ledger.with_opened(key, opened)

@@ -7,15 +7,16 @@ from typing import NamedTuple
 
 from msgspec import Struct, field
 
+from ullage.history.hand import Pins
 from ullage.history.transcript import Location, Transcript
-from ullage.values.edits import Drop, Edit, Replace, Summary
+from ullage.values.edits import Added, Drop, Edit, Replace, Summary, Whole
 from ullage.values.messages import Frame, Opaque
 
 Shown = Mapping[tuple[int, int], Replace]
 """What replaces the leaves of one message, by part and item index."""
 
 _WHOLE: Shown = {}
-_SHOWN, HIDDEN = 0, 1
+SHOWN, HIDDEN = 0, 1
 """What stands for a message in the flags of a window: whether a summary is shown in its place."""
 
 
@@ -25,6 +26,13 @@ class Placed(NamedTuple):
     start: int
     stop: int
     edit: Summary
+
+
+class PlacedText(NamedTuple):
+    """A text of the user's where it is shown: before the message at an index."""
+
+    at: int
+    edit: Added
 
 
 class ShownHistory(Struct, frozen=True, eq=False, kw_only=True):
@@ -40,8 +48,13 @@ class ShownHistory(Struct, frozen=True, eq=False, kw_only=True):
         reasoning_dropped: messages whose reasoning is dropped.
         arrived: of messages that changed at an old place, how many messages there were before the
             change: they are as new as what came then.
-        holds_back: whether what `staying` names may not be hidden; not where nothing else is
-            left that could make the view fit.
+        holds_back: whether what `staying` and `pins` name may not be hidden or cut; not where
+            nothing else is left that could make the view fit.
+        pins: what a user wants to stay.
+        revealed: the messages within summaries that a user had shown again.
+        lifted: the replacements that a user had taken out.
+        shown_whole: what a user had shown again.
+        added: the texts that a user added, in order.
     """
 
     transcript: Transcript
@@ -53,6 +66,11 @@ class ShownHistory(Struct, frozen=True, eq=False, kw_only=True):
     reasoning_dropped: Set[int] = field(default_factory=set)
     arrived: Mapping[int, int] = field(default_factory=dict)
     holds_back: bool = True
+    pins: Pins = Pins()
+    revealed: frozenset[int] = frozenset()
+    lifted: tuple[Replace, ...] = ()
+    shown_whole: frozenset[Whole] = frozenset()
+    added: tuple[PlacedText, ...] = ()
     _shown: dict[int, Shown] = field(default_factory=dict)
     _spots: dict[str, Location] = field(default_factory=dict)
     _hidden: bytearray = field(default_factory=bytearray)
@@ -71,6 +89,14 @@ class ShownHistory(Struct, frozen=True, eq=False, kw_only=True):
             )
         if isinstance(edit, Drop):
             return False
+        if isinstance(edit, Whole):
+            return edit in self.shown_whole
+        if isinstance(edit, Added):
+            return any(placed.edit == edit for placed in self.added) or not (
+                edit.text or any(placed.edit.name == edit.name for placed in self.added)
+            )
+        if any(edit is lifted for lifted in self.lifted):
+            return True  # another one may be equal, and stand
         spot = self._spots.get(edit.ref)
         return spot is not None and self.edit_at(spot) is edit
 
@@ -128,6 +154,7 @@ class ShownHistory(Struct, frozen=True, eq=False, kw_only=True):
         young = min(stop, self.turn_start)
         needed = [index for index in self.transcript.loading(self.size) if start <= index < stop]
         needed += [at for at in self.arrived if start <= at < stop and self.arrived[at] >= young]
+        needed += [at for at in self.pins.messages if start <= at < stop]
         groups = [set(self.transcript.together(index, self.size)) for index in needed]
         return {at for group in groups if self._is_whole(group, start, stop) for at in group}
 
@@ -136,6 +163,10 @@ class ShownHistory(Struct, frozen=True, eq=False, kw_only=True):
         hidden = [self.hidden(at) for at in group]
         is_within = all(start <= at < stop for at in group)
         return is_within and (all(hidden) or not any(hidden))
+
+    def is_pinned(self, spot: Location) -> bool:
+        """Whether a user wants a leaf whole, and there is another way to make the view fit."""
+        return bool(self.pins) and self.holds_back and self.pins.covers(spot)
 
     def kept_by(self, edit: Summary) -> set[int]:
         """The messages that a summary leaves where it is made, though an earlier one may hide them.
@@ -170,10 +201,10 @@ class ShownHistory(Struct, frozen=True, eq=False, kw_only=True):
     def visible_in(self, start: int, stop: int) -> list[int]:
         """Those of a range. What is hidden is passed over in C, however much it is."""
         visible = list[int]()
-        index = self._hidden.find(_SHOWN, start, stop)
+        index = self._hidden.find(SHOWN, start, stop)
         while index >= 0:
             visible.append(index)
-            index = self._hidden.find(_SHOWN, index + 1, stop)
+            index = self._hidden.find(SHOWN, index + 1, stop)
         return visible
 
     def shown(self, index: int) -> Shown:

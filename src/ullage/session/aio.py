@@ -17,6 +17,7 @@ from ullage.session.ahead import Begun, begun, due, proposing, still_of_use
 from ullage.session.closing import AsyncClosing, AsyncLent
 from ullage.session.core import SessionCore
 from ullage.session.drivers import adrive, arun, run
+from ullage.session.preview import Preview
 from ullage.session.receipts import aclose
 from ullage.session.view import AsyncView
 from ullage.spend.waiting import pauses
@@ -25,6 +26,7 @@ from ullage.stores import AsyncStore, directory_of, files_of, open_store
 from ullage.stores.threaded import Threaded, in_thread
 from ullage.tokens.models import is_ready, make_ready
 from ullage.turn.filling import Filled, fill
+from ullage.values.decisions import Verb, When
 from ullage.values.effects import Record, Steps
 
 _LIGHT_MESSAGES, _LIGHT_TOKENS = 32, 120_000
@@ -144,6 +146,82 @@ class AsyncSession(SessionCore, AsyncClosing):
     ) -> Answer:
         """See `Session.open`."""
         return await self._recalling(self._open(name, arguments, call_id, request), request)
+
+    # ── a user's decisions ───────────────────────────────────────────────────────────
+
+    async def pin(
+        self,
+        target: Any,
+        *,
+        lines: tuple[int, int] | None = None,
+        reason: str = "",
+        author: str = "",
+        request: Mapping[str, Any] | None = None,
+    ) -> str:
+        """See `Session.pin`."""
+        given: dict[str, Any] = {"lines": lines, "reason": reason, "author": author}
+        return await self._run(self._decide("pin", target, request, **given))
+
+    async def drop(
+        self,
+        target: Any,
+        *,
+        reason: str = "",
+        author: str = "",
+        request: Mapping[str, Any] | None = None,
+    ) -> str:
+        """See `Session.drop`."""
+        return await self._run(self._decide("drop", target, request, reason=reason, author=author))
+
+    async def restore(
+        self,
+        target: Any,
+        *,
+        when: When = "batch",
+        lines: tuple[int, int] | None = None,
+        reason: str = "",
+        author: str = "",
+        request: Mapping[str, Any] | None = None,
+    ) -> str:
+        """See `Session.restore`."""
+        if when not in ("batch", "end", "now"):
+            raise ConfigError("when", f"{when!r} is no time", 'Give "batch", "end" or "now".')
+        given: dict[str, Any] = {"when": when, "lines": lines, "reason": reason, "author": author}
+        return await self._run(self._decide("restore", target, request, **given))
+
+    async def undo(
+        self,
+        name: str | None = None,
+        *,
+        reason: str = "",
+        author: str = "",
+        request: Mapping[str, Any] | None = None,
+    ) -> str:
+        """See `Session.undo`."""
+        return await self._run(self._decide("undo", name, request, reason=reason, author=author))
+
+    async def note(
+        self,
+        text: str,
+        *,
+        reason: str = "",
+        author: str = "",
+        request: Mapping[str, Any] | None = None,
+    ) -> str:
+        """See `Session.note`."""
+        given: dict[str, Any] = {"text": text, "reason": reason, "author": author}
+        return await self._run(self._decide("note", None, request, **given))
+
+    async def preview(
+        self,
+        verb: Verb,
+        target: Any = None,
+        *,
+        request: Mapping[str, Any] | None = None,
+        **given: Any,
+    ) -> Preview:
+        """See `Session.preview`."""
+        return await self._run(self._previewed(verb, target, request, **given))
 
     async def take(self, records: Iterable[Record]) -> None:
         """See `Session.take`."""

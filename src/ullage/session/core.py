@@ -32,6 +32,7 @@ from ullage.recall.tools import call_of
 from ullage.redaction import Redact
 from ullage.session import reports
 from ullage.session.copies import Copied
+from ullage.session.deciding import Deciding
 from ullage.session.drivers import Actions
 from ullage.session.host import Hosted
 from ullage.session.reading import Readable
@@ -73,7 +74,7 @@ Change: TypeAlias = tuple[SessionState, Sequence[Event]]
 """The next state, and the events that are told of it."""
 
 
-class SessionCore(Copied, Hosted, Readable, ABC):
+class SessionCore(Copied, Deciding, Hosted, Readable, ABC):
     """What both sessions share: settings, state, and everything that does no I/O.
 
     The arguments are those of `Session`.

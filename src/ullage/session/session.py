@@ -22,12 +22,14 @@ from ullage.redaction import Redact
 from ullage.session.closing import Closing
 from ullage.session.core import SessionCore
 from ullage.session.drivers import drive, run
+from ullage.session.preview import Preview
 from ullage.session.receipts import close
 from ullage.session.view import View
 from ullage.spend.waiting import pauses
 from ullage.stages.named import PolicyName
 from ullage.stages.policy import Policy
 from ullage.stores import Store, open_store
+from ullage.values.decisions import Verb, When
 from ullage.values.effects import Record, Steps
 from ullage.values.limits import Limits
 from ullage.wires import Format, FormatName
@@ -246,6 +248,159 @@ class Session(SessionCore, Closing):
             StoreError, ConfigError: see `recall`.
         """
         return self._run(self._open(name, arguments, call_id, request))
+
+    # ── a user's decisions ───────────────────────────────────────────────────────────
+
+    def pin(
+        self,
+        target: Any,
+        *,
+        lines: tuple[int, int] | None = None,
+        reason: str = "",
+        author: str = "",
+        request: Mapping[str, Any] | None = None,
+    ) -> str:
+        """Keep something whole in every view from the next one on, as long as it fits.
+
+        It outranks every policy. The guard alone may cut it, when nothing else is left to make a
+        request fit; then an event of kind ``"overruled"`` says so. See `docs/hand.md`.
+
+        Args:
+            target: what is meant: ``"m12"`` for message 12 (as events count them), ``"m12.2"``
+                for its second text, result or call, a ref, the id of a tool call, or a message of
+                the request itself.
+            lines: the first and the last line of a text, counted from 1; None: all of it.
+            reason: why, for whoever reads the record.
+            author: who decided.
+            request: as for `recall`.
+
+        Returns:
+            The name of the decision, for `undo`.
+
+        Raises:
+            RefNotFound: the history has no such target.
+            ConfigError: the target has no such lines, or nothing was fitted yet.
+            StoreError: the decision could not be kept.
+        """
+        given: dict[str, Any] = {"lines": lines, "reason": reason, "author": author}
+        return self._run(self._decide("pin", target, request, **given))
+
+    def drop(
+        self,
+        target: Any,
+        *,
+        reason: str = "",
+        author: str = "",
+        request: Mapping[str, Any] | None = None,
+    ) -> str:
+        """Take something out of the view. A notice names the ref that still opens it.
+
+        See `pin` for arguments, what is returned and errors.
+        """
+        return self._run(self._decide("drop", target, request, reason=reason, author=author))
+
+    def restore(
+        self,
+        target: Any,
+        *,
+        when: When = "batch",
+        lines: tuple[int, int] | None = None,
+        reason: str = "",
+        author: str = "",
+        request: Mapping[str, Any] | None = None,
+    ) -> str:
+        """Bring back, whole, what left the view. A later batch may take it out again.
+
+        Args:
+            target: see `pin`.
+            when: ``"batch"``: in its place, when the next batch breaks the prompt cache anyway;
+                ``"end"``: a copy at the end of the next view, which breaks nothing; ``"now"``: in
+                its place in the next view.
+            lines: with ``when="end"``, the lines of a text that are copied; see `pin`.
+            reason: see `pin`.
+            author: see `pin`.
+            request: see `pin`.
+
+        See `pin` for what is returned and errors.
+        """
+        if when not in ("batch", "end", "now"):
+            raise ConfigError("when", f"{when!r} is no time", 'Give "batch", "end" or "now".')
+        given: dict[str, Any] = {"when": when, "lines": lines, "reason": reason, "author": author}
+        return self._run(self._decide("restore", target, request, **given))
+
+    def undo(
+        self,
+        name: str | None = None,
+        *,
+        reason: str = "",
+        author: str = "",
+        request: Mapping[str, Any] | None = None,
+    ) -> str:
+        """Take back a batch, a compaction, or an earlier decision: the view is as before it.
+
+        An undo can be undone by its name; then the view is that before the undo, byte for byte
+        where nothing was said since. What an undone batch had taken out stays in the view until
+        there is no room for it.
+
+        Args:
+            name: of a decision (``d…``) or a batch (``b…``), or a ref that a batch set aside.
+                None: what was done last and stands, undos left out.
+            reason: see `pin`.
+            author: see `pin`.
+            request: see `pin`.
+
+        See `pin` for what is returned and errors.
+        """
+        return self._run(self._decide("undo", name, request, reason=reason, author=author))
+
+    def note(
+        self,
+        text: str,
+        *,
+        reason: str = "",
+        author: str = "",
+        request: Mapping[str, Any] | None = None,
+    ) -> str:
+        """Have a text of the user's stand in every view of this conversation from the next one on.
+
+        It is added at the end of the next view and stays at that place, so it breaks no cache.
+
+        Args:
+            text: what is to be read.
+            reason: see `pin`.
+            author: see `pin`.
+            request: see `pin`.
+
+        Raises:
+            ConfigError: the text is empty, or nothing was fitted yet.
+            StoreError: the note could not be kept.
+
+        See `pin` for what is returned.
+        """
+        given: dict[str, Any] = {"text": text, "reason": reason, "author": author}
+        return self._run(self._decide("note", None, request, **given))
+
+    def preview(
+        self,
+        verb: Verb,
+        target: Any = None,
+        *,
+        request: Mapping[str, Any] | None = None,
+        **given: Any,
+    ) -> Preview:
+        """What a decision would change and cost, before it is made. Nothing is kept.
+
+        Args:
+            verb: ``"pin"``, ``"drop"``, ``"restore"``, ``"undo"`` or ``"note"``.
+            target: as for the method of that name; of a note its text.
+            request: see `pin`.
+            given: the other arguments of that method.
+
+        Raises:
+            OverLimitError: no view would fit with the decision.
+            RefNotFound, ConfigError: see `pin`.
+        """
+        return self._run(self._previewed(verb, target, request, **given))
 
     def take(self, records: Iterable[Record]) -> None:
         """Take in what `news` of another session of this conversation gave.

@@ -32,9 +32,11 @@ from ullage.wires.overflow import Overflow
 if TYPE_CHECKING:
     from ullage.session.aio import AsyncSession
     from ullage.session.core import SessionCore
+    from ullage.session.preview import Preview
     from ullage.session.session import Session
     from ullage.turn import Turned
     from ullage.turn.memo import FrozenRequest
+    from ullage.values.decisions import Verb
 
 _NUMBERS = count()
 
@@ -229,6 +231,11 @@ class View(_Handle):
         """Answer a call that `owns` said is ours; see `Session.recall`."""
         return self._session._run(self._session._recall(call, self._sent))
 
+    def preview(self, verb: Verb, target: Any = None, **given: Any) -> Preview:
+        """What a decision about this view would change and cost; see `Session.preview`."""
+        session = self._session
+        return session._run(session._previewed(verb, target, None, self._sent, **given))
+
 
 class AsyncView(_Handle):
     """A request that fits, as `AsyncSession.fit` gives it; `observe` and `recall` are awaited."""
@@ -243,3 +250,8 @@ class AsyncView(_Handle):
     async def recall(self, call: Any) -> dict[str, Any]:
         """See `View.recall`."""
         return await self._session._recalling(self._session._recall(call, self._sent))
+
+    async def preview(self, verb: Verb, target: Any = None, **given: Any) -> Preview:
+        """See `View.preview`."""
+        session = self._session
+        return await session._run(session._previewed(verb, target, None, self._sent, **given))

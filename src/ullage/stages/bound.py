@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ullage.history.transcript import Transcript
 from ullage.history.window import Window
 from ullage.values.edits import Cut, Drop, Summary
+from ullage.values.messages import ReasoningRule
 
 HELD = "reasoning must stay as it is while its turn is open (manual thinking)"
 """Why a stage that is due does nothing."""
@@ -56,11 +58,14 @@ def is_frozen(window: Window) -> bool:
 
 def editable_from(window: Window) -> int:
     """The first message that may be edited while the thinking of the open turn stays (A14)."""
-    messages = window.transcript.messages
-    if window.reasoning != "frozen" or not any(
-        messages[index].results for index in range(window.turn_start, window.size)
-    ):
+    return frozen_before(window.transcript, window.size, window.reasoning)
+
+
+def frozen_before(transcript: Transcript, size: int, reasoning: ReasoningRule) -> int:
+    """`editable_from` of the first messages of a history, before any window shows them."""
+    messages, start = transcript.messages, transcript.turn_start(size)
+    if reasoning != "frozen" or not any(messages[at].results for at in range(start, size)):
         return 0
-    asked = window.transcript.newest_asked(window.size)
-    thought = window.transcript.marked("bound", 0 if asked is None else asked + 1, window.size)
-    return window.transcript.reply(thought[-1], window.size).stop if thought else 0
+    asked = transcript.newest_asked(size)
+    thought = transcript.marked("bound", 0 if asked is None else asked + 1, size)
+    return transcript.reply(thought[-1], size).stop if thought else 0

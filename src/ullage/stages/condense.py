@@ -88,7 +88,8 @@ def head_of_loop(window: Window) -> Location | None:
         results = (
             spot for spot in transcript.results(at) if transcript.reader(*spot[:2]) == "model"
         )
-        found = [spot for spot in results if isinstance(transcript.leaf(spot), Text)]
+        texts = [spot for spot in results if isinstance(transcript.leaf(spot), Text)]
+        found = [spot for spot in texts if not window.is_pinned(spot)]
         if found and (at + 1 == window.size or transcript.starts_turn(at + 1)):
             return found[-1]
     return None

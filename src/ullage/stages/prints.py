@@ -39,7 +39,7 @@ from ullage.stages.settings import written
 from ullage.stages.user_texts import opening
 from ullage.values import notices
 from ullage.values.authors import answered_by_user
-from ullage.values.edits import Cut, Replace, Skipped, Summary
+from ullage.values.edits import Cut, Drop, Replace, Skipped, Summary
 from ullage.values.limits import TextLimit
 from ullage.values.notices import Words
 
@@ -295,7 +295,7 @@ def _shown(cut: Cut) -> Iterator[str]:
         place = edit.place
         yield f"{edit.kind} {place.kind} {place.id} {place.ordinal} {place.item}"
         yield edit.text
-    else:
+    elif isinstance(edit, (Summary, Drop)):
         yield f"{edit.after.hex()} {edit.upto.hex()}"
     if isinstance(edit, Summary):
         yield from (edit.ref, *edit.texts)

@@ -63,7 +63,7 @@ def results_only(window: Window, protected: tuple[int, int]) -> Sequence[Locatio
     """Every result, the oldest first."""
     stop = protected[0] + 1 if protected[1] else protected[0]
     found = window.results(0, min(stop, window.size))
-    return [spot for spot in found if spot[:2] < protected]
+    return [spot for spot in found if spot[:2] < protected and not window.is_pinned(spot)]
 
 
 def strings_only(window: Window, protected: tuple[int, int]) -> Sequence[Location]:

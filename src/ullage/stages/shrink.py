@@ -86,7 +86,7 @@ def texts_of(window: Window, kept: Sequence[int]) -> Iterator[tuple[Location, Ti
         for number, item, leaf in leaves_of(message):
             spot = index, number, item
             kinds = Text if signed else (Text, ToolCall)
-            if not isinstance(leaf, kinds) or window.holds_account(spot):
+            if not isinstance(leaf, kinds) or window.holds_account(spot) or window.is_pinned(spot):
                 continue
             is_new = window.age_of(index) >= window.turn_start
             is_document = isinstance(leaf, Passage)

@@ -13,11 +13,24 @@ from msgspec import Struct
 
 from ullage.errors import StageError
 from ullage.history.builder import WindowBuilder
+from ullage.history.hand import EMPTY, Hand, index_of
 from ullage.history.ledger import Ledger
 from ullage.history.window import Window
 from ullage.stages.policy import Policy, Safeguards, Stage
 from ullage.turn.checks import Checked, Mend, check, stands
-from ullage.values.edits import Batch, Cut, Drop, Edit, Replace, Skipped, Summary, storable
+from ullage.values.decisions import Made
+from ullage.values.edits import (
+    Added,
+    Batch,
+    Cut,
+    Drop,
+    Edit,
+    Replace,
+    Skipped,
+    Summary,
+    Whole,
+    storable,
+)
 from ullage.values.effects import Output, Record
 from ullage.values.events import Event, Kind
 
@@ -38,6 +51,7 @@ class Walk(Struct):
         events: what happened, in order.
         cuts: how many cuts the stages under pressure made.
         diagnostic: what is to be told of them, as of the last of their batches.
+        hand: what users decided of the history.
         joining: whether a conversation that was met under way is joined at the end; None: it was
             there from the start, or is joined already.
     """
@@ -51,6 +65,7 @@ class Walk(Struct):
     events: list[Event] = []
     cuts: int = 0
     diagnostic: Event | None = None
+    hand: Hand = EMPTY
     joining: Joining | None = None
 
     @property
@@ -58,9 +73,16 @@ class Walk(Struct):
         """The window as far as it has come."""
         return self.builder.window
 
-    def keep(self, stage: str, key: bytes, cuts: Sequence[Cut]) -> None:
-        """Show cuts, and keep them as one batch under a key; nothing where there are none."""
-        if not cuts:
+    def keep(self, stage: str, key: bytes, cuts: Sequence[Cut], *, decision: str = "") -> None:
+        """Show cuts, and keep them as one batch under a key; nothing where there are none.
+
+        Args:
+            stage: the name of the stage that decided.
+            key: where.
+            cuts: what is shown.
+            decision: the name of the user's decision that they carry out: it is kept in any case.
+        """
+        if not cuts and not decision:
             return
         window, before, summaries = self.window, self.window.estimate, self.window.summaries
         edits = tuple(storable(cut.edit) for cut in cuts)
@@ -71,12 +93,20 @@ class Walk(Struct):
             if placed not in window.summaries and placed.edit.kind != "pruned":
                 self.outputs.pop(placed.edit.ref, None)
         self.builder.outdate_past(key)
-        self.record(stage, key, edits, before)
+        self.record(stage, key, edits, before, decision)
         self.set_aside(cuts)
 
-    def record(self, stage: str, key: bytes, edits: tuple[Edit, ...], before_tokens: int) -> None:
+    def record(
+        self,
+        stage: str,
+        key: bytes,
+        edits: tuple[Edit, ...],
+        before_tokens: int,
+        decision: str = "",
+    ) -> None:
         """Write a batch of edits that are shown to the ledger."""
-        batch = Batch(stage, self.policy.name, edits, before_tokens, self.window.estimate)
+        after_tokens = self.window.estimate
+        batch = Batch(stage, self.policy.name, edits, before_tokens, after_tokens, decision)
         self.ledger, record = self.ledger.with_batch(key, batch)
         self.records.append(record)
 
@@ -125,8 +155,10 @@ class Walk(Struct):
         """
         window = self.window
         batches, applied = self.ledger.at(key).batches, window.applied.get(key, 0)
+        undone = self.hand.undone
         for number in range(applied, len(batches)):
-            edits = batches[number].edits
+            is_undone = bool(undone) and Made("batch", key, number) in undone
+            edits = () if is_undone else batches[number].edits
             missing = [edit for edit in edits if not window.shows(edit)]
             lawful = [edit for edit in missing if stands(window, edit, edits)]
             if len(lawful) < len(missing):
@@ -163,6 +195,8 @@ def without_young(window: Window, cuts: Sequence[Cut]) -> list[Cut]:
 
 def _place(window: Window, edit: Edit) -> int:
     """The message that is edited, or the last of a range."""
+    if isinstance(edit, (Whole, Added)):
+        return -1
     if isinstance(edit, Replace):
         spot = window.transcript.locate(edit.place)
         return spot[0] if spot else -1
@@ -176,8 +210,15 @@ def edited_from(window: Window, edits: Iterable[Edit]) -> int:
     return min((_first(window, edit) for edit in changing), default=window.size)
 
 
-def _first(window: Window, edit: Replace | Summary) -> int:
+def _first(window: Window, edit: Replace | Summary | Whole | Added) -> int:
     """Index of the first message an edit changes."""
+    if isinstance(edit, Added):
+        return window.transcript.find(edit.after) or window.size
+    if isinstance(edit, Whole):
+        index = index_of(window.transcript, edit.message)
+        if index is None or index >= window.size:
+            return window.size
+        return min(window.transcript.together(index, window.size), default=index)
     if isinstance(edit, Replace):
         spot = window.transcript.locate(edit.place)
         return spot[0] if spot else window.size
@@ -195,6 +236,11 @@ def _event(window: Window, edit: Edit, before: int, after: int) -> Event:
         kind = edit.kind
     elif isinstance(edit, Drop):
         kind, where = "reasoning", "messages behind the edit"
+    elif isinstance(edit, Whole):
+        at = (index_of(window.transcript, edit.message) or 0) + 1
+        kind, where = "restored", f"message {at}"
+    elif isinstance(edit, Added):
+        kind, where = "added", f"behind message {window.transcript.find(edit.after) or 0}"
     else:
         start, stop = window.range_of(edit) or (0, 0)
         kind, where = edit.kind, f"messages {start + 1} to {stop}"
@@ -204,7 +250,7 @@ def _event(window: Window, edit: Edit, before: int, after: int) -> Event:
         why=edit.why,
         tokens_before=before,
         tokens_after=after,
-        ref=None if isinstance(edit, Drop) else edit.ref,
+        ref=edit.ref if isinstance(edit, (Replace, Summary)) else None,
         left_out_bytes=edit.left_out_bytes if isinstance(edit, Replace) else 0,
     )
 

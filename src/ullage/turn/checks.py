@@ -48,7 +48,7 @@ from ullage.stages.bound import HELD, editable_from, newest_shown
 from ullage.stages.kinds import fields_of, is_plain_text
 from ullage.stages.ranges import control_tail, coverable, set_aside
 from ullage.turn.seams import Ground
-from ullage.values.edits import Address, Cut, Drop, Edit, Replace, Summary
+from ullage.values.edits import Added, Address, Cut, Drop, Edit, Replace, Summary, Whole
 from ullage.values.effects import Output
 from ullage.values.messages import Opaque, Reasoning, ToolCall, ToolResult
 
@@ -132,8 +132,10 @@ def stands(window: Window, edit: Edit, batch: Sequence[Edit]) -> bool:
         edit: the edit.
         batch: all edits of its record.
     """
-    if isinstance(edit, Drop):
+    if isinstance(edit, (Drop, Whole)):
         return True
+    if isinstance(edit, Added):
+        return _may_be_added(window, edit)
     if isinstance(edit, Replace):
         spot = window.spot_for(edit, window.size)
         return spot is None or (
@@ -188,6 +190,8 @@ class _Batch(NamedTuple):
         edit = cut.edit
         if isinstance(edit, Replace):
             return self._replacement(cut, edit)
+        if isinstance(edit, (Whole, Added)):
+            raise _Broken("only a user's decision shows this", _LEAVE)
         if self.on_arrival:
             raise _Broken("on arrival only new texts are replaced, and this is a range", _LATER)
         start, stop = self.window.range_of(edit) or (0, 0)
@@ -203,6 +207,8 @@ class _Batch(NamedTuple):
         if isinstance(edit, Replace):
             spot = self.window.transcript.locate(edit.place)
             return "a place of no message" if spot is None else f"message {spot[0] + 1}"
+        if isinstance(edit, (Whole, Added)):
+            return "the view"
         start, stop = self.window.range_of(edit) or (0, 0)
         return "a range of no messages" if start == stop else f"messages {start + 1} to {stop}"
 
@@ -235,7 +241,7 @@ class _Batch(NamedTuple):
 
     def _covers(self, edit: Edit, earlier: Edit) -> bool:
         """Whether a range holds all of an earlier one of its kind."""
-        if isinstance(edit, Replace) or type(edit) is not type(earlier):
+        if not isinstance(edit, (Summary, Drop)) or type(edit) is not type(earlier):
             return False
         start, stop = self.window.range_of(edit) or (0, 0)
         return isinstance(earlier, (Summary, Drop)) and self._is_within(earlier, start, stop)
@@ -293,6 +299,8 @@ class _Batch(NamedTuple):
         if not (is_page or _is_named(edit, original)):
             text = _naming(window, spot, text, original)
             self._mend("named", edit, f"what it shows did not name {ref}, which opens the rest")
+        for first, last in () if self.on_arrival else window.pins.lines.get(spot, ()):
+            text = _with_lines(window, text, original.text, first, last)
         if (ref, text) != (edit.ref, edit.text):
             edit = replace(edit, ref=ref, text=text)
         needed = () if is_page else (original,)
@@ -310,6 +318,8 @@ class _Batch(NamedTuple):
             raise _Broken("these arguments are signed", _LEAVE)
         if self.is_guard:
             return
+        if window.is_pinned(spot) and not self.on_arrival:  # a pin counts from the next batch on
+            raise _Broken("the user pinned this", _LEAVE)
         if transcript.messages[spot[0]].role == "system":
             raise _Broken("the system says this", _LEAVE)
         if isinstance(part, ToolResult) and transcript.author(spot[0], spot[1]) == "user":
@@ -471,6 +481,24 @@ def _is_text_for(window: Window, spot: Location, text: str) -> bool:
     leaf = window.transcript.leaf(spot)
     is_plain = not isinstance(leaf, ToolCall) or is_plain_text(leaf.arguments)
     return is_plain or fields_of(text) is not None
+
+
+def _may_be_added(window: Window, edit: Added) -> bool:
+    """Whether a text of the user's may stand behind a message, and says anything."""
+    transcript, index = window.transcript, window.transcript.find(edit.after)
+    if index is None:
+        return True
+    is_seam = transcript.closed(index) if index >= window.size else transcript.may_split(index)
+    return is_seam and bool(edit.text.strip() or not edit.text)
+
+
+def _with_lines(window: Window, text: str, original: str, first: int, last: int) -> str:
+    """What is shown of a text, with lines of it that the user pinned."""
+    lines = original.splitlines(keepends=True)[first - 1 : last]
+    pinned = "".join(lines).rstrip("\r\n")
+    if not pinned or pinned in text:
+        return text
+    return f"{text}\n{window.words.lines(first, min(last, first + len(lines) - 1), pinned)}"
 
 
 def _naming(window: Window, spot: Location, text: str, original: Output) -> str:

@@ -30,6 +30,7 @@ from msgspec.structs import replace
 
 from ullage.errors import OverLimitError
 from ullage.history.builder import PAST, WindowBuilder
+from ullage.history.hand import EMPTY, Hand, shown_under
 from ullage.history.ledger import Ledger, latest_record
 from ullage.history.transcript import Location
 from ullage.history.window import Window
@@ -39,6 +40,13 @@ from ullage.turn.batches import Walk, cuts_of, edited_from, without_young
 from ullage.turn.changes import arrived
 from ullage.turn.filling import Asking, fill, refusal
 from ullage.turn.first_sight import take_in
+from ullage.turn.hand import (
+    carry_out,
+    carry_out_with_batch,
+    give_up_added,
+    overruled,
+    pinned_in,
+)
 from ullage.turn.joining import Offer, note_excess, weigh
 from ullage.turn.terms import Agreed, Terms
 from ullage.values.edits import Cut, Replace, Skipped, Summary
@@ -47,6 +55,8 @@ from ullage.values.events import Event
 from ullage.values.limits import TextLimit
 
 T = TypeVar("T")
+_MOST_ROUNDS = 4
+"""So often the guard is asked at one place."""
 _Asks: TypeAlias = Generator[Summarise, Any, T]
 
 
@@ -60,6 +70,7 @@ def fit(
     now: bool = False,
     text_limit: TextLimit | None = None,
     offer: Offer | None = None,
+    hand: Hand = EMPTY,
 ) -> _Asks[Walk]:
     """Walk the window to the end of its transcript; asks for summaries on the way, if at all.
 
@@ -76,16 +87,18 @@ def fit(
         now: run the policy's compaction at the end, whatever the pressure.
         text_limit: the most that the provider takes of one text; None: not known.
         offer: what the request says about joining a conversation that waits; None: it does not.
+        hand: what users decided of the history.
 
     Raises:
         OverLimitError: the untouchable parts alone are over the limit.
     """
     window, ledger, terms = builder.window, agreed.ledger, agreed.terms
     transcript = window.transcript
-    walk = Walk(builder, policy, safeguards, ledger, list(agreed.records))
+    walk = Walk(builder, policy, safeguards, ledger, list(agreed.records), hand=hand)
+    builder.pin(hand.pins)
     builder.arrive(arrived(transcript, ledger))
     settled = _settled(window, ledger)
-    builder.replace_later(_replaced(window, ledger, settled))
+    builder.replace_later(_replaced(window, ledger, settled, hand))
     stops = transcript.boundaries(window.size) or [len(transcript)]
     bare = _without_recall(policy, terms)
     for length in stops:
@@ -105,7 +118,7 @@ def fit(
         if length > settled:
             is_end = length == len(transcript)
             stages = _due(walk, terms, now=now and is_end)
-            yield from _decide(walk, stages, keys[-1], asking if is_end else None)
+            yield from _decide(walk, stages, keys[-1], asking, is_end=is_end)
             if is_end and text_limit is not None:
                 cuts = safeguards.overlong(window, text_limit)
                 _batch(walk, "text limit", keys[-1], cuts, is_guard=True)
@@ -204,18 +217,21 @@ def _settled(window: Window, ledger: Ledger) -> int:
     transcript, settled, before = window.transcript, 0, window.size
     for length in transcript.boundaries(before):
         entries = [ledger.at(key) for key in transcript.decision_keys(before, length)]
-        decided = [bool(entry.batches or entry.observed) for entry in entries]
+        decided = [bool(entry.batches or entry.observed or entry.decisions) for entry in entries]
         if any(decided):
             settled = length if decided[-1] and length < len(transcript) else before
         before = length
     return settled
 
 
-def _replaced(window: Window, ledger: Ledger, settled: int) -> set[Location]:
+def _replaced(window: Window, ledger: Ledger, settled: int, hand: Hand) -> set[Location]:
     """The leaves that the batches of settled places replace: what is decided next sees no other.
 
-    So they need not be cut at first sight, nor counted.
+    So they need not be cut at first sight, nor counted. Where users decided, what a batch took out
+    may come back as it was before.
     """
+    if hand.decisions:
+        return set()
     replaced, hidden, before = set[Location](), _Hidden(window), window.size
     for length in window.transcript.boundaries(before) if settled > before else ():
         if length > settled:
@@ -258,38 +274,69 @@ class _Hidden:
         return sorted(messages - kept)
 
 
-def _decide(walk: Walk, stages: Iterable[Stage], key: bytes, asking: Asking | None) -> _Asks[None]:
+def _decide(
+    walk: Walk, stages: Iterable[Stage], key: bytes, asking: Asking | None, *, is_end: bool
+) -> _Asks[None]:
+    """Decide at a place; at the end of the history users come first, and models are asked."""
     window, policy = walk.window, walk.policy
-    walk.builder.removed(_removed_tokens(window, walk.ledger))
+    if is_end and walk.hand.decisions:
+        carry_out(walk, walk.hand, key)
+    walk.builder.removed(_removed_tokens(walk))
+    before, asked = len(walk.records), asking if is_end else None
     for stage in stages:
         cuts = _allowed(walk, stage)
         if cuts and policy.diagnostic is not None:
             walk.cuts += len(cuts)
             walk.diagnostic = _diagnosed(policy.diagnostic, window, walk.cuts)
-        _batch(walk, name_of(stage), key, (yield from _filled(walk, cuts, asking)))
+        _batch(walk, name_of(stage), key, (yield from _filled(walk, cuts, asked)))
+    if is_end and walk.hand.due and (len(walk.records) > before or _is_tight(walk)):
+        carry_out_with_batch(walk, walk.hand, key)
     if policy.guard is not None:
         _batch(walk, "media", key, walk.safeguards.media(window), is_guard=True)
         _guard(walk, policy.guard, key)
 
 
+def _is_tight(walk: Walk) -> bool:
+    """Whether the guard is about to make a batch."""
+    guard = walk.policy.guard
+    return guard is not None and bool(cuts_of(guard, walk.window))
+
+
 def _guard(walk: Walk, guard: Stage, key: bytes) -> None:
     """Make the view fit; where it cannot, with what otherwise has to stay."""
     window = walk.window
-    _batch(walk, name_of(guard), key, cuts_of(guard, window), is_guard=True)
+    _to_rest(walk, guard, key)
     fits = window.within(window.limit_tokens, surely=True)
-    if fits or not window.staying(0, window.size):
+    if fits or not (window.staying(0, window.size) or window.added):
         return
     walk.builder.hold_back(holds_back=False)
-    _batch(walk, name_of(guard), key, cuts_of(guard, window), is_guard=True)
+    pinned = pinned_in(window)
+    _to_rest(walk, guard, key)
     walk.builder.hold_back(holds_back=True)
+    walk.events += overruled(window, pinned)
+    if window.added and not window.within(window.limit_tokens, surely=True):
+        give_up_added(walk, key)
 
 
-def _removed_tokens(window: Window, ledger: Ledger) -> int:
+def _to_rest(walk: Walk, guard: Stage, key: bytes) -> None:
+    """Ask the guard until it wants nothing more, so that the same request again is shown the same.
+
+    Once is enough but where it works around what users pinned.
+    """
+    for _ in range(_MOST_ROUNDS if walk.hand.decisions else 1):
+        before = len(walk.records)
+        _batch(walk, name_of(guard), key, cuts_of(guard, walk.window), is_guard=True)
+        if len(walk.records) == before:
+            return
+
+
+def _removed_tokens(walk: Walk) -> int:
     """What batches took out of the view since a report was last learned from."""
+    window, ledger = walk.window, walk.ledger
     if not window.calibration.replies:
         return 0
     keys = window.transcript.decision_keys(window.calibrated_at, window.size)
-    batches = (batch for key in keys for batch in ledger.at(key).batches)
+    batches = (batch for key in keys for batch in shown_under(key, ledger, walk.hand))
     won = sum(batch.tokens_before - batch.tokens_after for batch in batches)
     return round(won / window.calibration.scale)
 
@@ -310,9 +357,9 @@ def _allowed(walk: Walk, stage: Stage) -> Sequence[Cut]:
 
 
 def _is_barred(window: Window, cut: Cut) -> bool:
-    """Whether a leaf holds the account of hidden messages: then there is nothing to win in it."""
+    """Whether a leaf is pinned, or holds the account of hidden messages."""
     spot = window.transcript.locate(cut.edit.place) if isinstance(cut.edit, Replace) else None
-    return spot is not None and window.holds_account(spot)
+    return spot is not None and (window.holds_account(spot) or window.is_pinned(spot))
 
 
 def _filled(walk: Walk, cuts: Sequence[Cut], asking: Asking | None) -> _Asks[Sequence[Cut]]:
@@ -337,7 +384,7 @@ def _batch(
     walk.events += walk.safeguards.stalled(window, cuts)
     first = edited_from(window, [cut.edit for cut in cuts])
     walk.keep(stage, key, [*cuts, *left_out(window, first, cuts)])
-    walk.builder.removed(_removed_tokens(window, walk.ledger))
+    walk.builder.removed(_removed_tokens(walk))
 
 
 def _diagnosed(diagnostic: str, window: Window, count: int) -> Event:

@@ -27,6 +27,7 @@ from ullage.turn.rendering import Rendered
 from ullage.turn.request import Envelopes, Header, Request
 from ullage.turn.terms import Terms
 from ullage.values.authors import KNOWN_USER_TOOLS
+from ullage.values.decisions import Made
 from ullage.values.effects import Output, Record
 from ullage.values.messages import Message
 
@@ -46,6 +47,7 @@ class Line(Struct, eq=False):
         terms: on what terms it is shown, or None: to be worked out.
         begun_on: those of the line that its builder was taken over from.
         head: what stood around its messages last, the tools added to it, and their tokens.
+        undone: the batches that its builder leaves out, for a user took them back.
         latest: what stood in the ledger as its last decision when that was last looked up;
             None: to be looked up whole.
     """
@@ -58,11 +60,17 @@ class Line(Struct, eq=False):
     terms: Terms | None = None
     begun_on: Terms | None = None
     head: tuple[Head, tuple[dict[str, Any], ...], int] | None = None
+    undone: frozenset[Made] = frozenset()
     latest: bytes | None = None
 
     def freeze(self, wire: Format, header: Header | None) -> FrozenRequest:
         """The request that was read last, for whoever reads it while this line goes on."""
         return FrozenRequest(wire, header, self.copies, len(self.copies))
+
+    def leave_out(self, undone: frozenset[Made]) -> None:
+        """Walk the history anew if other batches than before are to be left out."""
+        if undone != self.undone:
+            self.builder, self.undone = None, undone
 
     def begin_again(self) -> None:
         """Walk the history anew: something was decided in it elsewhere."""
@@ -229,6 +237,7 @@ def _take_over(line: Line, old: Line, shared: int) -> None:
     line.head, line.latest = old.head, old.latest  # what is shared was looked up with it
     if old.builder is not None:
         line.builder, line.begun_on = old.builder.behind(line.transcript), old.terms
+        line.undone = old.undone
 
 
 def _append(line: Line, read: _Read, leading: int) -> None:

@@ -77,7 +77,7 @@ def _messages(asked: Request, line: Line, view: Window) -> list[Any]:
         messages[index + leading] = kept.message
     for index in _parted(view):
         messages[index + leading] = wire.apart(messages[index + leading])
-    if view.summaries:
+    if view.summaries or view.added:
         messages[leading:] = _as_messages(asked, messages[leading:], view)
     return messages
 
@@ -157,7 +157,8 @@ def layout(view: Window) -> list[int | str]:
             at += 1
         laid += range(at, start)
         if edit is not None:
-            kept = sorted(view.kept_by(edit) - set(stands))
+            revealed = {index for index in view.revealed if start <= index < stop}
+            kept = sorted((view.kept_by(edit) | revealed) - set(stands))
             kept = [index for index in kept if not view.hidden(index)]
             comes_first = not laid or _would_follow_a_reply(view, laid[-1], kept)
             laid += [*edit.opening, *kept] if comes_first else [*kept, *edit.opening]
@@ -169,7 +170,23 @@ def layout(view: Window) -> list[int | str]:
                     laid.append(index)
                 laid += filter(None, edit.later[number : number + 1])
         at = stop
-    return laid + pinned
+    laid += pinned
+    for placed in view.added:
+        laid.insert(_seat(view, laid, placed.at), placed.edit.text)
+    return laid
+
+
+def _seat(view: Window, laid: Sequence[int | str], index: int) -> int:
+    """Where a text of the user's stands in a layout: before the first message from an index on.
+
+    What the system says before a reply stays before that (A20).
+    """
+    behind = (at for at, each in enumerate(laid) if isinstance(each, int) and each >= index)
+    seat = next(behind, len(laid))
+    messages = view.transcript.messages
+    while seat and isinstance(before := laid[seat - 1], int) and messages[before].before_reply:
+        seat -= 1
+    return seat
 
 
 def _would_follow_a_reply(view: Window, before: int | str, kept: Sequence[int]) -> bool:

@@ -21,9 +21,11 @@ from ullage.contract.format import Format
 from ullage.errors import OverLimitError, StoreError, StoreFull
 from ullage.history.builder import WindowBuilder
 from ullage.history.frozen import FrozenWindow
+from ullage.history.hand import EMPTY, Hand, hand_of
 from ullage.history.ledger import Ledger, Observed, Opened
 from ullage.history.transcript import Transcript
 from ullage.history.window import Window
+from ullage.stages.bound import frozen_before
 from ullage.stages.policy import Policy
 from ullage.turn import names
 from ullage.turn.batches import Walk
@@ -148,7 +150,8 @@ def turn(
                 break
             if not isinstance(error, StoreFull):
                 raise
-            builder, event = yield from _uncut(error, line, agreed, begun.builder, settings)
+            hand = replace(walk.hand, due=())
+            builder, event = yield from _uncut(error, line, agreed, begun.builder, settings, hand)
             begun = begun._replace(builder=builder)
             turned = _turned(asked, line, begun, allowed, state, memo)
             return replace(turned, events=(event,), memo=Memo(unkept=memo.aside))
@@ -255,21 +258,33 @@ def _decide(
     offer = offer_of(agreed, asked, settings)
     is_met_now = agreed.terms.opened.joined and bool(agreed.records)
     agreed = noted(agreed, line, asked, settings)
+    hand = _hand(line, agreed, asked)
+    line.leave_out(hand.undone)
     begun = begin(line, agreed.terms.opened, asked, settings, memo, added_tokens)
-    walk = yield from _walk(begun, agreed, settings, now=now, offer=offer)
+    walk = yield from _walk(begun, agreed, settings, hand, now=now, offer=offer)
     joining = walk.joining
     if joining is not None and joining.is_due:
         agreed = noted(join(line, ledger, asked, settings, agreed), line, asked, settings)
         again = begin(line, agreed.terms.opened, asked, settings, memo, added_tokens)
         begun = again._replace(events=begun.events)
-        walk = yield from _walk(begun, agreed, settings, now=now)
+        walk = yield from _walk(begun, agreed, settings, hand, now=now)
     return _Decided(agreed, begun, walk, joining, is_met_now)
+
+
+def _hand(line: Line, agreed: Agreed, asked: Request) -> Hand:
+    """What users decided of a history; nothing holds of one that the provider has."""
+    if not agreed.ledger.by_user or asked.elsewhere:
+        return EMPTY
+    transcript, reasoning = line.transcript, asked.envelope.reasoning
+    is_frozen = frozen_before(transcript, len(transcript), reasoning) > 0
+    return hand_of(transcript, agreed.ledger, is_frozen=is_frozen)
 
 
 def _walk(
     begun: Begun,
     agreed: Agreed,
     settings: Settings,
+    hand: Hand,
     *,
     now: bool,
     offer: Offer | None = None,
@@ -284,6 +299,7 @@ def _walk(
         now=now,
         text_limit=begun.lesson.text_limit,
         offer=offer,
+        hand=hand,
     )
     return walk
 
@@ -314,7 +330,12 @@ def _without_history(settings: Settings) -> Settings:
 
 
 def _uncut(
-    full: StoreFull, line: Line, agreed: Agreed, decided: WindowBuilder, settings: Settings
+    full: StoreFull,
+    line: Line,
+    agreed: Agreed,
+    decided: WindowBuilder,
+    settings: Settings,
+    hand: Hand,
 ) -> Steps[tuple[WindowBuilder, Event]]:
     """The window without any cut that is not kept: what was decided before stays as it was shown.
 
@@ -328,7 +349,7 @@ def _uncut(
     plain.reason(old.reasoning, thinks_first=old.thinks_first)
     builder, what = plain, "what is new is shown whole"
     try:
-        yield from fit(plain, agreed, Policy(name="uncut"), settings.safeguards)
+        yield from fit(plain, agreed, Policy(name="uncut"), settings.safeguards, hand=hand)
     except OverLimitError:
         builder = decided
         what = "it does not fit whole: only this history holds what is cut out of it"

@@ -128,7 +128,42 @@ class Drop(Struct, frozen=True, tag="drop"):
     why: str
 
 
-Edit: TypeAlias = Replace | Summary | Drop
+class Whole(Struct, frozen=True, tag="whole"):
+    """Show again, whole, what earlier edits took out: a message with all its leaves, or one leaf.
+
+    A message that a summary hides comes back with what it cannot be shown without: its reply, the
+    calls that it answers, the results of its calls.
+
+    Attributes:
+        message: the chain behind the message, 16 bytes.
+        leaf: the leaf; None: all leaves of the message.
+        why: the reason.
+        name: the name of the decision that asks for it (`ullage.values.decisions`).
+    """
+
+    message: bytes
+    leaf: Address | None
+    why: str
+    name: str
+
+
+class Added(Struct, frozen=True, tag="added"):
+    """Show a text of the user's, as a message, behind the history as it was then.
+
+    Attributes:
+        after: the chain behind the last message before it, 16 bytes.
+        text: what is shown; ``""``: the text of this name is not shown any more.
+        why: the reason.
+        name: the name of the decision that asks for it (`ullage.values.decisions`).
+    """
+
+    after: bytes
+    text: str
+    why: str
+    name: str
+
+
+Edit: TypeAlias = Replace | Summary | Drop | Whole | Added
 
 
 class Cut(NamedTuple):
@@ -152,7 +187,7 @@ class Skipped(NamedTuple):
     why: str
 
 
-class Batch(Struct, frozen=True):
+class Batch(Struct, frozen=True, omit_defaults=True):
     """The edits of one decision, in order.
 
     Attributes:
@@ -161,6 +196,7 @@ class Batch(Struct, frozen=True):
         edits: the edits; a later one wins over an earlier one in the same place.
         tokens_before: estimated tokens of the whole view before.
         tokens_after: and after.
+        decision: the name of the user's decision that it carries out; ``""``: a policy's.
     """
 
     stage: str
@@ -168,6 +204,7 @@ class Batch(Struct, frozen=True):
     edits: tuple[Edit, ...]
     tokens_before: int
     tokens_after: int
+    decision: str = ""
 
 
 def whole(text: str) -> str:
@@ -177,6 +214,6 @@ def whole(text: str) -> str:
 
 def storable(edit: Edit) -> Edit:
     """An edit that shows no lone surrogate: neither a record nor the wire can hold one."""
-    if isinstance(edit, Drop) or (text := whole(edit.text)) == edit.text:
+    if isinstance(edit, (Drop, Whole)) or (text := whole(edit.text)) == edit.text:
         return edit
     return replace(edit, text=text)

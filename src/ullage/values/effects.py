@@ -46,6 +46,7 @@ class Output(Struct, frozen=True, gc=False):
 
 KINDS: Mapping[str, Literal["once", "newest"]] = {
     "batch": "once",
+    "decision": "once",
     "opened": "once",
     "seen": "once",
     "shown": "newest",

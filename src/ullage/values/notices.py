@@ -173,6 +173,18 @@ class Words(Struct, frozen=True):
         """The least that stands in place of a text: how long it was, and what opens it."""
         return f"[ullage: {chars:,} characters set aside. Read: {self.read_on(ref, 0)}]"
 
+    def taken_out(self, ref: str, chars: int) -> str:
+        """What stands in place of a text that the user dropped."""
+        return f"[ullage: {chars:,} characters taken out by the user. Read: {self.read_on(ref, 0)}]"
+
+    def again(self, what: str, text: str) -> str:
+        """A copy of what the user wants to be seen again, at the end of the view."""
+        return f"[ullage: {what}, shown again for the user]\n{text}"
+
+    def lines(self, first: int, last: int, text: str) -> str:
+        """Lines that the user pinned, beside a result that is shown in part."""
+        return f"[ullage: lines {first} to {last}, pinned by the user]\n{text}"
+
     def everything(self, ref: str, first: int, last: int) -> str:
         """What opens a run of messages, where the text in its place does not say so."""
         return f"[ullage: messages {first} to {last} in full: {self.read_on(ref, 0)}]"

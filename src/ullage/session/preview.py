@@ -1,0 +1,146 @@
+"""What a decision would change, and what that would cost, before it is made.
+
+The next turn is worked out twice, with the decision and without, and nothing of it is kept: what
+the store holds is read, and what would be written goes nowhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+from msgspec import Struct
+
+from ullage.history.transcript import leaves_of
+from ullage.history.window import Window
+from ullage.spend.cost import cost_usd
+from ullage.tokens.catalog import lookup
+from ullage.turn.hand import rewriting_usd
+from ullage.turn.memo import Memo
+from ullage.turn.terms import Settings
+from ullage.turn.turn import State, Turned, turn
+from ullage.values.effects import Commit, Steps, Summarise
+from ullage.values.events import Event
+from ullage.values.usage import Usage
+from ullage.wires import Format
+
+T = TypeVar("T")
+
+
+class Preview(Struct, frozen=True, kw_only=True):
+    """What a decision would come to at the next turn.
+
+    Attributes:
+        tokens_before: estimated tokens of the next view without the decision.
+        tokens_after: and with it.
+        changed_from: the first message of the request that would be sent otherwise, counted from
+            1; None: none would be.
+        rewritten_tokens: tokens that would be written to the prompt cache anew, as estimated.
+        cost_now_usd: what that costs, once, at list price; None: the model's prices are unknown.
+        cost_per_call_usd: what every later call costs more, as read from the cache; below zero, it
+            costs less. None: the model's prices are unknown.
+        events: what would be told.
+    """
+
+    tokens_before: int
+    tokens_after: int
+    changed_from: int | None
+    rewritten_tokens: int
+    cost_now_usd: float | None
+    cost_per_call_usd: float | None
+    events: tuple[Event, ...]
+
+    @property
+    def changes_nothing(self) -> bool:
+        """Whether the next view would be the same."""
+        return self.changed_from is None and self.tokens_before == self.tokens_after
+
+    def __str__(self) -> str:
+        if self.changes_nothing:
+            return f"nothing changes: {self.tokens_after:,} tokens"
+        price = f"{self.rewritten_tokens:,} tokens are written to the cache anew"
+        if self.cost_now_usd is not None and self.cost_per_call_usd is not None:
+            price += f": ${self.cost_now_usd:.4f} now, ${self.cost_per_call_usd:+.4f} a call later"
+        where = f", from message {self.changed_from} on" if self.changed_from else ""
+        return f"{self.tokens_before:,} → {self.tokens_after:,} tokens{where}; {price}"
+
+
+def preview(
+    request: Mapping[str, Any], state: State, decided: State, settings: Settings
+) -> Steps[Preview]:
+    """Work out the next turn with a decision and without.
+
+    Args:
+        request: the newest request, as it came.
+        state: of the conversation, as it is.
+        decided: the same with the decision.
+        settings: of the session.
+
+    Raises:
+        OverLimitError: the view could not be made to fit with the decision.
+    """
+    before = yield from _dry(turn(request, state, Memo(), settings))
+    after = yield from _dry(turn(request, decided, Memo(), settings))
+    first = _first_changed(before, after)
+    rewritten = 0 if first is None else _tokens_from(after, first)
+    window = after.window
+    more = window.estimate - before.window.estimate
+    return Preview(
+        tokens_before=before.window.estimate,
+        tokens_after=window.estimate,
+        changed_from=None if first is None else first + 1,
+        rewritten_tokens=rewritten,
+        cost_now_usd=rewriting_usd(window, rewritten),
+        cost_per_call_usd=_read_usd(window, more),
+        events=after.events,
+    )
+
+
+def _dry(steps: Steps[T]) -> Steps[T]:
+    """Steps that read, and of which nothing is kept; no model is asked."""
+    answer: Any = None
+    try:
+        while True:
+            effect = steps.send(answer)
+            if isinstance(effect, Commit):
+                answer = ()
+            elif isinstance(effect, Summarise):
+                answer = None
+            else:
+                answer = yield effect
+    except StopIteration as stop:
+        return stop.value  # type: ignore[no-any-return]
+
+
+def _messages(turned: Turned) -> list[Any]:
+    return list(turned.request[turned.wire.key])
+
+
+def _first_changed(before: Turned, after: Turned) -> int | None:
+    """The index of the first message that differs; None where all are alike."""
+    ours, theirs = _messages(before), _messages(after)
+    pairs = zip(ours, theirs, strict=False)
+    differing = (index for index, (one, other) in enumerate(pairs) if one != other)
+    shared = min(len(ours), len(theirs))
+    return next(differing, None if len(ours) == len(theirs) else shared)
+
+
+def _tokens_from(turned: Turned, first: int) -> int:
+    """Estimated tokens of the messages of a request from an index on."""
+    window, wire = turned.window, turned.wire
+    tokens = sum(_tokens(window, wire, raw) for raw in _messages(turned)[first:])
+    return window.calibration.apply(tokens)
+
+
+def _tokens(window: Window, wire: Format, raw: Any) -> int:
+    message = wire.parse(raw, "view")
+    leaves = (leaf for *_, leaf in leaves_of(message))
+    return window.meter.framing(message) + sum(map(window.meter.leaf, leaves))
+
+
+def _read_usd(window: Window, tokens: int) -> float | None:
+    """What it costs to read so many tokens from the cache; below zero for fewer."""
+    price = cost_usd(Usage(cache_read_tokens=abs(tokens)), lookup(window.meter.model))
+    if price is None:
+        return None
+    return price if tokens >= 0 else -price

@@ -1,0 +1,193 @@
+"""What a user means: a message, a ref, a call id or a short name, found in a history.
+
+    m12          message 12, as events and ``ullage window`` count them
+    m12.2        its second text, result item or call
+    0tmq…        a ref, as a notice names it: the newest leaf of this content
+    toolu_…      the id of a tool call: its newest result
+    {"role": …}  a message of the request itself, or its SDK object: the newest that says the same
+
+A batch and a decision are named ``b…`` and ``d…`` (`ullage.history.hand.name_of`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from msgspec.structs import replace
+
+from ullage.errors import ConfigError, RefNotFound
+from ullage.history import canon
+from ullage.history.hand import Hand, entered_in, name_of
+from ullage.history.ledger import Ledger
+from ullage.history.transcript import Location, Transcript, leaves_of
+from ullage.values.decisions import EVERY_ITEM, Made, Target
+from ullage.values.edits import Address, Batch, Replace, Summary
+from ullage.wires import Format
+
+_MESSAGE = re.compile(r"(?:m|message )(\d+)(?:\.(\d+))?")
+
+
+def target_of(
+    transcript: Transcript, wire: Format, wanted: Any, lines: tuple[int, int] | None = None
+) -> Target:
+    """The target that somebody names.
+
+    Args:
+        transcript: the history.
+        wire: its format.
+        wanted: what is meant; see above.
+        lines: the first and the last line that are meant, counted from 1; None: all.
+
+    Raises:
+        ConfigError: it is a name of another kind, or no text has such lines.
+        RefNotFound: the history has no such message, ref or call.
+        FormatError: it is no message of the format.
+    """
+    target = _named(transcript, wanted) if isinstance(wanted, str) else None
+    if target is None and isinstance(wanted, str):
+        raise RefNotFound("the history", wanted)
+    if target is None:
+        target = _said(transcript, wire, wanted)
+    if lines is None:
+        return target
+    return _with_lines(transcript, target, lines)
+
+
+def _named(transcript: Transcript, wanted: str) -> Target | None:
+    """The target of a name; None where the history has none."""
+    name = _MESSAGE.fullmatch(wanted.strip())
+    if name is not None:
+        index, number = int(name[1]) - 1, name[2]
+        if not 0 <= index < len(transcript):
+            return None
+        leaves = list(leaves_of(transcript.messages[index]))
+        if number is None:
+            return Target(transcript.chain[index + 1])
+        if not 1 <= int(number) <= len(leaves):
+            return None
+        return _leaf(transcript, (index, *leaves[int(number) - 1][:2]))
+    result = transcript.newest_result(wanted, len(transcript))
+    if result is not None:
+        address = transcript.place(result)
+        return Target(transcript.chain[result[0] + 1], replace(address, item=EVERY_ITEM))
+    for spot in _newest_first(transcript):
+        output = transcript.output(spot)
+        if output is not None and output.ref == wanted:
+            return _leaf(transcript, spot)
+    return None
+
+
+def _leaf(transcript: Transcript, spot: Location) -> Target:
+    return Target(transcript.chain[spot[0] + 1], transcript.place(spot))
+
+
+def _newest_first(transcript: Transcript) -> Iterator[Location]:
+    for index in range(len(transcript) - 1, -1, -1):
+        for number, item, _ in leaves_of(transcript.messages[index]):
+            yield index, number, item
+
+
+def _said(transcript: Transcript, wire: Format, wanted: Any) -> Target:
+    """The newest message that says the same as one of the request's own."""
+    if isinstance(wanted, (int, float, bytes)) or wanted is None:
+        raise ConfigError(
+            "target",
+            f"{type(wanted).__name__} names no message",
+            'Give "m12" for message 12, a ref, the id of a call, or the message itself.',
+        )
+    digest = canon.digest_of(wire.parse(wanted, "target"))
+    ordinal, newest = 0, None
+    while (spot := transcript.locate(Address("text", digest.hex(), ordinal))) is not None:
+        newest, ordinal = spot, ordinal + 1
+    if newest is None:
+        raise RefNotFound("the history", "a message that is not among its own")
+    return Target(transcript.chain[newest[0] + 1])
+
+
+def _with_lines(transcript: Transcript, target: Target, lines: tuple[int, int]) -> Target:
+    """Lines of a target, which must be one text that has them."""
+    index = (transcript.find(target.message) or 0) - 1
+    first, last = lines
+    leaf = target.leaf
+    if leaf is None:
+        leaves = list(leaves_of(transcript.messages[index]))
+        leaf = transcript.place((index, *leaves[0][:2])) if len(leaves) == 1 else None
+    elif leaf.item == EVERY_ITEM:
+        leaf = replace(leaf, item=0)
+    spot = None if leaf is None else transcript.locate(leaf)
+    output = None if spot is None else transcript.output(spot)
+    if leaf is None or output is None or leaf.kind == "call":
+        raise ConfigError(
+            "lines", "the target is no single text", 'Name one text of it, such as "m12.1".'
+        )
+    count = len(output.text.splitlines())
+    if not 1 <= first <= last <= count:
+        raise ConfigError(
+            "lines",
+            f"{first} to {last} are not among its {count:,} lines",
+            "Count from 1; the first comes before the last.",
+        )
+    return Target(target.message, leaf, (first, last))
+
+
+# ── batches and decisions ────────────────────────────────────────────────────────────────
+
+
+def undone_by(transcript: Transcript, ledger: Ledger, hand: Hand, wanted: str | None) -> Made:
+    """The batch or decision that an undo is to take back.
+
+    Args:
+        transcript: the history.
+        ledger: what is known of it.
+        hand: what stands in it.
+        wanted: its name, or a ref that a batch set aside; None: the newest that stands and is no
+            undo itself.
+
+    Raises:
+        RefNotFound: nothing has this name.
+        ConfigError: nothing is left to be taken back.
+    """
+    if wanted is None:
+        made = _newest(transcript, ledger, hand)
+        if made is None:
+            raise ConfigError("undo", "nothing was decided that stands", "Name what you mean.")
+        return made
+    decisions = {one.name: one.made for one in entered_in(transcript, ledger)}
+    if wanted in decisions:
+        return decisions[wanted]
+    for made, batch in batches_in(transcript, ledger):
+        if wanted == name_of(made) or _sets_aside(batch, wanted):
+            return decisions.get(batch.decision, made)
+    raise RefNotFound("the history", wanted)
+
+
+def batches_in(transcript: Transcript, ledger: Ledger) -> Iterator[tuple[Made, Batch]]:
+    """Every batch of a history, the newest first."""
+    for key in reversed(dict.fromkeys(transcript.chain)):
+        batches = ledger.at(key).batches
+        for n in range(len(batches) - 1, -1, -1):
+            yield Made("batch", key, n), batches[n]
+
+
+def _newest(transcript: Transcript, ledger: Ledger, hand: Hand) -> Made | None:
+    """The newest decision that is due, or else what was carried out or decided last."""
+    standing = {one.name: one for one in hand.decisions if one.decision.verb != "undo"}
+    for due in reversed(hand.due):
+        if due.name in standing:
+            return due.made
+    for made, batch in batches_in(transcript, ledger):
+        if made in hand.undone:
+            continue
+        if not batch.decision:
+            if batch.edits:
+                return made
+            continue
+        if batch.decision in standing:
+            return standing[batch.decision].made
+    return None
+
+
+def _sets_aside(batch: Batch, ref: str) -> bool:
+    return any(isinstance(edit, (Replace, Summary)) and edit.ref == ref for edit in batch.edits)

@@ -1,0 +1,296 @@
+"""A user decides through a session, on every wire: the next view follows, everywhere the same."""
+
+import asyncio
+import json
+
+import pytest
+
+from tests import histories
+from tests.histories import Call, Turn
+from tests.world import as_bytes
+from ullage import AsyncSession, ConfigError, Limits, MemoryStore, RefNotFound, Session
+from ullage.session.deciding import Deciding
+from ullage.wires import FORMATS
+from ullage.wires.rules.checker import problems_of
+
+WIRES = ("anthropic", "openai-chat", "openai-responses", "gemini")
+MODELS = {
+    "anthropic": "claude-sonnet-4-5",
+    "openai-chat": "gpt-4.1",
+    "openai-responses": "gpt-5.6",
+    "gemini": "gemini-2.5-pro",
+}
+ANSWER = {"role": "assistant", "content": "It is in line 3."}
+ASKED = {"role": "user", "content": "Mend it."}
+SMALL = Limits(window_tokens=12_000)
+TURNS = [Turn(calls=(Call("bash", "a.py", f"line {n} of it\n" * 400),)) for n in range(12)]
+
+
+def new_session(wire, **more):
+    return Session(MODELS[wire], limits=SMALL, format=wire, recall=True, **more)
+
+
+def messages_of(wire, turns=12):
+    return histories.wire(wire, TURNS[:turns])
+
+
+def fit(session, wire, messages):
+    """A legal view of a history."""
+    view = session.fit(histories.request(wire, list(messages)))
+    assert problems_of(wire, view[FORMATS[wire].key]) == []
+    assert session.window.estimate <= session.window.limit_tokens
+    return view
+
+
+def shown(view):
+    return as_bytes(view[view.wire.key])
+
+
+def gone(session):
+    """The names of messages with a result that is not shown whole, the oldest first."""
+    window = session.window
+    messages = window.transcript.messages
+    return [
+        f"m{index + 1}"
+        for index in range(window.size)
+        if messages[index].results and (window.hidden(index) or window.shown(index))
+    ]
+
+
+def results(session, name):
+    message = session.window.transcript.messages[int(name[1:]) - 1]
+    return [item.text for part in message.results for item in part.content]
+
+
+def pressed(wire, **more):
+    """A session under pressure, its history, and its newest view."""
+    session, messages = new_session(wire, **more), messages_of(wire)
+    for length in range(1, len(messages) + 1):
+        if FORMATS[wire].parse(messages[length - 1], "").role != "assistant":
+            view = fit(session, wire, messages[:length])
+    assert len(gone(session)) > 3
+    return session, messages, view
+
+
+@pytest.mark.parametrize("wire", WIRES)
+def test_what_is_pinned_comes_back_whole_and_stays(wire):
+    session, messages, view = pressed(wire)
+    name = gone(session)[0]
+    (text,) = results(session, name)
+    assert json.dumps(text)[1:-1] not in shown(view)
+    pinned = session.pin(name, reason="the rules", author="ann")
+    view = fit(session, wire, messages)
+    assert json.dumps(text)[1:-1] in shown(view)
+    assert "decided" in {event.kind for event in view.events}
+    more = [*messages, *histories.wire(wire, TURNS[:4], start=50)]
+    assert json.dumps(text)[1:-1] in shown(fit(session, wire, more))
+    (one,) = session.decisions
+    assert (one.name, one.decision.reason, one.decision.author) == (pinned, "the rules", "ann")
+
+
+@pytest.mark.parametrize("wire", WIRES)
+def test_an_undo_of_an_undo_is_the_view_before_it(wire):
+    session, messages, before = pressed(wire)
+    session.note("Never touch main.")
+    noted = fit(session, wire, messages)
+    assert "Never touch main." in shown(noted)
+    undone = session.undo()
+    assert shown(fit(session, wire, messages)) == shown(before)
+    session.undo(undone)
+    assert shown(fit(session, wire, messages)) == shown(noted)
+
+
+@pytest.mark.parametrize("wire", WIRES)
+def test_a_batch_is_taken_back_as_far_as_there_is_room(wire):
+    session, messages, view = pressed(wire)
+    tokens = session.window.tokens
+    session.undo()
+    again = fit(session, wire, messages)
+    assert session.window.tokens > tokens or shown(again) != shown(view)
+
+
+@pytest.mark.parametrize("wire", WIRES)
+def test_what_is_dropped_leaves_now_and_opens_still(wire):
+    session, messages, view = pressed(wire)
+    window = session.window
+    index = max(at for at in range(window.size) if window.transcript.messages[at].results)
+    (text,) = results(session, f"m{index + 1}")
+    session.drop(f"m{index + 1}", reason="wrong file")
+    view = fit(session, wire, messages)
+    assert "taken out by the user" in shown(view)
+    ref = next(event.ref for event in view.events if event.kind == "pruned")
+    assert session.store.get("", ref).text == text
+
+
+@pytest.mark.parametrize("wire", WIRES)
+def test_pinned_lines_stand_in_what_is_shown_of_a_result(wire):
+    session, messages, _ = pressed(wire)
+    name = gone(session)[0]
+    session.pin(name, lines=(10, 12))
+    view = fit(session, wire, messages)
+    assert "lines 10 to 12, pinned by the user" in shown(view)
+    assert len(gone(session)) > 3
+
+
+@pytest.mark.parametrize("when", ["batch", "end", "now"])
+def test_what_left_comes_back_when_it_is_asked_for(when):
+    session, messages, view = pressed("anthropic")
+    name = gone(session)[-1]
+    (text,) = results(session, name)
+    wanted = json.dumps(text)[1:-1]
+    session.restore(name, when=when)
+    view = fit(session, "anthropic", messages)
+    assert (wanted in shown(view)) is (when != "batch")
+    if when == "end":
+        assert wanted in as_bytes(view["messages"][-1])
+    if when == "batch":  # it waits for the next batch
+        assert [one.carried_out for one in session.decisions] == [()]
+        more = [*messages, *histories.wire("anthropic", TURNS[:8], start=50)]
+        for length in range(len(messages), len(more) + 1):
+            if more[length - 1]["role"] == "user":
+                fit(session, "anthropic", more[:length])
+        assert [bool(one.carried_out) for one in session.decisions] == [True]
+
+
+@pytest.mark.parametrize("wire", WIRES)
+def test_every_worker_and_a_restart_show_the_same(wire, tmp_path):
+    session, messages, _ = pressed(wire, store=tmp_path / "store.db")
+    other = new_session(wire, store=tmp_path / "store.db")
+    fit(other, wire, messages)
+    session.pin(gone(session)[0])
+    session.note("Never touch main.")
+    views = {shown(fit(one, wire, messages)) for one in (other, session)}
+    cold = new_session(wire, store=tmp_path / "store.db")
+    views.add(shown(fit(cold, wire, messages)))
+    assert len(views) == 1
+    assert cold.decisions == other.decisions == session.decisions
+    assert len(cold.decisions) == 2
+    other.undo()
+    assert len({shown(fit(one, wire, messages)) for one in (session, other, cold)}) == 1
+    for one in (session, other, cold):
+        one.close()
+
+
+def test_a_decision_is_carried_in_a_hosts_own_state():
+    session, messages, _ = pressed("anthropic")
+    session.news()
+    session.pin(gone(session)[0])
+    view = fit(session, "anthropic", messages)
+    other = new_session("anthropic", state=session.state)
+    assert shown(fit(other, "anthropic", messages)) == shown(view)
+    assert {record.kind for record in session.news()} >= {"decision", "batch"}
+
+
+def test_two_users_decide_at_one_place():
+    store = MemoryStore()
+    ann, messages, _ = pressed("anthropic", store=store)
+    bob = new_session("anthropic", store=store)
+    fit(bob, "anthropic", messages)
+    names = {ann.note("from ann"), bob.note("from bob"), ann.note("from ann again")}
+    view = fit(bob, "anthropic", messages)
+    assert len(names) == 3
+    assert {one.name for one in bob.decisions} == names
+    assert all(text in shown(view) for text in ("from ann", "from bob", "from ann again"))
+    assert shown(fit(ann, "anthropic", messages)) == shown(view)
+
+
+def test_a_branch_has_the_decisions_that_were_made_before_it():
+    session, messages, _ = pressed("anthropic")
+    session.note("Never touch main.")
+    fit(session, "anthropic", messages)
+    fork = [*messages, *histories.wire("anthropic", TURNS[:1], start=70)]
+    assert "Never touch main." in shown(fit(session, "anthropic", fork))
+    assert "Never touch main." not in shown(fit(session, "anthropic", messages[:-4]))
+
+
+def test_where_a_pin_cannot_be_kept_an_event_says_so():
+    session, messages, _ = pressed("anthropic")
+    for name in gone(session):
+        session.pin(name)
+    view = fit(session, "anthropic", messages)
+    (event,) = [event for event in view.events if event.kind == "overruled"]
+    assert "hard limit of" in event.why
+
+
+def test_reasoning_that_must_stay_holds_a_decision_back():
+    """Manual thinking within an open turn: what was sent stays until the turn is over."""
+    thinking = {"type": "enabled", "budget_tokens": 1_024}
+    more = {"thinking": thinking, "model": "claude-opus-5-1"}
+    session = Session("claude-opus-5-1", limits=SMALL, recall=True)
+    messages = histories.wire("anthropic", TURNS[:2])
+    for message in messages:
+        if message["role"] == "assistant":
+            thought = {"type": "thinking", "thinking": "hm", "signature": "c2ln"}
+            message["content"].insert(0, thought)
+    request = histories.request("anthropic", messages, **more)
+    session.fit(request)
+    session.drop("m3")
+    view = session.fit(request)
+    assert session.window.reasoning == "frozen"
+    assert [event.kind for event in view.events] == ["held"]
+    session.fit(histories.request("anthropic", [*messages, ANSWER, ASKED], **more))
+    assert "decided" in [event.kind for event in session.events]
+
+
+def test_notes_and_reasons_are_kept_without_secrets():
+    session = new_session("anthropic", redact=lambda text: text.replace("hunter2", "***"))
+    messages = messages_of("anthropic", 1)
+    fit(session, "anthropic", messages)
+    session.note("The password is hunter2.", reason="hunter2")
+    view = fit(session, "anthropic", messages)
+    assert "The password is ***." in shown(view)
+    (one,) = session.decisions
+    assert (one.decision.text, one.decision.reason) == ("The password is ***.", "***")
+
+
+def test_on_an_event_loop_it_is_the_same():
+    messages = messages_of("anthropic")
+    request = histories.request("anthropic", messages)
+
+    async def main():
+        async with AsyncSession(MODELS["anthropic"], limits=SMALL, recall=True) as session:
+            view = await session.fit(request)
+            before = shown(view)
+            told = await view.preview("note", "Keep it short.")
+            assert told.changed_from is not None
+            name = await session.note("Keep it short.")
+            assert "Keep it short." in shown(await session.fit(request))
+            await session.undo(name)
+            assert shown(await session.fit(request)) == before
+            await session.pin("m3")
+            await session.drop("m5")
+            await session.restore("m7", when="end")
+            await session.fit(request)
+            verbs = [one.decision.verb for one in session.decisions]
+            assert verbs == ["undo", "pin", "drop", "restore"]
+
+    asyncio.run(main())
+
+
+def test_before_anything_was_fitted_the_request_is_given():
+    session = new_session("anthropic")
+    assert isinstance(session, Deciding)
+    assert session.decisions == ()
+    with pytest.raises(ConfigError, match="nothing was fitted yet"):
+        session.pin("m1")
+    request = histories.request("anthropic", messages_of("anthropic"))
+    session.pin("m1", request=request)
+    assert len(session.decisions) == 1
+
+
+def test_what_cannot_be_meant_is_an_error_and_decides_nothing():
+    session, _, _ = pressed("anthropic")
+    for wanted in ("m999", "m1.9", "no such ref"):
+        with pytest.raises(RefNotFound):
+            session.pin(wanted)
+    with pytest.raises(ConfigError, match="names no message"):
+        session.drop(3)
+    with pytest.raises(ConfigError, match="not among its 400 lines"):
+        session.pin(gone(session)[0], lines=(0, 4))
+    with pytest.raises(ConfigError, match="the note is empty"):
+        session.note(" ")
+    with pytest.raises(ConfigError, match="is no time"):
+        session.restore("m3", when="later")
+    with pytest.raises(RefNotFound):
+        session.undo("dnosuch")
+    assert session.decisions == ()
