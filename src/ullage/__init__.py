@@ -59,6 +59,7 @@ __all__ = [
     "StoreFull",
     "Summary",
     "SummaryError",
+    "TargetNotFound",
     "ToolOutputRef",
     "ToolSpec",
     "UllageError",
@@ -98,6 +99,7 @@ if TYPE_CHECKING:
         StoreError,
         StoreFull,
         SummaryError,
+        TargetNotFound,
         UllageError,
         UnsupportedPart,
     )
@@ -140,8 +142,8 @@ else:
         {
             "ullage": "loop presets stages stores summarise",
             "ullage.errors": "BudgetExceeded ConfigError FormatError NotCarried OverLimitError "
-            "RefNotFound SpillNotFound StageError StoreError StoreFull SummaryError UllageError "
-            "UnsupportedPart",
+            "RefNotFound SpillNotFound StageError StoreError StoreFull SummaryError TargetNotFound "
+            "UllageError UnsupportedPart",
             "ullage.exchange.exchanges": "conversation",
             "ullage.history.window": "Window",
             "ullage.recall.dispatch": "Answer",

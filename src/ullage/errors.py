@@ -8,7 +8,8 @@
     ├── StoreError             a store failed
     │   ├── StoreFull          nothing more can be kept: the disk or its quota is full
     │   └── RefNotFound        nothing is kept under this ref
-    │       └── SpillNotFound  no spill file has this name
+    │       ├── SpillNotFound  no spill file has this name
+    │       └── TargetNotFound a history has nothing of this name
     ├── SummaryError           the summarising model failed or answered nothing
     ├── StageError             a stage proposed a cut that no view can show
     └── ConfigError            settings contradict one another
@@ -154,6 +155,24 @@ class SpillNotFound(RefNotFound):
         self.args = (
             f"Spill file not found: {name[:80]}. Give the path as the notice names it; if it "
             "was cleaned up, make the call again that the output came from",
+        )
+
+
+class TargetNotFound(RefNotFound):
+    """A history has no message, text, batch or decision that is meant by this.
+
+    Attributes:
+        messages: how many messages it has.
+    """
+
+    def __init__(self, messages: int, wanted: str) -> None:
+        super().__init__("the history", wanted)
+        self.operation = "find"
+        self.messages = messages
+        self.args = (
+            f"the history of {messages:,} messages has nothing of this name: {wanted[:40]}. Give "
+            "m12 for message 12, m12.2 for its second text, a ref, the id of a tool call, or the "
+            "name of a batch or decision; `ullage window` lists them",
         )
 
 

@@ -27,6 +27,7 @@ NEAREST = {
     "proxy/decoding.py": "proxy/test_bodies.py",
     "proxy/upstream.py": "proxy/test_replies.py",
     "redaction/*.py": "test_redaction_forms.py",
+    "cli/decide.py": "cli/test_window.py",
     "cli/watch.py": "watch/test_watch.py",
     "watch/*.py": "watch/test_watch.py",
     "cli/fit.py": "cli/test_fit_and_read.py",
@@ -36,6 +37,8 @@ NEAREST = {
     "exchange/*.py": "exchange/test_exchange.py",
     "wrapping/*.py": "wrapping/test_clients.py",
     "history/builder.py": "history/test_window.py",
+    "history/again.py": "history/test_hand.py",
+    "turn/again.py": "turn/test_hand.py",
     # the transcript asks who answers whom, the memo what a caller changed
     "history/pairing.py": "history/test_transcript.py",
     "history/snapshots.py": "turn/test_memo.py",

@@ -3,8 +3,11 @@
 import pytest
 
 from tests.session.test_deciding import fit, gone, messages_of, new_session, pressed
+from ullage.history.again import seat_of
+from ullage.turn.again import may_be_added
 from ullage.turn.hand import described, lines_of, rewriting_usd
 from ullage.values.decisions import Decision, Made, Target
+from ullage.values.edits import Added
 
 
 def test_a_decision_is_carried_out_once():
@@ -74,3 +77,17 @@ def test_a_decision_in_a_few_words():
     undo = Decision(verb="undo", undoes=Made("batch", transcript.chain[0], 0))
     assert described(undo, transcript).startswith("undo b")
     assert described(Decision(verb="note", text="hush"), transcript) == "note"
+
+
+def test_a_text_is_added_where_the_history_may_be_parted():
+    session, messages = new_session("anthropic"), messages_of("anthropic", 2)
+    fit(session, "anthropic", messages)
+    window = session.window
+    chain = window.transcript.chain
+    assert seat_of(window, [0, 1, 2, 3, 4], 3) == 3
+    assert seat_of(window, [0, "a summary"], 3) == 2
+    assert may_be_added(window, Added(chain[-1], "Keep it short.", "why", "dname"))
+    assert may_be_added(window, Added(b"elsewhere elsewh", "Keep it short.", "why", "dname"))
+    between = Added(chain[len(messages) - 1], "Keep it short.", "why", "dname")
+    assert not may_be_added(window, between), "between a call and its result"
+    assert not may_be_added(window, Added(chain[-1], " ", "why", "dname"))

@@ -21,9 +21,12 @@ from ullage.errors import ConfigError, UllageError
 
 __all__ = ["main"]
 
+_DECIDING = ("drop", "note", "pin", "restore", "undo")
+"""Commands of one module: each is a decision of a user's."""
 _COMMANDS = (
-    *("check", "completion", "doctor", "fit", "forget", "gc", "grep", "inspect", "mcp", "proxy"),
-    *("read", "replay", "report", "run", "watch"),
+    *("check", "completion", "doctor", "drop", "fit", "forget", "gc", "grep", "inspect", "mcp"),
+    *("note", "pin", "proxy", "read", "replay", "report", "restore", "run", "undo", "watch"),
+    "window",
 )
 
 _INTERRUPTED = 128 + 2
@@ -42,7 +45,9 @@ class _Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in _COMMANDS:
             return None
-        command: click.Command = importlib.import_module(f"ullage.cli.{cmd_name}").command
+        is_shared = cmd_name in _DECIDING
+        module = importlib.import_module(f"ullage.cli.{'decide' if is_shared else cmd_name}")
+        command: click.Command = getattr(module, cmd_name if is_shared else "command")
         return command
 
     def invoke(self, ctx: click.Context) -> object:

@@ -5,20 +5,20 @@ Only the engine and the turn hold one; what stages are given is its ``window``.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from typing import cast
 
 from msgspec import Struct
 from msgspec.structs import force_setattr, replace
 
+from ullage.history.again import ShownAgain
 from ullage.history.frozen import Changes, FrozenWindow, Parts
-from ullage.history.hand import Pins, index_of, spots_of
-from ullage.history.shown import HIDDEN, SHOWN, Placed, PlacedText
+from ullage.history.hand import Pins
+from ullage.history.shown import HIDDEN, Placed
 from ullage.history.transcript import Location, Transcript
 from ullage.history.window import Window
 from ullage.tokens.calibrate import Calibration
 from ullage.tokens.meter import Meter
-from ullage.values.decisions import Target
 from ullage.values.edits import Added, Drop, Edit, Replace, Summary, Whole
 from ullage.values.messages import Reasoning, ReasoningRule
 from ullage.values.notices import Words
@@ -57,7 +57,7 @@ def _edited_between(past: Window, later: Window) -> Iterator[int]:
     yield from (at for at in edited if later._shown.get(at) is not past._shown.get(at))
 
 
-class WindowBuilder:
+class WindowBuilder(ShownAgain):
     """The one that may write to a window.
 
     Args:
@@ -333,56 +333,6 @@ class WindowBuilder:
                 self._changes.edited.add(index)
                 self.refresh(index)
         return around is not None
-
-    def _show_whole(self, edit: Whole) -> bool:
-        """Show a message, or a leaf of it, as it came."""
-        window = self.window
-        index = index_of(window.transcript, edit.message)
-        if index is None or not window.read_from <= index < window.size:
-            return False
-        if window.hidden(index):
-            self._reveal(window.transcript.together(index, window.size))
-        lifted = list(window.lifted)
-        for spot in spots_of(window.transcript, Target(edit.message, edit.leaf)):
-            replacement = window.edit_at(spot)
-            if replacement is not None:
-                lifted.append(replacement)
-                self._show_at(spot, None)
-        self._set(lifted=tuple(lifted), shown_whole=window.shown_whole | {edit})
-        return True
-
-    def _reveal(self, group: Iterable[int]) -> None:
-        """Show messages that a summary hides; the summary stays."""
-        window, sums = self.window, self.window._sums
-        hidden = [index for index in sorted(group) if window.hidden(index)]
-        for index in hidden:
-            window._hidden[index] = SHOWN
-            self._note_edited(index)
-            self._outdate(index)
-            if sums.tokens[index] < 0:
-                sums.uncounted.append(index)
-                sums.bound += ~sums.tokens[index]
-            else:
-                sums.counted += sums.tokens[index]
-            sums.touched.add(index)
-        self._set(revealed=window.revealed.union(hidden))
-
-    def _add(self, edit: Added) -> bool:
-        """Show a text of the user's behind the messages that were there then; none for ``""``."""
-        window = self.window
-        index = window.transcript.find(edit.after)
-        if index is None or not window.read_from <= index <= window.size or window.shows(edit):
-            return False
-        gone = [placed for placed in window.added if placed.edit.name == edit.name]
-        added = [placed for placed in window.added if placed not in gone]
-        if edit.text:
-            added.append(PlacedText(index, edit))
-            window._sums.counted += window.texts_tokens([edit.text])
-        for placed in gone:
-            read = placed.at >= window.read_from
-            window._sums.counted -= window.texts_tokens([placed.edit.text]) if read else 0
-        self._set(added=tuple(sorted(added, key=lambda placed: placed.at)))
-        return bool(edit.text or gone)
 
     def _summarise(self, edit: Summary) -> bool:
         """Show a summary in place of a range of messages, and of the summaries it covers."""

@@ -11,6 +11,8 @@ in the history and yet has a say in the view is in here, and nowhere else:
     observed   what a provider reported for the request sent here, one for each model
     shown      under the first reply's key: what the history held when it was last looked at, so
                that whoever sees it changed can tell what is new
+    outline    what a history holds, in outline, for whoever looks at the store without its caller
+               (`ullage.history.outline`)
     latest     under the first message's key: the last batch or opening of this conversation,
                so that whoever looks there knows whether anything was decided elsewhere
 
@@ -135,7 +137,7 @@ class Shown(Struct, frozen=True, array_like=True):
 
 
 class Entry(Struct, frozen=True):
-    """Everything kept under one key; ``observed`` by model."""
+    """Everything kept under one key; ``observed`` by model, ``outlined`` by how long it was."""
 
     batches: tuple[Batch, ...] = ()
     observed: Mapping[str, Observed] = {}
@@ -144,6 +146,7 @@ class Entry(Struct, frozen=True):
     shown: Shown | None = None
     latest: bytes = b""
     decisions: tuple[Decision, ...] = ()
+    outlined: int = 0
 
     @property
     def is_by_user(self) -> bool:
@@ -165,6 +168,15 @@ _observed = msgspec.msgpack.Decoder(Observed).decode
 _opened = msgspec.msgpack.Decoder(Opened).decode
 _seen = msgspec.msgpack.Decoder(Seen).decode
 _shown = msgspec.msgpack.Decoder(Shown).decode
+
+
+class _Outlined(Struct, array_like=True):
+    """The first field of an outline (`ullage.history.outline`)."""
+
+    length: int
+
+
+_outlined = msgspec.msgpack.Decoder(_Outlined).decode
 
 
 class Ledger(Struct, frozen=True, eq=False):
@@ -247,6 +259,10 @@ class Ledger(Struct, frozen=True, eq=False):
         """The ledger with what a history holds now under ``key``, and the record that keeps it."""
         return self._put(key, shown=shown), Record(key, "shown", 0, _encode(shown))
 
+    def with_outlined(self, key: bytes, length: int) -> Ledger:
+        """The ledger which knows that a history of this length is outlined under ``key``."""
+        return self._put(key, outlined=length)
+
     def merged(self, records: Iterable[Record]) -> tuple[Ledger, frozenset[bytes]]:
         """The ledger with records of a store, and the keys at which that changed anything.
 
@@ -300,6 +316,8 @@ def _with_record(entry: Entry, record: Record) -> Entry:
                 return replace(entry, observed={**entry.observed, new.model: new})
             case "shown":
                 return replace(entry, shown=_shown(data))
+            case "outline":
+                return replace(entry, outlined=_outlined(data).length)
             case "latest":
                 return replace(entry, latest=data)
     except (msgspec.MsgspecError, ValueError):
@@ -320,8 +338,8 @@ def _placed(each: tuple[Any, ...], n: int, value: Any) -> tuple[Any, ...]:
 def changes(ledger: Ledger, since: Ledger) -> tuple[Record, ...]:
     """The records of a ledger that an earlier one of the same conversation has not.
 
-    What points others to a decision (``"latest"``), and what a history held (``"shown"``), is the
-    store's alone, and not among them.
+    What points others to a decision (``"latest"``), and what a history held (``"shown"``,
+    ``"outline"``), is the store's alone, and not among them.
     """
     found: list[Record] = []
     for key, entry in ledger.entries.items():
@@ -359,7 +377,7 @@ def taken(ledger: Ledger, records: Iterable[Record]) -> tuple[Ledger, tuple[Reco
             else:
                 usable[place] = chosen[place]
         entry = Ledger().with_records(usable.values()).at(key)
-        entry = replace(entry, shown=before.shown, latest=before.latest)
+        entry = replace(entry, shown=before.shown, latest=before.latest, outlined=before.outlined)
         if entry != before:
             entries[key] = entry
     return (ledger.updated(entries) if entries else ledger), tuple(waiting)

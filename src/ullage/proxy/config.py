@@ -113,6 +113,8 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             and cut as one batch, once that pays; see `ullage.Session`.
         redact: whether known forms of keys are taken out of what is set aside and kept
             (`ullage.common_keys`).
+        outline: whether the store keeps the first 60 characters of each text, so that
+            ``ullage window`` can name the messages of a conversation.
         window_tokens: the window of every model; None: each model's own.
         holdout: the share of conversations that pass unfitted, to be compared with, such as 0.05;
             see `ullage.Sessions`.
@@ -146,6 +148,7 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     policy: str = "default"
     joins: bool = True
     redact: bool = False
+    outline: bool = True
     window_tokens: int | None = None
     holdout: float = 0.0
     discover: bool | list[str] | None = None
@@ -233,7 +236,7 @@ def config_of(
 
 _PLAIN = (
     *("listen", "tenant", "policy", "joins", "window_tokens", "holdout", "store", "blobs", "cache"),
-    *("workers", "dry_run", "discover", "redact"),
+    *("workers", "dry_run", "discover", "redact", "outline"),
     *("opt_out_header", "log", "pages", "use_system_proxy"),
 )
 _LISTS = ("allowed_hosts", "allowed_origins", "tenant_headers", "user_tools")

@@ -101,6 +101,7 @@ def exchanges_of(config: Config, acceptance: Acceptance | None = None) -> Exchan
         limits=limits,
         user_tools=config.user_tools,
         redact=common_keys if config.redact else None,
+        outline=config.outline,
         most=_MOST_CONVERSATIONS,
         most_bytes=config.limits.conversations_bytes,
         older_bytes=config.limits.older_bytes,

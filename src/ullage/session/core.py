@@ -74,6 +74,10 @@ Change: TypeAlias = tuple[SessionState, Sequence[Event]]
 """The next state, and the events that are told of it."""
 
 
+_OURS: dict[str, Any] = {"safeguards": SAFEGUARDS, "formats": ALL_FORMATS}
+"""What every session has of ours."""
+
+
 class SessionCore(Copied, Deciding, Hosted, Readable, ABC):
     """What both sessions share: settings, state, and everything that does no I/O.
 
@@ -104,14 +108,13 @@ class SessionCore(Copied, Deciding, Hosted, Readable, ABC):
         redact: Redact | None = None,
         user_tools: Iterable[str] = (),
         on_event: OnEvent | None = None,
+        outline: bool = True,
     ) -> None:
         chosen = _policy(policy, summarised=summariser is not None)
-        asking = named_tools(user_tools)
         self.settings = Settings(
             model=model,
             policy=chosen,
-            safeguards=SAFEGUARDS,
-            formats=ALL_FORMATS,
+            **_OURS,
             limits=limits,
             format=None if format is None else format_of(format),
             tenant=tenant,
@@ -119,7 +122,8 @@ class SessionCore(Copied, Deciding, Hosted, Readable, ABC):
             joins=joins,
             repair=repair,
             redact=redact,
-            user_tools=asking,
+            user_tools=(asking := named_tools(user_tools)),
+            outlines=outline,
             decides=fingerprint(chosen, redact, asking),
         )
         self._state = SessionState(state or State(), memo=Memo())
@@ -375,6 +379,7 @@ class SessionCore(Copied, Deciding, Hosted, Readable, ABC):
             learnt=state.learnt,
             asking=self._asking(named),
             policy=self._policy_now(),
+            outlines=self._outlines,
             may_add_tools=may_add_tools,
         )
         try:
@@ -460,6 +465,7 @@ class SessionCore(Copied, Deciding, Hosted, Readable, ABC):
             sent.size,
             model=sent.model,
             estimated_tokens=sent.tokens,
+            outlining=self._outlining(sent),
         )
         spent = reports.spent_by(report, instead_of=earlier)
         self.budget.settle(self._account, report, sent.model, sent.estimate)

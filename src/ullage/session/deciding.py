@@ -12,8 +12,10 @@ from typing import Any
 from msgspec.structs import replace
 
 from ullage.errors import ConfigError, StoreError
+from ullage.history import canon
 from ullage.history.hand import Entered, hand_of, name_of
 from ullage.history.ledger import Ledger, latest_record
+from ullage.history.window import Window
 from ullage.session.preview import Preview, preview
 from ullage.session.state import SessionState
 from ullage.session.targets import target_of, undone_by
@@ -33,6 +35,7 @@ class Deciding:
     """
 
     settings: Settings
+    store: Any
     _state: SessionState
     _opened: Callable[[Mapping[str, Any] | None], Steps[Sent]]
     _change: Callable[[Callable[[SessionState], tuple[SessionState, Sequence[Event]]]], None]
@@ -47,6 +50,19 @@ class Deciding:
         if newest is None:
             return ()
         return hand_of(newest.transcript, self._state.persisted.ledger).decisions
+
+    def _outlining(self, sent: Sent) -> tuple[Window, str] | None:
+        """What an outline of a view's history is made of; None where none is kept."""
+        window = sent.working
+        if window is None or window.size < sent.size or not self._outlines:
+            return None
+        is_whole = window.transcript.chain[0] == canon.root(sent.wire.name, self.settings.tenant)
+        return (window, sent.wire.name) if is_whole else None  # else the provider holds the rest
+
+    @property
+    def _outlines(self) -> bool:
+        """Whether outlines are kept: not in a store that nobody else can look at."""
+        return self.settings.outlines and self.store.name != "memory"
 
     def _decide(
         self,

@@ -72,6 +72,9 @@ class Session(SessionCore, Closing):
         user_tools: names of your own tools by which the user answers: their results are the
             user's words, quoted whole wherever user text is. Beside those of the agents that
             ullage knows; compared whole, without case and signs.
+        outline: whether the store keeps an outline of the conversation (who said what, and the
+            first 60 characters of each text), so that ``ullage window`` can name its messages.
+            A store in memory keeps none.
         on_event: is called with each event once, as it happens; it must not use the session.
             What it raises is logged. None: the events are in `events` and in the log alone.
 

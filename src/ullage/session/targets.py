@@ -17,7 +17,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from ullage.errors import ConfigError, RefNotFound
+from ullage.errors import ConfigError, TargetNotFound
 from ullage.history import canon
 from ullage.history.hand import Hand, entered_in, name_of
 from ullage.history.ledger import Ledger
@@ -30,29 +30,29 @@ _MESSAGE = re.compile(r"(?:m|message )(\d+)(?:\.(\d+))?")
 
 
 def target_of(
-    transcript: Transcript, wire: Format, wanted: Any, lines: tuple[int, int] | None = None
+    transcript: Transcript, wire: Format | None, wanted: Any, lines: tuple[int, int] | None = None
 ) -> Target:
     """The target that somebody names.
 
     Args:
         transcript: the history.
-        wire: its format.
+        wire: its format; None: only names are understood.
         wanted: what is meant; see above.
         lines: the first and the last line that are meant, counted from 1; None: all.
 
     Raises:
         ConfigError: it is a name of another kind, or no text has such lines.
-        RefNotFound: the history has no such message, ref or call.
+        TargetNotFound: the history has no such message, ref or call.
         FormatError: it is no message of the format.
     """
-    target = _named(transcript, wanted) if isinstance(wanted, str) else None
-    if target is None and isinstance(wanted, str):
-        raise RefNotFound("the history", wanted)
-    if target is None:
+    if isinstance(wanted, str) or wire is None:
+        named = _named(transcript, str(wanted))
+        if named is None:
+            raise TargetNotFound(len(transcript), str(wanted))
+        target = named
+    else:
         target = _said(transcript, wire, wanted)
-    if lines is None:
-        return target
-    return _with_lines(transcript, target, lines)
+    return target if lines is None else _with_lines(transcript, target, lines)
 
 
 def _named(transcript: Transcript, wanted: str) -> Target | None:
@@ -102,7 +102,7 @@ def _said(transcript: Transcript, wire: Format, wanted: Any) -> Target:
     while (spot := transcript.locate(Address("text", digest.hex(), ordinal))) is not None:
         newest, ordinal = spot, ordinal + 1
     if newest is None:
-        raise RefNotFound("the history", "a message that is not among its own")
+        raise TargetNotFound(len(transcript), "a message")
     return Target(transcript.chain[newest[0] + 1])
 
 
@@ -146,7 +146,7 @@ def undone_by(transcript: Transcript, ledger: Ledger, hand: Hand, wanted: str | 
             undo itself.
 
     Raises:
-        RefNotFound: nothing has this name.
+        TargetNotFound: nothing has this name.
         ConfigError: nothing is left to be taken back.
     """
     if wanted is None:
@@ -160,7 +160,7 @@ def undone_by(transcript: Transcript, ledger: Ledger, hand: Hand, wanted: str | 
     for made, batch in batches_in(transcript, ledger):
         if wanted == name_of(made) or _sets_aside(batch, wanted):
             return decisions.get(batch.decision, made)
-    raise RefNotFound("the history", wanted)
+    raise TargetNotFound(len(transcript), wanted)
 
 
 def batches_in(transcript: Transcript, ledger: Ledger) -> Iterator[tuple[Made, Batch]]:
@@ -178,7 +178,7 @@ def _newest(transcript: Transcript, ledger: Ledger, hand: Hand) -> Made | None:
         if due.name in standing:
             return due.made
     for made, batch in batches_in(transcript, ledger):
-        if made in hand.undone:
+        if made in hand.undone or _follows_from_one(made, ledger):
             continue
         if not batch.decision:
             if batch.edits:
@@ -187,6 +187,13 @@ def _newest(transcript: Transcript, ledger: Ledger, hand: Hand) -> Made | None:
         if batch.decision in standing:
             return standing[batch.decision].made
     return None
+
+
+def _follows_from_one(made: Made, ledger: Ledger) -> bool:
+    """Whether a batch was made at the place of a decision, because of it: it goes with that."""
+    batches = ledger.at(made.key).batches
+    before = any(batch.decision for batch in batches[: made.n])
+    return before and not batches[made.n].decision
 
 
 def _sets_aside(batch: Batch, ref: str) -> bool:

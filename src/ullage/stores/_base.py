@@ -86,6 +86,13 @@ class Records(Protocol):
         version does not know are given like any other.
         """
 
+    def newest(self, tenant: str, kind: str, limit: int) -> tuple[tuple[Record, float], ...]:
+        """The records of a kind, at most so many, and when each was used last; the newest first.
+
+        For whoever looks at a store: a turn never asks. Raises `StoreError` where it is not had.
+        """
+        raise StoreError(self.name, "newest", "this store does not list its records")
+
     def append(self, tenant: str, records: Sequence[Record]) -> tuple[Record, ...]:
         """Keep records, all of them or none, in one transaction.
 
@@ -191,6 +198,7 @@ class Around(Carried, Transactional):
 
     commit = _beneath(Store.commit)
     find = _beneath(Store.find)
+    newest = _beneath(Store.newest)
     look = _beneath(Store.look)
     chunk = _beneath(Store.chunk)
     refs = _beneath(Store.refs)

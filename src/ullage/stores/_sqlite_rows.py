@@ -28,6 +28,10 @@ _UPSERT = (
     "ON CONFLICT DO UPDATE SET data = excluded.data, used_s = excluded.used_s"
 )
 _ONE = "SELECT data FROM records WHERE tenant = ? AND key = ? AND kind = ? AND n = ? AND name = ?"
+_NEWEST = (
+    "SELECT key, kind, n, name, data, used_s FROM records WHERE tenant = ? AND kind = ? "
+    "ORDER BY used_s DESC, length(data) LIMIT ?"
+)
 _UNDER = "SELECT key, kind, n, name, data, used_s FROM records WHERE tenant = ? AND key IN"
 _KEEP_RECEIPT = (
     f"INSERT INTO receipts ({', '.join(COLUMNS)}) VALUES ({', '.join('?' * len(COLUMNS))}) "
@@ -113,6 +117,11 @@ def row_of_chunk(db: sqlite3.Connection, digest: bytes, n: int) -> Any:
 def under(db: sqlite3.Connection, tenant: bytes, keys: Sequence[bytes]) -> list[Any]:
     """The rows under some keys: key, kind, n, name, data, last use."""
     return list(chosen(db, _UNDER, keys, tenant))
+
+
+def newest(db: sqlite3.Connection, tenant: bytes, kind: str, limit: int) -> list[Any]:
+    """The newest rows of a kind: key, kind, n, name, data, last use."""
+    return db.execute(_NEWEST, (tenant, kind, limit)).fetchall()
 
 
 def record_of(row: Sequence[Any]) -> Record:

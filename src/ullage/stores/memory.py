@@ -139,6 +139,18 @@ class MemoryStore(Transactional):
             own.used_s.update(dict.fromkeys(found, self._clock()))
             return tuple(kept[key][place] for key in found for place in sorted(kept[key]))
 
+    def newest(self, tenant: str, kind: str, limit: int) -> tuple[tuple[Record, float], ...]:
+        """`Records.newest`."""
+        with self._lock:
+            own = self._open("newest").get(tenant)
+            if own is None:
+                return ()
+            used = own.used_s
+            under = (record for places in own.records.values() for record in places.values())
+            rows = [(record, used[record.key]) for record in under if record.kind == kind]
+            rows.sort(key=lambda row: row[1], reverse=True)
+            return tuple(rows[:limit])
+
     def look(self, tenant: str, ref: str) -> Shape:
         """`Blobs.look`: the output as one chunk, measured once."""
         with self._lock:

@@ -127,6 +127,12 @@ class SqliteStore(Carried, Transactional):
         found.sort(key=lambda row: (order[row[0]], *row[1:4]))
         return tuple(map(rows.record_of, found))
 
+    def newest(self, tenant: str, kind: str, limit: int) -> tuple[tuple[Record, float], ...]:
+        """`Records.newest`."""
+        with self._file.connection(self, "newest") as db:
+            found = rows.newest(db, to_utf8(tenant), kind, limit)
+        return tuple((rows.record_of(row), float(row[-1])) for row in found)
+
     def look(self, tenant: str, ref: str) -> Shape:
         """`Blobs.look`. Reads no text."""
         with self._file.transaction(self, "look") as db:

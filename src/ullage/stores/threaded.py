@@ -71,6 +71,7 @@ class Threaded(Carried):
     append = _threaded(Store.append, in_thread)
     commit = _threaded(Store.commit, in_thread)
     find = _threaded(Store.find)
+    newest = _threaded(Store.newest)
     get = _threaded(Store.get)
     look = _threaded(Store.look)
     chunk = _threaded(Store.chunk)

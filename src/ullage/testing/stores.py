@@ -121,6 +121,22 @@ class StoreContract(BlobsContract, RecordsContract):
             fails_with(StoreError, lambda: store.commit(*commit), "the ref is taken")
             expect(store.find("t", [b"k"]), (), "no record is kept")
 
+    def test_the_newest_records_of_a_kind_are_listed(self) -> None:
+        """By those who look at a store; one that cannot says so in a StoreError."""
+        records = [Record(bytes([n]) * 16, "outline", 0, b"%d" % n) for n in range(4)]
+        with self.opened() as store:
+            for record in records:
+                self.clock.days_pass(1)
+                store.append("t", [record])
+            store.append("u", [Record(b"u" * 16, "outline", 0, b"theirs")])
+            store.append("t", [batch(b"k" * 16, 0, b"of another kind")])
+            try:
+                found = store.newest("t", "outline", 3)
+            except StoreError:
+                return
+            expect([record for record, _ in found], records[:0:-1], "the newest first")
+            expect(store.newest("t", "latest", 3), (), "none of a kind")
+
     def test_refs_come_in_pages(self) -> None:
         """Whatever is put or taken away meanwhile, what stays is in one page."""
         outputs = [output(f"number {n}") for n in range(25)]

@@ -47,6 +47,7 @@ from ullage.history.window import Window
 from ullage.stages.bound import HELD, editable_from, newest_shown
 from ullage.stages.kinds import fields_of, is_plain_text
 from ullage.stages.ranges import control_tail, coverable, set_aside
+from ullage.turn.again import may_be_added, with_lines
 from ullage.turn.seams import Ground
 from ullage.values.edits import Added, Address, Cut, Drop, Edit, Replace, Summary, Whole
 from ullage.values.effects import Output
@@ -135,7 +136,7 @@ def stands(window: Window, edit: Edit, batch: Sequence[Edit]) -> bool:
     if isinstance(edit, (Drop, Whole)):
         return True
     if isinstance(edit, Added):
-        return _may_be_added(window, edit)
+        return may_be_added(window, edit)
     if isinstance(edit, Replace):
         spot = window.spot_for(edit, window.size)
         return spot is None or (
@@ -300,7 +301,7 @@ class _Batch(NamedTuple):
             text = _naming(window, spot, text, original)
             self._mend("named", edit, f"what it shows did not name {ref}, which opens the rest")
         for first, last in () if self.on_arrival else window.pins.lines.get(spot, ()):
-            text = _with_lines(window, text, original.text, first, last)
+            text = with_lines(window, text, original.text, first, last)
         if (ref, text) != (edit.ref, edit.text):
             edit = replace(edit, ref=ref, text=text)
         needed = () if is_page else (original,)
@@ -481,24 +482,6 @@ def _is_text_for(window: Window, spot: Location, text: str) -> bool:
     leaf = window.transcript.leaf(spot)
     is_plain = not isinstance(leaf, ToolCall) or is_plain_text(leaf.arguments)
     return is_plain or fields_of(text) is not None
-
-
-def _may_be_added(window: Window, edit: Added) -> bool:
-    """Whether a text of the user's may stand behind a message, and says anything."""
-    transcript, index = window.transcript, window.transcript.find(edit.after)
-    if index is None:
-        return True
-    is_seam = transcript.closed(index) if index >= window.size else transcript.may_split(index)
-    return is_seam and bool(edit.text.strip() or not edit.text)
-
-
-def _with_lines(window: Window, text: str, original: str, first: int, last: int) -> str:
-    """What is shown of a text, with lines of it that the user pinned."""
-    lines = original.splitlines(keepends=True)[first - 1 : last]
-    pinned = "".join(lines).rstrip("\r\n")
-    if not pinned or pinned in text:
-        return text
-    return f"{text}\n{window.words.lines(first, min(last, first + len(lines) - 1), pinned)}"
 
 
 def _naming(window: Window, spot: Location, text: str, original: Output) -> str:

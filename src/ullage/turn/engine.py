@@ -24,6 +24,7 @@ Nothing here does I/O. What must be kept before the view may be returned is coll
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from functools import partial
 from typing import Any, TypeAlias, TypeVar
 
 from msgspec.structs import replace
@@ -40,13 +41,7 @@ from ullage.turn.batches import Walk, cuts_of, edited_from, without_young
 from ullage.turn.changes import arrived
 from ullage.turn.filling import Asking, fill, refusal
 from ullage.turn.first_sight import take_in
-from ullage.turn.hand import (
-    carry_out,
-    carry_out_with_batch,
-    give_up_added,
-    overruled,
-    pinned_in,
-)
+from ullage.turn.hand import carry_out, carry_out_with_batch, overrule
 from ullage.turn.joining import Offer, note_excess, weigh
 from ullage.turn.terms import Agreed, Terms
 from ullage.values.edits import Cut, Replace, Skipped, Summary
@@ -55,8 +50,7 @@ from ullage.values.events import Event
 from ullage.values.limits import TextLimit
 
 T = TypeVar("T")
-_MOST_ROUNDS = 4
-"""So often the guard is asked at one place."""
+_MOST_ROUNDS = 4  # so often the guard is asked at one place
 _Asks: TypeAlias = Generator[Summarise, Any, T]
 
 
@@ -289,17 +283,16 @@ def _decide(
             walk.cuts += len(cuts)
             walk.diagnostic = _diagnosed(policy.diagnostic, window, walk.cuts)
         _batch(walk, name_of(stage), key, (yield from _filled(walk, cuts, asked)))
-    if is_end and walk.hand.due and (len(walk.records) > before or _is_tight(walk)):
+    if is_end and walk.hand.due and (len(walk.records) > before or _wants(walk)):
         carry_out_with_batch(walk, walk.hand, key)
     if policy.guard is not None:
         _batch(walk, "media", key, walk.safeguards.media(window), is_guard=True)
         _guard(walk, policy.guard, key)
 
 
-def _is_tight(walk: Walk) -> bool:
+def _wants(walk: Walk) -> bool:
     """Whether the guard is about to make a batch."""
-    guard = walk.policy.guard
-    return guard is not None and bool(cuts_of(guard, walk.window))
+    return walk.policy.guard is not None and bool(cuts_of(walk.policy.guard, walk.window))
 
 
 def _guard(walk: Walk, guard: Stage, key: bytes) -> None:
@@ -309,13 +302,7 @@ def _guard(walk: Walk, guard: Stage, key: bytes) -> None:
     fits = window.within(window.limit_tokens, surely=True)
     if fits or not (window.staying(0, window.size) or window.added):
         return
-    walk.builder.hold_back(holds_back=False)
-    pinned = pinned_in(window)
-    _to_rest(walk, guard, key)
-    walk.builder.hold_back(holds_back=True)
-    walk.events += overruled(window, pinned)
-    if window.added and not window.within(window.limit_tokens, surely=True):
-        give_up_added(walk, key)
+    overrule(walk, key, partial(_to_rest, walk, guard, key))
 
 
 def _to_rest(walk: Walk, guard: Stage, key: bytes) -> None:

@@ -10,27 +10,31 @@ is for now, waits for the end of the turn.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from msgspec.structs import replace
 
 from ullage.history import canon
 from ullage.history.hand import (
+    EMPTY,
     Entered,
     Hand,
     batch_of,
     entered_in,
+    hand_of,
     index_of,
     name_of,
     spots_of,
     with_consequences,
 )
+from ullage.history.ledger import Ledger
 from ullage.history.transcript import Location, Transcript, leaves_of
 from ullage.history.window import Window
-from ullage.stages.bound import HELD, editable_from, left_out
+from ullage.stages.bound import HELD, editable_from, frozen_before, left_out
 from ullage.stages.kinds import fields_of
 from ullage.tokens.catalog import lookup
 from ullage.turn.batches import Walk, edited_from
+from ullage.turn.request import Request
 from ullage.values.decisions import EVERY_ITEM, Decision, Made, Target
 from ullage.values.edits import Added, Cut, Replace, Whole
 from ullage.values.events import Event
@@ -39,6 +43,15 @@ from ullage.values.messages import Media, Message, Text, ToolCall
 _MILLION = 1_000_000
 STAGE = "user"
 """What a batch that carries out a decision names as its stage."""
+
+
+def hand_in(transcript: Transcript, ledger: Ledger, asked: Request) -> Hand:
+    """What users decided of a history; nothing holds of one that the provider has."""
+    if not ledger.by_user or asked.elsewhere:
+        return EMPTY
+    reasoning = asked.envelope.reasoning
+    is_frozen = frozen_before(transcript, len(transcript), reasoning) > 0
+    return hand_of(transcript, ledger, is_frozen=is_frozen)
 
 
 def carry_out(walk: Walk, hand: Hand, key: bytes) -> None:
@@ -295,6 +308,22 @@ def _changed_by(walk: Walk, undoes: Made) -> Iterator[tuple[Made, bytes]]:
 
 
 # ── what the guard overrules ─────────────────────────────────────────────────────────────
+
+
+def overrule(walk: Walk, key: bytes, ask: Callable[[], None]) -> None:
+    """Have the guard take what otherwise has to stay, and tell what it took of the users'.
+
+    Args:
+        walk: its window does not fit.
+        key: where decisions of this place are kept.
+        ask: asks the guard.
+    """
+    window, pinned = walk.window, pinned_in(walk.window)
+    walk.builder.hold_back(holds_back=False)
+    ask()
+    walk.builder.hold_back(holds_back=True)
+    walk.events += overruled(window, pinned)
+    give_up_added(walk, key)
 
 
 def pinned_in(window: Window) -> set[Location]:

@@ -47,7 +47,8 @@ class Line(Struct, eq=False):
         terms: on what terms it is shown, or None: to be worked out.
         begun_on: those of the line that its builder was taken over from.
         head: what stood around its messages last, the tools added to it, and their tokens.
-        undone: the batches that its builder leaves out, for a user took them back.
+        undone: the batches that its builder leaves out, for a user took them back; None: it was
+            walked before users decided anything.
         latest: what stood in the ledger as its last decision when that was last looked up;
             None: to be looked up whole.
     """
@@ -60,17 +61,12 @@ class Line(Struct, eq=False):
     terms: Terms | None = None
     begun_on: Terms | None = None
     head: tuple[Head, tuple[dict[str, Any], ...], int] | None = None
-    undone: frozenset[Made] = frozenset()
+    undone: frozenset[Made] | None = None
     latest: bytes | None = None
 
     def freeze(self, wire: Format, header: Header | None) -> FrozenRequest:
         """The request that was read last, for whoever reads it while this line goes on."""
         return FrozenRequest(wire, header, self.copies, len(self.copies))
-
-    def leave_out(self, undone: frozenset[Made]) -> None:
-        """Walk the history anew if other batches than before are to be left out."""
-        if undone != self.undone:
-            self.builder, self.undone = None, undone
 
     def begin_again(self) -> None:
         """Walk the history anew: something was decided in it elsewhere."""

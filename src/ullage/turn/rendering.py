@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from ullage.contract.format import Change, Format
+from ullage.history.again import seat_of
 from ullage.history.shown import ShownHistory
 from ullage.history.snapshots import is_written_alike, snapshot
 from ullage.history.window import Window
@@ -172,21 +173,8 @@ def layout(view: Window) -> list[int | str]:
         at = stop
     laid += pinned
     for placed in view.added:
-        laid.insert(_seat(view, laid, placed.at), placed.edit.text)
+        laid.insert(seat_of(view, laid, placed.at), placed.edit.text)
     return laid
-
-
-def _seat(view: Window, laid: Sequence[int | str], index: int) -> int:
-    """Where a text of the user's stands in a layout: before the first message from an index on.
-
-    What the system says before a reply stays before that (A20).
-    """
-    behind = (at for at, each in enumerate(laid) if isinstance(each, int) and each >= index)
-    seat = next(behind, len(laid))
-    messages = view.transcript.messages
-    while seat and isinstance(before := laid[seat - 1], int) and messages[before].before_reply:
-        seat -= 1
-    return seat
 
 
 def _would_follow_a_reply(view: Window, before: int | str, kept: Sequence[int]) -> bool:

@@ -103,6 +103,8 @@ class Settings(Struct, frozen=True, kw_only=True):
             `ullage.values.authors.QUESTION_TOOLS`.
         decides: the fingerprint of the policy, and of the settings that decide with it
             (`ullage.stages.fingerprint`).
+        outlines: whether an outline of the history is kept beside the ledger
+            (`ullage.history.outline`).
         may_add_tools: whether the recall tools may be added to the request at hand; False where
             its provider refused them.
     """
@@ -122,6 +124,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     redact: Redact | None = None
     user_tools: tuple[str, ...] = ()
     decides: str = ""
+    outlines: bool = False
     may_add_tools: bool = True
 
 

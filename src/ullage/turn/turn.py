@@ -21,17 +21,19 @@ from ullage.contract.format import Format
 from ullage.errors import OverLimitError, StoreError, StoreFull
 from ullage.history.builder import WindowBuilder
 from ullage.history.frozen import FrozenWindow
-from ullage.history.hand import EMPTY, Hand, hand_of
+from ullage.history.hand import Hand
 from ullage.history.ledger import Ledger, Observed, Opened
+from ullage.history.outline import outlined
 from ullage.history.transcript import Transcript
 from ullage.history.window import Window
-from ullage.stages.bound import frozen_before
 from ullage.stages.policy import Policy
 from ullage.turn import names
+from ullage.turn.again import outline_in
 from ullage.turn.batches import Walk
 from ullage.turn.beginning import Begun, begin
 from ullage.turn.changes import note_answered, remember
 from ullage.turn.engine import fit
+from ullage.turn.hand import hand_in
 from ullage.turn.incoming import take_in
 from ullage.turn.joining import Joining, Offer, told
 from ullage.turn.learnt import Lesson
@@ -142,8 +144,9 @@ def turn(
         outputs = (*fresh.outputs, *walk.outputs.values())
         kept, shown = remember(line.transcript, walk.ledger, is_decided=bool(walk.records))
         must_keep = outputs or walk.records
+        kept, outline = outline_in(window, kept, asked, settings) if must_keep else (kept, ())
         try:
-            lost = yield from _commit(outputs, (*walk.records, *shown), ledger)
+            lost = yield from _commit(outputs, (*walk.records, *shown, *outline), ledger)
         except StoreError as error:
             if not must_keep:  # nothing hangs on it: it is kept another time
                 kept, lost = walk.ledger, ()
@@ -258,8 +261,10 @@ def _decide(
     offer = offer_of(agreed, asked, settings)
     is_met_now = agreed.terms.opened.joined and bool(agreed.records)
     agreed = noted(agreed, line, asked, settings)
-    hand = _hand(line, agreed, asked)
-    line.leave_out(hand.undone)
+    hand = hand_in(line.transcript, agreed.ledger, asked)
+    undone = hand.undone if hand.decisions else None
+    if undone != line.undone:  # it was walked as if nothing came back, or something else did
+        line.builder, line.undone = None, undone
     begun = begin(line, agreed.terms.opened, asked, settings, memo, added_tokens)
     walk = yield from _walk(begun, agreed, settings, hand, now=now, offer=offer)
     joining = walk.joining
@@ -269,15 +274,6 @@ def _decide(
         begun = again._replace(events=begun.events)
         walk = yield from _walk(begun, agreed, settings, hand, now=now)
     return _Decided(agreed, begun, walk, joining, is_met_now)
-
-
-def _hand(line: Line, agreed: Agreed, asked: Request) -> Hand:
-    """What users decided of a history; nothing holds of one that the provider has."""
-    if not agreed.ledger.by_user or asked.elsewhere:
-        return EMPTY
-    transcript, reasoning = line.transcript, asked.envelope.reasoning
-    is_frozen = frozen_before(transcript, len(transcript), reasoning) > 0
-    return hand_of(transcript, agreed.ledger, is_frozen=is_frozen)
 
 
 def _walk(
@@ -406,6 +402,7 @@ def observe(
     *,
     model: str,
     estimated_tokens: int,
+    outlining: tuple[Window, str] | None = None,
 ) -> Steps[State]:
     """Take in what a provider reported for a view. Records only, decides nothing.
 
@@ -417,6 +414,7 @@ def observe(
         size: how many messages the view was made of.
         model: the model it was made for.
         estimated_tokens: what it was reckoned to hold.
+        outlining: the window behind the view and its format, where an outline is kept.
     """
     spent = None if cost_usd is None or state.cost_usd is None else state.cost_usd + cost_usd
     state = replace(state, usage=state.usage + usage, cost_usd=spent)
@@ -426,5 +424,10 @@ def observe(
     key = transcript.decision_key(size)
     ledger, record = state.ledger.with_observed(key, observed)
     ledger, shown = note_answered(transcript, size, ledger)
+    if outlining is not None:
+        window, wire = outlining
+        tokens = usage.sent_tokens
+        ledger, outline = outlined(window, size, ledger, wire=wire, tokens=tokens)
+        shown = (*shown, *outline)
     yield Commit((), (record, *shown))
     return replace(state, ledger=ledger)

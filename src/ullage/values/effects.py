@@ -50,6 +50,7 @@ KINDS: Mapping[str, Literal["once", "newest"]] = {
     "opened": "once",
     "seen": "once",
     "shown": "newest",
+    "outline": "newest",
     "observed": "newest",
     "latest": "newest",
     "splice": "once",

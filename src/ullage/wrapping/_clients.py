@@ -44,6 +44,7 @@ def wrap(
     summariser: Summariser | Callable[[Summarise], Any] | None = None,
     redact: Redact | None = None,
     user_tools: Iterable[str] = (),
+    outline: bool = True,
     most: int = 256,
     most_bytes: int = 256 << 20,
     holdout: float = 0.0,
@@ -72,6 +73,7 @@ def wrap(
         summariser: a model that adds to the summaries of what is compacted.
         redact: takes secrets out of what is set aside.
         user_tools: your own tools by which the user answers, as of `ullage.Session`.
+        outline: whether the store names the messages of a conversation, as of `ullage.Session`.
         most: the most conversations that are held in memory; see `ullage.Sessions`.
         most_bytes: about the most that they hold of their histories together.
         holdout: the share of conversations that pass unfitted, as of `ullage.Sessions`.
@@ -92,6 +94,7 @@ def wrap(
         "repair": repair,
         "redact": redact,
         "user_tools": named_tools(user_tools),
+        "outline": outline,
     }
     bounds = {"budget": budget, "summariser": summariser, "most": most, "most_bytes": most_bytes}
     is_genai = hasattr(client, "_api_client")

@@ -27,6 +27,10 @@ SELECT found.* FROM unnest(%(keys)s::bytea[]) AS given (key), LATERAL (
     SELECT key, kind, n, name, data, used_s NOT BETWEEN {NOW} - 86399 AND {NOW}
     FROM ullage.records WHERE tenant = %(tenant)s AND key = given.key {EACH}) AS found
 """
+_NEWEST = """
+SELECT key, kind, n, name, data, used_s FROM ullage.records
+WHERE tenant = %(tenant)s AND kind = %(kind)s ORDER BY used_s DESC LIMIT %(limit)s
+"""
 _MARK = f"""
 UPDATE ullage.records SET used_s = {NOW} WHERE ctid = ANY(ARRAY(
     SELECT found.ctid FROM unnest(%(keys)s::bytea[]) AS given (key), LATERAL (
@@ -68,6 +72,13 @@ def find(tenant: str, keys: Iterable[bytes]) -> Asking[tuple[Record, ...]]:
         with suppress(Error):  # a server that only lets us read can still be read
             yield (Query(_MARK, {**given, "keys": stale}),)
     return tuple(map(_record, rows))
+
+
+def newest(tenant: str, kind: str, limit: int) -> Asking[tuple[tuple[Record, float], ...]]:
+    """`Records.newest`."""
+    given = {"tenant": to_utf8(tenant), "kind": kind, "limit": limit}
+    (rows,) = yield (Query(_NEWEST, given),)
+    return tuple((_record(row), float(row[5])) for row in rows)
 
 
 def commit(

@@ -100,6 +100,10 @@ class PostgresStore(Carried, Transactional):
         """`Records.find`."""
         return self._run("find", ledger.find, tenant, tuple(keys))
 
+    def newest(self, tenant: str, kind: str, limit: int) -> tuple[tuple[Record, float], ...]:
+        """`Records.newest`."""
+        return self._run("newest", ledger.newest, tenant, kind, limit)
+
     def get(self, tenant: str, ref: str) -> Output:
         """`Blobs.get`."""
         rows = self._run("get", kept.read, tenant, ref)

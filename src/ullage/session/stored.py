@@ -1,0 +1,403 @@
+"""Conversations of a store, without their callers: what is in the window, and deciding about it.
+
+Their outlines say which messages there are (`ullage.history.outline`), the ledger what became of
+them. A decision is written there too, and the agent's next request shows it, whoever carries that
+on. Everything here is steps of the core, but for listing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+from msgspec import Struct
+
+from ullage.errors import ConfigError, StoreError
+from ullage.history.hand import Hand, entered_in, hand_of, index_of, name_of, spots_of
+from ullage.history.ledger import Ledger, latest_record
+from ullage.history.outline import (
+    Item,
+    Outline,
+    OutlinedMessage,
+    outline_of,
+    transcript_of,
+)
+from ullage.history.transcript import Location, Transcript
+from ullage.session.targets import target_of, undone_by
+from ullage.stores import Store
+from ullage.values.decisions import Decision, Made, Target, Verb, When
+from ullage.values.edits import Added, Batch, Drop, Replace, Summary, Whole, whole
+
+CHARS_PER_TOKEN = 4
+CONVERSATIONS = 5_000
+"""The newest outlines that are looked through for conversations."""
+State: TypeAlias = Literal["whole", "in short", "set aside"]
+"""How a leaf is shown: as it came, in part, or not at all."""
+
+
+class Listed(NamedTuple):
+    """A conversation in a list.
+
+    Attributes:
+        outline: its newest outline.
+        used_s: when that was written or read last, in seconds since 1970.
+    """
+
+    outline: Outline
+    used_s: float
+
+
+class Leaf(NamedTuple):
+    """One text, result item or call of a message, as it stands.
+
+    Attributes:
+        name: its short name, such as ``m12.2``.
+        message: the index of its message.
+        role: whose the message is.
+        kind: what it is: ``text``, ``call``, ``result``, or of media such as ``image``.
+        tool: the name of the tool; ``""`` for none.
+        head: how it begins.
+        chars: how many characters it has.
+        state: how it is shown.
+        is_pinned: whether a user pinned it, or lines of it.
+        batch: the name of the batch that took it out; ``""``: none did.
+        ref: what opens it, where it was set aside; ``""``: nothing has to.
+        why: why it was.
+    """
+
+    name: str
+    message: int
+    role: str
+    kind: str
+    tool: str
+    head: str
+    chars: int
+    state: State
+    is_pinned: bool
+    batch: str = ""
+    ref: str = ""
+    why: str = ""
+
+
+class StoredConversation(Struct, frozen=True, eq=False):
+    """A conversation of a store, as it stands.
+
+    Attributes:
+        tenant: whose it is.
+        outline: its newest outline.
+        messages: all of its messages, in outline.
+        transcript: the same as stand-ins, with the chain of the real ones.
+        ledger: everything that was decided in it.
+        hand: the users' decisions that stand.
+    """
+
+    tenant: str
+    outline: Outline
+    messages: tuple[OutlinedMessage, ...]
+    transcript: Transcript
+    ledger: Ledger
+    hand: Hand
+
+    @property
+    def key(self) -> bytes:
+        """Where a decision about it is kept: behind the newest reply that was seen."""
+        return self.transcript.decision_key(len(self.transcript))
+
+    def leaves(self) -> list[Leaf]:
+        """Every leaf of it, in order."""
+        return list(_leaves(self))
+
+    def batches(self) -> Iterator[tuple[Made, Batch, bool]]:
+        """Every batch of it in order, and whether it is undone."""
+        for key in dict.fromkeys(self.transcript.chain):
+            for n, batch in enumerate(self.ledger.at(key).batches):
+                made = Made("batch", key, n)
+                yield made, batch, made in self.hand.undone
+
+
+def conversations(store: Store, tenant: str) -> list[Listed]:
+    """The conversations of a tenant, the newest first.
+
+    Raises:
+        StoreError: the store cannot list, or it failed.
+    """
+    rows = store.newest(tenant, "outline", CONVERSATIONS)
+    outlines = [(outline_of(record), used_s) for record, used_s in rows]
+    listed = [Listed(outline, used_s) for outline, used_s in outlines if outline is not None]
+    # times are in whole seconds: of two at once the longer is the later
+    listed.sort(key=lambda each: (each.used_s, each.outline.length), reverse=True)
+    newest = dict[str, Listed]()
+    for each in listed:
+        newest.setdefault(each.outline.name, each)
+    return list(newest.values())
+
+
+def conversation(store: Store, tenant: str, name: str | None = None) -> StoredConversation:
+    """One conversation of a tenant, as it stands.
+
+    Args:
+        store: where it is kept.
+        tenant: whose it is.
+        name: its short name, ``c…``; None: the newest.
+
+    Raises:
+        ConfigError: there is none of this name.
+        StoreError: the store failed, or what it holds of the conversation is damaged.
+    """
+    listed = conversations(store, tenant)
+    outline = next((each.outline for each in listed if name in (None, each.outline.name)), None)
+    if outline is None:
+        what = "no conversation is kept for this tenant" if name is None else "no such conversation"
+        remedy = "`ullage window` lists them; outlines are kept unless that is switched off."
+        raise ConfigError("conversation", what, remedy)
+    outlines = _whole_of(store, tenant, outline)
+    transcript = transcript_of(outlines)
+    messages = list[OutlinedMessage]()
+    for each in outlines:
+        messages += each.messages[max(len(messages) - each.start, 0) :]
+    records = store.find(tenant, transcript.chain)
+    ledger = Ledger().with_records(records)
+    hand = hand_of(transcript, ledger)
+    return StoredConversation(tenant, outline, tuple(messages), transcript, ledger, hand)
+
+
+def decide(store: Store, stored: StoredConversation, decision: Decision) -> str:
+    """Write a decision about a conversation (`decision_of`); its name.
+
+    Raises:
+        StoreError: it could not be kept, or a newer version decided here.
+    """
+    ledger, key = stored.ledger, stored.key
+    while True:
+        made = Made("decision", key, len(ledger.at(key).decisions))
+        ledger, record = ledger.with_decision(key, decision)
+        pointer = latest_record(stored.transcript.chain, (record,))
+        lost = store.commit(stored.tenant, (), (record, pointer))
+        if not lost:
+            return name_of(made)
+        ledger = ledger.with_records(lost)
+        if len(ledger.at(key).decisions) <= made.n:
+            raise StoreError(store.name, "append", "a newer version decided here. Upgrade")
+
+
+def decision_of(
+    stored: StoredConversation,
+    verb: Verb,
+    wanted: str | None = None,
+    *,
+    lines: tuple[int, int] | None = None,
+    when: When = "batch",
+    text: str = "",
+    reason: str = "",
+    author: str = "",
+) -> Decision:
+    """A decision about a stored conversation, not yet written.
+
+    See `ullage.Session.pin` and its siblings for arguments and errors. Texts are kept as they are
+    given: what redacts is known to the session alone.
+    """
+    target, undoes = None, None
+    if verb == "note":
+        if not text.strip():
+            raise ConfigError("text", "the note is empty", "Give the text of the note.")
+    elif verb == "undo":
+        undoes = undone_by(stored.transcript, stored.ledger, stored.hand, wanted)
+    else:
+        target = _target(stored, wanted or "", lines)
+    return Decision(
+        verb=verb,
+        target=target,
+        undoes=undoes,
+        text=whole(text),
+        when=when,
+        reason=whole(reason),
+        author=whole(author),
+    )
+
+
+def about_tokens(stored: StoredConversation, decision: Decision) -> tuple[int, int]:
+    """About how many tokens a decision adds to the view, and how many are written anew for it.
+
+    Four characters count as a token: the texts themselves are with their caller alone.
+    """
+    leaves = stored.leaves()
+    if decision.verb == "note":
+        return len(decision.text) // CHARS_PER_TOKEN, 0
+    if decision.undoes is not None:
+        return _about_undo(stored, decision.undoes, leaves)
+    target = decision.target
+    if target is None:
+        return 0, 0
+    index = index_of(stored.transcript, target.message) or 0
+    names = {f"m{spot[0] + 1}.{_number(stored, spot)}" for spot in _spots(stored, target)}
+    meant = [leaf for leaf in leaves if leaf.name in names]
+    out = sum(leaf.chars for leaf in meant if leaf.state != "whole")
+    shown = sum(leaf.chars for leaf in meant if leaf.state == "whole")
+    if decision.verb == "restore" and decision.when == "end":
+        return (out + shown) // CHARS_PER_TOKEN, 0
+    more = -shown if decision.verb == "drop" else out
+    anew = _chars_from(leaves, index) + max(more, 0) if more else 0
+    return more // CHARS_PER_TOKEN, anew // CHARS_PER_TOKEN
+
+
+def _about_undo(
+    stored: StoredConversation, undoes: Made, leaves: Sequence[Leaf]
+) -> tuple[int, int]:
+    """The same of an undo: what its batch had won comes back, from its first message on."""
+    entered = {one.made: one for one in entered_in(stored.transcript, stored.ledger)}
+    one = entered.get(undoes)
+    batches = (undoes,) if one is None else one.carried_out
+    name, won = {name_of(made) for made in batches}, 0
+    for made, batch, _ in stored.batches():
+        if made in batches:
+            won += batch.tokens_before - batch.tokens_after
+    first = min((leaf.message for leaf in leaves if leaf.batch in name), default=None)
+    anew = 0 if first is None else _chars_from(leaves, first) // CHARS_PER_TOKEN + max(won, 0)
+    return won, anew
+
+
+def _chars_from(leaves: Sequence[Leaf], index: int) -> int:
+    """Characters that are shown of the messages from an index on."""
+    return sum(leaf.chars for leaf in leaves if leaf.message >= index and leaf.state == "whole")
+
+
+# ── reading it ───────────────────────────────────────────────────────────────────────────
+
+
+def _whole_of(store: Store, tenant: str, newest: Outline) -> list[Outline]:
+    """All outlines of a conversation, oldest first."""
+    outlines = [newest]
+    while before := outlines[-1].before:
+        records = store.find(tenant, (before,))
+        found = next((record for record in records if record.kind == "outline"), None)
+        outline = None if found is None else outline_of(found)
+        if outline is None or outline.start >= outlines[-1].start:
+            raise StoreError(
+                store.name, "find", "the outline of this conversation is not whole. Go on with it "
+                "once, and it is written anew"
+            )  # fmt: skip
+        outlines.append(outline)
+    return outlines[::-1]
+
+
+def _target(stored: StoredConversation, wanted: str, lines: tuple[int, int] | None) -> Target:
+    """What a name or a ref means; of a ref the leaf that a batch set aside under it."""
+    for leaf in stored.leaves():
+        if wanted and leaf.ref == wanted:
+            wanted = leaf.name
+            break
+    target = target_of(stored.transcript, None, wanted)
+    if lines is None:
+        return target
+    spots = _spots(stored, target)
+    first, last = lines
+    if len(spots) != 1 or not 1 <= first <= last:
+        problem = f"{first} to {last} are no lines of one text"
+        raise ConfigError("lines", problem, 'Name one text, such as "m12.1", and count from 1.')
+    place = stored.transcript.place(spots[0])
+    return Target(target.message, place, lines)
+
+
+def _spots(stored: StoredConversation, target: Target) -> Sequence[Location]:
+    return spots_of(stored.transcript, target)
+
+
+class _Left(NamedTuple):
+    """What became of a leaf."""
+
+    state: State
+    batch: str
+    ref: str
+    why: str
+
+
+def _leaves(stored: StoredConversation) -> Iterator[Leaf]:
+    left, hidden = _states(stored)
+    pins = stored.hand.pins
+    for index, message in enumerate(stored.messages):
+        for number, part, item, outlined, at in _numbered(message):
+            spot = index, part, at
+            state = hidden.get(index) or left.get(spot)
+            if state is None:
+                is_short = item.shown_chars >= 0 and spot not in left
+                state = _Left("in short" if is_short else "whole", "", "", "")
+            call = stored.transcript.call_for(index, part)
+            yield Leaf(
+                name=f"m{index + 1}.{number}",
+                message=index,
+                role=message.role,
+                kind=item.kind or outlined.kind,
+                tool=outlined.name or (call.name if call else ""),
+                head=item.head,
+                chars=item.chars,
+                state=state.state,
+                is_pinned=pins.covers(spot) or spot in pins.lines,
+                batch=state.batch,
+                ref=state.ref,
+                why=state.why,
+            )
+
+
+def _numbered(message: OutlinedMessage) -> Iterator[tuple[int, int, Item, Any, int]]:
+    """Every leaf of a message with its number in names, counted as `target_of` counts."""
+    number = 0
+    for at, part in enumerate(message.parts):
+        if part.kind == "reasoning":
+            number += 1
+            continue
+        for item_at, item in enumerate(part.items):
+            number += 1
+            yield number, at, item, part, item_at
+
+
+def _number(stored: StoredConversation, spot: Location) -> int:
+    rows = _numbered(stored.messages[spot[0]])
+    return next((number for number, part, _, _, at in rows if (part, at) == spot[1:]), 0)
+
+
+def _states(
+    stored: StoredConversation,
+) -> tuple[dict[Location, _Left | None], dict[int, _Left]]:
+    """What became of each leaf and of each hidden message, by the batches that are not undone."""
+    left, hidden = dict[Location, "_Left | None"](), dict[int, _Left]()
+    transcript = stored.transcript
+    for key in dict.fromkeys(transcript.chain):
+        entry = stored.ledger.at(key)
+        for n, batch in enumerate(entry.batches):
+            made = Made("batch", key, n)
+            if made in stored.hand.undone:
+                continue
+            for edit in batch.edits:
+                _apply(transcript, edit, name_of(made), left, hidden)
+    return left, hidden
+
+
+def _apply(
+    transcript: Transcript,
+    edit: Replace | Summary | Drop | Whole | Added,
+    batch: str,
+    left: dict[Location, _Left | None],
+    hidden: dict[int, _Left],
+) -> None:
+    match edit:
+        case Replace():
+            spot = transcript.locate(edit.place)
+            state: State = "set aside" if edit.kind == "pruned" else "in short"
+            if spot is not None:
+                left[spot] = _Left(state, batch, edit.ref, edit.why)
+        case Summary():
+            start, stop = transcript.find(edit.after), transcript.find(edit.upto)
+            keeps = {(transcript.find(key) or 0) - 1 for key in edit.keeps}
+            keeps.update(transcript.marked("pinned", start or 0, stop or 0))
+            for index in range(start or 0, stop or 0):
+                if index not in keeps:
+                    hidden[index] = _Left("set aside", batch, edit.ref, edit.why)
+        case Whole():
+            message = index_of(transcript, edit.message)
+            if message is None:
+                return
+            group = transcript.together(message, len(transcript)) if message in hidden else ()
+            for at in group:
+                hidden.pop(at, None)
+            for spot in spots_of(transcript, Target(edit.message, edit.leaf)):
+                left[spot] = None
