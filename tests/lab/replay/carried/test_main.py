@@ -54,7 +54,7 @@ def test_words_of_a_user_are_missed_and_said_to_fit_where_half_the_limit_holds_t
 
 def test_a_small_window_costs_less_and_shows_less():
     carrier = Carrier(errand(1, turns=60))
-    shown = carrier.under(POLICIES["default"](), 8_000).shown
+    shown = carrier.under(POLICIES["default"](), 24_000).shown
     assert shown.cost(0.1) < carrier.raw.cost(0.1)
     assert shown.far_shown < shown.far
     assert shown.faults > shown.lost == 0
