@@ -39,6 +39,9 @@ NEAREST = {
     "history/builder.py": "history/test_window.py",
     "history/again.py": "history/test_hand.py",
     "turn/again.py": "turn/test_hand.py",
+    "turn/cuts.py": "turn/test_checks.py",
+    "turn/leaves.py": "turn/test_checks.py",
+    "turn/spans.py": "turn/test_checks.py",
     # the transcript asks who answers whom, the memo what a caller changed
     "history/pairing.py": "history/test_transcript.py",
     "history/snapshots.py": "turn/test_memo.py",

@@ -1,5 +1,9 @@
 """The laws of a cut: what breaks one is mended or left out, whoever proposed it."""
 
+import inspect
+import re
+from typing import get_args
+
 import pytest
 from msgspec.structs import replace
 
@@ -11,6 +15,7 @@ from ullage.history.canon import ref_of
 from ullage.history.ledger import Ledger
 from ullage.history.shown import ShownHistory
 from ullage.stages.ranges import set_aside
+from ullage.turn import cuts, leaves, spans
 from ullage.turn.checks import check
 from ullage.values.edits import Address, Batch, Drop, Summary
 from ullage.values.messages import Text, ToolCall
@@ -379,3 +384,17 @@ def test_untouched_texts_are_the_callers_own():
     assert view["messages"][0] is messages[0]
     assert all(shown is raw for shown, raw in zip(view["messages"][2:], messages[5:], strict=True))
     assert isinstance(session.window.transcript.messages[0].parts[0], Text)
+
+
+# ── where the laws stand ─────────────────────────────────────────────────────────────────
+
+
+def test_each_law_stands_at_the_head_of_the_file_that_enforces_it():
+    laws = {
+        module: set(re.findall(r"^    (\w+) {3,}", module.__doc__, re.M))
+        for module in (leaves, spans, cuts)
+    }
+    assert {law for named in laws.values() for law in named} >= {*get_args(cuts.Law)}
+    for module, named in laws.items():
+        mended = set(re.findall(r'mend\(\s*"(\w+)"', inspect.getsource(module)))
+        assert mended <= named | laws[cuts], module.__name__

@@ -17,7 +17,8 @@ from ullage.history.hand import EMPTY, Hand, index_of
 from ullage.history.ledger import Ledger
 from ullage.history.window import Window
 from ullage.stages.policy import Policy, Safeguards, Stage
-from ullage.turn.checks import Checked, Mend, check, stands
+from ullage.turn.checks import Checked, check, stands
+from ullage.turn.cuts import Mend
 from ullage.values.decisions import Made
 from ullage.values.edits import (
     Added,
