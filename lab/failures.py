@@ -159,12 +159,12 @@ _ROWS = (
         "return False",
     ),
     ("recall f85", "stores/_clean.py", 'if needed == (at.phase == "needed") and', "if"),
-    ("recall f75", "stages/truncate.py", "if chars <= limit:", "if chars <= limit or True:"),
+    ("recall f75", "stages/truncate.py", "if chars <= whole_chars:", "if chars <= whole_chars or True:"),
     (
         "recall f90",
         "stages/truncate.py",
-        "if chars <= limit:",
-        'if chars <= limit or source.tool.startswith("mcp"):',
+        "if chars <= whole_chars:",
+        'if chars <= whole_chars or source.tool.startswith("mcp"):',
     ),
     (
         "spend f105",

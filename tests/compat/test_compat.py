@@ -23,13 +23,13 @@ from ullage.wires.rules.checker import problems_of
 
 LEFT = sorted(path.parent for path in Path(__file__).parent.glob("*/kept.db"))
 DECIDES = {
-    "default-10": "4eewktdz85jmz174.q0s25nd77fe5b21z",
-    "default-summarised-11": "4eewktdz85jmz174.m8cg4x3m87w9ff34",
+    "default-10": "tq6r8bxs4xr9qzap.4j01brpz5k2v7dag",
+    "default-summarised-11": "tq6r8bxs4xr9qzap.masdg1qzqdm9sjpr",
     "token_budget-1": "g56yphfs35bcg5va.m0qwh69tck0cw0kj",
-    "multi_stage-1": "drd7ys7322yzc8qt.s6ynzxyv7xnp3rsb",
-    "continuation-1": "751ct2t3zxeec2r6.bt1ysshjq5aq7bvs",
-    "three_layer-1": "0k78nz4em4stfc1s.g6662fgj0kdkd2z7",
-    "output_cache-1": "kzp0as0v7y2xavb6.g3xr52bjd36h1pvt",
+    "multi_stage-1": "6tc0nr6nsd1qyx7t.s6ynzxyv7xnp3rsb",
+    "continuation-1": "j4q9hvdcmdf47tze.bt1ysshjq5aq7bvs",
+    "three_layer-1": "x3ecwwscmxxmg1s9.g6662fgj0kdkd2z7",
+    "output_cache-1": "09fazcq7jme67fe2.g3xr52bjd36h1pvt",
 }
 """The fingerprint of each policy, as ledgers hold it.
 

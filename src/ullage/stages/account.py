@@ -26,6 +26,8 @@ from ullage.values.notices import Words
 from ullage.values.texts import on_one_line
 
 _USER = "- user: "
+_BULLET_CHARS = 140
+"""About what a bullet takes."""
 _SAID_CHARS = 200
 _GAVE_CHARS = 80
 _RESULT_CHARS = 6_000
@@ -91,6 +93,11 @@ def user_outputs(transcript: Transcript, start: int, stop: int, shown: str) -> l
 def said_chars(transcript: Transcript, start: int, stop: int) -> int:
     """About how many characters an account takes that quotes all the user said in a range."""
     return transcript.folded(_SAID, start, stop).chars_before(stop)
+
+
+def done_chars(transcript: Transcript, start: int, stop: int) -> int:
+    """About how many characters an account takes that has a bullet for everything else."""
+    return len(transcript.folded(_DONE, start, stop).others) * _BULLET_CHARS
 
 
 class _Done:

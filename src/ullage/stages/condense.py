@@ -140,7 +140,7 @@ class Condensed(NamedTuple):
 def condense(window: Window, each: Range, room: Room) -> Condensed | None:
     """An account of a range; None if it would win nothing.
 
-    Bullets make room for what the user said, and both for results that the model has not seen yet.
+    Bullets make room for results that the model has not seen yet, and both for what the user said.
     """
     chain, outputs = window.transcript.chain, set_aside(window, each.start, each.stop)
     bare = Summary(chain[each.start], chain[each.stop], "", outputs[-1].ref, room.why)
@@ -185,8 +185,9 @@ def _text(
     new_tokens = sum(map(window.leaf_tokens, new))
     if new_tokens > LEAST_TOKENS and room.most_tokens < (len(new) + 1) * LEAST_TOKENS:
         new, new_tokens = [], 0  # too many to be quoted: the index holds them
-    spare = max(room.most_tokens - new_tokens, LEAST_TOKENS)
     said = min(room.user_chars, said_chars(transcript, *around))
+    least = min(said // CHARS_PER_TOKEN, room.most_tokens - len(new) * LEAST_TOKENS)
+    spare = max(room.most_tokens - new_tokens, least, LEAST_TOKENS)
     chars, text, later = spare * CHARS_PER_TOKEN, "", tuple[str, ...]()
     for _ in range(_TRIES):
         user_chars = min(said, chars)

@@ -6,6 +6,7 @@ from functools import partial
 
 from msgspec.structs import replace
 
+from ullage.stages.arrivals import equal_shares, without_slack
 from ullage.stages.compact import asked, compact, newest_turns, surely_over
 from ullage.stages.emergency import emergency
 from ullage.stages.goals import by_count
@@ -21,12 +22,13 @@ SAFEGUARDS = Safeguards(media=refused_media, overlong=overlong, stalled=stall)
 """What runs behind every policy."""
 
 _TRUNCATE, _RECORD = partial(truncate), partial(record)
+_PLAIN, _SHARES = partial(without_slack), partial(equal_shares)
 
 DEFAULT = Policy(
     name="default-10",
     at_first_sight=(_TRUNCATE,),
-    under_pressure=(_RECORD,),
-    without_recall=partial(leaving_out, stages=(_TRUNCATE, _RECORD)),
+    under_pressure=(_PLAIN, _RECORD, _SHARES),
+    without_recall=partial(leaving_out, stages=(_TRUNCATE, _PLAIN, _RECORD, _SHARES)),
     guard=partial(emergency, user_share=0.67),  # at three characters a token; so half of the limit
     on_request=partial(
         compact, is_due=asked, keep_from=partial(newest_turns, turns=1), least_share=0.0

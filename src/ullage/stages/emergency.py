@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ullage.history.window import Window
-from ullage.stages.account import said_chars
+from ullage.stages.account import done_chars, said_chars
 from ullage.stages.bound import editable_from, is_frozen
 from ullage.stages.condense import (
     CHARS_PER_TOKEN,
@@ -33,11 +33,11 @@ from ullage.stages.condense import (
 from ullage.stages.pressure import GUARD_SHARE
 from ullage.stages.quotes import USER_SHARE
 from ullage.stages.ranges import begin, condensed, control_tail, coverable, summarised
-from ullage.stages.shrink import Tier, shrink
+from ullage.stages.shrink import BEFORE_NEW, Tier, reducible_tokens, shrink, texts_of
 from ullage.values.edits import Cut
 
 _LEAST_ACCOUNT_TOKENS = 150
-_GENTLE = (Tier.OLD, Tier.OPEN, Tier.SAID)
+_LAST = (Tier.SAID, Tier.TASK, Tier.SYSTEM)
 
 
 def emergency(
@@ -103,11 +103,11 @@ def _ways(
         # what stands before the newest thinking of the turn goes whole or not at all (A14)
         behind = head is not None and tail > head[0] + 1
         if _parted(window) is None:
-            yield (tail if behind else first), _GENTLE
+            yield (tail if behind else first), BEFORE_NEW
         yield (end if whole else first), tuple(Tier)
         return
     if _parted(window) is None or (tail < window.size and window.may_cut(tail)):
-        yield tail, _GENTLE
+        yield tail, BEFORE_NEW
         yield tail, tuple(Tier)
     if whole:
         yield end, tuple(Tier)
@@ -142,7 +142,8 @@ def _plan(
 ) -> tuple[Sequence[Cut], int]:
     """Condense ranges, and cut what is kept to size: the cuts, and the uncalibrated tokens left.
 
-    What the user said comes before results and bullets: these make room for it.
+    What is old makes room first. Then new results do, for what users said and for a few bullets, as
+    long as half of the limit holds what users said; what is over that makes room before they do.
     """
     tokens = window.tokens - sum(held_tokens(window, each) for each in ranges)
     wanted = sum(_wanted_tokens(window, each, room) for each in ranges)
@@ -150,24 +151,55 @@ def _plan(
     gone |= {each.inside[0] for each in ranges if each.inside}
     shown = window.visible_in(editable_from(window), window.size)
     loose = [at for at in shown if at not in gone]
-    early, won = shrink(window, loose, _GENTLE[:2], tokens + wanted - room.most_tokens)
+    early, won = shrink(window, loose, BEFORE_NEW, tokens + wanted - room.most_tokens)
     tokens -= won
+    over = _said_over(window, loose, ranges, room)
+    spare = reducible_tokens(window, loose, (Tier.NEW,)) if ranges else 0
+    lent = min(spare, max(tokens + wanted - room.most_tokens - over, 0))
     cuts = list[Cut]()
     for each in ranges:
-        made = condense(window, each, room._replace(most_tokens=room.most_tokens - tokens))
+        left = room.most_tokens - (tokens - lent)
+        made = condense(window, each, room._replace(most_tokens=left))
         if made is None:  # it is shorter as it is
             return _plan(window, [other for other in ranges if other != each], room, tiers)
         cuts += made.cuts
         tokens += made.tokens
-    late, won = shrink(window, loose, tiers[2:], tokens - room.most_tokens)
+    gives = lent if Tier.NEW not in tiers else window.tokens
+    late, won = _late(window, loose, tiers, tokens - room.most_tokens, over, gives)
     return [*cuts, *early, *late], tokens - won
 
 
+def _late(
+    window: Window, kept: Sequence[int], tiers: Sequence[Tier], excess: int, over: int, gives: int
+) -> tuple[list[Cut], int]:
+    """Cuts of new results and of what was said, and the tokens they win.
+
+    Of what users said ``over`` tokens go first, and more only where nothing else is left; new
+    results have ``gives`` tokens to give.
+    """
+    said, won = shrink(window, kept, (Tier.SAID,), min(excess, over))
+    new, won_new = shrink(window, kept, (Tier.NEW,), min(excess - won, gives))
+    last = [tier for tier in _LAST if tier in tiers]
+    if last and won + won_new < excess:
+        said, won = shrink(window, kept, last, excess - won_new)
+    return [*said, *new], won + won_new
+
+
+def _said_over(window: Window, kept: Sequence[int], ranges: Sequence[Range], room: Room) -> int:
+    """About how many tokens users said more than their room holds, here and in accounts."""
+    chars = sum(said_chars(window.transcript, each.start, each.stop) for each in ranges)
+    for spot, tier in texts_of(window, kept):
+        if tier in (Tier.SAID, Tier.TASK):
+            chars += len(getattr(window.transcript.leaf(spot), "text", ""))
+    return max(chars - room.user_chars, 0) // CHARS_PER_TOKEN
+
+
 def _wanted_tokens(window: Window, each: Range, room: Room) -> int:
-    """Tokens that an account should have: what was said, what is new, and a few bullets."""
+    """Tokens that an account should have: what was said, what is new, and its bullets."""
     said = min(room.user_chars, said_chars(window.transcript, each.start, each.stop))
+    done = min(room.account_chars, done_chars(window.transcript, each.start, each.stop))
     new = sum(map(window.leaf_tokens, unread(window, each)))
-    return new + said // CHARS_PER_TOKEN + _LEAST_ACCOUNT_TOKENS
+    return new + (said + done) // CHARS_PER_TOKEN + _LEAST_ACCOUNT_TOKENS
 
 
 def reach(window: Window) -> tuple[int, int]:

@@ -81,20 +81,20 @@ class _SampleMeter(Meter):
 @lru_cache(maxsize=1)
 def arrivals() -> tuple[Sample, ...]:
     """The samples of what arrives, each kind once."""
-    text = "\n".join(_lines(320, ""))
-    rows = [{"id": number, "lamp": number % 9} for number in range(510)]
+    text = "\n".join(_lines(490, ""))
+    rows = [{"id": row, "lamp": row % 9, "note": _phrase(row, 4)} for row in range(1_020)]
     nested = {f"section_{number}": {"rows": rows[number::30]} for number in range(30)}
-    table = "\n".join(f"{number},{_phrase(number, 4)},{number % 13}" for number in range(600))
-    document = "\n".join(_document(350))
-    beyond_ascii = "\n".join(_lines(670, "Ærø ålegræs 潮汐 🌊\u0301"))
-    failure = "\n".join([*_lines(130, "at pier.py"), "TideError: no water"])
+    table = "\n".join(f"{number},{_phrase(number, 4)},{number % 13}" for number in range(1_000))
+    document = "\n".join(_document(420))
+    beyond_ascii = "\n".join(_lines(900, "Ærø ålegræs 潮汐 🌊\u0301"))
+    failure = "\n".join([*_lines(170, "at pier.py"), "TideError: no water"])
     return (
-        _arrival("a log", "bash", Text("\n".join(_log(130)))),
+        _arrival("a log", "bash", Text("\n".join(_log(160)))),
         _arrival("JSON", "web_fetch", Text(json.dumps(nested, indent=1))),
-        _arrival("JSON rows", "orders", Text(json.dumps(rows))),
+        _arrival("JSON rows", "orders", Text(json.dumps(rows[::2]))),
         _arrival("a table", "grep", Text(table)),
-        _arrival("long lines", "read", Text("\n".join(_lines(3, "x" * 18_000)))),
-        _arrival("a diff", "bash", Text("\n".join(_diff(180)))),
+        _arrival("long lines", "read", Text("\n".join(_lines(3, "x" * 21_000)))),
+        _arrival("a diff", "bash", Text("\n".join(_diff(290)))),
         _arrival("a document", "read_file", Text(document)),
         _arrival("text beyond ASCII", "read", Text(beyond_ascii)),
         _arrival("a short text", "bash", Text("done")),

@@ -1,7 +1,7 @@
 """Shrink: texts that stay in the view are cut to size, in the order in which they may go.
 
-Results, arguments and the model's own words come before anything the user said, what is old
-before what the model has not seen yet, and the first task and the newest user message go last.
+Results, arguments and the model's own words come before anything the user said, the new ones last
+of them, and the first task and the newest user message go last of all.
 What the system says among the messages is cut where otherwise there would be no view at all.
 """
 
@@ -31,10 +31,14 @@ class Tier(Enum):
 
     OLD = "results, arguments and replies of earlier turns, the largest first"
     OPEN = "the same of the open turn, the oldest first"
-    SAID = "what the user said, the longest first"
     NEW = "results the model has not seen yet and the words it asked for them in, the largest first"
+    SAID = "what the user said, the longest first"
     TASK = "the first task and what the user said last"
     SYSTEM = "what the system says among the messages, the largest first"
+
+
+BEFORE_NEW = (Tier.OLD, Tier.OPEN)
+"""What makes room before a result that the model has not seen yet does (gate G8)."""
 
 
 def shrink(
@@ -64,11 +68,19 @@ def shrink(
     return cuts, excess_tokens - left
 
 
-def reducible_tokens(window: Window) -> int:
-    """Tokens that could still be won of what goes before new results (`Tier`)."""
-    kept = [index for index in window.visible if index >= editable_from(window)]
-    mild = (Tier.OLD, Tier.OPEN, Tier.SAID)
-    texts = (spot for spot, tier in texts_of(window, kept) if tier in mild)
+def reducible_tokens(
+    window: Window, kept: Sequence[int] | None = None, tiers: Sequence[Tier] = BEFORE_NEW
+) -> int:
+    """Tokens that could still be won of what the tiers name.
+
+    Args:
+        window: the window at the boundary at hand.
+        kept: the messages that are looked at. None: all that are shown and may be edited.
+        tiers: what may be cut. By default what goes before new results.
+    """
+    if kept is None:
+        kept = [index for index in window.visible if index >= editable_from(window)]
+    texts = (spot for spot, tier in texts_of(window, kept) if tier in tiers)
     return sum(max(window.leaf_tokens(spot) - LEAST_TOKENS, 0) for spot in texts)
 
 

@@ -17,10 +17,14 @@ from ullage.history.transcript import Location
 from ullage.history.window import Window
 from ullage.stages.kinds import LIMIT_CHARS, ToolKind, head_share_of, kind_of
 from ullage.stages.shorten import shorten
+from ullage.stages.squeeze import is_data
 from ullage.values.edits import Cut, Replace
 from ullage.values.effects import Output
 from ullage.values.messages import Text, ToolResult
 from ullage.values.notices import Words
+
+SLACK, DATA_SLACK = 1.5, 3.0
+"""How many times its limit a text may have, and JSON, before it is cut to it."""
 
 
 class Source(NamedTuple):
@@ -94,24 +98,46 @@ def by_kind(
     /,
     *,
     limit_chars: Mapping[ToolKind, int] = LIMIT_CHARS,
+    slack: float = SLACK,
+    data_slack: float = DATA_SLACK,
 ) -> Shown | None:
     """Our own shape: head, tail and error lines, or smaller JSON, by kind of tool.
 
-    At most ``limit_chars`` are shown, by kind of tool. Limits are generous, for flat ones lose the
-    lines that an agent quotes from files (`frontier`).
+    Limits are generous, for flat ones lose the lines that an agent quotes from files (`frontier`).
+    What is little over its limit is not cut: the middle that it would lose is asked for as often as
+    the rest, and a page of it costs more than it would.
+
+    Args:
+        source: the text.
+        words: the wording of the notice.
+        limit_chars: the most characters shown of what is cut, by kind of tool.
+        slack: nothing is cut that has at most so many times the limit.
+        data_slack: the same of JSON, as it came or as a table.
     """
     chars = len(source.text)
     if chars <= min(limit_chars.values()):
         return None
     kind = kind_of(source.tool)
     limit, head_share = limit_chars[kind], head_share_of(kind)
-    if chars <= limit:
+    whole_chars = int(limit * slack)
+    if chars > whole_chars and is_data(source.text):
+        whole_chars = int(limit * data_slack)
+    if chars <= whole_chars:
         return None
     ref = source.ref
-    key = source.root, ref, limit, words, head_share
+    key = source.root, ref, limit, whole_chars, words, head_share
     shown: str | None = REMEMBERED.get(key)
     if shown is None:
-        shown = shorten(source.text, limit, ref, words, head_share=head_share, tables=True) or ""
+        view = shorten(
+            source.text,
+            limit,
+            ref,
+            words,
+            head_share=head_share,
+            tables=True,
+            whole_chars=whole_chars,
+        )
+        shown = view or ""
         REMEMBERED.put(key, shown, len(shown))
     why = f"{chars:,} characters, over {limit:,} for {kind} tools"
     return Shown(shown, why) if shown else None
@@ -120,11 +146,12 @@ def by_kind(
 def truncate(window: Window, /, *, shape: Shape = by_kind) -> Sequence[Cut]:
     """Cuts for every fresh result that its shape does not leave whole."""
     fresh = window.results(window.fresh, window.size)
-    cuts = (_cut(window, spot, shape) for spot in fresh if spot not in window.replaced_later)
+    cuts = (cut_by(window, spot, shape) for spot in fresh if spot not in window.replaced_later)
     return [cut for cut in cuts if cut is not None]
 
 
-def _cut(window: Window, spot: Location, shape: Shape) -> Cut | None:
+def cut_by(window: Window, spot: Location, shape: Shape) -> Cut | None:
+    """The cut of one result, or None where its shape leaves it whole."""
     transcript, tool, (index, number, item) = window.transcript, window.tool_of(spot), spot
     result, leaf = transcript.messages[index].parts[number], transcript.leaf(spot)
     if not isinstance(leaf, Text) or not isinstance(result, ToolResult):
