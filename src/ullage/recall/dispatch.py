@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, TypeVar
 
 import msgspec
@@ -11,7 +12,8 @@ import msgspec
 from ullage.recall.beneath import corpus_beneath, with_earlier
 from ullage.recall.corpus import Corpus, CorpusOf, OutputCorpus
 from ullage.recall.found import FromHistory, find
-from ullage.recall.grep import search
+from ullage.recall.grep import Grep, search
+from ullage.recall.json_lines import MOST_CHARS, json_lines
 from ullage.recall.lines import Asked, search_lines
 from ullage.recall.pattern import PatternError
 from ullage.recall.read import characters, lines, numbered
@@ -170,14 +172,19 @@ def _search(arguments: dict[str, Any], source: Source, words: Words, context: in
     pattern, context = arguments.get("pattern"), _integer(arguments.get("context_lines"), context)
     if not isinstance(pattern, str) or not pattern:
         return _error("pattern is missing", "Give a regular expression in RE2 syntax.")
+    looks = partial(
+        search,
+        pattern=pattern,
+        ignore_case=bool(arguments.get("ignore_case")),
+        context_lines=min(max(context, 0), 5),
+        max_matches=words.toolset.matches,
+    )
     try:
-        found = yield from search(
-            source,
-            pattern,
-            ignore_case=bool(arguments.get("ignore_case")),
-            context_lines=min(max(context, 0), 5),
-            max_matches=words.toolset.matches,
-        )
+        found = yield from looks(source)
+        if any(line.clipped and line.match is not None for line in found.lines):
+            values = yield from _values_found(source, looks)
+            if values is not None:
+                return values
     except PatternError as error:
         return _error(str(error), "Change the pattern.")
     shown = [
@@ -188,6 +195,25 @@ def _search(arguments: dict[str, Any], source: Source, words: Words, context: in
     more = "" if found.total_is_exact else "more than "
     counts = f"{found.shown:,} of {more}{found.total:,} matching lines"
     last = f"[{counts}; {source.chars:,} characters searched]"
+    return Answer("\n".join([*shown, last]), source.ref)
+
+
+def _values_found(source: Source, looks: Callable[[Source], Steps[Grep]]) -> Steps[Answer | None]:
+    """The values of a JSON document that a search finds, with their paths.
+
+    None where that is no help: it is no JSON, or only how it is written is like the pattern.
+    """
+    if source.chars > MOST_CHARS:
+        return None
+    text = yield from source.span(0, source.chars)
+    lines = json_lines(text)
+    found = None if lines is None else (yield from looks(Source(Output(source.ref, lines))))
+    if found is None or not found.total:
+        return None
+    shown = [f"{'-' if line.match is None else ':'} {line.text}" for line in found.lines]
+    more = "" if found.total_is_exact else "more than "
+    counts = f"{found.shown:,} of {more}{found.total:,} matching values, each with its path"
+    last = f"[{counts}; {source.chars:,} characters of JSON searched]"
     return Answer("\n".join([*shown, last]), source.ref)
 
 
