@@ -23,8 +23,8 @@ from ullage.wires.rules.checker import problems_of
 
 LEFT = sorted(path.parent for path in Path(__file__).parent.glob("*/kept.db"))
 DECIDES = {
-    "default-10": "tq6r8bxs4xr9qzap.4j01brpz5k2v7dag",
-    "default-summarised-11": "tq6r8bxs4xr9qzap.masdg1qzqdm9sjpr",
+    "default-10": "tq6r8bxs4xr9qzap.3q2238qgsmmq6bcp",
+    "default-summarised-11": "tq6r8bxs4xr9qzap.3whqrtxt5tfth344",
     "token_budget-1": "g56yphfs35bcg5va.m0qwh69tck0cw0kj",
     "multi_stage-1": "6tc0nr6nsd1qyx7t.s6ynzxyv7xnp3rsb",
     "continuation-1": "j4q9hvdcmdf47tze.bt1ysshjq5aq7bvs",

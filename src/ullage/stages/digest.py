@@ -13,14 +13,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence, Set
 from heapq import heapify, heappop, heapreplace
-from itertools import chain, pairwise
+from itertools import chain
 from typing import NamedTuple
 
 from ullage.stages.names import ALARMS, WORTH, Known, names_in, words_in, worth_of
 from ullage.stages.shorten import ends_of, safe_cut
 
 _LINE_CHARS = 240
-_GAP = "…"
 _READ_CHARS = 24_000
 _NAMES_CHARS = 80  # beside a ref: by names a reader tells which one to open
 _SCALE = 1 << 20
@@ -45,9 +44,10 @@ class Reading(NamedTuple):
     ranks: Sequence[int]
 
     def digest(self, price: int, most_chars: int) -> str:
-        """What follows a ref: a few names, and the lines that earn their price, ``…`` between."""
+        """What follows a ref: a few names, and the lines that earn their price."""
         chosen, shown = _choose(self, price, most_chars)
-        lines = "\n".join([":", *_with_gaps(self.lines, chosen)]) if chosen else ""
+        told = (self.lines[number].rstrip() for number in chosen)
+        lines = "\n".join([":", *told]) if chosen else ""
         return f"{self._others(shown)}{lines}"
 
     def _others(self, shown: Set[str]) -> str:
@@ -130,11 +130,3 @@ def _choose(reading: Reading, price: int, room: int) -> tuple[list[int], set[str
             shown.update(line)
             room -= size
     return sorted(chosen), shown
-
-
-def _with_gaps(lines: Sequence[str], chosen: Sequence[int]) -> Iterator[str]:
-    for last, number in pairwise([-1, *chosen, len(lines)]):
-        if number > last + 1:
-            yield _GAP
-        if number < len(lines):
-            yield lines[number].rstrip()

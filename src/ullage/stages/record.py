@@ -58,6 +58,8 @@ _LEAST_CHARS = 300
 _CHARS_PER_TOKEN = 4
 _SAID_CHARS = _VALUE_CHARS = 120
 """The most that stands word for word of what the model says, or of one argument of a call."""
+_CONCLUDED_CHARS, _WORKED_CALLS = 400, 5
+"""The same of what it says without a call behind so many: what it found out by them."""
 _CHANGE_CHARS = 600
 """The same of an argument of a call that changes a file: the next edit may name it."""
 _RESULT_CHARS = 100
@@ -170,14 +172,17 @@ def steps(window: Window, start: int, stop: int, digests: Mapping[Location, str]
         for number, part in enumerate(messages[index].parts)
         if isinstance(part, ToolResult)
     }
+    worked = 0
     for index in range(start, stop):
-        role = messages[index].role
+        role, worked = messages[index].role, worked + len(messages[index].calls)
         for number, part in enumerate(messages[index].parts):
             match part:
                 case Passage():
                     yield f"- {role}: {_block(window, (index, number, 0))}"
                 case Text(text=text) if text.strip() and role == "assistant":
-                    said = _beginning(text.strip(), _SAID_CHARS, _SAID_CHARS)
+                    concludes = worked >= _WORKED_CALLS and not messages[index].calls
+                    most = _CONCLUDED_CHARS if concludes else _SAID_CHARS
+                    said = _beginning(text.strip(), most, most)
                     yield _FORGED.sub(r"\g<0> ", f"- {role}: {said}")
                 case Text(text=text) if text.strip():
                     yield f"- {role}: {text.strip()}"
