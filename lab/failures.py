@@ -159,7 +159,12 @@ _ROWS = (
         "return False",
     ),
     ("recall f85", "stores/_clean.py", 'if needed == (at.phase == "needed") and', "if"),
-    ("recall f75", "stages/truncate.py", "if chars <= whole_chars:", "if chars <= whole_chars or True:"),
+    (
+        "recall f75",
+        "stages/truncate.py",
+        "if chars <= whole_chars:",
+        "if chars <= whole_chars or True:",
+    ),
     (
         "recall f90",
         "stages/truncate.py",
