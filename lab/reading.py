@@ -70,8 +70,18 @@ def results(message: Wire) -> Iterator[tuple[str, list[str]]]:
         yield str(message.get("tool_call_id")), texts_of(message.get("content"))
     elif isinstance(message.get("content"), list):
         for block in message["content"]:
+            given = block.get("toolResult")
+            if given is not None:
+                yield str(given["toolUseId"]), [_said(item) for item in given["content"]]
             if block.get("type") == "tool_result":
                 yield str(block["tool_use_id"]), texts_of(block.get("content"))
+
+
+def _said(item: Wire) -> str:
+    """The text of an item of Converse: JSON as text."""
+    if "json" not in item:
+        return str(item.get("text", ""))
+    return json.dumps(item["json"], ensure_ascii=False, separators=(",", ":"))
 
 
 def _responses(parts: Sequence[Wire]) -> Iterator[tuple[str, list[str]]]:
@@ -106,8 +116,9 @@ def visible(messages: Sequence[Wire]) -> Iterator[str]:
             yield str(message.get("arguments") or message.get("input") or "")
         blocks = message["content"] if isinstance(message.get("content"), list) else ()
         for block in blocks:
-            if block.get("type") == "tool_use":
-                yield json.dumps(block["input"], ensure_ascii=False)
+            call = block.get("toolUse") or block
+            if "input" in call:
+                yield json.dumps(call["input"], ensure_ascii=False)
         for _, texts in results(message):
             if message.get("role") != "tool":
                 yield from texts

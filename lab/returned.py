@@ -1,6 +1,6 @@
 """How a request differs from the replies as the provider returned them, where that is illegal.
 
-    A13          the thinking of the last reply
+    A13, B13     the thinking of the last reply
     R3, R4, R8   reasoning, and the items that were made with it
     G7, G8       signatures that were moved, made up or lost
 
@@ -11,7 +11,8 @@ tests have the whole history beside the view, and ask here.
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, TypeAlias
 
 from ullage.wires.anthropic.blocks import THOUGHTS
@@ -55,17 +56,17 @@ def _compared(format: str, check: Check, history: Sequence[Any] | None) -> list[
     return found + check.found
 
 
-# -- Anthropic ----------------------------------------------------------------------------
+# -- Anthropic, and Claudes on Bedrock -----------------------------------------------------
 
 
-def _anthropic(check: Check, history: Sequence[Any]) -> None:
-    """A13: the last assistant message's thinking is what was returned, or all is gone."""
+def _newest_thinking(rule: str, check: Check, history: Sequence[Any]) -> None:
+    """A13, B13: the last assistant message's thinking is what was returned, or all is gone."""
     messages = check.messages
     at, message = next(_replies(messages), (0, None))
     returned = [_thinking(reply) for _, reply in _replies(history) if _are_one(message, reply)]
     if returned and _thinking(message) not in returned and any(map(_thinking, messages)):
         sentence = "the thinking of the last assistant message is not as it was returned"
-        check.add("A13", f"messages[{at}].content", sentence)
+        check.add(rule, f"messages[{at}].content", sentence)
 
 
 def _replies(messages: Sequence[Any]) -> Iterator[tuple[int, JsonObject]]:
@@ -82,15 +83,23 @@ def _are_one(sent: Any, returned: Any) -> bool:
 
 
 def _calls(message: Any) -> list[Any]:
-    return [b.get("id") for b in blocks_of(message) if name_in(b, "type") == "tool_use"]
+    blocks = blocks_of(message)
+    bodies = [block.get("toolUse") for block in blocks if type(block) is dict]
+    ids = [name_in(body, "toolUseId") for body in bodies if body is not None]
+    return ids + [b.get("id") for b in blocks if name_in(b, "type") == "tool_use"]
 
 
 def _said(message: Any) -> list[Any]:
-    return [block for block in blocks_of(message) if name_in(block, "type") not in THOUGHTS]
+    return [block for block in blocks_of(message) if not _is_thought(block)]
 
 
 def _thinking(message: Any) -> list[Any]:
-    return [block for block in blocks_of(message) if name_in(block, "type") in THOUGHTS]
+    return [block for block in blocks_of(message) if _is_thought(block)]
+
+
+def _is_thought(block: Any) -> bool:
+    is_reasoning = type(block) is dict and "reasoningContent" in block
+    return is_reasoning or name_in(block, "type") in THOUGHTS
 
 
 # -- OpenAI Responses ---------------------------------------------------------------------
@@ -196,4 +205,9 @@ def _unsigned(part: JsonObject) -> JsonObject:
     return {name: value for name, value in part.items() if name != "thoughtSignature"}
 
 
-_COMPARE = {"anthropic": _anthropic, "openai-responses": _responses, "gemini": _gemini}
+_COMPARE: Mapping[str, Callable[[Check, Sequence[Any]], None]] = {
+    "anthropic": partial(_newest_thinking, "A13"),
+    "bedrock-converse": partial(_newest_thinking, "B13"),
+    "openai-responses": _responses,
+    "gemini": _gemini,
+}

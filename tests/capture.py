@@ -14,8 +14,8 @@ import sys
 from pathlib import Path
 
 from tests.servers import Call, Reply, provider
-from tests.servers.loops import loop, request
-from tests.wire import history
+from tests.servers.loops import READ, loop, request, user
+from tests.wire import history, in_bytes
 from ullage.wires import FORMATS
 
 FOLDER = Path(__file__).parent / "fixtures" / "wire"
@@ -25,6 +25,7 @@ SDKS = {
     "openai-responses": "openai",
     "gemini": "google-genai",
     "ollama": "ollama",
+    "bedrock-converse": "boto3",
 }
 _FILES = ("src/café.py", "notes/猫.md", 'a "quoted" name', "empty")
 _CONTENTS = {
@@ -46,14 +47,16 @@ SCRIPT = (
 def bodies(format):
     """The name and the bytes of every capture of a format."""
     with provider(format, ["Done."]) as server:
-        yield "every-part", _sent(server, request(format, history(format)))
+        messages = history(format)
+        messages = in_bytes(messages) if format == "bedrock-converse" else messages
+        yield "every-part", _sent(server, request(format, messages))
     with provider(format, SCRIPT) as server:
         messages = loop(server, None, lambda name, given: _CONTENTS[given["path"]])
         yield "agent-loop", server.requests[-1].raw
     with provider(format, ["Done."]) as server:
-        go_on = {"parts": [{"text": "Thanks."}], "role": "user"}
-        go_on = go_on if format == "gemini" else {"role": "user", "content": "Thanks."}
-        yield "next-task", _sent(server, request(format, [*messages, go_on], tools=()))
+        go_on = user(format, "Thanks.")
+        tools = (READ,) if format == "bedrock-converse" else ()  # else its calls are refused (B8)
+        yield "next-task", _sent(server, request(format, [*messages, go_on], tools=tools))
 
 
 def _sent(server, asked):

@@ -182,11 +182,27 @@ def wire(format, turns, *, reuse_ids=False, start=0):
         if format == "openai-responses" and answered and turn.user is None:
             turn = replace(turn, user="Go on.")  # else its items are one reply with those before
         messages += write(turn, number, reuse_ids)
-    return messages
+    return in_turn(messages) if format == "bedrock-converse" else messages
+
+
+def in_turn(messages):
+    """Messages of Converse, of which no two of one role stand in a row (B2)."""
+    made = []
+    for message in messages:
+        role = message["role"]
+        if made and made[-1]["role"] == role == "user":
+            made[-1] = {**message, "content": [*made[-1]["content"], *message["content"]]}
+            continue
+        if made and made[-1]["role"] == role:
+            made.append(user("bedrock-converse", "Go on."))
+        made.append(message)
+    return made
 
 
 def user(format, text):
     """What the user says."""
+    if format == "bedrock-converse":
+        return {"role": "user", "content": [{"text": text}]}
     if format == "gemini":
         return {"role": "user", "parts": [{"text": text}]}
     return {"role": "user", "content": text}
@@ -307,6 +323,38 @@ def _anthropic_result(id, call):
     return block
 
 
+def _converse(turn, number, reuse):
+    """A blank text is no content: a result has none, and the user says something else."""
+    if turn.user is not None:
+        yield user("bedrock-converse", turn.user)
+    ids = _ids(turn, number, False)
+    blocks = []
+    if turn.thought:
+        thought = {"text": "hm " * 50, "signature": f"c2ln{number}"}
+        blocks.append({"reasoningContent": {"reasoningText": thought}})
+    if turn.said or not turn.calls:
+        blocks.append({"text": turn.said or "done"})
+    blocks += [
+        {"toolUse": {"toolUseId": id, "name": c.tool, "input": {"path": argument_of(c)}}}
+        for id, c in zip(ids, turn.calls, strict=True)
+    ]
+    yield {"role": "assistant", "content": blocks}
+    results = [_converse_result(id, c) for id, c in zip(ids, turn.calls, strict=True)]
+    if results:
+        yield {"role": "user", "content": results}
+
+
+def _converse_result(id, call):
+    """A result: a text, several, or where the output is JSON that."""
+    content = [{"text": call.output}] * max(call.items, 1) if call.output.strip() else []
+    if call.items == 2 and call.output[:1] + call.output[-1:] == "[]":
+        content = [{"json": {"rows": json.loads(call.output)}}]
+    block = {"toolUseId": id, "content": content}
+    if call.failed:
+        block |= {"content": content or [{"text": "failed"}], "status": "error"}
+    return {"toolResult": block}
+
+
 def _gemini(turn, number, reuse, signed=False):
     """Without ids where ids are reused, as older models and many clients write them.
 
@@ -361,7 +409,15 @@ MODEL = {
     "anthropic": "claude-sonnet-4-5",
     "gemini": "gemini-2.5-pro",
     "ollama": "gpt-oss:120b-cloud",
+    "bedrock-converse": "anthropic.claude-sonnet-4-5-20250929-v1:0",
 }
+
+
+APART = tuple(name for name in MODEL if name != "bedrock-converse")
+"""The wires on which the user may say several messages in a row, and a summary is one of its own.
+
+Converse has one message for all that the user says at once (B2): what is added to a view there goes
+into a message of the caller's."""
 
 
 def request(format, messages, **more):
@@ -370,6 +426,10 @@ def request(format, messages, **more):
         system = {"parts": [{"text": "You are an agent."}]}
         head = {"systemInstruction": system, "generationConfig": {"maxOutputTokens": 1_000}}
         return {"model": MODEL[format], **head, "contents": messages, **more}
+    if format == "bedrock-converse":
+        tools = {"tools": [converse_tool()]}
+        head = {"system": [{"text": "You are an agent."}], "inferenceConfig": {"maxTokens": 1_000}}
+        return {"modelId": MODEL[format], **head, "toolConfig": tools, "messages": messages, **more}
     if format == "openai-responses":
         head = {"instructions": "You are an agent.", "max_output_tokens": 1_000, "store": False}
         return {"model": MODEL[format], **head, "input": messages, **more}
@@ -380,9 +440,15 @@ def request(format, messages, **more):
     return {"model": MODEL[format], **head, "max_tokens": 1_000, "messages": messages, **more}
 
 
+def converse_tool():
+    """Where calls are in the history, tools have to be in the request (B8). It is none of these."""
+    return {"toolSpec": {"name": "run_it", "inputSchema": {"json": {"type": "object"}}}}
+
+
 WRITERS = {
     "openai-chat": _openai,
     "openai-responses": _responses,
     "anthropic": _anthropic,
     "ollama": _ollama,
+    "bedrock-converse": _converse,
 }

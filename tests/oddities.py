@@ -9,6 +9,7 @@ from tests.wires.rule_examples import (
     ASK,
     IMAGE,
     NEXT,
+    REASONED,
     SERVED,
     SERVER,
     SIGNED,
@@ -26,11 +27,14 @@ from tests.wires.rule_examples import (
     parts,
     put,
     responds,
+    returns,
     runs,
     said,
+    says,
     tool,
     use,
     user,
+    uses,
 )
 
 PIXELS = "A" * 48
@@ -192,6 +196,35 @@ EVERYTHING = {
             NEXT,
         ],
     },
+    "bedrock-converse": {
+        "modelId": "anthropic.claude-sonnet-4-5-20250929-v1:0",
+        "system": [{"text": "be brief"}, {"cachePoint": {"type": "default"}}],
+        "inferenceConfig": {"maxTokens": 5},
+        "toolConfig": {
+            "tools": [
+                {"toolSpec": {"name": "run", "inputSchema": {"json": {}}}},
+                {"cachePoint": {"type": "default"}},
+            ],
+            "toolChoice": {"auto": {}},
+        },
+        "additionalModelRequestFields": {"thinking": {"type": "adaptive"}},
+        "messages": [
+            user(
+                says("x"),
+                {"image": {"format": "png", "source": {"bytes": PIXELS}}},
+                {"document": {"name": "d", "source": {"content": [says("y"), says("z")]}}},
+                {"guardContent": {"text": {"text": "g", "qualifiers": ["query"]}}},
+            ),
+            assistant(REASONED, says("t"), uses("a"), uses("b")),
+            user(
+                returns("a", LONG),
+                returns("b", content=[{"json": {"n": [1]}}, says("x")], status="error"),
+                {"cachePoint": {"type": "default", "ttl": "5m"}},
+            ),
+            assistant({"citationsContent": {"content": [says("z")], "citations": []}}),
+            user(says("and now?")),
+        ],
+    },
 }
 """One legal request a format, of every block that is looked into."""
 
@@ -251,6 +284,18 @@ REPLIES = {
         "prompt_eval_cached_count": 1,
         "eval_count": 9,
     },
+    "bedrock-converse": {
+        "output": {"message": assistant(says("x"))},
+        "stopReason": "end_turn",
+        "usage": {
+            "inputTokens": 9,
+            "outputTokens": 9,
+            "totalTokens": 20,
+            "cacheReadInputTokens": 1,
+            "cacheWriteInputTokens": 1,
+            "cacheDetails": [{"ttl": "1h", "inputTokens": 1}],
+        },
+    },
 }
 """A reply a format, with all that is read of its usage."""
 
@@ -278,6 +323,13 @@ RECALLS = {
     "ollama": {
         "id": "c9",
         "function": {"name": "get_continuation", "arguments": {"tool_call_id": "a"}},
+    },
+    "bedrock-converse": {
+        "toolUse": {
+            "toolUseId": "t9",
+            "name": "get_continuation",
+            "input": {"tool_call_id": "a", "offset": 3},
+        }
     },
 }
 """A call of ours a format."""

@@ -13,6 +13,7 @@ TOOL = {
     "anthropic": {"name": "bash", "description": "Runs.", "input_schema": {"type": "object"}},
     "gemini": {"functionDeclarations": [{"name": "bash", "description": "Runs."}]},
     "ollama": {"type": "function", "function": {"name": "bash", "parameters": {}}},
+    "bedrock-converse": {"toolSpec": {"name": "bash", "inputSchema": {"json": {}}}},
 }
 NO_CALLS = {
     "openai-chat": ("tool_choice", "none"),
@@ -35,8 +36,14 @@ def request(format="openai-chat", turns=1, *, tools=True, **more):
     """A request that waits for the model: its last turn's calls are answered."""
     call = histories.Call("bash", "a.py", "all is well\n" * 20)
     messages = histories.wire(format, [histories.Turn(calls=(call,))] * turns)
-    tools = {"tools": [TOOL[format]]} if tools else {}
-    return histories.request(format, messages, **tools, **more)
+    return histories.request(format, messages, **(tools_of(format) if tools else {}), **more)
+
+
+def tools_of(format):
+    """The field of a request with the one tool."""
+    if format == "bedrock-converse":
+        return {"toolConfig": {"tools": [TOOL[format]]}}
+    return {"tools": [TOOL[format]]}
 
 
 def reply(format="openai-chat", prompt=1_000, output=100, **more):
@@ -44,6 +51,9 @@ def reply(format="openai-chat", prompt=1_000, output=100, **more):
     match format:
         case "openai-chat":
             return {"usage": {"prompt_tokens": prompt, "completion_tokens": output}, **more}
+        case "bedrock-converse":
+            counts = {"inputTokens": prompt, "outputTokens": output}
+            return {"usage": counts, **more}
         case "gemini":
             counts = {"promptTokenCount": prompt, "candidatesTokenCount": output}
             return {"usageMetadata": counts, **more}

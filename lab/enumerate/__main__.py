@@ -17,8 +17,8 @@ from msgspec import json as packed
 from lab.enumerate.families import families
 from lab.enumerate.letters import alphabet
 from lab.enumerate.walk import Tally, Unit, add, try_unit, units
+from lab.fuzz.histories import FORMATS
 from lab.fuzz.tally import be_quiet
-from ullage.wires import FORMATS
 
 _MOST_FINDINGS = 20
 _SAVE_EVERY_S = 10.0

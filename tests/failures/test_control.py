@@ -22,6 +22,7 @@ from tests.histories import Call, Turn
 from ullage import OverLimitError, Policy, Session, Usage, is_overflow, problems, summarise
 
 wires = pytest.mark.parametrize("format", WIRES)
+apart = pytest.mark.parametrize("format", histories.APART)
 CHAT = "openai-chat"
 REWRITES = {"pruned", "compacted", "condensed"}
 PAID = Usage(fresh_tokens=1_000, output_tokens=10)
@@ -276,7 +277,7 @@ def test_f40_what_was_read_is_named_in_the_summary_and_reading_all_of_it_again_i
     assert all(f"{n}.py" in str(session.fit(request)) for n in range(6))
 
 
-@wires
+@apart
 def test_f41_a_compaction_in_the_middle_of_a_loop_goes_on_with_the_same_turn(format):
     """The agent stopped, or began from its start-up routine, after a compaction."""
     request = whole(format, steps(9))

@@ -3,6 +3,7 @@
 import pytest
 
 from lab import reading
+from tests import histories
 from tests.failures.scenes import (
     LINES,
     WIRES,
@@ -22,6 +23,7 @@ from ullage.values.effects import Reply
 
 CHAT = "openai-chat"
 wires = pytest.mark.parametrize("format", WIRES)
+apart = pytest.mark.parametrize("format", histories.APART)
 
 
 def whole(format, turns, **more):
@@ -49,7 +51,7 @@ def known(session, view):
     return "\n".join([*texts, *found.values()])
 
 
-@wires
+@apart
 def test_f42_instructions_of_the_project_are_the_same_bytes_after_every_compaction(format):
     """The instructions were summarised with the rest, and forgotten."""
     request = whole(format, steps(30))

@@ -142,7 +142,10 @@ def test_of_a_wire_a_fit_loads_the_format_alone(model):
         name for name in loaded(f"import ullage; {FIT.format(model, '')}") if ".wires." in name
     ]
     modules = {name.rpartition(".")[2] for name in of_wires if name.count(".") == 3}
-    assert modules <= {"wire", "blocks", "models", "format", "fields", "passages", "_evidence"}
+    assert modules <= {
+        *("wire", "blocks", "models", "format", "fields", "passages", "media"),
+        "_evidence",
+    }
     assert not {"ullage.wires.http", "ullage.wires.hidden_turns"} & {*of_wires}
 
 

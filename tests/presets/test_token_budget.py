@@ -410,7 +410,7 @@ def test_every_older_block_of_results_and_nothing_else_is_looked_at():
     "(the LLM may still need it for the current turn)",
     lives="ullage.stages.pressure.newest_answered",
 )
-@pytest.mark.parametrize("format", FORMAT_NAMES)
+@pytest.mark.parametrize("format", histories.APART)
 def test_the_newest_message_of_results_is_left_as_it_is(format):
     """All results of one reply are that message, on wires that give each its own as well."""
     calls = tuple(histories.Call("read", f"{n}.py", LONG + str(n)) for n in range(2))

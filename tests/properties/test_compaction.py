@@ -105,7 +105,7 @@ def long_session():
         yield Turn(user=rule, said=f"I looked at {n}.", calls=(Call("bash", f"run {n}", planted),))
 
 
-@pytest.mark.parametrize("format", sorted(FORMATS))
+@pytest.mark.parametrize("format", sorted(histories.APART))
 @pytest.mark.parametrize("model", ["an instruction", "returns its input", "works"])
 def test_after_ten_compactions_nothing_that_counts_is_lost(format, model):
     messages = histories.wire(format, list(long_session()))
@@ -215,7 +215,7 @@ def points(format):
     messages = histories.wire(format, PARALLEL)
     if format in ("openai-chat", "openai-responses", "ollama"):
         return [messages[:length] for length in range(1, len(messages) + 1)]
-    key = "content" if format == "anthropic" else "parts"
+    key = "parts" if format == "gemini" else "content"
     last = max(n for n, message in enumerate(messages) if len(message[key]) == 4)
     some = [{**messages[last], key: messages[last][key][:stop]} for stop in range(1, 4)]
     whole = [messages[:length] for length in range(1, len(messages) + 1)]

@@ -1,7 +1,7 @@
 """A second, small checker of requests, written from the provider rules alone.
 
 Whoever wrote it had not seen `ullage.wires.rules`, and it imports nothing from there.
-One file a format; `broken` gives the ids of the rules a request breaks (A.., C.., R.., G..).
+One file a format; `broken` gives the ids of the rules a request breaks (A.., C.., R.., G.., B..).
 Where the text can be read in two ways, both readings stand beside the code that takes one;
 what was settled later, between the two checkers, is in docs/validator.md.
 """
@@ -9,7 +9,7 @@ what was settled later, between the two checkers, is in docs/validator.md.
 from collections.abc import Callable
 from typing import Any
 
-from tests.second_reading import anthropic, chat, gemini, ollama, responses
+from tests.second_reading import anthropic, chat, converse, gemini, ollama, responses
 
 READINGS: dict[str, Callable[[dict[str, Any]], set[str]]] = {
     "anthropic": anthropic.broken,
@@ -17,6 +17,7 @@ READINGS: dict[str, Callable[[dict[str, Any]], set[str]]] = {
     "openai-responses": responses.broken,
     "gemini": gemini.broken,
     "ollama": ollama.broken,
+    "bedrock-converse": converse.broken,
 }
 
 

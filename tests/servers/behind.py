@@ -1,6 +1,9 @@
 """A provider as it is seen through something that stands before it."""
 
+from contextlib import closing
+
 from tests.servers.loopback import _CLIENTS
+from tests.splice.sdks import gathered
 
 
 class Behind:
@@ -18,6 +21,9 @@ class Behind:
         if not self._stream:
             return self._server.ask(client, request)
         match self.format:
+            case "bedrock-converse":
+                with closing(client.converse_stream(**request)["stream"]) as events:
+                    return gathered(self.format, events)
             case "anthropic":
                 with client.messages.stream(**request) as stream:
                     return stream.get_final_message()

@@ -2,7 +2,7 @@
 
 import json
 import threading
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -17,12 +17,15 @@ from ullage import problems
 _CACHE_STEP, _CACHE_LEAST = 128, 1_024
 _JSON, _EVENTS = {"content-type": "application/json"}, {"content-type": "text/event-stream"}
 _LINES = {"content-type": "application/x-ndjson"}
+_FRAMES = {"content-type": "application/vnd.amazon.eventstream"}
+_CACHED_BY_MARKERS = {"anthropic": b'"cache_control"', "bedrock-converse": b'"cachePoint"'}
 _PATHS = {
     "anthropic": ("/v1/messages",),
     "openai-chat": ("/v1/chat/completions",),
     "openai-responses": ("/v1/responses",),
     "gemini": (":generateContent", ":streamGenerateContent"),
     "ollama": ("/api/chat",),
+    "bedrock-converse": ("/converse", "/converse-stream"),
 }
 
 
@@ -38,7 +41,8 @@ class Captured(Struct, frozen=True):
     def streamed(self):
         """Whether the answer is to come as events."""
         is_default = self.path.endswith("/api/chat")
-        return bool(self.body.get("stream", is_default)) or ":stream" in self.path
+        by_path = ":stream" in self.path or self.path.endswith("/converse-stream")
+        return bool(self.body.get("stream", is_default)) or by_path
 
 
 class Provider:
@@ -78,6 +82,11 @@ class Provider:
                 create = client.responses.create
             case "ollama":
                 create = client.chat
+            case "bedrock-converse":
+                if stream:
+                    with closing(client.converse_stream(**request)["stream"]) as events:
+                        return list(events)
+                return client.converse(**request)
             case _:
                 models = client.models
                 create = models.generate_content_stream if stream else models.generate_content
@@ -103,7 +112,7 @@ class Provider:
         if refusal or not captured.streamed:
             status, headers = (reply.status, reply.headers) if refusal else (200, {})
             return status, {**_JSON, **headers}, json.dumps(body).encode()
-        events = _LINES if self.format == "ollama" else _EVENTS
+        events = {"ollama": _LINES, "bedrock-converse": _FRAMES}.get(self.format, _EVENTS)
         return 200, events, stream_of(self.format, body, captured.body)
 
     def _reply(self, captured):
@@ -116,7 +125,8 @@ class Provider:
         if callable(self._replies):
             return self._replies(captured)
         if not self._replies:
-            return Refusal(500, {"error": {"message": "the script has no more replies"}})
+            message = "the script has no more replies"
+            return Refusal(500, {"error": {"message": message}, "message": message})
         return self._replies.pop(0)
 
     def _body(self, reply, number, captured):
@@ -125,13 +135,13 @@ class Provider:
     def _prompt(self, captured):
         """Tokens of the prompt; what it shares with an earlier one was cached (§3.1, §3.2)."""
         total, raw = tokens_of(captured.raw), captured.raw
-        asked = self.format != "anthropic" or b'"cache_control"' in raw
-        if not asked:
+        marker = _CACHED_BY_MARKERS.get(self.format, b"")
+        if marker not in raw:
             return Prompt(total)
         shared = [_shared(raw, old.raw) for old in self.requests[:-1]]
         cached = max(shared, default=0) // 4 // _CACHE_STEP * _CACHE_STEP
         cached = cached if cached >= _CACHE_LEAST else 0
-        return Prompt(total, cached, total - cached if self.format == "anthropic" else 0)
+        return Prompt(total, cached, total - cached if marker else 0)
 
 
 def tokens_of(raw: bytes) -> int:
@@ -231,10 +241,24 @@ def _ollama(url):
     return ollama.Client(host=url, trust_env=False)
 
 
+@contextmanager
+def _bedrock(url):
+    boto3 = pytest.importorskip("boto3", reason="boto3 is not installed")
+    from botocore import UNSIGNED
+    from botocore.config import Config
+
+    # nothing is retried, and no proxy of the environment is asked
+    config = Config(retries={"max_attempts": 0}, proxies={}, signature_version=UNSIGNED)
+    session = boto3.Session("AKIA0", "none", region_name="us-east-1")
+    with closing(session.client("bedrock-runtime", endpoint_url=url, config=config)) as client:
+        yield client
+
+
 _CLIENTS = {
     "anthropic": _anthropic,
     "openai-chat": _openai,
     "openai-responses": _openai,
     "gemini": _gemini,
     "ollama": _ollama,
+    "bedrock-converse": _bedrock,
 }

@@ -8,6 +8,7 @@ calls the model until it asks for no tool; ``run(name, arguments)`` gives a tool
 
 import json
 
+from tests.histories import in_turn
 from tests.servers.replies import MODELS
 from ullage.wires import FORMATS, ToolSpec
 
@@ -27,6 +28,8 @@ def user(format, text=TASK):
     """What the user says, as people write it in this format."""
     if format == "gemini":
         return {"role": "user", "parts": [{"text": text}]}
+    if format == "bedrock-converse":
+        return {"role": "user", "content": [{"text": text}]}
     return {"role": "user", "content": text}
 
 
@@ -39,6 +42,10 @@ def request(format, messages, tools=(READ,), **more):
         if defined:
             config["tools"] = [{"function_declarations": defined}]
         return {"model": MODELS[format], "contents": messages, "config": config, **more}
+    if format == "bedrock-converse":
+        head = {"modelId": MODELS[format], "inferenceConfig": {"maxTokens": 500}}
+        head |= {"toolConfig": {"tools": defined}} if defined else {}
+        return {**head, "messages": in_turn(messages), **more}
     head = {"model": MODELS[format], wire.key: messages}
     head |= {"tools": defined} if defined else {}
     head |= {"store": False} if format == "openai-responses" else {}
@@ -49,6 +56,8 @@ def request(format, messages, tools=(READ,), **more):
 
 def said(reply):
     """What a loop appends of a reply: the SDK's own objects, as a list of messages."""
+    if isinstance(reply, dict):
+        return [reply["output"]["message"]]
     if hasattr(reply, "candidates"):
         return [reply.candidates[0].content]
     if hasattr(reply, "choices"):
@@ -62,6 +71,8 @@ def said(reply):
 
 def calls_in(reply):
     """The tool calls of a reply, the SDK's own objects."""
+    if isinstance(reply, dict):
+        return [block for block in reply["output"]["message"]["content"] if "toolUse" in block]
     if hasattr(reply, "candidates"):
         return [
             part.function_call for part in reply.candidates[0].content.parts if part.function_call
@@ -77,7 +88,7 @@ def calls_in(reply):
 def gathered(format, results):
     """The results of one batch as messages."""
     match format:
-        case "anthropic":
+        case "anthropic" | "bedrock-converse":
             return [{"role": "user", "content": results}]
         case "gemini":
             return [{"role": "user", "parts": results}]

@@ -23,6 +23,11 @@ _WORDS = {
     "G4": "Please ensure that function call turn comes immediately after a user turn or after a "
     "function response turn.",
     "G5": "Please ensure that function response turn comes immediately after a function call turn.",
+    "B2": "A conversation must alternate between user and assistant roles. Make sure the "
+    "conversation alternates between user and assistant roles and try again.",
+    "B3": "Expected toolResult blocks for the following Ids.",
+    "B4": "The number of toolResult blocks exceeds the number of toolUse blocks of previous turn.",
+    "B8": "The toolConfig field must be defined when using toolUse and toolResult content blocks.",
     "G7": "Function call is missing a thought_signature in functionCall parts.",
 }
 """The vendor's sentence for a rule, where one is known; else the rule's own."""
@@ -62,6 +67,8 @@ def too_long(format, tokens, limit):
         case "ollama":
             over = f"prompt too long; exceeded max context length by {tokens - limit} tokens"
             return _ollama(over)
+        case "bedrock-converse":
+            return _converse("Input is too long for requested model.")
     return _gemini(
         f"The input token count ({tokens}) exceeds the maximum number of tokens allowed ({limit})."
     )
@@ -87,10 +94,15 @@ def _ollama(message):
     return Refusal(400, {"error": message})
 
 
+def _converse(message):
+    return Refusal(400, {"message": message}, {"x-amzn-errortype": "ValidationException:http://x/"})
+
+
 _SHAPES = {
     "anthropic": _anthropic,
     "openai-chat": _openai,
     "openai-responses": _openai,
     "gemini": _gemini,
     "ollama": _ollama,
+    "bedrock-converse": _converse,
 }

@@ -16,6 +16,7 @@ MODELS = {
     "anthropic": "claude-opus-4-8",
     "gemini": "gemini-3-pro",
     "ollama": "gpt-oss:120b-cloud",
+    "bedrock-converse": "anthropic.claude-opus-4-8-v1:0",
 }
 
 
@@ -251,10 +252,37 @@ def _ollama(reply, number, prompt):
     }
 
 
+def _converse(reply, number, prompt):
+    blocks = []
+    if reply.thought:
+        thought = {"text": reply.thought, "signature": signature_of(number)}
+        blocks.append({"reasoningContent": {"reasoningText": thought}})
+    if reply.text:
+        blocks.append({"text": reply.text})
+    for id, call in zip(_ids(reply, number, "tooluse"), reply.calls, strict=True):
+        body = {"toolUseId": id, "name": call.name, "input": call.arguments}
+        blocks.append({"toolUse": body})
+    output = _output_tokens(reply) + _thought_tokens(reply)
+    usage = {
+        "inputTokens": prompt.total - prompt.cached - prompt.written,
+        "outputTokens": output,
+        "totalTokens": prompt.total + output,
+        "cacheReadInputTokens": prompt.cached,
+        "cacheWriteInputTokens": prompt.written,
+    }
+    return {
+        "output": {"message": {"role": "assistant", "content": blocks}},
+        "stopReason": reply.stop or ("tool_use" if reply.calls else "end_turn"),
+        "usage": usage,
+        "metrics": {"latencyMs": 100},
+    }
+
+
 _BODIES = {
     "anthropic": _anthropic,
     "openai-chat": _chat,
     "openai-responses": _responses,
     "gemini": _gemini,
     "ollama": _ollama,
+    "bedrock-converse": _converse,
 }

@@ -5,6 +5,9 @@ Text and arguments come in two pieces, so that a reader has something to put tog
 
 import copy
 import json
+from zlib import crc32
+
+from ullage.exchange.amazon import NamedReader
 
 
 def stream_of(format, body, request):
@@ -13,7 +16,9 @@ def stream_of(format, body, request):
 
 
 def events_in(raw):
-    """The events in the bytes of a stream, of server-sent events or of lines."""
+    """The events in the bytes of a stream: server-sent events, lines, or Amazon's frames."""
+    if raw[:1] == b"\0":
+        return [json.loads(frame.data) for frame in NamedReader().feed(raw)]
     lines = raw.decode().splitlines()
     data = [line[6:] for line in lines if line.startswith("data: ")] or lines
     return [json.loads(each) for each in data if each not in ("", "[DONE]")]
@@ -188,10 +193,62 @@ def _as_line(event):
     return json.dumps(event).encode() + b"\n"
 
 
+# ── Amazon Bedrock ───────────────────────────────────────────────────────────────────────
+
+
+def _converse(body, request):
+    """A block of text or of reasoning has no event that begins it."""
+    message = body["output"]["message"]
+    yield framed("messageStart", {"role": message["role"], "p": "abc"})
+    for index, block in enumerate(message["content"]):
+        start, deltas = _converse_block(block)
+        place = {"contentBlockIndex": index}
+        if start:
+            yield framed("contentBlockStart", {"start": start, **place})
+        for delta in deltas:
+            yield framed("contentBlockDelta", {"delta": delta, **place})
+        yield framed("contentBlockStop", place)
+    yield framed("messageStop", {"stopReason": body["stopReason"]})
+    yield framed("metadata", {"usage": body["usage"], "metrics": body["metrics"]})
+
+
+def _converse_block(block):
+    if "toolUse" in block:
+        start = {key: block["toolUse"][key] for key in ("toolUseId", "name")}
+        pieces = ("", *_halves(json.dumps(block["toolUse"]["input"])))
+        return {"toolUse": start}, [{"toolUse": {"input": piece}} for piece in pieces]
+    if "reasoningContent" in block:
+        thought = block["reasoningContent"]["reasoningText"]
+        said = [{"reasoningContent": {"text": half}} for half in _halves(thought["text"])]
+        return {}, [*said, {"reasoningContent": {"signature": thought["signature"]}}]
+    return {}, [{"text": half} for half in _halves(block["text"])]
+
+
+def framed(kind, payload, of="event"):
+    """An event in one of Amazon's frames: the name of its type is a header."""
+    named = {f":{of}-type": kind, ":content-type": "application/json", ":message-type": of}
+    headers = b"".join(map(_header, named, named.values()))
+    data = json.dumps(payload).encode()
+    prelude = (16 + len(headers) + len(data)).to_bytes(4, "big") + len(headers).to_bytes(4, "big")
+    frame = prelude + crc32(prelude).to_bytes(4, "big") + headers + data
+    return frame + crc32(frame).to_bytes(4, "big")
+
+
+def _header(name, value):
+    return (
+        bytes([len(name)])
+        + name.encode()
+        + b"\x07"
+        + len(value).to_bytes(2, "big")
+        + value.encode()
+    )
+
+
 _STREAMS = {
     "anthropic": _anthropic,
     "openai-chat": _chat,
     "openai-responses": _responses,
     "gemini": _gemini,
     "ollama": _ollama,
+    "bedrock-converse": _converse,
 }

@@ -7,6 +7,7 @@ import pytest
 from tests.servers import Refusal, Reply, loopback
 from tests.servers.loops import request, user
 from tests.servers.refusals import too_long
+from tests.wrapping.asking import AWAITED
 from ullage import Budget, ConfigError, Limits, Session
 from ullage.errors import StoreError
 from ullage.session.aio import AsyncSession
@@ -16,7 +17,8 @@ from ullage.session.streams import Tap
 from ullage.stores import MemoryStore
 from ullage.wires import FORMATS
 
-FORMAT_NAMES = tuple(FORMATS)
+FORMAT_NAMES = AWAITED
+"""boto3 gives a stream in an object, and waits for no event loop: `tests.wires.test_converse`."""
 every = pytest.mark.parametrize("format", FORMAT_NAMES)
 with_managers = pytest.mark.parametrize("format", ["anthropic", "openai-chat", "openai-responses"])
 SAYING = Reply("It is the lock file, and no other.")

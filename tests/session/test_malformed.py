@@ -32,7 +32,7 @@ from tests.oddities import (
     with_odd,
 )
 from ullage import FormatError, Limits, MemoryStore, Session, UllageError, Usage, fit, problems
-from ullage.wires import FORMATS
+from ullage.wires import FORMATS, wire_named
 
 ALL = sorted(histories.MODEL)
 TURN = histories.Turn(
@@ -47,8 +47,12 @@ TURN = histories.Turn(
 
 
 def good(format):
-    more = {"tools": [FORMATS[format].tool(SPEC)]} if format != "gemini" else {}
+    more = {"tools": [FORMATS[format].tool(SPEC)]} if format not in BESIDE_TOOLS else {}
     return histories.request(format, histories.wire(format, [TURN, TURN]), **more)
+
+
+BESIDE_TOOLS = ("gemini", "bedrock-converse")
+"""Their requests have no field ``tools`` with a list of them."""
 
 
 class SPEC:
@@ -86,7 +90,7 @@ def refused(session, request):
     return None
 
 
-KEYS = ("messages", "input", "contents", "systemInstruction")
+KEYS = ("messages", "input", "contents", "systemInstruction", "toolConfig")
 
 
 @pytest.mark.parametrize("format", ALL)
@@ -380,9 +384,8 @@ def test_what_has_an_end_is_carried_through(format):
     """Fifty levels within a block nobody knows."""
     request = good(format)
     key = FORMATS[format].key
-    block = (
-        {"hologram": nested(50)} if format == "gemini" else {"type": "hologram", "x": nested(50)}
-    )
+    is_bare = not wire_named(format).types_blocks
+    block = {"hologram": nested(50)} if is_bare else {"type": "hologram", "x": nested(50)}
     message = {"role": "user", "parts" if format == "gemini" else "content": [block]}
     if format == "ollama":  # there a message has no blocks, but perhaps fields of a newer server
         message = {"role": "user", "content": "look", **block}

@@ -10,7 +10,7 @@ from openai.types.responses.response_create_params import ResponseCreateParamsNo
 from pydantic import TypeAdapter
 
 from tests import histories
-from tests.spending import FORMAT_NAMES, NO_CALLS, TOOL, new_session, reply, request
+from tests.spending import NO_CALLS, TOOL, new_session, reply, request
 from ullage import Budget, BudgetExceeded, Limits, problems
 from ullage.spend.allowance import WRAP_UP
 from ullage.wires import FORMATS
@@ -32,7 +32,7 @@ PARAMS = {
     "openai-responses": ResponseCreateParamsNonStreaming,
     "anthropic": MessageCreateParamsNonStreaming,
 }
-every_format = pytest.mark.parametrize("format", FORMAT_NAMES)
+every_format = pytest.mark.parametrize("format", histories.APART)
 
 
 def spent_session(format, **more):

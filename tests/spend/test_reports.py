@@ -21,6 +21,7 @@ COUNTS = {
     "anthropic": ("usage", "input_tokens", "output_tokens"),
     "gemini": ("usageMetadata", "promptTokenCount", "candidatesTokenCount"),
     "ollama": ("", "prompt_eval_count", "eval_count"),
+    "bedrock-converse": ("usage", "inputTokens", "outputTokens"),
 }
 ODD = {
     "nothing": {},

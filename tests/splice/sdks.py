@@ -1,5 +1,7 @@
 """Replies as the vendors' own SDKs read them, streamed or not, and as clients send them back."""
 
+import json
+
 import pytest
 
 from ullage.wires import FORMATS
@@ -76,7 +78,40 @@ def _ollama(events):
     return {**lines[-1], "message": message | ({"tool_calls": calls} if calls else {})}
 
 
+def _converse(events):
+    """As people put the events together that boto3 gives; it has nothing that does."""
+    blocks, whole = {}, {}
+    for event in events:
+        ((kind, body),) = event.items()
+        if kind == "contentBlockStart":
+            call = body["start"]["toolUse"]
+            blocks[body["contentBlockIndex"]] = {"toolUse": {**call, "input": ""}}
+        elif kind == "contentBlockDelta":
+            _add_delta(blocks, body)
+        elif kind in ("messageStop", "metadata"):
+            whole |= body
+    for block in blocks.values():
+        if "toolUse" in block:
+            block["toolUse"]["input"] = json.loads(block["toolUse"]["input"] or "{}")
+    message = {"role": "assistant", "content": [blocks[at] for at in sorted(blocks)]}
+    return {"output": {"message": message}, **whole}
+
+
+def _add_delta(blocks, body):
+    at, delta = body["contentBlockIndex"], body["delta"]
+    if "toolUse" in delta:
+        blocks[at]["toolUse"]["input"] += delta["toolUse"]["input"]
+    elif "text" in delta:
+        blocks.setdefault(at, {"text": ""})["text"] += delta["text"]
+    else:
+        empty = {"reasoningContent": {"reasoningText": {}}}
+        thought = blocks.setdefault(at, empty)["reasoningContent"]["reasoningText"]
+        for name, piece in delta["reasoningContent"].items():
+            thought[name] = thought.get(name, "") + piece
+
+
 _GATHERED = {
+    "bedrock-converse": _converse,
     "anthropic": _anthropic,
     "openai-chat": _chat,
     "openai-responses": _responses,
@@ -112,4 +147,5 @@ _SENT_BACK = {
     "openai-responses": _of_responses,
     "gemini": _content,
     "ollama": lambda reply: [reply["message"]],
+    "bedrock-converse": lambda reply: FORMATS["bedrock-converse"].reply(reply),
 }

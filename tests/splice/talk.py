@@ -15,6 +15,7 @@ import json
 import random
 
 from lab.returned import problems
+from tests.histories import in_turn
 from tests.servers import Call, Reply
 from tests.servers.replies import MODELS, Prompt, body_of
 from tests.servers.streams import events_in, stream_of
@@ -96,6 +97,8 @@ class Talk:
 
     def user(self, text):
         self.history.append(self.wire.user(text))
+        if self.format == "bedrock-converse":
+            self.history = in_turn(self.history)
 
     def model(self, *script):
         """One request of the client's, and what came of it; the calls in it are answered."""
@@ -129,7 +132,10 @@ class Talk:
             tools = [{"functionDeclarations": tools}]
         head = {"model": MODELS[self.format], "tools": tools}
         more = {"anthropic": {"max_tokens": 500}, "openai-responses": {"store": False}}
-        stream = {"stream": True} if self.streamed and self.format != "gemini" else {}
+        if self.format == "bedrock-converse":
+            head = {"modelId": MODELS[self.format], "toolConfig": {"tools": tools}}
+        by_path = self.format in ("gemini", "bedrock-converse")
+        stream = {"stream": True} if self.streamed and not by_path else {}
         fields = {**head, **more.get(self.format, {}), **stream, **self.fields}
         return {**fields, self.wire.key: list(self.history)}
 
@@ -284,7 +290,8 @@ def seals_in(raw):
         return [raw["encrypted_content"]]
     content = raw.get("content")
     blocks = content if isinstance(content, list) else ()
-    return [block["signature"] for block in blocks if block.get("signature")]
+    thoughts = [b["reasoningContent"]["reasoningText"] for b in blocks if "reasoningContent" in b]
+    return [block["signature"] for block in (*blocks, *thoughts) if block.get("signature")]
 
 
 def start(mode, **more):
@@ -324,6 +331,10 @@ def text_in(format, event):
     if format == "ollama":
         names = [name for name in ("content", "thinking") if event["message"].get(name)]
         return (event["message"], names[0]) if names else (None, "")
+    if format == "bedrock-converse" and "contentBlockDelta" in event:
+        delta = event["contentBlockDelta"]["delta"]
+        holder = delta.get("toolUse") or delta.get("reasoningContent") or delta
+        return holder, next((name for name in ("text", "input") if name in holder), "signature")
     if format == "gemini" and "finishReason" not in event["candidates"][0]:
         part = event["candidates"][0]["content"]["parts"][0]
         return (part, "text") if "text" in part and "thoughtSignature" not in part else (None, "")
@@ -337,14 +348,15 @@ def _joined(format, said):
     """Every text of a message as one, in the place of the first."""
     if format in ("openai-chat", "openai-responses", "ollama"):
         return said
-    key = "content" if format == "anthropic" else "parts"
+    key = "parts" if format == "gemini" else "content"
     parts = [part for message in said for part in message[key]]
     texts = [part for part in parts if "text" in part and not part.get("thought")]
     if not texts:
         return said
     one = {**texts[0], "text": "".join(part["text"] for part in texts)}
     rest = [part for part in parts if all(part is not text for text in texts)]
-    thoughts = [part for part in rest if "thinking" in part or part.get("thought")]
+    marks = ("thinking", "thought", "reasoningContent")
+    thoughts = [part for part in rest if any(part.get(mark) for mark in marks)]
     others = [part for part in rest if all(part is not each for each in thoughts)]
     return [{**said[0], key: [*thoughts, one, *others]}]
 
@@ -354,6 +366,12 @@ def _thoughtless(format, said):
         case "anthropic":
             said = [
                 {**m, "content": [b for b in m["content"] if "thinking" not in b["type"]]}
+                for m in said
+            ]
+            return [message for message in said if message["content"]]
+        case "bedrock-converse":
+            said = [
+                {**m, "content": [b for b in m["content"] if "reasoningContent" not in b]}
                 for m in said
             ]
             return [message for message in said if message["content"]]
@@ -380,7 +398,8 @@ def _rewritten(format, said):
             written = again(given if isinstance(given, str) else json.dumps(given))
             is_text = isinstance(given, str)
             call["function"]["arguments"] = written if is_text else json.loads(written)
-        for block in message.get("content") or () if format == "anthropic" else ():
+        blocks = message.get("content") or () if "openai" not in format else ()
+        for block in (block.get("toolUse", block) for block in blocks):
             if "input" in block:
                 block["input"] = json.loads(again(json.dumps(block["input"])))
         for part in message.get("parts") or ():

@@ -18,12 +18,21 @@ ASKED = {
     "gemini": {
         "generationConfig": {"responseMimeType": "application/json", "responseSchema": SCHEMA}
     },
+    "bedrock-converse": {
+        "outputConfig": {
+            "textFormat": {
+                "type": "json_schema",
+                "structure": {"jsonSchema": {"schema": json.dumps(SCHEMA)}},
+            }
+        }
+    },
 }
 OBJECTS = {
     "openai-chat": {"response_format": {"type": "json_object"}},
     "openai-responses": {"text": {"format": {"type": "json_object"}}},
     "anthropic": {"output_format": {"type": "json_schema", "schema": SCHEMA}},
     "gemini": {"generationConfig": {"responseMimeType": "application/json"}},
+    "bedrock-converse": {"outputConfig": {"textFormat": {"type": "json_schema"}}},
 }
 EARLY, ANSWER = '{"answer": 0}', '{"answer": 42}'
 each = pytest.mark.parametrize("format", ASKED)

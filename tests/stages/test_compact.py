@@ -85,7 +85,7 @@ def test_what_a_tool_said_is_one_quoted_line():
     assert all(line.startswith(("- ", "## ")) for line in text.splitlines() if line)
 
 
-@pytest.mark.parametrize("format", sorted(FORMATS))
+@pytest.mark.parametrize("format", sorted(histories.APART))
 def test_a_compaction_is_legal_and_everything_can_be_read_back(format):
     made, messages, view = compacted(TURNS, format)
     shown = FORMATS[format].history(view)

@@ -56,7 +56,7 @@ def accounts(format, view):
     return [text for text in texts if text.startswith("[ullage: messages ")]
 
 
-@pytest.mark.parametrize("format", sorted(FORMATS))
+@pytest.mark.parametrize("format", sorted(histories.APART))
 def test_its_account_holds_the_summary_that_stood(format):
     session, requests, _ = summarised(format)
     for request in requests:

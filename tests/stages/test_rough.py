@@ -62,12 +62,21 @@ TOOLS = {
             {"name": "grep", "description": "Looks.", "parameters": PARAMETERS}
         ]
     },
+    "bedrock-converse": {
+        "toolSpec": {
+            "name": "grep",
+            "description": "Looks.",
+            "inputSchema": {"json": PARAMETERS},
+        }
+    },
 }
 
 
 @pytest.mark.parametrize("format", sorted(FORMATS))
 def test_of_a_tool_its_name_description_and_parameters_count_in_every_format(format):
-    request = histories.request(format, histories.wire(format, []), tools=[TOOLS[format]])
+    tools = {"tools": [TOOLS[format]]}
+    tools = {"toolConfig": tools} if format == "bedrock-converse" else tools
+    request = histories.request(format, histories.wire(format, []), **tools)
     texts = FORMATS[format].head(request).texts
     (system,) = (text for text in texts if not text.startswith("{")) if texts[1:] else [""]
     assert rough.head_tokens(texts) == rough.text_tokens(system) + 1 + 2 + 5

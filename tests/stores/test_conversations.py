@@ -432,6 +432,9 @@ def turns_on(format):
             case "anthropic":
                 call = {"type": "tool_use", "id": f"t{number}", "name": name, "input": arguments}
                 messages.append({"role": "assistant", "content": [call]})
+            case "bedrock-converse":
+                call = {"toolUse": {"toolUseId": f"t{number}", "name": name, "input": arguments}}
+                messages.append({"role": "assistant", "content": [call]})
             case "gemini":
                 call = {"functionCall": {"name": name, "args": arguments}}
                 messages.append({"role": "model", "parts": [call]})
@@ -449,7 +452,7 @@ def turns_on(format):
                 messages.append({"role": "assistant", "content": None, "tool_calls": [call]})
         result = wire.result(wire.call(call), "a result")
         match format:
-            case "anthropic":
+            case "anthropic" | "bedrock-converse":
                 result = {"role": "user", "content": [result]}
             case "gemini":
                 result = {"role": "user", "parts": [result]}

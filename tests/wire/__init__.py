@@ -4,6 +4,7 @@ Written by us, after the vendors' typed models; no text of anybody's run. A modu
 format holds its ``EXAMPLES``; together, in order, they are one legal history.
 """
 
+from base64 import b64decode
 from importlib import import_module
 from typing import Any
 
@@ -44,6 +45,16 @@ def examples(format):
 def history(format):
     """All of them as one history."""
     return [message for example in examples(format) for message in example.messages]
+
+
+def in_bytes(value):
+    """A message of Converse as boto3 takes it, and gives it: bytes for base64."""
+    if isinstance(value, dict):
+        return {
+            key: b64decode(item) if key in ("bytes", "redactedContent") else in_bytes(item)
+            for key, item in value.items()
+        }
+    return [in_bytes(item) for item in value] if isinstance(value, list) else value
 
 
 def found_in(format, example):

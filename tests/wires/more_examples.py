@@ -7,39 +7,50 @@ miss). `tests.wires.rule_examples` has one row of every rule.
 from tests.wires.rule_examples import (
     ASK,
     BARE,
+    BY_HAND,
+    CONFIG,
     DONE,
     GO,
+    GO_ON,
     MANUAL,
     NEW,
     NEXT,
     NOTE,
     OLD,
+    REASONED,
     SERVED,
     SERVER,
     TEXT,
     THOUGHT,
+    WELL,
     asked,
     asks,
     assistant,
     call,
     calls,
+    claude,
     contents,
     gave,
     items,
     marked,
     messages,
     model,
+    named,
     numbered,
     parts,
     png,
+    point,
     put,
     ran,
     responds,
+    returns,
     runs,
     said,
+    says,
     tool,
     use,
     user,
+    uses,
 )
 
 FIRST, SECOND = (assistant(use("a")), user(gave("a"))), (assistant(use("b")), user(gave("b")))
@@ -266,6 +277,55 @@ OLLAMA = [
     ("O6", "a list", messages(GO, format=[]), messages(GO, format="json")),
 ]  # fmt: skip
 
+# -- Bedrock Converse -----------------------------------------------------------------------
+
+SOUND = {"audio": {"format": "wav", "source": {"bytes": "b2s="}}}
+PROFILE = "arn:aws:bedrock:us-east-1:123456789012:application-inference-profile/a1b2c3"
+
+CONVERSE = [
+    ("B0", "a text as the content", messages({"role": "user", "content": "go"}), messages(GO_ON)),
+    ("B0", "a field that boto3 does not know",
+     messages(GO_ON, assistant(uses(caller="model")), user(returns())),
+     messages(GO_ON, assistant(uses()), user(returns(status="success")))),
+    ("B0", "a medium without its format",
+     messages(user(says("go"), {"image": {"source": {"bytes": "b2s="}}})),
+     messages(user(says("go"), {"image": {"format": "png", "source": {"bytes": "b2s="}}}))),
+    ("B0", "a medium from nowhere",
+     messages(user(says("go"), {"image": {"format": "png", "source": {}}})),
+     messages(user(says("go"), {"image": {"format": "png", "source": {"bytes": b"ok"}}}))),
+    ("B0", "a call of the user's", messages(user(uses())), messages(user({"newBlock": {}}))),
+    ("B0", "a sound in a result",
+     messages(GO_ON, assistant(uses()), user(returns(content=[SOUND]))),
+     messages(user(says("go"), SOUND))),
+    ("B3", "calls that nothing follows", messages(GO_ON, assistant(uses())),
+     messages(GO_ON, assistant(uses()), user(returns()))),
+    ("B4", "a result a turn late",
+     messages(GO_ON, assistant(uses("a")), user(returns("a")), WELL, user(returns("b"))),
+     messages(GO_ON, assistant(uses("a")), user(returns("a")), assistant(uses("b")),
+              user(returns("b"), says("and now?")))),
+    ("B6", "a message of nothing", messages(GO_ON, assistant(), GO_ON),
+     messages(GO_ON, assistant(uses()), user(returns()))),
+    ("B6", "a blank text", messages(user(says(" "))), messages(user(says(" x")))),
+    ("B6", "a blank text of a tool", messages(GO_ON, assistant(uses()), user(returns(text=""))),
+     messages(GO_ON, assistant(uses()), user(returns(content=[{"json": {}}])))),
+    ("B7", "an id that a Claude does not take, and others do",
+     messages(GO_ON, assistant(uses("t:1")), user(returns("t:1")), **CONFIG, **claude("opus-4-8")),
+     messages(GO_ON, assistant(uses("t:1")), user(returns("t:1")), **CONFIG,
+              modelId="us.amazon.nova-pro-v1:0")),
+    ("B9", "the model of an inference profile is not known",
+     messages(GO_ON, WELL, **claude("haiku-4-6")), messages(GO_ON, WELL, modelId=PROFILE)),
+    ("B10", "a cache point in front", messages(user(point(), says("go"))),
+     messages(user(says("go"), point()))),
+    ("B10", "five cache points", messages(user(*[says("go"), point()] * 5)),
+     messages(user(*[says("go"), point()] * 2), system=[says("be brief"), point()])),
+    ("B11", "words of the user's in the message with the results leave the loop",
+     messages(GO_ON, assistant(uses()), user(returns()), **BY_HAND),
+     messages(GO_ON, WELL, user(says("on")), assistant(REASONED, uses()), user(returns()),
+              **BY_HAND)),
+    ("B12", "a document alone", messages(user(named("a"))),
+     messages(user(named("a"), says("see")))),
+]  # fmt: skip
+
 MORE = [
     (format, *row)
     for format, rows in (
@@ -274,6 +334,7 @@ MORE = [
         ("openai-chat", CHAT),
         ("gemini", GEMINI),
         ("ollama", OLLAMA),
+        ("bedrock-converse", CONVERSE),
     )
     for row in rows
 ]

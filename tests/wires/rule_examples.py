@@ -284,10 +284,75 @@ GEMINI = {
     "G12": (contents(ASK, tools=[{"codeExecution": {}}], **CACHED), contents(ASK, **CACHED)),
 }  # fmt: skip
 
+# -- Bedrock Converse ---------------------------------------------------------------------
+
+
+def says(text):
+    return {"text": text}
+
+
+def uses(id="t1", name="run", **more):
+    return {"toolUse": {"toolUseId": id, "name": name, "input": {}, **more}}
+
+
+def returns(id="t1", text="ok", **more):
+    return {"toolResult": {"toolUseId": id, "content": [says(text)], **more}}
+
+
+def named(name):
+    return {"document": {"format": "txt", "name": name, "source": {"bytes": "b2s="}}}
+
+
+def point(ttl="5m"):
+    return {"cachePoint": {"type": "default", "ttl": ttl}}
+
+
+def claude(version, **more):
+    return {"modelId": f"us.anthropic.claude-{version}-v1:0", **more}
+
+
+GO_ON, WELL = user(says("go")), assistant(says("done"))
+REASONED = {"reasoningContent": {"reasoningText": {"text": "hm", "signature": "c2ln"}}}
+REASONED_LATER = {"reasoningContent": {"reasoningText": {"text": "so", "signature": "c2lo"}}}
+REASONING = [GO_ON, assistant(REASONED, uses()), user(returns()),
+             assistant(REASONED_LATER, says("so")), GO_ON]  # fmt: skip
+BY_HAND = {"additionalModelRequestFields": {"thinking": {"type": "enabled"}}}
+CONFIG = {"toolConfig": {"tools": [{"toolSpec": {"name": "run", "inputSchema": {"json": {}}}}]}}
+
+BEDROCK_CONVERSE = {
+    "B0": (messages(user({"text": "go", "image": {}})), messages(user({"text": "go"}))),
+    "B1": (messages(WELL, GO_ON), messages(GO_ON, WELL)),
+    "B2": (messages(GO_ON, GO_ON), messages(user(says("go"), says("go")))),
+    "B3": (messages(GO_ON, assistant(uses("a"), uses("b")), user(returns("a"))),
+           messages(GO_ON, assistant(uses("a"), uses("b")), user(returns("b"), returns("a")))),
+    "B4": (messages(GO_ON, assistant(uses("a")), user(returns("a"), returns("b"))),
+           messages(GO_ON, assistant(uses("a")), user(returns("a")))),
+    "B5": (messages(GO_ON, assistant(uses()), user(returns(), returns())),
+           messages(GO_ON, assistant(uses("a"), uses("b")), user(returns("a"), returns("b")))),
+    "B6": (messages(GO_ON, assistant(uses()), user(returns(content=[], status="error"))),
+           messages(GO_ON, assistant(uses()), user(returns(content=[], status="success")))),
+    "B7": (messages(GO_ON, assistant(uses("t.1")), user(returns("t.1"))),
+           messages(GO_ON, assistant(uses("t_1-A", "x" * 64)), user(returns("t_1-A")))),
+    "B8": (messages(GO_ON, assistant(uses()), user(returns()), **claude("sonnet-4-5")),
+           messages(GO_ON, assistant(uses()), user(returns()), **claude("sonnet-4-5"), **CONFIG)),
+    "B9": (messages(GO_ON, WELL, **claude("opus-4-6")),
+           messages(GO_ON, WELL, **claude("sonnet-4-5"))),
+    "B10": (messages(user(says("go"), point(), says("on"), point("1h"))),
+            messages(user(says("go"), point("1h"), says("on"), point()))),
+    "B11": (messages(GO_ON, assistant(says("so"), uses()), user(returns()), **BY_HAND),
+            messages(GO_ON, assistant(REASONED, uses()), user(returns()), **BY_HAND)),
+    "B12": (messages(user(says("go"), named("a_file.txt"))),
+            messages(user(says("go"), named("a file (1)")))),
+    "B13": (messages(*REASONING[:3], assistant(REASONED, says("so")), GO_ON),
+            messages(GO_ON, assistant(uses()), user(returns()), assistant(says("so")), GO_ON),
+            REASONING),
+}  # fmt: skip
+
 EXAMPLES = {
     "anthropic": ANTHROPIC,
     "openai-chat": OPENAI_CHAT,
     "openai-responses": OPENAI_RESPONSES,
     "gemini": GEMINI,
     "ollama": OLLAMA,
+    "bedrock-converse": BEDROCK_CONVERSE,
 }

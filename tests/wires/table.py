@@ -18,6 +18,7 @@ NAMES = {
     "openai-responses": "OpenAI Responses",
     "gemini": "Gemini generateContent",
     "ollama": "Ollama's own chat",
+    "bedrock-converse": "Amazon Bedrock Converse",
 }
 _MEANT = {
     "Text": "text",

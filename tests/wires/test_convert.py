@@ -2,6 +2,7 @@
 
 import copy
 import json
+from base64 import b64decode
 from itertools import permutations
 
 import pytest
@@ -15,7 +16,7 @@ from tests.servers.replies import MODELS
 from tests.wire import PDF, PNG, WAV, examples, history
 from ullage import ConfigError, FormatError, UnsupportedPart, problems
 from ullage.history import canon
-from ullage.wires import FORMATS
+from ullage.wires import FORMATS, model_in
 from ullage.wires.convert import convert
 
 PAIRS = list(permutations(FORMATS, 2))
@@ -50,7 +51,8 @@ def whole(format, turns, most_items=2, **more):
     messages = histories.wire(format, flowing(turns, most_items), **more)
     if format != "gemini" or messages[-1]["role"] == "model":
         messages.append(histories.user(format, "And now?"))
-    return histories.request(format, messages)
+    in_turn = format == "bedrock-converse"
+    return histories.request(format, histories.in_turn(messages) if in_turn else messages)
 
 
 def digests(format, request):
@@ -64,20 +66,33 @@ def digests(format, request):
 @settings(max_examples=15)
 @given(turns=histories.histories)
 def test_there_is_legal_and_back_again_is_the_same(source, target, turns):
+    if "bedrock-converse" in (source, target):
+        turns = said_in_turn(turns)
     asked = whole(source, turns, 1 if "ollama" in (source, target) else 2)
     before = copy.deepcopy(asked)
     there = convert(asked, target, format=source, model=MODELS[target])
     assert asked == before
     assert problems(there, target) == []
-    back = convert(there, source, format=target, model=asked["model"])
+    back = convert(there, source, format=target, model=model_in(asked))
     assert problems(back, source) == []
     assert digests(source, back) == digests(source, asked)
+
+
+def said_in_turn(turns):
+    """Without what Converse has no form for: two messages of the user in a row, a blank result."""
+    turns = [replace(turns[0], user=None), *turns[1:]]
+    return [replace(turn, calls=tuple(map(filled, turn.calls))) for turn in turns]
+
+
+def filled(call):
+    return call if call.output.strip() else replace(call, output="")
 
 
 @pairs
 @settings(max_examples=10)
 @given(turns=histories.histories)
 def test_ids_that_are_used_twice_or_missing_are_mended(source, target, turns):
+    turns = said_in_turn(turns) if target == "bedrock-converse" else turns
     asked = whole(source, turns, reuse_ids=True)
     there = convert(asked, target, format=source, model=MODELS[target])
     assert problems(there, target) == []
@@ -101,7 +116,7 @@ def test_every_part_is_carried_described_or_named(source, target):
     there = convert(asked, target, format=source, model=MODELS[target], lossy="describe")
     there |= {"max_tokens": 500} if target == "anthropic" else {}
     assert problems(there, target) == []
-    assert "[ullage: " in json.dumps(there)
+    assert "[ullage: " in json.dumps(there, default=str)
     assert asked == before
 
 
@@ -160,6 +175,7 @@ IMAGE = {
     },
     "gemini": {"inlineData": {"mimeType": "image/png", "data": PNG}},
     "ollama": {"role": "user", "content": "", "images": [PNG]},
+    "bedrock-converse": {"image": {"format": "png", "source": {"bytes": b64decode(PNG)}}},
 }
 PAGE = {
     "anthropic": {
@@ -181,6 +197,7 @@ SOUND = {
     "openai-chat": {"type": "input_audio", "input_audio": {"data": WAV, "format": "wav"}},
     "openai-responses": {"type": "input_audio", "input_audio": {"data": WAV, "format": "wav"}},
     "gemini": {"inlineData": {"mimeType": "audio/wav", "data": WAV}},
+    "bedrock-converse": {"audio": {"format": "wav", "source": {"bytes": b64decode(WAV)}}},
 }
 LINK = {
     "anthropic": {"type": "image", "source": {"type": "url", "url": "https://example.com/a.png"}},
@@ -304,6 +321,7 @@ SYSTEM = {
         {"role": "system", "content": "Be kind."},
         {"role": "system", "content": "Go."},
     ],
+    "bedrock-converse": {"system": [{"text": "Be kind."}, {"text": "Go."}]},
 }
 
 

@@ -29,6 +29,7 @@ BESIDE = {
     "openai-responses": {"instructions": "Be kind.", "previous_response_id": None},
     "gemini": {},
     "ollama": {"keep_alive": "5m"},
+    "bedrock-converse": {"guardrailConfig": None},
 }
 
 
@@ -38,7 +39,7 @@ def good(format, messages):
     key, asked = FORMATS[format].key, request(format, messages)
     if format in LEADS:
         asked[key] = [*system[key], *asked[key]]
-    elif format == "anthropic":
+    elif format in ("anthropic", "bedrock-converse"):
         asked["system"] = system["system"]
     else:
         asked["config"] |= {"system_instruction": system["config"]["system_instruction"]}

@@ -23,6 +23,7 @@ MODELS = {
     "openai-responses": (None, "gpt-4.1", "gpt-5.6", "gpt-6.2"),
     "gemini": (None, "gemini-2.5-pro", "gemini-3-pro", "gemini-4-flash"),
     "ollama": (None, "qwen3:8b", "gpt-oss:120b-cloud"),
+    "bedrock-converse": (None, "anthropic.claude-opus-4-8-v1:0", "us.amazon.nova-pro-v1:0"),
 }
 NAMES = {
     "anthropic": ("bash", "1st", "n" * 128),
@@ -30,11 +31,13 @@ NAMES = {
     "openai-responses": ("bash", "1st", "n" * 64),
     "gemini": ("bash", "ns.bash", "ns:bash", "ns_bash", "n" * 128),
     "ollama": ("bash", "1st", "n" * 64),
+    "bedrock-converse": ("bash", "1st", "n" * 64),
 }
 TEXT = {
     "anthropic": {"type": "text", "text": "more"},
     "openai-chat": {"type": "text", "text": "more"},
     "openai-responses": {"type": "input_text", "text": "more"},
+    "bedrock-converse": {"text": "more"},
 }
 SYSTEM = {
     "openai-chat": "system",
@@ -62,6 +65,8 @@ def requests(draw, format):
     tools = [FORMATS[format].tool(ToolSpec(name, "", {"type": "object"})) for name in NAMES[format]]
     if format == "gemini":
         tools = [{"functionDeclarations": tools}]
+    if format == "bedrock-converse":
+        return {**asked, "toolConfig": {"tools": tools}}
     return {**asked, "tools": tools} if draw(st.booleans()) else asked
 
 
@@ -84,6 +89,9 @@ def with_much_in_its_results(format, raw):
         for part in raw["parts"]:
             if "functionResponse" in part:
                 part["functionResponse"]["parts"] = [IMAGE["gemini"]]
+    elif format == "bedrock-converse":
+        for given in (block["toolResult"] for block in raw["content"] if "toolResult" in block):
+            given["content"] = much
     elif "output" in raw:
         raw["output"] = much
     elif raw.get("role") == "tool" and format == "ollama":

@@ -12,7 +12,7 @@ from anthropic.types import beta
 from google.genai import types as genai
 from openai.types import chat, responses
 
-from tests.wire import examples, found_in, history
+from tests.wire import examples, found_in, history, in_bytes
 from tests.wires.table import NAMES, PAGE, table
 from ullage import Session, problems
 from ullage.history import canon
@@ -84,6 +84,8 @@ def as_object(format, raw):
         case "openai-responses" if "type" in raw and raw.get("role", "assistant") == "assistant":
             listed = responses.ResponseItemList.construct(data=[raw]).data[0]
             return None if isinstance(listed, dict) else listed
+        case "bedrock-converse":
+            return in_bytes(raw)
         case "gemini":
             return genai.Content.model_validate(raw)
         case "ollama":  # its client passes over what it does not know
@@ -146,6 +148,15 @@ def test_every_item_that_openais_sdk_knows_has_an_example():
     assert items - known("openai-responses") == set()
     parts = types_in(responses.ResponseInputContentParam)
     assert parts - known("openai-responses") == set()
+
+
+def test_every_block_that_boto3_knows_has_an_example():
+    loader = pytest.importorskip("botocore.loaders", reason="boto3 is not installed").Loader()
+    shapes = loader.load_service_model("bedrock-runtime", "service-2")["shapes"]
+    point = {"cachePoint"}  # it is no part of a message
+    assert shapes["ContentBlock"]["members"].keys() - known("bedrock-converse") == point
+    held = shapes["ToolResultContentBlock"]["members"].keys()
+    assert held - known("bedrock-converse", inside=True) == set()
 
 
 def test_every_part_that_googles_sdk_knows_has_an_example():

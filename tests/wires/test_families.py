@@ -24,6 +24,7 @@ MODELS = {
     "signed calls": ("models/gemini-3-pro", "gemini-4-argon"),
     "optional signatures": ("gemini-2.5-pro",),
     "thinking in the open": ("qwen3:8b", "gpt-oss:120b-cloud", "gemma3"),
+    "reasoning of other makers": ("us.amazon.nova-premier-v1:0", "us.deepseek.r1-v1:0"),
 }
 ANY_RUN = ("leading run", "trailing run", "all")
 NOT_THE_NEWEST = ("leading run", "all")
@@ -57,8 +58,12 @@ CLAIMS = [
     Claim("signed calls", "gemini", ("leading run",), "must stay"),
     Claim("optional signatures", "gemini"),
     Claim("thinking in the open", "ollama"),
+    Claim("preserved thinking", "bedrock-converse", NOT_THE_NEWEST, MANUAL, "strip"),
+    Claim("kept thinking", "bedrock-converse", NOT_THE_NEWEST, MANUAL),
+    Claim("stripped thinking", "bedrock-converse", NOT_THE_NEWEST, MANUAL),
+    Claim("reasoning of other makers", "bedrock-converse", verified=False),
 ]
-families = pytest.mark.parametrize("family", CLAIMS, ids=lambda row: row.name)
+families = pytest.mark.parametrize("family", CLAIMS, ids=lambda row: f"{row.name} {row.format}")
 
 
 @families
@@ -133,7 +138,8 @@ def pruned(family, messages, **more):
         model, policy=histories.PRUNING, limits=Limits(window_tokens=8_000), format=family.format
     )
     key = {"openai-responses": "input", "gemini": "contents"}.get(family.format, "messages")
-    request = {**histories.request(family.format, messages), "model": model, **more}
+    named = {FORMATS[family.format].model_field: model}
+    request = {**histories.request(family.format, messages), **named, **more}
     return session.fit(request)[key]
 
 
@@ -155,32 +161,47 @@ def test_what_stands_behind_an_edit_is_left_out_where_it_is_refused_and_else_as_
         assert after == before
 
 
+def thinking(family, setting):
+    """How a request sets the thinking of a Claude."""
+    asked = {"thinking": setting}
+    is_on_bedrock = family.format == "bedrock-converse"
+    return {"additionalModelRequestFields": asked} if is_on_bedrock else asked
+
+
+def by_hand(family):
+    return thinking(family, {"type": "enabled", "budget_tokens": 1_024})
+
+
 def edit_in(before, after):
     """Whether a message was edited in anything but its reasoning."""
     return json.dumps(bare(before)) != json.dumps(bare(after))
 
 
+def is_thought(block):
+    return block.get("type") == "thinking" or "reasoningContent" in block
+
+
 def bare(message):
     if isinstance(message.get("content"), list):
-        kept = [b for b in message["content"] if b.get("type") != "thinking"]
+        kept = [b for b in message["content"] if not is_thought(b)]
         return {**message, "content": kept}
     return message
 
 
 def test_manual_thinking_freezes_the_open_turn_of_a_bound_family_and_of_no_other():
     """What the engine does then is in `tests.properties.test_reasoning`."""
-    manual = {"thinking": {"type": "enabled", "budget_tokens": 1024}}
     for family in CLAIMS:
-        rule = FORMATS[family.format].reasoning(manual, MODELS[family.name][0])
+        asked = by_hand(family)
+        rule = FORMATS[family.format].reasoning(asked, MODELS[family.name][0])
         assert (rule == "frozen") == (family.name == "preserved thinking")
 
 
 def test_a_server_that_was_asked_to_drop_gets_everything():
-    (family,) = [row for row in CLAIMS if row.rule == "strip"]
-    messages = conversation(family)
     asked = {"type": "adaptive", "block_binding": {"prefix_mismatch_behavior": "drop_block"}}
-    view = pruned(family, messages, thinking=asked)
-    assert reasoning(view) == reasoning(messages)
+    for family in [row for row in CLAIMS if row.rule == "strip"]:
+        messages = conversation(family)
+        view = pruned(family, messages, **thinking(family, asked))
+        assert reasoning(view) == reasoning(messages)
 
 
 # -- what may be left out, by the rules of the wire ---------------------------------------
@@ -202,7 +223,8 @@ RUNS = {"leading run": (True, False), "trailing run": (False, True), "all": (Tru
 
 def broken(family, sent, returned, **more):
     """The rules that a request breaks, of a conversation that was returned in full."""
-    request = histories.request(family.format, sent, model=MODELS[family.name][0], **more)
+    named = {FORMATS[family.format].model_field: MODELS[family.name][0]}
+    request = histories.request(family.format, sent, **named, **more)
     return {p.rule for p in problems(family.format, request, history=returned)}
 
 
@@ -246,7 +268,7 @@ def test_a_run_may_be_dropped_exactly_where_no_rule_asks_for_it(family, run):
 def test_an_open_turn_keeps_its_reasoning_exactly_where_a_rule_asks_for_it(family):
     turn = wire(family, OPEN)
     sent = without_reasoning(turn)
-    manual = {"thinking": {"type": "enabled", "budget_tokens": 1_024}}
+    manual = by_hand(family)
     assert broken(family, turn, turn, **manual) == set()
     must = [bool(broken(family, sent, turn, **more)) for more in ({}, manual)]
     asked = {

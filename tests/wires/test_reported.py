@@ -22,7 +22,7 @@ def test_a_reply_its_events_and_its_raw_response_report_the_same(serve, format):
     assert usage_of(reply, wire) == usage_of(server.answered[0], wire) == wire.usage(reply)
     events = server.ask(client, asked | more, stream=True)
     assert usage_of(events, wire) == wire.usage(server.answered[1])
-    if format not in ("gemini", "ollama"):
+    if format not in ("gemini", "ollama", "bedrock-converse"):
         assert id_of(reply)
         assert id_of(events) == server.answered[1]["id"]
 
@@ -41,6 +41,8 @@ def test_a_stream_is_not_read_for_its_usage(serve, format):
     server = serve(format, [SAYING])
     client, asked = server.client(), request(format, [user(format)], tools=())
     match format:
+        case "bedrock-converse":
+            stream = client.converse_stream(**asked)["stream"]
         case "gemini":
             stream = client.models.generate_content_stream(**asked)
         case "anthropic":

@@ -440,6 +440,7 @@ def test_nothing_is_changed():
 
 def test_an_unknown_format_says_which_are_known():
     with pytest.raises(
-        ConfigError, match="'openai-chat', 'openai-responses', 'anthropic', 'gemini'"
+        ConfigError,
+        match="'openai-chat', 'openai-responses', 'anthropic', 'gemini', 'bedrock-converse'",
     ):
         problems("telex", {"messages": []})

@@ -31,7 +31,7 @@ KEYS = {
     "ollama": "messages",
 }
 READINGS = int(os.environ.get("READINGS", "0"))
-SHAPE = {"A0", "C0", "R0", "G0", "O0"}
+SHAPE = {"A0", "C0", "R0", "G0", "O0", "B0"}
 every_format = pytest.mark.parametrize("format", KEYS)
 
 

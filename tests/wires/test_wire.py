@@ -33,7 +33,7 @@ def format_of(file):
 
 def as_sent(format, value):
     """JSON with the separators and escapes of the vendor's client."""
-    if format == "gemini":
+    if format in ("gemini", "bedrock-converse"):
         return json.dumps(value).encode()
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
 

@@ -1,11 +1,16 @@
 """The vendors' clients, and one whole reply from each, by ``create`` or by the SDK's own stream."""
 
+from contextlib import closing
+
 import pytest
 from google.genai.types import Content
 
 from tests.servers.behind import whole
+from tests.splice.sdks import gathered
 
 HELPERS = ("stream",)
+AWAITED = ("openai-chat", "openai-responses", "anthropic", "gemini")
+"""Wires whose clients there are for an event loop as well; boto3 has none."""
 
 
 def client_of(server, *, is_async=False, **more):
@@ -41,7 +46,15 @@ def _ollama(url, is_async, more):
     return kind(host=url, **{"trust_env": False, **more})
 
 
+def _bedrock(url, is_async, more):
+    import boto3
+
+    session = boto3.Session("AKIA0", "none", region_name="us-east-1")  # each body is signed
+    return session.client("bedrock-runtime", endpoint_url=url, **more)
+
+
 _MADE = {
+    "bedrock-converse": _bedrock,
     "anthropic": _anthropic,
     "openai-chat": _openai,
     "openai-responses": _openai,
@@ -68,6 +81,11 @@ def ask(client, format, request, way):
         if way == "create":
             return client.chat(**request)
         return whole(list(client.chat(**request, stream=True)))
+    if format == "bedrock-converse":
+        if way == "create":
+            return client.converse(**request)
+        with closing(client.converse_stream(**request)["stream"]) as events:
+            return gathered(format, events)
     if format == "gemini":
         models = client.models
         if way == "create":

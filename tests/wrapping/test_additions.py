@@ -8,13 +8,17 @@ import pytest
 import ullage
 from tests.servers import Refusal
 from tests.servers.loops import request, user
-from tests.wrapping.asking import aask, ask, client_of
+from tests.wrapping.asking import AWAITED, aask, ask, client_of
 from tests.wrapping.test_recall import words
 from ullage.wires import FORMATS
 
 every = pytest.mark.parametrize("format", tuple(FORMATS))
+awaited = pytest.mark.parametrize("format", AWAITED)
 ways = pytest.mark.parametrize("way", ["create", "stream"])
-NO_TOOLS = {"error": {"message": "No tools beside your own.", "code": 400, "status": "INVALID"}}
+NO_TOOLS = {
+    "error": {"message": "No tools beside your own.", "code": 400, "status": "INVALID"},
+    "message": "No tools beside your own.",
+}
 NO_OPTIONS = {"error": {"message": "unknown field `stream_options`", "type": "invalid"}}
 OURS = b"get_continuation"
 
@@ -41,7 +45,7 @@ def test_a_client_gets_its_reply_and_the_refusal_is_remembered(serve, format, wa
     assert [report.without[0] for report in reports] == ["tools"] * 3
 
 
-@every
+@awaited
 @ways
 def test_on_an_event_loop_and_for_every_loop(serve, format, way):
     """What one loop learnt holds for the next one, and for a copy of the client."""
@@ -61,7 +65,8 @@ def test_on_an_event_loop_and_for_every_loop(serve, format, way):
 
 @every
 def test_what_is_refused_without_ours_too_is_the_sdks_own_error(serve, format):
-    words_of_it = {"error": {"message": "temperature is out of range", "code": 400}}
+    message = "temperature is out of range"
+    words_of_it = {"error": {"message": message, "code": 400}, "message": message}
     server = serve(format, lambda _: Refusal(400, words_of_it))
     plain, client = client_of(server), ullage.wrap(client_of(server))
     kinds = []

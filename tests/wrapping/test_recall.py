@@ -15,10 +15,11 @@ from msgspec.structs import replace
 import ullage
 from tests.servers import Call, Reply
 from tests.servers.loops import READ, calls_in, gathered, request, said, user
-from tests.wrapping.asking import aask, ask, client_of
+from tests.wrapping.asking import AWAITED, aask, ask, client_of
 from ullage.wires import FORMATS
 
 every = pytest.mark.parametrize("format", tuple(FORMATS))
+awaited = pytest.mark.parametrize("format", AWAITED)
 ways = pytest.mark.parametrize("way", ["create", "stream"])
 LOG = "".join(f"line {n} of the log, and nothing in it\n" for n in range(5_000))
 PRIVATE = ("get_continuation",)
@@ -111,7 +112,7 @@ def test_a_call_beside_the_clients_own_waits_for_its_result(serve, format, way):
     assert is_continued(format, server.requests)
 
 
-@every
+@awaited
 @ways
 def test_an_event_loop_recalls_alike(serve, format, way):
     async def run():

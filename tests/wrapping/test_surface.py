@@ -12,11 +12,12 @@ from tests.histories import CUTS_ALWAYS
 from tests.servers import Call, Refusal, Reply
 from tests.servers.loops import READ, calls_in, gathered, loop, request, said, user
 from tests.servers.refusals import too_long
-from tests.wrapping.asking import aask, ask, client_of
+from tests.wrapping.asking import AWAITED, aask, ask, client_of
 from ullage import Limits
 from ullage.wires import FORMATS
 
 every = pytest.mark.parametrize("format", tuple(FORMATS))
+awaited = pytest.mark.parametrize("format", AWAITED)
 openai_too = pytest.mark.parametrize("format", ["anthropic", "openai-chat", "openai-responses"])
 LIMITS = Limits(window_tokens=12_000, output_reserve_tokens=1_000)
 LOG = "".join(f"line {n} of the log\n" for n in range(1_000))
@@ -296,7 +297,7 @@ def test_threads_on_one_client_are_not_mixed_up(serve, format):
     assert ullage.wrapped(client).counts.passed == {}
 
 
-@every
+@awaited
 def test_tasks_on_one_client_are_not_mixed_up_in_one_loop_and_the_next(serve, format):
     server = serve(format, telling, strict=True)
     client = ullage.wrap(client_of(server, is_async=True), limits=LIMITS)

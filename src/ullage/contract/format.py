@@ -52,6 +52,7 @@ class Format(ABC):
         name: what it is called.
         wire: the name of the one of ours whose requests, replies and rules it has.
         key: the field of the request that holds the history.
+        model_field: the field of the request that names the model.
         joins_results: whether tool results may stand before text in one message of the user.
         most_tools: the most tools that a request may have; None: no limit is known.
     """
@@ -59,6 +60,7 @@ class Format(ABC):
     name: str
     wire: str
     key: str = "messages"
+    model_field: str = "model"
     joins_results: bool = False
     most_tools: int | None = None
 

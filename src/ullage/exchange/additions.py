@@ -40,7 +40,7 @@ _WORD_BYTES = 65_536
 
 _NAMES: Mapping[Addition, tuple[bytes, ...]] = {
     "tools": (
-        *(b"tools", b"tool_choice", b"function"),
+        *(b"tools", b"tool_choice", b"toolconfig", b"function"),
         *(name.encode() for name in RECALL_TOOLS),
     ),
     "stream_options": (b"stream_options", b"streamoptions", b"include_usage"),

@@ -33,7 +33,7 @@ from ullage.exchange.values import Answer, Passed, Reply, TooLong, Upstream
 from ullage.host import Actions, ServedWindow
 from ullage.splice import Again, Calls, Done, Knitted, Rounds, is_thread, knit, takes_rounds
 from ullage.splice.stored import rounds_of, stored_items, stored_replies, stored_reply
-from ullage.wires import FORMATS, Format
+from ullage.wires import FORMATS, Format, model_in
 
 if TYPE_CHECKING:
     from ullage.exchange.exchanges import Exchanges
@@ -220,7 +220,7 @@ class Exchange(Reporting):
         )
         self.is_thread = is_thread(self._client, wire)
         is_held = bool(wire.previous(self._client))  # each is the first of its own
-        self._note(conversation="" if is_held else key, model=str(self._client.get("model") or ""))
+        self._note(conversation="" if is_held else key, model=str(model_in(self._client) or ""))
         self._take_window(session, self._client)
         target = Target(self._tenant, self._where, wire.name, self.report.model)
         self._trial = Trial(self._exchanges.refusals, target, len(wire.tools(self._client)))
@@ -283,7 +283,8 @@ class Exchange(Reporting):
         self._note(is_changed=not is_same)
         if is_same and sent is view:
             return self._body
-        return self._write(requests.body_of(self._fields, sent))
+        assert self.route is not None
+        return self._write(requests.body_of(self.route, self._fields, sent))
 
     def _fit_batch(self, body: Mapping[str, Any]) -> Actions[None]:
         """Fit each request of a batch by itself, without recall: nobody could answer it."""
@@ -313,7 +314,7 @@ class Exchange(Reporting):
                 can_recall=False,
                 client=self._program,
             )
-            self._note(model=str(whole.get("model") or ""))
+            self._note(model=str(model_in(whole) or ""))
             self._take_window(session, whole)
             view = yield partial(session.fit, whole)
             session.release()
@@ -322,8 +323,12 @@ class Exchange(Reporting):
         except Exception as error:  # noqa: BLE001 - the others of the batch are fitted all the same
             self.note_problem(error)
             return request
-        self._note(conversation=key, model=str(whole.get("model") or ""))
-        return request if requests.is_same(whole, view) else requests.body_of(request, view)
+        self._note(conversation=key, model=str(model_in(whole) or ""))
+        return (
+            request
+            if requests.is_same(whole, view)
+            else requests.body_of(self.route, request, view)
+        )
 
     # ── upstream ─────────────────────────────────────────────────────────────────────
 
@@ -419,7 +424,7 @@ class Exchange(Reporting):
         if self.route.kind in ("count", "compact"):
             self._release()
             return Untouched(self, reply)
-        framing = framing_of(reply.content_type)
+        framing = framing_of(self.route.wire, reply.content_type)
         if framing is not None:
             return Streamed(self, reply, framing)
         if self.route.streams:

@@ -22,6 +22,7 @@ from ullage.exchange.values import Counts, Passed, Report, Upstream
 from ullage.host import ServedWindow, Steps
 from ullage.locks import Lock
 from ullage.splice import Read
+from ullage.wires import model_in
 
 T = TypeVar("T")
 
@@ -164,7 +165,7 @@ class Exchanges:
         owner = self.tenant(tenant, name) + ("" if can_recall else _UNATTENDED)
         if name is not None:
             begins = Beginning(name.encode("utf-8", "surrogatepass"))
-        key = _key(owner, route.wire, str(request.get("model")), begins.first.hex())
+        key = _key(owner, route.wire, str(model_in(request)), begins.first.hex())
         if begins.reply and self._first_to(key, begins.reply) != begins.reply:
             key = _key(key, begins.reply.hex())
         recall = "auto" if can_recall and self.recalls else False

@@ -34,17 +34,19 @@ def request_of(route: Route, body: Mapping[str, Any]) -> dict[str, Any]:
     if maker_field and route.model and maker_field not in body:
         raise FormatError("body", "it is for another maker's model", "It is sent as it came.")
     request = dict(body)
-    if route.model and not request.get("model"):
-        request["model"] = route.model
-    model = request.get("model") or ""
+    name = FORMATS[route.wire].model_field
+    if route.model and not request.get(name):
+        request[name] = route.model
+    model = request.get(name) or ""
     if not isinstance(model, str) or len(model) > _MODEL_CHARS:
         raise FormatError("model", f"no name of up to {_MODEL_CHARS} characters", "Name a model.")
     return request
 
 
-def body_of(fields: Collection[str], view: Mapping[str, Any]) -> dict[str, Any]:
+def body_of(route: Route, fields: Collection[str], view: Mapping[str, Any]) -> dict[str, Any]:
     """What is sent for a view: with a model only where the fields of the body have one."""
-    return {key: value for key, value in view.items() if key != "model" or key in fields}
+    name = FORMATS[route.wire].model_field
+    return {key: value for key, value in view.items() if key != name or key in fields}
 
 
 def is_same(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:

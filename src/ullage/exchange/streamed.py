@@ -17,7 +17,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from ullage.exchange import bodies
-from ullage.exchange.amazon import AMAZON
+from ullage.exchange.amazon import AMAZON, AMAZON_NAMED
 from ullage.exchange.frames import EventTooLong, Frame, Framing
 from ullage.exchange.lines import LINES
 from ullage.exchange.replies import error_event, is_error, is_opening
@@ -26,6 +26,7 @@ from ullage.exchange.values import Answer, Reply, TooLong
 from ullage.host import RECALL_TOOLS, Actions
 from ullage.splice import Again
 from ullage.splice import Streamed as Spliced
+from ullage.wires import wire_named
 
 if TYPE_CHECKING:
     from ullage.exchange.exchange import Exchange
@@ -37,10 +38,11 @@ _FRAMINGS = (SSE, AMAZON, LINES)
 _PRIVATE = tuple(name.encode() for name in RECALL_TOOLS)
 
 
-def framing_of(content_type: str) -> Framing | None:
+def framing_of(wire: str, content_type: str) -> Framing | None:
     """How the events of a stream are framed; None if it is no such stream."""
     known = (each for each in _FRAMINGS if content_type.startswith(each.content_type))
-    return next(known, None)
+    framing = next(known, None)
+    return AMAZON_NAMED if framing is AMAZON and wire_named(wire).http.names_events else framing
 
 
 class Streamed(Answer):
@@ -186,7 +188,7 @@ class Streamed(Answer):
             self._exchange.note_problem(error)
             return self._framing.written(error_event(wire, 500, b""))
         reply, body = yield from self._exchange.send()
-        if body is None and framing_of(reply.content_type) is self._framing:
+        if body is None and framing_of(wire, reply.content_type) is self._framing:
             yield from self._replace(reply)
             return b""
         if body is None:
@@ -206,7 +208,8 @@ class Streamed(Answer):
         if not (yield from self._exchange.may_retry(event)):
             return False
         reply, body = yield from self._exchange.send()
-        if body is not None or framing_of(reply.content_type) is not self._framing:
+        framing = framing_of(self._format.wire, reply.content_type)
+        if body is not None or framing is not self._framing:
             yield reply.close
             return False
         yield from self._replace(reply)

@@ -128,7 +128,7 @@ def with_additions(
         marks_cache: whether it is to get cache markers.
     """
     names, without = set[Addition](), set[Addition]()
-    if view.get("tools") is not asked.get("tools"):
+    if len(view.wire.tools(view)) > len(view.wire.tools(asked)):
         names.add("tools")
     elif trial.own_tools and not trial.takes("tools"):
         without.add("tools")

@@ -30,7 +30,7 @@ from ullage import Usage
 from ullage.errors import FormatError
 from ullage.host import RECALL_TOOLS, Text, plain, pointers
 from ullage.loop.tools import Returned, Tool, outcome_of
-from ullage.wires import Format, ToolSpec, recognise, wire_named
+from ullage.wires import Format, ToolSpec, recognise, stream_in, wire_named
 
 if TYPE_CHECKING:
     from ullage import AsyncSession, Session
@@ -174,6 +174,7 @@ class AgentTurn:
             can_retry = refusals < _MOST_REFUSALS
             try:
                 reply = yield partial(self.call, **view)
+                reply = stream_in(reply) or reply
                 if any(hasattr(type(reply), name) for name in ("__next__", "__anext__")):
                     reply = yield from self._gathered(reply)
             except BaseException as error:

@@ -53,7 +53,8 @@ def model_of(run: Run) -> str:
 
 def request_of(run: Run, messages: list[Any]) -> dict[str, Any]:
     """The request of the run with these messages."""
-    return {**run.request, "model": model_of(run), FORMATS[run.format].key: messages}
+    wire = FORMATS[run.format]
+    return {**run.request, wire.model_field: model_of(run), wire.key: messages}
 
 
 def session_for(

@@ -70,7 +70,8 @@ def from_store(
     ledger, opened = _kept(run, store, tenant)
     if not run.model:  # of several that reported, any
         named = {name for entry in ledger.entries.values() for name in entry.observed if name}
-        run = replace(run, request={**run.request, "model": min(named, default="")})
+        name = FORMATS[run.format].model_field
+        run = replace(run, request={**run.request, name: min(named, default="")})
     presets = {each.name: each for each in map(preset, NAMES)}
     chosen = presets.get(opened.policy, preset("default")) if policy is None else preset(policy)
     session = Session(

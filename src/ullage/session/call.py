@@ -22,6 +22,7 @@ from typing import Any
 from ullage.errors import ConfigError
 from ullage.session.drivers import Actions, adrive, drive
 from ullage.session.streams import AsyncTap, Tap, source_of, tapped
+from ullage.wires.base import stream_in
 from ullage.wires.reported import Unreadable, is_raw, is_stream
 
 
@@ -79,6 +80,9 @@ class Round:
         kind, other = type(reply), _NAMES[not self._is_awaited]
         if is_raw(reply):
             yield from self.given((yield partial(_parsed, reply)))
+        elif (events := stream_in(reply)) is not None and not self._is_awaited:
+            tap = tapped(events, partial(Tap, self))
+            return {**reply, "stream": tap} if isinstance(reply, Mapping) else tap
         elif hasattr(kind, self._next):
             return tapped(reply, partial(AsyncTap if self._is_awaited else Tap, self))
         elif hasattr(kind, self._enter):
@@ -100,6 +104,7 @@ class Round:
     def events_again(self) -> Actions[Any]:
         """The events of another try, and what they come from."""
         stream = yield from self.send()
+        stream = stream_in(stream) or stream
         while not hasattr(type(stream), self._next):
             stream = yield stream.parse if is_raw(stream) else getattr(stream, self._enter)
         return source_of(stream)[1], stream

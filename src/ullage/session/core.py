@@ -65,7 +65,7 @@ from ullage.values.events import Event
 from ullage.values.limits import Limits, ServedWindow
 from ullage.values.messages import ToolCall
 from ullage.values.usage import Usage
-from ullage.wires import ALL_FORMATS, Format, FormatName, format_of, recognise
+from ullage.wires import ALL_FORMATS, MODEL_FIELDS, Format, FormatName, format_of, recognise
 from ullage.wires.overflow import Overflow, is_overflow
 from ullage.wires.reported import Unreadable
 
@@ -372,7 +372,8 @@ class SessionCore(Copied, Deciding, Hosted, Readable, ABC):
         self._keep_count()
         state = self._take_memo()
         memo = state.memo or Memo()
-        model = request.get("model") if isinstance(request, Mapping) else None
+        fields = MODEL_FIELDS if isinstance(request, Mapping) else ()
+        model = next((request[name] for name in fields if request.get(name)), None)
         named = model if isinstance(model, str) and model else self.settings.model
         settings = replace(
             self.settings,

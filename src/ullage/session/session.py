@@ -32,8 +32,7 @@ from ullage.stores import Store, open_store
 from ullage.values.decisions import Verb, When
 from ullage.values.effects import Record, Steps
 from ullage.values.limits import Limits
-from ullage.wires import Format, FormatName
-from ullage.wires.base import field
+from ullage.wires import Format, FormatName, model_in
 
 T = TypeVar("T")
 
@@ -459,7 +458,7 @@ def fit(
     Raises:
         FormatError, OverLimitError, StoreError: see `Session.fit`.
     """
-    named = field(request, "model") or model
+    named = model_in(request) or model
     llm = named if isinstance(named, str) else ""
     session = Session(
         llm,

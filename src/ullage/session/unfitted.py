@@ -16,7 +16,7 @@ from ullage.errors import BudgetExceeded, UllageError
 from ullage.session.drivers import Actions
 from ullage.values.events import Event
 from ullage.values.usage import Usage
-from ullage.wires import Format
+from ullage.wires import Format, model_in
 from ullage.wires.reported import usage_of
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ class Unfitted(dict[str, Any]):
             usage = usage_of(reply, self.wire)
         if isinstance(usage, Usage):
             self._is_counted = True
-            model = self.get("model")
+            model = model_in(self)
             name = model if isinstance(model, str) and model else self._session.settings.model
             self._session._count(usage, name)
 

@@ -28,7 +28,7 @@ from ullage.splice.record import (
     says_the_same,
     splice_in,
 )
-from ullage.wires import Format, wire_named
+from ullage.wires import Format, model_in, wire_named
 
 
 class _Run(NamedTuple):
@@ -267,6 +267,6 @@ def _turns(
     parsed = [dialect.wire.parse(raw, "turn") for raw in heard]
     if not says_the_same(run.messages, parsed, splice.note):
         return None
-    if not run.seals and str(request.get("model") or "") != splice.model:
+    if not run.seals and str(model_in(request) or "") != splice.model:
         turns = dialect.without(turns, bool)
     return dialect.marked(turns, said)

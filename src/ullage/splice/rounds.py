@@ -22,7 +22,7 @@ from ullage.splice.record import (
     opening_key,
     record_of,
 )
-from ullage.wires import Format, wire_named
+from ullage.wires import Format, model_in, wire_named
 
 MOST_ROUNDS = 8
 """So many rounds of private calls are answered; then the answer says that this is the limit."""
@@ -259,7 +259,7 @@ class Rounds:
         heard: tuple[int, int] | None,
     ) -> Iterator[Record]:
         knitted, client = self.knitted, self.knitted.client
-        model = str(client.get("model") or "")
+        model = str(model_in(client) or "")
         before = self._chain_before()
         yield record_of(knitted.opening or opening_key(before), None)
         said = self._parsed(self._wire.reply(reply))
@@ -276,7 +276,7 @@ class Rounds:
         """What the client's next request goes on from, where it names the reply."""
         knitted = self.knitted
         last = str(self._replies[-1].get("id") or "")
-        held = Splice([], list(waiting), str(knitted.client.get("model") or ""), reply_id=last)
+        held = Splice([], list(waiting), str(model_in(knitted.client) or ""), reply_id=last)
         if not self.dialect.is_thread(knitted.client):
             held = replace(held, reply=reply, rounds=self._later_ids())
         if self.dialect.is_thread(knitted.client):

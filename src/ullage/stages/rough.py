@@ -85,13 +85,14 @@ def _tool_tokens(text: str) -> int:
         tool = msgspec.json.decode(text)
     except (msgspec.DecodeError, UnicodeError, RecursionError):
         return text_tokens(text)
-    tool = tool.get("function", tool)
+    tool = tool.get("function") or tool.get("toolSpec") or tool
     declared = tool.get("functionDeclarations") if isinstance(tool, dict) else None
     total = 0
     for each in declared if isinstance(declared, list) else [tool]:
         if not (isinstance(each, dict) and isinstance(each.get("name"), str)):
             return text_tokens(text)
         schema = next((each[key] for key in _SCHEMAS if each.get(key)), None)
+        schema = schema.get("json", schema) if isinstance(schema, dict) else schema
         written = "" if schema is None else json.dumps(schema, separators=(",", ":"))
         texts = (each["name"], str(each.get("description") or ""), written)
         total += sum(map(text_tokens, texts))

@@ -164,7 +164,7 @@ def read(
             "the history is held by the provider, not in this request",
             "Send the whole history in the request, or send this request unfitted.",
         )
-    named = whole(text_at(request.get("model") or model, "model"))
+    named = whole(text_at(request.get(wire.model_field) or request.get("model") or model, "model"))
     history = wire.history(request)
     envelope = envelopes.read(request, wire, named)
     before = wire.previous(request) or _named(_value(request, elsewhere))

@@ -5,6 +5,7 @@
     anthropic          Anthropic Messages
     gemini             Google Gemini generateContent
     ollama             Ollama's own chat
+    bedrock_converse   Amazon Bedrock Converse
 
 A new wire is a new folder, a line in `WIRES`, and its name in `FormatName` for type checkers.
 ``docs/extending.md`` says what the folder holds, and ``tests/wires/test_wires.py`` what is missing.
@@ -24,7 +25,8 @@ from ullage.errors import ConfigError, FormatError
 from ullage.values.model_names import plain_name
 from ullage.values.toolset import ToolSpec
 from ullage.wires.anthropic.wire import WIRE as ANTHROPIC
-from ullage.wires.base import MARKERS, field
+from ullage.wires.base import MARKERS, field, stream_in
+from ullage.wires.bedrock_converse.wire import WIRE as BEDROCK_CONVERSE
 from ullage.wires.format import WireFormat
 from ullage.wires.gemini.wire import WIRE as GEMINI
 from ullage.wires.ollama.wire import WIRE as OLLAMA
@@ -36,6 +38,7 @@ __all__ = [
     "ALL_FORMATS",
     "FORMATS",
     "MARKERS",
+    "MODEL_FIELDS",
     "WIRES",
     "Change",
     "Format",
@@ -45,11 +48,15 @@ __all__ = [
     "Wire",
     "WireFormat",
     "format_of",
+    "model_in",
     "recognise",
+    "stream_in",
     "wire_named",
 ]
 
-FormatName: TypeAlias = Literal["openai-chat", "openai-responses", "anthropic", "gemini", "ollama"]
+FormatName: TypeAlias = Literal[
+    "openai-chat", "openai-responses", "anthropic", "gemini", "ollama", "bedrock-converse"
+]
 """The names of the wires, for editors and type checkers."""
 
 WIRES: tuple[Wire, ...] = (
@@ -58,6 +65,7 @@ WIRES: tuple[Wire, ...] = (
     OPENAI_RESPONSES,
     ANTHROPIC,
     GEMINI,
+    BEDROCK_CONVERSE,
 )
 """Every wire. Where a request shows two, the first is taken."""
 
@@ -95,6 +103,16 @@ def format_of(format: str | Format) -> Format:
     raise ConfigError("format", problem, f"Use one of {', '.join(FORMATS)}, or a format object.")
 
 
+MODEL_FIELDS = tuple(dict.fromkeys(wire.format.model_field for wire in WIRES))
+"""Every name that a wire has for the field with the model."""
+
+
+def model_in(request: Any) -> Any:
+    """What a request names as its model, under the name that any wire has for it, or None."""
+    named = (field(request, name) for name in MODEL_FIELDS)
+    return next((model for model in named if model), None)
+
+
 # ── recognising ──────────────────────────────────────────────────────────────────────────
 
 
@@ -104,9 +122,10 @@ def recognise(request: Mapping[str, Any], model: str | None = None) -> Format:
     Raises:
         FormatError: neither decides; the remedy names ``format=``.
     """
-    wire = _by_fields(request) or _by_tools(request) or _by_messages(request)
+    wire = _by_bare_block(request) or _by_fields(request)
+    wire = wire or _by_tools(request) or _by_messages(request)
     if wire is None:
-        named = request.get("model") or model
+        named = model_in(request) or model
         wire = _by_model(named if isinstance(named, str) else "")
     if wire is None:
         raise FormatError(
@@ -115,6 +134,20 @@ def recognise(request: Mapping[str, Any], model: str | None = None) -> Format:
             f"Give format= one of {', '.join(FORMATS)}.",
         )
     return wire.format
+
+
+def _by_bare_block(request: Mapping[str, Any]) -> Wire | None:
+    """By the first block of the messages, if it does not name its type as most wires want it."""
+    messages = request.get("messages")
+    contents = (field(raw, "content") for raw in (messages if isinstance(messages, list) else ()))
+    first = next(
+        (content[0] for content in contents if content and isinstance(content, list)), None
+    )
+    if not isinstance(first, Mapping) or "type" in first:
+        return None
+    return next(
+        (wire for wire in WIRES if not first.keys().isdisjoint(wire.signs.bare_blocks)), None
+    )
 
 
 def _by_fields(request: Mapping[str, Any]) -> Wire | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar, get_args
 
 from ullage.history import canon
@@ -59,7 +59,7 @@ def at_path(value: Any, path: str) -> Any:
     return value
 
 
-_CALL_BODIES = ("function", "custom", "functionCall", "function_call")
+_CALL_BODIES = ("function", "custom", "functionCall", "function_call", "toolUse")
 """Where a format puts what a call says, if not in the call itself."""
 
 
@@ -203,6 +203,8 @@ def _schema_text(schema: Any) -> str:
         schema = made()
     elif hasattr(schema, "model_dump"):
         schema = schema.model_dump(mode="json", exclude_none=True, by_alias=True)
+    if isinstance(schema, str):
+        return schema
     if isinstance(schema, Mapping):
         try:
             return canon.canonical_json(schema)
@@ -211,3 +213,21 @@ def _schema_text(schema: Any) -> str:
     if inspect.isclass(schema) and not get_args(schema):
         return " ".join([schema.__name__, *map(str, getattr(schema, "__members__", ()))])
     return " ".join(map(_schema_text, get_args(schema)))
+
+
+# ── streams ──────────────────────────────────────────────────────────────────────────────
+
+
+def stream_in(reply: Any) -> Any:
+    """The events that stand in a reply of boto3's, as an iterator; None of any other reply."""
+    events = reply.get("stream") if isinstance(reply, Mapping) else reply
+    is_boto = type(events).__module__.startswith("botocore.")
+    return _read(events) if is_boto and hasattr(events, "__iter__") else None
+
+
+def _read(stream: Any) -> Iterator[Any]:
+    """The events of a stream of boto3's, which does not close itself."""
+    try:
+        yield from stream
+    finally:
+        stream.close()

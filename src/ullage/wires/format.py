@@ -24,6 +24,7 @@ from ullage.wires.base import (
     plain,
     schemas_at,
     unexpected,
+    unmarked,
 )
 from ullage.wires.block import Block
 from ullage.wires.choice import openai_choice
@@ -39,6 +40,7 @@ class WireFormat(Format):
     """A format of a provider's API: what most of them have in common is a table here.
 
     Attributes:
+        model_field: the field of the request that names the model.
         blocks: the types of its blocks, items and parts, by their names.
         roles: the roles of its messages, and what they are to us.
         leading_roles: those of messages that are system text where they lead the history.
@@ -52,6 +54,7 @@ class WireFormat(Format):
         text_type: the type of a block of text that the user says.
     """
 
+    model_field = "model"
     blocks: Mapping[str, Block] = {}
     roles: Mapping[str, Role] = {}
     leading_roles: tuple[str, ...] = ()
@@ -134,7 +137,7 @@ class WireFormat(Format):
             tuple(texts),
             tuple(self.tool_name(tool) for _, tool in self.definitions(request)),
             asked if isinstance(asked, int) and asked > 0 else None,
-            request.get("model"),
+            request.get(self.model_field),
             schemas_at(settings, self.schemas),
         )
 
@@ -162,6 +165,10 @@ class WireFormat(Format):
     def user(self, text: str) -> Any:
         """See `Format.user`."""
         return {"role": "user", "content": text}
+
+    def unmarked(self, raw: Any) -> Any:
+        """A copy of a message without what its client marks to have it cached."""
+        return unmarked(raw)
 
     def together(self, raws: Sequence[Any]) -> Any:
         """See `Format.together`. Strings stay a string: some templates read nothing else."""

@@ -107,6 +107,8 @@ class Http(ABC):
             a request without it is of another wire. ``""``: there are no such paths.
         openings: the types of events of a stream that come before all content.
         failures: the types of a body, or of an event, that says that there is no reply.
+        names_events: whether an event is an object with one field, whose name is its type: in
+            Amazon's frames that is a header. Else a frame holds an event as bytes.
     """
 
     wire: ClassVar[str]
@@ -115,6 +117,7 @@ class Http(ABC):
     maker_field: ClassVar[str] = ""
     openings: ClassVar[frozenset[str]] = frozenset()
     failures: ClassVar[frozenset[str]] = frozenset(("error",))
+    names_events: ClassVar[bool] = False
 
     def route(self, method: str, path: str, query: str) -> Route | None:
         """What is asked at a path; None if it is none of this wire's.

@@ -22,7 +22,7 @@ from ullage.tokens.catalog import lookup
 from ullage.values.limits import Limits
 from ullage.values.usage import Usage
 from ullage.wires import Format
-from ullage.wires.base import field
+from ullage.wires.base import field, stream_in
 
 _ANY_TOKENS = 10_000_000
 _LEAST_PART, _SLACK_TOKENS = 20, 4_000
@@ -111,9 +111,13 @@ def _counted(usage: Usage) -> Usage | Unreadable:
 
 
 def _bodies(reply: Any) -> Sequence[Any]:
-    """The replies in what `usage_of` takes: itself, or those in its events."""
+    """The replies in what `usage_of` takes: itself, or those in its events.
+
+    boto3 has the id of a reply in an object beside it.
+    """
     if not isinstance(reply, (list, tuple)):
-        return (reply,)
+        beside = field(reply, "ResponseMetadata")
+        return (reply,) if beside is None else (reply, beside)
     inner = (field(event, name) for event in reply for name in ("message", "response"))
     return [*reply, *(body for body in inner if body is not None)]
 
@@ -121,7 +125,8 @@ def _bodies(reply: Any) -> Sequence[Any]:
 def is_stream(reply: Any) -> bool:
     """Whether this has to be read to its end before it says what it came to."""
     kind = type(reply)
-    return hasattr(kind, "__next__") or hasattr(kind, "__anext__")
+    is_iterator = hasattr(kind, "__next__") or hasattr(kind, "__anext__")
+    return is_iterator or stream_in(reply) is not None
 
 
 def is_raw(reply: Any) -> bool:
@@ -131,7 +136,7 @@ def is_raw(reply: Any) -> bool:
 
 def id_of(reply: Any) -> str:
     """The id a provider gave this reply, ``""`` if it has none."""
-    names = ("id", "responseId", "response_id")
+    names = ("id", "responseId", "response_id", "RequestId")
     found = (field(body, name) for body in _bodies(reply) for name in names)
     return next((name for name in found if isinstance(name, str) and name), "")
 

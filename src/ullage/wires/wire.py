@@ -39,6 +39,7 @@ class Signs(Struct, frozen=True, kw_only=True):
         tool_fields: of a tool's definition.
         roles: of a message.
         message_fields: of a message, where they are not empty.
+        bare_blocks: of a block that does not say of what type it is.
         models: a regular expression that is looked for in the plain name of the model; ``""``: a
             model's name alone does not show this wire.
     """
@@ -48,6 +49,7 @@ class Signs(Struct, frozen=True, kw_only=True):
     tool_fields: tuple[str, ...] = ()
     roles: tuple[str, ...] = ()
     message_fields: tuple[str, ...] = ()
+    bare_blocks: tuple[str, ...] = ()
     models: str = ""
 
 

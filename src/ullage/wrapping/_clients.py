@@ -14,6 +14,7 @@ from ullage.presets import PolicyName
 from ullage.redaction import Redact
 from ullage.stores import AsyncStore, Store, open_lasting
 from ullage.summarise import Summarise, Summariser
+from ullage.wrapping._boto import is_bedrock, session_of, wrapped_around
 from ullage.wrapping._http import http_client_around, is_awaited, library_of
 from ullage.wrapping._signing import Signer
 from ullage.wrapping.wrapped import Wrapped
@@ -22,8 +23,8 @@ C = TypeVar("C")
 
 _TAKEN = (
     "Give a client of anthropic (Anthropic, AsyncAnthropic, also for Bedrock, Vertex and others), "
-    "of openai (OpenAI, AsyncOpenAI, also for Azure and Bedrock), google.genai.Client, or a client "
-    "of ollama (Client, AsyncClient), or use a Session"
+    "of openai (OpenAI, AsyncOpenAI, also for Azure and Bedrock), google.genai.Client, a client of "
+    'ollama (Client, AsyncClient) or boto3.client("bedrock-runtime"), or use a Session'
 )
 
 
@@ -53,7 +54,8 @@ def wrap(
 
     Args:
         client: a client of anthropic, openai, google-genai or ollama, for threads or for an event
-            loop. It is not changed; the copy shares its connections, and closing one closes both.
+            loop, or boto3's of ``bedrock-runtime``, whose ``converse`` and ``converse_stream`` are
+            fitted. It is not changed; the copy shares its connections, and closing one closes both.
         store: where what is set aside is kept: None (memory), ``"sqlite"``, a path, or a store.
             With one on disk a conversation goes on after a restart as if there was none.
         blobs: where its larger texts are kept, as of `ullage.Session`, like the next one.
@@ -97,8 +99,8 @@ def wrap(
         "outline": outline,
     }
     bounds = {"budget": budget, "summariser": summariser, "most": most, "most_bytes": most_bytes}
-    is_genai = hasattr(client, "_api_client")
-    is_async = is_genai or is_awaited(inner)
+    is_genai, is_boto = hasattr(client, "_api_client"), is_bedrock(client)
+    is_async = is_genai or (not is_boto and is_awaited(inner))
     shared = Wrapped(
         open_lasting(store, blobs, cache) if blobs or cache else store,
         tenant,
@@ -107,7 +109,8 @@ def wrap(
         is_async=is_async,
         marks_cache=mark_cache,
     )
-    wraps = _wrap_genai if is_genai else _wrap_ollama if _is_ollama(client) else _wrap_stainless
+    wraps = _wrap_genai if is_genai else wrapped_around if is_boto else _wrap_stainless
+    wraps = _wrap_ollama if _is_ollama(client) else wraps
     made: C = wraps(client, shared)
     return made
 
@@ -115,7 +118,7 @@ def wrap(
 def _taken(client: Any) -> Any:
     """The HTTP client of a client that can be wrapped."""
     inner = _http_client(client)
-    if inner is None or library_of(inner) is None:
+    if inner is None or not (is_bedrock(client) or library_of(inner)):
         raise ConfigError("client", f"a {type(client).__name__} cannot be wrapped", f"{_TAKEN}.")
     if hasattr(inner, "wrapped"):
         raise ConfigError("client", "it is wrapped already", "Use it as it is.")
@@ -136,6 +139,8 @@ def wrapped(client: Any) -> Wrapped:
 
 def _http_client(client: Any) -> Any:
     """The HTTP client of an SDK's client, or None."""
+    if is_bedrock(client):
+        return session_of(client)
     api = getattr(client, "_api_client", None)
     if api is not None:
         return getattr(api, "_httpx_client", None)

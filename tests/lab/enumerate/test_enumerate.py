@@ -10,10 +10,14 @@ from lab.enumerate.families import families, rules_broken
 from lab.enumerate.letters import BASIC, SHAPES, alphabet, history
 from lab.enumerate.treatments import TREATMENTS
 from lab.enumerate.walk import Tally, add, try_unit, units
+from lab.fuzz.histories import FORMATS as WRITTEN
 from lab.fuzz.mutants import MUTANTS, planted
 from ullage.tokens.catalog import NAMES
-from ullage.wires import FORMATS
+from ullage.wires import FORMATS as EVERY
 from ullage.wires.rules import problem as _problem
+
+FORMATS = {name: EVERY[name] for name in WRITTEN}
+"""The wires whose histories the fuzzer writes."""
 
 every_format = pytest.mark.parametrize("format", FORMATS)
 ENDS = [(format, at) for format in FORMATS for at in (0, -1)]

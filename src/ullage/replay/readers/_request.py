@@ -24,7 +24,7 @@ from typing import Any, cast
 
 from ullage.errors import FormatError
 from ullage.replay.readers._run import FormatName, Report, Run
-from ullage.wires import FORMATS, WIRES, recognise, wire_named
+from ullage.wires import FORMATS, WIRES, model_in, recognise, wire_named
 
 _ROLES = ("system", "developer", "user", "assistant", "tool", "function")
 _OF_THE_LOG = (
@@ -125,7 +125,7 @@ def _head(value: dict[str, Any], response: dict[str, Any]) -> dict[str, Any]:
     if "messages" not in value or any(key in value for key in _OF_A_REQUEST):
         head |= {key: item for key, item in value.items() if key not in _OF_THE_LOG}
     model = response.get("model") or response.get("modelVersion")
-    if "model" not in head and isinstance(model, str):
+    if model_in(head) is None and isinstance(model, str):
         head["model"] = model
     return head
 

@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeAlias
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ullage.wires import FormatName
+from ullage.wires import FormatName, model_in
 
 __all__ = ["Damage", "FormatName", "Grade", "OnDamage", "Report", "Run"]
 
@@ -44,7 +44,7 @@ class Run(Struct, frozen=True):
     @property
     def model(self) -> str:
         """The model the recording names, or ""."""
-        return str(self.request.get("model") or "")
+        return str(model_in(self.request) or "")
 
 
 Grade: TypeAlias = Literal["skipped", "foreign", "repaired"]

@@ -8,7 +8,9 @@ from ullage.wires.wire import Signs, Wire
 WIRE = Wire(
     home=__name__,
     format=Anthropic(),
-    signs=Signs(fields=("system",), tool_fields=("input_schema",), models="claude"),
+    signs=Signs(
+        fields=("system",), tool_fields=("input_schema",), models="claude", not_beside=("modelId",)
+    ),
     provider="anthropic",
     upstreams={"anthropic": "https://api.anthropic.com"},
     example_model="claude-sonnet-4-5",

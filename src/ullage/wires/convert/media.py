@@ -17,7 +17,8 @@ _SOUNDS = {"audio/wav": "wav", "audio/x-wav": "wav", "audio/mp3": "mp3", "audio/
 _TYPES = {"wav": "audio/wav", "mp3": "audio/mp3"}
 PDF = "application/pdf"
 _BY_ENDING = {**IMAGES, "jpg": "image/jpeg", "pdf": PDF}
-_GOOGLES_OWN = re.compile(r"gs://|https://generativelanguage\.googleapis\.com/")
+_STORED = re.compile(r"gs://|s3://|https://generativelanguage\.googleapis\.com/")
+"""How the address of a file begins that only its own cloud can open."""
 
 
 def medium_of(part: Media, row: Block, where: str) -> Medium:
@@ -30,7 +31,7 @@ def medium_of(part: Media, row: Block, where: str) -> Medium:
     }
     path = next((path for path in row.data if at_path(block, path)), row.data[0])
     field = path.rpartition(".")[2]
-    if field == "file_id" or (field == "fileUri" and _GOOGLES_OWN.match(data)):
+    if field == "file_id" or (field in ("fileUri", "uri") and _STORED.match(data)):
         return Medium(part.kind, where, part.mime, file_id=data, **kept)
     if found := _DATA_URL.match(data):
         return Medium(part.kind, where, found[1], data[found.end() :], **kept)

@@ -79,7 +79,7 @@ class Writer(ABC):
     def model(self) -> WireDict:
         """The field with the model, if there is one."""
         model = self.conversion.model
-        return {} if model is None else {"model": model}
+        return {} if model is None else {self.format.model_field: model}
 
     def settings(self, tools: Sequence[ToolSpec], output_tokens: int | None) -> WireDict:
         """The fields with the tools and the limit of the answer, if there are any."""

@@ -36,7 +36,6 @@ from ullage.redaction import Redact
 from ullage.values.events import Event
 from ullage.values.messages import Reasoning
 from ullage.wires import FORMATS, wire_named
-from ullage.wires.base import unmarked
 from ullage.wires.repair.base import Beginning, in_order
 
 
@@ -79,19 +78,19 @@ def repair(
         if one.closed and one.closed.stop < len(raws) and one.closed.id_form == id_form.pattern
     ]
     longest_first = sorted([Beginning(), *closed], key=lambda one: one.stop, reverse=True)
-    now = (_as_now(beginning, raws) for beginning in longest_first)
+    now = (_as_now(beginning, wire, raws) for beginning in longest_first)
     gone_on = (_go_on(one, wire, raws, redact, id_form) for one in now if one is not None)
     found = next(one for one in gone_on if one is not None)  # from no messages one always can
     return _stripped(found, wire) if strips and found.stale else found
 
 
-def _as_now(closed: Beginning, raws: Sequence[Any]) -> Beginning | None:
+def _as_now(closed: Beginning, wire: Format, raws: Sequence[Any]) -> Beginning | None:
     """A beginning with the cache markers it has now; None if it is another."""
     changed = list(compress(count(), map(ne, closed.copies, raws)))
     if not changed:
         return closed
     own = {one for one in closed.messages if type(one) is int}
-    alike = (_is_alike(closed.copies[at], raws[at]) for at in changed)
+    alike = (_is_alike(wire, closed.copies[at], raws[at]) for at in changed)
     if not own.issuperset(changed) or not all(alike):
         return None
     copies = closed.copies.copy()
@@ -100,9 +99,10 @@ def _as_now(closed: Beginning, raws: Sequence[Any]) -> Beginning | None:
     return replace(closed, copies=copies)
 
 
-def _is_alike(copy: Any, raw: Any) -> bool:
+def _is_alike(wire: Format, copy: Any, raw: Any) -> bool:
     """Whether a message differs from its snapshot in nothing but cache markers."""
     try:
+        unmarked = FORMATS[wire.name].unmarked
         return bool(unmarked(copy) == unmarked(raw))
     except RecursionError:
         return False

@@ -275,9 +275,13 @@ class Reading(ABC):
 
     # ── ids, and what is set aside ───────────────────────────────────────────────────
 
+    def _given_id(self, call: At, field: str) -> Any:
+        """The id that a call has, whatever it is."""
+        return base.field(self.block(call), field)
+
     def _name(self, call: At, taken: dict[str, int], field: str = "id") -> None:
         """Give a call an id: its own if that is legal and free, else one derived from it."""
-        given = base.field(self.block(call), field)
+        given = self._given_id(call, field)
         name = given if isinstance(given, str) else ""
         if not self.legal_id.match(name):
             name = f"call_{canon.ref_of(str(given))}"

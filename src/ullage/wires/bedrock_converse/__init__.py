@@ -1,0 +1,1 @@
+"""Amazon Bedrock Converse: everything that is known of this wire."""

@@ -1,0 +1,443 @@
+"""Amazon Bedrock Converse: ``converse`` and ``converse_stream``.
+
+Two forms are taken, and what comes out is in the form that came in: the body of the REST call, and
+the keyword arguments of boto3's client, which have ``modelId`` beside it and bytes where the body
+has base64. A block is an object with one field, whose name is its type. Calls and results are
+blocks, results in a message of the user. Cache points are blocks that are no part of a message:
+clients move them from turn to turn.
+
+Reasoning is never edited. A Claude's is signed, and Bedrock passes it on as it came.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from msgspec.structs import replace
+
+from ullage.errors import FormatError
+from ullage.values.jsonable import jsonable
+from ullage.values.messages import (
+    WHOLE,
+    Content,
+    Frame,
+    Media,
+    Message,
+    Opaque,
+    Part,
+    Passage,
+    Reasoning,
+    ReasoningRule,
+    Text,
+    ToolCall,
+    ToolResult,
+)
+from ullage.values.notices import NO_REASONING
+from ullage.values.toolset import ToolSpec
+from ullage.values.usage import Usage
+from ullage.wires.base import (
+    as_json,
+    at_path,
+    field,
+    list_at,
+    opaque_json,
+    ordered,
+    plain,
+    sealed_bytes,
+    text_at,
+    unexpected,
+    unmarked,
+)
+from ullage.wires.bedrock_converse import media, passages
+from ullage.wires.bedrock_converse.blocks import (
+    BLOCKS,
+    ROLES,
+    body_of,
+    is_by_server,
+    is_cache_point,
+    kind_of,
+)
+from ullage.wires.bedrock_converse.models import FAMILIES, call_ids, family
+from ullage.wires.block import arguments_of, cannot_edit, filled
+from ullage.wires.choice import ANY, FORCED, Choice
+from ullage.wires.format import Change, WireFormat
+from ullage.wires.unknown_media import media_tokens_of
+from ullage.wires.usages import Counts
+
+SERVER = "server "
+"""Before the id of a call that a server answers, and of its result, where these are paired."""
+
+_FRAME_BYTES = 170
+"""What stands in a Claude's signature beside the thought, as measured (docs/tokens.md)."""
+_CUT_SHORT = (
+    "max_tokens",
+    "stop_sequence",
+    "guardrail_intervened",
+    "content_filtered",
+    "malformed_model_output",
+    "malformed_tool_use",
+    "model_context_window_exceeded",
+)
+_THINKING = ("thinking", "reasoning_config")
+"""Fields of ``additionalModelRequestFields`` that set a Claude's thinking."""
+
+
+class BedrockConverse(WireFormat):
+    """The Converse format."""
+
+    name = wire = "bedrock-converse"
+    model_field = "modelId"
+    blocks = BLOCKS
+    roles = ROLES
+    answer_limits = ("maxTokens",)
+    schemas = ("outputConfig.textFormat.structure.jsonSchema.schema",)
+    answer_forms = ("outputConfig.textFormat.type",)
+    families = FAMILIES
+    joins_results = True
+    counts = Counts(
+        prompt="inputTokens",
+        beside_cache=True,
+        read="cacheReadInputTokens",
+        written="cacheWriteInputTokens",
+        output="outputTokens",
+        reasoning="",
+    )
+
+    # ── the request ──────────────────────────────────────────────────────────────────
+
+    def system(self, request: Mapping[str, Any]) -> Iterator[tuple[str, str | None]]:
+        """See `Format.system`: texts, and texts that a guardrail looks at."""
+        for at, block in enumerate(list_at(request.get("system"), "system")):
+            if not is_cache_point(block):
+                text = field(block, "text")
+                guarded = at_path(block, "guardContent.text.text")
+                said = guarded if text is None else text
+                where = f"system[{at}]"
+                yield where, None if said is None else text_at(said, f"{where}.text")
+
+    def settings(self, request: Mapping[str, Any]) -> Any:
+        """See `Format.settings`: those of the answer's length, beside those of its form."""
+        inference = request.get("inferenceConfig") or {}
+        limits = {name: field(inference, name) for name in self.answer_limits}
+        return {**limits, "outputConfig": request.get("outputConfig")}
+
+    def tools(self, request: Mapping[str, Any]) -> Sequence[Any]:
+        """See `Format.tools`: without cache points."""
+        return [tool for _, tool in self.definitions(request)]
+
+    def definitions(self, request: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+        """See `Format.definitions`."""
+        where = "toolConfig.tools"
+        for at, tool in enumerate(list_at(at_path(request, where), where)):
+            if not is_cache_point(tool):
+                yield f"{where}[{at}]", tool
+
+    def choice(self, request: Mapping[str, Any]) -> Choice:
+        """See `Format.choice`: that no tool may be called cannot be said here."""
+        choice = at_path(request, "toolConfig.toolChoice")
+        if field(choice, "tool") is not None:
+            return Choice(frozenset((str(at_path(choice, "tool.name")),)), is_open=False)
+        return FORCED if field(choice, "any") is not None else ANY
+
+    def compose(
+        self, request: Mapping[str, Any], messages: list[Any], tools: Sequence[dict[str, Any]]
+    ) -> dict[str, Any]:
+        """See `Format.compose`."""
+        new = {**request, self.key: messages}
+        if tools:
+            config = request.get("toolConfig") or {}
+            new["toolConfig"] = {**config, "tools": [*(config.get("tools") or ()), *tools]}
+        return new
+
+    def wrap_up(self, request: Mapping[str, Any], text: str) -> dict[str, Any]:
+        """See `Format.wrap_up`: it is told in words, and none is forced.
+
+        The tools have to stay, for the history holds calls (B8).
+        """
+        messages = list(self.history(request))
+        asking = self.user(text)
+        if messages and field(messages[-1], "role") == "user":
+            messages[-1:] = [self.together([messages[-1], asking])]
+        else:
+            messages.append(asking)
+        new = self.compose(request, messages, ())
+        config = new.get("toolConfig")
+        if config:
+            new["toolConfig"] = {k: v for k, v in config.items() if k != "toolChoice"}
+        return new
+
+    # ── messages ─────────────────────────────────────────────────────────────────────
+
+    def parse(self, raw: Any, where: str) -> Message:
+        """See `Format.parse`."""
+        message = raw if type(raw) is dict else plain(raw, where)
+        role = self.role_of(message.get("role"), where)
+        content = message.get("content")
+        if not isinstance(content, (list, tuple)):
+            remedy = "Give a list of blocks."
+            raise unexpected(content, f"{where}.content", "a list", remedy)
+        parts: list[Part] = []
+        for at, block in enumerate(content):
+            parts += self._parts(block, at, f"{where}.content[{at}]")
+        return Message(role, ordered(parts), before_reply=role == "system")
+
+    def _parts(self, raw: Any, at: int, where: str) -> Sequence[Part]:
+        """The parts of a block: none of a cache point, several of one with texts inside."""
+        block = raw if type(raw) is dict else plain(raw, where)
+        if is_cache_point(block):
+            return ()
+        kind = kind_of(block)
+        body = body_of(block, kind)
+        if kind == "toolUse" and not is_by_server(body):
+            return (_call(body, at, f"{where}.toolUse"),)
+        if kind == "toolResult" and not is_by_server(body):
+            return (_result(body, at, f"{where}.toolResult"),)
+        if kind == "reasoningContent":
+            return (_reasoning(body, at),)
+        return passages.passages_of(block, at, where) or (_content(block, kind, at, where),)
+
+    def edit(
+        self, raw: Any, message: Message, changes: Sequence[Change], *, drop_reasoning: bool = False
+    ) -> dict[str, Any]:
+        """See `Format.edit`. Cache points stay where they are, but never in front."""
+        new = dict(raw if type(raw) is dict else plain(raw, "message"))
+        blocks = list(new["content"])
+        for number, item, text in changes:
+            part = message.parts[number]
+            blocks[part.at] = _edited(plain(blocks[part.at], "block"), part, item, text)
+        if drop_reasoning:
+            thoughts = {part.at for part in message.parts if isinstance(part, Reasoning)}
+            blocks = [block for at, block in enumerate(blocks) if at not in thoughts]
+            while blocks and is_cache_point(blocks[0]):
+                del blocks[0]
+        new["content"] = blocks or [{"text": NO_REASONING}]
+        return new
+
+    def user(self, text: str) -> dict[str, Any]:
+        """See `Format.user`."""
+        return {"role": "user", "content": [{"text": text}]}
+
+    def wants_turns(self, model: str) -> bool:
+        """See `Format.wants_turns`: Bedrock itself asks for it (B2)."""
+        return True
+
+    def unmarked(self, raw: Any) -> Any:
+        """See `Format.unmarked`: without cache points."""
+        message = unmarked(raw)
+        content = field(message, "content")
+        if not isinstance(content, list):
+            return message
+        return {**message, "content": [block for block in content if not is_cache_point(block)]}
+
+    # ── reasoning ────────────────────────────────────────────────────────────────────
+
+    def family(self, model: str) -> str:
+        """See `Format.family`."""
+        return family(model).name
+
+    def reasoning(self, request: Mapping[str, Any], model: str) -> ReasoningRule:
+        """See `Format.reasoning`: as Anthropic binds it; what others think is free."""
+        if any(field(thinking, "block_binding") for thinking in _thinking(request)):
+            return "free"
+        known = family(model)
+        return known.manual_rule if self.thinks_first(request) else known.rule
+
+    def thinks_first(self, request: Mapping[str, Any]) -> bool:
+        """See `Format.thinks_first`: with a Claude's manual thinking (B11)."""
+        return any(field(thinking, "type") == "enabled" for thinking in _thinking(request))
+
+    # ── tools, calls and replies ─────────────────────────────────────────────────────
+
+    def tool(self, spec: ToolSpec) -> dict[str, Any]:
+        """See `Format.tool`."""
+        schema = {"json": dict(spec.parameters)}
+        described = {"name": spec.name, "description": spec.description}
+        return {"toolSpec": {**described, "inputSchema": schema}}
+
+    def tool_name(self, raw: Any) -> str:
+        """See `Format.tool_name`."""
+        body = field(raw, "toolSpec") or field(raw, "systemTool")
+        return str(field(body, "name") or "")
+
+    def call(self, raw: Any) -> ToolCall:
+        """See `Format.call`: the block, or the ``toolUse`` in it."""
+        body = field(raw, "toolUse") or raw
+        if isinstance(field(body, "name"), str) and isinstance(body, Mapping):
+            return _call(body, WHOLE, "call")
+        raise FormatError("call", "not a toolUse block", "Give the block the model sent.")
+
+    def result(
+        self, call: ToolCall, text: str, *, is_error: bool = False, block: Any = None
+    ) -> dict[str, Any]:
+        """See `Format.result`: a block, to stand in the next message of the user.
+
+        An empty text is no content at all, and one of nothing but spaces is JSON: a blank text is
+        refused (B6). Bytes are bytes, as boto3 takes them.
+        """
+        content = _said(text)
+        if block is not None:
+            content = [_as_item(block)]
+        body: dict[str, Any] = {"toolUseId": call.id, "content": content}
+        if is_error:
+            body["content"] = content or [{"text": NO_REASON}]
+            body["status"] = "error"
+        return {"toolResult": body}
+
+    def results(self, results: Sequence[Any]) -> list[Any]:
+        """See `Format.results`: all of one step stand in one user message (B3)."""
+        return [{"role": "user", "content": list(results)}]
+
+    def reply(self, reply: Any) -> list[Any]:
+        """See `Format.reply`. A message without blocks is refused (B6)."""
+        message = at_path(reply, "output.message")
+        return [message] if field(message, "content") else []
+
+    def cut_short(self, reply: Any) -> str:
+        """See `Format.cut_short`."""
+        reason = field(reply, "stopReason")
+        return reason if reason in _CUT_SHORT else ""
+
+    def calls(self, raw: Any) -> list[Any]:
+        """See `Format.calls`. A server answers its own tools itself."""
+        content = field(raw, "content")
+        blocks = content if isinstance(content, (list, tuple)) else ()
+        bodies = [(block, field(block, "toolUse")) for block in blocks]
+        return [block for block, body in bodies if body is not None and not is_by_server(body)]
+
+    def call_ids(self, model: str) -> re.Pattern[str]:
+        """See `Format.call_ids`."""
+        return call_ids(model)
+
+    # ── usage ────────────────────────────────────────────────────────────────────────
+
+    def usage(self, reply: Any) -> Usage | None:
+        """See `Format.usage`: of a reply, or of the event ``metadata``.
+
+        What was written to the cache for an hour stands in a list, by its time.
+        """
+        holder = field(reply, "metadata") or reply
+        found = super().usage(holder)
+        details = at_path(holder, "usage.cacheDetails")
+        if found is None or not isinstance(details, (list, tuple)):
+            return found
+        hour = [field(each, "inputTokens") for each in details if field(each, "ttl") == "1h"]
+        long = sum(tokens for tokens in hour if type(tokens) is int and tokens > 0)
+        return replace(found, long_write_tokens=min(long, found.cache_write_tokens))
+
+    def usage_of_stream(self, events: Iterable[Any]) -> Usage | None:
+        """See `Format.usage_of_stream`: the event ``metadata`` has it."""
+        return super().usage_of_stream(events)
+
+
+def _said(text: str) -> list[dict[str, Any]]:
+    """A text as the content of a result."""
+    if text.isspace():
+        return [{"json": {"output": text}}]
+    return [{"text": text}] if text else []
+
+
+NO_REASON = "[ullage: the tool gave no reason]"
+"""An error has a content (B6)."""
+
+
+def _thinking(request: Mapping[str, Any]) -> list[Any]:
+    more = request.get("additionalModelRequestFields")
+    return [field(more, name) for name in _THINKING] if isinstance(more, Mapping) else []
+
+
+# ── blocks ───────────────────────────────────────────────────────────────────────────────
+
+
+def _call(body: Mapping[str, Any], at: int, where: str) -> ToolCall:
+    arguments = as_json(body.get("input"), f"{where}.input")
+    name = text_at(body.get("name"), f"{where}.name")
+    return ToolCall(str(body.get("toolUseId") or ""), name, arguments, at)
+
+
+def _result(body: Mapping[str, Any], at: int, where: str) -> ToolResult:
+    content: list[Content] = []
+    for inner, raw in enumerate(list_at(body.get("content"), f"{where}.content")):
+        path = f"{where}.content[{inner}]"
+        item = raw if type(raw) is dict else plain(raw, path)
+        kind = kind_of(item)
+        content += passages.passages_of(item, inner, path) or (_content(item, kind, inner, path),)
+    failed = body.get("status") == "error"
+    return ToolResult(str(body.get("toolUseId") or ""), tuple(content), failed, at)
+
+
+def _reasoning(body: Mapping[str, Any], at: int) -> Reasoning:
+    text, redacted = body.get("reasoningText"), body.get("redactedContent")
+    sealed = media.b64_of(redacted) or field(text, "signature")
+    size = sealed_bytes(sealed, _FRAME_BYTES)
+    return Reasoning(str(field(text, "text") or ""), at, bool(sealed), size)
+
+
+def _content(block: Mapping[str, Any], kind: str, at: int, where: str) -> Content:
+    """A text, a medium, or what is carried through."""
+    if kind == "text":
+        return Text(text_at(block["text"], f"{where}.text"), at)
+    if kind == "json":
+        return Text(json_text(block["json"], f"{where}.json"), at)
+    if media.is_medium(block):
+        return _medium(block, kind, at, where)
+    body = body_of(block, kind)
+    opens = f"{SERVER}{body.get('toolUseId')}" if kind == "toolUse" else ""
+    closes = f"{SERVER}{body.get('toolUseId')}" if kind == "toolResult" else ""
+    row = BLOCKS.get(kind)
+    text, tokens = opaque_json(block, where), media_tokens_of(block)
+    author = row.author if row else None
+    return Opaque(kind or "block", text, at, tokens, opens=opens, closes=closes, author=author)
+
+
+def _medium(block: Mapping[str, Any], kind: str, at: int, where: str) -> Media:
+    row = BLOCKS[kind]
+    path = next(path for path in row.data if at_path(block, path) is not None)
+    data = text_at(media.b64_of(at_path(block, path)), f"{where}.{path}")
+    form = at_path(block, row.mime)
+    mime = media.type_of(kind, form) if isinstance(form, str) else ""
+    return Media(row.media[0], mime, data, at, block=media.as_json(block, where))
+
+
+def json_text(value: Any, where: str) -> str:
+    """A JSON result as text, in its own order of keys. Raises FormatError if it is no JSON."""
+    try:
+        return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=jsonable)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise FormatError(where, f"not JSON ({error})", "Give plain JSON values.") from None
+
+
+def _as_item(block: Any) -> dict[str, Any]:
+    """A block that was set aside, as an item of a result: as JSON where none may hold it."""
+    item = plain(block, "block")
+    row = BLOCKS.get(kind_of(item))
+    if row is not None and row.in_result:
+        return media.as_sdk(item) if row.media else dict(item)
+    return {"text": as_json(block, "block")}
+
+
+def _edited(block: Mapping[str, Any], part: Part, item: int, text: str) -> dict[str, Any]:
+    """A block of a message that shows another text in one place."""
+    if isinstance(part, ToolCall):
+        return {**block, "toolUse": {**block["toolUse"], "input": arguments_of(text)}}
+    if isinstance(part, ToolResult):
+        leaf = part.content[item]
+        content = list(block["toolResult"]["content"])
+        content[leaf.at] = _shown(plain(content[leaf.at], "block"), leaf, text)
+        return {**block, "toolResult": {**block["toolResult"], "content": content}}
+    return _shown(block, part, text)
+
+
+def _shown(block: Mapping[str, Any], part: Part | Content, text: str) -> dict[str, Any]:
+    """A block, or an item of a result, that shows another text."""
+    kind = kind_of(block)
+    if isinstance(part, Frame):
+        raise cannot_edit(kind, "keeps what stands beside its texts")
+    if isinstance(part, Passage):
+        return passages.shown(block, part.inner, text)
+    row = BLOCKS.get(kind)
+    if row is None or not row.edited:
+        raise cannot_edit(kind or "block")
+    return {"text": filled(text, kind, "B6")}

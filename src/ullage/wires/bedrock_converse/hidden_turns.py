@@ -1,0 +1,271 @@
+"""Amazon Bedrock Converse: blocks and their indexes; results stand in the user's next message.
+
+A stream ends with two events, ``messageStop`` and ``metadata``, which has the usage. A block of
+text or of reasoning has no event that begins it.
+"""
+
+from __future__ import annotations
+
+import json
+from base64 import b64decode, b64encode
+from binascii import Error
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from ullage.values.messages import Message
+from ullage.values.numbers import number_of
+from ullage.wires.bedrock_converse.blocks import is_cache_point
+from ullage.wires.hidden_turns.dialect import Dialect, Stream, object_at, objects_at
+from ullage.wires.hidden_turns.pieces import summed
+
+_ENDING = ("messageStop", "metadata")
+_INDEX = "contentBlockIndex"
+_PADDING = "p"
+"""A field of no meaning that Bedrock adds to each event."""
+
+
+class ConverseDialect(Dialect):
+    """The Converse format."""
+
+    added, total = ("outputTokens",), "totalTokens"
+    calls_stop, end_stop = "tool_use", "end_turn"
+
+    def stop_of(self, reply: Mapping[str, Any]) -> str:
+        """See `Dialect.stop_of`."""
+        return str(reply.get("stopReason") or "")
+
+    def shown(self, message: Any) -> Any:
+        """See `Dialect.shown`."""
+        return _with(message, lambda block: not self.hides(block))
+
+    def untold(self, message: Any) -> Any:
+        """See `Dialect.untold`."""
+        return _with(message, lambda block: not _is_text(block))
+
+    def hides(self, block: Any) -> bool:
+        """Whether a block is a private call."""
+        is_call = isinstance(block, Mapping) and isinstance(block.get("toolUse"), Mapping)
+        return is_call and self.owns(block["toolUse"])
+
+    def joined(
+        self, replies: Sequence[Mapping[str, Any]], said: Sequence[Any], note: str
+    ) -> dict[str, Any]:
+        """See `Dialect.joined`."""
+        last = replies[-1]
+        content = [block for message in said for block in message["content"]]
+        if note:
+            content.append({"text": note})
+        message = {**object_at(object_at(last, "output"), "message"), "content": content}
+        usage = summed([reply.get("usage") for reply in replies], self.added, self.total)
+        metrics = summed([reply.get("metrics") for reply in replies], ("latencyMs",))
+        stop = self.stop_for(last, said)
+        ending = {"stopReason": stop, "usage": usage, "metrics": metrics}
+        return {**last, "output": {"message": message}, **ending}
+
+    def deferred(self, waiting: Sequence[Any], raw: Any, message: Message | None) -> list[Any]:
+        """See `Dialect.deferred`: first in the user's next message (B2, B3)."""
+        if raw is None or raw.get("role") != "user":
+            return super().deferred(waiting, raw, message)
+        return [{**raw, "content": [*waiting, *raw["content"]]}]
+
+    def seals(self, message: Any) -> list[str]:
+        """See `Dialect.seals`."""
+        return [seal for block in objects_at(message, "content") if (seal := _seal(block))]
+
+    def loose(self, rounds: Sequence[Sequence[Any]]) -> list[str]:
+        """See `Dialect.loose`: what was signed behind a hidden turn."""
+        return [seal for said in rounds[1:] for message in said for seal in self.seals(message)]
+
+    def without(self, run: Sequence[Any], is_loose: Callable[[str], bool]) -> list[Any]:
+        """See `Dialect.without`."""
+        stays = (_with(message, lambda block: not is_loose(_seal(block))) for message in run)
+        return [message for message in stays if message is not None]
+
+    def marked(self, turns: Sequence[Any], run: Sequence[Any]) -> list[Any]:
+        """See `Dialect.marked`: a cache point at the end."""
+        blocks = [block for message in run for block in objects_at(message, "content")]
+        points = [block for block in blocks if is_cache_point(block)]
+        if not points or not turns:
+            return list(turns)
+        last = turns[-1]
+        return [*turns[:-1], {**last, "content": [*last["content"], points[-1]]}]
+
+
+def _with(message: Any, stays: Callable[[Any], bool]) -> Any:
+    """A message with some of its blocks; itself with all, None with none but cache points."""
+    blocks = [block for block in message["content"] if stays(block)]
+    if len(blocks) == len(message["content"]):
+        return message
+    while blocks and is_cache_point(blocks[0]):
+        del blocks[0]
+    return {**message, "content": blocks} if blocks else None
+
+
+def _is_text(block: Any) -> bool:
+    return isinstance(block, Mapping) and isinstance(block.get("text"), str)
+
+
+def _seal(block: Any) -> str:
+    """What reasoning is signed with; ``""`` of anything else."""
+    body = block.get("reasoningContent") if isinstance(block, Mapping) else None
+    if not isinstance(body, Mapping):
+        return ""
+    seal = body.get("redactedContent") or object_at(body, "reasoningText").get("signature")
+    return seal if isinstance(seal, str) else ""
+
+
+# ── the stream ───────────────────────────────────────────────────────────────────────────
+
+
+class ConverseStream(Stream):
+    """Events of the Converse format."""
+
+    _next = 0
+
+    def _clear(self) -> None:
+        self._role = "assistant"
+        self._has_begun = False
+        self._blocks: dict[int, _Block] = {}
+        self._at: dict[int, int | None] = {}
+        self._ending: dict[str, dict[str, Any]] = {}
+
+    def feed(self, event: dict[str, Any]) -> tuple[dict[str, Any], ...]:
+        """See `Stream.feed`. Exceptions and what is not known pass."""
+        kind = next(iter(event), "")
+        body = object_at(event, kind)
+        if kind == "messageStart":
+            self._has_begun, self._role = True, str(body.get("role") or "assistant")
+            return (event,) if self.is_first else ()
+        if kind in _ENDING:
+            told = {name: value for name, value in body.items() if name != _PADDING}
+            self._ending[kind] = {**self._ending.get(kind, {}), **told}
+            return () if self.holds else (event,)
+        index = body.get(_INDEX)
+        if not isinstance(index, int):
+            return (event,)
+        if index not in self._blocks:
+            self._start(index, body)
+        self._blocks[index].add(body)
+        at = self._at[index]
+        if at is None:
+            return ()
+        return (event,) if at == index else ({kind: {**body, _INDEX: at}},)
+
+    def speaks(self, event: Mapping[str, Any]) -> bool:
+        """See `Stream.speaks`."""
+        delta = object_at(object_at(event, "contentBlockDelta"), "delta")
+        return bool(delta.get("text"))
+
+    def _start(self, index: int, body: Mapping[str, Any]) -> None:
+        self._blocks[index] = _Block()
+        call = object_at(object_at(body, "start"), "toolUse")
+        is_text = "text" in object_at(body, "delta")
+        if call and self.owns(call):
+            self.hides, self._at[index] = True, None
+        elif self.is_muted and is_text:
+            self._at[index] = None
+        else:
+            self._at[index], self._next = self._next, self._next + 1
+
+    def reply(self) -> dict[str, Any] | None:
+        """See `Stream.reply`."""
+        stop = self._ending.get("messageStop")
+        if not self._has_begun or stop is None:
+            return None
+        said = [block.whole() for _, block in sorted(self._blocks.items())]
+        content = [block for block in said if block]
+        metadata = self._ending.get("metadata", {})
+        return {"output": {"message": {"role": self._role, "content": content}}, **stop, **metadata}
+
+    def closing(self, reply: dict[str, Any], note: str) -> list[dict[str, Any]]:
+        """See `Stream.closing`."""
+        stop = {**self._ending.get("messageStop", {}), "stopReason": reply["stopReason"]}
+        events: list[dict[str, Any]] = [*_note(self._next, note), {"messageStop": stop}]
+        metadata = self._ending.get("metadata")
+        if metadata is not None:
+            counts = {name: reply.get(name) for name in ("usage", "metrics")}
+            events.append({"metadata": {**metadata, **counts}})
+        return events
+
+
+class _Block:
+    """One block of a round, as it comes."""
+
+    def __init__(self) -> None:
+        self._start: dict[str, Any] = {}
+        self._texts: dict[str, list[str]] = {}
+        self._items: list[Any] = []
+        self._citations: list[Any] = []
+
+    def add(self, body: Mapping[str, Any]) -> None:
+        """Take in what an event says of it."""
+        self._start = self._start or object_at(body, "start")
+        delta = object_at(body, "delta")
+        if isinstance(delta.get("text"), str):
+            self._add("text", delta["text"])
+        if isinstance(delta.get("citation"), dict):
+            self._citations.append(delta["citation"])
+        if isinstance(delta.get("toolResult"), list):
+            self._items += delta["toolResult"]
+        self._add("input", object_at(delta, "toolUse").get("input"))
+        self._add("bytes", object_at(object_at(delta, "image"), "source").get("bytes"))
+        reasoning = object_at(delta, "reasoningContent")
+        for name in ("text", "signature", "redactedContent"):
+            self._add(f"reasoning {name}", reasoning.get(name))
+
+    def _add(self, name: str, piece: Any) -> None:
+        if isinstance(piece, str):
+            self._texts.setdefault(name, []).append(piece)
+
+    def _text(self, name: str) -> str:
+        return "".join(self._texts.get(name, ()))
+
+    def whole(self) -> dict[str, Any]:
+        """The block as if unstreamed; an empty one of a block that said nothing."""
+        if "toolUse" in self._start:
+            return {"toolUse": {**self._start["toolUse"], "input": self._arguments()}}
+        if "toolResult" in self._start:
+            return {"toolResult": {**self._start["toolResult"], "content": self._items}}
+        if "image" in self._start:
+            source = {"bytes": _joined(self._texts.get("bytes", ()))}
+            return {"image": {**self._start["image"], "source": source}}
+        if "reasoning redactedContent" in self._texts:
+            sealed = _joined(self._texts["reasoning redactedContent"])
+            return {"reasoningContent": {"redactedContent": sealed}}
+        if "reasoning text" in self._texts or "reasoning signature" in self._texts:
+            thought = {"text": self._text("reasoning text")}
+            if signature := self._text("reasoning signature"):
+                thought["signature"] = signature
+            return {"reasoningContent": {"reasoningText": thought}}
+        text = self._text("text")
+        if self._citations:
+            return {"citationsContent": {"content": [{"text": text}], "citations": self._citations}}
+        return {"text": text} if text else {}
+
+    def _arguments(self) -> Any:
+        """The input of a call; an empty one of a call that was cut off."""
+        try:
+            return json.loads(self._text("input") or "{}", parse_float=number_of)
+        except ValueError:
+            return {}
+
+
+def _joined(pieces: Sequence[str]) -> str:
+    """Base64 of the bytes whose base64 came in pieces, each for itself."""
+    if len(pieces) == 1:
+        return pieces[0]
+    try:
+        return b64encode(b"".join(map(b64decode, pieces))).decode()
+    except Error:
+        return "".join(pieces)
+
+
+def _note(index: int, text: str) -> list[dict[str, Any]]:
+    if not text:
+        return []
+    delta = {"delta": {"text": text}, _INDEX: index}
+    return [{"contentBlockDelta": delta}, {"contentBlockStop": {_INDEX: index}}]
+
+
+ConverseDialect.stream = ConverseStream
+DIALECT = ConverseDialect

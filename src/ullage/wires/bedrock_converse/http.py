@@ -1,0 +1,47 @@
+"""Converse over HTTP: Amazon Bedrock, with an API key or a signature.
+
+/model/M/converse              a reply
+/model/M/converse-stream       the same, in Amazon's binary frames
+
+An event is an object with one field, whose name is its type: in a frame the type is a header, and
+the payload is what stands in the field.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ullage.wires.http import Http, endpoint
+
+_MODEL = r"/model/(?P<model>[^/]+)"
+_TYPES = {400: "ValidationException", 403: "AccessDeniedException", 429: "ThrottlingException"}
+
+
+class ConverseHttp(Http):
+    """Converse over HTTP."""
+
+    wire = "bedrock-converse"
+    endpoints = (
+        endpoint(rf"{_MODEL}/converse", streams=False),
+        endpoint(rf"{_MODEL}/converse-stream", streams=True),
+    )
+    names_events = True
+
+    def is_opening(self, event: Mapping[str, Any]) -> bool:
+        """See `Http.is_opening`."""
+        return "messageStart" in event
+
+    def is_error(self, value: Mapping[str, Any]) -> bool:
+        """See `Http.is_error`: a body with a message and no reply, or an exception as an event."""
+        if "__type" in value or any(name.endswith("Exception") for name in value):
+            return True
+        return "output" not in value and ("message" in value or "Message" in value)
+
+    def error(self, status: int, message: str) -> dict[str, Any]:
+        """See `Http.error`."""
+        kind = _TYPES.get(status, "ValidationException" if status < 500 else "ModelErrorException")
+        return {"message": message, "__type": kind}
+
+
+HTTP = ConverseHttp()
