@@ -15,7 +15,7 @@ from ullage.replay.cost.prices import PROFILES
 from ullage.replay.run import replay_run
 
 
-def trajectory(name, steps, lines=300):
+def trajectory(name, steps, lines=450):
     """A run of the recorder's own kind: ``steps`` calls with long outputs."""
     messages = [{"role": "user", "content": "Mend the build."}]
     for step in range(steps):

@@ -229,12 +229,12 @@ def test_the_tools_may_come_with_the_upgrade(tmp_path):
     talk = Talk(tmp_path / "a", "auto")
     old = talk.session(SEVEN)
     for number in range(4):
-        talk.turn(old, BOUND, number, 3_000)
+        talk.turn(old, BOUND, number, 4_500)
     assert "truncated" in {event.kind for event in talk.events}
     talk.more, new, breaks = TOOLS, talk.session(DEFAULT), []
     for number in range(4, 8):
         before = talk.last
-        view = talk.turn(old if number % 2 else new, BOUND, number, 3_000)
+        view = talk.turn(old if number % 2 else new, BOUND, number, 4_500)
         breaks += [number] if talk.last[: len(before)] != before else []
         assert [tool["name"] for tool in view["tools"]] == ["bash", "get_continuation"]
     kinds = [event.kind for event in talk.events]
