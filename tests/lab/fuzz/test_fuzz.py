@@ -138,9 +138,9 @@ FIRST = {
     "a manual turn may be parted": 680,
     "nothing in place of reasoning": 252,
     "what the provider reads no more is counted": 612,
-    "what another model left stays": 556,
-    "a cut may be anywhere": 154,
-    "a placeholder is empty": 154,
+    "what another model left stays": 668,
+    "a cut may be anywhere": 554,
+    "a placeholder is empty": 2340,
 }
 """The history that catches it, of what takes many; where it does not, the others are tried too."""
 
