@@ -21,7 +21,8 @@ holds content of the conversation, a key, or a path of the user's machine.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
 
 
 class UllageError(Exception):
@@ -217,3 +218,17 @@ class ConfigError(UllageError):
 
 class NotCarried(ConfigError, TypeError):
     """Something cannot go to another process, or should not unasked. The remedy says what can."""
+
+
+def did_you_mean(name: str, choices: Iterable[str]) -> str:
+    """A question that names the choice most like a mistyped one, or ``""``.
+
+    Args:
+        name: as it was typed.
+        choices: those there are.
+
+    Returns:
+        A sentence that ends in a space, to stand before the list of choices.
+    """
+    (nearest,) = get_close_matches(name, list(choices), n=1) or ("",)
+    return f"Did you mean {nearest!r}? " if nearest else ""

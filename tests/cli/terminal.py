@@ -46,7 +46,7 @@ def told(ran):
     assert ran.out == b""
     (line,) = filter(None, lines)
     assert line.startswith("Error: ")
-    assert line.endswith((".", "|", "meant", "case-sensitive"))
+    assert line.endswith((".", "?", "|", "meant", "case-sensitive"))
     return line.removeprefix("Error: ")
 
 

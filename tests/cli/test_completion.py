@@ -23,7 +23,7 @@ def test_bash_completes_commands_and_options(tmp_path):
         command = ["bash", "-c", asked, str(script), words, str(place)]
         return subprocess.run(command, capture_output=True, env=env, check=True).stdout.split()
 
-    assert completed("re", 1) == [b"read", b"replay"]
+    assert completed("re", 1) == [b"read", b"replay", b"report", b"restore"]
     assert completed("replay --pol", 2) == [b"--policy"]
 
 

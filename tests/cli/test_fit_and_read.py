@@ -96,7 +96,7 @@ def test_the_window_decides_and_what_does_not_fit_is_told_in_one_line(kept):
         (b"{}", (), "format"),
         (b'{"messages": 3, "model": "gpt-4.1"}', (), "expected a list"),
         (b'{"messages": [{"role": "bard"}], "model": "gpt-4.1"}', (), "messages[0].role"),
-        (b'{"messages": [], "model": "gpt-4.1"}', ("--window", "0"), "is not in the range"),
+        (b'{"messages": [], "model": "gpt-4.1"}', ("--window", "0"), "is less than 1 tokens"),
         (b'{"messages": [], "model": "gpt-4.1"}', ("--format", "morse"), "--format"),
         (b'{"messages": [], "model": "gpt-4.1", "conversation": "c"}', (), "Send the whole"),
         (AUDIO, (), "messages[0].content[0].input_audio.data"),

@@ -22,18 +22,24 @@ def test_help_lists_the_commands():
         "check",
         "completion",
         "doctor",
+        "drop",
         "fit",
         "forget",
         "gc",
         "grep",
         "inspect",
         "mcp",
+        "note",
+        "pin",
         "proxy",
         "read",
         "replay",
         "report",
+        "restore",
         "run",
+        "undo",
         "watch",
+        "window",
     ]
     assert all(len(line.split()) > 4 for line in commands if line)
 
@@ -62,7 +68,7 @@ def test_the_version_is_that_of_the_package():
 def test_an_unknown_command_is_told_in_one_line():
     ran = ullage("fti")
     assert ran.status == 2
-    assert told(ran) == "No such command 'fti'."
+    assert told(ran) == "No such command 'fti'. Did you mean 'fit'?"
 
 
 @pytest.mark.parametrize("words", [["--help"], ["grep", "--help"]])
@@ -98,7 +104,7 @@ def test_an_error_calls_an_option_as_it_was_typed(tmp_path):
 def test_a_window_of_nothing_is_refused_before_any_run_is_read(tmp_path):
     ran = ullage("replay", tmp_path, "--window", 0)
     assert ran.status == 2
-    assert "'--window': '0' is no window: write 64000, 64k, 1m or own." in ran.err
+    assert "'--window': 0 is less than 1 tokens." in ran.err
 
 
 @pytest.mark.parametrize("command", _COMMANDS)
@@ -145,3 +151,10 @@ def test_an_interrupt_ends_a_command_at_once(tmp_path, processes):
     assert process.returncode == 130
     assert (out, err.strip()) == (b"", b"")
     assert 0 < len(kept.read_text().splitlines()) < 40
+
+
+def test_a_mistyped_command_is_told_with_the_one_that_was_meant():
+    ran = ullage("repaly", "x")
+    assert ran.status == 2
+    assert "No such command 'repaly'. Did you mean 'replay'?" in ran.err
+    assert "Did you mean" not in ullage("zzz").err

@@ -123,10 +123,10 @@ def test_it_opens_with_what_came_of_it_in_words_and_prints_the_runs_own_prices(r
 
 
 def test_a_window_is_typed_as_people_write_it(recordings):
-    words = ("--window", "16k", "--window", "own", "--window", "0.016m")
+    words = ("--window", "16k", "--window", "own", "--window", "16 thousand")
     ran = ullage("replay", recordings / "a.jsonl.gz", *words, "--jobs", 1)
     assert ran.status == 2
-    assert "'0.016m' is no window: write 64000, 64k, 1m or own." in ran.err
+    assert "'16 thousand' is no number of tokens: write 64000, 64k or 1M." in ran.err
     ran = ullage("replay", recordings / "a.jsonl.gz", *words[:4], "--jobs", 1, "--json")
     rooms = [(row["window_tokens"], row["is_own"]) for row in ran.json["rows"]]
     assert rooms == [(16_000, False), (1_000_000, True)]

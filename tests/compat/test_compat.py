@@ -72,7 +72,7 @@ def whole(session, ref):
     """All that a ref opens, page by page."""
     text, offset = "", 0
     while offset is not None:
-        page = session.open("get_continuation", {"tool_call_id": ref, "offset": offset}).text
+        page = session.answer("get_continuation", {"tool_call_id": ref, "offset": offset}).text
         more = re.search(r"\n\[[^\n]*offset=(\d+)[^\n]*\]\Z", page)
         text += page[: more.start()] if more else page
         offset = int(more[1]) if more else None

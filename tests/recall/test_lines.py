@@ -62,7 +62,7 @@ def session():
 
 
 def ask(session, **arguments):
-    return session.open("get_continuation", arguments).text
+    return session.answer("get_continuation", arguments).text
 
 
 def found(page):
@@ -99,7 +99,7 @@ def test_every_ref_on_a_page_opens_at_its_line(session):
 def test_a_ref_is_taken_by_the_name_that_a_head_gives_it_too(session, name):
     ref, offset, _, text = found(ask(session, words="high_water_7_31"))[0]
     assert ask(session, offset=offset, **{name: ref}).startswith(text)
-    assert session.open("get_continuation", {name: "0" * 16, "words": "gate"}).is_error
+    assert session.answer("get_continuation", {name: "0" * 16, "words": "gate"}).is_error
 
 
 def test_what_was_said_and_what_calls_were_given_is_found_too(session):
@@ -231,14 +231,14 @@ def test_a_search_that_finds_nothing_says_how_much_it_searched(session):
 
 @pytest.mark.parametrize("pattern", ["(?=a)", "(", r"(a{1,900}){1,900}"])
 def test_a_hostile_pattern_is_refused(session, pattern):
-    answer = session.open("get_continuation", {"pattern": pattern, "words": "gate"})
+    answer = session.answer("get_continuation", {"pattern": pattern, "words": "gate"})
     assert answer.is_error
     assert json.loads(answer.text)["remedy"]
 
 
 @pytest.mark.parametrize("words", ["\x00", "(" * 9_000, "tide " * 90_000, ["gate"]])
 def test_any_words_are_taken(session, words):
-    assert not session.open("get_continuation", {"words": words}).is_error
+    assert not session.answer("get_continuation", {"words": words}).is_error
 
 
 def test_words_in_chinese():
@@ -294,7 +294,7 @@ def test_the_session_for_an_event_loop_finds_the_same(session):
     async def asked():
         other = AsyncSession("gpt-4.1", limits=LIMITS)
         await other.fit({"messages": history_of(), "tools": [TOOL]})
-        answer = await other.open("get_continuation", {"words": "high_water_7"})
+        answer = await other.answer("get_continuation", {"words": "high_water_7"})
         await other.close()
         return answer.text
 
@@ -356,7 +356,7 @@ def test_of_one_text_that_is_too_long_the_beginning_is_searched(monkeypatch):
 
 
 def test_without_a_ref_or_anything_to_look_for_the_call_is_told_what_to_give(session):
-    answer = session.open("get_continuation", {})
+    answer = session.answer("get_continuation", {})
     assert answer.is_error
     assert "words to look for" in json.loads(answer.text)["remedy"]
 
@@ -368,7 +368,7 @@ def test_the_documents_tool_searches_beneath_an_index_as_well():
     session.fit({"messages": history_of(), "tools": [TOOL]})
     ref = session.window.summaries[0].edit.ref
     arguments = {"ref_id": ref, "pattern": r"high_water_1_8\("}
-    page = session.open("tool_output_cache_grep", arguments).text
+    page = session.answer("tool_output_cache_grep", arguments).text
     assert [row[3] for row in found(page)] == ["def high_water_1_8(gauge): return 8"]
 
 

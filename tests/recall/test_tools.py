@@ -46,7 +46,7 @@ def test_a_policy_says_which_tools_its_notices_speak_of(policy):
 def test_a_call_is_answered_by_its_name_and_arguments(format, as_text):
     session, _, ref = fitted(format)
     arguments = {"tool_call_id": ref, "offset": 0}
-    given = session.open("get_continuation", json.dumps(arguments) if as_text else arguments)
+    given = session.answer("get_continuation", json.dumps(arguments) if as_text else arguments)
     assert "line 3" in given.text
     assert given.ref == ref
     assert not given.is_error
@@ -66,7 +66,7 @@ def test_a_call_is_answered_by_its_name_and_arguments(format, as_text):
 )
 def test_what_is_wrong_with_a_call_is_told_to_the_model(format, name, arguments):
     session, _, _ = fitted(format)
-    given = session.open(name, arguments, "call_9")
+    given = session.answer(name, arguments, "call_9")
     assert given.is_error
     assert given.text
 
@@ -79,7 +79,7 @@ def test_after_a_clash_the_tools_have_the_names_of_the_notices():
     session.fit(request("openai-chat", long_history("openai-chat"), tools=theirs))
     assert all(spec.name.startswith("ullage_") for spec in session.tools)
     ref = ref_of("line 3\n" * 300)
-    assert not session.open("ullage_get_continuation", {"tool_call_id": ref}).is_error
+    assert not session.answer("ullage_get_continuation", {"tool_call_id": ref}).is_error
 
 
 # ── after a restart, before anything was fitted ──────────────────────────────────────────
@@ -93,8 +93,8 @@ def test_tools_may_run_before_the_first_request(format):
     arguments = {"tool_call_id": ref}
     again = new_session(format)
     with pytest.raises(ConfigError, match="nothing was fitted yet"):
-        again.open("get_continuation", arguments)
-    assert again.open("get_continuation", arguments, request=asked).ref == ref
+        again.answer("get_continuation", arguments)
+    assert again.answer("get_continuation", arguments, request=asked).ref == ref
     assert again.fit(asked) == new_session(format).fit(asked)
 
 
@@ -113,13 +113,13 @@ def test_the_twin_for_an_event_loop_does_the_same():
 
     async def talk():
         session = AsyncSession(MODEL["anthropic"], limits=SMALL, recall=True)
-        given = await session.open("get_continuation", {"tool_call_id": ref}, request=asked)
+        given = await session.answer("get_continuation", {"tool_call_id": ref}, request=asked)
         await session.close()
         return given
 
     session = Session(MODEL["anthropic"], limits=SMALL, recall=True)
     arguments = {"tool_call_id": ref}
-    assert asyncio.run(talk()) == session.open("get_continuation", arguments, request=asked)
+    assert asyncio.run(talk()) == session.answer("get_continuation", arguments, request=asked)
 
 
 # ── offered by the host ──────────────────────────────────────────────────────────────────
@@ -152,7 +152,7 @@ def test_a_host_that_offers_the_tools_is_given_none_and_owns_the_calls(format):
     assert any(spec.name in shown for spec in recall_tools())
     assert (
         "line 3"
-        in session.open("get_continuation", {"tool_call_id": ref_of("line 3\n" * 300)}).text
+        in session.answer("get_continuation", {"tool_call_id": ref_of("line 3\n" * 300)}).text
     )
 
 

@@ -105,7 +105,7 @@ def test_it_is_as_old_as_its_change_then_and_leaves_with_what_came_when_it_did(f
 
 def opened_by(session, ref):
     """The first page of what a ref opens."""
-    return session.open("get_continuation", {"tool_call_id": ref}).text
+    return session.answer("get_continuation", {"tool_call_id": ref}).text
 
 
 @every_wire

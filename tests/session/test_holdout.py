@@ -114,7 +114,7 @@ def test_one_that_is_drawn_in_the_middle_goes_on_and_what_was_set_aside_opens():
     session = Sessions("gpt-4.1", store=store, holdout=0.05).of(OUT)
     view = session.fit(REQUEST)
     assert view["messages"][0] == REQUEST["messages"][0]
-    assert LINES[:200] in session.open("get_continuation", {"tool_call_id": ref}).text
+    assert LINES[:200] in session.answer("get_continuation", {"tool_call_id": ref}).text
 
 
 def test_a_door_draws_by_the_beginning_whatever_model_is_asked_and_whoever_answers():

@@ -158,4 +158,4 @@ def test_a_session_per_request_without_a_store_names_only_what_opens(format, pol
             assert names(view) > names(request)
         for ref in {pointer.ref for pointer in pointers(json.dumps(view[KEYS[format]]))}:
             asked = {"tool_call_id": ref, "ref_id": ref}
-            assert not session.open(session.tools[0].name, asked).is_error
+            assert not session.answer(session.tools[0].name, asked).is_error

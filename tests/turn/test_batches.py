@@ -94,7 +94,7 @@ def test_what_a_wider_account_hides_opens_again_in_a_rewound_history(format, rec
         view = later.fit(histories.request(format, messages[:length]))
         refs |= {placed.edit.ref for placed in later.window.summaries}
         for pointer in pointers(str(view)):
-            page = later.open("get_continuation", {"tool_call_id": pointer.ref})
+            page = later.answer("get_continuation", {"tool_call_id": pointer.ref})
             assert not page.text.startswith('{"error"'), page.text
     assert len(refs) > 1
 

@@ -17,7 +17,7 @@ from contextlib import suppress
 import click
 
 from ullage import __version__
-from ullage.errors import ConfigError, UllageError
+from ullage.errors import ConfigError, UllageError, did_you_mean
 
 __all__ = ["main"]
 
@@ -49,6 +49,17 @@ class _Commands(click.Group):
         module = importlib.import_module(f"ullage.cli.{'decide' if is_shared else cmd_name}")
         command: click.Command = getattr(module, cmd_name if is_shared else "command")
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            question = did_you_mean(args[0], _COMMANDS).strip()
+            if not question:
+                raise
+            raise click.UsageError(f"{error.message} {question}", ctx) from None
 
     def invoke(self, ctx: click.Context) -> object:
         try:

@@ -21,6 +21,30 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")  # a tab and a line end 
 _MOST_BYTES = 256 * 1024 * 1024
 F = TypeVar("F", bound=Callable[..., Any])
 
+_TOKENS = re.compile(r"(\d[\d_,]*(?:\.\d+)?)\s*([km]?)", re.IGNORECASE)
+_UNITS = {"": 1, "k": 1_000, "m": 1_000_000}
+
+
+class Tokens(click.ParamType):  # type: ignore[type-arg]
+    """A number of tokens as people write it: ``64000``, ``64_000``, ``64k``, ``1M``."""
+
+    name = "tokens"
+
+    def __init__(self, least: int = 1) -> None:
+        self.least = least
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """The number. Fails if it is none, or less than the least."""
+        written = _TOKENS.fullmatch(str(value).strip())
+        if written is None:
+            self.fail(f"{value!r} is no number of tokens: write 64000, 64k or 1M.", param, ctx)
+        number = float(written[1].replace(",", "").replace("_", ""))
+        tokens = int(number * _UNITS[written[2].lower()])
+        if tokens < self.least:
+            self.fail(f"{value} is less than {self.least:,} tokens.", param, ctx)
+        return tokens
+
+
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 format_option = click.option(
     "--format", "wire", type=click.Choice(sorted(FORMATS)), help="The wire format."

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import click
 
-from ullage.cli._options import user_tools_option
+from ullage.cli._options import Tokens, user_tools_option
 from ullage.errors import ConfigError
 from ullage.installing import install_remedy
 from ullage.presets import NAMES
@@ -40,7 +40,10 @@ _OPTIONS = (
         help="Join conversations that are first seen under way. Default: once that pays.",
     ),
     click.option(
-        "--window", "window_tokens", type=click.IntRange(1_000), help="Default: each model's own."
+        "--window",
+        "window_tokens",
+        type=Tokens(1_000),
+        help="The window: 64000, 64k or 1M. Default: each model's own.",
     ),
     click.option(
         "--holdout",

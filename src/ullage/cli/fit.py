@@ -9,6 +9,7 @@ import click
 
 from ullage import Limits, Session
 from ullage.cli._options import (
+    Tokens,
     format_option,
     print_json,
     read_whole,
@@ -25,8 +26,8 @@ from ullage.presets import NAMES
 @click.option("--policy", type=click.Choice(NAMES), default="default", show_default=True)
 @click.option(
     "--window",
-    type=click.IntRange(min=1),
-    help="The context window in tokens. Default: the model's.",
+    type=Tokens(),
+    help="The context window: 64000, 64k or 1M. Default: the model's.",
 )
 @format_option
 @click.option("--recall/--no-recall", default=None, help="Offer the recall tools. Default: auto.")

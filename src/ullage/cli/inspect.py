@@ -9,7 +9,14 @@ from pathlib import Path
 import click
 from rich.console import Console
 
-from ullage.cli._options import harmless, json_option, open_kept, print_json, user_tools_option
+from ullage.cli._options import (
+    Tokens,
+    harmless,
+    json_option,
+    open_kept,
+    print_json,
+    user_tools_option,
+)
 from ullage.cli._page import page_options, profiles_of, save, typed
 from ullage.errors import FormatError
 from ullage.presets import NAMES
@@ -26,7 +33,7 @@ from ullage.replay.trace import Mark
 @click.option("--run", "wanted", help="Which run of the history. Default: its largest.")
 @click.option("--tenant", default="", help="Whose session. Default: the unnamed tenant.")
 @click.option(
-    "--window", type=click.IntRange(min=1), help="The window it ran in. Default: the model's."
+    "--window", type=Tokens(), help="The window it ran in: 64000, 64k or 1M. Default: the model's."
 )
 @click.option("--policy", type=click.Choice(NAMES), help="Default: as the ledger names it.")
 @user_tools_option

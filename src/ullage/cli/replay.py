@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -19,6 +18,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from ullage.cli._options import (
+    Tokens,
     count_option,
     harmless,
     json_option,
@@ -105,19 +105,9 @@ class Logs(click.Path):
         return value if is_url(value) else super().convert(value, param, ctx)
 
 
-_UNITS = {"": 1, "k": 1_000, "m": 1_000_000}
-
-
 def _window(value: str) -> int | Literal["own"]:
-    """A window as it is typed: ``64000``, ``64k``, ``1m``, or ``own``."""
-    if value == OWN_WINDOW:
-        return OWN_WINDOW
-    written = re.fullmatch(r"(\d[\d_,]*)([km]?)", value.lower())
-    digits = written[1].replace(",", "").replace("_", "") if written else "0"
-    tokens = int(digits) * _UNITS[written[2]] if written else 0
-    if not tokens:
-        raise click.BadParameter(f"{value!r} is no window: write 64000, 64k, 1m or own.")
-    return tokens
+    """A window as it is typed: a number of tokens, or ``own``."""
+    return OWN_WINDOW if value == OWN_WINDOW else Tokens().convert(value, None, None)
 
 
 def _share(value: str) -> float:

@@ -95,7 +95,7 @@ class UllageCallback(Carried, CustomLogger, AsyncClosing):  # type: ignore[misc]
         session, asked = self._session([None, conversation]), {"messages": list(messages)}
         function, call_id = field(call, "function"), str(field(call, "id"))
         name, arguments = str(field(function, "name")), field(function, "arguments")
-        answer = await session.open(name, arguments, call_id, request=asked)
+        answer = await session.answer(name, arguments, call_id, request=asked)
         return {"role": "tool", "tool_call_id": call_id, "content": answer.text}
 
     async def close(self) -> None:

@@ -172,7 +172,7 @@ def _tool(spec: ToolSpec) -> FunctionTool:
         if not isinstance(models, Conversation):
             return "There is nothing to read: this run was not given models of ullage."
         asked = {"model": "", "input": []}  # after a restart the store has it
-        answer = await models.session.open(
+        answer = await models.session.answer(
             spec.name, arguments, context.tool_call_id, request=asked
         )
         return answer.text

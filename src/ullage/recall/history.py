@@ -6,10 +6,12 @@ from collections.abc import Iterator, Sequence
 
 from ullage.history import canon
 from ullage.history.index import index_of
+from ullage.history.ledger import Ledger
 from ullage.history.transcript import Location, leaves_of
 from ullage.history.window import Window
 from ullage.recall.corpus import Corpus, bare
 from ullage.stages.kinds import fields_of
+from ullage.values.edits import Summary
 from ullage.values.effects import Output
 from ullage.values.messages import Content, Part, Text, ToolCall, ToolResult
 from ullage.values.notices import pointers
@@ -50,13 +52,28 @@ def corpus_in_history(window: Window, ref: str | None) -> HistoryCorpus | None:
     return None if placed is None else RangeCorpus(window, placed.start, placed.stop)
 
 
+def find_in_ledger(window: Window, ledger: Ledger, wanted: str) -> Output | None:
+    """The index of messages that a summary stood for once, and a longer one stands for now.
+
+    A history that is first seen long is decided turn by turn, and each decision is an event that
+    names its ref. What a later decision took over is in no view and so in no store.
+    """
+    for key in dict.fromkeys(window.transcript.chain):
+        for batch in ledger.at(key).batches:
+            for edit in batch.edits:
+                if not isinstance(edit, Summary) or edit.ref != wanted:
+                    continue
+                for output in _indexes(window, *(window.range_of(edit) or (0, 0))):
+                    if output.ref == wanted:
+                        return output
+    return None
+
+
 def _everything(window: Window) -> Iterator[Output]:
     """Every output the history at hand can give back."""
     transcript = window.transcript
     for start, stop, _ in window.summaries:
-        for words in (window.words, *window.words.earlier()):
-            text = index_of(transcript, start, stop, words)
-            yield Output(canon.ref_of(text), text)
+        yield from _indexes(window, start, stop)
     for index, message in enumerate(transcript.messages):
         for number in range(len(message.parts)):
             yield from transcript.outputs(index, number)
@@ -186,3 +203,10 @@ def _shown_texts(window: Window) -> Iterator[str]:
             yield _text_of(leaf) if edit is None else edit.text
     for placed in window.open_summaries:
         yield from placed.edit.texts
+
+
+def _indexes(window: Window, start: int, stop: int) -> Iterator[Output]:
+    """The index of a range, in the words of now and in those of before."""
+    for words in (window.words, *window.words.earlier()):
+        text = index_of(window.transcript, start, stop, words)
+        yield Output(canon.ref_of(text), text)

@@ -136,7 +136,7 @@ class AsyncSession(SessionCore, AsyncClosing):
         """See `Session.recall`."""
         return await self._recalling(self._recall(call, request=request), request)
 
-    async def open(
+    async def answer(
         self,
         name: str,
         arguments: Mapping[str, Any] | str,
@@ -144,8 +144,12 @@ class AsyncSession(SessionCore, AsyncClosing):
         *,
         request: Mapping[str, Any] | None = None,
     ) -> Answer:
+        """See `Session.answer`."""
+        return await self._recalling(self._answer_named(name, arguments, call_id, request), request)
+
+    async def open(self, ref: str) -> str:
         """See `Session.open`."""
-        return await self._recalling(self._open(name, arguments, call_id, request), request)
+        return await self._run(self._whole(ref))
 
     # ── a user's decisions ───────────────────────────────────────────────────────────
 

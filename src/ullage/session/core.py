@@ -23,14 +23,11 @@ from typing import Any, Literal, TypeAlias, TypeVar
 
 from msgspec.structs import replace
 
-from ullage.errors import BudgetExceeded, ConfigError, FormatError, OverLimitError, RefNotFound
-from ullage.history.snapshots import snapshot_at
-from ullage.recall.dispatch import Answer, answer
-from ullage.recall.found import ToolOutputRef, output_ref
-from ullage.recall.history import corpus_in_history, find_in_history
-from ullage.recall.tools import call_of
+from ullage.errors import BudgetExceeded, ConfigError, FormatError, OverLimitError
 from ullage.redaction import Redact
 from ullage.session import reports
+from ullage.session.answering import Answering
+from ullage.session.arguments import check_arguments
 from ullage.session.copies import Copied
 from ullage.session.deciding import Deciding
 from ullage.session.drivers import Actions
@@ -60,10 +57,9 @@ from ullage.turn.memo import Memo
 from ullage.turn.terms import Settings
 from ullage.turn.turn import State, Turned, observe, turn, wire_of
 from ullage.values.authors import named_tools
-from ullage.values.effects import Commit, Output, Record, Steps, Summarise
+from ullage.values.effects import Commit, Record, Steps, Summarise
 from ullage.values.events import Event
 from ullage.values.limits import Limits, ServedWindow
-from ullage.values.messages import ToolCall
 from ullage.values.usage import Usage
 from ullage.wires import ALL_FORMATS, MODEL_FIELDS, Format, FormatName, format_of, recognise
 from ullage.wires.overflow import Overflow, is_overflow
@@ -78,7 +74,7 @@ _OURS: dict[str, Any] = {"safeguards": SAFEGUARDS, "formats": ALL_FORMATS}
 """What every session has of ours."""
 
 
-class SessionCore(Copied, Deciding, Hosted, Readable, ABC):
+class SessionCore(Answering, Copied, Deciding, Hosted, Readable, ABC):
     """What both sessions share: settings, state, and everything that does no I/O.
 
     The arguments are those of `Session`.
@@ -110,6 +106,7 @@ class SessionCore(Copied, Deciding, Hosted, Readable, ABC):
         on_event: OnEvent | None = None,
         outline: bool = True,
     ) -> None:
+        check_arguments(model, limits, recall, budget)
         chosen = _policy(policy, summarised=summariser is not None)
         self.settings = Settings(
             model=model,
@@ -512,49 +509,6 @@ class SessionCore(Copied, Deciding, Hosted, Readable, ABC):
         if request is not None and self._state.newest is None:
             yield from self._flush(request)
         return self._newest
-
-    def _recall(
-        self, call: Any, sent: Sent | None = None, request: Mapping[str, Any] | None = None
-    ) -> Steps[dict[str, Any]]:
-        sent = sent or (yield from self._opened(request))
-        snapshot_at(call, "call")
-        parsed = sent.wire.call(call)
-        given: Answer = yield from self._answer(parsed, sent)
-        why = "the call could not be answered" if given.is_error else "the model asked"
-        tokens = sent.frozen.meter.text(given.text)
-        event = Event(
-            kind="recalled", where=parsed.name, why=why, tokens_after=tokens, ref=given.ref
-        )
-        self.emit(event)
-        return sent.wire.result(parsed, given.text, is_error=given.is_error, block=given.block)
-
-    def _open(
-        self, name: str, arguments: Any, call_id: str, request: Mapping[str, Any] | None
-    ) -> Steps[Answer]:
-        sent = yield from self._opened(request)
-        call = call_of(name, arguments, call_id)
-        return (yield from self._answer(call, sent))
-
-    def _answer(self, call: ToolCall, sent: Sent) -> Steps[Answer]:
-        from_history = partial(self._from_history, sent)
-        return answer(
-            call, sent.words, from_history, lambda ref: corpus_in_history(sent.window, ref)
-        )
-
-    def _output_ref(self, wanted: str) -> Steps[ToolOutputRef]:
-        found = yield from output_ref(wanted, partial(self._from_history, self._newest))
-        if found is None:
-            raise RefNotFound("the history and the store", wanted)
-        return found
-
-    def _from_history(self, sent: Sent, wanted: str, thorough: bool) -> Output | None:
-        """An output of the history of a view; under the session's lock."""
-        window = sent.window if sent.working is None else sent.working
-        output = find_in_history(window, wanted, sent.size, thorough=thorough)
-        memo = self._state.memo
-        if output is None and thorough and memo is not None:
-            return memo.set_aside(wanted)
-        return output
 
     def emit(self, event: Event) -> None:
         """List an event with the others."""

@@ -227,7 +227,7 @@ class Session(SessionCore, Closing):
         """
         return self._run(self._recall(call, request=request))
 
-    def open(
+    def answer(
         self,
         name: str,
         arguments: Mapping[str, Any] | str,
@@ -249,7 +249,25 @@ class Session(SessionCore, Closing):
         Raises:
             StoreError, ConfigError: see `recall`.
         """
-        return self._run(self._open(name, arguments, call_id, request))
+        return self._run(self._answer_named(name, arguments, call_id, request))
+
+    def open(self, ref: str) -> str:
+        """The whole text of what was set aside, for people and programs.
+
+        A model reads it page by page, through `tools`.
+
+        Args:
+            ref: as a notice or an event names it; or the id of a tool call, of which the newest
+                result is meant.
+
+        Returns:
+            The text as it came. Of an image or a file, its block as JSON.
+
+        Raises:
+            RefNotFound: neither the newest history nor the store has it.
+            StoreError: the store failed, or what it holds is damaged.
+        """
+        return self._run(self._whole(ref))
 
     # ── a user's decisions ───────────────────────────────────────────────────────────
 

@@ -217,7 +217,7 @@ class Budget(Carried):
         asked = ask()
         with self._lock:
             if self._book.spent.cost_usd is None and self.allowance.usd:
-                raise _unpriced("a call was counted whose price is not known")
+                raise _unpriced("a call was counted whose price is not known", "")
             taken = self.allowance.used_up(self._spent() + self._claimed(but=account))
             used_up = self.allowance.used_up(self._spent())
             if self.allowance.on_exceeded == "wrap_up" and used_up is not None:
@@ -347,7 +347,7 @@ class Budget(Carried):
             return Claim(tokens)
         usd = worst_usd(prompt_tokens, output_tokens, lookup(model))
         if usd is None:
-            raise _unpriced(f"no price is known for {model!r}")
+            raise _unpriced(f"no price is known for {model!r}", model)
         return Claim(tokens, usd)
 
     # ── under the lock ───────────────────────────────────────────────────────────────
@@ -420,6 +420,6 @@ class Budget(Carried):
         return BudgetExceeded(unit, *self._figures(unit, account))
 
 
-def _unpriced(problem: str) -> ConfigError:
-    remedy = f"Limit tokens instead of usd, or use a model whose prices are known{advice()}."
+def _unpriced(problem: str, model: str) -> ConfigError:
+    remedy = f"Limit tokens instead of usd, or use a model whose prices are known{advice(model)}."
     return ConfigError("usd", problem, remedy)

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import Literal, TypeAlias
 
-from ullage.errors import ConfigError
+from ullage.errors import ConfigError, did_you_mean
 from ullage.stages.default import DEFAULT
 from ullage.stages.policy import Policy
 
@@ -45,4 +45,5 @@ def preset(name: str) -> Policy:
 
 def unknown(name: str) -> ConfigError:
     """The error for a name that no policy has."""
-    return ConfigError("policy", f"{name!r} is not known", f"Use one of {', '.join(NAMES)}.")
+    remedy = f"{did_you_mean(name, NAMES)}Use one of {', '.join(NAMES)}."
+    return ConfigError("policy", f"{name!r} is not known", remedy)

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from difflib import get_close_matches
 from functools import lru_cache
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
 
 _MAKERS = ("anthropic", "openai", "google")
 _OPEN_MODELS = ("gpt-oss", "gemma")
+_A_SLIP = 0.75
+"""Names that share this much of their letters are taken for one name with a slip."""
 UNKNOWN_WINDOW_TOKENS = 128_000
 """The window of a model we know nothing about."""
 
@@ -135,8 +138,15 @@ def _priced(model: str, name: str) -> ModelInfo:
     return _from_library(model, name) or ModelInfo(id=model, provider=_maker(name))
 
 
-def advice() -> str:
-    """What to install to know more models, or ``""``: goes behind words about an unknown one."""
+def advice(model: str) -> str:
+    """What to do about a model that is not known, or ``""``: goes behind words that say so.
+
+    Args:
+        model: its name. One that is nearly the name of a known model is taken for a slip.
+    """
+    (nearest,) = get_close_matches(plain_name(model), _TABLE, n=1, cutoff=_A_SLIP) or ("",)
+    if nearest:
+        return f"; did you mean {nearest}?"
     if find_spec("genai_prices"):
         return ""
     return f"; {install_remedy('prices')} tells of more models"

@@ -119,13 +119,13 @@ def _assumed(
     unknown = f"no window is known for {model!r}"
     if rule == "error":
         remedy = "Give limits=Limits(window_tokens=…)."
-        raise ConfigError("model", f"{unknown}{advice()}", remedy)
+        raise ConfigError("model", f"{unknown}{advice(model)}", remedy)
     limits = Limits(window_tokens=rule if rule != "warn" else default or info.window_tokens)
     if model in memo.unknown_models:
         return limits, []
     memo.unknown_models.add(model)
     whose = "" if default is None else ", as its server has without options.num_ctx"
-    why = f"{unknown}; {limits.window_tokens:,} tokens are assumed{whose}{advice()}"
+    why = f"{unknown}; {limits.window_tokens:,} tokens are assumed{whose}{advice(model)}"
     return limits, [Event(kind="unknown_model", where="model", why=why)]
 
 

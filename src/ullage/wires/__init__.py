@@ -21,7 +21,7 @@ from typing import Any, Literal, TypeAlias
 
 from ullage.contract.format import Change, Format, Formats, Head
 from ullage.contract.repaired import Repaired
-from ullage.errors import ConfigError, FormatError
+from ullage.errors import ConfigError, FormatError, did_you_mean
 from ullage.values.model_names import plain_name
 from ullage.values.toolset import ToolSpec
 from ullage.wires.anthropic.wire import WIRE as ANTHROPIC
@@ -92,15 +92,17 @@ def format_of(format: str | Format) -> Format:
     Raises:
         ConfigError: no format has this name, or the object is no format.
     """
+    question = ""
     if isinstance(format, str):
         if format in FORMATS:
             return FORMATS[format]
-        problem = f"{format!r} is not known"
+        problem, question = f"{format!r} is not known", did_you_mean(format, FORMATS)
     elif isinstance(format, Format):
         return format
     else:
         problem = f"a {type(format).__name__} is no format"
-    raise ConfigError("format", problem, f"Use one of {', '.join(FORMATS)}, or a format object.")
+    remedy = f"{question}Use one of {', '.join(FORMATS)}, or a format object."
+    raise ConfigError("format", problem, remedy)
 
 
 MODEL_FIELDS = tuple(dict.fromkeys(wire.format.model_field for wire in WIRES))

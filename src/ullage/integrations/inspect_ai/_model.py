@@ -124,7 +124,7 @@ def _tool(spec: ToolSpec) -> Tool:
         session = _session.get()
         if session is None:
             raise ToolError("There is nothing to read: this agent's model is not ullage's.")
-        answer = await session.open(spec.name, arguments)
+        answer = await session.answer(spec.name, arguments)
         if answer.is_error:
             raise ToolError(answer.text)
         return [content_of(answer.block)] if answer.block else answer.text

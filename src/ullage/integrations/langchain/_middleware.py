@@ -107,12 +107,12 @@ class UllageMiddleware(Carried, AgentMiddleware[Any, Any, Any]):
         def run(runtime: ToolRuntime, **arguments: Any) -> ToolMessage:
             session = self.sessions.opened(**_place(runtime), held=_held(runtime.state))
             asked = answered(session, runtime.state["messages"], _is_reply)
-            return _result(session.open(spec.name, arguments, request=asked), spec, runtime)
+            return _result(session.answer(spec.name, arguments, request=asked), spec, runtime)
 
         async def arun(runtime: ToolRuntime, **arguments: Any) -> ToolMessage:
             session = await self.asessions.opened(**_place(runtime), held=_held(runtime.state))
             asked = answered(session, runtime.state["messages"], _is_reply)
-            return _result(await session.open(spec.name, arguments, request=asked), spec, runtime)
+            return _result(await session.answer(spec.name, arguments, request=asked), spec, runtime)
 
         schema = dict(spec.parameters)
         return StructuredTool.from_function(

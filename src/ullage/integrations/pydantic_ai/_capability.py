@@ -110,7 +110,7 @@ class UllageCapability(Carried, AbstractCapability[Any]):
     async def _open(self, name: str, ctx: Any, /, **arguments: Any) -> Any:
         session = await self._of(ctx, ctx.model)
         asked = answered(session, ctx.messages, lambda each: isinstance(each, ModelResponse))
-        answer = await session.open(name, arguments, ctx.tool_call_id or "", request=asked)
+        answer = await session.answer(name, arguments, ctx.tool_call_id or "", request=asked)
         if answer.block is None:
             return answer.text
         return ToolReturn(answer.text, content=[content_of(answer.block)])

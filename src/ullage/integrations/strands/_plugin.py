@@ -88,7 +88,7 @@ class UllagePlugin(Carried, Plugin):
         held = _held(agent)
         session = await self.sessions.opened(held[_KEY], held)
         asked = answered(session, agent.messages, lambda said: said["role"] == "assistant")
-        answer = await session.open(spec.name, call["input"], call["toolUseId"], request=asked)
+        answer = await session.answer(spec.name, call["input"], call["toolUseId"], request=asked)
         status = "error" if answer.is_error else "success"
         said = [decode_bytes_values(answer.block or {"text": answer.text})]
         return {"toolUseId": call["toolUseId"], "status": status, "content": said}
