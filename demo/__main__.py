@@ -200,7 +200,7 @@ def _played(agenda: Sequence[Question], window_tokens: int, record: Path | None)
 
 
 def _replay(path: str) -> int:
-    from ullage import cli
+    from ullage.tools import cli
 
     return int(cli.main(["replay", path]) or 0)
 

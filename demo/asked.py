@@ -17,10 +17,10 @@ from demo.providers import AskError, Provider
 from demo.recording import Recording
 from demo.tally import CountTokens
 from demo.tools import SPECS, Tools
-from ullage.spend.cost import cost_usd
-from ullage.tokens.catalog import lookup
-from ullage.values.messages import Part, Text, ToolCall, ToolResult
-from ullage.values.usage import Usage
+from ullage.core.tokens.catalog import lookup
+from ullage.core.values.messages import Part, Text, ToolCall, ToolResult
+from ullage.core.values.usage import Usage
+from ullage.session.spend.cost import cost_usd
 from ullage.wires import FORMATS, Format, ToolSpec
 
 __all__ = ["MAX_CALLS", "Asked", "Done", "asked_task", "texts_of"]

@@ -7,7 +7,7 @@ from typing import Any
 
 from demo.tally import Cached
 from lab.replay.caches import CacheSimulator
-from ullage.replay.cost.prefix import head_of
+from ullage.tools.replay.cost.prefix import head_of
 
 __all__ = ["OpenAICache"]
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ullage import Session
-from ullage.loop import Outcome, Tool, run_turn
+from ullage.doors.loop import Outcome, Tool, run_turn
 
 __all__ = ["INSTRUCTIONS", "MEETING_SERVER", "POLICY", "agent_turn", "new_session"]
 

@@ -23,8 +23,8 @@ import openai
 
 from examples.continuation import MEETING_SERVER, agent_turn, new_session
 from ullage import UllageError
+from ullage.doors.loop import Tool
 from ullage.integrations.mcp_tools import mcp_tools
-from ullage.loop import Tool
 
 _MOST_BYTES = 1_000_000
 

@@ -12,7 +12,7 @@ from random import Random
 from typing import Any, NamedTuple
 
 from ullage import Limits, Session
-from ullage.presets.three_layer import COMPACTION
+from ullage.documents.presets.three_layer import COMPACTION
 
 POLICIES = ("default", "output_cache", "three_layer", "multi_stage", "token_budget", "continuation")
 WINDOWS = (4_000, 8_000, 16_000)

@@ -39,12 +39,12 @@ from lab.guard import loop
 from lab.returned import problems
 from tests.stores.killed import dies
 from ullage import Limits, Session, SqliteStore, Usage
-from ullage.errors import RefNotFound
-from ullage.history.canon import ref_of
-from ullage.history.ledger import Ledger
-from ullage.loop.conversation import ConversationStore
+from ullage.core.errors import RefNotFound
+from ullage.core.history.canon import ref_of
+from ullage.core.history.ledger import Ledger
+from ullage.core.values.effects import Output
+from ullage.documents.conversation import ConversationStore
 from ullage.stores import DAY_S, Bounds, every_ref
-from ullage.values.effects import Output
 
 _MODEL = "claude-sonnet-4-5"
 _BEGAN_S, _LATER_S = 1_800_000_000.0, 1_800_000_000.0 + 40 * DAY_S

@@ -41,11 +41,11 @@ class Mutant(NamedTuple):
     what: str
 
 
-_LEDGER, _TESTS_LEDGER = "history/ledger.py", "history/test_ledger.py"
-_WINDOW, _TESTS_WINDOW = "history/window.py", "history/test_window.py"
-_GUARD, _TESTS_GUARD = "stages/emergency.py", "stages/test_emergency.py"
-_ENGINE, _TESTS_ENGINE = "turn/engine.py", "turn/test_engine.py"
-_MEMO, _TESTS_MEMO = "turn/memo.py", "turn/test_memo.py"
+_LEDGER, _TESTS_LEDGER = "core/history/ledger.py", "history/test_ledger.py"
+_WINDOW, _TESTS_WINDOW = "core/history/window.py", "history/test_window.py"
+_GUARD, _TESTS_GUARD = "policy/stages/emergency.py", "stages/test_emergency.py"
+_ENGINE, _TESTS_ENGINE = "core/turn/engine.py", "turn/test_engine.py"
+_MEMO, _TESTS_MEMO = "core/turn/memo.py", "turn/test_memo.py"
 
 MUTANTS = (
     Mutant(
@@ -98,14 +98,14 @@ MUTANTS = (
         "the newest turn is never condensed",
     ),
     Mutant(
-        "stages/shrink.py",
+        "policy/stages/shrink.py",
         "kinds = Text if signed else (Text, ToolCall)",
         "kinds = (Text, ToolCall)",
         _TESTS_GUARD,
         "the arguments of a signed call are cut",
     ),
     Mutant(
-        "stages/condense.py",
+        "policy/stages/condense.py",
         "(Cut(edit, outputs),)",
         "(Cut(edit, outputs[:-1]),)",
         _TESTS_GUARD,
@@ -133,14 +133,14 @@ MUTANTS = (
         "what surely fits is asked of an estimate",
     ),
     Mutant(
-        "turn/batches.py",
+        "core/turn/batches.py",
         "        self.records.append(record)\n",
         "        pass\n",
         _TESTS_ENGINE,
         "a batch is shown and never kept",
     ),
     Mutant(
-        "turn/batches.py",
+        "core/turn/batches.py",
         "        self.record(stage, key, edits, before)\n        self.set_aside(cuts)",
         "        self.record(stage, key, edits, before)",
         _TESTS_ENGINE,

@@ -18,13 +18,13 @@ from typing import NamedTuple
 import click
 
 from ullage import UllageError
-from ullage.presets import preset
-from ullage.presets.three_layer import COMPACTION
-from ullage.replay.calls import boundaries, request_of, session_for
-from ullage.replay.readers import Run, read
+from ullage.core.contract.policy import Policy
+from ullage.documents import preset
+from ullage.documents.presets.three_layer import COMPACTION
+from ullage.policy.stages.rough import view_tokens
 from ullage.session.session import Session
-from ullage.stages.policy import Policy
-from ullage.stages.rough import view_tokens
+from ullage.tools.replay.calls import boundaries, request_of, session_for
+from ullage.tools.replay.readers import Run, read
 
 POLICIES = ("three_layer", "output_cache")
 WINDOWS = (64_000, 128_000, 200_000)

@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ullage.replay.reading import ask, follow, reachable
+from ullage.tools.replay.reading import ask, follow, reachable
 
 __all__ = [
     "ask",

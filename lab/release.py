@@ -3,9 +3,9 @@
     python -m lab.release             switch this tree, before the first release is tagged
     python -m lab.release --check     prove on a copy that the switch is complete
 
-The switch sets `ullage.installing.PUBLISHED` and writes the published form into the README, the
-pages and the examples. The check switches a copy, runs the test of install lines there, builds the
-wheel, and installs it by the published command from a folder that stands for the index.
+The switch sets `ullage.core.installing.PUBLISHED` and writes the published form into the README,
+the pages and the examples. The check switches a copy, runs the test of install lines there, builds
+the wheel, and installs it by the published command from a folder that stands for the index.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import click
 
 from lab.packages import ROOT, run
 
-CONSTANT = Path("src/ullage/installing.py")
+CONSTANT = Path("src/ullage/core/installing.py")
 FORMS = (
     (re.compile(r"pip install '\.\["), "pip install 'ullage["),
     (re.compile(r"pip install \.(?=[\s`]|$)", re.MULTILINE), "pip install ullage"),
@@ -31,7 +31,9 @@ FORMS = (
     (re.compile(r"\n*<!-- clone -->.*?<!-- /clone -->", re.DOTALL), ""),
 )
 """How a page says it before the release, and after it."""
-PROGRAM = "import ullage.installing as it; assert it.PUBLISHED; print(it.install_command('proxy'))"
+PROGRAM = (
+    "import ullage.core.installing as it; assert it.PUBLISHED; print(it.install_command('proxy'))"
+)
 
 
 def pages(root: Path) -> Iterator[Path]:

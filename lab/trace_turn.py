@@ -6,11 +6,11 @@ frames of ``ullage``; a call made through the standard library or an extension c
 of the nearest frame of ours below it on the stack. What loads modules is left out, for a session
 of the same kind has run before.
 
-A *room* is a package of ``src/ullage``; a module of ``session`` or ``turn`` is a room of its own,
-since they direct the turn. Two kinds of call are *climbs*:
+A *room* is here a package within the ten rooms; a module of ``session`` or ``turn`` is one of its
+own, since they direct the turn. Two kinds of call are *climbs*:
 
-a   into a room of a row above the caller's (the rows of the layers contract in pyproject.toml): a
-    function handed down and called from below;
+a   into a room of a row above the caller's (`ROWS`): a function handed down and called from below.
+    Wires and stages stand below the turn here, which is handed them and calls them;
 b   of the code that directs a turn (`ORCHESTRATORS`) into a room it had already left for another
     in the same ``fit``. Rooms whose words all others use (`VOCABULARY`) are neither left nor
     entered; a generator that goes on is not entered again; the directing modules may call each
@@ -24,7 +24,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-import tomllib
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -41,6 +40,21 @@ ROOT = Path(__file__).parents[1]
 SRC = ROOT / "src"
 ORCHESTRATORS = ("session.session", "session.core", "turn.turn")
 VOCABULARY = ("values", "errors")
+ROWS = (
+    "session",
+    "recall summarise picture",
+    "spend",
+    "stores",
+    "turn",
+    "wires stages",
+    "contract",
+    "history",
+    "tokens redaction",
+    "values",
+    "errors",
+)
+"""The rooms of a turn in the order in which a request goes down through them."""
+_SEVERAL = ("core", "policy", "session", "documents", "doors", "tools")
 _DRIVERS = "session.drivers"
 TURNS, WINDOW_TOKENS, LINES = 40, 24_000, 120
 
@@ -134,16 +148,18 @@ def _room_at(filename: str) -> str:
     if not path.is_relative_to(package):
         return ""
     parts = path.relative_to(package).with_suffix("").parts
-    if len(parts) < 2:
-        return "" if parts[0] != "errors" else "errors"
+    if parts[0] in _SEVERAL and len(parts) > 2:
+        parts = parts[1:]
+    if parts[-1] == "errors":
+        return "errors"
+    if len(parts) < 2 or parts[0] == "core":
+        return ""
     return ".".join(parts[:2]) if parts[0] in ("session", "turn") else parts[0]
 
 
 def _rows() -> dict[str, int]:
     """The row of each room, the uppermost 0."""
-    tools = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]
-    layers = tools["importlinter"]["contracts"][0]["layers"]
-    return {room.strip(): row for row, rooms in enumerate(layers) for room in rooms.split("|")}
+    return {room: row for row, rooms in enumerate(ROWS) for room in rooms.split()}
 
 
 def traced_session(turns: int = TURNS, watch: Trace | None = None) -> Trace:

@@ -117,7 +117,7 @@ AGENTS = {
             _words("-p PROMPT --yolo --skip-trust -m gemini-2.5-pro --output-format stream-json"),
             _words("-p PROMPT --resume latest --yolo --skip-trust -m gemini-2.5-pro"),
             {"GEMINI_API_KEY": "none"},
-            # as it keeps them once a key was chosen in it: see `ullage.proxy.agents`
+            # as it keeps them once a key was chosen in it: see `ullage.doors.proxy.agents`
             {
                 ".gemini/settings.json": (
                     '{"security": {"auth": {"selectedType": "gemini-api-key"}}}'

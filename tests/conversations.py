@@ -4,7 +4,7 @@ from lab import reading
 from tests import histories
 from tests.histories import Call, Turn
 from ullage import Limits
-from ullage.loop.conversation import Conversation, ConversationStore
+from ullage.documents.conversation import Conversation, ConversationStore
 from ullage.stores import SqliteStore
 from ullage.wires import FORMATS
 

@@ -1,9 +1,9 @@
 """The engine run by hand, with nobody to ask for summaries."""
 
-from ullage.history.ledger import Opened
-from ullage.stages.default import SAFEGUARDS
-from ullage.turn import engine
-from ullage.turn.terms import Agreed, Terms
+from ullage.core.history.ledger import Opened
+from ullage.core.turn import engine
+from ullage.core.turn.terms import Agreed, Terms
+from ullage.policy.stages.default import SAFEGUARDS
 
 
 def fit(window, ledger, policy, terms=Terms(Opened("default", recall=True)), **more):  # noqa: B008

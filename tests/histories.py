@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ullage.history.transcript import leaves_of
-from ullage.stages.default import DEFAULT
-from ullage.stages.pressure import over_or_pays, over_share
-from ullage.stages.prune import prune
-from ullage.stages.record import record
-from ullage.values.messages import ToolCall, ToolResult
+from ullage.core.history.transcript import leaves_of
+from ullage.core.values.messages import ToolCall, ToolResult
+from ullage.policy.stages.default import DEFAULT
+from ullage.policy.stages.pressure import over_or_pays, over_share
+from ullage.policy.stages.prune import prune
+from ullage.policy.stages.record import record
 
 TOOLS = ("read_file", "bash", "grep", "web_fetch", "lookup")
 SEEDS = (

@@ -2,19 +2,11 @@
 
 from types import CodeType
 
-from ullage.history import index
-from ullage.history.remembered import REMEMBERED
-from ullage.stages import (
-    account,
-    prints,
-    quotes,
-    record,
-    shorten,
-    summary,
-    user_texts,
-)
-from ullage.values import notices
-from ullage.values.notices import Words
+from ullage.core.history import index
+from ullage.core.history.remembered import REMEMBERED
+from ullage.core.values import notices
+from ullage.core.values.notices import Words
+from ullage.policy.stages import account, prints, quotes, record, shorten, summary, user_texts
 
 ON_ARRIVAL, UNDER_PRESSURE = "on arrival", "under pressure"
 WORDS = (

@@ -4,7 +4,7 @@ import pickle
 
 import pytest
 
-from ullage import errors
+from ullage.core import errors
 
 CASES = {
     "FormatError": (

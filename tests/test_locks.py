@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from ullage.locks import Lock, RLock
+from ullage.core.locks import Lock, RLock
 
 INTERRUPTS = 200
 

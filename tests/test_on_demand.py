@@ -1,6 +1,6 @@
 """What is remembered of texts has a bound in their length, too."""
 
-from ullage.on_demand import cached_by_text
+from ullage.core.on_demand import cached_by_text
 
 
 def test_a_long_text_is_worked_out_each_time_and_a_short_one_once():

@@ -14,14 +14,14 @@ from tests import histories
 from tests.histories import Call, Turn
 from tests.sessions import recall
 from ullage import ConfigError, Limits, MemoryStore, Session, fit, problems
-from ullage.history.canon import ref_of
-from ullage.loop.conversation import Conversation, ConversationStore
-from ullage.loop.services import prune_messages, retrieve_spilled, truncate_output
-from ullage.presets.three_layer import ThreeLayerSettings
-from ullage.redaction import REDACTED, common_keys, in_message
-from ullage.stages.default import SUMMARISED
-from ullage.values.effects import Reply
-from ullage.values.notices import pointers
+from ullage.core.history.canon import ref_of
+from ullage.core.redaction import REDACTED, common_keys, in_message
+from ullage.core.values.effects import Reply
+from ullage.core.values.notices import pointers
+from ullage.documents.conversation import Conversation, ConversationStore
+from ullage.documents.presets.three_layer import ThreeLayerSettings
+from ullage.documents.services import prune_messages, retrieve_spilled, truncate_output
+from ullage.policy.stages.default import SUMMARISED
 from ullage.wires import FORMATS
 
 KEYS = {

@@ -5,8 +5,8 @@ import json
 
 import pytest
 
-from ullage.redaction import REDACTED, common_keys
-from ullage.redaction.forms import FORMS
+from ullage.core.redaction import REDACTED, common_keys
+from ullage.core.redaction.forms import FORMS
 
 HEX = "0123456789abcdef" * 4
 MIXED = "aB3dE5fG7hJ9kL1m" * 8

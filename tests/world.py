@@ -14,8 +14,8 @@ from msgspec.structs import replace
 from lab import reading
 from tests import histories
 from ullage import AsyncSession, Limits, MemoryStore, Session, Usage
+from ullage.core.turn.rendering import groups
 from ullage.stores.threaded import Threaded
-from ullage.turn.rendering import groups
 from ullage.wires import FORMATS
 from ullage.wires.rules.checker import problems_of
 

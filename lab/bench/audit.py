@@ -17,12 +17,12 @@ from typing import TextIO
 import click
 
 from lab.replay.story import Story
-from ullage.replay.calls import boundaries
-from ullage.replay.evidence.atoms import plain
-from ullage.replay.evidence.common import common_in
-from ullage.replay.evidence.demands import Demand, Head, demands_of
-from ullage.replay.evidence.score import lines_of
-from ullage.replay.readers import Run, read
+from ullage.tools.replay.calls import boundaries
+from ullage.tools.replay.evidence.atoms import plain
+from ullage.tools.replay.evidence.common import common_in
+from ullage.tools.replay.evidence.demands import Demand, Head, demands_of
+from ullage.tools.replay.evidence.score import lines_of
+from ullage.tools.replay.readers import Run, read
 from ullage.wires import FORMATS
 
 _CALL_CHARS = 320

@@ -15,8 +15,8 @@ from rich.console import Console
 from lab.bench.figures import Figure, of_times, table, timed_ms
 from lab.bench.material import MODELS, Material, request
 from ullage import Limits, Session
-from ullage.stages.account import flatten
-from ullage.stages.summary import summary
+from ullage.policy.stages.account import flatten
+from ullage.policy.stages.summary import summary
 from ullage.wires import FORMATS
 
 GROUP = "Compaction (bench.compaction)"

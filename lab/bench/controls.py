@@ -27,16 +27,16 @@ from lab.replay.many import SERVED, TRIED, Tried
 from lab.replay.past import PageLibrary
 from lab.replay.story import Story
 from lab.replay.watch import Tally, Watch, evidence_of
-from ullage.replay.calls import boundaries
-from ullage.replay.cost.prices import PROFILES
-from ullage.replay.engines import open_engine
-from ullage.replay.evidence.atoms import Atom
-from ullage.replay.evidence.common import common_in, task_of
-from ullage.replay.evidence.demands import Demands, Head, demands_of
-from ullage.replay.gates import Judge
-from ullage.replay.many import Finished, Job, Replayer, replay_all
-from ullage.replay.readers import Run, read
-from ullage.replay.rows import rows_of
+from ullage.tools.replay.calls import boundaries
+from ullage.tools.replay.cost.prices import PROFILES
+from ullage.tools.replay.engines import open_engine
+from ullage.tools.replay.evidence.atoms import Atom
+from ullage.tools.replay.evidence.common import common_in, task_of
+from ullage.tools.replay.evidence.demands import Demands, Head, demands_of
+from ullage.tools.replay.gates import Judge
+from ullage.tools.replay.many import Finished, Job, Replayer, replay_all
+from ullage.tools.replay.readers import Run, read
+from ullage.tools.replay.rows import rows_of
 from ullage.wires import FORMATS
 
 PROFILE = PROFILES["anthropic-5m"]

@@ -14,7 +14,7 @@ from typing import Any
 from rich.console import Console
 
 from lab.bench.figures import Figure, of_times, table, timed_ms
-from ullage.loop.conversation import ConversationStore
+from ullage.documents.conversation import ConversationStore
 
 MESSAGES, OTHERS, KEPT = 10_000, 20, 100
 GROUP = f"A conversation of {MESSAGES:,} messages in SQLite (bench.conversations)"

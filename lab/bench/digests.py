@@ -11,8 +11,8 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 
 from lab.bench.material import Material
-from ullage.stages.digest import read
-from ullage.stages.names import Known, names_in, words_in
+from ullage.policy.stages.digest import read
+from ullage.policy.stages.names import Known, names_in, words_in
 
 _TEXTS, _CHARS, _TRIES = 200, 20_000, 5
 _PRICE, _MOST_CHARS = 6, 8_000

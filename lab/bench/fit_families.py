@@ -1,4 +1,4 @@
-"""Fits the weights of ``ullage.tokens.estimate``. Research time only, in a venv of its own:
+"""Fits the weights of ``ullage.core.tokens.estimate``. Research time only, in a venv of its own:
 
     pip install ctok regex splintr-rs toktok-rs msgspec numpy        (Python 3.12 or newer)
     PYTHONPATH=.:src python -m lab.bench.fit_families /usr/share /usr/include …
@@ -12,7 +12,7 @@ of one character), in pieces of 160 to 8,000 characters.
 Each piece weighs the same; errors are relative and large ones are weighed down, so that one
 odd file does not bend the rest. No weight is negative, so that no text of a kind never seen
 takes from another's count. Half of the pieces are held out for the figures printed; the weights
-written to ``src/ullage/tokens/weights.py`` are fitted on all.
+written to ``src/ullage/core/tokens/weights.py`` are fitted on all.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ import numpy as np
 import splintr
 
 from lab.bench.token_corpus import features, generated, machine, split
-from ullage.tokens.estimate import STEPS
-from ullage.tokens.exact import load, repaired
+from ullage.core.tokens.estimate import STEPS
+from ullage.core.tokens.exact import load, repaired
 
 FAMILIES = ("claude-v3", "claude-v4.8", "gemini", "o200k_base", "cl100k_base")
 FILES_PER_KIND, CHARACTERS_PER_KIND = 300, 400_000
@@ -175,7 +175,7 @@ def write_weights(found: Iterable[tuple[str, bytes]]) -> None:
         quoted = "\n".join(f"        {json.dumps(line)}" for line in lines)
         rows.append(f"    {json.dumps(name)}: (\n{quoted}\n    ),\n")
     WEIGHTS.write_text(
-        '"""The weights of `ullage.tokens.estimate`, written by ``lab.bench.fit_families``."""\n\n'
+        '"""Weights of `ullage.core.tokens.estimate`, written by ``lab.bench.fit_families``."""\n\n'
         '__all__ = ["WEIGHTS"]\n\n# fmt: off\nWEIGHTS = {\n' + "".join(rows) + "}\n# fmt: on\n"
         '"""Of each vocabulary 512 bytes in base 85: a weight a byte, then one a pair."""\n',
         encoding="utf-8",

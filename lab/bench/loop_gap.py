@@ -25,8 +25,8 @@ from typing import Any
 
 from lab.bench.material import FORMATS, KEYS, MODELS, Format, Material, request
 from ullage import AsyncSession, Limits
-from ullage.history.remembered import REMEMBERED
-from ullage.tokens.models import make_ready
+from ullage.core.history.remembered import REMEMBERED
+from ullage.core.tokens.models import make_ready
 
 TICK_S = 0.001
 MESSAGES = 478

@@ -2,12 +2,12 @@
 
     python -m lab.bench.matchers FILE… [--most 8] [--calls 40] [--list differences.txt]
 
-The first is `ullage.replay.evidence`; the second is `tests.replay.second_matcher`, written from
-the definition alone. Counted is every value that either of them calls a demand: what the other
+The first is `ullage.tools.replay.evidence`; the second is `tests.replay.second_matcher`, written
+from the definition alone. Counted is every value that either of them calls a demand: what the other
 says of the same value in the same call, and where both say demand, whether age, kind and source
-lines are the same. What both call a demand is then looked for by both in the same views
-(`--view`: frames of `lab.replay.frame`, and adversaries). Runs in Chat Completions
-only, and without the stop list, which is the same for both.
+lines are the same. What both call a demand is then looked for by both in the same views (`--view`:
+frames of `lab.replay.frame`, and adversaries). Runs in Chat Completions only, and without the stop
+list, which is the same for both.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from lab.replay.frame import FRAMES, frame
 from lab.replay.past import Memo, Past
 from lab.replay.story import Story
 from tests.replay import second_matcher as second
-from ullage.replay.calls import boundaries, is_models
-from ullage.replay.evidence.atoms import plain, words
-from ullage.replay.evidence.demands import Demand, Demands, Head, classes_of, demands_of
-from ullage.replay.evidence.score import Sight, lines_of
-from ullage.replay.gates import Judge
-from ullage.replay.readers import Run, read
+from ullage.tools.replay.calls import boundaries, is_models
+from ullage.tools.replay.evidence.atoms import plain, words
+from ullage.tools.replay.evidence.demands import Demand, Demands, Head, classes_of, demands_of
+from ullage.tools.replay.evidence.score import Sight, lines_of
+from ullage.tools.replay.gates import Judge
+from ullage.tools.replay.readers import Run, read
 from ullage.wires import FORMATS
 
 _BUDGET_SHARE = 0.3

@@ -18,9 +18,9 @@ from rich.console import Console
 from lab.bench.figures import Figure, of_times, table, timed_ms
 from lab.bench.material import MODELS, Material, grown, request
 from ullage import Limits, Policy, Session, Usage
-from ullage.presets import NAMES, preset
-from ullage.stages.truncate import Source, by_kind
-from ullage.values.notices import Words
+from ullage.core.values.notices import Words
+from ullage.documents import NAMES, preset
+from ullage.policy.stages.truncate import Source, by_kind
 
 WINDOW = 128_000
 REPEATS = 200

@@ -23,14 +23,14 @@ from rich.console import Console
 from rich.table import Table
 
 from lab.bench.stores import log_line
-from ullage.history.canon import ref_of
-from ullage.recall.grep import search
-from ullage.recall.read import characters, lines
-from ullage.recall.source import Source
+from ullage.core.history.canon import ref_of
+from ullage.core.values.effects import Output, Steps
+from ullage.core.values.notices import Words
 from ullage.session.drivers import run
+from ullage.session.recall.grep import search
+from ullage.session.recall.read import characters, lines
+from ullage.session.recall.source import Source
 from ullage.stores import MemoryStore, SqliteStore
-from ullage.values.effects import Output, Steps
-from ullage.values.notices import Words
 
 MB = 1_000_000
 SIZES_MB = (10, 100)

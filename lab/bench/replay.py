@@ -21,12 +21,12 @@ from lab.bench.figures import Figure, of_times, table, timed_ms
 from lab.bench.material import Material, Message, request
 from lab.replay.framed import replay_frame
 from lab.replay.served import full_service
-from ullage.history.remembered import REMEMBERED
-from ullage.replay.cost.prices import PROFILES
-from ullage.replay.evidence.common import common_in
-from ullage.replay.gates import Judge
-from ullage.replay.readers import Run
-from ullage.replay.run import replay_run
+from ullage.core.history.remembered import REMEMBERED
+from ullage.tools.replay.cost.prices import PROFILES
+from ullage.tools.replay.evidence.common import common_in
+from ullage.tools.replay.gates import Judge
+from ullage.tools.replay.readers import Run
+from ullage.tools.replay.run import replay_run
 
 MESSAGES, MEGABYTES = 300, 1.0
 WINDOW = 32_000

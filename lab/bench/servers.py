@@ -28,8 +28,8 @@ from rich.table import Table
 from lab.bench.stores import made_up_outputs
 from tests.stores.postgres.server import Server
 from ullage import Session
+from ullage.core.values.effects import Output, Record
 from ullage.stores import MemoryStore, PostgresStore, SqliteStore, Store
-from ullage.values.effects import Output, Record
 
 TURNS = 150
 ROWS = (1_000, 1_000_000)

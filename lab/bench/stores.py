@@ -23,12 +23,12 @@ from statistics import quantiles
 from rich.console import Console
 from rich.table import Table
 
-from ullage.history.canon import ref_of
-from ullage.recall.grep import search
-from ullage.recall.source import Source
+from ullage.core.history.canon import ref_of
+from ullage.core.values.effects import Output, Record
 from ullage.session.drivers import run
+from ullage.session.recall.grep import search
+from ullage.session.recall.source import Source
 from ullage.stores import MemoryStore, SqliteStore, Store
-from ullage.values.effects import Output, Record
 
 OUTPUTS = 1_000
 CHARS = 50_000

@@ -13,9 +13,9 @@ import time
 from contextlib import closing
 from statistics import median
 
-from ullage.history.canon import ref_of
+from ullage.core.history.canon import ref_of
+from ullage.core.values.effects import Output
 from ullage.stores import SqliteStore, Store
-from ullage.values.effects import Output
 
 _VICTIM, _GUESSER = "victim", "guesser"
 

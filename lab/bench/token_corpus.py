@@ -20,7 +20,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
-from ullage.tokens.estimate import pairs
+from ullage.core.tokens.estimate import pairs
 
 PIECES = 12
 """Into how many pieces the table cuts a text."""

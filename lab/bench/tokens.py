@@ -25,10 +25,10 @@ from rich.console import Console
 from rich.table import Table
 
 from lab.bench.token_corpus import generated, split
-from ullage.tokens.calibrate import Calibration
-from ullage.tokens.estimate import Counter
-from ullage.tokens.meter import argument_text, overhead_for
-from ullage.tokens.models import counter_for, family_of
+from ullage.core.tokens.calibrate import Calibration
+from ullage.core.tokens.estimate import Counter
+from ullage.core.tokens.meter import argument_text, overhead_for
+from ullage.core.tokens.models import counter_for, family_of
 
 FAMILIES = {
     "Claude 3–4.6": ("claude-opus-4-5", "claude-v3"),

@@ -44,10 +44,10 @@ from lab.bench.material import (
     said_by_user,
 )
 from ullage import AsyncSession, Limits, MemoryStore, Policy, Session, SqliteStore, Store
-from ullage.history import canon
-from ullage.history.remembered import REMEMBERED
-from ullage.stages.emergency import emergency
-from ullage.tokens.models import counter_for
+from ullage.core.history import canon
+from ullage.core.history.remembered import REMEMBERED
+from ullage.core.tokens.models import counter_for
+from ullage.policy.stages.emergency import emergency
 from ullage.wires import FORMATS as WIRES
 
 VAST = 50_000_000

@@ -26,7 +26,9 @@ from pathlib import Path
 request = json.loads(Path({path!r}).read_text())
 ullage.Session({model!r}, limits=ullage.Limits(window_tokens={window})).fit(request)
 """
-FORWARD = "import ullage.stages.truncate, ullage.recall.dispatch, ullage.stores.sqlite"
+FORWARD = (
+    "import ullage.policy.stages.truncate, ullage.session.recall.dispatch, ullage.stores.sqlite"
+)
 
 _MEASURE = """
 import json, os, resource, sys

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from lab.enumerate.letters import Letter, Message, alphabet, history, is_models, said
 from lab.returned import problems
 from tests.second_reading import broken
-from ullage.tokens.catalog import NAMES
+from ullage.core.tokens.catalog import NAMES
 from ullage.wires import FORMATS
 
 _MAKERS = {

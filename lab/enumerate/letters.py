@@ -23,9 +23,9 @@ from msgspec.structs import replace
 from lab.fuzz.histories import WRITERS
 from lab.fuzz.steps import DOCUMENT, FEATURES, IMAGE, SOUND, Call, Page, Step
 from tests.wire import examples
-from ullage.errors import UnsupportedPart
-from ullage.history.transcript import leaves_of
-from ullage.values.messages import Text, ToolResult
+from ullage.core.errors import UnsupportedPart
+from ullage.core.history.transcript import leaves_of
+from ullage.core.values.messages import Text, ToolResult
 from ullage.wires import FORMATS
 
 Message: TypeAlias = dict[str, Any]

@@ -15,17 +15,17 @@ from functools import partial
 from msgspec import Struct
 
 from lab.enumerate.letters import Message, said
-from ullage.history.transcript import leaves_of
-from ullage.history.window import Window
-from ullage.stages.condense import Range, Room, condense
-from ullage.stages.emergency import emergency, reach
-from ullage.stages.placeholders import placeholder
-from ullage.stages.policy import Policy
-from ullage.stages.shorten import shorten
-from ullage.stages.truncate import Shown, Source, truncate
-from ullage.values.edits import Cut
-from ullage.values.messages import Text, ToolCall, ToolResult
-from ullage.values.notices import Words
+from ullage.core.contract.policy import Policy
+from ullage.core.history.transcript import leaves_of
+from ullage.core.history.window import Window
+from ullage.core.values.edits import Cut
+from ullage.core.values.messages import Text, ToolCall, ToolResult
+from ullage.core.values.notices import Words
+from ullage.policy.stages.condense import Range, Room, condense
+from ullage.policy.stages.emergency import emergency, reach
+from ullage.policy.stages.placeholders import placeholder
+from ullage.policy.stages.shorten import shorten
+from ullage.policy.stages.truncate import Shown, Source, truncate
 from ullage.wires import FORMATS
 
 _SHOWN_CHARS = 300

@@ -18,7 +18,7 @@ from lab.enumerate.families import Family, asked, families, rules_broken
 from lab.enumerate.letters import Letter, alphabet, history
 from lab.enumerate.treatments import TREATMENTS, Treatment, faults
 from ullage import Limits, Session
-from ullage.errors import UllageError
+from ullage.core.errors import UllageError
 from ullage.wires import FORMATS
 
 _WINDOW = Limits(window_tokens=200_000, output_reserve_tokens=0)

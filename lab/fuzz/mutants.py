@@ -17,11 +17,11 @@ from msgspec.structs import replace
 from lab.fuzz.histories import NUMBERED, case
 from lab.fuzz.stages import policy_of
 from lab.fuzz.trial import try_case
-from ullage.contract.repaired import Repaired
-from ullage.history import builder, canon, shown, transcript, window
-from ullage.turn import engine, rendering
-from ullage.values import notices
-from ullage.values.messages import Reasoning
+from ullage.core.contract.repaired import Repaired
+from ullage.core.history import builder, canon, shown, transcript, window
+from ullage.core.turn import engine, rendering
+from ullage.core.values import notices
+from ullage.core.values.messages import Reasoning
 from ullage.wires.anthropic import format as anthropic
 from ullage.wires.gemini import fields as _gemini_fields
 from ullage.wires.gemini import format as gemini
@@ -33,8 +33,8 @@ from ullage.wires.repair import apply
 Changed: TypeAlias = Callable[[Any], Any]
 """The mutated thing, made from the right one."""
 
-emergency = import_module("ullage.stages.emergency")
-ranges = import_module("ullage.stages.ranges")
+emergency = import_module("ullage.policy.stages.emergency")
+ranges = import_module("ullage.core.contract.ranges")
 _A, _C, _R, _G = ("anthropic",), ("openai-chat",), ("openai-responses",), ("gemini",)
 _O = ("ollama",)
 

@@ -1,6 +1,7 @@
 """Stages that make any legal edit anywhere: the formats' guards are tested, not our habits.
 
-Each is a plain function as every stage is (`ullage.stages.policy`), and like them a function of the
+Each is a plain function as every stage is (`ullage.core.contract.policy`), and like them a function
+of the
 window alone: what is random is drawn from the number of the policy and the place at hand, so
 that a cold start decides the same.
 """
@@ -11,18 +12,18 @@ from collections.abc import Sequence
 from functools import lru_cache, partial
 from random import Random
 
-from ullage.history.transcript import Location, leaves_of
-from ullage.history.window import Window
-from ullage.stages.condense import Range, Room, condense
-from ullage.stages.default import DEFAULT
-from ullage.stages.emergency import emergency, reach
-from ullage.stages.placeholders import placeholder
-from ullage.stages.policy import Policy
-from ullage.stages.ranges import summarised
-from ullage.stages.shorten import shorten
-from ullage.stages.shrink import cut_to
-from ullage.values.edits import Cut, Replace
-from ullage.values.messages import Text, ToolCall
+from ullage.core.contract.policy import Policy
+from ullage.core.contract.ranges import summarised
+from ullage.core.history.transcript import Location, leaves_of
+from ullage.core.history.window import Window
+from ullage.core.values.edits import Cut, Replace
+from ullage.core.values.messages import Text, ToolCall
+from ullage.policy.stages.condense import Range, Room, condense
+from ullage.policy.stages.default import DEFAULT
+from ullage.policy.stages.emergency import emergency, reach
+from ullage.policy.stages.placeholders import placeholder
+from ullage.policy.stages.shorten import shorten
+from ullage.policy.stages.shrink import cut_to
 
 _WORTH_CHARS = 350
 _ROOM_CHARS = (300, 450, 700, 1_500)

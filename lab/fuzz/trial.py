@@ -28,13 +28,13 @@ from lab.fuzz.histories import BOUND, Case
 from lab.fuzz.stages import policy_of
 from lab.returned import problems
 from ullage import Limits, Session
-from ullage.errors import OverLimitError, UllageError
-from ullage.history.transcript import leaves_of
-from ullage.history.window import Window
-from ullage.replay.gates import unseen
-from ullage.turn.changes import key_of
-from ullage.values.events import Event
-from ullage.values.toolset import RECALL_TOOLS
+from ullage.core.errors import OverLimitError, UllageError
+from ullage.core.history.transcript import leaves_of
+from ullage.core.history.window import Window
+from ullage.core.turn.changes import key_of
+from ullage.core.values.events import Event
+from ullage.core.values.toolset import RECALL_TOOLS
+from ullage.tools.replay.gates import unseen
 from ullage.wires import FORMATS
 from ullage.wires.rules.checker import check_of
 

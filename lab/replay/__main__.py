@@ -23,14 +23,14 @@ from lab.replay.framed import FRAME_NAMES
 from lab.replay.many import SERVED, TRIED, Tried
 from lab.replay.service import Serviced
 from lab.replay.split import SIDES, Side, is_on
-from ullage.cli import replay as users
-from ullage.cli._options import print_json
-from ullage.cli._page import save, typed
-from ullage.errors import UllageError
-from ullage.presets import NAMES
-from ullage.replay.calls import Room, label_of
-from ullage.replay.report.pages import page_of_replays
-from ullage.replay.rows import rows_of
+from ullage.core.errors import UllageError
+from ullage.documents import NAMES
+from ullage.tools.cli import replay as users
+from ullage.tools.cli._options import print_json
+from ullage.tools.cli._page import save, typed
+from ullage.tools.replay.calls import Room, label_of
+from ullage.tools.replay.report.pages import page_of_replays
+from ullage.tools.replay.rows import rows_of
 
 _POLICIES = click.Option(
     ["--policy", "policies"],

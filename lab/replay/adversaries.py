@@ -24,7 +24,7 @@ from typing import Any
 
 from lab.replay.frame import newest, with_note
 from lab.replay.past import Frame, Past, Shown
-from ullage.replay.evidence.atoms import atoms_in, plain
+from ullage.tools.replay.evidence.atoms import atoms_in, plain
 
 _ID_KEYS = frozenset(("id", "tool_call_id", "tool_use_id", "call_id"))
 _TAIL_CHARS = 30

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
 
-from ullage.errors import ConfigError
-from ullage.replay.cost.cache import Cache, Call, sum_usd, usd
-from ullage.replay.cost.prefix import CountText, Prefix, Wire
-from ullage.replay.cost.prices import Profile, profile_named
+from ullage.core.errors import ConfigError
+from ullage.tools.replay.cost.cache import Cache, Call, sum_usd, usd
+from ullage.tools.replay.cost.prefix import CountText, Prefix, Wire
+from ullage.tools.replay.cost.prices import Profile, profile_named
 
 
 class Totals(Struct, frozen=True, kw_only=True):

@@ -15,12 +15,12 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from ullage.replay.evidence.atoms import Atom, plain
-from ullage.replay.evidence.demands import Piece, Story
-from ullage.replay.reading import Library, SessionLibrary, refs_in
+from ullage.core.values.messages import Text
+from ullage.core.values.notices import Pointer
 from ullage.session.session import Session
-from ullage.values.messages import Text
-from ullage.values.notices import Pointer
+from ullage.tools.replay.evidence.atoms import Atom, plain
+from ullage.tools.replay.evidence.demands import Piece, Story
+from ullage.tools.replay.reading import Library, SessionLibrary, refs_in
 
 _TERM = re.compile(r"[^\W\d_]+|\d+")
 WORD_PAGES = 2

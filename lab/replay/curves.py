@@ -14,7 +14,7 @@ from typing import TypeAlias
 from msgspec import Struct
 
 from lab.replay.story import Story
-from ullage.replay.evidence.demands import Demands
+from ullage.tools.replay.evidence.demands import Demands
 
 CountText: TypeAlias = Callable[[str], int]
 

@@ -20,8 +20,8 @@ from hashlib import blake2b
 from typing import Any
 
 from lab.replay.past import Block, Frame, Past, Shown
-from ullage.replay.evidence.demands import Demand, Demands
-from ullage.replay.evidence.score import lines_of
+from ullage.tools.replay.evidence.demands import Demand, Demands
+from ullage.tools.replay.evidence.score import lines_of
 
 MASKED = "[output left out]"
 KEPT_RESULTS = 10

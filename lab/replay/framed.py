@@ -13,10 +13,10 @@ from lab.replay.adversaries import ADVERSARIES
 from lab.replay.frame import FRAMES, frame
 from lab.replay.past import Memo, PageLibrary, Past, budget_of
 from lab.replay.watch import watch_over
-from ullage.replay.cost.prices import Profile
-from ullage.replay.gates import breaks_wire
-from ullage.replay.readers import Run
-from ullage.replay.run import Replayed, Sums
+from ullage.tools.replay.cost.prices import Profile
+from ullage.tools.replay.gates import breaks_wire
+from ullage.tools.replay.readers import Run
+from ullage.tools.replay.run import Replayed, Sums
 
 FRAME_NAMES = (*FRAMES, *ADVERSARIES)
 """What `replay_frame` takes as policy; none is a preset that a session can have."""
@@ -37,7 +37,7 @@ def replay_frame(
         window_tokens: the context window; its budget is that of a session there.
         profiles: whose caches and prices to reckon with.
         policy: one of `FRAME_NAMES`.
-        common: values that are no evidence (`ullage.replay.evidence.common`).
+        common: values that are no evidence (`ullage.tools.replay.evidence.common`).
     """
     sums, library, memo = Sums(run, profiles), PageLibrary(), Memo()
     budget = budget_of(run, window_tokens, sums.judge)

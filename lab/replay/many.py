@@ -8,11 +8,11 @@ from lab.replay.framed import FRAME_NAMES, replay_frame
 from lab.replay.served import full_service
 from lab.replay.service import Serviced
 from lab.replay.watch import Evidence, watch_pages
-from ullage.replay.cost.prices import profiles_for
-from ullage.replay.many import Job, Replayer, replay_session
-from ullage.replay.readers import Run
-from ullage.replay.run import Replayed
-from ullage.replay.tracer import Tracer
+from ullage.tools.replay.cost.prices import profiles_for
+from ullage.tools.replay.many import Job, Replayer, replay_session
+from ullage.tools.replay.readers import Run
+from ullage.tools.replay.run import Replayed
+from ullage.tools.replay.tracer import Tracer
 
 
 class Tried(Replayed, frozen=True, kw_only=True):

@@ -8,7 +8,7 @@ bytes / 4; all caches are warm.
     none       no marker: nothing is cached
     newest     one at the end of each request
     usual      after the head, at the end, and where the two requests before ended
-    ours       `ullage.exchange.markers.marked`
+    ours       `ullage.doors.exchange.markers.marked`
     every      at each block: more than the four that are allowed, so a bound
 """
 
@@ -27,16 +27,16 @@ from lab.replay.carried.__main__ import is_wanted, window_of
 from lab.replay.carried.policies import POLICIES
 from lab.replay.split import SIDES, Side
 from lab.replay.wires import on_wire
-from ullage.cli.replay import runs_in
-from ullage.errors import OverLimitError
-from ullage.exchange.markers import marked
-from ullage.replay.calls import boundaries, model_of, request_of, session_for
-from ullage.replay.cost.prefix import head_of
-from ullage.replay.gates import Judge
-from ullage.replay.readers import Damage, Run
+from ullage.core.errors import OverLimitError
+from ullage.core.tokens.catalog import lookup
+from ullage.core.values.usage import Usage
+from ullage.doors.exchange.markers import marked
 from ullage.session.view import View
-from ullage.tokens.catalog import lookup
-from ullage.values.usage import Usage
+from ullage.tools.cli.replay import runs_in
+from ullage.tools.replay.calls import boundaries, model_of, request_of, session_for
+from ullage.tools.replay.cost.prefix import head_of
+from ullage.tools.replay.gates import Judge
+from ullage.tools.replay.readers import Damage, Run
 
 _WRITE, _BACK, _LEAST_TOKENS, _BYTES_PER_TOKEN = 1.25, 20, 1_024, 4
 READS = (0.1, 0.05, 0.025)

@@ -9,14 +9,14 @@ from typing import Any, TypeAlias
 from msgspec import Struct
 
 from lab.replay.story import Story
-from ullage.replay.calls import asked_output_tokens
-from ullage.replay.cost.prefix import head_of
-from ullage.replay.gates import Judge
-from ullage.replay.readers import Run
-from ullage.replay.reading import refs_in
-from ullage.values.limits import Limits
-from ullage.values.messages import Text, ToolResult
-from ullage.values.notices import Pointer
+from ullage.core.values.limits import Limits
+from ullage.core.values.messages import Text, ToolResult
+from ullage.core.values.notices import Pointer
+from ullage.tools.replay.calls import asked_output_tokens
+from ullage.tools.replay.cost.prefix import head_of
+from ullage.tools.replay.gates import Judge
+from ullage.tools.replay.readers import Run
+from ullage.tools.replay.reading import refs_in
 from ullage.wires import Change
 
 Block: TypeAlias = range

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import re
 
-from ullage.replay.evidence.atoms import leaves
-from ullage.stages.kinds import kind_of
-from ullage.values.messages import ToolCall
+from ullage.core.contract.kinds import kind_of
+from ullage.core.values.messages import ToolCall
+from ullage.tools.replay.evidence.atoms import leaves
 
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 _READS = re.compile(

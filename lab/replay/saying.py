@@ -9,7 +9,7 @@ from __future__ import annotations
 from bisect import bisect_left
 
 from lab.replay.story import Story
-from ullage.replay.evidence.score import View
+from ullage.tools.replay.evidence.score import View
 
 
 def leaves_unsaid(story: Story, length: int, view: View) -> bool:

@@ -11,10 +11,10 @@ from collections.abc import Sequence, Set
 from lab.replay.service import Serviced, serve
 from lab.replay.story import Story
 from lab.replay.subjects import subject_for
-from ullage.replay.calls import boundaries
-from ullage.replay.cost.prices import Profile
-from ullage.replay.evidence.demands import Head, demands_of
-from ullage.replay.readers import Run
+from ullage.tools.replay.calls import boundaries
+from ullage.tools.replay.cost.prices import Profile
+from ullage.tools.replay.evidence.demands import Head, demands_of
+from ullage.tools.replay.readers import Run
 from ullage.wires import FORMATS
 
 
@@ -33,7 +33,7 @@ def full_service(
         window_tokens: the context window.
         profiles: whose caches and prices to reckon with.
         policy: a preset, a policy of the frame or an adversary.
-        common: values that are no evidence (`ullage.replay.evidence.common`).
+        common: values that are no evidence (`ullage.tools.replay.evidence.common`).
     """
     wire, lengths = FORMATS[run.format], boundaries(run)
     story = Story(wire, run.messages)

@@ -32,13 +32,13 @@ from lab.replay.chooser import (
 )
 from lab.replay.readonly import reads_only
 from lab.replay.story import Story
-from ullage.replay.calls import answer_of, boundaries
-from ullage.replay.cost.prefix import head_of
-from ullage.replay.cost.prices import Profile
-from ullage.replay.evidence.demands import Demand, Demands
-from ullage.replay.evidence.score import Sight, holds_in
-from ullage.replay.gates import Judge
-from ullage.replay.readers import Run
+from ullage.tools.replay.calls import answer_of, boundaries
+from ullage.tools.replay.cost.prefix import head_of
+from ullage.tools.replay.cost.prices import Profile
+from ullage.tools.replay.evidence.demands import Demand, Demands
+from ullage.tools.replay.evidence.score import Sight, holds_in
+from ullage.tools.replay.gates import Judge
+from ullage.tools.replay.readers import Run
 from ullage.wires.convert import convert
 
 Asked: TypeAlias = Stub | tuple[str, int]

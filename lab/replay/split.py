@@ -9,8 +9,8 @@ from __future__ import annotations
 import hashlib
 from typing import Literal, TypeAlias
 
-from ullage.replay.evidence.common import task_of
-from ullage.replay.readers import Run
+from ullage.tools.replay.evidence.common import task_of
+from ullage.tools.replay.readers import Run
 
 Side: TypeAlias = Literal["all", "dev", "held-out"]
 SIDES: tuple[Side, ...] = ("all", "dev", "held-out")

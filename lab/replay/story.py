@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
-from ullage.replay.evidence import demands
-from ullage.values.messages import Message, ToolCall, ToolResult
+from ullage.core.values.messages import Message, ToolCall, ToolResult
+from ullage.tools.replay.evidence import demands
 from ullage.wires import Format
 
 

@@ -10,14 +10,14 @@ from lab.replay.chooser import SessionPages
 from lab.replay.frame import frame
 from lab.replay.past import Frame, Memo, PageLibrary, Past, budget_of
 from lab.replay.story import Story
-from ullage.errors import OverLimitError
-from ullage.presets import NAMES, preset
-from ullage.replay.calls import request_of, session_for
-from ullage.replay.cost.prefix import head_of
-from ullage.replay.evidence.demands import Demands
-from ullage.replay.gates import Judge
-from ullage.replay.readers import Run
-from ullage.values.usage import Usage
+from ullage.core.errors import OverLimitError
+from ullage.core.values.usage import Usage
+from ullage.documents import NAMES, preset
+from ullage.tools.replay.calls import request_of, session_for
+from ullage.tools.replay.cost.prefix import head_of
+from ullage.tools.replay.evidence.demands import Demands
+from ullage.tools.replay.gates import Judge
+from ullage.tools.replay.readers import Run
 from ullage.wires import FORMATS
 
 

@@ -22,12 +22,19 @@ from lab.replay.chooser import (
 )
 from lab.replay.saying import leaves_unsaid
 from lab.replay.story import Story
-from ullage.replay.evidence import score
-from ullage.replay.evidence.atoms import Atom, holds, plain
-from ullage.replay.evidence.demands import BUCKETS, Demands, Head, Piece, bucket_of, demands_of
-from ullage.replay.evidence.score import Verdict, View, holds_in
-from ullage.replay.readers import Run
 from ullage.session.session import Session
+from ullage.tools.replay.evidence import score
+from ullage.tools.replay.evidence.atoms import Atom, holds, plain
+from ullage.tools.replay.evidence.demands import (
+    BUCKETS,
+    Demands,
+    Head,
+    Piece,
+    bucket_of,
+    demands_of,
+)
+from ullage.tools.replay.evidence.score import Verdict, View, holds_in
+from ullage.tools.replay.readers import Run
 from ullage.wires import FORMATS
 
 _TRIES = 3
@@ -164,7 +171,7 @@ def watch_over(
     common: Set[str],
     user_tools: tuple[str, ...] = (),
 ) -> Watch:
-    """Watch a run; see `ullage.replay.evidence.score.watch_over`."""
+    """Watch a run; see `ullage.tools.replay.evidence.score.watch_over`."""
     wire = FORMATS[run.format]
     story = Story(wire, run.messages, user_tools=user_tools)
     return Watch(story, demands_of(story, lengths, Head.of(wire, run.request), common), library)

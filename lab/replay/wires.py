@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from ullage.replay.calls import model_of
-from ullage.replay.readers import FormatName, Run
+from ullage.tools.replay.calls import model_of
+from ullage.tools.replay.readers import FormatName, Run
 from ullage.wires import FORMATS
 from ullage.wires.convert import convert
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ullage.on_demand import names
+from ullage.core.on_demand import names
 
 __version__ = "0.1.0"
 
@@ -82,12 +82,11 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from ullage import loop as loop
-    from ullage import presets as presets
-    from ullage import stages as stages
+    from ullage import documents as documents
+    from ullage import policy as policy
     from ullage import stores as stores
-    from ullage import summarise as summarise
-    from ullage.errors import (
+    from ullage.core.contract.policy import Policy, Stage
+    from ullage.core.errors import (
         BudgetExceeded,
         ConfigError,
         FormatError,
@@ -103,79 +102,83 @@ if TYPE_CHECKING:
         UllageError,
         UnsupportedPart,
     )
-    from ullage.exchange.exchanges import conversation
-    from ullage.history.window import Window
-    from ullage.recall.dispatch import Answer
-    from ullage.recall.found import ToolOutputRef
-    from ullage.recall.tools import recall_tools
-    from ullage.redaction import common_keys
+    from ullage.core.history.window import Window
+    from ullage.core.redaction import common_keys
+    from ullage.core.turn.turn import State
+    from ullage.core.values.decisions import Decision
+    from ullage.core.values.edits import Address, Batch, Cut, Edit, Replace, Summary
+    from ullage.core.values.effects import Output, Record
+    from ullage.core.values.events import Event
+    from ullage.core.values.limits import Limits
+    from ullage.core.values.toolset import ToolSpec
+    from ullage.core.values.usage import Modalities, Usage
+    from ullage.doors import loop as loop
+    from ullage.doors.exchange.exchanges import conversation
+    from ullage.doors.wrapping._clients import wrap, wrapped
+    from ullage.session import summarise as summarise
     from ullage.session.aio import AsyncSession
     from ullage.session.preview import Preview
+    from ullage.session.recall.dispatch import Answer
+    from ullage.session.recall.found import ToolOutputRef
+    from ullage.session.recall.tools import recall_tools
     from ullage.session.results import cut_result, open_result
     from ullage.session.session import Session, fit
     from ullage.session.sessions import AsyncSessions, Sessions
+    from ullage.session.spend.budget import Budget
+    from ullage.session.spend.calls import Call, Spent
+    from ullage.session.spend.shared import SharedBudget
     from ullage.session.view import AsyncView, View
-    from ullage.spend.budget import Budget
-    from ullage.spend.calls import Call, Spent
-    from ullage.spend.shared import SharedBudget
-    from ullage.stages.policy import Policy, Stage
     from ullage.stores._base import AsyncStore, Store
     from ullage.stores.memory import MemoryStore
     from ullage.stores.sqlite import SqliteStore
-    from ullage.turn.turn import State
-    from ullage.values.decisions import Decision
-    from ullage.values.edits import Address, Batch, Cut, Edit, Replace, Summary
-    from ullage.values.effects import Output, Record
-    from ullage.values.events import Event
-    from ullage.values.limits import Limits
-    from ullage.values.toolset import ToolSpec
-    from ullage.values.usage import Modalities, Usage
     from ullage.wires.convert import convert
     from ullage.wires.host import Host
     from ullage.wires.overflow import Overflow, is_overflow
     from ullage.wires.rules.checker import problems
     from ullage.wires.rules.problem import Problem
-    from ullage.wrapping._clients import wrap, wrapped
 else:
     __getattr__, __dir__ = names(
         __name__,
         {
-            "ullage": "loop presets stages stores summarise",
-            "ullage.errors": "BudgetExceeded ConfigError FormatError NotCarried OverLimitError "
+            "ullage": "documents policy stores",
+            "ullage.doors": "loop",
+            "ullage.session": "summarise",
+            "ullage.core.errors": "BudgetExceeded ConfigError FormatError NotCarried "
+            "OverLimitError "
             "RefNotFound SpillNotFound StageError StoreError StoreFull SummaryError TargetNotFound "
             "UllageError UnsupportedPart",
-            "ullage.exchange.exchanges": "conversation",
-            "ullage.history.window": "Window",
-            "ullage.recall.dispatch": "Answer",
-            "ullage.recall.found": "ToolOutputRef",
-            "ullage.recall.tools": "recall_tools",
-            "ullage.redaction": "common_keys",
+            "ullage.doors.exchange.exchanges": "conversation",
+            "ullage.core.history.window": "Window",
+            "ullage.session.recall.dispatch": "Answer",
+            "ullage.session.recall.found": "ToolOutputRef",
+            "ullage.session.recall.tools": "recall_tools",
+            "ullage.core.redaction": "common_keys",
             "ullage.session.aio": "AsyncSession",
             "ullage.session.preview": "Preview",
             "ullage.session.results": "cut_result open_result",
             "ullage.session.session": "Session fit",
             "ullage.session.sessions": "AsyncSessions Sessions",
             "ullage.session.view": "AsyncView View",
-            "ullage.spend.budget": "Budget",
-            "ullage.spend.calls": "Call Spent",
-            "ullage.spend.shared": "SharedBudget",
-            "ullage.stages.policy": "Policy Stage",
+            "ullage.session.spend.budget": "Budget",
+            "ullage.session.spend.calls": "Call Spent",
+            "ullage.session.spend.shared": "SharedBudget",
+            "ullage.core.contract.policy": "Policy Stage",
             "ullage.stores._base": "AsyncStore Store",
             "ullage.stores.memory": "MemoryStore",
             "ullage.stores.sqlite": "SqliteStore",
-            "ullage.turn.turn": "State",
-            "ullage.values.decisions": "Decision",
-            "ullage.values.edits": "Address Batch Cut Edit Replace Summary",
-            "ullage.values.effects": "Output Record",
-            "ullage.values.events": "Event",
-            "ullage.values.limits": "Limits",
-            "ullage.values.toolset": "ToolSpec",
-            "ullage.values.usage": "Modalities Usage",
+            "ullage.core.turn.turn": "State",
+            "ullage.core.values.decisions": "Decision",
+            "ullage.core.values.edits": "Address Batch Cut Edit Replace Summary",
+            "ullage.core.values.effects": "Output Record",
+            "ullage.core.values.events": "Event",
+            "ullage.core.values.limits": "Limits",
+            "ullage.core.values.toolset": "ToolSpec",
+            "ullage.core.values.usage": "Modalities Usage",
             "ullage.wires.convert": "convert",
             "ullage.wires.host": "Host",
             "ullage.wires.rules.checker": "problems",
             "ullage.wires.overflow": "Overflow is_overflow",
             "ullage.wires.rules.problem": "Problem",
-            "ullage.wrapping._clients": "wrap wrapped",
+            "ullage.doors.wrapping._clients": "wrap wrapped",
         },
     )

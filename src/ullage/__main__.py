@@ -1,6 +1,6 @@
 """``python -m ullage`` is ``ullage``."""
 
-from ullage.cli import main
+from ullage.tools.cli import main
 
 __all__: list[str] = []
 

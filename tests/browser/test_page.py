@@ -7,9 +7,9 @@ import pytest
 from tests.replay.evidence.conversation import errand
 from tests.replay.test_report import EVIL, PROFILE, evil_run, picture
 from tests.replay.test_run import small_run
-from ullage.replay.report import page_of
-from ullage.replay.rows import row_of, rows_of
-from ullage.replay.run import replay_run
+from ullage.tools.replay.report import page_of
+from ullage.tools.replay.rows import row_of, rows_of
+from ullage.tools.replay.run import replay_run
 
 pytestmark = [pytest.mark.timeout(300), pytest.mark.xdist_group("the browser")]
 POLICIES = ("default", "token_budget")

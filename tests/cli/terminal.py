@@ -5,7 +5,7 @@ import json
 from click.testing import CliRunner
 from msgspec import Struct
 
-from ullage.cli import _cli
+from ullage.tools.cli import _cli
 
 
 class Ran(Struct):

@@ -7,7 +7,7 @@ from anthropic.types import Message, ToolUseBlock, Usage
 
 import ullage as package
 from tests.cli.terminal import conversation, told, ullage
-from ullage.errors import ConfigError, FormatError
+from ullage.core.errors import ConfigError, FormatError
 from ullage.wires.rules.checker import problems
 
 LEGAL = conversation("all is well")

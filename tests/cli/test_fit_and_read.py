@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from tests.cli.terminal import conversation, told, ullage
-from ullage.cli import _options
-from ullage.values.notices import pointers
+from ullage.core.values.notices import pointers
+from ullage.tools.cli import _options
 
 LOG = "".join(f"{n:05} the tide came in\n" for n in range(1, 1_001))
 HARD = "\x00 \ud800 \udc80 猫 e\u0301 👩‍👩‍👧 \x1b[31mred\r\n" * 900
@@ -127,7 +127,7 @@ def test_what_was_kept_cannot_rewrite_a_terminal(kept, words):
     """An escape sequence in a tool's output moves no cursor: it is shown as its code."""
     ref = ref_in(fitted("\x1b[31mred\x07 alert\n" * 3_000, kept, "--recall"))
     main, side = os.openpty()
-    program = "from ullage.cli import main; main()"
+    program = "from ullage.tools.cli import main; main()"
     words = [words[0], *words[1:], ref, "--store", str(kept)]
     with subprocess.Popen([sys.executable, "-c", program, *words], stdout=side) as process:
         os.close(side)

@@ -8,7 +8,7 @@ from tests import histories
 from tests.cli.terminal import told, ullage
 from tests.histories import Call, Turn
 from ullage import Limits, MemoryStore, Session
-from ullage.loop.conversation import ConversationStore
+from ullage.documents.conversation import ConversationStore
 from ullage.stores import SpillStore, SqliteStore, every_ref, forget
 
 MARKS = {who: random.Random(who).randbytes(30).hex() for who in ("anna", "bert")}

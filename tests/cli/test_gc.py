@@ -7,8 +7,8 @@ import pytest
 
 from tests.cli.terminal import conversation, told, ullage
 from tests.stores.contract import Clock, decided, output, replaced
+from ullage.core.values.notices import pointers
 from ullage.stores import SpillStore, SqliteStore
-from ullage.values.notices import pointers
 
 NEEDED, OLD, NEW = (
     output(f"{name} {random.Random(name).randbytes(40_000).hex()}") for name in ("a", "b", "c")

@@ -11,7 +11,7 @@ import pytest
 import ullage as package
 from tests.cli.terminal import told, ullage
 from tests.cli.test_replay import trajectory
-from ullage.cli import _COMMANDS, _cli, main
+from ullage.tools.cli import _COMMANDS, _cli, main
 
 
 def test_help_lists_the_commands():
@@ -118,7 +118,7 @@ def test_every_number_that_is_asked_for_has_a_range(command):
 def test_an_interrupted_command_waits_for_no_thread():
     program = """
 import threading, click
-from ullage import cli
+from ullage.tools import cli
 threading.Thread(target=threading.Event().wait).start()
 
 def interrupted():

@@ -10,9 +10,9 @@ from msgspec import structs
 from tests.cli.terminal import conversation, told, ullage
 from tests.replay.evidence.conversation import errand
 from tests.replay.test_run import small_run
-from ullage.cli import main, replay
-from ullage.replay.cost.prices import PROFILES
-from ullage.replay.run import replay_run
+from ullage.tools.cli import main, replay
+from ullage.tools.replay.cost.prices import PROFILES
+from ullage.tools.replay.run import replay_run
 
 
 def trajectory(name, steps, lines=450):

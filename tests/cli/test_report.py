@@ -6,9 +6,9 @@ import io
 import pytest
 
 from tests.cli.terminal import told, ullage
-from ullage.cli.report import report_of, sentences
+from ullage.core.values.receipts import Place, Receipt, Sums, Tokens
 from ullage.stores import SqliteStore
-from ullage.values.receipts import Place, Receipt, Sums, Tokens
+from ullage.tools.cli.report import report_of, sentences
 
 DAY = "2026-11-27"
 

@@ -5,7 +5,7 @@ import os
 import subprocess
 import sys
 
-from ullage.installing import install_remedy
+from ullage.core.installing import install_remedy
 
 _ULLAGE = [sys.executable, "-m", "ullage", "run"]
 _ASK = """
@@ -113,8 +113,8 @@ def test_a_program_that_is_not_there_is_told_without_a_traceback():
 WITHOUT_THE_EXTRA = """
 import sys
 sys.modules["aiohttp"] = None
-from ullage.installing import install_remedy
-from ullage.cli import main
+from ullage.core.installing import install_remedy
+from ullage.tools.cli import main
 main(["run", "--", "true"])
 """
 

@@ -7,7 +7,7 @@ import pytest
 from tests.cli.terminal import ullage
 from tests.session.test_deciding import fit, gone, shown
 from tests.session.test_stored import talked
-from ullage.cli import decide, window  # noqa: F401
+from ullage.tools.cli import decide, window  # noqa: F401
 
 
 @pytest.fixture

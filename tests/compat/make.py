@@ -22,9 +22,9 @@ import msgspec
 
 import ullage
 from tests.stores.postgres.server import Server, program
-from ullage import presets
+from ullage import documents
+from ullage.documents.conversation import Conversation, ConversationStore, PostgresConversations
 from ullage.integrations._entries import entry_of
-from ullage.loop.conversation import Conversation, ConversationStore, PostgresConversations
 from ullage.stores import PostgresStore
 
 HERE = Path(__file__).parent
@@ -78,7 +78,7 @@ def reply(number, said, prompt_tokens):
 def conversation(kept, store):
     """A chat as the one that was left."""
     limits = ullage.Limits(window_tokens=WINDOW_TOKENS)
-    policy = presets.load("three_layer", {"EnableDiskSpillover": False})
+    policy = documents.load("three_layer", {"EnableDiskSpillover": False})
     return Conversation(kept, CHAT, MODEL, policy=policy, limits=limits, store=store, tenant=TENANT)
 
 

@@ -13,11 +13,11 @@ from tests import rewording
 from tests.compat import make
 from tests.stores.conftest import server, url  # noqa: F401  (fixtures)
 from ullage import Record
-from ullage.history.ledger import arrival_part
+from ullage.core.history.ledger import arrival_part
+from ullage.documents import preset
+from ullage.documents.conversation import ConversationStore, PostgresConversations
 from ullage.integrations._entries import record_of
-from ullage.loop.conversation import ConversationStore, PostgresConversations
-from ullage.presets import preset
-from ullage.stages import DEFAULT, SUMMARISED, fingerprint
+from ullage.policy import DEFAULT, SUMMARISED, fingerprint
 from ullage.stores import PostgresStore
 from ullage.wires.rules.checker import problems_of
 

@@ -5,7 +5,7 @@ import json
 from demo.agenda import Question
 from demo.asked import Done
 from demo.judged import judged
-from ullage.values.messages import ToolCall
+from ullage.core.values.messages import ToolCall
 
 QUESTION = Question(
     "json.decoder.JSONDecoder", "stdlib", r"\bJSONDecoder\b", "NUMBER_RE", "a number"

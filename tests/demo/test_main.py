@@ -8,8 +8,8 @@ from demo import __main__ as demo
 from demo.agenda import QUICK
 from demo.tools import default_roots
 from tests.demo.standin import Prefix, Pruning
-from ullage.replay.calls import boundaries
-from ullage.replay.readers import read
+from ullage.tools.replay.calls import boundaries
+from ullage.tools.replay.readers import read
 
 
 def printed(tools, session=None, terminal=False):
@@ -79,7 +79,7 @@ def test_a_session_that_loses_something_fails_the_demo(tools):
 
 
 def test_a_run_of_ones_own_goes_to_replay(monkeypatch):
-    from ullage import cli
+    from ullage.tools import cli
 
     seen = []
     monkeypatch.setattr(cli, "main", seen.append, raising=False)

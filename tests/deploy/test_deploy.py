@@ -15,7 +15,7 @@ import yaml
 from tests.cli.terminal import ullage
 from tests.proxy.started import started
 from tests.proxy.upstream import ask, upstream
-from ullage.proxy.config import Room, config_of
+from ullage.doors.proxy.config import Room, config_of
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 CHART = DEPLOY / "helm" / "ullage"

@@ -4,7 +4,7 @@
         "token-budget-compaction",
         "What Gets Compacted",
         "Skips the **most recent** tool-result message",
-        lives="ullage.stages.prune",
+        lives="ullage.policy.stages.prune",
         see="ullage fit request.json",
     )
     def test_the_newest_result_is_left_as_it_is(): ...

@@ -181,7 +181,7 @@ import pytest
 
 pytestmark = [pytest.mark.says("d", "s", "of the file")]
 
-@pytest.mark.says("d", "s", "first", lives="ullage.turn")
+@pytest.mark.says("d", "s", "first", lives="ullage.core.turn")
 @pytest.mark.says(
     "d", "s", "two "
     "lines"
@@ -198,7 +198,7 @@ class TestB:
 def test_marks_are_read_from_files_functions_classes_and_rows():
     assert list(marks_of(MARKED, "t.py")) == [
         Mark("d", "s", "of the file", "t.py"),
-        Mark("d", "s", "first", "t.py::test_a", lives="ullage.turn"),
+        Mark("d", "s", "first", "t.py::test_a", lives="ullage.core.turn"),
         Mark("d", "s", "two lines", "t.py::test_a"),
         Mark("d", "s", "one row", "t.py::test_a"),
         Mark("d", "s", "in a class", "t.py::TestB::test_c", see="make test"),
@@ -238,7 +238,9 @@ def written(marks, order):
 
 def test_a_page_goes_by_the_document_and_says_where_and_how():
     marks = [
-        mark("Rule", "if tokens > budget:\n    cut(old,)", lives="ullage.stages.prune.prune"),
+        mark(
+            "Rule", "if tokens > budget:\n    cut(old,)", lives="ullage.policy.stages.prune.prune"
+        ),
         mark("Rule", "The newest stays.", see="make test"),
         Mark("tiny", "Rule", "The newest  stays.", "tests/test_it.py::test_too"),
     ]
@@ -270,7 +272,7 @@ if tokens > budget:
     cut(old,)
 ```
 
-Lives in [`ullage.stages.prune.prune`](../../src/ullage/stages/prune.py).
+Lives in [`ullage.policy.stages.prune.prune`](../../src/ullage/policy/stages/prune.py).
 Proved by [`tests/test_it.py::test_it`](../../tests/test_it.py).
 """
     )

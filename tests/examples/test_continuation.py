@@ -65,13 +65,13 @@ def rebuilt(shown):
       -> LLM calls get_continuation(offset=8000) ... repeats as needed
       -> LLM has enough context, generates summary
     """,
-    lives="ullage.loop",
+    lives="ullage.doors.loop",
 )
 @pytest.mark.says(
     "tool-result-continuation",
     "4. Local handler in tool call loop",
     "If so, serve the chunk directly from the cache — no MCP round-trip:",
-    lives="ullage.loop.steps",
+    lives="ullage.doors.loop.steps",
 )
 @pytest.mark.says(
     "tool-result-continuation",
@@ -131,7 +131,7 @@ def test_the_transcript_is_that_of_the_document():
     "tool-result-continuation",
     "Scope",
     "Works in both CLI (`agent.py`) and HTTP (`api_server.py`) paths since both call `agent_turn`",
-    lives="ullage.loop",
+    lives="ullage.doors.loop",
 )
 def test_on_the_command_line(tmp_path):
     question = "Which decisions were made?"
@@ -188,7 +188,7 @@ def http(tmp_path_factory):
     "tool-result-continuation",
     "What doesn't change",
     "`api_server.py` — calls `agent_turn` the same way",
-    lives="ullage.loop",
+    lives="ullage.doors.loop",
 )
 @one_server
 def test_behind_an_http_endpoint(http):

@@ -2,7 +2,7 @@
 
 import json
 
-from ullage.exchange import Exchanges
+from ullage.doors.exchange import Exchanges
 from ullage.session.drivers import adrive, drive
 from ullage.session.sessions import AsyncSessions, Sessions
 

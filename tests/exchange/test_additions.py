@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ullage.exchange.additions import (
+from ullage.doors.exchange.additions import (
     ADDITIONS,
     HOLDS_S,
     MOST_OF_A_TENANT,
@@ -15,7 +15,7 @@ from ullage.exchange.additions import (
     Target,
     named_in,
 )
-from ullage.exchange.refusals import KnownRefusals
+from ullage.doors.exchange.refusals import KnownRefusals
 
 HERE = Target("ann", "https://gateway.example/v1", "openai-chat", "local")
 

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.exchange.test_sse import pieces_of
-from ullage.exchange.amazon import AmazonReader, written
-from ullage.exchange.frames import Frame
+from ullage.doors.exchange.amazon import AmazonReader, written
+from ullage.doors.exchange.frames import Frame
 
 EVENTS = [{"type": "message_start"}, {"type": "ping", "text": "é" * 300}, {"type": "message_stop"}]
 RAW = b"".join(map(written, EVENTS))

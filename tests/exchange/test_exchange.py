@@ -11,13 +11,13 @@ from tests.servers.refusals import too_long
 from tests.servers.replies import Prompt, body_of
 from tests.servers.streams import stream_of
 from ullage import Budget, Limits, StoreError
-from ullage.exchange import Counts, amazon
-from ullage.exchange.answers import Teed, Untouched, Whole
-from ullage.exchange.exchange import Exchange
-from ullage.exchange.replies import error_of
-from ullage.exchange.requests import is_same
-from ullage.exchange.streamed import Streamed
-from ullage.presets import NAMES
+from ullage.documents import NAMES
+from ullage.doors.exchange import Counts, amazon
+from ullage.doors.exchange.answers import Teed, Untouched, Whole
+from ullage.doors.exchange.exchange import Exchange
+from ullage.doors.exchange.replies import error_of
+from ullage.doors.exchange.requests import is_same
+from ullage.doors.exchange.streamed import Streamed
 from ullage.session.drivers import drive
 from ullage.stores import MemoryStore
 from ullage.wires import FORMATS

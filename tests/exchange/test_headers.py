@@ -3,7 +3,7 @@
 import json
 
 from ullage import Session
-from ullage.exchange.headers import SharedHeaders
+from ullage.doors.exchange.headers import SharedHeaders
 
 
 def test_conversations_of_one_tenant_hold_the_tools_they_share_once():

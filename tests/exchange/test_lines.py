@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.exchange.test_sse import pieces_of
-from ullage.exchange import lines
-from ullage.exchange.frames import EventTooLong
-from ullage.exchange.lines import LINES, LineReader, written
+from ullage.doors.exchange import lines
+from ullage.doors.exchange.frames import EventTooLong
+from ullage.doors.exchange.lines import LINES, LineReader, written
 
 events = st.lists(st.sampled_from(['{"done": false}', "{}", "", "  ", '{"é": "\\n"}']), max_size=6)
 

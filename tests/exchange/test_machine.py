@@ -24,10 +24,10 @@ from tests.splice.talk import OWN, TOOLS, Talk
 from tests.splice.talk import Call as Called
 from tests.splice.talk import Reply as Said
 from ullage import Limits, MemoryStore
-from ullage.exchange import Exchanges
+from ullage.core.values.toolset import RECALL_TOOLS
+from ullage.doors.exchange import Exchanges
 from ullage.session.drivers import drive
 from ullage.session.sessions import Sessions
-from ullage.values.toolset import RECALL_TOOLS
 from ullage.wires import FORMATS
 
 PATHS = {
@@ -127,7 +127,7 @@ class Client(Talk):
     # ── the model ────────────────────────────────────────────────────────────────────
 
     def send(self, body):
-        """See `ullage.exchange.Upstream`."""
+        """See `ullage.doors.exchange.Upstream`."""
         request = without_markers(json.loads(body))
         reply = self.upstream(request)
         self.opens(body)

@@ -13,7 +13,7 @@ from tests.histories import CUTS_ALWAYS, Call, Turn
 from tests.replay.evidence.conversation import errand
 from tests.servers.replies import Prompt, body_of
 from ullage import Limits, Session
-from ullage.exchange.markers import marked
+from ullage.doors.exchange.markers import marked
 from ullage.wires.rules.checker import problems
 
 LIMITS = Limits(window_tokens=8_000, output_reserve_tokens=500)

@@ -2,8 +2,8 @@
 
 import pytest
 
-from ullage.errors import ConfigError, FormatError, OverLimitError, StoreError
-from ullage.exchange.problems import place_of, problem_of
+from ullage.core.errors import ConfigError, FormatError, OverLimitError, StoreError
+from ullage.doors.exchange.problems import place_of, problem_of
 
 
 @pytest.mark.parametrize(

@@ -10,10 +10,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from ullage.exchange import bodies, reading
-from ullage.exchange.reading import read_anew, read_on
-from ullage.exchange.readings import Readings
-from ullage.exchange.requests import beginning
+from ullage.doors.exchange import bodies, reading
+from ullage.doors.exchange.reading import read_anew, read_on
+from ullage.doors.exchange.readings import Readings
+from ullage.doors.exchange.requests import beginning
 
 WHITE = st.sampled_from(["", "", " ", "\n  "])
 TEXTS = st.text(max_size=4) | st.sampled_from(['"messages": [', "],", "}{", "\\", "[{", "é", "日"])

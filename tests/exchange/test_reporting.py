@@ -1,7 +1,7 @@
 """What an exchange reports: once, whatever became of it."""
 
 from tests.exchange.scripted import exchanges
-from ullage.exchange.reporting import Reporting
+from ullage.doors.exchange.reporting import Reporting
 from ullage.session.drivers import drive
 
 

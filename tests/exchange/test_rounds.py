@@ -10,9 +10,9 @@ from tests.servers.replies import Call, Prompt, body_of
 from tests.servers.replies import Reply as Said
 from tests.servers.streams import events_in, stream_of
 from ullage import Budget, MemoryStore, StoreError
-from ullage.exchange import amazon
-from ullage.exchange.exchange import MOST_RECALLS, Exchange
-from ullage.splice import Streamed
+from ullage.doors.exchange import amazon
+from ullage.doors.exchange.exchange import MOST_RECALLS, Exchange
+from ullage.doors.splice import Streamed
 from ullage.wires import FORMATS
 
 PATHS = {

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ullage.exchange.routes import Route, route_of
+from ullage.doors.exchange.routes import Route, route_of
 
 VERTEX = "/v1/projects/p/locations/global/publishers"
 

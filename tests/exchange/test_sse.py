@@ -6,7 +6,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ullage.exchange.sse import SseReader
+from ullage.doors.exchange.sse import SseReader
 
 ENDS = ("\n", "\r\n", "\r")
 lines = st.sampled_from(

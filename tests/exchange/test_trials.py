@@ -16,8 +16,8 @@ from tests.servers.streams import stream_of
 from tests.session.test_joining import ROOMY, UNBOUND, large, steps
 from tests.session.test_joining_wires import KEYS, MODELS, TOOLS, names
 from ullage import Limits, MemoryStore, problems
-from ullage.exchange.additions import HOLDS_S
-from ullage.exchange.trials import is_bad_request
+from ullage.doors.exchange.additions import HOLDS_S
+from ullage.doors.exchange.trials import is_bad_request
 
 every = pytest.mark.parametrize("format", PATHS)
 BAD = b'{"error": {"message": "Bad request.", "type": "invalid_request_error"}}'

@@ -3,7 +3,7 @@
 from tests import histories
 from tests.histories import Call, Turn
 from ullage import Limits, Session
-from ullage.values.effects import Reply
+from ullage.core.values.effects import Reply
 from ullage.wires import FORMATS
 
 WIRES = tuple(histories.MODEL)

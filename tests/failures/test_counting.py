@@ -22,9 +22,9 @@ from tests.failures.scenes import (
 )
 from tests.histories import Call, Turn
 from ullage import Limits, MemoryStore, OverLimitError, Session, Usage, problems
-from ullage.tokens.meter import Meter
-from ullage.values.messages import Opaque
-from ullage.values.notices import pointers
+from ullage.core.tokens.meter import Meter
+from ullage.core.values.messages import Opaque
+from ullage.core.values.notices import pointers
 
 CHAT = "openai-chat"
 wires = pytest.mark.parametrize("format", WIRES)

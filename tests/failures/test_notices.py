@@ -6,9 +6,9 @@ from lab import reading
 from lab.guard import POLICIES
 from tests.failures.scenes import LINES, WIRES, new_session
 from tests.loop.replies import MODEL, reply
-from ullage.loop import run_turn
-from ullage.stages.default import DEFAULT
-from ullage.values.notices import Words, ref_line
+from ullage.core.values.notices import Words, ref_line
+from ullage.doors.loop import run_turn
+from ullage.policy.stages.default import DEFAULT
 from ullage.wires import FORMATS
 
 CHAT = "openai-chat"

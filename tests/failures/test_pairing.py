@@ -25,8 +25,8 @@ from tests.failures.scenes import (
 )
 from tests.histories import Call, Turn
 from ullage import convert, problems
-from ullage.stages.compact import asked, compact, newest_messages
-from ullage.stages.default import DEFAULT
+from ullage.policy.stages.compact import asked, compact, newest_messages
+from ullage.policy.stages.default import DEFAULT
 from ullage.wires import FORMATS
 
 wires = pytest.mark.parametrize("format", WIRES)

@@ -26,11 +26,11 @@ from tests.failures.scenes import (
 from tests.histories import CUTS_ALWAYS, Call, Turn
 from tests.sessions import recall
 from ullage import MemoryStore, RefNotFound, SqliteStore, StoreError, problems
-from ullage.redaction import common_keys
-from ullage.stages.default import DEFAULT
-from ullage.stages.shorten import safe_cut, shorten
+from ullage.core.redaction import common_keys
+from ullage.core.values.notices import Words, pointers, ref_line
+from ullage.policy.stages.default import DEFAULT
+from ullage.policy.stages.shorten import safe_cut, shorten
 from ullage.stores import Bounds, SpillStore
-from ullage.values.notices import Words, pointers, ref_line
 
 CHAT = "openai-chat"
 REF = "0123456789abcdef"

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from tests.conversations import opened
 from tests.failures.scenes import WIRES, Writer, new_session, requests, run, steps, tagged
 from ullage import AsyncSession, Limits, MemoryStore, Record, StoreError
-from ullage.loop.conversation import ConversationStore
+from ullage.documents.conversation import ConversationStore
 
 CHAT = "openai-chat"
 wires = pytest.mark.parametrize("format", WIRES)

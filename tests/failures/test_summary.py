@@ -18,8 +18,8 @@ from tests.failures.scenes import (
 )
 from tests.histories import Call, Turn
 from ullage import Usage
-from ullage.stages.compact import OURS
-from ullage.values.effects import Reply
+from ullage.core.values.effects import Reply
+from ullage.policy.stages.compact import OURS
 
 CHAT = "openai-chat"
 wires = pytest.mark.parametrize("format", WIRES)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ullage.history import canon
+from ullage.core.history import canon
 from ullage.wires.anthropic.format import Anthropic
 from ullage.wires.openai_chat.format import OpenAIChat
 

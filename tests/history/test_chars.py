@@ -2,9 +2,9 @@
 
 from tests.history.test_window import history
 from tests.turn.test_fold import builder_of
-from ullage.history.chars import SHOWN_CHARS, WHOLE_CHARS, chars_of
-from ullage.stages.placeholders import placeholder
-from ullage.values.messages import Media, Text
+from ullage.core.history.chars import SHOWN_CHARS, WHOLE_CHARS, chars_of
+from ullage.core.values.messages import Media, Text
+from ullage.policy.stages.placeholders import placeholder
 
 MESSAGES = history(*("the tide came in\n" * 100 for _ in range(3)))
 

@@ -8,12 +8,12 @@ from msgspec.structs import replace as with_fields
 from tests.history.test_transcript import transcript_of
 from tests.history.test_window import METER, history, replace
 from ullage import Summary
-from ullage.history.builder import WindowBuilder
-from ullage.history.canon import ref_of
-from ullage.history.measures import Measure
-from ullage.values.edits import Drop
-from ullage.values.messages import Opaque, Reasoning
-from ullage.values.notices import Words
+from ullage.core.history.builder import WindowBuilder
+from ullage.core.history.canon import ref_of
+from ullage.core.history.measures import Measure
+from ullage.core.values.edits import Drop
+from ullage.core.values.messages import Opaque, Reasoning
+from ullage.core.values.notices import Words
 
 OUTPUTS = [f"result {number}: " + "a line of it\n" * (number + 1) for number in range(8)]
 CHARS = Measure(

@@ -2,10 +2,10 @@
 
 from tests.history.test_transcript import transcript_of
 from tests.history.test_window import history
-from ullage.history.hand import EMPTY, Pins, hand_of, name_of, shown_under, spots_of
-from ullage.history.ledger import Ledger, changes, taken
-from ullage.values.decisions import Decision, Made, Target
-from ullage.values.edits import Batch
+from ullage.core.history.hand import EMPTY, Pins, hand_of, name_of, shown_under, spots_of
+from ullage.core.history.ledger import Ledger, changes, taken
+from ullage.core.values.decisions import Decision, Made, Target
+from ullage.core.values.edits import Batch
 
 TRANSCRIPT = transcript_of(history("first", "second", "third"))
 KEY = TRANSCRIPT.chain[2]

@@ -8,7 +8,7 @@ import pytest
 
 from tests.sessions import long_history, request
 from ullage import Limits, Record, Session
-from ullage.history.ledger import Ledger, changes, taken
+from ullage.core.history.ledger import Ledger, changes, taken
 
 SMALL = Limits(window_tokens=8_000, output_reserve_tokens=500)
 MODEL = {"openai-chat": "gpt-4.1", "anthropic": "claude-sonnet-6"}

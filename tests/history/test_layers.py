@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ullage.history.layers import Layers
+from ullage.core.history.layers import Layers
 
 
 @given(st.lists(st.dictionaries(st.integers(0, 30), st.integers()), max_size=30))

@@ -2,7 +2,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ullage import Address, Batch, Record, Replace, Summary
-from ullage.history.ledger import Entry, Ledger, Observed, Opened
+from ullage.core.history.ledger import Entry, Ledger, Observed, Opened
 
 keys = st.binary(min_size=16, max_size=16)
 texts = st.text(st.sampled_from("ab é猫\x00\ud800"), max_size=12)

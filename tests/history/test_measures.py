@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ullage.history.measures import Measure, Tally
+from ullage.core.history.measures import Measure, Tally
 
 changes = st.lists(st.tuples(st.integers(0, 20), st.integers(0, 99)), max_size=20)
 

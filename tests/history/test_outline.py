@@ -4,8 +4,8 @@ import pytest
 
 from tests.histories import Call, Turn, wire
 from tests.session.test_deciding import WIRES, fit, new_session
-from ullage.history.ledger import Ledger
-from ullage.history.outline import HEAD_CHARS, head_of, outline_of, outlined, transcript_of
+from ullage.core.history.ledger import Ledger
+from ullage.core.history.outline import HEAD_CHARS, head_of, outline_of, outlined, transcript_of
 
 SECRET = "the first line of it\n" + "what nobody else is to read " * 20
 TURNS = [

@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 
 from tests.wires.test_repair import ALL, WRITERS, break_up, chat, formats, gemini, legal, responses
 from ullage import Session, convert
-from ullage.errors import FormatError
-from ullage.history.pairing import INTERRUPTED, Pairing
-from ullage.history.transcript import Transcript
-from ullage.replay.readers._log import History
-from ullage.replay.readers._run import Report
-from ullage.values.messages import WHOLE, ToolCall, ToolResult
+from ullage.core.errors import FormatError
+from ullage.core.history.pairing import INTERRUPTED, Pairing
+from ullage.core.history.transcript import Transcript
+from ullage.core.values.messages import WHOLE, ToolCall, ToolResult
+from ullage.tools.replay.readers._log import History
+from ullage.tools.replay.readers._run import Report
 from ullage.wires import FORMATS, wire_named
 from ullage.wires.rules.checker import check_of
 

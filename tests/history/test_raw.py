@@ -3,7 +3,7 @@ from types import SimpleNamespace
 import pytest
 
 from ullage import FormatError
-from ullage.history.raw import as_json, field, text_at
+from ullage.core.history.raw import as_json, field, text_at
 
 
 def test_a_field_is_read_of_a_dict_and_of_an_object_alike():

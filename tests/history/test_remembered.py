@@ -5,7 +5,7 @@ import threading
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ullage.history.remembered import Remembered
+from ullage.core.history.remembered import Remembered
 
 
 def test_what_was_not_asked_for_longest_is_forgotten():

@@ -7,9 +7,9 @@ from tests import histories
 from tests.history.test_transcript import transcript_of
 from tests.history.test_window import METER, builder_of, history
 from ullage import Limits, Session
-from ullage.history.builder import WindowBuilder
-from ullage.history.shown import ShownHistory
-from ullage.values.notices import Words
+from ullage.core.history.builder import WindowBuilder
+from ullage.core.history.shown import ShownHistory
+from ullage.core.values.notices import Words
 
 
 def view_of(messages, format="openai-chat"):

@@ -2,11 +2,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests import histories
-from ullage.history import canon
-from ullage.history.measures import Measure
-from ullage.history.pairing import INTERRUPTED
-from ullage.history.transcript import Transcript, leaves_of
-from ullage.values.edits import Address
+from ullage.core.history import canon
+from ullage.core.history.measures import Measure
+from ullage.core.history.pairing import INTERRUPTED
+from ullage.core.history.transcript import Transcript, leaves_of
+from ullage.core.values.edits import Address
 from ullage.wires import FORMATS
 
 formats = st.sampled_from(("anthropic", "openai-chat"))

@@ -6,15 +6,15 @@ from msgspec.structs import force_setattr
 from tests import histories
 from tests.history.test_transcript import transcript_of
 from ullage import Address, ConfigError, Replace, Session, Summary
-from ullage.history.builder import WindowBuilder
-from ullage.history.canon import ref_of
-from ullage.history.measures import TABLES, Measure
-from ullage.history.transcript import leaves_of
-from ullage.history.window import Window
-from ullage.tokens.meter import Meter
-from ullage.turn.rendering import layout
-from ullage.values.edits import Drop
-from ullage.values.notices import Words
+from ullage.core.history.builder import WindowBuilder
+from ullage.core.history.canon import ref_of
+from ullage.core.history.measures import TABLES, Measure
+from ullage.core.history.transcript import leaves_of
+from ullage.core.history.window import Window
+from ullage.core.tokens.meter import Meter
+from ullage.core.turn.rendering import layout
+from ullage.core.values.edits import Drop
+from ullage.core.values.notices import Words
 
 METER = Meter("gpt-4.1")
 

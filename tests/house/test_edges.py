@@ -68,5 +68,5 @@ def test_what_a_socket_needs_is_in_the_proxies_alone():
     """Nothing in the library itself reaches for the network: models are the caller's."""
     network = {"socket", "ssl", "http", "urllib", "httpx", "requests", "aiohttp"}
     found = {name for name, file in MODULES.items() if imported(file) & network}
-    proxies = ["ullage.proxy", "ullage.mcp.front", "ullage.mcp.remote"]
-    assert found - {"ullage.cli.proxy"} == {name for name in found if is_in(name, proxies)}
+    proxies = ["ullage.doors.proxy", "ullage.doors.mcp.front", "ullage.doors.mcp.remote"]
+    assert found - {"ullage.tools.cli.proxy"} == {name for name in found if is_in(name, proxies)}

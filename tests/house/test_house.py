@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import ullage
-from ullage import errors
+from ullage.core import errors
 
 ROOT = Path(__file__).parents[2]
 SRC = ROOT / "src" / "ullage"
@@ -34,27 +34,29 @@ APART = {
 
 UNDOCUMENTED = {
     "stores/_base.py AsyncStore": "one line says it all: methods of `Store`, awaited",
-    "replay/readers/_claude_code_build.py LogLine": "fields of a log line, named as in the log",
+    "tools/replay/readers/_claude_code_build.py LogLine": "fields of a log line, named as in the "
+    "log",
 }
 UNTESTED = {
-    "ullage.cli.check": "a command, loaded when called: tests/cli",
-    "ullage.cli.completion": "the same",
-    "ullage.cli.doctor": "a command, loaded when called: tests/proxy/test_doctor.py",
-    "ullage.cli.fit": "a command, loaded when called: tests/cli",
-    "ullage.cli.forget": "a command, loaded when called: tests/cli",
-    "ullage.cli.gc": "a command, loaded when called: tests/cli",
-    "ullage.cli.grep": "a command, loaded when called: tests/cli",
-    "ullage.cli.inspect": "a command, loaded when called: tests/cli",
-    "ullage.cli.mcp": "a command, loaded when called: tests/mcp",
-    "ullage.cli.proxy": "a command, loaded when called: tests/proxy/started.py",
-    "ullage.cli.read": "a command, loaded when called: tests/cli",
-    "ullage.cli.watch": "a command, loaded when called: tests/watch",
-    "ullage.proxy.fitting": "what is fitted is asked of a whole proxy: tests/proxy/test_fitting.py",
-    "ullage.proxy.relay": "so is what passes: tests/proxy/test_relay.py",
-    "ullage.replay.report.live": "so is each page: tests/proxy/test_pages.py",
-    "ullage.proxy.siblings": "and what workers tell each other: tests/proxy/test_pages.py",
-    "ullage.proxy.pages": "pages are asked of a whole proxy: tests/proxy/test_pages.py",
-    "ullage.loop.conversation.opening": "stores by their addresses: tests/cli/test_forget.py",
+    "ullage.tools.cli.check": "a command, loaded when called: tests/cli",
+    "ullage.tools.cli.completion": "the same",
+    "ullage.tools.cli.doctor": "a command, loaded when called: tests/proxy/test_doctor.py",
+    "ullage.tools.cli.fit": "a command, loaded when called: tests/cli",
+    "ullage.tools.cli.forget": "a command, loaded when called: tests/cli",
+    "ullage.tools.cli.gc": "a command, loaded when called: tests/cli",
+    "ullage.tools.cli.grep": "a command, loaded when called: tests/cli",
+    "ullage.tools.cli.inspect": "a command, loaded when called: tests/cli",
+    "ullage.tools.cli.mcp": "a command, loaded when called: tests/mcp",
+    "ullage.tools.cli.proxy": "a command, loaded when called: tests/proxy/started.py",
+    "ullage.tools.cli.read": "a command, loaded when called: tests/cli",
+    "ullage.tools.cli.watch": "a command, loaded when called: tests/watch",
+    "ullage.doors.proxy.fitting": "what is fitted is asked of a whole proxy: "
+    "tests/proxy/test_fitting.py",
+    "ullage.doors.proxy.relay": "so is what passes: tests/proxy/test_relay.py",
+    "ullage.tools.replay.report.live": "so is each page: tests/proxy/test_pages.py",
+    "ullage.doors.proxy.siblings": "and what workers tell each other: tests/proxy/test_pages.py",
+    "ullage.doors.proxy.pages": "pages are asked of a whole proxy: tests/proxy/test_pages.py",
+    "ullage.documents.conversation.opening": "stores by their addresses: tests/cli/test_forget.py",
     "ullage.stores.objects.bucket": "what is asked of a bucket: tests/stores/objects",
     "ullage.stores.objects.in_sqlite": "what a file keeps of it: the same",
     "ullage.stores.objects.opening": "stores by their addresses: the same",
@@ -64,7 +66,7 @@ UNTESTED = {
     "ullage.stores.postgres.outputs": "the same",
     "ullage.stores.postgres.records": "the same",
     "ullage.stores.postgres.spending": "the same: tests/stores/postgres/test_budgets.py",
-    "ullage.turn.first_sight": "tests/session/test_upgrades.py",
+    "ullage.core.turn.first_sight": "tests/session/test_upgrades.py",
     "ullage.session.core": "what both sessions share: every test of a session",
 }
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from lab.release import pages, published
-from ullage import installing
-from ullage.installing import PUBLISHED, install_command, install_remedy
+from ullage.core import installing
+from ullage.core.installing import PUBLISHED, install_command, install_remedy
 
 ROOT = Path(__file__).parents[2]
 EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
@@ -26,7 +26,7 @@ def test_a_page_installs_from_where_ullage_is(page):
 
 
 def test_the_source_asks_the_constant():
-    """The only place that says where ullage comes from is `ullage.installing`."""
+    """The only place that says where ullage comes from is `ullage.core.installing`."""
     own = re.compile(r"pip install ['\"]?(ullage|\.)|[Ii]nstall ullage\[")
     places = [file for file in SOURCE if own.search(file.read_text())]
     assert places == [Path(installing.__file__)]

@@ -9,12 +9,14 @@ from pathlib import Path
 import pytest
 
 import ullage
-from ullage.on_demand import names
+from ullage.core.on_demand import names
 
 SRC = Path(__file__).parents[2] / "src" / "ullage"
 PACKAGES = sorted(
     file for file in SRC.rglob("__init__.py") if "on_demand import names" in file.read_text("utf-8")
 )
+SEVERAL = {"core", "policy", "session", "documents", "doors", "tools"}
+"""The rooms that have packages within them."""
 CLAUDE, GPT = "claude-opus-4-5", "gpt-4.1"
 FIT = "ullage.Session({!r}{}).fit({{'messages': [{{'role': 'user', 'content': 'hi'}}]}})"
 
@@ -29,7 +31,11 @@ def loaded(code):
 
 
 def rooms(modules):
-    return {name.split(".")[1] for name in modules if name.startswith("ullage.")}
+    """The packages that modules of ours are in; of a room with several, those within it."""
+    packages = set()
+    for _, room, *within in (name.split(".") for name in modules if "ullage." in name):
+        packages.update(within[:1] if room in SEVERAL else [room])
+    return packages
 
 
 def foreign(modules):
@@ -80,7 +86,7 @@ def test_a_name_may_be_a_module_of_another_package():
 
 
 def test_a_name_is_looked_up_once():
-    get, _ = names(__name__, {"ullage.errors": "ConfigError"})
+    get, _ = names(__name__, {"ullage.core.errors": "ConfigError"})
     assert get("ConfigError") is globals().pop("ConfigError")
 
 
@@ -96,22 +102,24 @@ def test_importing_the_package_loads_nothing_else():
 @pytest.mark.parametrize(
     ("module", "others"),
     [
-        ("ullage.errors", set()),
+        ("ullage.core.errors", set()),
         ("ullage.stores.memory", {"errors", "values"}),
         ("ullage.stores.sqlite", {"errors", "history", "values"}),
-        ("ullage.recall.dispatch", {"errors", "history", "stages", "values"}),
-        ("ullage.stages.truncate", {"errors", "history", "redaction", "tokens", "values"}),
+        ("ullage.session.recall.dispatch", {"errors", "history", "stages", "values"}),
+        ("ullage.policy.stages.truncate", {"errors", "history", "redaction", "tokens", "values"}),
     ],
 )
 def test_a_module_loads_only_the_rooms_it_stands_on(module, others):
     modules = loaded(f"import {module}")
-    assert rooms(modules) - {"locks", "on_demand", module.split(".")[1]} <= others
+    assert rooms(modules) - {"contract", "locks", "on_demand", *rooms({module})} <= others
 
 
 def test_a_forwarder_that_cuts_keeps_and_recalls_loads_no_session_and_no_wire():
-    modules = loaded("import ullage.stages.truncate, ullage.recall.dispatch, ullage.stores.sqlite")
+    modules = loaded(
+        "import ullage.policy.stages.truncate, ullage.session.recall.dispatch, ullage.stores.sqlite"
+    )
     assert not rooms(modules) & {"wires", "turn", "session", "presets", "spend", "summarise"}
-    assert not modules & {"asyncio", "ullage.stages.prune", "ullage.tokens.catalog"}
+    assert not modules & {"asyncio", "ullage.policy.stages.prune", "ullage.core.tokens.catalog"}
 
 
 @pytest.mark.parametrize("model", [CLAUDE, GPT])
@@ -123,9 +131,9 @@ def test_a_fit_loads_neither_what_judges_nor_what_prices_nor_an_event_loop(model
 
 def test_a_proxy_on_a_file_loads_no_database_driver_and_no_page():
     pytest.importorskip("aiohttp")
-    code = "from ullage.proxy.tenants import secret_of\nfrom ullage.proxy import server"
+    code = "from ullage.doors.proxy.tenants import secret_of\nfrom ullage.doors.proxy import server"
     modules = loaded(f"{code}\nimport tempfile\nsecret_of(tempfile.mkdtemp() + '/kept.db')")
-    assert not modules & {"psycopg", "psycopg_pool", "genai_prices", "ullage.replay"}
+    assert not modules & {"psycopg", "psycopg_pool", "genai_prices", "ullage.tools.replay"}
 
 
 @pytest.mark.parametrize("model", [CLAUDE, "gemini-2.5-pro", "qwen3-coder"])

@@ -2,7 +2,7 @@
 
 import re
 
-from ullage.recall.tools import recall_tools
+from ullage.session.recall.tools import recall_tools
 
 (GREP,) = (tool.name for tool in recall_tools() if "pattern" in tool.parameters["properties"])
 """The default's tool that searches an output."""

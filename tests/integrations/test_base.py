@@ -6,8 +6,8 @@ from base64 import b64encode
 import pytest
 
 from ullage import Usage
+from ullage.core.values.messages import Media, Opaque, Text
 from ullage.integrations._base import counted, read_parts, show_text, wire_of, with_bytes
-from ullage.values.messages import Media, Opaque, Text
 from ullage.wires.unknown_media import MOST_TOKENS
 
 

@@ -1,7 +1,7 @@
 """What lasts of conversations, as entries of a state that a framework keeps."""
 
 from ullage import Session
-from ullage.history.ledger import Ledger, Opened
+from ullage.core.history.ledger import Ledger, Opened
 from ullage.integrations._entries import Entries, entry_of, record_of
 
 REQUEST = {"model": "gpt-4.1", "messages": [{"role": "user", "content": "Hello."}]}

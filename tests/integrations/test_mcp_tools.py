@@ -9,8 +9,8 @@ import pytest
 from tests.loop.replies import FORMAT_NAMES, asking, reply, request, results
 from tests.loop.test_turn import arun, new_session
 from ullage import BudgetExceeded
+from ullage.doors.loop import run_turn
 from ullage.integrations.mcp_tools import amcp_tools, mcp_tools
-from ullage.loop import run_turn
 
 SERVER = (sys.executable, str(Path(__file__).with_name("server.py")))
 CALLS = [

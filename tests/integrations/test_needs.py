@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ullage.installing import install_remedy
+from ullage.core.installing import install_remedy
 from ullage.integrations import _needs
 from ullage.integrations._needs import OLDEST, needs
 

@@ -57,7 +57,7 @@ def test_what_a_session_decides_is_counted_and_on_the_span_that_is_open():
     labels = {"ullage.event.kind": "truncated", "gen_ai.request.model": "gpt-5.4"}
     fewer = event.tokens_before - event.tokens_after
     assert ("ullage.events", "{event}", 1, labels) in kept.added
-    assert ("ullage.tokens.removed", "{token}", fewer, labels) in kept.added
+    assert ("ullage.core.tokens.removed", "{token}", fewer, labels) in kept.added
     attributes = dict(span.events)["ullage.truncated"]
     assert attributes["ullage.ref"] == event.ref
     assert attributes["gen_ai.conversation.id"] == "c-1"

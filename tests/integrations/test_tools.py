@@ -8,8 +8,8 @@ import re
 
 import pytest
 
-from ullage.presets import NAMES
-from ullage.recall.tools import recall_tools
+from ullage.documents import NAMES
+from ullage.session.recall.tools import recall_tools
 
 EVERY = [(policy, tool) for policy in NAMES for tool in recall_tools(policy)]
 IDS = [f"{policy}-{tool.name}" for policy, tool in EVERY]

@@ -9,8 +9,8 @@ from msgspec.structs import replace
 from lab.order import main, play
 from tests import histories
 from tests.histories import Call, Turn
-from ullage.presets import preset
-from ullage.replay.readers import read
+from ullage.documents import preset
+from ullage.tools.replay.readers import read
 
 OUTPUT = "".join(f"{number}: what there is to see\n" for number in range(900))
 TURNS = [Turn(said=" thought" * 1_500, calls=(Call("bash", f"{n}", OUTPUT),)) for n in range(30)]

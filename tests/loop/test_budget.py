@@ -7,7 +7,7 @@ import pytest
 from tests.loop.replies import FORMAT_NAMES, INPUT_TOKENS, asking, reply, request
 from tests.loop.test_turn import Scripted, arun, new_session, read_log, run
 from ullage import Budget, BudgetExceeded, Usage
-from ullage.loop import run_turn
+from ullage.doors.loop import run_turn
 
 formats = pytest.mark.parametrize("format", FORMAT_NAMES)
 LIMIT = 60_000

@@ -20,10 +20,10 @@ from tests.conversations import (
 )
 from tests.stores.killed import dies, forks, silent
 from ullage import ConfigError, Limits, StoreError
-from ullage.loop.conversation import Conversation, ConversationStore
-from ullage.replay import reading
-from ullage.stages import DEFAULT
+from ullage.documents.conversation import Conversation, ConversationStore
+from ullage.policy import DEFAULT
 from ullage.stores import SqliteStore
+from ullage.tools.replay import reading
 from ullage.wires import FORMATS
 from ullage.wires.rules.checker import problems_of
 
@@ -51,7 +51,7 @@ def played(conversation, format, messages):
     "three-layer-management",
     "Target State (opencode-aligned)",
     "Inserts compaction boundary marker",
-    lives="ullage.loop.conversation.Conversation",
+    lives="ullage.documents.conversation.Conversation",
 )
 @pytest.mark.says(
     "three-layer-management",
@@ -61,7 +61,7 @@ def played(conversation, format, messages):
         session.Id, ct);
 
     var chatMessages = messages.Select(m => m.ToChatMessage()).ToList();""",
-    lives="ullage.loop.conversation.Conversation",
+    lives="ullage.documents.conversation.Conversation",
 )
 @pytest.mark.says(
     "three-layer-management",

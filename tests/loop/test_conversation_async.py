@@ -28,9 +28,9 @@ from tests.servers import Call as Asks
 from tests.servers import Reply as Says
 from tests.stores.killed import dies, forks, silent
 from ullage import Budget, ConfigError, FormatError, MemoryStore, StoreError, Usage
-from ullage.loop.conversation import AsyncConversation, ConversationStore
-from ullage.replay import reading
-from ullage.values.effects import Reply
+from ullage.core.values.effects import Reply
+from ullage.documents.conversation import AsyncConversation, ConversationStore
+from ullage.tools.replay import reading
 from ullage.wires import FORMATS
 from ullage.wires.rules.checker import problems_of
 
@@ -211,9 +211,9 @@ def test_the_same_things_are_refused(tmp_path):
 
 def test_importing_the_synchronous_one_loads_no_event_loop():
     code = """
-import sys, ullage.loop.conversation
+import sys, ullage.documents.conversation
 assert "asyncio" not in sys.modules
-assert ullage.loop.conversation.AsyncConversation
+assert ullage.documents.conversation.AsyncConversation
 """
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
 
@@ -225,7 +225,7 @@ assert ullage.loop.conversation.AsyncConversation
     "three-layer-management",
     "Performance Considerations",
     "**Async Compaction**: Run compaction in background when possible",
-    lives="ullage.loop.conversation.AsyncConversation",
+    lives="ullage.documents.conversation.AsyncConversation",
 )
 @pytest.mark.parametrize("format", sorted(FORMATS))
 def test_it_is_begun_before_it_is_needed_and_written_down_by_the_fit_that_needs_it(

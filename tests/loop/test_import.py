@@ -5,7 +5,7 @@ import sys
 
 CODE = """
 import sys, ullage
-assert not {"asyncio", "ullage.loop", "mcp"} & set(sys.modules)
+assert not {"asyncio", "ullage.doors.loop", "mcp"} & set(sys.modules)
 assert ullage.loop.run_turn
 assert "mcp" not in sys.modules
 """

@@ -8,7 +8,7 @@ from lab.returned import problems
 from tests.loop.replies import FORMAT_NAMES, asking, plain, reply, request, results
 from tests.loop.test_turn import READ_ON, new_session
 from ullage import AsyncSession, Session
-from ullage.loop import arun_turn, run_turn
+from ullage.doors.loop import arun_turn, run_turn
 from ullage.wires import FORMATS
 
 formats = pytest.mark.parametrize("format", FORMAT_NAMES)

@@ -11,7 +11,7 @@ from tests.loop.replies import FORMAT_NAMES, asking, plain, reply, request, resu
 from tests.loop.server import calling, saying, serving
 from tests.loop.test_turn import new_session, read_log
 from ullage import AsyncSession, Limits, OverLimitError
-from ullage.loop import arun_turn, run_turn
+from ullage.doors.loop import arun_turn, run_turn
 from ullage.wires.overflow import Overflow
 
 formats = pytest.mark.parametrize("format", FORMAT_NAMES)

@@ -8,7 +8,7 @@ from tests.loop.replies import FORMAT_NAMES, as_sdk, asking, reply, request, res
 from tests.loop.test_turn import Scripted, new_session, read_log, run
 from tests.servers.streams import events_in, stream_of
 from ullage import AsyncSession, FormatError
-from ullage.loop import arun_turn, run_turn
+from ullage.doors.loop import arun_turn, run_turn
 from ullage.wires import FORMATS
 from ullage.wires.reported import is_stream
 

@@ -6,8 +6,8 @@ import pytest
 from msgspec import Meta, Struct
 
 from ullage import ConfigError
-from ullage.loop import tool
-from ullage.loop.tools import outcome_of
+from ullage.doors.loop import tool
+from ullage.doors.loop.tools import outcome_of
 
 
 class Point(Struct):

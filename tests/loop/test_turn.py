@@ -20,7 +20,7 @@ from tests.loop.replies import (
     results,
 )
 from ullage import AsyncSession, ConfigError, FormatError, Limits, OverLimitError, Policy, Session
-from ullage.loop import Outcome, Returned, Tool, arun_turn, run_turn
+from ullage.doors.loop import Outcome, Returned, Tool, arun_turn, run_turn
 from ullage.wires import FORMATS
 
 READ_ON = re.compile(r'get_continuation\(tool_call_id=\\?"(\w+)\\?", offset=(\d+)\)')

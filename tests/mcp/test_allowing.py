@@ -6,8 +6,8 @@ import tomllib
 import pytest
 
 from tests.cli.terminal import ullage
-from ullage.mcp.allowing import RECALL_NAMES, allow, disallow, permit, unpermit
-from ullage.mcp.clients import CLIENTS
+from ullage.doors.mcp.allowing import RECALL_NAMES, allow, disallow, permit, unpermit
+from ullage.doors.mcp.clients import CLIENTS
 
 CODEX, GEMINI, CURSOR = CLIENTS["codex"], CLIENTS["gemini-cli"], CLIENTS["cursor"]
 

@@ -14,7 +14,7 @@ from mcp import Client, StdioServerParameters
 from mcp_types import ElicitResult
 
 from tests.mcp.wired import MCP
-from ullage.values.notices import pointers
+from ullage.core.values.notices import pointers
 
 pytest.importorskip("aiohttp", reason="the extra proxy is not installed")
 

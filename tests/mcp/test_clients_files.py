@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ullage.errors import ConfigError
-from ullage.mcp.clients import CLIENTS, changed, is_ours, servers_of, unwrapped, wrapped
+from ullage.core.errors import ConfigError
+from ullage.doors.mcp.clients import CLIENTS, changed, is_ours, servers_of, unwrapped, wrapped
 
 BEFORE = ("/opt/bin/ullage", "mcp", "--limit", "6000")
 CURSOR, CODEX, OPENCODE = CLIENTS["cursor"], CLIENTS["codex"], CLIENTS["opencode"]

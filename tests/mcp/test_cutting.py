@@ -5,9 +5,9 @@ import json
 import pytest
 
 from tests.mcp.scripted import PIXEL, ROWS, STRICT, TEXT, line
-from ullage.mcp.cutting import UNLISTED, cut
-from ullage.mcp.frames import Unreadable
-from ullage.values.notices import Words, pointers
+from ullage.core.values.notices import Words, pointers
+from ullage.doors.mcp.cutting import UNLISTED, cut
+from ullage.doors.mcp.frames import Unreadable
 
 LOG = "".join(map(line, range(3_000)))
 WORDS = Words()

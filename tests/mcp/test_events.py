@@ -2,7 +2,7 @@
 
 import asyncio
 
-from ullage.mcp.events import Place, events
+from ullage.doors.mcp.events import Place, events
 
 
 class Stream:

@@ -7,11 +7,11 @@ import pytest
 
 from tests.mcp.scripted import line
 from tests.mcp.wired import MCP, SCRIPTED, told, wired
-from ullage.errors import ConfigError
-from ullage.installing import install_remedy
-from ullage.mcp.forwarding import open_store, run_several
-from ullage.mcp.settings import Settings
-from ullage.values.notices import pointers
+from ullage.core.errors import ConfigError
+from ullage.core.installing import install_remedy
+from ullage.core.values.notices import pointers
+from ullage.doors.mcp.forwarding import open_store, run_several
+from ullage.doors.mcp.settings import Settings
 
 LOG = "".join(map(line, range(3_000)))
 
@@ -58,7 +58,9 @@ def test_one_that_ends_is_told_of_and_the_others_go_on(config):
 
 
 def test_without_what_checks_every_schema_some_structures_go_whole_and_that_is_told():
-    code = "import sys; sys.modules['jsonschema_rs'] = None; from ullage.cli import main; main()"
+    code = (
+        "import sys; sys.modules['jsonschema_rs'] = None; from ullage.tools.cli import main; main()"
+    )
     with wired(sys.executable, "-c", code, "mcp", "--", *SCRIPTED) as session:
         session.begin()
         result = session.call("rows", rows=2_000)

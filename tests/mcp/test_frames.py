@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.mcp.values import JSON, parted
-from ullage.mcp.frames import (
+from ullage.doors.mcp.frames import (
     Splitter,
     Unreadable,
     encode,

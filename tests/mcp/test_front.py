@@ -13,14 +13,14 @@ from mcp import Client
 
 from tests.mcp.wired import MCP
 from tests.ports import started
-from ullage.values.notices import pointers
+from ullage.core.values.notices import pointers
 
 pytest.importorskip("aiohttp", reason="the extra proxy is not installed")
 from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 
-from ullage.mcp.front import Front
-from ullage.mcp.settings import Settings, rule_of
+from ullage.doors.mcp.front import Front
+from ullage.doors.mcp.settings import Settings, rule_of
 
 pytestmark = pytest.mark.xdist_group("a server on the official SDK")
 

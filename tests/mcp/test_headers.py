@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from ullage.mcp.frames import Unreadable, envelope_of
-from ullage.mcp.headers import marked_in, said
+from ullage.doors.mcp.frames import Unreadable, envelope_of
+from ullage.doors.mcp.headers import marked_in, said
 
 META = {"_meta": {"io.modelcontextprotocol/protocolVersion": "2026-07-28"}}
 

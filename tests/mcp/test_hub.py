@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.mcp.values import JSON
-from ullage.mcp.hub import Hub
+from ullage.doors.mcp.hub import Hub
 
 
 def framed(**message):

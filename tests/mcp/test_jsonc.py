@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.mcp.values import JSON
-from ullage.mcp.jsonc import NotJson, scanned
+from ullage.doors.mcp.jsonc import NotJson, scanned
 
 
 @given(JSON, st.sampled_from([None, 0, 2]))

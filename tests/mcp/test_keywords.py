@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from ullage.mcp.keywords import Keywords, understood
+from ullage.doors.mcp.keywords import Keywords, understood
 
 NAMES = st.sampled_from("ab")
 SMALL = st.integers(0, 3)

@@ -12,7 +12,7 @@ import pytest
 from mcp import Client, StdioServerParameters
 
 from tests.mcp.wired import MCP
-from ullage.values.notices import pointers
+from ullage.core.values.notices import pointers
 
 OURS = ["get_continuation", "tool_output_cache", "tool_output_cache_grep"]
 ROOT = Path(__file__).parents[2]

@@ -12,13 +12,13 @@ from msgspec import UNSET
 
 from tests.mcp.scripted import ROWS, TEXT, line
 from tests.mcp.values import JSON
-from ullage.errors import StoreError
-from ullage.mcp.frames import Id, envelope_of
-from ullage.mcp.relay import Relay
-from ullage.mcp.settings import Settings, rule_of
-from ullage.mcp.spool import Spool
+from ullage.core.errors import StoreError
+from ullage.core.values.notices import pointers
+from ullage.doors.mcp.frames import Id, envelope_of
+from ullage.doors.mcp.relay import Relay
+from ullage.doors.mcp.settings import Settings, rule_of
+from ullage.doors.mcp.spool import Spool
 from ullage.stores import MemoryStore
-from ullage.values.notices import pointers
 
 LOG = "".join(map(line, range(3_000)))
 

@@ -11,7 +11,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from tests.mcp.wired import MCP, wired
-from ullage.mcp.remote import Remote
+from ullage.doors.mcp.remote import Remote
 
 pytest.importorskip("aiohttp", reason="the extra proxy is not installed")
 

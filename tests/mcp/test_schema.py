@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from ullage.mcp.schema import faults_of
+from ullage.doors.mcp.schema import faults_of
 
 
 def first(schema, value):

@@ -9,9 +9,9 @@ import pytest
 from mcp import Client, StdioServerParameters
 
 from tests.mcp.wired import MCP
-from ullage.mcp.serving import LIST, Shelf, answered
+from ullage.core.values.effects import Output
+from ullage.doors.mcp.serving import LIST, Shelf, answered
 from ullage.stores import MemoryStore, SqliteStore, ref_of
-from ullage.values.effects import Output
 
 LOG = "".join(f"line {n}: all is well\n" for n in range(2_000))
 

@@ -4,8 +4,16 @@ import json
 
 import pytest
 
-from ullage.errors import ConfigError
-from ullage.mcp.settings import Rule, Server, Settings, limit_of, may_cut, rule_of, settings_of
+from ullage.core.errors import ConfigError
+from ullage.doors.mcp.settings import (
+    Rule,
+    Server,
+    Settings,
+    limit_of,
+    may_cut,
+    rule_of,
+    settings_of,
+)
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.mcp.values import JSON, SCHEMAS, valid
-from ullage.mcp.schema import faults_of
-from ullage.mcp.shorter import shorter
+from ullage.doors.mcp.schema import faults_of
+from ullage.doors.mcp.shorter import shorter
 
 
 def no_fault(raw):

@@ -5,11 +5,11 @@ from contextlib import closing
 
 import pytest
 
-from ullage.errors import RefNotFound, StoreError
-from ullage.mcp.spool import Spool
+from ullage.core.errors import RefNotFound, StoreError
+from ullage.core.values.effects import Output
+from ullage.doors.mcp.spool import Spool
 from ullage.stores import ref_of
 from ullage.testing import BlobsContract
-from ullage.values.effects import Output
 
 
 def output(text):

@@ -9,8 +9,8 @@ import pytest
 
 from tests.mcp.scripted import ROWS, line
 from tests.mcp.wired import MCP, SCRIPTED, told, wired
-from ullage.mcp.stdio import Pipe
-from ullage.values.notices import pointers
+from ullage.core.values.notices import pointers
+from ullage.doors.mcp.stdio import Pipe
 
 LOG = "".join(map(line, range(3_000)))
 OURS = ["get_continuation", "tool_output_cache", "tool_output_cache_grep"]
@@ -173,12 +173,19 @@ def test_what_nobody_reads_any_more_is_dropped():
 
 
 def test_importing_what_starts_the_server_is_light():
-    code = "import sys, ullage.cli.mcp; print(*sys.modules)"
+    code = "import sys, ullage.tools.cli.mcp; print(*sys.modules)"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     loaded = {*run.stdout.split()}
-    assert not loaded & {"msgspec", "asyncio", "mcp", "ullage.mcp.relay", "sqlite3"}
-    code = "import sys, ullage.mcp.relay, ullage.mcp.spool; print(*sys.modules)"
+    assert not loaded & {"msgspec", "asyncio", "mcp", "ullage.doors.mcp.relay", "sqlite3"}
+    code = "import sys, ullage.doors.mcp.relay, ullage.doors.mcp.spool; print(*sys.modules)"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     loaded = {*run.stdout.split()}
-    assert not loaded & {"asyncio", "mcp", "jsonschema_rs", "sqlite3", "ullage.presets", "_hashlib"}
-    assert not {name for name in loaded if name.startswith(("ullage.turn", "ullage.wires"))}
+    assert not loaded & {
+        "asyncio",
+        "mcp",
+        "jsonschema_rs",
+        "sqlite3",
+        "ullage.documents",
+        "_hashlib",
+    }
+    assert not {name for name in loaded if name.startswith(("ullage.core.turn", "ullage.wires"))}

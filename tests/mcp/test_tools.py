@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from ullage.mcp.frames import Unreadable
-from ullage.mcp.tools import TOOLSET, Listed, as_listed, extended, prefix_beside
+from ullage.doors.mcp.frames import Unreadable
+from ullage.doors.mcp.tools import TOOLSET, Listed, as_listed, extended, prefix_beside
 
 OURS = ["get_continuation", "tool_output_cache", "tool_output_cache_grep"]
 

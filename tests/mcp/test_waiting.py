@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ullage.mcp.waiting import Strays, Waiting, same_id
+from ullage.doors.mcp.waiting import Strays, Waiting, same_id
 
 IDS = st.integers(0, 3) | st.sampled_from(["0", "1", "a"])
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 SCRIPTED = [sys.executable, str(HERE / "scripted.py")]
-ULLAGE = [sys.executable, "-c", "from ullage.cli import main; main()"]
+ULLAGE = [sys.executable, "-c", "from ullage.tools.cli import main; main()"]
 MCP = [*ULLAGE, "mcp"]
 
 

@@ -12,11 +12,11 @@ import pytest
 from rich.console import Console
 
 import ullage
-from ullage.picture.drawn import Drawn
-from ullage.picture.svg import svg
-from ullage.picture.terminal import columns, text
-from ullage.picture.values import KINDS, OneWindow, OverCalls
-from ullage.picture.window import one_window
+from ullage.session.picture.drawn import Drawn
+from ullage.session.picture.svg import svg
+from ullage.session.picture.terminal import columns, text
+from ullage.session.picture.values import KINDS, OneWindow, OverCalls
+from ullage.session.picture.window import one_window
 
 CALL = {"id": "call_1", "type": "function", "function": {"name": "read", "arguments": "{}"}}
 MESSAGES = [

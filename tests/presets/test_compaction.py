@@ -7,10 +7,10 @@ from tests.histories import Call, Turn
 from tests.presets.three_layer import Asked, words
 from tests.servers import Call as Asks
 from tests.servers import Reply as Says
-from ullage import ConfigError, Limits, Session, Usage, presets
-from ullage.loop import run_turn
-from ullage.presets.multi_stage import NARRATIVE, MultiStageSettings, multi_stage
-from ullage.presets.output_cache import (
+from ullage import ConfigError, Limits, Session, Usage, documents
+from ullage.core.values.effects import Reply
+from ullage.documents.presets.multi_stage import NARRATIVE, MultiStageSettings, multi_stage
+from ullage.documents.presets.output_cache import (
     CompactionConfig,
     TokenUsage,
     ToolOutputCacheConfig,
@@ -18,10 +18,10 @@ from ullage.presets.output_cache import (
     prompt_of,
     should_compact,
 )
-from ullage.presets.three_layer import COMPACTION, ThreeLayerSettings
-from ullage.stages import rough
-from ullage.stages.account import flatten
-from ullage.values.effects import Reply
+from ullage.documents.presets.three_layer import COMPACTION, ThreeLayerSettings
+from ullage.doors.loop import run_turn
+from ullage.policy.stages import rough
+from ullage.policy.stages.account import flatten
 from ullage.wires import FORMATS
 from ullage.wires.rules.checker import problems_of
 
@@ -81,7 +81,7 @@ def compactions(session):
     "output-cache-and-compaction",
     "2.2 Configuration (CompactionConfig)",
     "retainLastTurns?: number; // default 1 (retains the last N turns)",
-    lives="ullage.presets.output_cache.CompactionConfig",
+    lives="ullage.documents.presets.output_cache.CompactionConfig",
 )
 def test_the_settings_of_a_compaction_and_their_keys():
     config = CompactionConfig()
@@ -89,18 +89,18 @@ def test_the_settings_of_a_compaction_and_their_keys():
     assert (config.model, config.retain_prompt, config.retain_last_turns) == (None, None, 1)
     assert config.summary_directives == config.retain_directives == ()
     keys = {"thresholdRatio": 0.5, "model": "m", "summaryPrompt": "Sum up.", "retainLastTurns": 2}
-    loaded = presets.load("output_cache", {"compaction": keys})
+    loaded = documents.load("output_cache", {"compaction": keys})
     assert loaded.on_request.keywords["prompt"].closing == "Sum up."
     assert loaded.on_request.keywords["prompt"].model == "m"
     with pytest.raises(ConfigError, match="thresholdRatio"):
-        presets.load("output_cache", {"compaction": {"thresholdRatio": 8}})
+        documents.load("output_cache", {"compaction": {"thresholdRatio": 8}})
 
 
 @pytest.mark.says(
     "output-cache-and-compaction",
     "2.3 Token Usage",
     "total = input + cache_creation + cache_read + output",
-    lives="ullage.presets.output_cache.TokenUsage",
+    lives="ullage.documents.presets.output_cache.TokenUsage",
 )
 @pytest.mark.says(
     "output-cache-and-compaction",
@@ -147,7 +147,7 @@ def test_token_usage_has_each_token_once_whatever_the_provider_calls_it():
     "output-cache-and-compaction",
     "2.5 shouldCompact",
     "`tokenUsage.total_tokens >= threshold` → true",
-    lives="ullage.presets.output_cache.should_compact",
+    lives="ullage.documents.presets.output_cache.should_compact",
 )
 @pytest.mark.says(
     "output-cache-and-compaction",
@@ -176,7 +176,7 @@ def test_when_it_compacts_by_the_last_reported_usage(config, total, expected):
     "output-cache-and-compaction",
     "2.4 Determining the context limit",
     "Use if you can get `max_input_tokens` or `max_tokens` from price/model information",
-    lives="ullage.tokens.catalog.lookup",
+    lives="ullage.core.tokens.catalog.lookup",
 )
 @pytest.mark.says(
     "output-cache-and-compaction",
@@ -208,7 +208,7 @@ FULL = Usage(fresh_tokens=8_000)
     "output-cache-and-compaction",
     "2.7 checkAndCompact (History replacement)",
     "Replace the entire history with “retain + summary + last N turns”",
-    lives="ullage.stages.compact.compact",
+    lives="ullage.policy.stages.compact.compact",
 )
 @pytest.mark.says(
     "output-cache-and-compaction",
@@ -272,7 +272,7 @@ def test_the_history_is_replaced_by_retain_summary_and_the_last_turns(turns):
     "output-cache-and-compaction",
     "2.6.3 summaryDirectives (additional instructions)",
     "If `summaryDirectives` exists, add it as a bulleted list at the end of the summary prompt.",
-    lives="ullage.presets.output_cache.prompt_of",
+    lives="ullage.documents.presets.output_cache.prompt_of",
 )
 @pytest.mark.says(
     "output-cache-and-compaction",
@@ -314,7 +314,7 @@ def test_the_interrupt_message_comes_last_and_stays_out_of_the_history():
     "output-cache-and-compaction",
     "2.6 compact (generate summary)",
     "Extract `<retain>...</retain>` and `<summary>...</summary>` from the returned text",
-    lives="ullage.turn.filling.judge",
+    lives="ullage.core.turn.filling.judge",
 )
 @pytest.mark.parametrize(
     ("text", "retained", "summarised"),
@@ -341,7 +341,7 @@ def test_what_a_missing_tag_means(text, retained, summarised):
     "output-cache-and-compaction",
     "2.6.2 Preference for compaction.model",
     "If `model` is `null`/unspecified: Use normal LLM (caller's model)",
-    lives="ullage.summarise.Summariser",
+    lives="ullage.session.summarise.Summariser",
 )
 @pytest.mark.parametrize("model", [None, "gpt-5-mini"])
 def test_whose_model_is_asked(model):
@@ -356,7 +356,7 @@ def test_whose_model_is_asked(model):
     "output-cache-and-compaction",
     "2.6.1 Formatting for summaries (important)",
     "If `content` is present, replace it with “AssistantMessage without tool_calls (content only)”",
-    lives="ullage.stages.account.flatten",
+    lives="ullage.policy.stages.account.flatten",
 )
 @pytest.mark.says(
     "output-cache-and-compaction",
@@ -425,7 +425,7 @@ def test_the_items_of_the_responses_api_are_rebuilt_from_the_compacted_history()
     "output-cache-and-compaction",
     "2.8 Inclusion in the Agent loop",
     "Pass compaction once just before finishing (before final return)",
-    lives="ullage.loop.run_turn",
+    lives="ullage.doors.loop.run_turn",
 )
 @pytest.mark.parametrize("full_at", [1, 3])
 def test_the_loop_compacts_after_the_tools_and_before_the_final_return(full_at, serve):
@@ -468,7 +468,7 @@ def events(count):
     "Sliding Window Compaction (Runner Level)",
     "As events are added to a session, older events are summarized into a natural language "
     "narrative, while the most recent `N` events are kept in full.",
-    lives="ullage.presets.multi_stage.multi_stage",
+    lives="ullage.documents.presets.multi_stage.multi_stage",
 )
 @pytest.mark.says(
     "multi-stage-strategy",
@@ -555,7 +555,7 @@ def played(writer, outputs=9, settings=CALM):
     "three-layer-management",
     "Key Constants",
     "public const int CompactionTargetPercent = 50; // Target 50% after compaction",
-    lives="ullage.presets.three_layer.ThreeLayerSettings",
+    lives="ullage.documents.presets.three_layer.ThreeLayerSettings",
 )
 @pytest.mark.says("three-layer-management", "Configuration", '"CompactionThreshold": 0.90,')
 @pytest.mark.says("three-layer-management", "Configuration", '"CompactionTargetPercent": 50,')
@@ -568,7 +568,7 @@ def played(writer, outputs=9, settings=CALM):
     "three-layer-management",
     "Compaction Service",
     "var targetTokens = (int)(contextLimit * TokenConstants.CompactionTargetPercent / 100.0);",
-    lives="ullage.stages.compact.oldest_rough",
+    lives="ullage.policy.stages.compact.oldest_rough",
 )
 def test_it_compacts_at_90_per_cent_to_50():
     asked = played(Writer(WRITTEN), outputs=8)
@@ -587,7 +587,7 @@ def test_it_compacts_at_90_per_cent_to_50():
     "Compaction Service",
     "[End of compacted summary - {compactionPart.CompactedMessageCount} messages, "
     "{compactionPart.CompactedTokenCount} tokens]",
-    lives="ullage.presets.three_layer.COMPACTION",
+    lives="ullage.documents.presets.three_layer.COMPACTION",
 )
 @pytest.mark.says(
     "three-layer-management",
@@ -617,7 +617,7 @@ def test_the_boundary_is_where_a_reply_begins_also_where_the_users_message_would
         messages += [{"role": "user", "content": words(80_000, f"{number}")}]
         messages += [{"role": "assistant", "content": f"Done {number}."}]
     messages += [{"role": "user", "content": "Go on."}]
-    session = Session("gpt-4.1", policy=presets.three_layer(CALM), limits=WINDOW)
+    session = Session("gpt-4.1", policy=documents.three_layer(CALM), limits=WINDOW)
     view = session.fit(histories.request("openai-chat", messages))["messages"]
     stop = session.window.summaries[-1].stop
     assert messages[stop - 1]["role"] == "user", "which the target falls on"
@@ -629,7 +629,7 @@ def test_a_history_first_seen_over_its_threshold_has_the_deterministic_summary()
     """Deviation: no model is asked of places that were passed before anybody was there."""
     seen = played(Writer(WRITTEN))
     writer = Writer(WRITTEN)
-    late = Session("gpt-4.1", policy=presets.three_layer(CALM), limits=WINDOW, summariser=writer)
+    late = Session("gpt-4.1", policy=documents.three_layer(CALM), limits=WINDOW, summariser=writer)
     more = [*seen.messages, {"role": "assistant", "content": "Done."}]
     more += [{"role": "user", "content": "Thanks."}]
     view = late.fit(histories.request("openai-chat", more))["messages"]
@@ -666,7 +666,7 @@ def test_the_prompt_its_conversation_and_its_most_tokens():
     "three-layer-management",
     "Compaction Service",
     'return response.Content ?? "[Compaction failed]";',
-    lives="ullage.turn.filling.judge",
+    lives="ullage.core.turn.filling.judge",
 )
 @pytest.mark.parametrize("text", ["", "[Compaction failed]", "It went well.", WRITTEN[:60]])
 def test_a_failed_summary_is_never_shown_as_one(text):

@@ -8,10 +8,10 @@ from tests.presets.three_layer import words
 from tests.servers import Call as Asks
 from tests.servers import Reply as Says
 from ullage import Limits, Session, summarise
-from ullage.loop.conversation import CompactionResult, Conversation, ConversationStore
-from ullage.presets.three_layer import COMPACTION
-from ullage.stages import rough
-from ullage.stages.compact import oldest_rough
+from ullage.documents.conversation import CompactionResult, Conversation, ConversationStore
+from ullage.documents.presets.three_layer import COMPACTION
+from ullage.policy.stages import rough
+from ullage.policy.stages.compact import oldest_rough
 
 LIMITS = Limits(window_tokens=24_000, output_reserve_tokens=1_000)
 WRITTEN = """## Conversation Summary
@@ -46,7 +46,7 @@ def conversation(tmp_path, messages, **more):
     public int MessagesCompacted { get; init; }
     public string? Summary { get; init; }
     public Guid? CompactionPartId { get; init; }""",
-    lives="ullage.loop.conversation.CompactionResult",
+    lives="ullage.documents.conversation.CompactionResult",
 )
 @pytest.mark.says(
     "three-layer-management",
@@ -107,7 +107,7 @@ def conversation(tmp_path, messages, **more):
 {
     // Verify LLM summarization and marker insertion
 }""",
-    lives="ullage.loop.conversation.Conversation.fit",
+    lives="ullage.documents.conversation.Conversation.fit",
 )
 def test_one_compaction_and_what_it_tells(tmp_path):
     made, kept = conversation(tmp_path, MESSAGES[:20], summariser=lambda asked: WRITTEN)
@@ -164,7 +164,7 @@ def older_half_by_the_document(messages, current_tokens, target_tokens):
             messagesToCompact.Add(message);
             accumulatedTokens += messageTokens;
         }""",
-    lives="ullage.stages.compact.oldest_rough",
+    lives="ullage.policy.stages.compact.oldest_rough",
 )
 @pytest.mark.parametrize("steps", [6, 12, 24])
 @pytest.mark.parametrize("target", [0.2, 0.5])
@@ -190,7 +190,7 @@ def test_the_older_half_goes_as_the_document_counts_it(steps, target):
         {
             tokens += EstimateTokens(message.ToolCallsJson);
         }""",
-    lives="ullage.stages.rough.message_tokens",
+    lives="ullage.policy.stages.rough.message_tokens",
 )
 def test_a_summary_and_a_call_are_counted_like_any_text():
     session = Session("gpt-4.1", policy="three_layer", limits=LIMITS)
@@ -242,7 +242,7 @@ def test_a_summary_and_a_call_are_counted_like_any_text():
 
         ### Pending Items
         - [If any]""",
-    lives="ullage.presets.three_layer.COMPACTION",
+    lives="ullage.documents.presets.three_layer.COMPACTION",
 )
 def test_the_prompt_is_the_documents():
     lines = COMPACTION.system.splitlines()
@@ -304,7 +304,7 @@ def test_the_prompt_is_the_documents():
         };
 
         var response = await _chatProvider.CompleteAsync(request, ct);""",
-    lives="ullage.summarise.openai",
+    lives="ullage.session.summarise.openai",
 )
 def test_the_request_for_a_summary_on_the_real_sdk(serve, tmp_path):
     server = serve("openai-chat", [WRITTEN], strict=True)
@@ -356,7 +356,7 @@ def run_async(client, kept, user_input, tool, max_iterations):
     while (iteration < _maxIterations)
     {
         iteration++;""",
-    lives="ullage.loop.conversation.Conversation",
+    lives="ullage.documents.conversation.Conversation",
 )
 @pytest.mark.says(
     "three-layer-management",
@@ -385,7 +385,7 @@ def run_async(client, kept, user_input, tool, max_iterations):
 
         // Execute LLM call
         var response = await ExecuteLlmAsync(chatMessages, ct);""",
-    lives="ullage.loop.conversation.Conversation.fit",
+    lives="ullage.documents.conversation.Conversation.fit",
 )
 @pytest.mark.says(
     "three-layer-management",

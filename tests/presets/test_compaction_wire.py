@@ -11,15 +11,15 @@ from tests.servers import Reply as Says
 from tests.servers.loops import loop
 from tests.servers.replies import MODELS
 from ullage import Limits, Session, summarise
-from ullage.presets.output_cache import (
+from ullage.core.values.effects import Reply
+from ullage.documents.presets.output_cache import (
     CompactionConfig,
     TokenUsage,
     ToolOutputCacheConfig,
     output_cache,
     prompt_of,
 )
-from ullage.stages.account import flatten
-from ullage.values.effects import Reply
+from ullage.policy.stages.account import flatten
 from ullage.wires.rules.checker import problems_of
 
 LIMITS = Limits(window_tokens=12_000, output_reserve_tokens=1_000)
@@ -44,7 +44,7 @@ retainPrompt?: string | null; // optional: retain instruction (<retain> tag)
 retainDirectives?: string[]; // optional: retain append
 retainLastTurns?: number; // default 1 (retains the last N turns)
 """,
-    lives="ullage.presets.output_cache.CompactionConfig",
+    lives="ullage.documents.presets.output_cache.CompactionConfig",
 )
 @pytest.mark.says(
     "output-cache-and-compaction",
@@ -88,7 +88,7 @@ def _names():
   cache_read_tokens: number;
   total_tokens: number; // computed
 """,
-    lives="ullage.presets.output_cache.TokenUsage",
+    lives="ullage.documents.presets.output_cache.TokenUsage",
 )
 def test_the_total_is_computed_and_cannot_be_given():
     assert TokenUsage.__struct_fields__ == (
@@ -123,7 +123,7 @@ REFUSED = {
     "In the Python version, if you include “the state in which the trailing assistant has "
     "tool_calls” in the summary, the tool/result correspondence will break and an API error will "
     "occur, so remove the trailing assistant tool_calls.",
-    lives="ullage.stages.account.flatten",
+    lives="ullage.policy.stages.account.flatten",
 )
 @pytest.mark.says(
     "output-cache-and-compaction",
@@ -226,7 +226,7 @@ def test_a_responses_conversation_is_rebuilt_from_the_summary_and_goes_on(serve)
     "output-cache-and-compaction",
     "2.6.2 Preference for compaction.model",
     "When generating a summary, `CompactionConfig.model` is given priority and LLM is selected.",
-    lives="ullage.summarise.Summariser.model_for",
+    lives="ullage.session.summarise.Summariser.model_for",
 )
 @pytest.mark.parametrize(("model", "asked"), [("gpt-5-mini", "gpt-5-mini"), (None, "gpt-4.1-nano")])
 def test_the_model_of_the_settings_goes_before_the_summarisers_own(model, asked, serve):

@@ -15,13 +15,17 @@ from lab import reading
 from tests import histories
 from tests.servers import Call, Reply
 from tests.servers.loops import loop
-from ullage import AsyncSession, ConfigError, Limits, Session, presets
-from ullage.loop import UNCOUNTED_TOOLS, run_turn
-from ullage.presets.continuation import ContinuationSettings, continuation, truncate_tool_result
-from ullage.stages.prune import prune
-from ullage.stages.shapes import head_chars
-from ullage.stages.truncate import truncate
-from ullage.values.toolset import OURS
+from ullage import AsyncSession, ConfigError, Limits, Session, documents
+from ullage.core.values.toolset import OURS
+from ullage.documents.presets.continuation import (
+    ContinuationSettings,
+    continuation,
+    truncate_tool_result,
+)
+from ullage.doors.loop import UNCOUNTED_TOOLS, run_turn
+from ullage.policy.stages.prune import prune
+from ullage.policy.stages.shapes import head_chars
+from ullage.policy.stages.truncate import truncate
 from ullage.wires import FORMATS
 
 FORMAT_NAMES = sorted(FORMATS)
@@ -116,7 +120,7 @@ def rebuilt(pages):
     "Solution",
     "When any tool result is truncated, the full result is cached and a synthetic "
     "`get_continuation` tool lets the agent retrieve subsequent chunks on demand.",
-    lives="ullage.presets.continuation",
+    lives="ullage.documents.presets.continuation",
 )
 @pytest.mark.says(
     "tool-result-continuation",
@@ -142,20 +146,20 @@ def test_a_model_reads_a_long_result_to_its_end_on_every_wire(serve, format):
     "tool-result-continuation",
     "1. Enhanced truncation marker",
     "`truncate_tool_result` gains a `tool_call_id` parameter.",
-    lives="ullage.presets.continuation.truncate_tool_result",
+    lives="ullage.documents.presets.continuation.truncate_tool_result",
 )
 @pytest.mark.says(
     "tool-result-continuation",
     "1. Enhanced truncation marker",
     "Truncated results end with:",
-    lives="ullage.stages.shapes.head_chars",
+    lives="ullage.policy.stages.shapes.head_chars",
 )
 @pytest.mark.says(
     "tool-result-continuation",
     "1. Enhanced truncation marker",
     '[truncated — showing 4000/24591 chars. Call get_continuation with tool_call_id="call_abc123" '
     "to read more]",
-    lives="ullage.presets.continuation",
+    lives="ullage.documents.presets.continuation",
     see="ullage fit request.json --policy continuation",
 )
 @pytest.mark.says(
@@ -296,13 +300,13 @@ def test_no_character_is_cut_in_half_and_none_is_lost():
     "tool-result-continuation",
     "2. Result cache",
     "truncated_results: dict[str, str] = {}  # tool_call_id -> full result",
-    lives="ullage.recall.history.find_in_history",
+    lives="ullage.session.recall.history.find_in_history",
 )
 @pytest.mark.says(
     "tool-result-continuation",
     "2. Result cache",
     "Stored when truncation occurs.",
-    lives="ullage.stages.truncate",
+    lives="ullage.policy.stages.truncate",
 )
 def test_a_result_is_kept_whole_when_it_is_cut_and_not_before():
     text, session = shown(TRANSCRIPT)
@@ -407,13 +411,13 @@ TOOL = json.loads("""
         }
     }
     """,  # noqa: E501
-    lives="ullage.presets.continuation",
+    lives="ullage.documents.presets.continuation",
 )
 @pytest.mark.says(
     "tool-result-continuation",
     "What doesn't change",
     "All existing tool implementations — unchanged",
-    lives="ullage.loop.tools",
+    lives="ullage.doors.loop.tools",
 )
 def test_the_tool_is_in_the_first_request_after_the_callers_own():
     """From the start, so that the head of the prompt is the same in every request."""
@@ -446,19 +450,19 @@ def test_on_every_wire_it_is_the_same_tool(format):
     "tool-result-continuation",
     "4. Local handler in tool call loop",
     "Look up `tool_call_id` in `truncated_results`",
-    lives="ullage.recall.dispatch.answer",
+    lives="ullage.session.recall.dispatch.answer",
 )
 @pytest.mark.says(
     "tool-result-continuation",
     "4. Local handler in tool call loop",
     "Return `full_result[offset:offset + MAX_TOOL_RESULT_CHARS]`",
-    lives="ullage.recall.read.characters",
+    lives="ullage.session.recall.read.characters",
 )
 @pytest.mark.says(
     "tool-result-continuation",
     "4. Local handler in tool call loop",
     "If more remains, append the same style truncation marker with updated offset info",
-    lives="ullage.values.toolset.Toolset",
+    lives="ullage.core.values.toolset.Toolset",
 )
 @pytest.mark.says(
     "tool-result-continuation",
@@ -529,7 +533,7 @@ def test_past_the_end_there_is_a_sentence_that_says_so(offset):
     "tool-result-continuation",
     "4. Local handler in tool call loop",
     "If ID not found, return an error JSON",
-    lives="ullage.recall.dispatch.answer",
+    lives="ullage.session.recall.dispatch.answer",
 )
 @pytest.mark.parametrize(
     "wanted",
@@ -611,19 +615,19 @@ def agent(serve, tool, **more):
     "5. Iteration counting",
     "Add `get_continuation` to `UNCOUNTED_TOOLS` so continuation calls don't count toward the "
     "20-iteration agent loop cap.",
-    lives="ullage.loop.steps.UNCOUNTED_TOOLS",
+    lives="ullage.doors.loop.steps.UNCOUNTED_TOOLS",
 )
 @pytest.mark.says(
     "tool-result-continuation",
     "4. Local handler in tool call loop",
     "Before calling `execute_tool_call`, check if the tool is `get_continuation`.",
-    lives="ullage.loop.steps",
+    lives="ullage.doors.loop.steps",
 )
 @pytest.mark.says(
     "tool-result-continuation",
     "Solution",
     "Add a generic continuation mechanism to `agent_turn` in `agent.py`.",
-    lives="ullage.loop",
+    lives="ullage.doors.loop",
 )
 def test_reading_on_is_no_iteration_and_no_call_of_a_tool(serve):
     """Forty pages, twice the cap; the tool is run once, and with a ceiling it stops."""
@@ -654,7 +658,7 @@ def test_reading_on_is_no_iteration_and_no_call_of_a_tool(serve):
     "What doesn't change",
     "`services/compaction.py` — continuation tool results are regular tool messages, compacted "
     "normally",
-    lives="ullage.stages",
+    lives="ullage.policy",
 )
 def test_pages_are_pruned_and_condensed_like_any_other_result():
     messages, session = conversation(TRANSCRIPT), new_session()
@@ -683,7 +687,7 @@ def test_pages_are_pruned_and_condensed_like_any_other_result():
 def test_the_constant_sets_what_is_shown_the_page_and_the_default_offset(tmp_path):
     file = tmp_path / "settings.json"
     file.write_text('{"MAX_TOOL_RESULT_CHARS": 1000}')
-    policy = presets.load("continuation", file)
+    policy = documents.load("continuation", file)
     text, session = shown(TRANSCRIPT, policy)
     assert text.startswith(TRANSCRIPT[:1_000] + "\n[ref=")
     assert "[truncated — showing 1000/24591 chars." in text
@@ -698,7 +702,7 @@ def test_the_constant_sets_what_is_shown_the_page_and_the_default_offset(tmp_pat
 @pytest.mark.parametrize("value", [0, -1, "4000", 4_000.5, None, True])
 def test_a_limit_that_is_none_is_told(value):
     with pytest.raises(ConfigError, match=r"MAX_TOOL_RESULT_CHARS"):
-        presets.load("continuation", {"MAX_TOOL_RESULT_CHARS": value})
+        documents.load("continuation", {"MAX_TOOL_RESULT_CHARS": value})
     with pytest.raises(ConfigError, match=r"MAX_TOOL_RESULT_CHARS"):
         ContinuationSettings(MAX_TOOL_RESULT_CHARS=value)
 

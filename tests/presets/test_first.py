@@ -6,11 +6,11 @@ import pytest
 
 from lab import reading
 from tests import histories
-from ullage import Limits, Session, Usage, presets
+from ullage import Limits, Session, Usage, documents
 from ullage.wires import FORMATS
 from ullage.wires.rules.checker import problems_of
 
-PRESETS = [name for name in presets.NAMES if name != "default"]
+PRESETS = [name for name in documents.NAMES if name != "default"]
 LONG = "a line of the transcript, and another\n" * 650
 
 

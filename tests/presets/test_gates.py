@@ -14,8 +14,8 @@ from tests import histories
 from tests.properties.test_gates import boundaries
 from tests.world import recount
 from ullage import FormatError, Limits, Session, Usage, problems
-from ullage.presets.continuation import ContinuationSettings, continuation
-from ullage.presets.token_budget import TokenBudgetSettings, token_budget
+from ullage.documents.presets.continuation import ContinuationSettings, continuation
+from ullage.documents.presets.token_budget import TokenBudgetSettings, token_budget
 from ullage.wires import FORMATS
 
 POLICIES = {

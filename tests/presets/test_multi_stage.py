@@ -18,10 +18,10 @@ from tests.presets.mutations import mutated, settings_mutated
 from tests.presets.played import ROOMY, new_session, played
 from tests.servers import Call, Reply
 from tests.servers.loops import loop
-from ullage import ConfigError, Limits, OverLimitError, Session, Usage, presets
-from ullage.history.canon import ref_of
-from ullage.presets.multi_stage import MultiStageSettings, multi_stage
-from ullage.stages.pressure import output_tokens
+from ullage import ConfigError, Limits, OverLimitError, Session, Usage, documents
+from ullage.core.history.canon import ref_of
+from ullage.documents.presets.multi_stage import MultiStageSettings, multi_stage
+from ullage.policy.stages.pressure import output_tokens
 from ullage.wires import FORMATS
 
 TINY = MultiStageSettings(
@@ -54,7 +54,7 @@ def test_the_presets_name_alone_reads_no_environment(monkeypatch):
     monkeypatch.setenv("MAX_RESULT_CHARS", "600")
     monkeypatch.setenv("SAFE_TRIGGER_TOKENS", "3000")
     asked = histories.request("openai-chat", histories.wire("openai-chat", [turn("x " * 900)]))
-    by_name, read = Session("gpt-4.1", policy="multi_stage"), presets.from_env("multi_stage")
+    by_name, read = Session("gpt-4.1", policy="multi_stage"), documents.from_env("multi_stage")
     assert by_name.fit(asked)["messages"] == asked["messages"]
     assert Session("gpt-4.1", policy=read).fit(asked)["messages"] != asked["messages"]
 
@@ -66,14 +66,14 @@ def test_the_presets_name_alone_reads_no_environment(monkeypatch):
     "multi-stage-strategy",
     "Emergency History Compaction (LLM Callback Level)",
     "**Trigger**: 850,000 tokens estimated payload.",
-    lives="ullage.stages.emergency",
+    lives="ullage.policy.stages.emergency",
     see="ullage replay --policy multi_stage runs",
 )
 @pytest.mark.says(
     "multi-stage-strategy",
     "Configuration",
     "`SAFE_TRIGGER_TOKENS` | `850,000` | Token count at which emergency compaction starts.",
-    lives="ullage.presets.multi_stage.MultiStageSettings",
+    lives="ullage.documents.presets.multi_stage.MultiStageSettings",
 )
 def test_the_brake_is_at_850_000_tokens_of_a_window_of_a_million():
     """Gemini 2.5, outputs of the size that the document speaks of, usage reported each time."""
@@ -141,7 +141,7 @@ thoughts = st.lists(
     "Emergency History Compaction (LLM Callback Level)",
     "Keep the System instructions and first User message.\n"
     "2. Keep the **10 most recent messages** (5 turns) in full.",
-    lives="ullage.stages.emergency",
+    lives="ullage.policy.stages.emergency",
 )
 @pytest.mark.parametrize("format", histories.APART)
 def test_the_task_and_the_ten_newest_messages_stay_whole_and_wide_of_that_a_whole_turn(format):
@@ -205,7 +205,7 @@ def test_no_more_than_fits_is_kept_whole():
     "multi-stage-strategy",
     "Emergency History Compaction (LLM Callback Level)",
     'Condense the entire "middle" history into a bulleted summary of tool calls and key thoughts.',
-    lives="ullage.stages.account",
+    lives="ullage.policy.stages.account",
 )
 def test_the_middle_is_a_list_of_tool_calls_and_thoughts():
     said = "I think that it is the cache."
@@ -232,14 +232,14 @@ def test_the_middle_is_a_list_of_tool_calls_and_thoughts():
     "Emergency History Compaction (LLM Callback Level)",
     'In `model_callbacks.py`, we implement an "Emergency Brake" to prevent '
     "`400 INVALID_ARGUMENT` errors when the LLM's hard limit is approached.",
-    lives="ullage.stages.emergency",
+    lives="ullage.policy.stages.emergency",
 )
 @pytest.mark.says(
     "multi-stage-strategy",
     "Emergency History Compaction (LLM Callback Level)",
     "**Benefit**: Prevents the agent from crashing "
     "while retaining the high-level progress of the investigation.",
-    lives="ullage.stages.emergency",
+    lives="ullage.policy.stages.emergency",
 )
 def test_an_investigation_goes_on_where_the_provider_would_refuse_it(serve):
     """Gemini through its own SDK; the provider refuses what is over 12,000 tokens."""
@@ -271,13 +271,13 @@ def test_an_investigation_goes_on_where_the_provider_would_refuse_it(serve):
     "multi-stage-strategy",
     "2. Tool Output Truncation",
     "**Limit**: 200,000 characters (~50k tokens) per tool result.",
-    lives="ullage.presets.multi_stage.MultiStageSettings",
+    lives="ullage.documents.presets.multi_stage.MultiStageSettings",
 )
 @pytest.mark.says(
     "multi-stage-strategy",
     "Configuration",
     "`MAX_RESULT_CHARS` | `200,000` | Max characters for a single tool output result.",
-    lives="ullage.presets.multi_stage.MultiStageSettings",
+    lives="ullage.documents.presets.multi_stage.MultiStageSettings",
 )
 def test_200_000_characters_stay_and_are_some_50_000_tokens():
     line = "The tide came in, and the harbour master wrote it down again.\n"
@@ -295,7 +295,7 @@ def test_200_000_characters_stay_and_are_some_50_000_tokens():
     "multi-stage-strategy",
     "2. Tool Output Truncation",
     "**Strings**: Truncated with a visible indicator.",
-    lives="ullage.stages.shapes",
+    lives="ullage.policy.stages.shapes",
 )
 @every
 def test_a_string_ends_in_what_was_left_out_and_how_to_read_on(format):
@@ -311,7 +311,7 @@ def test_a_string_ends_in_what_was_left_out_and_how_to_read_on(format):
     "multi-stage-strategy",
     "2. Tool Output Truncation",
     "**Lists**: Capped at the first 500 items.",
-    lives="ullage.stages.shapes",
+    lives="ullage.policy.stages.shapes",
 )
 @every
 def test_a_list_keeps_its_first_500_items_and_says_so_in_one_more(format):
@@ -344,7 +344,7 @@ def test_of_long_items_as_many_stay_as_fit():
     "2. Tool Output Truncation",
     "**Dicts**: If too large, replaced with a preview and an error message "
     "suggesting better filtering.",
-    lives="ullage.stages.shapes",
+    lives="ullage.policy.stages.shapes",
 )
 @every
 def test_a_dict_is_replaced_by_advice_and_a_preview(format):
@@ -468,7 +468,7 @@ def test_the_environment_is_read_once_under_the_documents_names(
         monkeypatch.delenv(name, raising=False)
         if text is not None:
             monkeypatch.setenv(name, text)
-    policy = presets.from_env("multi_stage")
+    policy = documents.from_env("multi_stage")
     monkeypatch.setenv("MAX_RESULT_CHARS", "1")
     expected = multi_stage(MultiStageSettings(**settings))
     assert list(outcomes(policy)) == list(outcomes(expected))
@@ -478,18 +478,18 @@ def test_the_environment_is_read_once_under_the_documents_names(
 def test_nonsense_in_the_environment_is_refused_by_name(monkeypatch, text):
     monkeypatch.setenv("SAFE_TRIGGER_TOKENS", text)
     with pytest.raises(ConfigError, match="SAFE_TRIGGER_TOKENS") as caught:
-        presets.from_env("multi_stage")
+        documents.from_env("multi_stage")
     assert text not in str(caught.value)
 
 
 def test_only_a_preset_whose_document_names_variables_is_read_from_them(monkeypatch):
     monkeypatch.setenv("MAX_RESULT_CHARS", "0")
     with pytest.raises(ConfigError, match="MAX_RESULT_CHARS"):
-        presets.from_env("multi_stage")
+        documents.from_env("multi_stage")
     with pytest.raises(ConfigError, match="names no environment variables"):
-        presets.from_env("output_cache")
+        documents.from_env("output_cache")
     with pytest.raises(ConfigError, match="has no settings"):
-        presets.from_env("default")
+        documents.from_env("default")
 
 
 @pytest.mark.parametrize(
@@ -507,7 +507,7 @@ def test_only_a_preset_whose_document_names_variables_is_read_from_them(monkeypa
 def test_a_value_that_is_none_is_refused_by_its_key(given):
     (key,) = given
     with pytest.raises(ConfigError, match=key):
-        presets.load("multi_stage", given)
+        documents.load("multi_stage", given)
 
 
 @pytest.mark.parametrize("text", ["x" * 601, "[1,2,3,4,5,6,7]"])

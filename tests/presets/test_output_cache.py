@@ -23,13 +23,17 @@ from ullage import (
     RefNotFound,
     Session,
     ToolOutputRef,
-    presets,
+    documents,
 )
-from ullage.history.canon import ref_of
-from ullage.presets.output_cache import CompactionConfig, ToolOutputCacheConfig, output_cache
-from ullage.stages.pressure import output_tokens
-from ullage.tokens.catalog import lookup
-from ullage.tokens.exact import exact
+from ullage.core.history.canon import ref_of
+from ullage.core.tokens.catalog import lookup
+from ullage.core.tokens.exact import exact
+from ullage.documents.presets.output_cache import (
+    CompactionConfig,
+    ToolOutputCacheConfig,
+    output_cache,
+)
+from ullage.policy.stages.pressure import output_tokens
 from ullage.wires import FORMATS
 
 TINY = ToolOutputCacheConfig(context_budget_tokens=500, max_message_bytes=600, max_line_length=60)
@@ -94,14 +98,14 @@ def _whole_line(session, ref, text):
     "Context Management Spec（tool output cache / compaction）",
     "tool output cache: retains tool output as much as possible, "
     "trims old output when the limit is exceeded and leaves a reference ID",
-    lives="ullage.presets.output_cache",
+    lives="ullage.documents.presets.output_cache",
     see="ullage replay --policy output_cache runs",
 )
 @pytest.mark.says(
     "output-cache-and-compaction",
     "1.1 Purpose",
     "However, the tool output is retained as much as possible because it is “recently necessary”",
-    lives="ullage.presets.output_cache",
+    lives="ullage.documents.presets.output_cache",
 )
 def test_as_much_is_kept_as_the_budget_holds_and_the_newest_of_it():
     """Half a million tokens of window: outputs may have 60,000, the default."""
@@ -122,7 +126,7 @@ def test_as_much_is_kept_as_the_budget_holds_and_the_newest_of_it():
     "output-cache-and-compaction",
     "1.1 Purpose",
     "Ability to instantly retrieve content from a reference ID when needed",
-    lives="ullage.recall",
+    lives="ullage.session.recall",
     see="ullage read REF",
 )
 @pytest.mark.says(
@@ -136,7 +140,7 @@ def test_as_much_is_kept_as_the_budget_holds_and_the_newest_of_it():
     "output-cache-and-compaction",
     "1.8 Deployment (tool_output_cache)",
     "Provide standard tools for retrieving content from reference IDs:",
-    lives="ullage.values.toolset.OURS",
+    lives="ullage.core.values.toolset.OURS",
 )
 @every
 def test_every_output_comes_back_whole_line_by_line(format):
@@ -153,7 +157,7 @@ def test_every_output_comes_back_whole_line_by_line(format):
     "output-cache-and-compaction",
     "1.2 Terminology",
     "in-context view: Output sent to model (trimmed if necessary)",
-    lives="ullage.stages.shapes",
+    lives="ullage.policy.stages.shapes",
 )
 @every
 def test_what_is_sent_is_the_view_and_the_history_keeps_the_output(format):
@@ -177,7 +181,7 @@ contextBudgetTokens?: number | null; // null = derived from model context
   maxMessageBytes?: number;   // default 50 * 1024
   maxLineLength?: number;     // default 2000
 """,
-    lives="ullage.presets.output_cache.ToolOutputCacheConfig",
+    lives="ullage.documents.presets.output_cache.ToolOutputCacheConfig",
 )
 def test_its_keys_and_their_defaults():
     document = {
@@ -195,13 +199,16 @@ def test_its_keys_and_their_defaults():
     turns = [turn(log("a", 9_000)), turn(log("b"))]
     same = [
         played(policy, "openai-chat", turns)[2]
-        for policy in ("output_cache", presets.load("output_cache", {**document, "compaction": {}}))
+        for policy in (
+            "output_cache",
+            documents.load("output_cache", {**document, "compaction": {}}),
+        )
     ]
     assert same[0] == same[1]
 
 
 def test_where_it_is_not_enabled_nothing_is_touched_and_no_tool_is_added():
-    policy = presets.load("output_cache", {"enabled": False})
+    policy = documents.load("output_cache", {"enabled": False})
     messages = histories.wire("openai-chat", [turn(log("a", 9_000)), turn(log("b", 9_000))])
     asked = histories.request("openai-chat", messages)
     session = Session("gpt-4.1", policy=policy, limits=Limits(window_tokens=ROOMY))
@@ -218,7 +225,7 @@ def test_where_it_is_not_enabled_nothing_is_touched_and_no_tool_is_added():
     "1.3 Configuration (ToolOutputCacheConfig)",
     "If `contextBudgetTokens` is `null`, calculate as follows: "
     "budget = clamp(context_window * 0.25, 20_000, 60_000)",
-    lives="ullage.stages.pressure.outputs_over",
+    lives="ullage.policy.stages.pressure.outputs_over",
 )
 @pytest.mark.parametrize(
     ("window_tokens", "budget_tokens"),
@@ -248,7 +255,7 @@ def test_the_budget_is_a_quarter_of_the_window_within_bounds(window_tokens, budg
     "output-cache-and-compaction",
     "1.3 Configuration (ToolOutputCacheConfig)",
     "The token can be an approximation of byte/4 if there is no real tokenizer.",
-    lives="ullage.tokens",
+    lives="ullage.core.tokens",
 )
 def test_outputs_are_counted_by_the_tokenizer_or_else_near_four_bytes_a_token():
     text = "The tide came in, and the harbour master wrote it down in his book again.\n" * 200
@@ -276,7 +283,7 @@ BAD = [
 @pytest.mark.parametrize(("given", "key"), BAD, ids=str)
 def test_a_value_that_is_none_is_refused_by_its_key(given, key):
     with pytest.raises(ConfigError, match=key):
-        presets.load("output_cache", given)
+        documents.load("output_cache", given)
 
 
 def test_values_given_by_name_are_held_to_the_same():
@@ -291,13 +298,13 @@ def test_values_given_by_name_are_held_to_the_same():
     "output-cache-and-compaction",
     "1.4 ToolOutputRef",
     "export type ToolOutputRef = { id: string; byte_size?: number; line_count?: number;",
-    lives="ullage.recall.found.ToolOutputRef",
+    lives="ullage.session.recall.found.ToolOutputRef",
 )
 @pytest.mark.says(
     "output-cache-and-compaction",
     "1.2 Terminology",
     "output ref: cache reference ID (`ToolOutputRef`)",
-    lives="ullage.recall.found.ToolOutputRef",
+    lives="ullage.session.recall.found.ToolOutputRef",
 )
 def test_a_ref_says_how_many_bytes_and_lines_there_are():
     assert ToolOutputRef("abc") == ToolOutputRef(id="abc", byte_size=None, line_count=None)
@@ -324,7 +331,7 @@ def test_a_ref_says_how_many_bytes_and_lines_there_are():
     "output-cache-and-compaction",
     "1.5 Caching",
     "Generate in-context view and set it to ToolMessage\nKeep `output_ref` in ToolMessage",
-    lives="ullage.stages.truncate",
+    lives="ullage.policy.stages.truncate",
 )
 @every
 def test_an_output_that_is_cut_is_kept_before_the_view_is_given_and_its_event_has_its_ref(format):
@@ -387,14 +394,14 @@ def view_of(text, max_bytes, max_line):
     "output-cache-and-compaction",
     "1.6 Generating in-context views",
     "Cut at line 1 `maxLineLength`\n- Abort if total exceeds `maxMessageBytes`",
-    lives="ullage.stages.shapes.head_lines",
+    lives="ullage.policy.stages.shapes.head_lines",
 )
 @pytest.mark.says(
     "output-cache-and-compaction",
     "1.6 Generating in-context views",
     "If it is discontinued, add a note to the end saying "
     '"Continuation can be expanded with reference ID"',
-    lives="ullage.presets.output_cache",
+    lives="ullage.documents.presets.output_cache",
 )
 def test_a_view_is_the_first_lines_each_cut_and_a_note_with_the_ref():
     long = "a line over the length of sixty characters, which is cut where those end"
@@ -446,7 +453,7 @@ def test_the_texts_of_one_result_share_its_bytes():
     "1.7 Trim when total size exceeds",
     "If the total token estimate in the tool output exceeds `contextBudgetTokens`: "
     "Prioritize and retain the most recent tool output (candidate in order of oldest)",
-    lives="ullage.stages.prune.results_only",
+    lives="ullage.policy.stages.prune.results_only",
 )
 @pytest.mark.says(
     "output-cache-and-compaction",
@@ -454,14 +461,14 @@ def test_the_texts_of_one_result_share_its_bytes():
     "Replace `content` in old ToolMessage with placeholder\n"
     "3. Leave `output_ref` and expand it with `tool_output_cache` if necessary\n"
     'Example placeholder: `"[tool output trimmed; ref=...]"`.',
-    lives="ullage.stages.placeholders.bare_placeholder",
+    lives="ullage.policy.stages.placeholders.bare_placeholder",
 )
 @pytest.mark.says(
     "output-cache-and-compaction",
     "3. Checkpoints to implement while learning",
     "Ability to trim old output when tool output cache exceeds total size limit\n"
     "2. Trimmed ToolMessage becomes placeholder in serializer",
-    lives="ullage.presets.output_cache",
+    lives="ullage.documents.presets.output_cache",
 )
 @every
 def test_over_the_budget_the_oldest_outputs_become_placeholders(format):
@@ -572,7 +579,7 @@ IMAGE = {
     "1.10 TODO (future improvement)",
     "For the tool output cache, consider a method that fully retains content parts "
     "(image/document, etc.)",
-    lives="ullage.recall.dispatch",
+    lives="ullage.session.recall.dispatch",
 )
 def test_an_image_is_trimmed_like_a_text_and_comes_back_as_an_image():
     messages = histories.wire("anthropic", [turn("look", items=1), turn(log("b"))])
@@ -598,7 +605,7 @@ def test_an_image_is_trimmed_like_a_text_and_comes_back_as_an_image():
     "2.4 Determining the context limit",
     "Use if you can get `max_input_tokens` or `max_tokens` from price/model information\n"
     "- Error (strict) if it cannot be obtained.",
-    lives="ullage.tokens.catalog.lookup",
+    lives="ullage.core.tokens.catalog.lookup",
 )
 def test_a_model_nobody_knows_is_refused():
     known = Session("gpt-4.1", policy="output_cache")

@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from tests import histories
 from tests.presets.played import ROOMY, SMALL, check_gates, played
-from ullage.presets.multi_stage import MultiStageSettings, multi_stage
-from ullage.presets.output_cache import ToolOutputCacheConfig, output_cache
+from ullage.documents.presets.multi_stage import MultiStageSettings, multi_stage
+from ullage.documents.presets.output_cache import ToolOutputCacheConfig, output_cache
 
 POLICIES = {
     "output_cache": output_cache(

@@ -7,9 +7,13 @@ import pytest
 from tests import histories
 from tests.histories import Call, Turn
 from ullage import Limits, Session
-from ullage.presets.output_cache import CompactionConfig, ToolOutputCacheConfig, output_cache
-from ullage.stages.compact import rough_full
-from ullage.stages.rough import view_tokens
+from ullage.documents.presets.output_cache import (
+    CompactionConfig,
+    ToolOutputCacheConfig,
+    output_cache,
+)
+from ullage.policy.stages.compact import rough_full
+from ullage.policy.stages.rough import view_tokens
 from ullage.wires.rules.checker import problems_of
 
 LIMITS = Limits(window_tokens=60_000, output_reserve_tokens=4_000)

@@ -10,7 +10,7 @@ import pytest
 
 from lab import reading
 from ullage import Limits, Session
-from ullage.presets import preset
+from ullage.documents import preset
 
 LIMITS = Limits(window_tokens=60_000, output_reserve_tokens=2_000)
 PASTES = {

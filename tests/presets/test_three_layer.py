@@ -21,14 +21,14 @@ from tests.presets.three_layer import (
     words,
 )
 from ullage import Limits
-from ullage.errors import RefNotFound
-from ullage.history.canon import ref_of
-from ullage.loop.services import prune_messages, retrieve_spilled, truncate_output
-from ullage.presets import NAMES
-from ullage.presets.three_layer import TOOL_OUTPUT_LIMITS, ThreeLayerSettings
-from ullage.stages import rough
-from ullage.stages.shapes import size_of
-from ullage.values.messages import Media, Reasoning, Text, ToolCall, ToolResult
+from ullage.core.errors import RefNotFound
+from ullage.core.history.canon import ref_of
+from ullage.core.values.messages import Media, Reasoning, Text, ToolCall, ToolResult
+from ullage.documents import NAMES
+from ullage.documents.presets.three_layer import TOOL_OUTPUT_LIMITS, ThreeLayerSettings
+from ullage.documents.services import prune_messages, retrieve_spilled, truncate_output
+from ullage.policy.stages import rough
+from ullage.policy.stages.shapes import size_of
 
 SMALL = ThreeLayerSettings(
     max_output_lines=6,
@@ -55,7 +55,7 @@ def limit_of(tool, settings):
     "three-layer-management",
     "Key Constants",
     "public const int MaxOutputLines = 2_000;",
-    lives="ullage.presets.three_layer.ThreeLayerSettings",
+    lives="ullage.documents.presets.three_layer.ThreeLayerSettings",
 )
 @pytest.mark.says(
     "three-layer-management",
@@ -66,7 +66,7 @@ def limit_of(tool, settings):
     "three-layer-management",
     "Truncation Service",
     "bool needsTruncation = originalLines > TokenConstants.MaxOutputLines ||",
-    lives="ullage.stages.shapes.head_lines",
+    lives="ullage.policy.stages.shapes.head_lines",
 )
 def test_2000_lines_stay_and_2001_do_not():
     whole = "\n".join(["a line of words"] * 2_000)
@@ -79,7 +79,7 @@ def test_2000_lines_stay_and_2001_do_not():
     "three-layer-management",
     "Key Constants",
     "public const int MaxOutputBytes = 50 * 1024;  // 50KB",
-    lives="ullage.presets.three_layer.ThreeLayerSettings",
+    lives="ullage.documents.presets.three_layer.ThreeLayerSettings",
 )
 @pytest.mark.says(
     "three-layer-management",
@@ -90,13 +90,13 @@ def test_2000_lines_stay_and_2001_do_not():
     "three-layer-management",
     "Truncation Service",
     "originalBytes > TokenConstants.MaxOutputBytes ||",
-    lives="ullage.stages.shapes.head_lines",
+    lives="ullage.policy.stages.shapes.head_lines",
 )
 @pytest.mark.says(
     "three-layer-management",
     "Truncation Service",
     "var originalBytes = Encoding.UTF8.GetByteCount(output);",
-    lives="ullage.stages.shorten.utf8_bytes",
+    lives="ullage.policy.stages.shorten.utf8_bytes",
 )
 def test_51200_bytes_of_utf8_stay_and_more_do_not():
     whole = ("é" * 99 + "\n") * 257  # 199 bytes a line
@@ -113,7 +113,7 @@ def test_51200_bytes_of_utf8_stay_and_more_do_not():
     "three-layer-management",
     "Key Constants",
     "public const int MaxLineLength = 2_000;",
-    lives="ullage.presets.three_layer.ThreeLayerSettings",
+    lives="ullage.documents.presets.three_layer.ThreeLayerSettings",
 )
 @pytest.mark.says(
     "three-layer-management",
@@ -124,7 +124,7 @@ def test_51200_bytes_of_utf8_stay_and_more_do_not():
 
         return line[..TokenConstants.MaxLineLength] + "... (line truncated)";
     """,
-    lives="ullage.stages.shapes.head_lines",
+    lives="ullage.policy.stages.shapes.head_lines",
 )
 @pytest.mark.says(
     "three-layer-management",
@@ -134,7 +134,7 @@ def test_51200_bytes_of_utf8_stay_and_more_do_not():
         var truncated = lines.Select(TruncateLine);
         return string.Join('\\n', truncated);
     """,
-    lives="ullage.stages.shapes.head_lines",
+    lives="ullage.policy.stages.shapes.head_lines",
 )
 def test_a_line_keeps_2000_characters_and_says_that_it_was_cut():
     exact = "x" * 2_000 + "\n" + "y" * 2_000
@@ -161,7 +161,7 @@ def test_a_line_keeps_2000_characters_and_says_that_it_was_cut():
         ["list"] = 10_000,       // 10KB for directory listings
         ["default"] = 50_000     // Default limit
     """,
-    lives="ullage.presets.three_layer.TOOL_OUTPUT_LIMITS",
+    lives="ullage.documents.presets.three_layer.TOOL_OUTPUT_LIMITS",
 )
 @pytest.mark.says(
     "three-layer-management",
@@ -176,13 +176,13 @@ def test_a_line_keeps_2000_characters_and_says_that_it_was_cut():
             toolName,
             TokenConstants.ToolOutputLimits["default"]);
     """,
-    lives="ullage.stages.shapes.head_lines",
+    lives="ullage.policy.stages.shapes.head_lines",
 )
 @pytest.mark.says(
     "three-layer-management",
     "Truncation Service",
     "output.Length > charLimit;",
-    lives="ullage.stages.shapes.head_lines",
+    lives="ullage.policy.stages.shapes.head_lines",
 )
 @pytest.mark.parametrize(
     ("tool", "chars"),
@@ -215,7 +215,7 @@ def test_each_tool_has_its_own_limit_of_characters(tool, chars):
     "three-layer-management",
     "Target State (opencode-aligned)",
     "Layer 1: TOOL OUTPUT TRUNCATION (Immediate)",
-    lives="ullage.stages.truncate",
+    lives="ullage.policy.stages.truncate",
 )
 def test_layer_1_is_immediate():
     """It acts on the first output there is, before that is ever sent."""
@@ -241,7 +241,7 @@ def test_layer_1_is_immediate():
             };
         }
     """,
-    lives="ullage.loop.services.truncate_output",
+    lives="ullage.documents.services.truncate_output",
 )
 @pytest.mark.says(
     "three-layer-management",
@@ -250,7 +250,7 @@ def test_layer_1_is_immediate():
         var lines = output.Split('\\n');
         var originalLines = lines.Length;
     """,
-    lives="ullage.stages.shapes.text_size",
+    lives="ullage.policy.stages.shapes.text_size",
 )
 @pytest.mark.parametrize("output", ["", "a", "a\nb\n", "é\r\n" * 9, "x" * 2_500])
 def test_the_record_of_an_output_within_the_limits(output):
@@ -278,7 +278,7 @@ def test_the_record_of_an_output_within_the_limits(output):
     public string? SpillPath { get; init; }
     public string? TruncationMessage { get; init; }
     """,
-    lives="ullage.loop.services.TruncationResult",
+    lives="ullage.documents.services.TruncationResult",
 )
 @pytest.mark.says(
     "three-layer-management",
@@ -296,7 +296,7 @@ def test_the_record_of_an_output_within_the_limits(output):
             TruncationMessage = truncationMessage
         };
     """,
-    lives="ullage.loop.services.truncate_output",
+    lives="ullage.documents.services.truncate_output",
 )
 @pytest.mark.says(
     "three-layer-management",
@@ -307,7 +307,7 @@ def test_the_record_of_an_output_within_the_limits(output):
             truncatedLines.Count, currentBytes,
             actualSpillPath);
     """,
-    lives="ullage.stages.shapes.head_lines",
+    lives="ullage.policy.stages.shapes.head_lines",
 )
 @pytest.mark.says(
     "three-layer-management",
@@ -323,7 +323,7 @@ def test_the_record_of_an_output_within_the_limits(output):
             sb.AppendLine("[Use 'read' tool with the path above to see full content]");
         }
     """,
-    lives="ullage.presets.three_layer",
+    lives="ullage.documents.presets.three_layer",
 )
 def test_the_record_and_the_notice_to_the_character(tmp_path):
     output = "\n".join(["line"] * 3_000)
@@ -379,7 +379,7 @@ def test_without_a_file_the_line_before_the_notice_names_the_ref():
             truncatedOutput = truncatedOutput[..charLimit];
         }
     """,
-    lives="ullage.stages.shapes.head_lines",
+    lives="ullage.policy.stages.shapes.head_lines",
 )
 @given(
     st.lists(
@@ -412,7 +412,7 @@ def test_what_is_shown_is_what_the_documents_code_shows(lines, tool):
         < 1024 * 1024 => $"{bytes / 1024.0:F1}KB",
         _ => $"{bytes / (1024.0 * 1024.0):F1}MB"
     """,
-    lives="ullage.stages.shapes.size_of",
+    lives="ullage.policy.stages.shapes.size_of",
 )
 @pytest.mark.parametrize(
     ("count", "written"),
@@ -466,7 +466,7 @@ def test_bytes_as_people_read_them(count, written):
 
         return await File.ReadAllTextAsync(spillPath, ct);
     """,
-    lives="ullage.loop.services.retrieve_spilled",
+    lives="ullage.documents.services.retrieve_spilled",
 )
 @pytest.mark.parametrize(
     "output", [words(60_000), "x\n" * 3_000, "é" * 2_500, "a\r\n\ud83d\x00" * 20_000]
@@ -542,13 +542,13 @@ def nearly_full(results=10, **more):
     // Context limits (configurable per model)
     public const int DefaultContextWindow = 128_000;
     """,
-    lives="ullage.presets.three_layer.ThreeLayerSettings",
+    lives="ullage.documents.presets.three_layer.ThreeLayerSettings",
 )
 @pytest.mark.says(
     "three-layer-management",
     "Integration with ChatService",
     "var contextLimit = await GetContextLimitAsync(session);",
-    lives="ullage.stages.policy.Policy",
+    lives="ullage.core.contract.policy.Policy",
 )
 def test_the_window_is_the_models_and_128000_where_nobody_knows_it():
     assert Asked().session.window.context_tokens == 128_000
@@ -568,13 +568,13 @@ def test_the_window_is_the_models_and_128000_where_nobody_knows_it():
         if (currentTokens > contextLimit * 0.85)
         {
     """,
-    lives="ullage.stages.pressure.rough_over",
+    lives="ullage.policy.stages.pressure.rough_over",
 )
 @pytest.mark.says(
     "three-layer-management",
     "Target State (opencode-aligned)",
     "Layer 2: TOOL OUTPUT PRUNING (When approaching limit)",
-    lives="ullage.stages.prune",
+    lives="ullage.policy.stages.prune",
 )
 @pytest.mark.parametrize(("more", "is_over"), [(0, False), (1, True)])
 def test_pruning_begins_over_85_percent_of_the_window(more, is_over):
@@ -591,7 +591,7 @@ def test_pruning_begins_over_85_percent_of_the_window(more, is_over):
     "three-layer-management",
     "Key Constants",
     "public const int DefaultMaxOutputTokens = 16_384;",
-    lives="ullage.presets.three_layer.ThreeLayerSettings",
+    lives="ullage.documents.presets.three_layer.ThreeLayerSettings",
 )
 @pytest.mark.says(
     "three-layer-management",
@@ -610,7 +610,7 @@ def test_pruning_begins_over_85_percent_of_the_window(more, is_over):
             };
         }
     """,
-    lives="ullage.stages.pressure.rough_over",
+    lives="ullage.policy.stages.pressure.rough_over",
 )
 @pytest.mark.parametrize(("held", "pruned"), [(100_000 - 16_385, 0), (100_000 - 16_384, 3)])
 def test_pruning_begins_where_the_answer_is_short_of_room(held, pruned):
@@ -634,7 +634,7 @@ def conversation(results, size=SIZE):
     "three-layer-management",
     "Key Constants",
     "public const int PruneProtectTokens = 40_000;   // Don't prune if under this",
-    lives="ullage.presets.three_layer.ThreeLayerSettings",
+    lives="ullage.documents.presets.three_layer.ThreeLayerSettings",
 )
 @pytest.mark.says(
     "three-layer-management",
@@ -653,7 +653,7 @@ def conversation(results, size=SIZE):
             };
         }
     """,
-    lives="ullage.stages.pressure.rough_over",
+    lives="ullage.policy.stages.pressure.rough_over",
 )
 @pytest.mark.parametrize(("held", "is_pruned"), [(39_999, False), (40_000, True)])
 def test_nothing_is_pruned_under_40000_tokens(held, is_pruned):
@@ -664,7 +664,7 @@ def test_nothing_is_pruned_under_40000_tokens(held, is_pruned):
     "three-layer-management",
     "Target State (opencode-aligned)",
     "Protect first 40K tokens (PRUNE_PROTECT)",
-    lives="ullage.stages.pressure.newest_rough",
+    lives="ullage.policy.stages.pressure.newest_rough",
 )
 @pytest.mark.says(
     "three-layer-management",
@@ -673,7 +673,7 @@ def test_nothing_is_pruned_under_40000_tokens(held, is_pruned):
         // Process parts from oldest to newest
         // Protect recent parts (within PruneProtect window)
     """,
-    lives="ullage.stages.pressure.newest_rough",
+    lives="ullage.policy.stages.pressure.newest_rough",
 )
 @pytest.mark.says(
     "three-layer-management",
@@ -690,7 +690,7 @@ def test_nothing_is_pruned_under_40000_tokens(held, is_pruned):
             protectedTokens += partTokens;
         }
     """,
-    lives="ullage.stages.pressure.newest_rough",
+    lives="ullage.policy.stages.pressure.newest_rough",
 )
 @pytest.mark.says(
     "three-layer-management",
@@ -703,7 +703,7 @@ def test_nothing_is_pruned_under_40000_tokens(held, is_pruned):
                 continue;
             }
     """,
-    lives="ullage.stages.prune.results_only",
+    lives="ullage.policy.stages.prune.results_only",
 )
 @pytest.mark.says(
     "three-layer-management",
@@ -729,7 +729,7 @@ def test_the_newest_40000_tokens_are_never_pruned(spare, kept):
     "three-layer-management",
     "Target State (opencode-aligned)",
     "Keep tool invocation metadata",
-    lives="ullage.stages.prune.results_only",
+    lives="ullage.policy.stages.prune.results_only",
 )
 @pytest.mark.says(
     "three-layer-management",
@@ -740,7 +740,7 @@ def test_the_newest_40000_tokens_are_never_pruned(spare, kept):
                 && toolPart.Output?.Length > TokenConstants.PruneOutputRetainChars)
             {
     """,
-    lives="ullage.stages.prune.results_only",
+    lives="ullage.policy.stages.prune.results_only",
 )
 @pytest.mark.says(
     "three-layer-management",
@@ -751,7 +751,7 @@ def test_the_newest_40000_tokens_are_never_pruned(spare, kept):
                 prunedParts.Add(part);
             }
     """,
-    lives="ullage.stages.prune.results_only",
+    lives="ullage.policy.stages.prune.results_only",
 )
 def test_only_outputs_are_pruned_and_the_calls_stay():
     messages = conversation(8)
@@ -771,7 +771,7 @@ def test_only_outputs_are_pruned_and_the_calls_stay():
     "three-layer-management",
     "Key Constants",
     "public const int PruneOutputRetainChars = 2_000; // Keep first N chars of pruned output",
-    lives="ullage.presets.three_layer.ThreeLayerSettings",
+    lives="ullage.documents.presets.three_layer.ThreeLayerSettings",
 )
 @pytest.mark.says(
     "three-layer-management",
@@ -791,7 +791,7 @@ def test_only_outputs_are_pruned_and_the_calls_stay():
                 tokensRemoved += originalTokens - prunedTokens;
                 partsPruned++;
     """,
-    lives="ullage.stages.placeholders.head_and_marker",
+    lives="ullage.policy.stages.placeholders.head_and_marker",
 )
 def test_a_pruned_output_to_the_character():
     messages = conversation(8)
@@ -811,13 +811,13 @@ def test_a_pruned_output_to_the_character():
     "three-layer-management",
     "Key Constants",
     "public const int PruneMinimumTokens = 20_000;   // Minimum reduction target",
-    lives="ullage.presets.three_layer.ThreeLayerSettings",
+    lives="ullage.documents.presets.three_layer.ThreeLayerSettings",
 )
 @pytest.mark.says(
     "three-layer-management",
     "Target State (opencode-aligned)",
     "Min 20K token reduction (PRUNE_MINIMUM)",
-    lives="ullage.stages.prune",
+    lives="ullage.policy.stages.prune",
 )
 @pytest.mark.says(
     "three-layer-management",
@@ -834,13 +834,13 @@ def test_a_pruned_output_to_the_character():
                     break;
                 }
     """,
-    lives="ullage.stages.prune",
+    lives="ullage.policy.stages.prune",
 )
 @pytest.mark.says(
     "three-layer-management",
     "Performance Considerations",
     "**Incremental Pruning**: Stop pruning once minimum reduction achieved",
-    lives="ullage.stages.prune",
+    lives="ullage.policy.stages.prune",
 )
 @pytest.mark.parametrize(("size", "pruned"), [(42_000, 2), (41_996, 3)])
 def test_it_stops_when_20000_tokens_are_won(size, pruned):
@@ -853,7 +853,7 @@ def test_it_stops_when_20000_tokens_are_won(size, pruned):
     "three-layer-management",
     "Target State (opencode-aligned)",
     "Progressive old output removal",
-    lives="ullage.stages.prune",
+    lives="ullage.policy.stages.prune",
 )
 @pytest.mark.says(
     "three-layer-management",
@@ -863,7 +863,7 @@ def test_it_stops_when_20000_tokens_are_won(size, pruned):
         for (int i = 0; i < parts.Count; i++)
         {
     """,
-    lives="ullage.stages.prune.results_only",
+    lives="ullage.policy.stages.prune.results_only",
 )
 def test_the_oldest_go_first_and_more_when_it_is_full_again():
     asked = nearly_full(11)
@@ -909,13 +909,13 @@ def test_what_is_pruned_is_what_the_documents_code_prunes(sizes, said, held, win
     public int PartsPruned { get; init; }
     public bool WasPruned { get; init; }
     """,
-    lives="ullage.loop.services.PruneResult",
+    lives="ullage.documents.services.PruneResult",
 )
 @pytest.mark.says(
     "three-layer-management",
     "Pruning Service",
     "var tokensAfter = currentTokens - tokensRemoved;",
-    lives="ullage.loop.services.prune_messages",
+    lives="ullage.documents.services.prune_messages",
 )
 @pytest.mark.says(
     "three-layer-management",
@@ -930,7 +930,7 @@ def test_what_is_pruned_is_what_the_documents_code_prunes(sizes, said, held, win
             WasPruned = tokensRemoved > 0
         };
     """,
-    lives="ullage.loop.services.prune_messages",
+    lives="ullage.documents.services.prune_messages",
 )
 def test_the_record_of_a_pruning():
     messages = conversation(8)
@@ -951,7 +951,7 @@ def test_the_record_of_a_pruning():
             currentTokens,
             TokenConstants.PruneMinimumTokens);
     """,
-    lives="ullage.values.events.Event",
+    lives="ullage.core.values.events.Event",
 )
 @pytest.mark.says(
     "three-layer-management",
@@ -961,7 +961,7 @@ def test_the_record_of_a_pruning():
             "Pruning complete: {Before} → {After} tokens ({Removed} removed, {Parts} parts pruned)",
             currentTokens, tokensAfter, tokensRemoved, partsPruned);
     """,
-    lives="ullage.values.edits.Batch",
+    lives="ullage.core.values.edits.Batch",
 )
 @pytest.mark.says(
     "three-layer-management",
@@ -977,7 +977,7 @@ def test_the_record_of_a_pruning():
                     pruneResult.TokensBefore - pruneResult.TokensAfter);
             }
     """,
-    lives="ullage.values.events.Event",
+    lives="ullage.core.values.events.Event",
 )
 def test_a_session_tells_of_each_pruning_and_uses_it():
     asked = nearly_full(11)
@@ -1002,7 +1002,7 @@ def test_a_session_tells_of_each_pruning_and_uses_it():
     "three-layer-management",
     "Key Constants",
     "public const double CharsPerToken = 4.0;",
-    lives="ullage.stages.rough.CHARS_PER_TOKEN",
+    lives="ullage.policy.stages.rough.CHARS_PER_TOKEN",
 )
 @pytest.mark.says(
     "three-layer-management",
@@ -1010,7 +1010,7 @@ def test_a_session_tells_of_each_pruning_and_uses_it():
     """
     // Simple estimation: 4 chars ≈ 1 token
     """,
-    lives="ullage.stages.rough.text_tokens",
+    lives="ullage.policy.stages.rough.text_tokens",
 )
 @pytest.mark.says(
     "three-layer-management",
@@ -1021,7 +1021,7 @@ def test_a_session_tells_of_each_pruning_and_uses_it():
 
         return (int)Math.Ceiling(text.Length / TokenConstants.CharsPerToken);
     """,
-    lives="ullage.stages.rough.text_tokens",
+    lives="ullage.policy.stages.rough.text_tokens",
 )
 @given(st.text(max_size=200))
 def test_a_text_is_a_quarter_of_its_characters_rounded_up(text):
@@ -1039,7 +1039,7 @@ def test_a_text_is_a_quarter_of_its_characters_rounded_up(text):
             ToolPart toolPart => EstimateTokens(toolPart.Input ?? "") +
                                  EstimateTokens(toolPart.Output ?? ""),
     """,
-    lives="ullage.stages.rough.part_tokens",
+    lives="ullage.policy.stages.rough.part_tokens",
 )
 @pytest.mark.says(
     "three-layer-management",
@@ -1048,7 +1048,7 @@ def test_a_text_is_a_quarter_of_its_characters_rounded_up(text):
             ReasoningPart rp => EstimateTokens(rp.Content),
             _ => 0
     """,
-    lives="ullage.stages.rough.part_tokens",
+    lives="ullage.policy.stages.rough.part_tokens",
 )
 @pytest.mark.parametrize(
     ("part", "expected"),
@@ -1073,7 +1073,7 @@ def test_the_tokens_of_each_kind_of_part(part, expected):
         // Add overhead for role/structure
         tokens += 4;  // Role marker overhead
     """,
-    lives="ullage.stages.rough.message_tokens",
+    lives="ullage.policy.stages.rough.message_tokens",
 )
 @pytest.mark.says(
     "three-layer-management",
@@ -1109,7 +1109,7 @@ def test_the_tokens_of_each_kind_of_part(part, expected):
             }
         }
     """,
-    lives="ullage.stages.rough",
+    lives="ullage.policy.stages.rough",
 )
 @pytest.mark.says(
     "three-layer-management",
@@ -1118,7 +1118,7 @@ def test_the_tokens_of_each_kind_of_part(part, expected):
         var currentTokens = _tokenEstimator.EstimateRequestTokens(
             BuildRequest(chatMessages));
     """,
-    lives="ullage.stages.rough.view_tokens",
+    lives="ullage.policy.stages.rough.view_tokens",
 )
 def test_the_tokens_of_a_request_statement_by_statement():
     function = {"name": "n" * 5, "description": "d" * 9, "parameters": {"p": "x" * 10}}
@@ -1145,7 +1145,7 @@ def test_the_tokens_of_a_request_statement_by_statement():
     "three-layer-management",
     "Token Estimator",
     "// For more accuracy, consider using tiktoken or similar",
-    lives="ullage.tokens",
+    lives="ullage.core.tokens",
 )
 def test_the_hard_limit_does_not_rest_on_the_estimate():
     """Text of one character a token: the estimate sees a quarter of it, our count all."""
@@ -1161,7 +1161,7 @@ def test_the_hard_limit_does_not_rest_on_the_estimate():
     "three-layer-management",
     "Performance Considerations",
     "**Token Caching**: Cache token estimates for unchanged content",
-    lives="ullage.history.measures.Tally",
+    lives="ullage.core.history.measures.Tally",
 )
 def test_a_message_is_estimated_once_while_it_is_shown_the_same(monkeypatch):
     estimated = []
@@ -1188,7 +1188,7 @@ def test_a_message_is_estimated_once_while_it_is_shown_the_same(monkeypatch):
     "three-layer-management",
     "Performance Considerations",
     "**Lazy Truncation**: Only truncate when output exceeds limits",
-    lives="ullage.stages.shapes.head_lines",
+    lives="ullage.policy.stages.shapes.head_lines",
 )
 @given(st.lists(st.text("ab é\r", max_size=30), max_size=6), st.sampled_from(("read", "other")))
 def test_nothing_is_copied_where_nothing_is_cut(lines, tool):
@@ -1215,7 +1215,7 @@ def test_nothing_is_copied_where_nothing_is_cut(lines, tool):
     Assert.True(result.WasTruncated);
     Assert.True(result.TruncatedLines <= TokenConstants.MaxOutputLines);
     """,
-    lives="ullage.loop.services.truncate_output",
+    lives="ullage.documents.services.truncate_output",
 )
 def test_the_documents_own_test():
     output = "\n".join(["line"] * 3000)

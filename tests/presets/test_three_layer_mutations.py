@@ -13,14 +13,14 @@ from lab import reading
 from tests import histories
 from tests.presets.three_layer import Asked, call, result, words
 from ullage import ConfigError, FormatError, Limits, OverLimitError, Session
-from ullage.loop.services import prune_messages, retrieve_spilled, truncate_output
-from ullage.presets import load, three_layer
-from ullage.presets.three_layer import ThreeLayerSettings
-from ullage.stages.prune import results_only
+from ullage.documents import load, three_layer
+from ullage.documents.presets.three_layer import ThreeLayerSettings
+from ullage.documents.services import prune_messages, retrieve_spilled, truncate_output
+from ullage.policy.stages.prune import results_only
 from ullage.wires import FORMATS
 from ullage.wires.rules.checker import problems_of
 
-MODULE = importlib.import_module("ullage.presets.three_layer")
+MODULE = importlib.import_module("ullage.documents.presets.three_layer")
 BASE = ThreeLayerSettings(
     max_output_lines=12,
     max_output_bytes=700,

@@ -15,15 +15,15 @@ from tests import histories
 from tests.histories import Call, Turn
 from tests.presets.three_layer import Asked, words
 from ullage import AsyncSession, ConfigError, Limits, MemoryStore, Session, SqliteStore
-from ullage.history.canon import ref_of
-from ullage.loop.services import retrieve_spilled
-from ullage.presets import load, preset, three_layer
-from ullage.presets._files import values_of
-from ullage.presets._settings import read
-from ullage.presets.three_layer import ThreeLayerSettings
-from ullage.spend.metrics import TokenManagementMetrics
-from ullage.stages import rough
-from ullage.stages.policy import BesideStore
+from ullage.core.contract.policy import BesideStore
+from ullage.core.history.canon import ref_of
+from ullage.documents import load, preset, three_layer
+from ullage.documents.metrics import TokenManagementMetrics
+from ullage.documents.presets._files import values_of
+from ullage.documents.presets._settings import read
+from ullage.documents.presets.three_layer import ThreeLayerSettings
+from ullage.documents.services import retrieve_spilled
+from ullage.policy.stages import rough
 from ullage.stores import SpillStore
 from ullage.stores.threaded import Threaded
 
@@ -204,7 +204,7 @@ def test_a_chat_service_runs_on_the_real_sdk():
       "glob": 20000,
       "default": 50000
     """,
-    lives="ullage.presets.three_layer.ThreeLayerSettings",
+    lives="ullage.documents.presets.three_layer.ThreeLayerSettings",
 )
 @pytest.mark.parametrize("wrapped", ["// a service's own file\n", ""])
 def test_the_documents_own_file_is_read(tmp_path, monkeypatch, wrapped):
@@ -251,7 +251,7 @@ def test_the_files_numbers_are_the_defaults():
     "three-layer-management",
     "Migration Path",
     "Configure per-tool limits in appsettings",
-    lives="ullage.presets.load",
+    lives="ullage.documents.load",
 )
 def test_limits_by_tool_are_configured_and_the_others_stay():
     policy = load("three_layer", {"TokenManagement": {"ToolOutputLimits": {"fetch_log": 5_000}}})
@@ -357,13 +357,13 @@ public class TokenManagementMetrics
     public long SpillFilesCreated { get; set; }
     public long SpillBytesWritten { get; set; }
     """,
-    lives="ullage.spend.metrics.TokenManagementMetrics",
+    lives="ullage.documents.metrics.TokenManagementMetrics",
 )
 @pytest.mark.says(
     "three-layer-management",
     "Migration Path",
     "Monitor metrics and tune thresholds",
-    lives="ullage.spend.metrics.TokenManagementMetrics",
+    lives="ullage.documents.metrics.TokenManagementMetrics",
 )
 def test_the_eight_counters(tmp_path):
     asked = Asked(ThreeLayerSettings(spill_directory=f"{tmp_path}"), model="gpt-4.1", **SMALL)

@@ -22,11 +22,11 @@ from tests import histories
 from tests.properties.test_gates import boundaries
 from tests.servers import Call, Reply
 from tests.servers.loops import loop
-from ullage import ConfigError, Limits, Policy, Session, SqliteStore, Usage, presets
-from ullage.presets.token_budget import MARKER, TokenBudgetSettings, token_budget
-from ullage.stages.placeholders import bare_placeholder
-from ullage.stages.pressure import newest_answered, newest_batch, over_share
-from ullage.stages.prune import results_only, strings_only
+from ullage import ConfigError, Limits, Policy, Session, SqliteStore, Usage, documents
+from ullage.documents.presets.token_budget import MARKER, TokenBudgetSettings, token_budget
+from ullage.policy.stages.placeholders import bare_placeholder
+from ullage.policy.stages.pressure import newest_answered, newest_batch, over_share
+from ullage.policy.stages.prune import results_only, strings_only
 from ullage.wires import FORMATS
 
 DOCUMENT = "token-budget-compaction"
@@ -114,7 +114,7 @@ def notes(session):
     "token-budget-compaction",
     "3. Token Budget Threshold (Chosen)",
     "Short conversations: zero impact",
-    lives="ullage.presets.token_budget",
+    lives="ullage.documents.presets.token_budget",
     see="ullage fit request.json --policy token_budget",
 )
 @pytest.mark.parametrize("format", FORMAT_NAMES)
@@ -138,13 +138,13 @@ def test_up_to_the_budget_the_request_goes_out_as_it_came(format, turns, reporte
     "token-budget-compaction",
     "3. Token Budget Threshold (Chosen)",
     "Only truncate old tool results when a budget is exceeded.",
-    lives="ullage.stages.pressure.over_reported",
+    lives="ullage.policy.stages.pressure.over_reported",
 )
 @pytest.mark.says(
     "token-budget-compaction",
     "3. Token Budget Threshold (Chosen)",
     "Long conversations: gradual, targeted reduction",
-    lives="ullage.presets.token_budget",
+    lives="ullage.documents.presets.token_budget",
 )
 def test_a_long_conversation_is_reduced_result_by_result():
     """One more result at each turn over the budget; all that is no old result stays."""
@@ -163,7 +163,7 @@ def test_a_long_conversation_is_reduced_result_by_result():
     "token-budget-compaction",
     "3. Token Budget Threshold (Chosen)",
     "No extra API calls",
-    lives="ullage.presets.token_budget",
+    lives="ullage.documents.presets.token_budget",
 )
 @pytest.mark.says(
     "token-budget-compaction",
@@ -202,7 +202,7 @@ OLD = steps((LONG,), (LONG + "2",), (LONG + "3",))
     "Trigger Condition",
     """if self._input_token_budget > 0 and input_tokens > self._input_token_budget:
            self._compact_old_tool_results(input_tokens)""",
-    lives="ullage.stages.pressure.over_reported",
+    lives="ullage.policy.stages.pressure.over_reported",
 )
 @pytest.mark.says("token-budget-compaction", "Data Flow", "input_tokens > budget?")
 @pytest.mark.says("token-budget-compaction", "Data Flow", "no → do nothing")
@@ -235,7 +235,7 @@ def test_a_budget_of_0_never_acts(reported):
     "token-budget-compaction",
     "Trigger Condition",
     "After each `stream_chat()` call, the agent checks:",
-    lives="ullage.stages.pressure.newest_answered",
+    lives="ullage.policy.stages.pressure.newest_answered",
 )
 def test_the_check_is_that_of_the_moment_after_the_reply():
     """What the reply's own tools bring comes later; what it had just read is not yet old."""
@@ -343,7 +343,7 @@ batches = st.lists(st.lists(given_contents, min_size=1, max_size=3), min_size=1,
          - Skip if short enough
          - Truncate to retention_chars + marker
        Print diagnostic to stderr""",
-    lives="ullage.presets.token_budget",
+    lives="ullage.documents.presets.token_budget",
 )
 @given(batches=batches, data=st.data())
 def test_every_request_is_the_one_the_documents_agent_would_send(batches, data):
@@ -384,13 +384,13 @@ def test_of_a_history_seen_for_the_first_time_one_note_says_that_its_figure_is_a
     "What Gets Compacted",
     'Finds all tool-result messages — messages where `role == "user"` and `content` is a list '
     "of `tool_result` dicts",
-    lives="ullage.stages.prune.strings_only",
+    lives="ullage.policy.stages.prune.strings_only",
 )
 @pytest.mark.says(
     "token-budget-compaction",
     "What Gets Compacted",
     "For each older tool-result block:",
-    lives="ullage.stages.prune.strings_only",
+    lives="ullage.policy.stages.prune.strings_only",
 )
 def test_every_older_block_of_results_and_nothing_else_is_looked_at():
     messages = steps((LONG, LONG + "2"), (LONG + "3",), (LONG + "4",))
@@ -408,7 +408,7 @@ def test_every_older_block_of_results_and_nothing_else_is_looked_at():
     "What Gets Compacted",
     "Skips the **most recent** tool-result message "
     "(the LLM may still need it for the current turn)",
-    lives="ullage.stages.pressure.newest_answered",
+    lives="ullage.policy.stages.pressure.newest_answered",
 )
 @pytest.mark.parametrize("format", histories.APART)
 def test_the_newest_message_of_results_is_left_as_it_is(format):
@@ -448,7 +448,7 @@ def test_of_gemini_what_the_function_gave_is_the_content(wrapped):
     "token-budget-compaction",
     "What Gets Compacted",
     "Skips if content is not a string",
-    lives="ullage.values.messages.ToolResult.is_string",
+    lives="ullage.core.values.messages.ToolResult.is_string",
 )
 @pytest.mark.parametrize(
     "content",
@@ -467,7 +467,7 @@ def test_what_is_not_a_string_is_left_as_it_is(content):
     "token-budget-compaction",
     "What Gets Compacted",
     "Skips if already truncated (ends with the marker)",
-    lives="ullage.stages.placeholders.head_and_marker",
+    lives="ullage.policy.stages.placeholders.head_and_marker",
 )
 def test_what_ends_in_the_marker_is_left_as_it_is():
     """Whoever wrote it there; where it stands in the middle it says nothing."""
@@ -481,7 +481,7 @@ def test_what_ends_in_the_marker_is_left_as_it_is():
     "token-budget-compaction",
     "What Gets Compacted",
     "Skips if content is already shorter than the retention limit",
-    lives="ullage.stages.placeholders.head_and_marker",
+    lives="ullage.policy.stages.placeholders.head_and_marker",
 )
 @pytest.mark.parametrize("length", [0, 1, 499, 500])
 def test_what_is_short_enough_is_left_as_it_is(length):
@@ -501,13 +501,13 @@ def test_what_the_marker_would_make_longer_is_left_whole(length):
     "token-budget-compaction",
     "What Gets Compacted",
     "Truncates to `tool_result_retention_chars` characters",
-    lives="ullage.stages.placeholders.head_and_marker",
+    lives="ullage.policy.stages.placeholders.head_and_marker",
 )
 @pytest.mark.says(
     "token-budget-compaction",
     "What Gets Compacted",
     "Appends `[truncated for context management]` so the LLM knows what happened",
-    lives="ullage.presets.token_budget.MARKER",
+    lives="ullage.documents.presets.token_budget.MARKER",
 )
 def test_exactly_the_first_500_characters_stay_and_the_marker_is_the_end():
     view, session = after_report(OLD, 45_231)
@@ -533,13 +533,13 @@ def test_no_character_is_cut_in_half():
     "Idempotency",
     "The truncation marker check (`content.endswith(marker)`) ensures that already-compacted "
     "results are not re-truncated.",
-    lives="ullage.stages.placeholders.head_and_marker",
+    lives="ullage.policy.stages.placeholders.head_and_marker",
 )
 @pytest.mark.says(
     "token-budget-compaction",
     "Idempotency",
     "This means the method can be called on every turn without accumulating markers.",
-    lives="ullage.presets.token_budget",
+    lives="ullage.documents.presets.token_budget",
 )
 @given(batches=batches)
 def test_over_the_budget_at_every_turn_each_result_is_compacted_once(batches):
@@ -575,7 +575,7 @@ FIVE = steps((LONG, LONG + "2"), ("short", LONG + "3"), (LONG + "4",))
     "token-budget-compaction",
     "Diagnostics",
     "Note: Compacted 3 old tool result(s) — input tokens (45,231) exceeded budget (40,000)",
-    lives="ullage.stages.policy.Policy",
+    lives="ullage.core.contract.policy.Policy",
 )
 def test_the_note_is_the_documents_to_the_character(capsys):
     _, session = after_report(FIVE, 45_231)
@@ -628,14 +628,14 @@ def test_a_turn_does_not_fail_for_want_of_a_stderr(monkeypatch, stderr):
     "Configuration",
     "`InputTokenBudget` | `40000` | Input token threshold that triggers compaction. "
     "Set to `0` to disable.",
-    lives="ullage.presets.token_budget.TokenBudgetSettings",
+    lives="ullage.documents.presets.token_budget.TokenBudgetSettings",
 )
 @pytest.mark.says(
     "token-budget-compaction",
     "Configuration",
     "`ToolResultRetentionChars` | `500` | Characters to keep from each old tool result after "
     "compaction.",
-    lives="ullage.presets.token_budget.TokenBudgetSettings",
+    lives="ullage.documents.presets.token_budget.TokenBudgetSettings",
 )
 @pytest.mark.parametrize(
     ("budget", "chars", "kept"),
@@ -644,11 +644,11 @@ def test_a_turn_does_not_fail_for_want_of_a_stderr(monkeypatch, stderr):
 def test_settings_come_under_the_documents_keys(tmp_path, budget, chars, kept):
     file = tmp_path / "settings.toml"
     file.write_text(f"InputTokenBudget = {budget}\nToolResultRetentionChars = {chars}\n")
-    view, session = after_report(OLD, 30_000, presets.load("token_budget", file))
+    view, session = after_report(OLD, 30_000, documents.load("token_budget", file))
     shown = [without_refs(text) for text in contents(view) if is_compacted(text)]
     assert shown == [LONG[:count] + MARKER for count in kept or ()]
     assert all(f"exceeded budget ({budget:,})" in note for note in notes(session))
-    assert presets.load("token_budget", {}).name == presets.preset("token_budget").name
+    assert documents.load("token_budget", {}).name == documents.preset("token_budget").name
     assert TokenBudgetSettings() == TokenBudgetSettings(
         input_token_budget=40_000, tool_result_retention_chars=500
     )
@@ -668,7 +668,7 @@ def test_settings_come_under_the_documents_keys(tmp_path, budget, chars, kept):
 )
 def test_settings_that_are_wrong_are_told(values, says):
     with pytest.raises(ConfigError, match=re.escape(says)):
-        presets.load("token_budget", values)
+        documents.load("token_budget", values)
 
 
 @pytest.mark.parametrize("value", [-1, "1", 1.5, None])

@@ -10,8 +10,8 @@ import json
 from msgspec import Struct
 
 from ullage import Session
-from ullage.presets import three_layer
-from ullage.presets.three_layer import ThreeLayerSettings
+from ullage.documents import three_layer
+from ullage.documents.presets.three_layer import ThreeLayerSettings
 
 ELLIPSIS = "... (line truncated)"
 

@@ -11,7 +11,7 @@ from tests import histories
 from tests.properties.test_gates import boundaries
 from tests.second_reading import broken
 from ullage import Limits, MemoryStore, Policy, Session, problems
-from ullage.history.canon import ref_of
+from ullage.core.history.canon import ref_of
 from ullage.testing import anything
 from ullage.wires import FORMATS
 

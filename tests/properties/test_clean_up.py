@@ -9,10 +9,10 @@ from tests import histories
 from tests.stores.contract import Clock
 from tests.world import MODEL
 from ullage import Limits, MemoryStore, Session, SqliteStore, Usage
-from ullage.history.canon import ref_of
+from ullage.core.history.canon import ref_of
+from ullage.core.values.notices import pointers
 from ullage.stores import BoundedStore, Bounds
 from ullage.stores._clean import DAY_S
-from ullage.values.notices import pointers
 
 BOUNDS = Bounds(older_than_s=30 * DAY_S, every_s=DAY_S)
 LIVE_DAYS = 29

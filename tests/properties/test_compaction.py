@@ -11,8 +11,8 @@ from lab import reading
 from tests import histories
 from tests.histories import Call, Turn
 from ullage import Limits, Session, summarise
-from ullage.stages.compact import OURS
-from ullage.values.effects import Reply
+from ullage.core.values.effects import Reply
+from ullage.policy.stages.compact import OURS
 from ullage.wires import FORMATS
 from ullage.wires.rules.checker import problems_of
 

@@ -12,7 +12,7 @@ from lab import reading
 from tests import histories
 from tests.world import recount
 from ullage import AsyncSession, Limits, Session
-from ullage.values.notices import pointers
+from ullage.core.values.notices import pointers
 from ullage.wires import FORMATS
 
 formats = st.sampled_from(sorted(FORMATS))

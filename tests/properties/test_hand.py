@@ -17,8 +17,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 from tests import histories
 from tests.world import FORMAT_NAMES, World, as_bytes
 from ullage import ConfigError, RefNotFound
-from ullage.history.hand import spots_of
-from ullage.turn.hand import lines_of
+from ullage.core.history.hand import spots_of
+from ullage.core.turn.hand import lines_of
 
 indices = st.integers(0, 40)
 LONG = os.environ.get("ULLAGE_LONG_HAND")  # so many examples (lab/soak/hand.py)

@@ -10,11 +10,11 @@ from aiohttp import web
 
 from tests.proxy.upstream import ask, proxy, upstream
 from ullage import MemoryStore
-from ullage.errors import RefNotFound, StoreError
-from ullage.history.canon import ref_of
-from ullage.proxy.acceptance import Acceptance, HoldingStore
+from ullage.core.errors import RefNotFound, StoreError
+from ullage.core.history.canon import ref_of
+from ullage.core.values.effects import Output, Record
+from ullage.doors.proxy.acceptance import Acceptance, HoldingStore
 from ullage.testing import BlobsContract, RecordsContract, StoreContract
-from ullage.values.effects import Output, Record
 
 TOOLS = [{"name": "bash", "input_schema": {"type": "object"}}]
 

@@ -14,9 +14,9 @@ import pytest
 
 from tests.ports import started
 from tests.proxy.upstream import all_of, ask, proxy, talking, upstream
-from ullage.errors import ConfigError
-from ullage.proxy.access import user_of_socket
-from ullage.proxy.config import AccessSettings, Config
+from ullage.core.errors import ConfigError
+from ullage.doors.proxy.access import user_of_socket
+from ullage.doors.proxy.config import AccessSettings, Config
 
 TOKEN = "a token that somebody made up"
 DIGEST = hashlib.sha256(TOKEN.encode()).hexdigest()

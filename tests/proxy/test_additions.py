@@ -11,12 +11,12 @@ from tests.proxy.upstream import proxy
 from tests.servers import Refusal
 from tests.servers.behind import behind
 from tests.servers.loops import request, user
-from ullage.exchange.additions import ADDITIONS
-from ullage.proxy.command import summary
-from ullage.proxy.logs import line_of
-from ullage.proxy.relayed import told
-from ullage.proxy.seen import Seen
-from ullage.values.events import Event
+from ullage.core.values.events import Event
+from ullage.doors.exchange.additions import ADDITIONS
+from ullage.doors.proxy.command import summary
+from ullage.doors.proxy.logs import line_of
+from ullage.doors.proxy.relayed import told
+from ullage.doors.proxy.seen import Seen
 from ullage.wires import FORMATS
 
 NO_TOOLS = {"error": {"message": "No tools beside your own.", "type": "invalid_request_error"}}

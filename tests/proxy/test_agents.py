@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from ullage.proxy import agents
-from ullage.proxy.agents import AGENTS, MARK, READ_BY, VARIABLES, arguments_for, setting_for
-from ullage.proxy.config import UPSTREAMS
+from ullage.doors.proxy import agents
+from ullage.doors.proxy.agents import AGENTS, MARK, READ_BY, VARIABLES, arguments_for, setting_for
+from ullage.doors.proxy.config import UPSTREAMS
 
 URL = "http://127.0.0.1:1"
 

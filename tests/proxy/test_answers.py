@@ -2,7 +2,7 @@
 
 import json
 
-from ullage.proxy import answers
+from ullage.doors.proxy import answers
 
 
 def test_an_error_is_in_the_form_of_every_vendor():

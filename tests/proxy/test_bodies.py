@@ -8,8 +8,8 @@ from backports import zstd
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ullage.proxy.bodies import Held, decoded
-from ullage.proxy.decoding import Undecodable, decoder_of
+from ullage.doors.proxy.bodies import Held, decoded
+from ullage.doors.proxy.decoding import Undecodable, decoder_of
 
 PACK = {"gzip": gzip.compress, "deflate": zlib.compress, "zstd": zstd.compress}
 

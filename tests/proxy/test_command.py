@@ -8,9 +8,9 @@ import time
 
 import pytest
 
-from ullage.errors import ConfigError
-from ullage.proxy.command import behind_a_proxy, run_command
-from ullage.proxy.config import Config
+from ullage.core.errors import ConfigError
+from ullage.doors.proxy.command import behind_a_proxy, run_command
+from ullage.doors.proxy.config import Config
 
 
 def test_the_exit_code_is_the_commands():

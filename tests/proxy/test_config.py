@@ -2,8 +2,8 @@
 
 import pytest
 
-from ullage.errors import ConfigError
-from ullage.proxy.config import UPSTREAMS, Config, Room, config_of, host_and_port, is_loopback
+from ullage.core.errors import ConfigError
+from ullage.doors.proxy.config import UPSTREAMS, Config, Room, config_of, host_and_port, is_loopback
 
 FILE = """
 listen = "127.0.0.1:9000"

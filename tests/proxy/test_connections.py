@@ -13,8 +13,8 @@ from aiohttp import web
 
 from tests.proxy.started import started
 from tests.proxy.upstream import all_of, ask, proxy, talking, upstream
-from ullage.proxy.config import Room
-from ullage.proxy.connections import Connections, most_connections
+from ullage.doors.proxy.config import Room
+from ullage.doors.proxy.connections import Connections, most_connections
 
 HALF = b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nX-A"
 
@@ -170,7 +170,7 @@ def test_there_are_as_many_as_descriptors_allow():
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     code = """if 1:
         import resource
-        from ullage.proxy.connections import most_connections, raise_descriptors
+        from ullage.doors.proxy.connections import most_connections, raise_descriptors
         resource.setrlimit(resource.RLIMIT_NOFILE, (64, 256))
         print(most_connections())
         raise_descriptors()

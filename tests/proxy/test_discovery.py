@@ -9,12 +9,12 @@ import pytest
 from aiohttp import web
 
 from tests.proxy.upstream import ask, proxy, upstream
-from ullage.cli.run import _for_one
-from ullage.proxy import discovery
-from ullage.proxy.config import Config
-from ullage.proxy.discovery import Discovery
-from ullage.proxy.routes import route_of
-from ullage.proxy.upstream import client_of
+from ullage.doors.proxy import discovery
+from ullage.doors.proxy.config import Config
+from ullage.doors.proxy.discovery import Discovery
+from ullage.doors.proxy.routes import route_of
+from ullage.doors.proxy.upstream import client_of
+from ullage.tools.cli.run import _for_one
 
 MODEL = "house-model:8b"
 CHAT = "/v1/chat/completions"

@@ -5,8 +5,8 @@ import socket
 import pytest
 
 from tests.cli.terminal import ullage
-from ullage.proxy.config import Config
-from ullage.proxy.doctor import Finding, findings
+from ullage.doors.proxy.config import Config
+from ullage.doors.proxy.doctor import Finding, findings
 
 
 def found(config, environment=None, **more):

@@ -9,9 +9,9 @@ import pytest
 from aiohttp import web
 
 from tests.proxy.upstream import all_of, ask, talking, upstream
-from ullage.proxy.command import behind_a_proxy
-from ullage.proxy.config import Config
-from ullage.proxy.door import new_door
+from ullage.doors.proxy.command import behind_a_proxy
+from ullage.doors.proxy.config import Config
+from ullage.doors.proxy.door import new_door
 
 
 @pytest.fixture(scope="module")

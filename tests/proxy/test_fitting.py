@@ -16,9 +16,9 @@ from tests.servers import Call, Refusal, Reply
 from tests.servers.behind import behind
 from tests.servers.loops import loop, request, user
 from ullage import SqliteStore
-from ullage.exchange import Exchanges, Report
-from ullage.proxy.config import Room
-from ullage.proxy.relayed import Relayed, raw_tokens, told
+from ullage.doors.exchange import Exchanges, Report
+from ullage.doors.proxy.config import Room
+from ullage.doors.proxy.relayed import Relayed, raw_tokens, told
 from ullage.wires import FORMATS
 
 WIRES = sorted(FORMATS)

@@ -5,9 +5,9 @@ import json
 import pytest
 
 from tests.proxy.upstream import all_of, ask, proxy, talking, upstream
-from ullage.errors import ConfigError
-from ullage.proxy.config import Config, config_of
-from ullage.proxy.guard import host_of
+from ullage.core.errors import ConfigError
+from ullage.doors.proxy.config import Config, config_of
+from ullage.doors.proxy.guard import host_of
 
 MESSAGES = "/anthropic/v1/messages"
 BODY = json.dumps({"model": "claude-sonnet-4-5", "messages": [{"role": "user", "content": "x"}]})

@@ -2,7 +2,7 @@
 
 from multidict import CIMultiDict, CIMultiDictProxy
 
-from ullage.proxy.headers import TOLD, passed_down, passed_up
+from ullage.doors.proxy.headers import TOLD, passed_down, passed_up
 
 
 def test_several_of_one_name_stay_several_in_their_order():

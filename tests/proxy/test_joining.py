@@ -9,11 +9,11 @@ from tests.exchange.test_joining import body
 from tests.proxy.told import FITTED, PRUNED, of, relayed
 from tests.proxy.upstream import ask, proxy, upstream
 from tests.session.test_joining import TURNS, assert_costs_little, steps
-from ullage.proxy.command import summary
-from ullage.proxy.config import config_of
-from ullage.proxy.seen import Seen, joined
-from ullage.turn.standing import Standing
-from ullage.values.events import Event
+from ullage.core.turn.standing import Standing
+from ullage.core.values.events import Event
+from ullage.doors.proxy.command import summary
+from ullage.doors.proxy.config import config_of
+from ullage.doors.proxy.seen import Seen, joined
 
 WHY = "nothing is cut, and no recall tools are offered: that does not pay yet"
 WAITS = Standing("price", WHY, was_joined=True)

@@ -4,7 +4,7 @@ import io
 import json
 
 from tests.proxy.told import passed, relayed
-from ullage.proxy.logs import lines_to
+from ullage.doors.proxy.logs import lines_to
 
 
 def lines(*told):

@@ -5,7 +5,7 @@ import re
 from msgspec.structs import replace
 
 from tests.proxy.told import FITTED, passed, relayed
-from ullage.proxy.metrics import Metrics, done_with, merged
+from ullage.doors.proxy.metrics import Metrics, done_with, merged
 
 LINE = re.compile(r'ullage_[a-z_]+(\{[a-z_]+="[^"]*"(,[a-z_]+="[^"]*")*\})? [0-9.e+-]+')
 

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from ullage.proxy.agents import AGENTS, arguments_for, setting_for
-from ullage.proxy.own_settings import own_settings
+from ullage.doors.proxy.agents import AGENTS, arguments_for, setting_for
+from ullage.doors.proxy.own_settings import own_settings
 
 URL = "http://127.0.0.1:1"
 GATEWAY = "https://gateway.example/v1"
@@ -63,7 +63,7 @@ def test_claude_code_has_no_feature_of_its_vendor_s_where_its_organisation_names
     file.write_text(json.dumps({"env": {"ANTHROPIC_BASE_URL": GATEWAY}}))
     home = {"HOME": str(tmp_path)}
     assert setting_for(home, program="claude", folder=tmp_path).features
-    monkeypatch.setattr("ullage.proxy.own_settings._MANAGED", (file,))
+    monkeypatch.setattr("ullage.doors.proxy.own_settings._MANAGED", (file,))
     assert setting_for(home, program="claude", folder=tmp_path).features == {}
 
 

@@ -9,10 +9,10 @@ import pytest
 from tests.proxy.started import started
 from tests.proxy.test_fitting import long_chat
 from tests.proxy.upstream import ask, upstream
-from ullage.errors import ConfigError
-from ullage.proxy import quiet
-from ullage.proxy.config import Config
-from ullage.proxy.quiet import OwnWords, described, own_words, quiet_loop
+from ullage.core.errors import ConfigError
+from ullage.doors.proxy import quiet
+from ullage.doors.proxy.config import Config
+from ullage.doors.proxy.quiet import OwnWords, described, own_words, quiet_loop
 
 
 @pytest.fixture

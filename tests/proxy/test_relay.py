@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.proxy.upstream import all_of, ask, proxy, talking, upstream
-from ullage.proxy.config import Room
+from ullage.doors.proxy.config import Room
 
 
 @pytest.fixture(scope="module")

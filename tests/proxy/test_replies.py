@@ -10,9 +10,9 @@ from aiohttp import web
 
 from tests.proxy.test_fitting import long_chat
 from tests.proxy.upstream import ask, proxy, upstream
-from ullage.exchange import frames, sse
-from ullage.proxy import upstream as upstreams
-from ullage.proxy.config import Room
+from ullage.doors.exchange import frames, sse
+from ullage.doors.proxy import upstream as upstreams
+from ullage.doors.proxy.config import Room
 
 CHAT = "/v1/chat/completions"
 SAID = {"role": "assistant", "content": "a reply in one piece"}

@@ -2,8 +2,8 @@
 
 import pytest
 
-from ullage.proxy.config import UPSTREAMS
-from ullage.proxy.routes import Route, route_of
+from ullage.doors.proxy.config import UPSTREAMS
+from ullage.doors.proxy.routes import Route, route_of
 
 NAMED = {**UPSTREAMS, "local": "http://127.0.0.1:11434/base/"}
 

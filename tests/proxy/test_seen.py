@@ -1,9 +1,9 @@
 """What the live page shows: bounded, and one whoever served it."""
 
 from tests.proxy.told import of, passed, relayed
-from ullage.proxy import seen
-from ullage.proxy.seen import Seen, Totals, joined, totalled
-from ullage.values.events import Event
+from ullage.core.values.events import Event
+from ullage.doors.proxy import seen
+from ullage.doors.proxy.seen import Seen, Totals, joined, totalled
 
 
 def seen_of(*told):

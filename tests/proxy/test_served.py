@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ullage.proxy.served import (
+from ullage.doors.proxy.served import (
     LEAST_TOKENS,
     MOST_TOKENS,
     Served,

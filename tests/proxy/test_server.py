@@ -10,10 +10,10 @@ from aiohttp import web
 
 from tests.proxy.started import started
 from tests.proxy.upstream import ask, upstream
-from ullage.errors import ConfigError
-from ullage.proxy.config import Config
-from ullage.proxy.server import bound, running
-from ullage.proxy.watch import Watch
+from ullage.core.errors import ConfigError
+from ullage.doors.proxy.config import Config
+from ullage.doors.proxy.server import bound, running
+from ullage.doors.proxy.watch import Watch
 
 
 def test_a_proxy_that_is_stopped_ends_its_replies_first(tmp_path):

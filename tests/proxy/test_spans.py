@@ -3,7 +3,7 @@
 import pytest
 
 from tests.proxy.told import FITTED, passed, relayed
-from ullage.proxy.spans import attributes_of, spans
+from ullage.doors.proxy.spans import attributes_of, spans
 
 trace = pytest.importorskip("opentelemetry.trace", reason="opentelemetry-api is not installed")
 

@@ -7,7 +7,7 @@ from time import sleep
 
 from tests.proxy.started import started
 from tests.proxy.upstream import ask, upstream
-from ullage.proxy.stderr import Unwaited
+from ullage.doors.proxy.stderr import Unwaited
 
 
 def test_a_proxy_whose_log_nobody_reads_goes_on(tmp_path):

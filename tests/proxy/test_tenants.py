@@ -8,9 +8,9 @@ import stat
 import pytest
 from multidict import CIMultiDict
 
-from ullage.errors import ConfigError
-from ullage.proxy.config import Config
-from ullage.proxy.tenants import Tenants, credentials_of, is_placeholder, secret_of
+from ullage.core.errors import ConfigError
+from ullage.doors.proxy.config import Config
+from ullage.doors.proxy.tenants import Tenants, credentials_of, is_placeholder, secret_of
 
 URL = "https://x/"
 

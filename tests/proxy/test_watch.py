@@ -1,8 +1,8 @@
 """Who looks on: a mistake of theirs never reaches a request."""
 
 from tests.proxy.told import relayed
-from ullage.proxy.config import Config
-from ullage.proxy.watch import Watch, watch_of
+from ullage.doors.proxy.config import Config
+from ullage.doors.proxy.watch import Watch, watch_of
 
 
 def test_a_mistake_is_counted_and_the_others_are_told():

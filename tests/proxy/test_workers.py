@@ -9,7 +9,7 @@ import pytest
 
 from tests.proxy.started import started
 from tests.proxy.upstream import ask, upstream
-from ullage.proxy import workers
+from ullage.doors.proxy import workers
 
 if not hasattr(os, "fork"):
     pytest.skip("this system cannot fork", allow_module_level=True)

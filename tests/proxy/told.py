@@ -2,10 +2,10 @@
 
 from msgspec.structs import replace
 
-from ullage.exchange import Report
-from ullage.proxy.relayed import Relayed
-from ullage.values.events import Event
-from ullage.values.usage import Usage
+from ullage.core.values.events import Event
+from ullage.core.values.usage import Usage
+from ullage.doors.exchange import Report
+from ullage.doors.proxy.relayed import Relayed
 
 PRUNED = Event(kind="pruned", where="message 3, bash result", why="it was old", tokens_before=900)
 FITTED = Report(

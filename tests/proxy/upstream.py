@@ -17,8 +17,8 @@ from urllib.parse import urlsplit
 from aiohttp import web
 from msgspec import Struct
 
-from ullage.proxy.command import behind_a_proxy
-from ullage.proxy.config import Config
+from ullage.doors.proxy.command import behind_a_proxy
+from ullage.doors.proxy.config import Config
 
 
 class Captured(Struct, frozen=True):

@@ -11,9 +11,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ullage import Limits, Session, Usage
-from ullage.stages.default import DEFAULT
-from ullage.stages.pressure import over_share
-from ullage.stages.prune import prune
+from ullage.policy.stages.default import DEFAULT
+from ullage.policy.stages.pressure import over_share
+from ullage.policy.stages.prune import prune
 
 MODEL = "SmolLM2-135M-Instruct"
 TOOL = {

@@ -9,8 +9,8 @@ import pytest
 from lab.replay.caches import CacheSimulator
 from tests.realmodel.conversation import MODEL, request
 from ullage import Limits, Session, Usage, is_overflow
-from ullage.replay.cost.prefix import head_of
-from ullage.replay.cost.prices import Profile
+from ullage.tools.replay.cost.prefix import head_of
+from ullage.tools.replay.cost.prices import Profile
 
 pytestmark = [pytest.mark.xdist_group("the real model"), pytest.mark.timeout(600)]
 

@@ -9,9 +9,9 @@ import pytest
 
 from tests.realmodel.conversation import MODEL, THINGS, request, turn
 from ullage import Limits, Policy, Session, summarise
-from ullage.stages.compact import asked, compact, newest_turns
-from ullage.values.briefs import Prompt
-from ullage.values.effects import Reply
+from ullage.core.values.briefs import Prompt
+from ullage.core.values.effects import Reply
+from ullage.policy.stages.compact import asked, compact, newest_turns
 from ullage.wires import FORMATS
 from ullage.wires.rules.checker import problems_of
 

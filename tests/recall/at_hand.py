@@ -1,10 +1,10 @@
 """The readers of a source, over a string."""
 
-from ullage.recall.grep import search
-from ullage.recall.read import characters, lines
-from ullage.recall.source import Source
+from ullage.core.values.effects import Output
 from ullage.session.drivers import run
-from ullage.values.effects import Output
+from ullage.session.recall.grep import search
+from ullage.session.recall.read import characters, lines
+from ullage.session.recall.source import Source
 
 
 def grep(text, pattern, **options):

@@ -3,14 +3,14 @@ import json
 import pytest
 
 from ullage import Limits, Session
-from ullage.history.canon import ref_of
-from ullage.recall.dispatch import answer
+from ullage.core.history.canon import ref_of
+from ullage.core.values.effects import Output
+from ullage.core.values.messages import ToolCall
+from ullage.core.values.notices import Words
+from ullage.core.values.toolset import CONTINUATION, GREP, READ
 from ullage.session.drivers import run
+from ullage.session.recall.dispatch import answer
 from ullage.stores import MemoryStore
-from ullage.values.effects import Output
-from ullage.values.messages import ToolCall
-from ullage.values.notices import Words
-from ullage.values.toolset import CONTINUATION, GREP, READ
 
 TEXT = "".join(f"{n:05} the tide came in\n" for n in range(1, 2_001))
 REF = ref_of(TEXT)
@@ -40,7 +40,7 @@ def test_continuation_reads_on_from_a_character():
     "output-cache-and-compaction",
     "1.8 Deployment (tool_output_cache)",
     "tool_output_cache({ ref_id, offset?, limit? })",
-    lives="ullage.recall.dispatch",
+    lives="ullage.session.recall.dispatch",
     see="ullage read REF --lines",
 )
 def test_the_cache_reads_lines_with_numbers():
@@ -53,7 +53,7 @@ def test_the_cache_reads_lines_with_numbers():
     "output-cache-and-compaction",
     "1.8 Deployment (tool_output_cache)",
     "Prepare `tool_output_cache_grep` for search purposes (see tools spec).",
-    lives="ullage.recall.grep",
+    lives="ullage.session.recall.grep",
     see="ullage grep PATTERN REF",
 )
 def test_grep_gives_matching_lines_and_says_how_many_there_are():

@@ -2,11 +2,11 @@
 
 import pytest
 
-from ullage.history.canon import ref_of
-from ullage.recall.found import ToolOutputRef, find, output_ref
+from ullage.core.history.canon import ref_of
+from ullage.core.values.effects import Output
 from ullage.session.drivers import run
+from ullage.session.recall.found import ToolOutputRef, find, output_ref
 from ullage.stores import MemoryStore
-from ullage.values.effects import Output
 
 TEXT = "ß one\r\ntwo €\n"
 REF = ref_of(TEXT)

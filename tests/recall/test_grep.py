@@ -7,11 +7,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.recall.at_hand import grep
-from ullage.recall import automaton
-from ullage.recall import grep as grep_module
-from ullage.recall.automaton import LINE_END, Automaton
-from ullage.recall.grep import CLIP_CHARS, COUNT_LINES, readable
-from ullage.recall.pattern import PATTERN_CHARS, PatternError
+from ullage.session.recall import automaton
+from ullage.session.recall import grep as grep_module
+from ullage.session.recall.automaton import LINE_END, Automaton
+from ullage.session.recall.grep import CLIP_CHARS, COUNT_LINES, readable
+from ullage.session.recall.pattern import PATTERN_CHARS, PatternError
 
 TEN_MB = 10_000_000
 

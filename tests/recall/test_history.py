@@ -2,7 +2,7 @@
 
 from tests import histories
 from ullage import Limits, Session
-from ullage.recall.history import find_in_history
+from ullage.session.recall.history import find_in_history
 
 CALL = histories.Call("bash", "a.py", "a line of output\n" * 400)
 

@@ -2,10 +2,10 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ullage.recall import index
-from ullage.recall.index import Index, blocks_of, index_of
-from ullage.recall.spans import texts_of
-from ullage.recall.terms import Splitter
+from ullage.session.recall import index
+from ullage.session.recall.index import Index, blocks_of, index_of
+from ullage.session.recall.spans import texts_of
+from ullage.session.recall.terms import Splitter
 
 texts = st.lists(st.text("ab_1 \n\\潮水A", max_size=60), max_size=8)
 

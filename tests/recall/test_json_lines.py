@@ -4,14 +4,14 @@ import json
 
 import pytest
 
-from ullage.recall.dispatch import answer
-from ullage.recall.json_lines import json_lines
+from ullage.core.values.effects import Output
+from ullage.core.values.messages import ToolCall
+from ullage.core.values.notices import Words
+from ullage.core.values.toolset import SHORT
 from ullage.session.drivers import run
+from ullage.session.recall.dispatch import answer
+from ullage.session.recall.json_lines import json_lines
 from ullage.stores import MemoryStore
-from ullage.values.effects import Output
-from ullage.values.messages import ToolCall
-from ullage.values.notices import Words
-from ullage.values.toolset import SHORT
 
 ROWS = [{"id": at, "sku": f"SKU-{at % 50:04}", "note": "the tide\ncame in"} for at in range(300)]
 

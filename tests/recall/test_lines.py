@@ -9,15 +9,15 @@ import pytest
 from msgspec.structs import replace
 
 from ullage import AsyncSession, Limits, MemoryStore, Session
-from ullage.recall import corpus, lines
-from ullage.recall.beneath import corpus_beneath
-from ullage.recall.corpus import OutputCorpus
-from ullage.recall.lines import Asked, search_lines
+from ullage.core.contract.ranges import set_aside
+from ullage.core.values.effects import Output
+from ullage.core.values.toolset import OURS, SHORT
+from ullage.policy import DEFAULT
 from ullage.session.drivers import run
-from ullage.stages import DEFAULT
-from ullage.stages.ranges import set_aside
-from ullage.values.effects import Output
-from ullage.values.toolset import OURS, SHORT
+from ullage.session.recall import corpus, lines
+from ullage.session.recall.beneath import corpus_beneath
+from ullage.session.recall.corpus import OutputCorpus
+from ullage.session.recall.lines import Asked, search_lines
 from ullage.wires import FORMATS
 
 TOOL = {"type": "function", "function": {"name": "bash", "parameters": {"type": "object"}}}

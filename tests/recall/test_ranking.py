@@ -4,10 +4,10 @@ from math import log
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ullage.recall.index import Index
-from ullage.recall.ranking import Hit, ranked
-from ullage.recall.spans import texts_of
-from ullage.recall.terms import Splitter
+from ullage.session.recall.index import Index
+from ullage.session.recall.ranking import Hit, ranked
+from ullage.session.recall.spans import texts_of
+from ullage.session.recall.terms import Splitter
 
 words = st.sampled_from(["gate", "tide", "water_level", "levelOf", "shut", "12"])
 lines = st.lists(words, max_size=4)

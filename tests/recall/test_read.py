@@ -5,9 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.recall.at_hand import by_character, by_line
-from ullage.recall.read import LINE_CHARS
-from ullage.values.notices import Words, next_offset
-from ullage.values.toolset import OURS
+from ullage.core.values.notices import Words, next_offset
+from ullage.core.values.toolset import OURS
+from ullage.session.recall.read import LINE_CHARS
 
 REF = "0123456789abcdef"
 WORDS = Words()
@@ -107,7 +107,7 @@ def test_numbered_pages_join_to_the_lines_of_the_original(text, limit):
     "1.8 Deployment (tool_output_cache)",
     "`offset/limit` is handled on a row basis. "
     "The return value is text with line numbers equivalent to `read`.",
-    lives="ullage.recall.read.lines",
+    lives="ullage.session.recall.read.lines",
     see="ullage read REF --lines",
 )
 def test_numbers_start_at_one_and_offset_skips_lines():

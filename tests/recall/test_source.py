@@ -8,17 +8,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.recall.at_hand import by_character, by_line, grep
-from ullage.history.canon import ref_of
-from ullage.recall import grep as grep_module
-from ullage.recall import source as source_module
-from ullage.recall.grep import search
-from ullage.recall.read import characters, lines
-from ullage.recall.source import Source
+from ullage.core.history.canon import ref_of
+from ullage.core.values.effects import Extent, Output, Shape
+from ullage.core.values.notices import Words
+from ullage.policy.stages.shorten import safe_cut
 from ullage.session.drivers import run
-from ullage.stages.shorten import safe_cut
+from ullage.session.recall import grep as grep_module
+from ullage.session.recall import source as source_module
+from ullage.session.recall.grep import search
+from ullage.session.recall.read import characters, lines
+from ullage.session.recall.source import Source
 from ullage.stores import SqliteStore
-from ullage.values.effects import Extent, Output, Shape
-from ullage.values.notices import Words
 
 REF = "0123456789abcdef"
 WORDS = Words()
@@ -160,7 +160,7 @@ MB = 1_000_000
     "output-cache-and-compaction",
     "1.10 TODO (future improvement)",
     "`tool_output_cache` read/grep supports streaming assuming huge output",
-    lives="ullage.recall.source.Source",
+    lives="ullage.session.recall.source.Source",
 )
 @pytest.mark.parametrize("size", [20 * MB, 60 * MB])
 def test_memory_does_not_grow_with_an_output_in_a_file(tmp_path, size):

@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ullage.recall.spans import SPAN_CHARS, spans_of, texts_of
+from ullage.session.recall.spans import SPAN_CHARS, spans_of, texts_of
 
 texts = st.lists(
     st.text("ab ,\\n\r\u2028潮", max_size=40) | st.integers(0, 900).map("x y".__mul__), max_size=12

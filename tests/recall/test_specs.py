@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from ullage import Session
-from ullage.turn.names import definitions as tool_definitions
-from ullage.values.toolset import OURS, RECALL_TOOLS, SHORT
+from ullage.core.turn.names import definitions as tool_definitions
+from ullage.core.values.toolset import OURS, RECALL_TOOLS, SHORT
 from ullage.wires import FORMATS
 
 GOLDEN = Path(__file__).parents[1] / "fixtures" / "recall"

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ullage.recall.terms import Splitter
+from ullage.session.recall.terms import Splitter
 
 
 def terms(text):

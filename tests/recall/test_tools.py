@@ -8,8 +8,8 @@ import pytest
 from tests.sessions import SMALL, long_history, new_session, request
 from tests.world import MODEL
 from ullage import AsyncSession, ConfigError, Session, ToolSpec, recall_tools
-from ullage.history.canon import ref_of
-from ullage.presets import preset
+from ullage.core.history.canon import ref_of
+from ullage.documents import preset
 from ullage.wires import FORMATS
 
 every = pytest.mark.parametrize("format", ["openai-chat", "anthropic"])

@@ -7,12 +7,12 @@ from msgspec.structs import replace
 from lab.replay.past import budget_of
 from tests.replay.evidence.conversation import call, errand, run_of, user
 from tests.replay.test_run import small_run
-from ullage.replay.calls import label_of, window_for, window_of
-from ullage.replay.cost.prefix import head_of
-from ullage.replay.cost.prices import PROFILES
-from ullage.replay.gates import Judge
-from ullage.replay.run import replay_run
-from ullage.values.limits import Limits
+from ullage.core.values.limits import Limits
+from ullage.tools.replay.calls import label_of, window_for, window_of
+from ullage.tools.replay.cost.prefix import head_of
+from ullage.tools.replay.cost.prices import PROFILES
+from ullage.tools.replay.gates import Judge
+from ullage.tools.replay.run import replay_run
 
 SMALL = run_of(user("Go."), call("bash", "ok", command="a"))
 

@@ -10,11 +10,11 @@ from lab.reading import results
 from lab.replay.wires import on_wire
 from tests import histories
 from tests.histories import Call, Turn
-from ullage.errors import FormatError
-from ullage.presets import NAMES
-from ullage.replay.cost.prices import PROFILES
-from ullage.replay.readers import Run, read
-from ullage.replay.run import replay_run
+from ullage.core.errors import FormatError
+from ullage.documents import NAMES
+from ullage.tools.replay.cost.prices import PROFILES
+from ullage.tools.replay.readers import Run, read
+from ullage.tools.replay.run import replay_run
 from ullage.wires import FORMATS
 from ullage.wires.rules.checker import problems_of
 

@@ -7,9 +7,9 @@ import zipfile
 import pytest
 
 from tests.replay.test_readers import collect, lines, write
-from ullage.replay.readers import _exchanges
-from ullage.replay.readers._files import MOST_VALUES
-from ullage.replay.record import Recorder
+from ullage.tools.replay.readers import _exchanges
+from ullage.tools.replay.readers._files import MOST_VALUES
+from ullage.tools.replay.record import Recorder
 from ullage.wires.rules.checker import problems_of
 
 if sys.version_info >= (3, 14):

@@ -3,10 +3,10 @@
 from msgspec.structs import replace
 
 from tests.replay.test_run import small_run
-from ullage.replay.cost.prices import PROFILES
-from ullage.replay.engines import open_engine
-from ullage.replay.many import SESSIONS, Finished, Job, Replayer, replay_all, replay_session
-from ullage.replay.readers import Damage
+from ullage.tools.replay.cost.prices import PROFILES
+from ullage.tools.replay.engines import open_engine
+from ullage.tools.replay.many import SESSIONS, Finished, Job, Replayer, replay_all, replay_session
+from ullage.tools.replay.readers import Damage
 
 JOB = Job((PROFILES["none"],))
 TRIES = (("default", 16_000), ("continuation", 16_000))

@@ -8,8 +8,8 @@ from obstore.store import S3Store
 
 from tests.replay.test_readers import TRAJECTORY, lines
 from tests.stores.programs import PAGE_KEYS, Bucket, program
-from ullage.errors import FormatError
-from ullage.replay.readers import logs_under, read, size_of
+from ullage.core.errors import FormatError
+from ullage.tools.replay.readers import logs_under, read, size_of
 
 LISTED = 2 * PAGE_KEYS + 10
 pytestmark = pytest.mark.xdist_group("logs in a bucket")  # one server for all of them
@@ -69,7 +69,7 @@ def test_the_environment_may_say_where_it_is(bucket, monkeypatch):
 
 def test_an_object_that_cannot_be_fetched_is_damage_and_not_the_end(bucket, monkeypatch):
     damage, files = [], logs_under(bucket.url(prefix="logs"))
-    monkeypatch.setattr("ullage.replay.readers.logs_under", lambda _: files)
+    monkeypatch.setattr("ullage.tools.replay.readers.logs_under", lambda _: files)
     gone = bucket._asked  # the object goes between the listing and the reading
     gone("DELETE", f"/{bucket.name}/logs/a.json")
     found = [run.id for run in read(bucket.url(prefix="logs"), on_damage=damage.append)]

@@ -6,10 +6,10 @@ import pytest
 
 from lab.replay.many import Tried, tried
 from tests.replay.test_run import small_run
-from ullage.errors import ConfigError
-from ullage.replay.cost.prices import PROFILES
-from ullage.replay.parquet import write_parquet
-from ullage.replay.run import Replayed, replay_run
+from ullage.core.errors import ConfigError
+from ullage.tools.replay.cost.prices import PROFILES
+from ullage.tools.replay.parquet import write_parquet
+from ullage.tools.replay.run import Replayed, replay_run
 
 
 @pytest.fixture(scope="module")

@@ -6,9 +6,9 @@ import tracemalloc
 
 import pytest
 
-from ullage.cli.replay import runs_in
-from ullage.errors import FormatError
-from ullage.replay.readers import _files, read, size_of
+from ullage.core.errors import FormatError
+from ullage.tools.cli.replay import runs_in
+from ullage.tools.replay.readers import _files, read, size_of
 from ullage.wires.rules.checker import problems_of
 
 CHAT = [

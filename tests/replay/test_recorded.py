@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from lab.replay.caches import CacheSimulator
-from ullage.replay.calls import boundaries, is_models
-from ullage.replay.readers import read
+from ullage.tools.replay.calls import boundaries, is_models
+from ullage.tools.replay.readers import read
 from ullage.wires.rules.checker import check_of, problems_of
 
 _BESIDE = Path(__file__).parents[2].parent / "shared" / "traces"

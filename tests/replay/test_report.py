@@ -10,14 +10,14 @@ from html.parser import HTMLParser
 from msgspec.structs import replace
 
 from tests.replay.test_run import small_run
-from ullage.replay.cost.prices import PROFILES
-from ullage.replay.engines import Here
-from ullage.replay.gates import Judge
-from ullage.replay.many import Finished, Job, replay_all
-from ullage.replay.report import Album, Drawn, Picture, packed, page_of
-from ullage.replay.rows import row_of, rows_of
-from ullage.replay.run import replay_run
-from ullage.replay.tracer import Tracer
+from ullage.tools.replay.cost.prices import PROFILES
+from ullage.tools.replay.engines import Here
+from ullage.tools.replay.gates import Judge
+from ullage.tools.replay.many import Finished, Job, replay_all
+from ullage.tools.replay.report import Album, Drawn, Picture, packed, page_of
+from ullage.tools.replay.rows import row_of, rows_of
+from ullage.tools.replay.run import replay_run
+from ullage.tools.replay.tracer import Tracer
 
 EVIL = "</script ></script><script>document.title='taken'</script><img src=x onerror=alert(1)>"
 PROFILE = PROFILES["anthropic-5m"]

@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from tests.replay.test_run import small_run
-from ullage.replay.cost.money import Bill, Side
-from ullage.replay.cost.prices import PROFILES
-from ullage.replay.rows import row_of, rows_of
-from ullage.replay.run import replay_run
+from ullage.tools.replay.cost.money import Bill, Side
+from ullage.tools.replay.cost.prices import PROFILES
+from ullage.tools.replay.rows import row_of, rows_of
+from ullage.tools.replay.run import replay_run
 
 
 @cache

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from tests import histories
-from ullage.replay.cost.prices import PROFILES
-from ullage.replay.readers import Run, read
-from ullage.replay.rows import row_of, rows_of
-from ullage.replay.run import replay_run
-from ullage.replay.tables import tables_of
-from ullage.tokens.models import counter_for
+from ullage.core.tokens.models import counter_for
+from ullage.tools.replay.cost.prices import PROFILES
+from ullage.tools.replay.readers import Run, read
+from ullage.tools.replay.rows import row_of, rows_of
+from ullage.tools.replay.run import replay_run
+from ullage.tools.replay.tables import tables_of
 
 TRACES = Path(os.environ.get("ULLAGE_TRACES", Path(__file__).parents[3] / "shared" / "traces"))
 KINDS = ("coding", "joined", "customer-service", "data-analysis", "records-api", "research-web")
@@ -86,7 +86,7 @@ def test_every_gate_holds_on_a_fixed_sample_of_recorded_runs(kind, number, windo
 
 
 def test_a_run_is_replayed_where_no_tokeniser_is_installed(monkeypatch):
-    monkeypatch.setattr("ullage.tokens.models.is_installed", lambda: False)
+    monkeypatch.setattr("ullage.core.tokens.models.is_installed", lambda: False)
     monkeypatch.setitem(sys.modules, "toktok", None)
     counter_for.cache_clear()
     try:

@@ -4,11 +4,11 @@ import pytest
 
 from tests.replay.test_run import small_run
 from ullage import ConfigError, Limits, Session
-from ullage.replay.calls import boundaries, model_of
-from ullage.replay.cost.prices import PROFILES
-from ullage.replay.gates import Judge
-from ullage.replay.stored import from_store
 from ullage.stores import MemoryStore
+from ullage.tools.replay.calls import boundaries, model_of
+from ullage.tools.replay.cost.prices import PROFILES
+from ullage.tools.replay.gates import Judge
+from ullage.tools.replay.stored import from_store
 
 WINDOW = 16_000
 PROFILE = [PROFILES["anthropic-5m"]]

@@ -4,7 +4,7 @@ from io import StringIO
 
 from rich.console import Console
 
-from ullage.replay.tables import WIDTH, table_with
+from ullage.tools.replay.tables import WIDTH, table_with
 
 
 def printed(table):

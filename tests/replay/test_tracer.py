@@ -3,11 +3,11 @@
 import pytest
 
 from tests.replay.test_run import small_run
-from ullage.replay.cost.prices import PROFILES
-from ullage.replay.gates import Judge
-from ullage.replay.run import replay_run
-from ullage.replay.trace import KINDS
-from ullage.replay.tracer import Tracer, clipped
+from ullage.tools.replay.cost.prices import PROFILES
+from ullage.tools.replay.gates import Judge
+from ullage.tools.replay.run import replay_run
+from ullage.tools.replay.trace import KINDS
+from ullage.tools.replay.tracer import Tracer, clipped
 
 FORMATS = ("openai-chat", "openai-responses", "anthropic", "gemini")
 

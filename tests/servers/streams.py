@@ -7,7 +7,7 @@ import copy
 import json
 from zlib import crc32
 
-from ullage.exchange.amazon import NamedReader
+from ullage.doors.exchange.amazon import NamedReader
 
 
 def stream_of(format, body, request):

@@ -8,10 +8,10 @@ from lab import reading
 from tests import histories
 from tests.histories import Call, Turn
 from ullage import AsyncSession, Limits, MemoryStore, Session, StoreError
+from ullage.core.values.effects import Reply
+from ullage.core.values.usage import Usage
+from ullage.policy import DEFAULT
 from ullage.session.ahead import proposing
-from ullage.stages import DEFAULT
-from ullage.values.effects import Reply
-from ullage.values.usage import Usage
 from ullage.wires import FORMATS
 from ullage.wires.rules.checker import problems_of
 

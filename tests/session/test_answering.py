@@ -7,7 +7,7 @@ import pytest
 
 from tests.history.test_window import history
 from ullage import AsyncSession, Limits, Session
-from ullage.errors import RefNotFound
+from ullage.core.errors import RefNotFound
 from ullage.session.answering import Answering
 
 TEXTS = [f"{number} the tide came in\n" * 600 for number in range(6)]

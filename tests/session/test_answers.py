@@ -8,11 +8,11 @@ from lab.reading import visible
 from tests import histories
 from tests.histories import Call, Turn
 from ullage import Limits, Session
-from ullage.errors import ConfigError
-from ullage.presets import NAMES, preset
-from ullage.stages import fingerprint
-from ullage.stages.default import DEFAULT, SUMMARISED
-from ullage.stages.policy import Policy
+from ullage.core.contract.policy import Policy
+from ullage.core.errors import ConfigError
+from ullage.documents import NAMES, preset
+from ullage.policy import fingerprint
+from ullage.policy.stages.default import DEFAULT, SUMMARISED
 from ullage.wires import FORMATS
 
 ANSWER = (

@@ -3,7 +3,7 @@
 import pytest
 
 from ullage import AsyncSession, Limits, Session
-from ullage.errors import ConfigError
+from ullage.core.errors import ConfigError
 from ullage.session.arguments import check_arguments
 
 MESSAGES = [{"role": "user", "content": [{"type": "text", "text": "Hi."}]}]

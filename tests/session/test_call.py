@@ -9,7 +9,7 @@ from tests.servers.loops import request, user
 from tests.servers.refusals import too_long
 from tests.wrapping.asking import AWAITED
 from ullage import Budget, ConfigError, Limits, Session
-from ullage.errors import StoreError
+from ullage.core.errors import StoreError
 from ullage.session.aio import AsyncSession
 from ullage.session.call import Round
 from ullage.session.drivers import drive

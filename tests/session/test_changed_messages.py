@@ -12,8 +12,8 @@ from tests import histories
 from tests.histories import CUTS_ALWAYS, EAGER, PRUNING, Call, Turn
 from tests.second_reading import broken
 from ullage import Limits, MemoryStore, Session, problems
-from ullage.presets import NAMES
-from ullage.values.notices import pointers
+from ullage.core.values.notices import pointers
+from ullage.documents import NAMES
 from ullage.wires import FORMATS
 
 WIRES = ("anthropic", "openai-chat", "openai-responses", "gemini")

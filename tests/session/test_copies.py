@@ -15,9 +15,9 @@ from tests.histories import CUTS_ALWAYS
 from tests.loop.replies import FORMAT_NAMES, reply
 from tests.loop.test_turn import Scripted, new_session, read_log
 from ullage import AsyncSession, Budget, MemoryStore, Session, SqliteStore
-from ullage.errors import NotCarried
-from ullage.loop import run_turn
-from ullage.loop.conversation import ConversationStore
+from ullage.core.errors import NotCarried
+from ullage.documents.conversation import ConversationStore
+from ullage.doors.loop import run_turn
 from ullage.session.copies import Copied
 from ullage.session.sessions import AsyncSessions, Sessions
 from ullage.stores import BoundedStore, SpillStore

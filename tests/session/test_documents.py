@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from lab.returned import problems
 from tests.second_reading import broken
 from ullage import Limits, MemoryStore, Session
-from ullage.history import canon
+from ullage.core.history import canon
 from ullage.wires import FORMATS
 
 MODEL = "claude-opus-4-8"

@@ -5,7 +5,7 @@ import pytest
 from tests.histories import CUTS_ALWAYS
 from tests.sessions import long_history, request
 from ullage import ConfigError, Limits, Session
-from ullage.turn import State
+from ullage.core.turn import State
 from ullage.wires.openai_chat.format import OpenAIChat
 
 SMALL = Limits(window_tokens=6_000, output_reserve_tokens=500)

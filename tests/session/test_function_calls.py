@@ -5,7 +5,7 @@ import json
 import pytest
 
 from ullage import Limits, Session, convert
-from ullage.presets import NAMES
+from ullage.documents import NAMES
 
 TOOLS = [{"type": "function", "function": {"name": "bash", "parameters": {"type": "object"}}}]
 LOG = "".join(f"row {n} of the log\n" for n in range(300))

@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 
 import ullage
 from ullage import ConfigError, Limits, MemoryStore, Sessions
-from ullage.exchange import Exchanges
-from ullage.exchange.requests import Beginning
-from ullage.exchange.routes import route_of
-from ullage.proxy.config import config_of
-from ullage.proxy.headers import program_of
+from ullage.core.values.usage import Usage
+from ullage.doors.exchange import Exchanges
+from ullage.doors.exchange.requests import Beginning
+from ullage.doors.exchange.routes import route_of
+from ullage.doors.proxy.config import config_of
+from ullage.doors.proxy.headers import program_of
 from ullage.session.holdout import is_held_out
 from ullage.session.receipts import close
-from ullage.values.usage import Usage
 
 LINES = "".join(f"line {n} of a long output\n" for n in range(4_000))
 CALL = {"id": "c1", "type": "function", "function": {"name": "read", "arguments": "{}"}}

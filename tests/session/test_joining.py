@@ -14,7 +14,7 @@ from tests import histories
 from tests.histories import Call, Turn
 from tests.session.test_joining_wires import KEYS, MODELS, NONE, SCHEMA, TOOLS, names
 from ullage import AsyncSession, Limits, MemoryStore, Session
-from ullage.presets import NAMES
+from ullage.documents import NAMES
 
 TURNS = 40
 ROOMY = Limits(window_tokens=1_000_000)

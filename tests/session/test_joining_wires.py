@@ -15,8 +15,8 @@ from tests import histories
 from tests.histories import CUTS_ALWAYS, Call, Turn
 from tests.second_reading import broken
 from ullage import Limits, Session
-from ullage.values.notices import pointers
-from ullage.values.toolset import RECALL_TOOLS
+from ullage.core.values.notices import pointers
+from ullage.core.values.toolset import RECALL_TOOLS
 
 POLICIES = ("default", "output_cache", "continuation", "three_layer", "multi_stage", "token_budget")
 WITH_TOOLS = ("output_cache", "continuation")

@@ -10,11 +10,11 @@ from tests import histories
 from tests.histories import CUTS_ALWAYS, EAGER, Call, Turn
 from tests.second_reading import broken
 from ullage import Limits, MemoryStore, Session, problems
-from ullage.history.transcript import leaves_of
-from ullage.presets import NAMES
-from ullage.stages.policy import Policy
-from ullage.values.edits import Cut, Replace
-from ullage.values.messages import Opaque
+from ullage.core.contract.policy import Policy
+from ullage.core.history.transcript import leaves_of
+from ullage.core.values.edits import Cut, Replace
+from ullage.core.values.messages import Opaque
+from ullage.documents import NAMES
 from ullage.wires import FORMATS
 
 TOOL = "mcp__db__run"

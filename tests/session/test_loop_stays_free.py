@@ -10,8 +10,8 @@ from msgspec.structs import replace
 from tests import histories
 from tests.histories import CUTS_ALWAYS, Call, Turn
 from ullage import AsyncSession, Limits, Session
-from ullage.history import canon
-from ullage.recall import automaton, grep
+from ullage.core.history import canon
+from ullage.session.recall import automaton, grep
 
 
 def conversation(turns):

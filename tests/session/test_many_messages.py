@@ -7,14 +7,14 @@ from itertools import pairwise
 import pytest
 
 from tests import histories
-from ullage import Limits, MemoryStore, Session, convert, presets
-from ullage.stages.default import SUMMARISED
+from ullage import Limits, MemoryStore, Session, convert, documents
+from ullage.policy.stages.default import SUMMARISED
 
 MOST_GROWTH = 1.6
 """A message of a history four times as long may cost so much more; were it quadratic, 4."""
 FEW, MANY = 500, 2_000
 LIMITS = Limits(window_tokens=4_000)
-POLICIES = {name: presets.preset(name) for name in presets.NAMES} | {"summarised": SUMMARISED}
+POLICIES = {name: documents.preset(name) for name in documents.NAMES} | {"summarised": SUMMARISED}
 
 
 def chat(messages):

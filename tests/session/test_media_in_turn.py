@@ -5,7 +5,7 @@ import struct
 
 from tests import histories
 from ullage import Limits, Session
-from ullage.values.notices import pointers
+from ullage.core.values.notices import pointers
 
 MODEL = "claude-sonnet-4-5"
 

@@ -3,8 +3,8 @@
 import pytest
 
 from tests.session.test_deciding import MODELS, WIRES, fit, gone, pressed, shown
+from ullage.core.tokens.catalog import lookup
 from ullage.session.preview import Preview
-from ullage.tokens.catalog import lookup
 
 
 @pytest.mark.parametrize("wire", WIRES)

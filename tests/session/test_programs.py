@@ -6,9 +6,9 @@ import pytest
 
 from tests import histories
 from ullage import Limits, Session
-from ullage.presets import NAMES, preset
-from ullage.stages import Cut, Policy, Replace, placeholder
-from ullage.stages.default import DEFAULT
+from ullage.documents import NAMES, preset
+from ullage.policy import Cut, Policy, Replace, placeholder
+from ullage.policy.stages.default import DEFAULT
 from ullage.wires import FORMATS
 
 ROWS = json.dumps([{"id": n, "amount": n * 7 % 1000, "name": f"customer {n}"} for n in range(1500)])

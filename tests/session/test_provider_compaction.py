@@ -3,9 +3,9 @@
 from lab.returned import problems
 from tests.histories import CUTS_ALWAYS
 from ullage import Limits, Session
-from ullage.stages.condense import Range, Room, condense
-from ullage.stages.policy import Policy
-from ullage.stages.shrink import cut_to
+from ullage.core.contract.policy import Policy
+from ullage.policy.stages.condense import Range, Room, condense
+from ullage.policy.stages.shrink import cut_to
 
 MODEL = "claude-sonnet-4-5"
 LONG = "one line of a long log\n" * 400

@@ -27,14 +27,14 @@ from ullage import (
     SqliteStore,
     Usage,
 )
-from ullage.errors import StoreError
-from ullage.history.frozen import FrozenTranscript
-from ullage.history.layers import Layers
-from ullage.history.window import Window
+from ullage.core.errors import StoreError
+from ullage.core.history.frozen import FrozenTranscript
+from ullage.core.history.layers import Layers
+from ullage.core.history.window import Window
+from ullage.core.tokens.meter import Meter
 from ullage.session.host import Hosted
 from ullage.session.reading import Readable
 from ullage.stores.threaded import Threaded
-from ullage.tokens.meter import Meter
 from ullage.wires import FORMATS
 
 LIMITS = Limits(window_tokens=9_000, output_reserve_tokens=500)

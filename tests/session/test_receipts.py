@@ -8,19 +8,19 @@ from msgspec.structs import replace
 
 from tests.replay.evidence.conversation import errand
 from ullage import AsyncSession, Limits, MemoryStore, Session, Sessions
-from ullage.errors import StoreError
-from ullage.presets import preset
-from ullage.replay.calls import answer_of, boundaries, request_of, session_for
-from ullage.replay.cost.money import CostMeter
-from ullage.replay.cost.prefix import head_of
-from ullage.replay.cost.prices import OWN, profiles_for
-from ullage.replay.gates import Judge
-from ullage.replay.run import _tools_of
+from ullage.core.errors import StoreError
+from ullage.core.values.receipts import Sums, summed
+from ullage.core.values.usage import Usage
+from ullage.documents import preset
 from ullage.session import receipts
 from ullage.session.receipts import close
 from ullage.stores import SqliteStore, forget, receipts_of
-from ullage.values.receipts import Sums, summed
-from ullage.values.usage import Usage
+from ullage.tools.replay.calls import answer_of, boundaries, request_of, session_for
+from ullage.tools.replay.cost.money import CostMeter
+from ullage.tools.replay.cost.prefix import head_of
+from ullage.tools.replay.cost.prices import OWN, profiles_for
+from ullage.tools.replay.gates import Judge
+from ullage.tools.replay.run import _tools_of
 from ullage.wires import FORMATS
 
 TOOL = {

@@ -6,9 +6,9 @@ from hypothesis import strategies as st
 
 from tests.replay.evidence.conversation import errand
 from ullage import Limits, Session
+from ullage.core.values.usage import Usage
 from ullage.session.reckoning import beside, counted, sums_of
-from ullage.spend.calls import Spent
-from ullage.values.usage import Usage
+from ullage.session.spend.calls import Spent
 
 COUNTS = st.integers(0, 300_000)
 USAGES = st.builds(

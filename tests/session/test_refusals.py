@@ -8,11 +8,11 @@ from tests import histories
 from tests.histories import MODEL, Turn
 from tests.sessions import request, turn
 from ullage import Limits, OverLimitError, Session
+from ullage.core.values.events import Event
+from ullage.core.values.limits import ServedWindow
+from ullage.core.values.usage import Usage
 from ullage.session.refusals import LEAST_SHARE, LEAST_TOKENS, SHORT_REPLIES
 from ullage.stores import MemoryStore
-from ullage.values.events import Event
-from ullage.values.limits import ServedWindow
-from ullage.values.usage import Usage
 from ullage.wires import FORMATS
 
 every = pytest.mark.parametrize("format", tuple(FORMATS))

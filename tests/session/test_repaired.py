@@ -11,8 +11,8 @@ from lab.returned import problems
 from tests import histories
 from tests.wires.test_repair import speaks
 from ullage import AsyncSession, Limits, Session
-from ullage.history.pairing import INTERRUPTED
-from ullage.values.notices import pointers
+from ullage.core.history.pairing import INTERRUPTED
+from ullage.core.values.notices import pointers
 from ullage.wires.repair.base import MOVED
 
 MODEL = histories.MODEL

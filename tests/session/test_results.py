@@ -5,8 +5,8 @@ import re
 import pytest
 
 import ullage
+from ullage.core.values.notices import Words, pointers
 from ullage.session.results import cut_result, cut_text, open_result
-from ullage.values.notices import Words, pointers
 
 LOG = "".join(f"line {n}: all is well\n" for n in range(2_000))
 

@@ -8,7 +8,7 @@ import pytest
 from tests import histories
 from tests.histories import Call, Turn
 from ullage import Limits, Session
-from ullage.presets import NAMES
+from ullage.documents import NAMES
 from ullage.wires import FORMATS
 
 LOG = "".join(f"row {n} of the log, and nothing in it\n" for n in range(160))

@@ -4,10 +4,10 @@ from msgspec.structs import replace
 
 from tests.history.test_increments import played, session_of
 from ullage import State
-from ullage.history.ledger import Ledger
+from ullage.core.history.ledger import Ledger
+from ullage.core.turn.memo import Memo
+from ullage.core.values.events import Event
 from ullage.session.state import EVENTS_KEPT, SessionState
-from ullage.turn.memo import Memo
-from ullage.values.events import Event
 
 
 def state_of(**more):

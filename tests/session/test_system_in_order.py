@@ -7,7 +7,7 @@ import pytest
 from lab import reading
 from tests import histories
 from ullage import Limits, Session, problems
-from ullage.presets import NAMES
+from ullage.documents import NAMES
 from ullage.wires import FORMATS
 
 WORDS = [

@@ -5,7 +5,7 @@ import pytest
 from tests import histories
 from tests.histories import Call, Turn
 from ullage import ConfigError, RefNotFound, Session
-from ullage.history.hand import spots_of
+from ullage.core.history.hand import spots_of
 from ullage.session.targets import target_of
 
 MESSAGES = histories.wire(

@@ -8,8 +8,8 @@ import pytest
 import ullage
 from tests.cli.terminal import conversation
 from tests.histories import CUTS_ALWAYS
+from ullage.core.values.events import Kind
 from ullage.session.telling import LEVELS
-from ullage.values.events import Kind
 
 SECRET = "the tide comes in at noon\n"
 

@@ -12,7 +12,7 @@ from tests import histories
 from tests.histories import EAGER, Call, Turn
 from tests.second_reading import broken
 from ullage import Limits, MemoryStore, Session, problems
-from ullage.values.notices import pointers
+from ullage.core.values.notices import pointers
 from ullage.wires import FORMATS
 
 WIRES = ("anthropic", "openai-chat", "openai-responses", "gemini")

@@ -9,8 +9,8 @@ import ullage
 from tests.loop.replies import FORMAT_NAMES, asking, reply, request
 from tests.loop.test_turn import AsyncScripted, Scripted, new_session, read_log
 from ullage import AsyncSession, Budget, BudgetExceeded, FormatError, Limits, MemoryStore, Policy
-from ullage.errors import ConfigError, OverLimitError, StoreError
-from ullage.loop import arun_turn, run_turn
+from ullage.core.errors import ConfigError, OverLimitError, StoreError
+from ullage.doors.loop import arun_turn, run_turn
 from ullage.session.unfitted import went_as_it_came
 from ullage.wires import FORMATS
 

@@ -14,14 +14,14 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from ullage import Limits, Session, Usage
-from ullage.history.ledger import arrival_part
-from ullage.stages import fingerprint
-from ullage.stages.default import DEFAULT
-from ullage.stages.kinds import LIMIT_CHARS
-from ullage.stages.pressure import over_or_pays
-from ullage.stages.record import record
-from ullage.stages.truncate import by_kind, truncate
-from ullage.values.toolset import OURS
+from ullage.core.contract.kinds import LIMIT_CHARS
+from ullage.core.history.ledger import arrival_part
+from ullage.core.values.toolset import OURS
+from ullage.policy import fingerprint
+from ullage.policy.stages.default import DEFAULT
+from ullage.policy.stages.pressure import over_or_pays
+from ullage.policy.stages.record import record
+from ullage.policy.stages.truncate import by_kind, truncate
 from ullage.wires.rules.checker import problems_of
 
 BOUND, ALSO_BOUND, FREE = "claude-sonnet-6", "claude-opus-5-5", "claude-sonnet-4-5"

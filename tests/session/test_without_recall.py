@@ -7,13 +7,13 @@ from msgspec.structs import replace
 
 from tests.histories import CUTS_ALWAYS
 from ullage import Limits, MemoryStore, Session
-from ullage.errors import ConfigError
-from ullage.presets import NAMES
-from ullage.stages.default import DEFAULT, SUMMARISED
-from ullage.stages.kinds import LIMIT_CHARS
-from ullage.stages.truncate import by_kind, truncate
-from ullage.values.effects import Reply
-from ullage.values.usage import Usage
+from ullage.core.contract.kinds import LIMIT_CHARS
+from ullage.core.errors import ConfigError
+from ullage.core.values.effects import Reply
+from ullage.core.values.usage import Usage
+from ullage.documents import NAMES
+from ullage.policy.stages.default import DEFAULT, SUMMARISED
+from ullage.policy.stages.truncate import by_kind, truncate
 
 MODEL = "claude-opus-5-5"
 LOOKUP = {"name": "lookup", "input_schema": {"type": "object"}}

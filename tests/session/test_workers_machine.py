@@ -19,11 +19,11 @@ from msgspec.structs import replace
 from tests import histories
 from tests.histories import EAGER, Call, Turn
 from ullage import Limits, MemoryStore, OverLimitError, Session, Usage
-from ullage.stages.default import DEFAULT
-from ullage.stages.truncate import by_kind, truncate
+from ullage.policy.stages.default import DEFAULT
+from ullage.policy.stages.truncate import by_kind, truncate
 from ullage.wires.rules.checker import problems_of
 
-_turn = import_module("ullage.turn.turn")
+_turn = import_module("ullage.core.turn.turn")
 MODEL = {"openai-chat": "gpt-4.1", "anthropic": "claude-opus-5-5"}
 LIMITS = Limits(window_tokens=8_000)
 POLICIES = (

@@ -12,7 +12,7 @@ from pydantic import TypeAdapter
 from tests import histories
 from tests.spending import NO_CALLS, TOOL, new_session, reply, request
 from ullage import Budget, BudgetExceeded, Limits, problems
-from ullage.spend.allowance import WRAP_UP
+from ullage.session.spend.allowance import WRAP_UP
 from ullage.wires import FORMATS
 
 FORCED = {

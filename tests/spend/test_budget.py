@@ -18,8 +18,8 @@ from tests.spending import (
     request,
 )
 from ullage import Budget, BudgetExceeded, ConfigError, Session, Spent, Usage
-from ullage.spend.allowance import WRAP_UP, Allowance, Claim
-from ullage.tokens.catalog import lookup
+from ullage.core.tokens.catalog import lookup
+from ullage.session.spend.allowance import WRAP_UP, Allowance, Claim
 
 
 def told(session, kind):
@@ -40,7 +40,7 @@ def call(session, prompt=1_000, output=100):
     "3. Usage & Cost Tracking",
     "**Hard Budgeting**: A session-wide token budget can be enforced via "
     "`SRE_AGENT_TOKEN_BUDGET` (environment variable).",
-    lives="ullage.spend.budget",
+    lives="ullage.session.spend.budget",
 )
 def test_a_session_is_let_go_on_until_the_allowance_is_used_up(monkeypatch):
     monkeypatch.setenv("SRE_AGENT_TOKEN_BUDGET", "3,000")
@@ -55,7 +55,7 @@ def test_a_session_is_let_go_on_until_the_allowance_is_used_up(monkeypatch):
     "multi-stage-strategy",
     "3. Usage & Cost Tracking",
     "If exceeded, the agent will pause and ask to summarize findings with available data.",
-    lives="ullage.spend.budget",
+    lives="ullage.session.spend.budget",
 )
 def test_then_it_is_asked_once_to_sum_up_and_after_that_refused():
     session = new_session(budget=Budget(tokens=1_000))
@@ -416,7 +416,7 @@ def test_the_budget_of_the_environment(monkeypatch, text, tokens):
     "multi-stage-strategy",
     "Configuration",
     "`SRE_AGENT_TOKEN_BUDGET` | `0` (unlimited) | Max total tokens per session before halting.",
-    lives="ullage.spend.budget",
+    lives="ullage.session.spend.budget",
 )
 def test_no_variable_means_no_limit(monkeypatch):
     monkeypatch.delenv("SRE_AGENT_TOKEN_BUDGET", raising=False)

@@ -20,7 +20,7 @@ from tests.spending import (
     request,
 )
 from ullage import Budget, BudgetExceeded
-from ullage.spend.allowance import Claim
+from ullage.session.spend.allowance import Claim
 
 AGENTS, TASKS, LOOPS, ROUNDS = 50, 200, 4, 4
 

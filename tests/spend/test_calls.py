@@ -11,16 +11,16 @@ from genai_prices.data_snapshot import get_snapshot
 from tests import histories
 from tests.spending import FORMAT_NAMES, new_session, reply, request
 from ullage import Budget, Call, Session, Spent, Usage
-from ullage.spend.calls import totals
-from ullage.spend.cost import cost_usd, worst_usd
-from ullage.tokens.catalog import lookup
+from ullage.core.tokens.catalog import lookup
+from ullage.session.spend.calls import totals
+from ullage.session.spend.cost import cost_usd, worst_usd
 
 
 @pytest.mark.says(
     "multi-stage-strategy",
     "3. Usage & Cost Tracking",
     "**Token Auditing**: Exact prompt and candidate token counts are recorded via `UsageTracker`.",
-    lives="ullage.spend.calls",
+    lives="ullage.session.spend.calls",
 )
 @pytest.mark.parametrize("format", FORMAT_NAMES)
 def test_every_call_is_listed_with_its_exact_tokens(format):
@@ -100,7 +100,7 @@ def by_hand(model, fresh, read, output):
     "multi-stage-strategy",
     "3. Usage & Cost Tracking",
     "**Cost Estimation**: Real-time USD cost estimation based on Gemini 2.5 Flash/Pro pricing.",
-    lives="ullage.spend.cost",
+    lives="ullage.session.spend.cost",
 )
 @pytest.mark.parametrize("model", ["gemini-2.5-flash", "gemini-2.5-pro"])
 @pytest.mark.parametrize("prompt", [1_000, 200_000, 200_001, 850_000])

@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from ullage.spend.cost import cost_usd
-from ullage.tokens.catalog import ModelInfo, Prices, lookup
-from ullage.values.usage import Modalities, Usage
+from ullage.core.tokens.catalog import ModelInfo, Prices, lookup
+from ullage.core.values.usage import Modalities, Usage
+from ullage.session.spend.cost import cost_usd
 
 COUNTS = st.integers(0, 400_000)
 MODELS = (

@@ -3,7 +3,7 @@
 import pytest
 
 from ullage import ConfigError
-from ullage.spend.environment import whole_number
+from ullage.session.spend.environment import whole_number
 
 READ = {
     "": None,

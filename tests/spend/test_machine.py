@@ -17,9 +17,9 @@ from hypothesis.stateful import (
 from msgspec import Struct
 
 from ullage import Budget, BudgetExceeded, Spent, Usage
-from ullage.spend.account import Account, UnderWay
-from ullage.spend.allowance import Claim
-from ullage.spend.book import Report
+from ullage.session.spend.account import Account, UnderWay
+from ullage.session.spend.allowance import Claim
+from ullage.session.spend.book import Report
 
 MODEL = "gpt-4.1"
 WORST_TOKENS = 500

@@ -9,10 +9,10 @@ import pytest
 from tests.spending import FORMAT_NAMES, LIMITS, is_wrap_up, most_of, new_session, reply, request
 from ullage import Budget, BudgetExceeded, ConfigError, Session, Spent, Usage
 from ullage.session.reports import spent_by
+from ullage.session.spend.account import Account, UnderWay
+from ullage.session.spend.allowance import Claim
+from ullage.session.spend.book import Book, Report
 from ullage.session.state import SessionState
-from ullage.spend.account import Account, UnderWay
-from ullage.spend.allowance import Claim
-from ullage.spend.book import Book, Report
 
 NOBODY = object()
 COUNTS = {

@@ -8,11 +8,11 @@ import pytest
 from tests.loop.replies import asking, reply, request
 from tests.loop.test_turn import AsyncScripted, new_session
 from ullage import AsyncSession, Budget, BudgetExceeded
-from ullage.errors import ConfigError
-from ullage.loop import arun_turn
-from ullage.spend import waiting
-from ullage.spend.allowance import Claim
-from ullage.spend.waiting import pauses
+from ullage.core.errors import ConfigError
+from ullage.doors.loop import arun_turn
+from ullage.session.spend import waiting
+from ullage.session.spend.allowance import Claim
+from ullage.session.spend.waiting import pauses
 
 FORMAT = "openai-chat"
 ASKED = {**request(FORMAT, asking(FORMAT)), "max_tokens": 1_000}

@@ -21,9 +21,9 @@ from tests.servers.replies import MODELS, Prompt, body_of
 from tests.servers.streams import events_in, stream_of
 from tests.splice import sdks
 from ullage import MemoryStore
+from ullage.core.values.toolset import ToolSpec
+from ullage.doors.splice import Again, Calls, Done, Rounds, Streamed, knit
 from ullage.session.drivers import run
-from ullage.splice import Again, Calls, Done, Rounds, Streamed, knit
-from ullage.values.toolset import ToolSpec
 from ullage.wires import FORMATS
 from ullage.wires.base import name_of_call
 

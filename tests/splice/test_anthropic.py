@@ -1,7 +1,7 @@
 """What Anthropic Messages alone has."""
 
 from tests.splice.talk import RECALL, Reply, knitted, owns, start
-from ullage.splice import Rounds, Streamed
+from ullage.doors.splice import Rounds, Streamed
 
 
 def test_pings_and_errors_pass():

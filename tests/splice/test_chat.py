@@ -2,7 +2,7 @@
 
 from tests.servers.replies import Prompt, body_of
 from tests.splice.talk import PRIVATE, RECALL, Reply, Talk, knitted, owns
-from ullage.splice import Rounds, Streamed
+from ullage.doors.splice import Rounds, Streamed
 
 
 def test_usage_of_a_chat_stream_is_for_those_who_asked():

@@ -6,8 +6,8 @@ import pytest
 
 from tests.splice.talk import HABITS, OWN, RECALL, Reply, goes_on, start
 from ullage import MemoryStore
+from ullage.doors.splice import knit
 from ullage.session.drivers import run
-from ullage.splice import knit
 from ullage.stores import Bounds
 
 

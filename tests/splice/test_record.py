@@ -2,9 +2,9 @@
 
 import pytest
 
-from ullage.splice.record import Splice, key_of, record_of, says_the_same, splice_in
-from ullage.values.effects import KINDS, Record
-from ullage.values.messages import Message, Reasoning, Text, ToolCall
+from ullage.core.values.effects import KINDS, Record
+from ullage.core.values.messages import Message, Reasoning, Text, ToolCall
+from ullage.doors.splice.record import Splice, key_of, record_of, says_the_same, splice_in
 
 CHAIN = b"c" * 16
 

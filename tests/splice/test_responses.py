@@ -1,8 +1,8 @@
 """What OpenAI Responses alone has."""
 
 from tests.splice.talk import OWN, RECALL, Reply, Talk
+from ullage.doors.splice import knit
 from ullage.session.drivers import run
-from ullage.splice import knit
 
 
 def test_the_provider_holds_what_is_behind_the_last_round():

@@ -6,8 +6,8 @@ from lab.returned import problems
 from tests.servers.replies import Prompt, body_of
 from tests.splice import sdks
 from tests.splice.talk import OWN, RECALL, Reply, Talk, goes_on, knitted, owns, start
-from ullage.redaction import common_keys
-from ullage.splice import Rounds
+from ullage.core.redaction import common_keys
+from ullage.doors.splice import Rounds
 
 
 def test_a_reply_without_recall_stays_as_it_is(mode):

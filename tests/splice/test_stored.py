@@ -3,8 +3,8 @@
 import pytest
 
 from tests.splice.talk import OWN, RECALL, Reply, Talk
+from ullage.doors.splice.stored import rounds_of, stored_items, stored_replies, stored_reply
 from ullage.session.drivers import run
-from ullage.splice.stored import rounds_of, stored_items, stored_replies, stored_reply
 from ullage.wires import FORMATS
 
 each = pytest.mark.parametrize("format", ["openai-responses", "openai-chat"])

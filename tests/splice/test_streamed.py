@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tests.servers.replies import Prompt, body_of
 from tests.splice.talk import OWN, RECALL, Reply, knitted, owns, start, text_in
-from ullage.splice import Calls, Done, Rounds, Streamed
+from ullage.doors.splice import Calls, Done, Rounds, Streamed
 from ullage.wires import FORMATS
 
 

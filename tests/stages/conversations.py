@@ -31,12 +31,12 @@ from msgspec import Struct
 from lab import reading
 from tests.stages.generators import generate
 from ullage import Limits, Policy, Session
-from ullage.stages.emergency import emergency
-from ullage.stages.kinds import LIMIT_CHARS
-from ullage.stages.pressure import newest_share, over_or_pays, over_share
-from ullage.stages.prune import prune
-from ullage.stages.record import record
-from ullage.stages.truncate import by_kind, truncate
+from ullage.core.contract.kinds import LIMIT_CHARS
+from ullage.policy.stages.emergency import emergency
+from ullage.policy.stages.pressure import newest_share, over_or_pays, over_share
+from ullage.policy.stages.prune import prune
+from ullage.policy.stages.record import record
+from ullage.policy.stages.truncate import by_kind, truncate
 from ullage.wires.rules.checker import problems_of
 
 FOLDER = Path(__file__).parents[1] / "fixtures" / "stages"

@@ -3,11 +3,11 @@ from hypothesis import given
 
 from tests import histories
 from tests.stages.conversations import cases, check
-from ullage.history import canon
-from ullage.history.index import index_of, outputs_of
-from ullage.history.transcript import Transcript
-from ullage.stages.account import account
-from ullage.values.notices import Words
+from ullage.core.history import canon
+from ullage.core.history.index import index_of, outputs_of
+from ullage.core.history.transcript import Transcript
+from ullage.core.values.notices import Words
+from ullage.policy.stages.account import account
 from ullage.wires import FORMATS
 
 REF = "0123456789abcdef"

@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ullage import Limits, Session
-from ullage.replay.gates import unseen
-from ullage.stages.arrivals import arrivals
-from ullage.stages.kinds import LIMIT_CHARS
-from ullage.stages.truncate import DATA_SLACK, SLACK
+from ullage.core.contract.kinds import LIMIT_CHARS
+from ullage.policy.stages.arrivals import arrivals
+from ullage.policy.stages.truncate import DATA_SLACK, SLACK
+from ullage.tools.replay.gates import unseen
 
 TOOLS = [
     {"type": "function", "function": {"name": name, "parameters": {"type": "object"}}}

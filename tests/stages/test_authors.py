@@ -8,17 +8,17 @@ import pytest
 from tests import histories
 from tests.histories import Call, Turn
 from ullage import Limits, Session
-from ullage.loop.services import window_of
-from ullage.stages import Cut, Policy, Replace, placeholder
-from ullage.stages.media import refused_media
-from ullage.stages.names import said_in
-from ullage.stages.placeholders import bare_placeholder, head_and_marker
-from ullage.stages.pressure import newest_rough, output_tokens
-from ullage.stages.record import steps
-from ullage.stages.rent import shown_chars, winnable_chars
-from ullage.stages.rough import shown_tokens
-from ullage.stages.shrink import Tier, shrink
-from ullage.tokens.meter import Meter
+from ullage.core.tokens.meter import Meter
+from ullage.documents.services import window_of
+from ullage.policy import Cut, Policy, Replace, placeholder
+from ullage.policy.stages.media import refused_media
+from ullage.policy.stages.names import said_in
+from ullage.policy.stages.placeholders import bare_placeholder, head_and_marker
+from ullage.policy.stages.pressure import newest_rough, output_tokens
+from ullage.policy.stages.record import steps
+from ullage.policy.stages.rent import shown_chars, winnable_chars
+from ullage.policy.stages.rough import shown_tokens
+from ullage.policy.stages.shrink import Tier, shrink
 from ullage.wires import FORMATS
 
 CALLER = {"type": "code_execution_20260120", "tool_id": "srvtoolu_1"}

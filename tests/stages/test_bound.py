@@ -5,7 +5,7 @@ import pytest
 from tests import histories
 from tests.histories import CUTS_ALWAYS
 from ullage import Limits, Session
-from ullage.stages.bound import left_out
+from ullage.core.contract.bound import left_out
 
 
 def window_of(model, *thoughtful):

@@ -6,11 +6,11 @@ from lab import reading
 from tests import histories
 from tests.histories import Call, Turn
 from ullage import Limits, MemoryStore, Session
-from ullage.stages.account import flatten
-from ullage.stages.compact import newest_messages, newest_turns, surely_over
-from ullage.stages.facts import actions, said, unresolved
-from ullage.stages.ranges import begin, cut_before
-from ullage.stages.summary import summary
+from ullage.core.contract.ranges import begin, cut_before
+from ullage.policy.stages.account import flatten
+from ullage.policy.stages.compact import newest_messages, newest_turns, surely_over
+from ullage.policy.stages.facts import actions, said, unresolved
+from ullage.policy.stages.summary import summary
 from ullage.wires import FORMATS
 from ullage.wires.rules.checker import problems_of
 

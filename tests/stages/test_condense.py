@@ -8,9 +8,9 @@ from lab.guard import POLICIES, loop, seen
 from lab.returned import problems
 from tests.histories import CUTS_ALWAYS
 from ullage import Limits, Session
-from ullage.replay.gates import unseen
-from ullage.stages.policy import Policy
-from ullage.stages.shrink import Tier, cut_to, shrink
+from ullage.core.contract.policy import Policy
+from ullage.policy.stages.shrink import Tier, cut_to, shrink
+from ullage.tools.replay.gates import unseen
 
 MANUAL = {"type": "enabled", "budget_tokens": 1_024}
 PAGE = "a line of the page\n" * 200

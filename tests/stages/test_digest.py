@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ullage.stages.digest import read
-from ullage.stages.names import Known
+from ullage.policy.stages.digest import read
+from ullage.policy.stages.names import Known
 
 SOURCE = """import os
 
@@ -127,7 +127,8 @@ def test_nothing_is_invented_and_lines_keep_their_order(text, price):
 
 def test_a_digest_is_the_same_in_every_process():
     code = (
-        "from ullage.stages.digest import read; from ullage.stages.names import Known; "
+        "from ullage.policy.stages.digest import read; from ullage.policy.stages.names import "
+        "Known; "
         f"print(read({SOURCE * 9!r}, Known.of(set(), ()), 6).digest(6, 400))"
     )
     shown = {

@@ -7,9 +7,9 @@ from tests.histories import CUTS_ALWAYS, Turn, wire
 from tests.stages.conversations import cases, check
 from tests.turn.test_engine import CALL, step
 from ullage import Limits, OverLimitError, Session
-from ullage.replay import reading
-from ullage.values.effects import Commit
-from ullage.values.usage import Usage
+from ullage.core.values.effects import Commit
+from ullage.core.values.usage import Usage
+from ullage.tools.replay import reading
 
 
 @pytest.mark.parametrize("case", cases("emergency"), ids=lambda case: case.title)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ullage.stages.shorten import ERRORS
+from ullage.policy.stages.shorten import ERRORS
 
 PLAIN = re.compile(
     r"\b(?i:error|exception|traceback|failed|failure|fatal|panic|exit (code|status)|assert)\w*\b"

@@ -5,7 +5,7 @@ import pytest
 from tests import histories
 from tests.histories import Turn
 from ullage import Limits, Session
-from ullage.stages.goals import (
+from ullage.policy.stages.goals import (
     CHARS_PER_TOKEN,
     Wanted,
     by_budget,

@@ -6,8 +6,8 @@ import struct
 import pytest
 
 from ullage import Session, problems
-from ullage.stages.media import refused_media
-from ullage.values.limits import ANTHROPIC_MEDIA, OTHER_MEDIA
+from ullage.core.values.limits import ANTHROPIC_MEDIA, OTHER_MEDIA
+from ullage.policy.stages.media import refused_media
 
 MEGABYTE = "A" * 1_333_332
 

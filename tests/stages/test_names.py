@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 from tests import histories
 from tests.histories import Call, Turn
 from tests.history.test_window import METER, transcript_of
-from ullage.history.builder import WindowBuilder
-from ullage.stages.names import (
+from ullage.core.history.builder import WindowBuilder
+from ullage.core.values.notices import Words
+from ullage.policy.stages.names import (
     ALARMS,
     WORTH,
     Known,
@@ -21,7 +22,6 @@ from ullage.stages.names import (
     words_in,
     worth_of,
 )
-from ullage.values.notices import Words
 
 WORDS = st.sampled_from((*ALARMS, "the", "Plain", "12345", "12a", "-a/b.c-", "größe", "名前", "\n"))
 
@@ -78,7 +78,7 @@ def test_known_is_what_was_said_and_what_other_outputs_tell():
 
 def test_a_text_that_is_told_again_is_not_read_again_but_for_another_root(monkeypatch):
     said, read = frozenset[str](), []
-    monkeypatch.setattr("ullage.stages.names.spaced", lambda text: read.append(text) or text)
+    monkeypatch.setattr("ullage.policy.stages.names.spaced", lambda text: read.append(text) or text)
     texts = ["first_name of one", "other_name of two"]
     for told in (texts[:1], texts, texts):
         known = Known.of(said, told, b"one root")

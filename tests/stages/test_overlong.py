@@ -5,8 +5,8 @@ import pytest
 from tests import histories
 from tests.histories import MODEL, Call, Turn
 from ullage import Session, problems
-from ullage.stages.overlong import overlong
-from ullage.values.limits import TextLimit
+from ullage.core.values.limits import TextLimit
+from ullage.policy.stages.overlong import overlong
 from ullage.wires import FORMATS
 
 every = pytest.mark.parametrize("format", tuple(FORMATS))

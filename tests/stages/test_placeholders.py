@@ -8,11 +8,11 @@ from tests import histories
 from tests.history.test_window import METER, transcript_of
 from tests.wires.rule_examples import png
 from ullage import Policy, Session, problems
-from ullage.history.builder import WindowBuilder
-from ullage.history.transcript import leaves_of
-from ullage.stages.placeholders import head_and_marker, placeholder
-from ullage.values.messages import Media
-from ullage.values.notices import Words, pointers
+from ullage.core.history.builder import WindowBuilder
+from ullage.core.history.transcript import leaves_of
+from ullage.core.values.messages import Media
+from ullage.core.values.notices import Words, pointers
+from ullage.policy.stages.placeholders import head_and_marker, placeholder
 
 MARKER = "[cut]"
 PIXELS = png(64)["source"]["data"]

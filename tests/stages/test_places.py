@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.stages.test_squeeze import names, values
-from ullage.stages.places import named, place_of
+from ullage.policy.stages.places import named, place_of
 
 
 @given(st.lists(values), st.sampled_from((None, 2)))

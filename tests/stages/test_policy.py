@@ -4,10 +4,11 @@ from functools import partial
 import pytest
 
 from tests import histories
-from ullage import ConfigError, Limits, OverLimitError, Policy, Session, StageError, stages
-from ullage.stages.default import DEFAULT
-from ullage.stages.kinds import kind_of
-from ullage.values.edits import Cut, Replace
+from ullage import ConfigError, Limits, OverLimitError, Policy, Session, StageError
+from ullage import policy as stages
+from ullage.core.contract.kinds import kind_of
+from ullage.core.values.edits import Cut, Replace
+from ullage.policy.stages.default import DEFAULT
 
 LONG = [{"role": "user", "content": "the tide came in. " * 2_000}]
 
@@ -118,7 +119,7 @@ def test_a_tool_is_of_the_kind_its_name_says(kind, tools):
 
 
 def forget_pages(window, /, *, older_than=6):
-    """The stage of the docstring of `ullage.stages`."""
+    """The stage of the docstring of `ullage.policy`."""
     stop = window.transcript.turn_start(window.size) - older_than
     cuts = (stages.placeholder(window, at) for at in window.results(0, max(stop, 0)))
     return [cut for cut in cuts if cut is not None]

@@ -4,8 +4,8 @@ import pytest
 
 from tests import histories
 from tests.history.test_window import history, set_to, window_of
-from ullage.stages import pressure, rough
-from ullage.stages.prune import results_only
+from ullage.policy.stages import pressure, rough
+from ullage.policy.stages.prune import results_only
 
 LONG = "tide " * 400
 

@@ -10,21 +10,25 @@ from msgspec.structs import fields, replace
 
 from tests.rewording import ON_ARRIVAL, WORDS, forget, reword
 from ullage import Policy, Session
-from ullage.history.ledger import arrival_part
-from ullage.presets import preset
-from ullage.presets.continuation import ContinuationSettings, continuation
-from ullage.presets.multi_stage import MultiStageSettings, multi_stage
-from ullage.presets.output_cache import CompactionConfig, ToolOutputCacheConfig, output_cache
-from ullage.presets.three_layer import ThreeLayerSettings, three_layer
-from ullage.presets.token_budget import TokenBudgetSettings, token_budget
-from ullage.redaction import common_keys
-from ullage.stages import DEFAULT, SUMMARISED, Cut, Replace, fingerprint
-from ullage.stages.compact import compact
-from ullage.stages.emergency import emergency
-from ullage.stages.kinds import LIMIT_CHARS
-from ullage.stages.record import record
-from ullage.stages.samples import arrivals
-from ullage.stages.truncate import by_kind, truncate
+from ullage.core.contract.kinds import LIMIT_CHARS
+from ullage.core.history.ledger import arrival_part
+from ullage.core.redaction import common_keys
+from ullage.documents import preset
+from ullage.documents.presets.continuation import ContinuationSettings, continuation
+from ullage.documents.presets.multi_stage import MultiStageSettings, multi_stage
+from ullage.documents.presets.output_cache import (
+    CompactionConfig,
+    ToolOutputCacheConfig,
+    output_cache,
+)
+from ullage.documents.presets.three_layer import ThreeLayerSettings, three_layer
+from ullage.documents.presets.token_budget import TokenBudgetSettings, token_budget
+from ullage.policy import DEFAULT, SUMMARISED, Cut, Replace, fingerprint
+from ullage.policy.stages.compact import compact
+from ullage.policy.stages.emergency import emergency
+from ullage.policy.stages.record import record
+from ullage.policy.stages.samples import arrivals
+from ullage.policy.stages.truncate import by_kind, truncate
 
 PRESETS = ("default", "continuation", "multi_stage", "output_cache", "three_layer", "token_budget")
 
@@ -68,8 +72,8 @@ def test_a_fingerprint_is_the_same_in_every_process():
 
 def test_an_import_makes_no_samples_and_runs_no_stage():
     script = (
-        "import ullage, ullage.stages.prints as prints, ullage.stages.samples as samples\n"
-        "from ullage.stages import DEFAULT\n"
+        "import ullage\nfrom ullage.policy.stages import prints, samples\n"
+        "from ullage.policy import DEFAULT\n"
         "assert not samples.arrivals.cache_info().currsize\n"
         "assert not prints._fingerprint.cache_info().currsize\n"
         "ullage.Session('gpt-4.1')\n"

@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ullage.stages.quotes import quotes
-from ullage.stages.shorten import level
+from ullage.policy.stages.quotes import quotes
+from ullage.policy.stages.shorten import level
 
 RULE = "Never touch shard 7.\nAnd no sudo."
 LOG = "".join(f"line {number} of the log\n" for number in range(400))

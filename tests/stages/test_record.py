@@ -9,8 +9,8 @@ from tests import histories
 from tests.histories import Call, Turn
 from tests.stages.conversations import cases, check
 from ullage import Limits, Session
-from ullage.stages.default import DEFAULT
-from ullage.stages.record import digestible, steps
+from ullage.policy.stages.default import DEFAULT
+from ullage.policy.stages.record import digestible, steps
 from ullage.wires import FORMATS
 
 LIMITS = Limits(window_tokens=1_000_000)

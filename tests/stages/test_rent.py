@@ -8,7 +8,7 @@ from tests import histories
 from tests.histories import Call, Turn
 from tests.history.test_window import set_to
 from ullage import Limits, Session
-from ullage.stages import rent
+from ullage.policy.stages import rent
 from ullage.wires import FORMATS
 
 LIMITS = Limits(window_tokens=1_000_000)

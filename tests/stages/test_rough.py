@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from tests import histories
 from tests.history.test_window import builder_of, history
 from ullage import Replace, Summary
-from ullage.stages import rough
-from ullage.values.messages import Message, Text, ToolCall
+from ullage.core.values.messages import Message, Text, ToolCall
+from ullage.policy.stages import rough
 from ullage.wires import FORMATS
 
 

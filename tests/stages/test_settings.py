@@ -13,10 +13,10 @@ import msgspec
 import pytest
 
 from ullage import ConfigError, Policy, Session
-from ullage.history.measures import Measure
-from ullage.stages.settings import written
-from ullage.stages.truncate import by_kind, truncate
-from ullage.values.notices import Words
+from ullage.core.contract.settings import written
+from ullage.core.history.measures import Measure
+from ullage.core.values.notices import Words
+from ullage.policy.stages.truncate import by_kind, truncate
 
 
 class Frozen(msgspec.Struct, frozen=True):

@@ -5,9 +5,9 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ullage.stages.shapes import by_type, head_chars
-from ullage.stages.truncate import Source
-from ullage.values.notices import Words, pointers
+from ullage.core.values.notices import Words, pointers
+from ullage.policy.stages.shapes import by_type, head_chars
+from ullage.policy.stages.truncate import Source
 
 MARKER = "[{shown} of {total}, call {prefix}more on {call_id}]"
 

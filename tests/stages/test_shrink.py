@@ -4,8 +4,8 @@ import pytest
 
 from lab.guard import POLICIES, adds_nothing, rules_kept
 from ullage import Limits, Session
-from ullage.replay.gates import unseen
-from ullage.stages.shrink import LEAST_TOKENS, Tier, shrink
+from ullage.policy.stages.shrink import LEAST_TOKENS, Tier, shrink
+from ullage.tools.replay.gates import unseen
 
 LONG = "one word after another and so on and on "
 TASK, NEWEST = f"The task. {LONG * 60}", f"And now? {LONG * 60}"

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ullage.stages.squeeze import is_data, squeezed, table_of
+from ullage.policy.stages.squeeze import is_data, squeezed, table_of
 
 names = st.text('abc.:"é', min_size=1, max_size=4)
 values = st.recursive(

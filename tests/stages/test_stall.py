@@ -5,8 +5,8 @@ import pytest
 from tests import histories
 from tests.histories import CUTS_ALWAYS, Call, Turn
 from ullage import Limits, Session
-from ullage.stages.stall import stall
-from ullage.values.edits import Cut, Summary
+from ullage.core.values.edits import Cut, Summary
+from ullage.policy.stages.stall import stall
 
 READ = [Turn(calls=(Call("read_file", f"{n}.py", "x = 1\n" * 300),)) for n in range(6)]
 

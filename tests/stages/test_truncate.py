@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 from tests.histories import CUTS_ALWAYS
 from tests.stages.conversations import cases, check
 from ullage import Limits, Session
-from ullage.stages.kinds import LIMIT_CHARS, kind_of
-from ullage.stages.shorten import safe_cut, shorten
-from ullage.stages.truncate import SLACK
-from ullage.values.notices import Words, pointers
+from ullage.core.contract.kinds import LIMIT_CHARS, kind_of
+from ullage.core.values.notices import Words, pointers
+from ullage.policy.stages.shorten import safe_cut, shorten
+from ullage.policy.stages.truncate import SLACK
 
 REF = "0123456789abcdef"
 CHARACTERS = (

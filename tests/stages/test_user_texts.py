@@ -3,9 +3,9 @@
 from msgspec.structs import replace
 
 from ullage import Session
-from ullage.stages.facts import said
-from ullage.stages.user_texts import named_in, opening, output_of
-from ullage.values.notices import Words
+from ullage.core.values.notices import Words
+from ullage.policy.stages.facts import said
+from ullage.policy.stages.user_texts import named_in, opening, output_of
 
 MESSAGES = [
     {"role": "user", "content": "  Mend the loader.\n"},

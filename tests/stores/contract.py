@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from ullage.core.values.edits import Address, Replace
 from ullage.testing import Clock, StoreContract
 from ullage.testing._samples import ODD, batch, decided, output
-from ullage.values.edits import Address, Replace
 
 __all__ = ["ODD", "Clock", "FileContract", "batch", "decided", "output", "replaced"]
 

@@ -1,7 +1,7 @@
 import pytest
 
 from tests.stores.contract import Clock, batch, decided, output, replaced
-from ullage.errors import RefNotFound, StoreError
+from ullage.core.errors import RefNotFound, StoreError
 from ullage.stores import BoundedStore, Bounds, Collected, MemoryStore, bounded
 from ullage.stores._clean import DAY_S
 from ullage.testing import StoreContract

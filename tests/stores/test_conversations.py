@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from tests.servers.loops import user
 from tests.stores.killed import dies, forks, silent
 from ullage import problems
-from ullage.errors import ConfigError, FormatError, StoreError
-from ullage.loop.conversation import ConversationStore
+from ullage.core.errors import ConfigError, FormatError, StoreError
+from ullage.documents.conversation import ConversationStore
 from ullage.wires import FORMATS, ToolSpec
 
 SERVICE = """
@@ -91,13 +91,13 @@ def dump(path):
     "three-layer-management",
     "Database Schema Additions",
     "ALTER TABLE Messages ADD COLUMN IsCompacted INTEGER DEFAULT 0;",
-    lives="ullage.loop.conversation.store.ConversationStore",
+    lives="ullage.documents.conversation.store.ConversationStore",
 )
 @pytest.mark.says(
     "three-layer-management",
     "Migration Path",
     "Run migration for schema changes",
-    lives="ullage.loop.conversation.store.ConversationStore",
+    lives="ullage.documents.conversation.store.ConversationStore",
 )
 def test_a_service_opens_its_own_database_and_finds_everything_as_it_was(service):
     with raw(service) as db:
@@ -136,7 +136,7 @@ def test_a_service_opens_its_own_database_and_finds_everything_as_it_was(service
 );
 
 CREATE INDEX IF NOT EXISTS idx_compaction_message ON CompactionParts(MessageId);""",
-    lives="ullage.loop.conversation.store.ConversationStore",
+    lives="ullage.documents.conversation.store.ConversationStore",
 )
 def test_the_tables_are_those_of_the_document(service):
     with raw(service) as db:
@@ -231,7 +231,7 @@ def test_a_new_file_is_private_and_one_that_was_there_stays_as_it_was(path, tmp_
             // No compaction, load all messages
             return await _messageRepository.GetBySessionIdAsync(sessionId, ct);
         }""",
-    lives="ullage.loop.conversation.store.ConversationStore.load",
+    lives="ullage.documents.conversation.store.ConversationStore.load",
 )
 def test_without_a_compaction_everything_is_loaded_in_order(store, path):
     store.append("s", talk(3))
@@ -246,7 +246,7 @@ def test_without_a_compaction_everything_is_loaded_in_order(store, path):
     "three-layer-management",
     "Target State (opencode-aligned)",
     "Stops loading messages before marker",
-    lives="ullage.loop.conversation.store.ConversationStore.load",
+    lives="ullage.documents.conversation.store.ConversationStore.load",
 )
 @pytest.mark.says(
     "three-layer-management",
@@ -279,7 +279,7 @@ def test_without_a_compaction_everything_is_loaded_in_order(store, path):
 
         messages.AddRange(recentMessages);
         return messages;""",
-    lives="ullage.loop.conversation.store.ConversationStore.load",
+    lives="ullage.documents.conversation.store.ConversationStore.load",
 )
 @pytest.mark.says(
     "three-layer-management",
@@ -287,7 +287,7 @@ def test_without_a_compaction_everything_is_loaded_in_order(store, path):
     """public async Task LoadMessages_RespectsCompactionBoundary()
 {
     // Verify messages before compaction are replaced with summary""",
-    lives="ullage.loop.conversation.store.ConversationStore.load",
+    lives="ullage.documents.conversation.store.ConversationStore.load",
 )
 def test_after_a_compaction_the_summary_and_what_follows_the_boundary_are_loaded(store):
     ids = store.append("s", talk(3))
@@ -324,7 +324,7 @@ def test_after_a_compaction_the_summary_and_what_follows_the_boundary_are_loaded
             message.IsCompacted = true;
             await _messageRepository.UpdateAsync(message, ct);
         }""",
-    lives="ullage.loop.conversation.store.ConversationStore.mark_compacted",
+    lives="ullage.documents.conversation.store.ConversationStore.mark_compacted",
 )
 def test_what_is_compacted_is_marked_and_kept(store, path):
     ids = store.append("s", talk(3))
@@ -342,7 +342,7 @@ def test_what_is_compacted_is_marked_and_kept(store, path):
     "Compaction Service",
     """// Find most recent compaction marker
         var compactionPart = await _partRepository.GetMostRecentCompactionAsync(sessionId, ct);""",
-    lives="ullage.loop.conversation.store.ConversationStore.newest_compaction",
+    lives="ullage.documents.conversation.store.ConversationStore.newest_compaction",
 )
 @pytest.mark.parametrize("second", [3, 7])
 def test_the_newest_compaction_holds_wherever_its_boundary_is(store, second):

@@ -8,7 +8,7 @@ from contextlib import closing
 import pytest
 
 from tests.stores.contract import output
-from ullage.errors import StoreError
+from ullage.core.errors import StoreError
 from ullage.stores import SqliteStore
 from ullage.stores._schema import APPLICATION_ID, MIGRATIONS
 

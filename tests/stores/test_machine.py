@@ -19,12 +19,12 @@ from hypothesis.stateful import (
 
 from tests.stores.contract import Clock, batch, decided, output, replaced
 from tests.stores.killed import dies, forks, silent
-from ullage.errors import RefNotFound, StoreError
+from ullage.core.errors import RefNotFound, StoreError
+from ullage.core.values.effects import Output, Record
 from ullage.stores import BoundedStore, Bounds, MemoryStore, SqliteStore, every_ref, forget
 from ullage.stores import memory as _memory
 from ullage.stores._clean import DAY_S
 from ullage.stores.spill import SpillStore
-from ullage.values.effects import Output, Record
 
 TENANTS = ("", "a", "\ud800")
 TEXTS = ("", "one", "two\n" * 900, "\ud83d\x00", "naïve 😀", "three")

@@ -1,6 +1,6 @@
 import pytest
 
-from ullage.errors import ConfigError
+from ullage.core.errors import ConfigError
 from ullage.stores import MemoryStore, SqliteStore, open_store
 from ullage.stores.threaded import Threaded
 

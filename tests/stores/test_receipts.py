@@ -6,11 +6,11 @@ from contextlib import closing
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ullage.core.values.receipts import Place, Receipt, Sums, Tokens
 from ullage.stores import MemoryStore, SqliteStore
 from ullage.stores._receipts import COLUMNS, receipt_of, row_of
 from ullage.stores._schema import MIGRATIONS
 from ullage.testing._samples import receipt
-from ullage.values.receipts import Place, Receipt, Sums, Tokens
 
 COUNTS = st.integers(-(2**62), 2**62)
 TOKENS = st.builds(Tokens, fresh=COUNTS, read=COUNTS, written=COUNTS, output=COUNTS)

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from tests.stores.contract import batch, output
-from ullage.errors import ConfigError, StoreError
+from ullage.core.errors import ConfigError, StoreError
+from ullage.core.values.effects import Record
 from ullage.stores import DAY_S, Bounds, MemoryStore, SqliteStore
-from ullage.values.effects import Record
 
 
 @pytest.fixture

@@ -8,11 +8,11 @@ import pytest
 from msgspec.structs import replace
 
 from tests.stores.contract import ODD, Clock, FileContract, output
-from ullage.errors import RefNotFound, SpillNotFound, StoreError
-from ullage.history.canon import ref_of
+from ullage.core.errors import RefNotFound, SpillNotFound, StoreError
+from ullage.core.history.canon import ref_of
+from ullage.core.values.effects import Output
 from ullage.stores import Bounds, MemoryStore, SpillStore, SqliteStore
 from ullage.stores._clean import DAY_S
-from ullage.values.effects import Output
 
 HUGE = "naïve 😀\ud83d\r\n" * 300_000
 AGED = Bounds(older_than_s=30 * DAY_S)

@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 
 from tests.stores.contract import FileContract, batch, output
-from ullage.errors import RefNotFound, StoreError
+from ullage.core.errors import RefNotFound, StoreError
+from ullage.core.values.effects import CHUNK_CHARS
 from ullage.stores import SqliteStore
 from ullage.stores._packing import zstd
-from ullage.values.effects import CHUNK_CHARS
 
 LOG = "2026-01-01 12:00:00 INFO the same words again\n" * 500
 
@@ -350,7 +350,7 @@ VICTIM = """
 import sys
 from tests.stores.contract import batch, output
 from ullage.stores import SqliteStore
-from ullage.values.effects import CHUNK_CHARS
+from ullage.core.values.effects import CHUNK_CHARS
 from ullage.stores._packing import zstd
 store = SqliteStore(sys.argv[1])
 for n in range(100_000):

@@ -2,9 +2,9 @@
 
 from lab.bench.tenants import measured
 from ullage import MemoryStore, SqliteStore
-from ullage.history.canon import ref_of
+from ullage.core.history.canon import ref_of
+from ullage.core.values.effects import Output, pieces
 from ullage.stores import _packing
-from ullage.values.effects import Output, pieces
 
 TEXT = "a line of the output\n" * 500
 OUTPUT = Output(ref_of(TEXT), TEXT)

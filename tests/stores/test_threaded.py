@@ -4,7 +4,7 @@ import threading
 import pytest
 
 from tests.stores.contract import FileContract, batch, output
-from ullage.errors import RefNotFound
+from ullage.core.errors import RefNotFound
 from ullage.stores import MemoryStore, SqliteStore
 from ullage.stores.threaded import Threaded
 from ullage.testing import StoreContract

@@ -10,10 +10,10 @@ import pytest
 from tests import histories
 from tests.histories import Call, Turn
 from ullage import AsyncSession, Budget, Limits, Session, summarise
-from ullage.summarise._calls import Circuit
-from ullage.tokens.models import counter_for
-from ullage.values.effects import Reply
-from ullage.values.usage import Usage
+from ullage.core.tokens.models import counter_for
+from ullage.core.values.effects import Reply
+from ullage.core.values.usage import Usage
+from ullage.session.summarise._calls import Circuit
 
 TURNS = [
     Turn(

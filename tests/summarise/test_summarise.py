@@ -12,8 +12,8 @@ from tests import histories
 from tests.histories import Call, Turn
 from tests.servers import Reply as Scripted
 from ullage import AsyncSession, ConfigError, Limits, Session, summarise
-from ullage.values.effects import Reply, Summarise
-from ullage.values.usage import Usage
+from ullage.core.values.effects import Reply, Summarise
+from ullage.core.values.usage import Usage
 
 TURNS = [Turn(user=f"Step {n}.", calls=(Call("bash", "x", "output\n" * 300),)) for n in range(6)]
 REQUEST = histories.request("openai-chat", histories.wire("openai-chat", TURNS))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ullage.errors import FormatError
+from ullage.core.errors import FormatError
 from ullage.testing import FormatContract, boundaries, example_runs, in_format
 from ullage.testing.formats import NEW
 from ullage.wires import FORMATS

@@ -8,9 +8,9 @@ from itertools import count
 import pytest
 
 from ullage import Cut, Output, Policy, Replace, problems
-from ullage.history.canon import ref_of
-from ullage.presets import preset
-from ullage.stages.default import DEFAULT
+from ullage.core.history.canon import ref_of
+from ullage.documents import preset
+from ullage.policy.stages.default import DEFAULT
 from ullage.testing import anything, boundaries, check_policy, check_stage, example_runs, in_format
 from ullage.testing.runs import MODELS
 

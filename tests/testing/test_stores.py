@@ -3,11 +3,11 @@
 import pytest
 from msgspec.structs import replace
 
-from ullage.errors import RefNotFound
+from ullage.core.errors import RefNotFound
+from ullage.core.values.effects import Output
 from ullage.stores import MemoryStore
 from ullage.testing import StoreContract
 from ullage.testing.halves import BlobsContract, RecordsContract
-from ullage.values.effects import Output
 
 
 class Forgetful(MemoryStore):

@@ -4,7 +4,7 @@ import importlib.util
 
 import pytest
 
-from ullage.tokens.exact import exact
+from ullage.core.tokens.exact import exact
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lab.bench.token_corpus import generated, split
-from ullage.tokens.calibrate import MAX_SCALE, MIN_SCALE, UNSEEN_TOKENS, Calibration
-from ullage.tokens.exact import exact
-from ullage.tokens.models import counter_for
+from ullage.core.tokens.calibrate import MAX_SCALE, MIN_SCALE, UNSEEN_TOKENS, Calibration
+from ullage.core.tokens.exact import exact
+from ullage.core.tokens.models import counter_for
 
 SIZES = st.integers(0, 2_000_000)
 REPORTS = st.lists(st.tuples(st.integers(-5, 10**9), SIZES), max_size=30)

@@ -15,8 +15,8 @@ from google import genai
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ullage.installing import install_remedy
-from ullage.tokens.catalog import _TABLE, UNKNOWN_WINDOW_TOKENS, Prices, _from_library, lookup
+from ullage.core.installing import install_remedy
+from ullage.core.tokens.catalog import _TABLE, UNKNOWN_WINDOW_TOKENS, Prices, _from_library, lookup
 
 PRICED = [name for name, row in _TABLE.items() if row[2] is not None]
 FIGURES = tuple(name for name in Prices.__struct_fields__ if name != "long_write_usd")
@@ -96,7 +96,7 @@ LIBRARY = ["with the library", "without it"]
 @pytest.mark.parametrize("sdk", SDK_NAMES)
 def test_every_model_that_an_sdk_names_is_known(sdk, library, monkeypatch):
     if library == "without it":
-        monkeypatch.setattr("ullage.tokens.catalog.find_spec", lambda name: None)
+        monkeypatch.setattr("ullage.core.tokens.catalog.find_spec", lambda name: None)
     names = SDK_NAMES[sdk]
     assert len(names) >= 20
     lookup.cache_clear()
@@ -143,7 +143,7 @@ WINDOWS = {
 @pytest.mark.parametrize("model", WINDOWS)
 def test_a_model_has_its_own_window_or_its_familys(model, library, monkeypatch):
     if library == "without it":
-        monkeypatch.setattr("ullage.tokens.catalog.find_spec", lambda name: None)
+        monkeypatch.setattr("ullage.core.tokens.catalog.find_spec", lambda name: None)
     lookup.cache_clear()
     info = lookup(model)
     lookup.cache_clear()
@@ -178,11 +178,11 @@ import socket, sys
 def refuse(*args, **kwargs):
     raise AssertionError("the network was asked")
 socket.socket.connect = socket.create_connection = socket.getaddrinfo = refuse
-from ullage.tokens.media import media_tokens
-from ullage.tokens.models import counter_for
-from ullage.tokens import catalog
-from ullage.spend import cost
-from ullage.values.messages import Media
+from ullage.core.tokens.media import media_tokens
+from ullage.core.tokens.models import counter_for
+from ullage.core.tokens import catalog
+from ullage.session.spend import cost
+from ullage.core.values.messages import Media
 assert "genai_prices" not in sys.modules
 catalog.lookup("claude-opus-5-5")
 assert "genai_prices" not in sys.modules, "a model of our table needs no import"
@@ -202,7 +202,7 @@ WITHOUT = """
 import sys
 sys.modules["genai_prices"] = None
 from ullage import Session
-from ullage.tokens import catalog
+from ullage.core.tokens import catalog
 assert catalog.lookup("claude-3-5-sonnet-20241022").known and catalog.lookup("o3").prices.input_usd
 assert not catalog.lookup("deepseek-chat").known
 said = [{"role": "user", "content": "Go."}]

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from lab.bench.token_corpus import generated
 from ullage import AsyncSession
+from ullage.core.tokens.exact import exact
+from ullage.core.tokens.models import counter_for, family_of, is_ready, make_ready, preload
 from ullage.session import aio
-from ullage.tokens.exact import exact
-from ullage.tokens.models import counter_for, family_of, is_ready, make_ready, preload
 
 KINDS = generated(6_000)
 MODELS = ("gpt-5", "gpt-4", "claude-sonnet-4-5", "claude-opus-5-5", "gemini-2.5-pro", "llama-9")
@@ -126,7 +126,7 @@ def test_a_long_text_is_counted_whole():
 FRESH = """
 import sys
 import threading
-from ullage.tokens.models import counter_for, is_ready, make_ready, preload
+from ullage.core.tokens.models import counter_for, is_ready, make_ready, preload
 
 def loading():
     return [t for t in threading.enumerate() if t.name.startswith("ullage-load")]

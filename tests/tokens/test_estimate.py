@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lab.bench.token_corpus import features, generated, split
-from ullage.tokens import exact as exactly
-from ullage.tokens import models
-from ullage.tokens.estimate import STEPS, estimate
-from ullage.tokens.weights import WEIGHTS
+from ullage.core.tokens import exact as exactly
+from ullage.core.tokens import models
+from ullage.core.tokens.estimate import STEPS, estimate
+from ullage.core.tokens.weights import WEIGHTS
 
 KINDS = generated()
 FIGURES = json.loads(

@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from ullage.tokens import families
-from ullage.tokens.families import family, is_chat, snapshot
+from ullage.core.tokens import families
+from ullage.core.tokens.families import family, is_chat, snapshot
 
 TABLE = families._families()
 

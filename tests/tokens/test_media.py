@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ullage.tokens.media import image_tokens, media_tokens
-from ullage.tokens.payload import image_size, video_seconds
-from ullage.values.messages import Media
+from ullage.core.tokens.media import image_tokens, media_tokens
+from ullage.core.tokens.payload import image_size, video_seconds
+from ullage.core.values.messages import Media
 
 SIDES = st.integers(1, 16_383)
 

@@ -7,9 +7,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ullage.tokens.meter import Meter, argument_text, overhead_for
-from ullage.tokens.models import counter_for
-from ullage.values.messages import Media, Message, Opaque, Reasoning, Text, ToolCall, ToolResult
+from ullage.core.tokens.meter import Meter, argument_text, overhead_for
+from ullage.core.tokens.models import counter_for
+from ullage.core.values.messages import (
+    Media,
+    Message,
+    Opaque,
+    Reasoning,
+    Text,
+    ToolCall,
+    ToolResult,
+)
 
 MODELS = (
     *("gpt-4o", "gpt-4o-mini", "gpt-5-nano", "gpt-5.4", "gpt-6.2-sol", "unknown"),

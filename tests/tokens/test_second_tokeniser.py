@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lab.bench.token_corpus import generated
-from ullage.tokens.exact import exact, repaired
+from ullage.core.tokens.exact import exact, repaired
 
 quicktok = pytest.importorskip("quicktok")
 

@@ -9,16 +9,16 @@ from tests.fold import fit
 from tests.properties.test_gates import boundaries
 from tests.turn.test_fold import builder_of
 from ullage import Limits, Policy, Session
-from ullage.history import canon
-from ullage.history.index import index_of, outputs_of
-from ullage.history.ledger import Ledger
-from ullage.recall.history import find_in_history
-from ullage.stages.default import SAFEGUARDS
-from ullage.stages.emergency import emergency
-from ullage.turn.batches import Walk
-from ullage.values.edits import Cut, Summary
-from ullage.values.effects import Output
-from ullage.values.notices import pointers
+from ullage.core.history import canon
+from ullage.core.history.index import index_of, outputs_of
+from ullage.core.history.ledger import Ledger
+from ullage.core.turn.batches import Walk
+from ullage.core.values.edits import Cut, Summary
+from ullage.core.values.effects import Output
+from ullage.core.values.notices import pointers
+from ullage.policy.stages.default import SAFEGUARDS
+from ullage.policy.stages.emergency import emergency
+from ullage.session.recall.history import find_in_history
 from ullage.wires import FORMATS
 from ullage.wires.rules.checker import problems_of
 

@@ -3,10 +3,10 @@
 import pytest
 
 from ullage import Limits, Session
-from ullage.history.ledger import Opened
-from ullage.turn.beginning import begin
-from ullage.turn.memo import Memo
-from ullage.turn.request import read
+from ullage.core.history.ledger import Opened
+from ullage.core.turn.beginning import begin
+from ullage.core.turn.memo import Memo
+from ullage.core.turn.request import read
 from ullage.wires import FORMATS, recognise
 
 TOOL = {"type": "function", "function": {"name": "bash", "parameters": {"type": "object"}}}

@@ -3,11 +3,11 @@
 from tests import histories
 from tests.histories import Call, Turn
 from ullage import MemoryStore, Session
-from ullage.errors import StoreError
-from ullage.history.canon import digest_of
-from ullage.history.ledger import MARK_BYTES, Ledger, Observed, Opened, Seen
-from ullage.history.transcript import Transcript
-from ullage.turn.changes import arrived, changed, key_of, note_answered, remember
+from ullage.core.errors import StoreError
+from ullage.core.history.canon import digest_of
+from ullage.core.history.ledger import MARK_BYTES, Ledger, Observed, Opened, Seen
+from ullage.core.history.transcript import Transcript
+from ullage.core.turn.changes import arrived, changed, key_of, note_answered, remember
 from ullage.wires import FORMATS
 
 TURNS = [Turn(said=f"Step {n}.", calls=(Call("bash", f"{n}", f"gave {n}"),)) for n in range(40)]

@@ -10,15 +10,15 @@ from msgspec.structs import replace
 from tests import histories
 from tests.histories import Call, Turn
 from ullage import Cut, Limits, MemoryStore, Output, Policy, Replace, Session, StageError, problems
-from ullage.errors import RefNotFound
-from ullage.history.canon import ref_of
-from ullage.history.ledger import Ledger
-from ullage.history.shown import ShownHistory
-from ullage.stages.ranges import set_aside
-from ullage.turn import cuts, leaves, spans
-from ullage.turn.checks import check
-from ullage.values.edits import Address, Batch, Drop, Summary
-from ullage.values.messages import Text, ToolCall
+from ullage.core.contract.ranges import set_aside
+from ullage.core.errors import RefNotFound
+from ullage.core.history.canon import ref_of
+from ullage.core.history.ledger import Ledger
+from ullage.core.history.shown import ShownHistory
+from ullage.core.turn import cuts, leaves, spans
+from ullage.core.turn.checks import check
+from ullage.core.values.edits import Address, Batch, Drop, Summary
+from ullage.core.values.messages import Text, ToolCall
 
 OUTPUT = "a line of the log\n" * 40
 TURNS = [Turn(calls=(Call("bash", f"{n}.py", f"{n}\n{OUTPUT}"),)) for n in range(8)]

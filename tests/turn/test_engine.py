@@ -8,17 +8,17 @@ from msgspec.structs import replace
 from tests import histories
 from tests.fold import fit
 from ullage import Limits, OverLimitError, Policy, Session
-from ullage.history.ledger import Ledger, Observed
-from ullage.stages.default import DEFAULT, SAFEGUARDS
-from ullage.stages.emergency import emergency
-from ullage.stages.placeholders import placeholder
-from ullage.stages.pressure import over_share
-from ullage.stages.prune import prune
-from ullage.stages.truncate import truncate
-from ullage.turn import Settings, State, turn
-from ullage.turn.memo import Memo
-from ullage.values.edits import Batch, Replace
-from ullage.values.effects import Commit, Find
+from ullage.core.history.ledger import Ledger, Observed
+from ullage.core.turn import Settings, State, turn
+from ullage.core.turn.memo import Memo
+from ullage.core.values.edits import Batch, Replace
+from ullage.core.values.effects import Commit, Find
+from ullage.policy.stages.default import DEFAULT, SAFEGUARDS
+from ullage.policy.stages.emergency import emergency
+from ullage.policy.stages.placeholders import placeholder
+from ullage.policy.stages.pressure import over_share
+from ullage.policy.stages.prune import prune
+from ullage.policy.stages.truncate import truncate
 from ullage.wires import ALL_FORMATS
 
 CALL = histories.Call("bash", "a.py", "a line of output\n" * 400)

@@ -5,11 +5,11 @@ import pytest
 from tests import histories
 from tests.histories import Call, Turn
 from ullage import Budget, ConfigError, Limits, MemoryStore, Session, StoreError, Usage, summarise
-from ullage.stages.compact import OURS
-from ullage.stages.facts import actions, essentials
-from ullage.turn.filling import Accepted, judge, parts
-from ullage.values.briefs import Brief, Prompt
-from ullage.values.effects import Reply, Summarise
+from ullage.core.turn.filling import Accepted, judge, parts
+from ullage.core.values.briefs import Brief, Prompt
+from ullage.core.values.effects import Reply, Summarise
+from ullage.policy.stages.compact import OURS
+from ullage.policy.stages.facts import actions, essentials
 from ullage.wires import FORMATS
 
 GOOD = "The loader is broken because of the cache; b.py is next."

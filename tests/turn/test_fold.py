@@ -6,10 +6,10 @@ from tests.fold import fit
 from tests.history.test_transcript import transcript_of
 from tests.history.test_window import METER, history
 from ullage import OverLimitError, Policy
-from ullage.history.builder import WindowBuilder
-from ullage.history.ledger import Ledger
-from ullage.stages.default import DEFAULT
-from ullage.values.notices import Words
+from ullage.core.history.builder import WindowBuilder
+from ullage.core.history.ledger import Ledger
+from ullage.core.values.notices import Words
+from ullage.policy.stages.default import DEFAULT
 
 MESSAGES = history(*(f"{n} the tide came in\n" * 200 for n in range(8)))
 

@@ -3,11 +3,11 @@
 import pytest
 
 from tests.session.test_deciding import fit, gone, messages_of, new_session, pressed
-from ullage.history.again import seat_of
-from ullage.turn.again import may_be_added
-from ullage.turn.hand import described, lines_of, rewriting_usd
-from ullage.values.decisions import Decision, Made, Target
-from ullage.values.edits import Added
+from ullage.core.history.again import seat_of
+from ullage.core.turn.again import may_be_added
+from ullage.core.turn.hand import described, lines_of, rewriting_usd
+from ullage.core.values.decisions import Decision, Made, Target
+from ullage.core.values.edits import Added
 
 
 def test_a_decision_is_carried_out_once():

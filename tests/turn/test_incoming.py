@@ -7,9 +7,9 @@ from anthropic.types import Message, ToolUseBlock
 
 from tests import histories
 from ullage import FormatError, Limits, MemoryStore, Session
-from ullage.history.snapshots import LEVELS
-from ullage.turn import incoming
-from ullage.values.notices import pointers
+from ullage.core.history.snapshots import LEVELS
+from ullage.core.turn import incoming
+from ullage.core.values.notices import pointers
 
 
 def nested(value, levels):

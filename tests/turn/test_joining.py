@@ -9,9 +9,9 @@ from tests import histories
 from tests.histories import Call, Turn
 from tests.session.test_joining import UNBOUND, request, session_for, steps
 from tests.session.test_joining_wires import KEYS, names
-from ullage.history import canon
-from ullage.history.transcript import Transcript
-from ullage.turn.joining import TIMES, is_under_way
+from ullage.core.history import canon
+from ullage.core.history.transcript import Transcript
+from ullage.core.turn.joining import TIMES, is_under_way
 from ullage.wires import FORMATS
 
 NUMBERS = re.compile(

@@ -5,7 +5,7 @@ from msgspec.structs import replace
 from tests import histories
 from tests.histories import Turn
 from ullage import Limits, Session
-from ullage.turn.learnt import Learnt, Lesson, limits_for
+from ullage.core.turn.learnt import Learnt, Lesson, limits_for
 
 
 def transcript(*said):

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from tests import histories
 from ullage import Limits, Session
-from ullage.history.snapshots import snapshot
+from ullage.core.history.snapshots import snapshot
 
 leaves = st.one_of(
     st.none(), st.booleans(), st.integers(), st.floats(allow_nan=False), st.text(), st.binary()

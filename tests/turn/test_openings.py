@@ -2,8 +2,8 @@
 
 import pytest
 
-from ullage.history.ledger import Opened
-from ullage.turn.openings import changed_at, cuts_from, recall_from
+from ullage.core.history.ledger import Opened
+from ullage.core.turn.openings import changed_at, cuts_from, recall_from
 
 OFFERED, BARE = Opened("p", recall=True), Opened("p", recall=False)
 JOINED = Opened("p", recall=True, joined=True)

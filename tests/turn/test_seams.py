@@ -3,7 +3,7 @@
 import pytest
 
 from tests.turn.test_fold import MESSAGES, builder_of
-from ullage.turn.seams import Ground
+from ullage.core.turn.seams import Ground
 
 
 @pytest.fixture

@@ -4,11 +4,11 @@ import pytest
 
 from tests import histories
 from ullage import Session
-from ullage.history.ledger import Ledger, Opened, Seen
-from ullage.turn.memo import Memo
-from ullage.turn.request import read
-from ullage.turn.seen import noted
-from ullage.turn.terms import Agreed, Terms
+from ullage.core.history.ledger import Ledger, Opened, Seen
+from ullage.core.turn.memo import Memo
+from ullage.core.turn.request import read
+from ullage.core.turn.seen import noted
+from ullage.core.turn.terms import Agreed, Terms
 from ullage.wires import recognise
 
 TOOLS = [{"name": "read", "input_schema": {"type": "object"}}]

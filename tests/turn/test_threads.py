@@ -1,9 +1,9 @@
 """What is kept of a message thread, by the id of its newest reply."""
 
 from ullage import MemoryStore
+from ullage.core.turn.threads import Thread, record_of, thread_of
+from ullage.core.values.effects import Record
 from ullage.session.drivers import run
-from ullage.turn.threads import Thread, record_of, thread_of
-from ullage.values.effects import Record
 
 KEPT = Thread(True, "ullage_", ("get_continuation",), 900)
 

@@ -11,13 +11,13 @@ from msgspec.structs import replace
 
 from tests import histories
 from ullage import FormatError, Limits, MemoryStore, OverLimitError, Session
-from ullage.history import canon
-from ullage.history.builder import WindowBuilder
-from ullage.history.remembered import REMEMBERED
-from ullage.history.window import Window
-from ullage.stages.default import DEFAULT
-from ullage.tokens.meter import Meter
-from ullage.values.usage import Usage
+from ullage.core.history import canon
+from ullage.core.history.builder import WindowBuilder
+from ullage.core.history.remembered import REMEMBERED
+from ullage.core.history.window import Window
+from ullage.core.tokens.meter import Meter
+from ullage.core.values.usage import Usage
+from ullage.policy.stages.default import DEFAULT
 from ullage.wires import FORMATS
 
 ALL = sorted(histories.MODEL)
@@ -179,8 +179,8 @@ def made(monkeypatch):
 
         monkeypatch.setattr(owner, name, counted)
 
-    counting(stages["ullage.stages.truncate"], "shorten", "cut", lambda text, *_: text)
-    counting(stages["ullage.stages.placeholders"], "read", "digest", lambda text, *_: text)
+    counting(stages["ullage.policy.stages.truncate"], "shorten", "cut", lambda text, *_: text)
+    counting(stages["ullage.policy.stages.placeholders"], "read", "digest", lambda text, *_: text)
     counting(Meter, "_leaf", "counted", lambda meter, leaf, text, _: counted_text(leaf, text))
     REMEMBERED.clear()
     return count

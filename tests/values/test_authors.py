@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from ullage.errors import ConfigError
-from ullage.values.authors import (
+from ullage.core.errors import ConfigError
+from ullage.core.values.authors import (
     QUESTION_TOOLS,
     answered_by_user,
     named_tools,

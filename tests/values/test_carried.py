@@ -5,8 +5,8 @@ import pickle
 
 import pytest
 
-from ullage.errors import ConfigError, NotCarried
-from ullage.values.carried import Carried, check
+from ullage.core.errors import ConfigError, NotCarried
+from ullage.core.values.carried import Carried, check
 
 
 class Kettle(Carried):

@@ -1,8 +1,8 @@
 import msgspec
 import pytest
 
-from ullage.values.decisions import Decision, Made, Target
-from ullage.values.edits import Address
+from ullage.core.values.decisions import Decision, Made, Target
+from ullage.core.values.edits import Address
 
 PLACE = Address("result", "call_1", 0, 2)
 KEY = b"0123456789abcdef"

@@ -2,10 +2,10 @@ import msgspec
 import pytest
 
 from ullage import Address, Batch, Cut, Output, Replace, Summary
-from ullage.errors import RefNotFound
+from ullage.core.errors import RefNotFound
+from ullage.core.values.effects import Commit, Find, Get
 from ullage.session.drivers import run
 from ullage.stores import MemoryStore
-from ullage.values.effects import Commit, Find, Get
 
 PLACE = Address("result", "call_1", 0, 2)
 

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from ullage import Event, Limits, Session
-from ullage.values.events import Kind
+from ullage.core.values.events import Kind
 
 SECRET = "swordfish"
 

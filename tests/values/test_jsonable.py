@@ -14,10 +14,10 @@ from google.genai import _common
 from pydantic import BaseModel
 
 import ullage
-from ullage.errors import FormatError
-from ullage.history.canon import canonical_json
-from ullage.loop.tools import outcome_of
-from ullage.values.jsonable import as_google, jsonable
+from ullage.core.errors import FormatError
+from ullage.core.history.canon import canonical_json
+from ullage.core.values.jsonable import as_google, jsonable
+from ullage.doors.loop.tools import outcome_of
 from ullage.wires import FORMATS
 
 NOW = datetime.datetime(2026, 11, 26, 12, 30, tzinfo=datetime.UTC)

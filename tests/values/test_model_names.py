@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ullage.tokens.catalog import lookup
-from ullage.tokens.models import counter_for, family_of
-from ullage.values.model_names import dated_name, plain_name
+from ullage.core.tokens.catalog import lookup
+from ullage.core.tokens.models import counter_for, family_of
+from ullage.core.values.model_names import dated_name, plain_name
 from ullage.wires import FORMATS, recognise
 from ullage.wires.models import family_of as wire_family_of
 from ullage.wires.models import is_gpt_6_2

@@ -3,9 +3,9 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ullage.history.canon import _ALPHABET
-from ullage.values.notices import Pointer, Words, pointers, ref_line
-from ullage.values.toolset import CONTINUATION, GREP, READ
+from ullage.core.history.canon import _ALPHABET
+from ullage.core.values.notices import Pointer, Words, pointers, ref_line
+from ullage.core.values.toolset import CONTINUATION, GREP, READ
 
 refs = st.text(_ALPHABET, min_size=16, max_size=16)
 offsets = st.integers(0, 10**12)

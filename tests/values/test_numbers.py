@@ -7,8 +7,8 @@ import pickle
 import msgspec
 import pytest
 
-from ullage.history.canon import canonical_json
-from ullage.values.numbers import Number, as_written, number_of
+from ullage.core.history.canon import canonical_json
+from ullage.core.values.numbers import Number, as_written, number_of
 
 READ = msgspec.json.Decoder(float_hook=number_of).decode
 WRITE = msgspec.json.Encoder(enc_hook=as_written).encode

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ullage.values.receipts import NAME_CHARS, Place, Receipt, Sums, Tokens, name_of, summed
+from ullage.core.values.receipts import NAME_CHARS, Place, Receipt, Sums, Tokens, name_of, summed
 
 COUNTS = st.integers(0, 10**9)
 TOKENS = st.builds(Tokens, fresh=COUNTS, read=COUNTS, written=COUNTS, output=COUNTS)

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ullage.values.texts import on_one_line
+from ullage.core.values.texts import on_one_line
 
 
 @given(st.text(), st.integers(1, 50))

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from tests.histories import MODEL, Turn, request, user, wire
 from ullage import Budget, Session, Usage
-from ullage.values.usage import Modalities
+from ullage.core.values.usage import Modalities
 from ullage.wires import FORMATS
 
 counts = st.integers(0, 10**7)
@@ -31,7 +31,7 @@ usages = st.builds(
     "output-cache-and-compaction",
     "2.3 Token Usage",
     "total = input + cache_creation + cache_read + output",
-    lives="ullage.values.usage.Usage",
+    lives="ullage.core.values.usage.Usage",
 )
 def test_the_whole_prompt_is_counted_once():
     usage = Usage(

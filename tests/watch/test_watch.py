@@ -14,9 +14,9 @@ from rich.console import Console
 
 import ullage as library
 from tests.cli.terminal import told, ullage
-from ullage.errors import StoreError
-from ullage.watch.reading import read
-from ullage.watch.screen import Screen
+from ullage.core.errors import StoreError
+from ullage.tools.watch.reading import read
+from ullage.tools.watch.screen import Screen
 
 LIMITS = library.Limits(window_tokens=16_000)
 

@@ -25,8 +25,9 @@ SEALED = "gAAAAABl" + "c2VhbGVkIGJ5IHRoZSBwcm92aWRlcg" * 30 + "=="
 class Example(Struct, frozen=True):
     """Some messages in which a type stands, and what it is taken for.
 
-    ``type`` is its name on the wire; ``meaning`` the name of its class in `ullage.values.messages`.
-    ``role`` says who speaks in the message; ``inside`` that it stands in a tool's result.
+    ``type`` is its name on the wire; ``meaning`` the name of its class in
+    `ullage.core.values.messages`. ``role`` says who speaks in the message; ``inside`` that it
+    stands in a tool's result.
     """
 
     type: str

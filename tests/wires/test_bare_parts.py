@@ -8,7 +8,7 @@ import pytest
 from lab.returned import problems as judge
 from tests.wires.rule_examples import ASK, calls, contents, model, parts, responds
 from ullage import Session, fit, problems
-from ullage.errors import FormatError
+from ullage.core.errors import FormatError
 
 STEP = ["go", calls("a"), calls("b"), responds("a"), responds("b")]
 WRAPPED = ["go", model(calls("a"), calls("b")), parts(responds("a"), responds("b"))]

@@ -7,9 +7,9 @@ import pytest
 from tests.wire import examples, history
 from tests.wires.test_every_part import as_object, request, sent
 from ullage import UnsupportedPart, convert, problems
-from ullage.errors import FormatError
-from ullage.history.transcript import leaves_of
-from ullage.values.messages import Frame, Media, Opaque, Reasoning, Text, ToolCall
+from ullage.core.errors import FormatError
+from ullage.core.history.transcript import leaves_of
+from ullage.core.values.messages import Frame, Media, Opaque, Reasoning, Text, ToolCall
 from ullage.wires import FORMATS
 
 every_format = pytest.mark.parametrize("format", FORMATS)

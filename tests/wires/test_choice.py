@@ -11,7 +11,7 @@ import pytest
 from tests import histories
 from tests.histories import Call, Turn
 from ullage import Session, problems
-from ullage.contract.choice import ANY, FORCED, NONE, Choice
+from ullage.core.contract.choice import ANY, FORCED, NONE, Choice
 from ullage.wires import FORMATS
 
 NAME = "get_continuation"

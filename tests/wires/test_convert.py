@@ -15,7 +15,7 @@ from tests.servers.loops import loop, request
 from tests.servers.replies import MODELS
 from tests.wire import PDF, PNG, WAV, examples, history
 from ullage import ConfigError, FormatError, UnsupportedPart, problems
-from ullage.history import canon
+from ullage.core.history import canon
 from ullage.wires import FORMATS, model_in
 from ullage.wires.convert import convert
 

@@ -10,8 +10,8 @@ from pydantic import BaseModel, create_model
 
 from tests import histories
 from ullage import Limits, Session
-from ullage.tokens.meter import Meter
-from ullage.values.messages import Reasoning
+from ullage.core.tokens.meter import Meter
+from ullage.core.values.messages import Reasoning
 from ullage.wires import FORMATS
 from ullage.wires.base import detail_of
 from ullage.wires.gemini.fields import clip_of

@@ -15,7 +15,7 @@ from openai.types import chat, responses
 from tests.wire import examples, found_in, history, in_bytes
 from tests.wires.table import NAMES, PAGE, table
 from ullage import Session, problems
-from ullage.history import canon
+from ullage.core.history import canon
 from ullage.wires import FORMATS
 
 ALL = [(format, example) for format in FORMATS for example in examples(format)]

@@ -25,15 +25,15 @@ RENAMED = {
 }
 USED = """
 from ullage import Limits, Session, problems
-from ullage.exchange import route_of
-from ullage.exchange.replies import error_of, is_error, is_opening
-from ullage.proxy.config import UPSTREAMS
-from ullage.replay.calls import model_of
-from ullage.replay.cost.prices import own_profile
-from ullage.replay.reading import ask
-from ullage.replay.readers._run import Run
+from ullage.doors.exchange import route_of
+from ullage.doors.exchange.replies import error_of, is_error, is_opening
+from ullage.doors.proxy.config import UPSTREAMS
+from ullage.tools.replay.calls import model_of
+from ullage.tools.replay.cost.prices import own_profile
+from ullage.tools.replay.reading import ask
+from ullage.tools.replay.readers._run import Run
 from ullage.testing import example_runs, in_format
-from ullage.values.toolset import CONTINUATION
+from ullage.core.values.toolset import CONTINUATION
 from ullage.wires import recognise, wire_named
 from ullage.wires.convert import convert
 

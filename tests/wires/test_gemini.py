@@ -16,11 +16,11 @@ from tests import histories
 from tests.properties.test_gates import boundaries, new_session
 from tests.session.test_media_in_turn import png
 from ullage import Limits, Session
-from ullage.errors import FormatError
-from ullage.history.transcript import Transcript
-from ullage.values.messages import Media, Opaque, Reasoning, Text, ToolCall, ToolResult
-from ullage.values.notices import pointers
-from ullage.values.usage import Usage
+from ullage.core.errors import FormatError
+from ullage.core.history.transcript import Transcript
+from ullage.core.values.messages import Media, Opaque, Reasoning, Text, ToolCall, ToolResult
+from ullage.core.values.notices import pointers
+from ullage.core.values.usage import Usage
 from ullage.wires import FORMATS, ToolSpec, recognise
 
 WIRE = FORMATS["gemini"]

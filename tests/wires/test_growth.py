@@ -12,8 +12,8 @@ from msgspec.structs import replace
 from tests import histories
 from tests.wires.test_repair import ALL, WRITERS, anthropic, break_up, formats, legal, repaired
 from ullage import Limits, Session
-from ullage.contract.repaired import news, remember
-from ullage.history.pairing import Pairing
+from ullage.core.contract.repaired import news, remember
+from ullage.core.history.pairing import Pairing
 from ullage.wires import FORMATS, wire_named
 from ullage.wires.repair import apply
 from ullage.wires.repair.base import MOVED, Beginning, in_order

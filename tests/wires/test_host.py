@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from ullage import Budget, ConfigError, Limits, Session, Usage
-from ullage.values.messages import Message, Reasoning, Text, ToolCall, ToolResult
+from ullage.core.values.messages import Message, Reasoning, Text, ToolCall, ToolResult
 from ullage.wires.host import Host
 
 # ── a framework, in the style of those that keep typed parts ─────────────────────────────

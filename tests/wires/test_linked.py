@@ -9,8 +9,8 @@ import pytest
 from tests import histories
 from tests.wire import examples
 from ullage import Limits, Session, problems
-from ullage.history import canon
-from ullage.history.transcript import Transcript
+from ullage.core.history import canon
+from ullage.core.history.transcript import Transcript
 from ullage.wires import FORMATS
 
 

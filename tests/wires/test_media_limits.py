@@ -8,7 +8,7 @@ from lab.returned import problems
 from tests.second_reading import broken
 from tests.wires.rule_examples import assistant, gave, messages, png, use, user
 from tests.wires.test_media_recall import KEYS, MODELS, SENT, block_of, may_hold, step
-from ullage.values.limits import ANTHROPIC_MEDIA
+from ullage.core.values.limits import ANTHROPIC_MEDIA
 
 BIG = ANTHROPIC_MEDIA.image_bytes
 

@@ -16,8 +16,8 @@ import pytest
 from lab.returned import problems
 from tests import histories
 from ullage import Limits, Session
-from ullage.tokens.media import media_tokens
-from ullage.values.messages import Media
+from ullage.core.tokens.media import media_tokens
+from ullage.core.values.messages import Media
 from ullage.wires import FORMATS
 
 STEPS = 24

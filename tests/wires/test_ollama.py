@@ -10,7 +10,7 @@ from tests import histories
 from tests.wire import PNG
 from tests.wires.rule_examples import BARE, GO, numbered, ran, runs
 from ullage import Budget, ConfigError, Limits, Policy, Session, problems
-from ullage.history.pairing import NAMELESS, Pairing
+from ullage.core.history.pairing import NAMELESS, Pairing
 from ullage.wires import FORMATS, recognise
 
 WIRE = FORMATS["ollama"]

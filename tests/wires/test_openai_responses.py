@@ -13,12 +13,12 @@ from lab import reading
 from lab.returned import problems, problems_of
 from tests import histories
 from ullage import Limits, Session
-from ullage.errors import FormatError
-from ullage.history.canon import digest_of
-from ullage.history.transcript import Transcript
-from ullage.tokens.meter import Meter
-from ullage.values.messages import Media, Opaque, Reasoning, Text, ToolCall, ToolResult
-from ullage.values.notices import pointers
+from ullage.core.errors import FormatError
+from ullage.core.history.canon import digest_of
+from ullage.core.history.transcript import Transcript
+from ullage.core.tokens.meter import Meter
+from ullage.core.values.messages import Media, Opaque, Reasoning, Text, ToolCall, ToolResult
+from ullage.core.values.notices import pointers
 from ullage.wires import FORMATS, ToolSpec, recognise
 
 openai = pytest.importorskip("openai")

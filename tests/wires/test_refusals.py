@@ -5,8 +5,8 @@ import json
 import pytest
 
 from ullage import Limits, Session, UnsupportedPart, convert, problems
-from ullage.history import canon
-from ullage.values.messages import Text, ToolCall
+from ullage.core.history import canon
+from ullage.core.values.messages import Text, ToolCall
 from ullage.wires import FORMATS
 
 WIRE = FORMATS["openai-chat"]

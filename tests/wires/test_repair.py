@@ -11,10 +11,10 @@ from msgspec.structs import replace
 from openai.types.chat import ChatCompletionMessage
 
 from tests import histories
-from ullage.errors import FormatError
-from ullage.history import canon
-from ullage.history.pairing import INTERRUPTED
-from ullage.values.notices import pointers
+from ullage.core.errors import FormatError
+from ullage.core.history import canon
+from ullage.core.history.pairing import INTERRUPTED
+from ullage.core.values.notices import pointers
 from ullage.wires import FORMATS
 from ullage.wires.base import field
 from ullage.wires.repair.apply import repair

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from lab.returned import problems, problems_of
 from tests.wires import histories
-from ullage.errors import ConfigError
+from ullage.core.errors import ConfigError
 from ullage.wires.rules.checker import check_of
 
 USER = {"role": "user", "content": "go"}

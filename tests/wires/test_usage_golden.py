@@ -22,8 +22,8 @@ from openai.types.chat import ChatCompletion, ChatCompletionChunk
 from openai.types.responses import Response, ResponseStreamEvent
 from pydantic import TypeAdapter
 
-from ullage.errors import ConfigError
-from ullage.values.usage import Usage
+from ullage.core.errors import ConfigError
+from ullage.core.values.usage import Usage
 from ullage.wires import FORMATS, format_of
 
 FILES = sorted((Path(__file__).parents[1] / "fixtures" / "usage").glob("*.json"))

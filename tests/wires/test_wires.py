@@ -12,12 +12,12 @@ import pytest
 from msgspec.structs import fields, replace
 
 import ullage
-from ullage.errors import ConfigError
-from ullage.exchange import route_of
-from ullage.history.pairing import Pairing
-from ullage.replay.cost.prices import PROFILES
-from ullage.tokens.catalog import lookup
-from ullage.values.toolset import ToolSpec
+from ullage.core.errors import ConfigError
+from ullage.core.history.pairing import Pairing
+from ullage.core.tokens.catalog import lookup
+from ullage.core.values.toolset import ToolSpec
+from ullage.doors.exchange import route_of
+from ullage.tools.replay.cost.prices import PROFILES
 from ullage.wires import FORMATS, WIRES, Format, FormatName, recognise, wire_named
 from ullage.wires.convert.read import Reader
 from ullage.wires.convert.turns import Conversion

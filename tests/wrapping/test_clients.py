@@ -8,8 +8,8 @@ import ullage
 from tests.servers import Call, Reply
 from tests.servers.loops import loop, request, user
 from ullage import ConfigError, Limits
+from ullage.doors.wrapping import Wrapped
 from ullage.wires import FORMATS
-from ullage.wrapping import Wrapped
 
 every = pytest.mark.parametrize("format", tuple(FORMATS))
 LIMITS = Limits(window_tokens=12_000, output_reserve_tokens=1_000)

@@ -20,10 +20,10 @@ from tests.servers.replies import Prompt, body_of
 from tests.servers.streams import stream_of
 from tests.wrapping.asking import aask, ask
 from ullage import Limits
-from ullage.exchange import amazon
+from ullage.doors.exchange import amazon
+from ullage.doors.wrapping import Wrapped
+from ullage.doors.wrapping._signing import Signer, is_signed
 from ullage.wires import FORMATS
-from ullage.wrapping import Wrapped
-from ullage.wrapping._signing import Signer, is_signed
 
 LIMITS = Limits(window_tokens=8_000, output_reserve_tokens=500)
 LONG = [

@@ -8,7 +8,7 @@ import pytest
 
 import ullage
 from tests.servers.replies import Call, Prompt, Reply, body_of
-from ullage.wrapping._http import library_of
+from ullage.doors.wrapping._http import library_of
 
 LOOKS = Reply("I look.", [Call("get_continuation", {"tool_call_id": "0123456789abcdef"})])
 READ = {"type": "function", "name": "read", "parameters": {"type": "object"}, "strict": False}

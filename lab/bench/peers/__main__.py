@@ -27,8 +27,8 @@ from lab.bench.peers.keeping import Keep, markdown_of_keeps
 from lab.bench.peers.process import Trouble
 from lab.bench.peers.sample import sample_of
 from lab.bench.peers.table import Line, lines_of, markdown_of, table_of
-from ullage.replay.cost.prices import profile_named
-from ullage.replay.readers import Run
+from ullage.tools.replay.cost.prices import profile_named
+from ullage.tools.replay.readers import Run
 
 CHARGED = ("anthropic-5m", "openai-5", "deepseek")
 """Three ways to charge for a cache: written at markers, found by itself, and nearly free."""

@@ -13,8 +13,8 @@ from lab.bench.peers.contestants import Contestant, Everything, Own, Peer, Recen
 from lab.bench.peers.judging import Case, Make, Score, case_of, score
 from lab.bench.peers.keeping import Keep, keep
 from lab.bench.peers.process import PeerProcess
-from ullage.replay.cost.prices import Profile
-from ullage.replay.readers import Run
+from ullage.tools.replay.cost.prices import Profile
+from ullage.tools.replay.readers import Run
 
 OURS = ("everything", "recency", "ullage")
 

@@ -31,12 +31,12 @@ from lab.replay.carried.table import NOTES, paired_table, table_of
 from lab.replay.past import Memo, Past, budget_of
 from lab.replay.split import SIDES, Side
 from lab.replay.story import Story
-from ullage.cli.replay import runs_in
-from ullage.replay.calls import boundaries, model_of
-from ullage.replay.cost.prefix import head_of
-from ullage.replay.gates import Judge
-from ullage.replay.readers import Damage, Run
-from ullage.tokens.catalog import lookup
+from ullage.core.tokens.catalog import lookup
+from ullage.tools.cli.replay import runs_in
+from ullage.tools.replay.calls import boundaries, model_of
+from ullage.tools.replay.cost.prefix import head_of
+from ullage.tools.replay.gates import Judge
+from ullage.tools.replay.readers import Damage, Run
 from ullage.wires import FORMATS
 
 

@@ -17,15 +17,15 @@ from lab.bench.peers.process import PeerProcess, Trouble
 from lab.replay.chooser import PagedLibrary, SessionPages
 from lab.replay.frame import recency
 from lab.replay.past import PageLibrary, Past
-from ullage.errors import OverLimitError
-from ullage.history.canon import canonical_json
-from ullage.presets import preset
-from ullage.replay.calls import model_of, session_for
-from ullage.replay.cost.prefix import head_of
-from ullage.replay.gates import Judge
-from ullage.replay.readers import Run
-from ullage.values.notices import Pointer
-from ullage.values.usage import Usage
+from ullage.core.errors import OverLimitError
+from ullage.core.history.canon import canonical_json
+from ullage.core.values.notices import Pointer
+from ullage.core.values.usage import Usage
+from ullage.documents import preset
+from ullage.tools.replay.calls import model_of, session_for
+from ullage.tools.replay.cost.prefix import head_of
+from ullage.tools.replay.gates import Judge
+from ullage.tools.replay.readers import Run
 
 
 class Refused(Exception):

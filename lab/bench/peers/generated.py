@@ -12,7 +12,7 @@ import random
 from typing import Any
 
 from lab.bench.stores import log_line
-from ullage.replay.readers import Run
+from ullage.tools.replay.readers import Run
 
 _TOOLS = ("list_orders", "show_order", "track_parcel")
 

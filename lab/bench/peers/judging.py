@@ -2,8 +2,8 @@
 
 legal      `breaks_wire`: rules of the wire that the view breaks and the recording does not
 said       user and system text verbatim in the view, whatever the contestant tells of it
-evidence   `ullage.replay.evidence`: visible, opened by the contestant's own tool, or lost
-cost       `ullage.replay.cost.cache`: what the provider's prompt cache would have charged
+evidence   `ullage.tools.replay.evidence`: visible, opened by the contestant's own tool, or lost
+cost       `ullage.tools.replay.cost.cache`: what the provider's prompt cache would have charged
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from lab.replay.many import Tried, tried
 from lab.replay.past import Memo, Past, budget_of
 from lab.replay.story import Story
 from lab.replay.watch import Watch
-from ullage.replay.calls import boundaries, model_of
-from ullage.replay.cost.prefix import head_of
-from ullage.replay.cost.prices import Profile
-from ullage.replay.evidence.demands import Demands, Head, demands_of
-from ullage.replay.gates import Judge, breaks_wire
-from ullage.replay.readers import Run
-from ullage.replay.run import Sums
+from ullage.tools.replay.calls import boundaries, model_of
+from ullage.tools.replay.cost.prefix import head_of
+from ullage.tools.replay.cost.prices import Profile
+from ullage.tools.replay.evidence.demands import Demands, Head, demands_of
+from ullage.tools.replay.gates import Judge, breaks_wire
+from ullage.tools.replay.readers import Run
+from ullage.tools.replay.run import Sums
 from ullage.wires import FORMATS, Format
 
 

@@ -1,8 +1,9 @@
 """What a policy keeps whole, and whether it does the same again (`metrics` G3 and G4).
 
-These ask less than `ullage.replay.gates`, which looks at every view and goes by bytes: a library
-may write what it kept as JSON or number its lines. Here a result is kept whole if at the last
-call of the run it stands in the view, or each of its lines is in what one ref of the view opens.
+These ask less than `ullage.tools.replay.gates`, which looks at every view and goes by bytes: a
+library may write what it kept as JSON or number its lines. Here a result is kept whole if at the
+last call of the run it stands in the view, or each of its lines is in what one ref of the view
+opens.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ from lab.bench.peers.judging import Case, Make
 from lab.bench.peers.process import Trouble
 from lab.reading import results, visible
 from lab.replay.past import Memo, Past
-from ullage.replay.evidence.atoms import plain
-from ullage.replay.reading import Library, reachable_with
+from ullage.tools.replay.evidence.atoms import plain
+from ullage.tools.replay.reading import Library, reachable_with
 
 _LEAST_CHARS = 200
 """A shorter result, such as "ok", is in many texts by chance."""

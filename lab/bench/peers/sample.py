@@ -9,10 +9,10 @@ from pathlib import Path
 
 import msgspec
 
-from ullage.errors import FormatError
-from ullage.replay.evidence.common import Counted, common_of, counted
-from ullage.replay.gates import Judge
-from ullage.replay.readers import Run, read
+from ullage.core.errors import FormatError
+from ullage.tools.replay.evidence.common import Counted, common_of, counted
+from ullage.tools.replay.gates import Judge
+from ullage.tools.replay.readers import Run, read
 
 
 def sample_of(

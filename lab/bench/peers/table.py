@@ -11,7 +11,7 @@ from rich.table import Table
 from lab.bench.peers.judging import Score
 from lab.replay.compare.bootstrap import Interval, paired
 from lab.replay.compare.rows import JudgedRow, judged_row
-from ullage.replay.rows import rows_of
+from ullage.tools.replay.rows import rows_of
 
 _ULLAGE = "ullage"
 _LEAST_RUNS = 5

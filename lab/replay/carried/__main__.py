@@ -16,9 +16,9 @@ from lab.replay.carried.carry import Carried, Carrier
 from lab.replay.carried.policies import POLICIES
 from lab.replay.carried.table import NOTES, Figures, figures_of, paired_table, recall_of, table_of
 from lab.replay.split import SIDES, Side, is_on
-from ullage.cli.replay import runs_in
-from ullage.history.canon import canonical_json
-from ullage.replay.readers import Damage, Run
+from ullage.core.history.canon import canonical_json
+from ullage.tools.cli.replay import runs_in
+from ullage.tools.replay.readers import Damage, Run
 
 _OWN = "own"
 Row: TypeAlias = tuple[str, str, int, Figures]

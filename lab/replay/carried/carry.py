@@ -16,15 +16,15 @@ from lab.replay.carried.sums import Sums
 from lab.replay.carried.wants import wants_of
 from lab.replay.chooser import SessionPages
 from lab.replay.story import Story
-from ullage.errors import OverLimitError
-from ullage.replay.calls import boundaries, model_of, request_of, session_for
-from ullage.replay.cost.prefix import head_of
-from ullage.replay.evidence.demands import Head
-from ullage.replay.gates import Judge
-from ullage.replay.readers import Run
-from ullage.stages.policy import Policy
-from ullage.tokens.catalog import lookup
-from ullage.values.usage import Usage
+from ullage.core.contract.policy import Policy
+from ullage.core.errors import OverLimitError
+from ullage.core.tokens.catalog import lookup
+from ullage.core.values.usage import Usage
+from ullage.tools.replay.calls import boundaries, model_of, request_of, session_for
+from ullage.tools.replay.cost.prefix import head_of
+from ullage.tools.replay.evidence.demands import Head
+from ullage.tools.replay.gates import Judge
+from ullage.tools.replay.readers import Run
 from ullage.wires import FORMATS
 
 

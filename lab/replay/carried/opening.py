@@ -25,16 +25,16 @@ from lab.replay.carried.wants import wants_of
 from lab.replay.chooser import SessionPages, Shelf, Stub, question, stubs_in
 from lab.replay.split import SIDES, Side
 from lab.replay.story import Story
-from ullage.cli.replay import runs_in
-from ullage.errors import OverLimitError
-from ullage.replay.calls import boundaries, model_of, request_of, session_for
-from ullage.replay.cost.prefix import head_of
-from ullage.replay.evidence.atoms import Atom
-from ullage.replay.evidence.demands import Head, Piece, said
-from ullage.replay.gates import Judge
-from ullage.replay.readers import Damage, Run
-from ullage.tokens.catalog import lookup
-from ullage.values.usage import Usage
+from ullage.core.errors import OverLimitError
+from ullage.core.tokens.catalog import lookup
+from ullage.core.values.usage import Usage
+from ullage.tools.cli.replay import runs_in
+from ullage.tools.replay.calls import boundaries, model_of, request_of, session_for
+from ullage.tools.replay.cost.prefix import head_of
+from ullage.tools.replay.evidence.atoms import Atom
+from ullage.tools.replay.evidence.demands import Head, Piece, said
+from ullage.tools.replay.gates import Judge
+from ullage.tools.replay.readers import Damage, Run
 from ullage.wires import FORMATS
 
 _NEVER = 1 << 30

@@ -15,9 +15,9 @@ from msgspec import Struct
 
 from lab.replay.carried.wants import FAR_RESULTS
 from lab.replay.story import Story
-from ullage.replay.evidence.atoms import words
-from ullage.replay.evidence.demands import Speaker, said
-from ullage.values.messages import ToolResult
+from ullage.core.values.messages import ToolResult
+from ullage.tools.replay.evidence.atoms import words
+from ullage.tools.replay.evidence.demands import Speaker, said
 
 PASSAGE_WORDS = 8
 Row: TypeAlias = tuple[str, ...]

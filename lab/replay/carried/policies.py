@@ -10,12 +10,12 @@ from random import Random
 from msgspec.structs import replace
 
 from lab.replay.carried.repeats import unrepeated
-from ullage.history.transcript import Location
-from ullage.history.window import Window
-from ullage.presets import NAMES, preset
-from ullage.stages.default import DEFAULT
-from ullage.stages.policy import Policy
-from ullage.stages.record import LINES, Digests, record
+from ullage.core.contract.policy import Policy
+from ullage.core.history.transcript import Location
+from ullage.core.history.window import Window
+from ullage.documents import NAMES, preset
+from ullage.policy.stages.default import DEFAULT
+from ullage.policy.stages.record import LINES, Digests, record
 
 _NEVER = 1 << 30
 """A price that no line earns."""

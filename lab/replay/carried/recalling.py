@@ -36,10 +36,10 @@ from lab.replay.chooser import (
     stubs_in,
 )
 from lab.replay.story import Story
-from ullage.history.canon import ref_of
-from ullage.replay.evidence.atoms import atoms_in, plain
-from ullage.replay.evidence.demands import Piece, said
-from ullage.values.notices import Pointer, next_offset, pointers
+from ullage.core.history.canon import ref_of
+from ullage.core.values.notices import Pointer, next_offset, pointers
+from ullage.tools.replay.evidence.atoms import atoms_in, plain
+from ullage.tools.replay.evidence.demands import Piece, said
 
 PAGE_TOKENS = 1_500
 """The page of a recall that takes one page whatever is missed: the bound."""

@@ -12,11 +12,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
-from ullage.history.transcript import Location
-from ullage.history.window import Window
-from ullage.stages.truncate import truncate
-from ullage.values.edits import Cut, Replace
-from ullage.values.messages import Text
+from ullage.core.history.transcript import Location
+from ullage.core.history.window import Window
+from ullage.core.values.edits import Cut, Replace
+from ullage.core.values.messages import Text
+from ullage.policy.stages.truncate import truncate
 
 _LINES, _LEAST_CHARS, _POINTER_CHARS = 4, 200, 70
 

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import msgspec
 
 from lab.replay.carried.wants import Value, unnumbered
-from ullage.replay.evidence.atoms import Atom, places, words
-from ullage.replay.evidence.demands import Story, said
+from ullage.tools.replay.evidence.atoms import Atom, places, words
+from ullage.tools.replay.evidence.demands import Story, said
 
 _NEAR_CHARS = 30
 _MOST_PLACES = 20

@@ -19,7 +19,7 @@ from lab.replay.carried.passages import Passage
 from lab.replay.carried.recalling import PAGE_TOKENS, Fetched, Recall, tokens_of
 from lab.replay.carried.sight import Read, View
 from lab.replay.carried.wants import Value, Wants
-from ullage.history.canon import ref_of
+from ullage.core.history.canon import ref_of
 
 READS = (0.1, 0.05, 0.025)
 """What a token read from the cache costs, in tokens of input."""

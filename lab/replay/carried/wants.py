@@ -14,9 +14,9 @@ from itertools import accumulate
 
 from msgspec import Struct
 
-from ullage.replay.evidence.atoms import Atom, atoms_of
-from ullage.replay.evidence.demands import Head, Piece, Story, said
-from ullage.values.messages import ToolResult
+from ullage.core.values.messages import ToolResult
+from ullage.tools.replay.evidence.atoms import Atom, atoms_of
+from ullage.tools.replay.evidence.demands import Head, Piece, Story, said
 
 FAR_RESULTS = 4
 """A value is far if its newest source is so many results back, or more."""

@@ -14,8 +14,8 @@ from lab.replay.compare.cheapest import cheapest_of
 from lab.replay.compare.floors import Floor
 from lab.replay.compare.rows import JudgedRow
 from lab.replay.compare.spread import Spread
-from ullage.replay.calls import label_of
-from ullage.replay.tables import percent, table_with
+from ullage.tools.replay.calls import label_of
+from ullage.tools.replay.tables import percent, table_with
 
 
 def evidence_table(rows: Sequence[JudgedRow], floors: Sequence[Floor]) -> Table:

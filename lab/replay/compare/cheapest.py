@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from msgspec import Struct
 
 from lab.replay.compare.rows import JudgedRow
-from ullage.replay.calls import Room
-from ullage.replay.cost.money import Clock
+from ullage.tools.replay.calls import Room
+from ullage.tools.replay.cost.money import Clock
 
 
 class Cheapest(Struct, frozen=True, kw_only=True):

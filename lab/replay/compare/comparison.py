@@ -6,7 +6,7 @@
     front         no other is as good in both: tokens and ER; cost at full service and failures
 
 ER is the share visible at age 4 and more, the mean over runs. Skill, areas and fronts are of the
-runs that count at their budget (`ullage.replay.calls`); differences are of all. On a front is
+runs that count at their budget (`ullage.tools.replay.calls`); differences are of all. On a front is
 only what passes the floors, and never the oracle, which knows the future.
 """
 
@@ -25,8 +25,8 @@ from lab.replay.compare.rows import JudgedRow
 from lab.replay.frame import BASE, ORACLE
 from lab.replay.many import Tried
 from lab.replay.service import cost_usd
-from ullage.replay.calls import LEAST_PEAK, Room
-from ullage.replay.rows import ratio
+from ullage.tools.replay.calls import LEAST_PEAK, Room
+from ullage.tools.replay.rows import ratio
 
 
 class Compared(Struct, frozen=True, kw_only=True):

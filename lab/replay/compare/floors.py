@@ -7,7 +7,7 @@ brackets, with the floor, and it is never the cheapest.
 The limits are data. Ours are those of `frontier`, "Honest targets", column "small", where it has
 one; any may be given anew (``ullage replay --floor far=0.7``). Its figures were taken with other
 measures: there *far* asks for the bare value, and *line* for 30 characters on either side of the
-same far values. Here both ask for the line (`ullage.replay.evidence.score`), and *line* is of
+same far values. Here both ask for the line (`ullage.tools.replay.evidence.score`), and *line* is of
 every age: so *far* is stricter here, and *line* milder.
 """
 
@@ -18,7 +18,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ullage.errors import ConfigError
+from ullage.core.errors import ConfigError
 
 
 class Floor(Struct, frozen=True):

@@ -9,7 +9,7 @@ from rich.table import Table
 
 from lab.replay.compare.spread import Spread, spread_of
 from lab.replay.service import Counts, Serviced, cost_usd
-from ullage.replay.tables import percent, table_with
+from ullage.tools.replay.tables import percent, table_with
 
 
 class Service(Counts, frozen=True, kw_only=True):

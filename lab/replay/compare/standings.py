@@ -10,8 +10,8 @@ from lab.replay.compare.bootstrap import Interval
 from lab.replay.compare.comparison import Comparison, Curve
 from lab.replay.compare.rows import JudgedRow
 from lab.replay.compare.service import Service
-from ullage.replay.calls import Room, label_of
-from ullage.replay.tables import percent, table_with
+from ullage.tools.replay.calls import Room, label_of
+from ullage.tools.replay.tables import percent, table_with
 
 
 def standings_table(

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable, Sequence
 
 from lab.replay.compare.spread import Spread, spread_of
 from lab.replay.watch import Evidence, Tally
-from ullage.replay.evidence.demands import BUCKETS
-from ullage.replay.rows import Needed, needed_of
+from ullage.tools.replay.evidence.demands import BUCKETS
+from ullage.tools.replay.rows import Needed, needed_of
 
 
 class Summary(Needed, frozen=True, kw_only=True):

@@ -16,8 +16,8 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 from ullage import Usage
-from ullage.errors import FormatError
-from ullage.host import (
+from ullage.core.errors import FormatError
+from ullage.doors.host import (
     Block,
     Media,
     Part,

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, version
 
-from ullage.installing import install_remedy
+from ullage.core.installing import install_remedy
 
 OLDEST: Mapping[str, tuple[str, str]] = {
     "adk": ("google-adk", "2.13"),

@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import Any
 
 from ullage import AsyncSession, Event, Output, Replace
-from ullage.host import Words, answered_by_user, storable
-from ullage.loop.services import window_of
+from ullage.documents.services import window_of
+from ullage.doors.host import Words, answered_by_user, storable
 from ullage.wires import Format
 
 

@@ -34,8 +34,8 @@ from ullage import (
     ToolSpec,
     recall_tools,
 )
-from ullage.errors import ConfigError
-from ullage.host import Unfitted, adrive, lookup
+from ullage.core.errors import ConfigError
+from ullage.doors.host import Unfitted, adrive, lookup
 from ullage.integrations._entries import Account, AnySession, Entries
 from ullage.stores import MemoryStore, Store
 from ullage.wires import Format

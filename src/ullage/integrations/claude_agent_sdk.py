@@ -16,8 +16,8 @@ from functools import partial
 from typing import Any, TypeAlias
 
 from ullage import Output, open_result
-from ullage.errors import ConfigError, StoreError
-from ullage.host import (
+from ullage.core.errors import ConfigError, StoreError
+from ullage.doors.host import (
     Carried,
     Closing,
     Words,
@@ -27,7 +27,7 @@ from ullage.host import (
     plain_tool_name,
 )
 from ullage.integrations._needs import needs
-from ullage.stages import DEFAULT, LIMIT_CHARS, kind_of, level
+from ullage.policy import DEFAULT, LIMIT_CHARS, kind_of, level
 from ullage.stores import Store, open_store
 
 with needs("claude-agent-sdk"):

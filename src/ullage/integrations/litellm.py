@@ -18,7 +18,7 @@ from uuid import uuid4
 from weakref import finalize
 
 from ullage import AsyncSession
-from ullage.host import AsyncClosing, Carried, field
+from ullage.doors.host import AsyncClosing, Carried, field
 from ullage.integrations._needs import needs
 from ullage.integrations._sessions import AsyncHostSessions, Calls
 

@@ -18,8 +18,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from ullage.doors.loop.tools import Returned, Tool
 from ullage.integrations._needs import needs
-from ullage.loop.tools import Returned, Tool
 
 with needs("mcp-tools"):
     from anyio.from_thread import start_blocking_portal

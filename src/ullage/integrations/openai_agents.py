@@ -18,7 +18,7 @@ from functools import partial
 from typing import Any
 
 from ullage import AsyncSession, ToolSpec
-from ullage.host import AsyncClosing, Carried
+from ullage.doors.host import AsyncClosing, Carried
 from ullage.integrations._needs import needs
 from ullage.integrations._sessions import AsyncHostSessions, forbids, given
 

@@ -3,7 +3,7 @@
     session = ullage.Session(model, on_event=events_told(model))
 
     ullage.events           counter, by kind and model
-    ullage.tokens.removed   counter of tokens that left a view, by kind and model
+    ullage.core.tokens.removed   counter of tokens that left a view, by kind and model
     ullage.pruned, …        an event on the current span: tokens before and after, and the ref
 
 Names are those of the GenAI conventions where they have one (``gen_ai.request.model``). The span is
@@ -47,7 +47,9 @@ def events_told(
         "ullage.events", unit="{event}", description="Decisions of sessions, by kind."
     )
     removed = meter.create_counter(
-        "ullage.tokens.removed", unit="{token}", description="Tokens that left a view, by kind."
+        "ullage.core.tokens.removed",
+        unit="{token}",
+        description="Tokens that left a view, by kind.",
     )
     on_spans = {"gen_ai.conversation.id": conversation} if conversation else {}
 
@@ -64,6 +66,9 @@ def events_told(
 
 
 def _told(event: Event) -> dict[str, str | int]:
-    sizes = {"ullage.tokens.before": event.tokens_before, "ullage.tokens.after": event.tokens_after}
+    sizes = {
+        "ullage.core.tokens.before": event.tokens_before,
+        "ullage.core.tokens.after": event.tokens_after,
+    }
     texts = {"ullage.where": event.where, "ullage.why": event.why}
     return {**texts, **sizes, **({"ullage.ref": event.ref} if event.ref else {})}

@@ -18,13 +18,13 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from ullage.history.window import Window
-from ullage.stages.bound import is_frozen
-from ullage.stages.policy import Policy, Stage, unrecalled
-from ullage.stages.ranges import before_record, continues
-from ullage.turn.filling import Filled
-from ullage.values.edits import Cut, Skipped, Summary
-from ullage.values.events import Event
+from ullage.core.contract.bound import is_frozen
+from ullage.core.contract.policy import Policy, Stage, unrecalled
+from ullage.core.contract.ranges import before_record, continues
+from ullage.core.history.window import Window
+from ullage.core.turn.filling import Filled
+from ullage.core.values.edits import Cut, Skipped, Summary
+from ullage.core.values.events import Event
 
 _KEPT = 4
 """So many are kept for histories that are not shown now: branches alternate."""

@@ -9,25 +9,25 @@ from inspect import iscoroutinefunction
 from typing import Any, TypeVar, overload
 from weakref import WeakKeyDictionary, WeakSet
 
-from ullage.errors import ConfigError
-from ullage.locks import RLock
-from ullage.recall.dispatch import Answer
-from ullage.recall.found import ToolOutputRef
+from ullage.core.contract.policy import Policy
+from ullage.core.errors import ConfigError
+from ullage.core.locks import RLock
+from ullage.core.tokens.models import is_ready, make_ready
+from ullage.core.turn.filling import Filled, fill
+from ullage.core.values.decisions import Verb, When
+from ullage.core.values.effects import Record, Steps
 from ullage.session.ahead import Begun, begun, due, proposing, still_of_use
 from ullage.session.closing import AsyncClosing, AsyncLent
 from ullage.session.core import SessionCore
 from ullage.session.drivers import adrive, arun, run
 from ullage.session.preview import Preview
+from ullage.session.recall.dispatch import Answer
+from ullage.session.recall.found import ToolOutputRef
 from ullage.session.receipts import aclose
+from ullage.session.spend.waiting import pauses
 from ullage.session.view import AsyncView
-from ullage.spend.waiting import pauses
-from ullage.stages.policy import Policy
 from ullage.stores import AsyncStore, directory_of, files_of, open_store
 from ullage.stores.threaded import Threaded, in_thread
-from ullage.tokens.models import is_ready, make_ready
-from ullage.turn.filling import Filled, fill
-from ullage.values.decisions import Verb, When
-from ullage.values.effects import Record, Steps
 
 _LIGHT_MESSAGES, _LIGHT_TOKENS = 32, 120_000
 """With no more new messages, behind a view of no more tokens, a turn is worked out on the event

@@ -7,17 +7,17 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from ullage.errors import RefNotFound
-from ullage.history.snapshots import snapshot_at
-from ullage.recall.dispatch import Answer, answer
-from ullage.recall.found import ToolOutputRef, find, output_ref
-from ullage.recall.history import corpus_in_history, find_in_history, find_in_ledger
-from ullage.recall.tools import call_of
+from ullage.core.errors import RefNotFound
+from ullage.core.history.snapshots import snapshot_at
+from ullage.core.values.effects import Get, Output, Steps
+from ullage.core.values.events import Event
+from ullage.core.values.messages import ToolCall
 from ullage.session.reading import Readable
+from ullage.session.recall.dispatch import Answer, answer
+from ullage.session.recall.found import ToolOutputRef, find, output_ref
+from ullage.session.recall.history import corpus_in_history, find_in_history, find_in_ledger
+from ullage.session.recall.tools import call_of
 from ullage.session.view import Sent
-from ullage.values.effects import Get, Output, Steps
-from ullage.values.events import Event
-from ullage.values.messages import ToolCall
 
 
 class Answering(Readable):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ullage.errors import ConfigError
-from ullage.spend.budget import Budget
-from ullage.values.limits import Limits
+from ullage.core.errors import ConfigError
+from ullage.core.values.limits import Limits
+from ullage.session.spend.budget import Budget
 
 
 def check_arguments(model: Any, limits: Any, recall: Any, budget: Any) -> None:

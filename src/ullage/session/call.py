@@ -19,7 +19,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-from ullage.errors import ConfigError
+from ullage.core.errors import ConfigError
 from ullage.session.drivers import Actions, adrive, drive
 from ullage.session.streams import AsyncTap, Tap, source_of, tapped
 from ullage.wires.base import stream_in

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Self
 
-from ullage.values.carried import Carried
+from ullage.core.values.carried import Carried
 
 
 class Closing:

@@ -9,16 +9,16 @@ from typing import Any, ClassVar, Self
 
 from msgspec.structs import replace
 
+from ullage.core.turn.terms import Settings
+from ullage.core.values.carried import check
+from ullage.core.values.events import Event
+from ullage.core.values.limits import ServedWindow
 from ullage.session.closing import Lent
+from ullage.session.spend.account import Account
+from ullage.session.spend.budget import Budget
 from ullage.session.state import SessionState
+from ullage.session.summarise import Summaries, Summariser
 from ullage.session.telling import OnEvent
-from ullage.spend.account import Account
-from ullage.spend.budget import Budget
-from ullage.summarise import Summaries, Summariser
-from ullage.turn.terms import Settings
-from ullage.values.carried import check
-from ullage.values.events import Event
-from ullage.values.limits import ServedWindow
 
 
 class Copied:

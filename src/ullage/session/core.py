@@ -23,8 +23,24 @@ from typing import Any, Literal, TypeAlias, TypeVar
 
 from msgspec.structs import replace
 
-from ullage.errors import BudgetExceeded, ConfigError, FormatError, OverLimitError
-from ullage.redaction import Redact
+from ullage.core.contract.policy import Policy
+from ullage.core.errors import BudgetExceeded, ConfigError, FormatError, OverLimitError
+from ullage.core.redaction import Redact
+from ullage.core.tokens.catalog import lookup
+from ullage.core.tokens.models import preload
+from ullage.core.turn.filling import Asking
+from ullage.core.turn.learnt import limits_for
+from ullage.core.turn.memo import Memo
+from ullage.core.turn.terms import Settings
+from ullage.core.turn.turn import State, Turned, observe, turn, wire_of
+from ullage.core.values.authors import named_tools
+from ullage.core.values.effects import Commit, Record, Steps, Summarise
+from ullage.core.values.events import Event
+from ullage.core.values.limits import Limits, ServedWindow
+from ullage.core.values.usage import Usage
+from ullage.policy.stages.default import HELD_OUT, SAFEGUARDS, SUMMARISED
+from ullage.policy.stages.named import PolicyName, preset
+from ullage.policy.stages.prints import fingerprint
 from ullage.session import reports
 from ullage.session.answering import Answering
 from ullage.session.arguments import check_arguments
@@ -35,32 +51,16 @@ from ullage.session.host import Hosted
 from ullage.session.reading import Readable
 from ullage.session.receipts import Payer
 from ullage.session.refusals import SHORT_REPLIES, after_refusal, after_reply, short_event
+from ullage.session.spend.allowance import Claim
+from ullage.session.spend.budget import Budget
+from ullage.session.spend.calls import Spent
 from ullage.session.state import SessionState
+from ullage.session.summarise import Summariser, of
 from ullage.session.telling import OnEvent, tell
 from ullage.session.unfitted import Unfitted, fit_or_pass, went_as_it_came
 from ullage.session.view import Sent
-from ullage.spend.allowance import Claim
-from ullage.spend.budget import Budget
-from ullage.spend.calls import Spent
-from ullage.stages.default import HELD_OUT, SAFEGUARDS, SUMMARISED
-from ullage.stages.named import PolicyName, preset
-from ullage.stages.policy import Policy
-from ullage.stages.prints import fingerprint
 from ullage.stores import AsyncStore, Store, with_files
 from ullage.stores.objects.opening import beside
-from ullage.summarise import Summariser, of
-from ullage.tokens.catalog import lookup
-from ullage.tokens.models import preload
-from ullage.turn.filling import Asking
-from ullage.turn.learnt import limits_for
-from ullage.turn.memo import Memo
-from ullage.turn.terms import Settings
-from ullage.turn.turn import State, Turned, observe, turn, wire_of
-from ullage.values.authors import named_tools
-from ullage.values.effects import Commit, Record, Steps, Summarise
-from ullage.values.events import Event
-from ullage.values.limits import Limits, ServedWindow
-from ullage.values.usage import Usage
 from ullage.wires import ALL_FORMATS, MODEL_FIELDS, Format, FormatName, format_of, recognise
 from ullage.wires.overflow import Overflow, is_overflow
 from ullage.wires.reported import Unreadable
@@ -243,7 +243,7 @@ class SessionCore(Answering, Copied, Deciding, Hosted, Readable, ABC):
             refusal: what the provider said of a longer view of it, if anything.
 
         Returns:
-            Steps for `ullage.host.drive` or `adrive`, which end in a `View` or an `Unfitted`.
+            Steps for `ullage.doors.host.drive` or `adrive`, which end in a `View` or an `Unfitted`.
 
         Raises:
             BudgetExceeded: the budget is spent, or others keep what is left of it.

@@ -11,20 +11,20 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from ullage.errors import ConfigError, StoreError
-from ullage.history import canon
-from ullage.history.hand import Entered, hand_of, name_of
-from ullage.history.ledger import Ledger, latest_record
-from ullage.history.window import Window
+from ullage.core.errors import ConfigError, StoreError
+from ullage.core.history import canon
+from ullage.core.history.hand import Entered, hand_of, name_of
+from ullage.core.history.ledger import Ledger, latest_record
+from ullage.core.history.window import Window
+from ullage.core.turn.terms import Settings
+from ullage.core.values.decisions import Decision, Made, Verb, When
+from ullage.core.values.edits import whole
+from ullage.core.values.effects import Commit, Find, Record, Steps
+from ullage.core.values.events import Event
 from ullage.session.preview import Preview, preview
 from ullage.session.state import SessionState
 from ullage.session.targets import target_of, undone_by
 from ullage.session.view import Sent
-from ullage.turn.terms import Settings
-from ullage.values.decisions import Decision, Made, Verb, When
-from ullage.values.edits import whole
-from ullage.values.effects import Commit, Find, Record, Steps
-from ullage.values.events import Event
 
 
 class Deciding:

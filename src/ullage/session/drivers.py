@@ -10,12 +10,12 @@ from functools import partial
 from operator import call
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
+from ullage.core.values.effects import Chunk, Commit, Do, Effect, Find, Get, Look, Steps, Summarise
 from ullage.stores.leases import once
-from ullage.values.effects import Chunk, Commit, Do, Effect, Find, Get, Look, Steps, Summarise
 
 if TYPE_CHECKING:  # who only reads in a store loads nothing else
+    from ullage.session.summarise import Summaries
     from ullage.stores import AsyncStore, Store
-    from ullage.summarise import Summaries
 
 T = TypeVar("T")
 E = TypeVar("E")

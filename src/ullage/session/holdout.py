@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from blake3 import blake3
 
-from ullage.errors import ConfigError
+from ullage.core.errors import ConfigError
 
 _KEY = blake3(b"ullage holdout 1").digest()
 _BITS = 64

@@ -13,15 +13,15 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from ullage.history import canon
-from ullage.history.snapshots import is_written_alike, not_same
+from ullage.core.history import canon
+from ullage.core.history.snapshots import is_written_alike, not_same
+from ullage.core.turn.learnt import Learnt
+from ullage.core.turn.memo import Line
+from ullage.core.turn.request import Header
+from ullage.core.turn.terms import Settings
+from ullage.core.turn.turn import wire_of
+from ullage.core.values.messages import Message
 from ullage.session.state import SessionState
-from ullage.turn.learnt import Learnt
-from ullage.turn.memo import Line
-from ullage.turn.request import Header
-from ullage.turn.terms import Settings
-from ullage.turn.turn import wire_of
-from ullage.values.messages import Message
 
 
 class Hosted:

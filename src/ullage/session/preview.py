@@ -11,17 +11,17 @@ from typing import Any, TypeVar
 
 from msgspec import Struct
 
-from ullage.history.transcript import leaves_of
-from ullage.history.window import Window
-from ullage.spend.cost import cost_usd
-from ullage.tokens.catalog import lookup
-from ullage.turn.hand import rewriting_usd
-from ullage.turn.memo import Memo
-from ullage.turn.terms import Settings
-from ullage.turn.turn import State, Turned, turn
-from ullage.values.effects import Commit, Steps, Summarise
-from ullage.values.events import Event
-from ullage.values.usage import Usage
+from ullage.core.history.transcript import leaves_of
+from ullage.core.history.window import Window
+from ullage.core.tokens.catalog import lookup
+from ullage.core.turn.hand import rewriting_usd
+from ullage.core.turn.memo import Memo
+from ullage.core.turn.terms import Settings
+from ullage.core.turn.turn import State, Turned, turn
+from ullage.core.values.effects import Commit, Steps, Summarise
+from ullage.core.values.events import Event
+from ullage.core.values.usage import Usage
+from ullage.session.spend.cost import cost_usd
 from ullage.wires import Format
 
 T = TypeVar("T")

@@ -1,7 +1,7 @@
 """What everybody may read of a session, from any thread, also while a turn is under way.
 
 Nothing here takes a lock, and nothing writes: the state is one frozen value, and the newest view in
-it a snapshot (`ullage.history.frozen`). In the middle of a turn a session reads as before it.
+it a snapshot (`ullage.core.history.frozen`). In the middle of a turn a session reads as before it.
 """
 
 from __future__ import annotations
@@ -10,19 +10,19 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from ullage.errors import ConfigError
-from ullage.history.window import Window
-from ullage.picture import Drawn, OneWindow
+from ullage.core.errors import ConfigError
+from ullage.core.history.window import Window
+from ullage.core.turn.terms import Settings
+from ullage.core.turn.turn import State
+from ullage.core.values.events import Event
+from ullage.core.values.toolset import ToolSpec
+from ullage.core.values.usage import Usage
+from ullage.session.picture import Drawn, OneWindow
+from ullage.session.spend.account import Account
+from ullage.session.spend.budget import Budget
+from ullage.session.spend.calls import Call
 from ullage.session.state import SessionState
 from ullage.session.view import Sent
-from ullage.spend.account import Account
-from ullage.spend.budget import Budget
-from ullage.spend.calls import Call
-from ullage.turn.terms import Settings
-from ullage.turn.turn import State
-from ullage.values.events import Event
-from ullage.values.toolset import ToolSpec
-from ullage.values.usage import Usage
 
 
 class Readable(Drawn):

@@ -24,15 +24,15 @@ from weakref import WeakKeyDictionary, ref
 
 from msgspec.structs import replace
 
-from ullage.errors import StoreError
-from ullage.locks import Lock
+from ullage.core.errors import StoreError
+from ullage.core.locks import Lock
+from ullage.core.values.effects import Do, Steps
+from ullage.core.values.receipts import Place, Receipt, Sums, name_of
+from ullage.core.values.usage import Usage
 from ullage.session.reckoning import as_it_came, beside, sums_of
+from ullage.session.spend.calls import Spent
 from ullage.session.view import Sent
-from ullage.spend.calls import Spent
 from ullage.stores import receipts_of
-from ullage.values.effects import Do, Steps
-from ullage.values.receipts import Place, Receipt, Sums, name_of
-from ullage.values.usage import Usage
 
 EVERY_S = 10.0
 """A process that is killed loses the receipts of at most so many seconds, or of `MOST_NOTED`."""
@@ -42,7 +42,7 @@ _MOST_PLACES = 500
 _MOST_CONVERSATIONS = 10_000
 _OTHERS = "(others)"
 _PART = "\x1f"
-"""Behind a tenant's name, where a conversation is an owner of its own (`ullage.exchange`)."""
+"""Behind a tenant's name, where a conversation is an owner of its own (`ullage.doors.exchange`)."""
 
 
 class Noted(NamedTuple):

@@ -21,17 +21,17 @@ from collections.abc import Callable, Iterator
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ullage.history import canon
-from ullage.history.transcript import leaves_of
-from ullage.history.window import Window
+from ullage.core.history import canon
+from ullage.core.history.transcript import leaves_of
+from ullage.core.history.window import Window
+from ullage.core.tokens.catalog import lookup
+from ullage.core.turn import names
+from ullage.core.values.messages import ToolCall, ToolResult
+from ullage.core.values.receipts import Sums, Tokens
+from ullage.core.values.usage import Usage
+from ullage.session.spend.calls import Spent
+from ullage.session.spend.cost import cost_usd
 from ullage.session.view import Sent
-from ullage.spend.calls import Spent
-from ullage.spend.cost import cost_usd
-from ullage.tokens.catalog import lookup
-from ullage.turn import names
-from ullage.values.messages import ToolCall, ToolResult
-from ullage.values.receipts import Sums, Tokens
-from ullage.values.usage import Usage
 
 _BREAKS = frozenset(
     ("pruned", "condensed", "compacted", "reasoning", "cut", "joined", "changed", "renamed")

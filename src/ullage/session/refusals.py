@@ -21,14 +21,14 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ullage.history.ledger import Ledger
+from ullage.core.history.ledger import Ledger
+from ullage.core.tokens.calibrate import MAX_SCALE, MIN_SCALE
+from ullage.core.tokens.catalog import lookup
+from ullage.core.turn.learnt import Learnt, Lesson, limits_for
+from ullage.core.values.events import Event
+from ullage.core.values.limits import TextLimit
+from ullage.policy.stages.overlong import overlong
 from ullage.session.view import Sent
-from ullage.stages.overlong import overlong
-from ullage.tokens.calibrate import MAX_SCALE, MIN_SCALE
-from ullage.tokens.catalog import lookup
-from ullage.turn.learnt import Learnt, Lesson, limits_for
-from ullage.values.events import Event
-from ullage.values.limits import TextLimit
 from ullage.wires.overflow import Overflow
 
 LEAST_SHARE = 0.25

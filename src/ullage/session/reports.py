@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from ullage.errors import UllageError
+from ullage.core.errors import UllageError
+from ullage.core.tokens.catalog import lookup
+from ullage.core.turn.threads import Thread, record_of
+from ullage.core.values.effects import Record
+from ullage.core.values.events import Event
+from ullage.core.values.limits import Limits
+from ullage.core.values.usage import Usage
+from ullage.session.spend.account import UnderWay
+from ullage.session.spend.book import Report
+from ullage.session.spend.calls import Spent
+from ullage.session.spend.cost import cost_usd
 from ullage.session.view import Sent
-from ullage.spend.account import UnderWay
-from ullage.spend.book import Report
-from ullage.spend.calls import Spent
-from ullage.spend.cost import cost_usd
-from ullage.tokens.catalog import lookup
-from ullage.turn.threads import Thread, record_of
-from ullage.values.effects import Record
-from ullage.values.events import Event
-from ullage.values.limits import Limits
-from ullage.values.usage import Usage
 from ullage.wires.reported import Unreadable, id_of, left_out_of, plausible, usage_of
 
 

@@ -12,18 +12,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, cast
 
-from ullage.history.canon import ref_of
-from ullage.recall.corpus import MOST_CHARS, OutputCorpus
-from ullage.recall.dispatch import Answer, answer
-from ullage.recall.tools import call_of
+from ullage.core.contract.kinds import LIMIT_CHARS, head_share_of, kind_of
+from ullage.core.history.canon import ref_of
+from ullage.core.values.authors import KNOWN_USER_TOOLS, plain_tool_name
+from ullage.core.values.effects import Output
+from ullage.core.values.notices import Words
+from ullage.core.values.toolset import SHORT
+from ullage.policy.stages.shorten import shorten
 from ullage.session.drivers import run
-from ullage.stages.kinds import LIMIT_CHARS, head_share_of, kind_of
-from ullage.stages.shorten import shorten
+from ullage.session.recall.corpus import MOST_CHARS, OutputCorpus
+from ullage.session.recall.dispatch import Answer, answer
+from ullage.session.recall.tools import call_of
 from ullage.stores import every_ref
-from ullage.values.authors import KNOWN_USER_TOOLS, plain_tool_name
-from ullage.values.effects import Output
-from ullage.values.notices import Words
-from ullage.values.toolset import SHORT
 
 if TYPE_CHECKING:
     from ullage.stores import Blobs, Store

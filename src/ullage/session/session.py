@@ -14,24 +14,24 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal, TypeVar
 
-from ullage.errors import ConfigError
-from ullage.locks import Lock, RLock
-from ullage.recall.dispatch import Answer
-from ullage.recall.found import ToolOutputRef
-from ullage.redaction import Redact
+from ullage.core.contract.policy import Policy
+from ullage.core.errors import ConfigError
+from ullage.core.locks import Lock, RLock
+from ullage.core.redaction import Redact
+from ullage.core.values.decisions import Verb, When
+from ullage.core.values.effects import Record, Steps
+from ullage.core.values.limits import Limits
+from ullage.policy.stages.named import PolicyName
 from ullage.session.closing import Closing
 from ullage.session.core import SessionCore
 from ullage.session.drivers import drive, run
 from ullage.session.preview import Preview
+from ullage.session.recall.dispatch import Answer
+from ullage.session.recall.found import ToolOutputRef
 from ullage.session.receipts import close
+from ullage.session.spend.waiting import pauses
 from ullage.session.view import View
-from ullage.spend.waiting import pauses
-from ullage.stages.named import PolicyName
-from ullage.stages.policy import Policy
 from ullage.stores import Store, open_store
-from ullage.values.decisions import Verb, When
-from ullage.values.effects import Record, Steps
-from ullage.values.limits import Limits
 from ullage.wires import Format, FormatName, model_in
 
 T = TypeVar("T")

@@ -21,24 +21,24 @@ from weakref import WeakValueDictionary
 from msgspec import Struct
 from msgspec.structs import astuple
 
-from ullage.errors import ConfigError
-from ullage.history.snapshots import not_same
-from ullage.locks import RLock
+from ullage.core.errors import ConfigError
+from ullage.core.history.snapshots import not_same
+from ullage.core.locks import RLock
+from ullage.core.turn.learnt import Learnt
+from ullage.core.values.authors import named_tools
+from ullage.core.values.carried import Arguments, Carried
+from ullage.core.values.effects import Steps
+from ullage.core.values.messages import Message
+from ullage.policy.stages.default import HELD_OUT
 from ullage.session.closing import AsyncClosing, AsyncLent, Closing, Lent
 from ullage.session.drivers import arun, run
 from ullage.session.holdout import checked, is_held_out
 from ullage.session.receipts import aclose, close
 from ullage.session.session import Session
-from ullage.spend.budget import Budget
-from ullage.stages.default import HELD_OUT
+from ullage.session.spend.budget import Budget
 from ullage.stores import MemoryStore, open_store
 from ullage.stores._open import innermost
 from ullage.stores.objects.opening import beside
-from ullage.turn.learnt import Learnt
-from ullage.values.authors import named_tools
-from ullage.values.carried import Arguments, Carried
-from ullage.values.effects import Steps
-from ullage.values.messages import Message
 
 if TYPE_CHECKING:
     from ullage.session.aio import AsyncSession

@@ -7,15 +7,15 @@ from collections.abc import Iterable
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ullage.history.ledger import Ledger, changes, taken
+from ullage.core.history.ledger import Ledger, changes, taken
+from ullage.core.turn import State
+from ullage.core.turn.learnt import Learnt
+from ullage.core.turn.memo import Memo
+from ullage.core.values.effects import Record
+from ullage.core.values.events import Event
+from ullage.session.spend.book import Report
+from ullage.session.spend.calls import Spent
 from ullage.session.view import Sent
-from ullage.spend.book import Report
-from ullage.spend.calls import Spent
-from ullage.turn import State
-from ullage.turn.learnt import Learnt
-from ullage.turn.memo import Memo
-from ullage.values.effects import Record
-from ullage.values.events import Event
 
 EVENTS_KEPT = 4_096
 """The newest events that a session still lists."""

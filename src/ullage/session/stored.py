@@ -1,8 +1,8 @@
 """Conversations of a store, without their callers: what is in the window, and deciding about it.
 
-Their outlines say which messages there are (`ullage.history.outline`), the ledger what became of
-them. A decision is written there too, and the agent's next request shows it, whoever carries that
-on. Everything here is steps of the core, but for listing.
+Their outlines say which messages there are (`ullage.core.history.outline`), the ledger what became
+of them. A decision is written there too, and the agent's next request shows it, whoever carries
+that on. Everything here is steps of the core, but for listing.
 """
 
 from __future__ import annotations
@@ -12,21 +12,15 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 from msgspec import Struct
 
-from ullage.errors import ConfigError, StoreError
-from ullage.history.hand import Hand, entered_in, hand_of, index_of, name_of, spots_of
-from ullage.history.ledger import Ledger, latest_record
-from ullage.history.outline import (
-    Item,
-    Outline,
-    OutlinedMessage,
-    outline_of,
-    transcript_of,
-)
-from ullage.history.transcript import Location, Transcript
+from ullage.core.errors import ConfigError, StoreError
+from ullage.core.history.hand import Hand, entered_in, hand_of, index_of, name_of, spots_of
+from ullage.core.history.ledger import Ledger, latest_record
+from ullage.core.history.outline import Item, Outline, OutlinedMessage, outline_of, transcript_of
+from ullage.core.history.transcript import Location, Transcript
+from ullage.core.values.decisions import Decision, Made, Target, Verb, When
+from ullage.core.values.edits import Added, Batch, Drop, Replace, Summary, Whole, whole
 from ullage.session.targets import target_of, undone_by
 from ullage.stores import Store
-from ullage.values.decisions import Decision, Made, Target, Verb, When
-from ullage.values.edits import Added, Batch, Drop, Replace, Summary, Whole, whole
 
 CHARS_PER_TOKEN = 4
 CONVERSATIONS = 5_000

@@ -6,7 +6,7 @@ is put behind a `Tap`, before the first of them. So helpers that gather a reply,
 given out as a `Tap`, which has all of its attributes.
 
 A stream is observed once: when it ends, breaks off or is closed. One that is dropped unread, and
-not closed, is not; from the next `fit` on its call counts by our estimate (`ullage.spend`).
+not closed, is not; from the next `fit` on its call counts by our estimate (`ullage.session.spend`).
 """
 
 from __future__ import annotations

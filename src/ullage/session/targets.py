@@ -6,7 +6,7 @@
     toolu_…      the id of a tool call: its newest result
     {"role": …}  a message of the request itself, or its SDK object: the newest that says the same
 
-A batch and a decision are named ``b…`` and ``d…`` (`ullage.history.hand.name_of`).
+A batch and a decision are named ``b…`` and ``d…`` (`ullage.core.history.hand.name_of`).
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from ullage.errors import ConfigError, TargetNotFound
-from ullage.history import canon
-from ullage.history.hand import Hand, entered_in, name_of
-from ullage.history.ledger import Ledger
-from ullage.history.transcript import Location, Transcript, leaves_of
-from ullage.values.decisions import EVERY_ITEM, Made, Target
-from ullage.values.edits import Address, Batch, Replace, Summary
+from ullage.core.errors import ConfigError, TargetNotFound
+from ullage.core.history import canon
+from ullage.core.history.hand import Hand, entered_in, name_of
+from ullage.core.history.ledger import Ledger
+from ullage.core.history.transcript import Location, Transcript, leaves_of
+from ullage.core.values.decisions import EVERY_ITEM, Made, Target
+from ullage.core.values.edits import Address, Batch, Replace, Summary
 from ullage.wires import Format
 
 _MESSAGE = re.compile(r"(?:m|message )(\d+)(?:\.(\d+))?")

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import TypeAlias
 
-from ullage.values.events import Event, Kind
+from ullage.core.values.events import Event, Kind
 
 OnEvent: TypeAlias = Callable[[Event], object]
 """Is given each event once, in the thread of the call that made it; what it returns is dropped."""

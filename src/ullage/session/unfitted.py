@@ -12,10 +12,10 @@ from copy import deepcopy
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from ullage.errors import BudgetExceeded, UllageError
+from ullage.core.errors import BudgetExceeded, UllageError
+from ullage.core.values.events import Event
+from ullage.core.values.usage import Usage
 from ullage.session.drivers import Actions
-from ullage.values.events import Event
-from ullage.values.usage import Usage
 from ullage.wires import Format, model_in
 from ullage.wires.reported import usage_of
 

@@ -16,27 +16,27 @@ from copy import copy, deepcopy
 from itertools import count
 from typing import TYPE_CHECKING, Any, Self
 
-from ullage.history.frozen import FrozenWindow
-from ullage.history.transcript import Transcript
-from ullage.history.window import Window
-from ullage.picture import Drawn, OneWindow, one_window
-from ullage.turn.standing import Standing
-from ullage.values.events import Event
-from ullage.values.limits import Limits
-from ullage.values.notices import Words
-from ullage.values.usage import Usage
+from ullage.core.history.frozen import FrozenWindow
+from ullage.core.history.transcript import Transcript
+from ullage.core.history.window import Window
+from ullage.core.turn.standing import Standing
+from ullage.core.values.events import Event
+from ullage.core.values.limits import Limits
+from ullage.core.values.notices import Words
+from ullage.core.values.usage import Usage
+from ullage.session.picture import Drawn, OneWindow, one_window
 from ullage.wires import Format
 from ullage.wires.base import name_of_call
 from ullage.wires.overflow import Overflow
 
 if TYPE_CHECKING:
+    from ullage.core.turn import Turned
+    from ullage.core.turn.memo import FrozenRequest
+    from ullage.core.values.decisions import Verb
     from ullage.session.aio import AsyncSession
     from ullage.session.core import SessionCore
     from ullage.session.preview import Preview
     from ullage.session.session import Session
-    from ullage.turn import Turned
-    from ullage.turn.memo import FrozenRequest
-    from ullage.values.decisions import Verb
 
 _NUMBERS = count()
 

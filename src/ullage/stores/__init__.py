@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ullage.on_demand import names
+from ullage.core.on_demand import names
 
 __all__ = [
     "DAY_S",
@@ -44,7 +44,8 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from ullage.history.canon import ref_of
+    from ullage.core.history.canon import ref_of
+    from ullage.core.values.effects import Extent, Shape, pieces
     from ullage.stores._base import Around, AsyncStore, Blobs, Records, Store, every_ref, forget
     from ullage.stores._clean import DAY_S, Bounds, Collected, Removed, named_in, refs_in
     from ullage.stores._file import default_path
@@ -65,12 +66,11 @@ if TYPE_CHECKING:
     from ullage.stores.spill import SpillStore
     from ullage.stores.sqlite import SqliteStore
     from ullage.stores.threaded import Threaded
-    from ullage.values.effects import Extent, Shape, pieces
 else:
     __getattr__, __dir__ = names(
         __name__,
         {
-            "ullage.history.canon": "ref_of",
+            "ullage.core.history.canon": "ref_of",
             "ullage.stores._base": "Around AsyncStore Blobs Records Store every_ref forget",
             "ullage.stores._clean": "DAY_S Bounds Collected Removed named_in refs_in",
             "ullage.stores._file": "default_path",
@@ -85,6 +85,6 @@ else:
             "ullage.stores.spill": "SpillStore",
             "ullage.stores.sqlite": "SqliteStore",
             "ullage.stores.threaded": "Threaded",
-            "ullage.values.effects": "Extent Shape pieces",
+            "ullage.core.values.effects": "Extent Shape pieces",
         },
     )

@@ -15,10 +15,10 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Concatenate, ParamSpec, Protocol, TypeVar
 
-from ullage.errors import StoreError
+from ullage.core.errors import StoreError
+from ullage.core.values.carried import Carried
+from ullage.core.values.effects import Output, Record, Shape
 from ullage.stores._clean import Bounds, Collected
-from ullage.values.carried import Carried
-from ullage.values.effects import Output, Record, Shape
 
 P = ParamSpec("P")
 T = TypeVar("T")

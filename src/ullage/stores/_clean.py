@@ -32,7 +32,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ullage.errors import ConfigError
+from ullage.core.errors import ConfigError
 
 DAY_S = 86_400
 

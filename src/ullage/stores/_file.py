@@ -39,8 +39,8 @@ from functools import partial
 from pathlib import Path
 from weakref import WeakSet, WeakValueDictionary
 
-from ullage.errors import ConfigError, StoreError
-from ullage.locks import Lock, RLock
+from ullage.core.errors import ConfigError, StoreError
+from ullage.core.locks import Lock, RLock
 from ullage.stores._base import closed
 from ullage.stores._reasons import code_of, kind_of, reason_of
 from ullage.stores._schema import APPLICATION_ID, MIGRATIONS

@@ -8,9 +8,9 @@ import re
 from collections.abc import Iterator
 from typing import Any, TypeGuard
 
-from ullage.errors import ConfigError
-from ullage.history.canon import ref_of
-from ullage.stages.policy import BesideStore
+from ullage.core.contract.policy import BesideStore
+from ullage.core.errors import ConfigError
+from ullage.core.history.canon import ref_of
 from ullage.stores._base import Store
 from ullage.stores._clean import DAY_S
 from ullage.stores.memory import MemoryStore

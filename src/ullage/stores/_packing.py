@@ -16,8 +16,8 @@ from blake3 import blake3
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ullage.history.canon import content_digest
-from ullage.values.effects import CHUNK_CHARS, Extent, Output, pieces
+from ullage.core.history.canon import content_digest
+from ullage.core.values.effects import CHUNK_CHARS, Extent, Output, pieces
 
 if sys.version_info >= (3, 14):
     from compression import zstd

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import sqlite3
 
-from ullage.errors import StoreError, StoreFull
+from ullage.core.errors import StoreError, StoreFull
 
 _REASONS = {
     sqlite3.SQLITE_FULL: "the disk or its quota is full. Free some space and try again",

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Protocol
 
+from ullage.core.values.receipts import LAST_DAY, Place, Receipt, Sums, Tokens
 from ullage.stores._packing import from_utf8, to_utf8
-from ullage.values.receipts import LAST_DAY, Place, Receipt, Sums, Tokens
 
 KEY = ("day", "tenant", "model", "client", "is_held_out", "writer")
 _CLASSES = tuple(Tokens.__struct_fields__)

@@ -10,6 +10,8 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
+from ullage.core.values.effects import Extent, Record
+from ullage.core.values.receipts import Receipt
 from ullage.stores._base import taken
 from ullage.stores._clean import named_in
 from ullage.stores._packing import NewBlob, extents_in, from_utf8, to_utf8
@@ -17,8 +19,6 @@ from ullage.stores._receipts import COLUMNS, KEY, receipt_of, row_of
 from ullage.stores._schema import RECEIPTS
 from ullage.stores.objects.in_sqlite import BODY, text_of
 from ullage.stores.objects.rows import Objects
-from ullage.values.effects import Extent, Record
-from ullage.values.receipts import Receipt
 
 MOST_VARIABLES = 900
 """Below 999, the most variables that a statement may have in older SQLite."""

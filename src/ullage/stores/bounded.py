@@ -13,10 +13,10 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
-from ullage.errors import StoreError
+from ullage.core.errors import StoreError
+from ullage.core.values.effects import Output, Record
 from ullage.stores._base import Around, Store
 from ullage.stores._clean import DAY_S, Bounds, Collected, is_recent
-from ullage.values.effects import Output, Record
 
 K = TypeVar("K")
 V = TypeVar("V")

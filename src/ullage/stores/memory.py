@@ -12,12 +12,12 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from heapq import nsmallest
 from typing import Any, NamedTuple
 
-from ullage.errors import RefNotFound
-from ullage.locks import Lock
+from ullage.core.errors import RefNotFound
+from ullage.core.locks import Lock
+from ullage.core.values.effects import Output, Record, Shape
+from ullage.core.values.receipts import LAST_DAY, Place, Receipt, in_order
 from ullage.stores._base import Transactional, closed, refuse_contradictions, taken
 from ullage.stores._clean import Bounds, Collected, Cursor, clean, is_recent, named_in
-from ullage.values.effects import Output, Record, Shape
-from ullage.values.receipts import LAST_DAY, Place, Receipt, in_order
 
 
 class _Tenant:

@@ -24,14 +24,14 @@ from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
-from ullage.errors import SpillNotFound, StoreError
-from ullage.history.canon import ref_of
+from ullage.core.errors import SpillNotFound, StoreError
+from ullage.core.history.canon import ref_of
+from ullage.core.values.carried import Arguments
+from ullage.core.values.effects import Extent, Output, Record, pieces
 from ullage.stores._base import Around, Store
 from ullage.stores._clean import DAY_S, Bounds, Collected, is_recent
 from ullage.stores._file import make_folders
 from ullage.stores._reasons import kind_of
-from ullage.values.carried import Arguments
-from ullage.values.effects import Extent, Output, Record, pieces
 
 _SUBFOLDER = re.compile(r"[0-9a-z]{16}")
 _NAME = re.compile(r"([0-9a-z]{16})\.txt")
@@ -56,7 +56,7 @@ class SpillStore(Around):
     """A store whose outputs are files too. The contract is `ullage.stores.Store`.
 
     An output whose ref is not derived from its content gets no file
-    (`ullage.history.canon.ref_of`).
+    (`ullage.core.history.canon.ref_of`).
 
     Args:
         store: the store underneath; closing this closes it.

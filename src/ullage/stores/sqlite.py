@@ -5,7 +5,7 @@ because a ref that a model has been shown must outlive a loss of power. Records 
 value, which the next reply brings again, are not synced by themselves.
 
 The digest is blake3 over the text's UTF-8, all 256 bits, in the same domain as
-`ullage.history.canon.ref_of`. Each chunk is checked by a seal that binds it to the digest, and
+`ullage.core.history.canon.ref_of`. Each chunk is checked by a seal that binds it to the digest, and
 by its counts. Lone surrogates are kept as "surrogatepass" UTF-8, so every str comes back as it
 was. Tenants and refs are kept as bytes for the same reason: they come from outside, and may hold
 anything.
@@ -24,7 +24,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ullage.errors import RefNotFound, StoreError
+from ullage.core.errors import RefNotFound, StoreError
+from ullage.core.values.carried import Arguments, Carried
+from ullage.core.values.effects import Output, Record, Shape
+from ullage.core.values.receipts import LAST_DAY, Receipt
 from ullage.stores import _sqlite_rows as rows
 from ullage.stores._base import Transactional, refuse_contradictions
 from ullage.stores._clean import DAY_S, Bounds, Collected, clean, is_recent
@@ -33,9 +36,6 @@ from ullage.stores._packing import NewBlob, from_utf8, to_utf8, unsealed
 from ullage.stores._sql_clean import SqliteContents
 from ullage.stores.objects.in_sqlite import objects_of
 from ullage.stores.objects.rows import and_objects, at_hand, packed
-from ullage.values.carried import Arguments, Carried
-from ullage.values.effects import Output, Record, Shape
-from ullage.values.receipts import LAST_DAY, Receipt
 
 if TYPE_CHECKING:
     from ullage.stores.objects import ObjectStorage

@@ -9,8 +9,8 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any, Concatenate, ParamSpec, TypeAlias, TypeVar
 
+from ullage.core.values.carried import Carried
 from ullage.stores._base import Store
-from ullage.values.carried import Carried
 
 P = ParamSpec("P")
 T = TypeVar("T")

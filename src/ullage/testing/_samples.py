@@ -10,10 +10,10 @@ from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from ullage import Batch, Edit, Output, Record
-from ullage.history.ledger import Ledger
+from ullage.core.history.ledger import Ledger
+from ullage.core.values.effects import KINDS
+from ullage.core.values.receipts import Place, Receipt, Sums, Tokens
 from ullage.stores import DAY_S, receipts_of, ref_of
-from ullage.values.effects import KINDS
-from ullage.values.receipts import Place, Receipt, Sums, Tokens
 
 T = TypeVar("T")
 E = TypeVar("E", bound=Exception)

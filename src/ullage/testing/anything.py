@@ -13,8 +13,8 @@ from typing import TypeAlias
 from msgspec.structs import replace
 
 from ullage import Address, Cut, Edit, Output, Replace, Summary, Window
-from ullage.stages import Drop, Location, leaves_of
-from ullage.stages.ranges import set_aside
+from ullage.core.contract.ranges import set_aside
+from ullage.policy import Drop, Location, leaves_of
 from ullage.stores import ref_of
 
 __all__ = ["anything"]

@@ -12,9 +12,9 @@ from functools import partial
 from typing import Any
 
 from ullage import Host, ToolSpec, Usage
-from ullage.contract.format import Format
-from ullage.errors import FormatError, UnsupportedPart
-from ullage.host import RECALL_TOOLS, Message, Text, ToolCall, ToolResult
+from ullage.core.contract.format import Format
+from ullage.core.errors import FormatError, UnsupportedPart
+from ullage.doors.host import RECALL_TOOLS, Message, Text, ToolCall, ToolResult
 from ullage.testing._samples import expect, fails_with
 
 __all__ = ["FormatContract"]

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 
 from ullage import Output, Record
-from ullage.errors import RefNotFound, StoreError
+from ullage.core.errors import RefNotFound, StoreError
 from ullage.stores import Blobs, ref_of
 from ullage.testing._samples import HUGE, ODD, Opened, batch, expect, fails_with, in_threads, output
 

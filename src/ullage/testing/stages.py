@@ -9,10 +9,10 @@
     kept            each ref opens, and what it opens is what the ref was derived from
     smaller         no view is larger than its request
 
-The engine mends what it can of a cut that breaks a law (`ullage.turn.checks`), and leaves out the
-rest, so the views of a session are legal and can be opened all the same. A stage that needs it
-breaks its promise here, unless ``mends`` is set: it shows less, or something else, than it meant.
-A notice that the engine adds may be longer than a short text, so nothing has to be smaller then.
+The engine mends what it can of a cut that breaks a law (`ullage.core.turn.checks`), and leaves out
+the rest, so the views of a session are legal and can be opened all the same. A stage that needs it
+breaks its promise here, unless ``mends`` is set: it shows less, or something else, than it meant. A
+notice that the engine adds may be longer than a short text, so nothing has to be smaller then.
 
 A promise that is not kept is an AssertionError that says which, at which request, on which
 wire, and prints the shortest history found that shows it.
@@ -32,13 +32,13 @@ from msgspec import MsgspecError
 from msgspec.structs import replace
 
 from ullage import Cut, Limits, Policy, Session, Stage, Window, problems
-from ullage.errors import OverLimitError, RefNotFound, UllageError
-from ullage.stages import Skipped
-from ullage.stages.policy import name_of
+from ullage.core.contract.policy import name_of
+from ullage.core.errors import OverLimitError, RefNotFound, UllageError
+from ullage.core.turn.checks import Checked, check
+from ullage.policy import Skipped
 from ullage.stores import ref_of
 from ullage.testing._samples import smallest
 from ullage.testing.runs import MODELS, Run, boundaries, example_runs, in_format
-from ullage.turn.checks import Checked, check
 from ullage.wires import FORMATS
 
 __all__ = ["check_policy", "check_stage"]

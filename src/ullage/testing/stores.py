@@ -9,7 +9,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from ullage import Address, Output, Record, Replace, Summary
-from ullage.errors import RefNotFound, StoreError, UllageError
+from ullage.core.errors import RefNotFound, StoreError, UllageError
 from ullage.stores import DAY_S, Bounds, Collected, every_ref, forget, receipts_of, ref_of
 from ullage.testing._samples import (
     KEYS,

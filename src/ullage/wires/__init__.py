@@ -19,11 +19,11 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
-from ullage.contract.format import Change, Format, Formats, Head
-from ullage.contract.repaired import Repaired
-from ullage.errors import ConfigError, FormatError, did_you_mean
-from ullage.values.model_names import plain_name
-from ullage.values.toolset import ToolSpec
+from ullage.core.contract.format import Change, Format, Formats, Head
+from ullage.core.contract.repaired import Repaired
+from ullage.core.errors import ConfigError, FormatError, did_you_mean
+from ullage.core.values.model_names import plain_name
+from ullage.core.values.toolset import ToolSpec
 from ullage.wires.anthropic.wire import WIRE as ANTHROPIC
 from ullage.wires.base import MARKERS, field, stream_in
 from ullage.wires.bedrock_converse.wire import WIRE as BEDROCK_CONVERSE

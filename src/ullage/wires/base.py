@@ -7,14 +7,14 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar, get_args
 
-from ullage.history import canon
-from ullage.history.raw import as_json as as_json
-from ullage.history.raw import field as field
-from ullage.history.raw import not_json
-from ullage.history.raw import text_at as text_at
-from ullage.history.raw import unexpected as unexpected
-from ullage.on_demand import cached_by_text
-from ullage.values.messages import Part, Reasoning, Text
+from ullage.core.history import canon
+from ullage.core.history.raw import as_json as as_json
+from ullage.core.history.raw import field as field
+from ullage.core.history.raw import not_json
+from ullage.core.history.raw import text_at as text_at
+from ullage.core.history.raw import unexpected as unexpected
+from ullage.core.on_demand import cached_by_text
+from ullage.core.values.messages import Part, Reasoning, Text
 
 PartT = TypeVar("PartT")
 MARKERS = frozenset(("cache_control", "prompt_cache_breakpoint"))
@@ -163,7 +163,7 @@ def unmarked(value: Any) -> Any:
 
 
 def detail_of(said: Any) -> str:
-    """How finely a medium is to be looked at, as `ullage.values.messages.Media` has it.
+    """How finely a medium is to be looked at, as `ullage.core.values.messages.Media` has it.
 
     A word of OpenAI's or of Gemini's says it, or what Gemini wraps it in; nothing else does.
     """

@@ -19,9 +19,9 @@ from typing import Any, Literal, TypeAlias
 import msgspec
 from msgspec import Struct
 
-from ullage.errors import FormatError, UnsupportedPart
-from ullage.values.authors import Author, Reader
-from ullage.values.messages import Content, Media, Opaque, Role, Text
+from ullage.core.errors import FormatError, UnsupportedPart
+from ullage.core.values.authors import Author, Reader
+from ullage.core.values.messages import Content, Media, Opaque, Role, Text
 from ullage.wires.base import (
     MARKERS,
     at_path,
@@ -45,7 +45,8 @@ class Block(Struct, frozen=True, gc=False):
 
     Attributes:
         kind: its name on the wire.
-        becomes: what it is read as (`ullage.values.messages`); ``"message"`` if it holds others.
+        becomes: what it is read as (`ullage.core.values.messages`); ``"message"`` if it holds
+        others.
         text: the field that holds its text, or the arguments of a call.
         roles: of the messages it may stand in.
         in_result: whether the result of a tool may hold it.

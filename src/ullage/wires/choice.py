@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from ullage.contract.choice import ANY as ANY
-from ullage.contract.choice import FORCED as FORCED
-from ullage.contract.choice import NONE as NONE
-from ullage.contract.choice import Choice as Choice
+from ullage.core.contract.choice import ANY as ANY
+from ullage.core.contract.choice import FORCED as FORCED
+from ullage.core.contract.choice import NONE as NONE
+from ullage.core.contract.choice import Choice as Choice
 from ullage.wires.base import field, name_of_call
 
 

@@ -1,4 +1,4 @@
-"""How wires do what a format must be able to do (`ullage.contract.format`)."""
+"""How wires do what a format must be able to do (`ullage.core.contract.format`)."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import takewhile
 from typing import Any
 
-from ullage.contract.choice import Choice
-from ullage.contract.format import Change as Change
-from ullage.contract.format import Format, Head
-from ullage.errors import FormatError
-from ullage.values.messages import ReasoningRule, Role, Text
-from ullage.values.toolset import ToolSpec
-from ullage.values.usage import Usage
+from ullage.core.contract.choice import Choice
+from ullage.core.contract.format import Change as Change
+from ullage.core.contract.format import Format, Head
+from ullage.core.errors import FormatError
+from ullage.core.values.messages import ReasoningRule, Role, Text
+from ullage.core.values.toolset import ToolSpec
+from ullage.core.values.usage import Usage
 from ullage.wires.base import (
     MARKERS,
     as_json,

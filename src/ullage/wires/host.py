@@ -16,9 +16,9 @@ from typing import Any, TypeAlias
 
 from msgspec.structs import replace
 
-from ullage.contract.format import Change, Format, Head
-from ullage.values.messages import Message, ReasoningRule, Text
-from ullage.values.usage import Usage
+from ullage.core.contract.format import Change, Format, Head
+from ullage.core.values.messages import Message, ReasoningRule, Text
+from ullage.core.values.usage import Usage
 from ullage.wires import format_of, wire_named
 from ullage.wires.format import WireFormat
 

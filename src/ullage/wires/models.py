@@ -11,8 +11,8 @@ from typing import Any
 
 from msgspec import Struct
 
-from ullage.values.messages import ReasoningRule
-from ullage.values.model_names import plain_name
+from ullage.core.values.messages import ReasoningRule
+from ullage.core.values.model_names import plain_name
 
 
 class Family(Struct, frozen=True, gc=False):

@@ -18,9 +18,9 @@ from typing import Any
 
 from msgspec import Struct
 
-from ullage.tokens.catalog import lookup
-from ullage.values.limits import Limits
-from ullage.values.usage import Usage
+from ullage.core.tokens.catalog import lookup
+from ullage.core.values.limits import Limits
+from ullage.core.values.usage import Usage
 from ullage.wires import Format
 from ullage.wires.base import field, stream_in
 

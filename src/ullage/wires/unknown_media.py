@@ -13,8 +13,8 @@ from base64 import b64encode
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ullage.tokens.media import media_tokens
-from ullage.values.messages import Media
+from ullage.core.tokens.media import media_tokens
+from ullage.core.values.messages import Media
 
 MOST_TOKENS = 4_784
 """What the largest ordinary picture costs (`provider-rules` §6: Anthropic, 4,784 patches)."""

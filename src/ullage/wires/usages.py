@@ -10,7 +10,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from ullage.values.usage import Modalities, Usage
+from ullage.core.values.usage import Modalities, Usage
 from ullage.wires.base import at_path, get
 
 _MOST_TOKENS = 1 << 53

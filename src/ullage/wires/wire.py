@@ -19,8 +19,8 @@ from ullage.wires.format import WireFormat
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from ullage.contract.format import Format
-    from ullage.history.pairing import Pairing
+    from ullage.core.contract.format import Format
+    from ullage.core.history.pairing import Pairing
     from ullage.wires.convert.read import Reader
     from ullage.wires.convert.turns import Conversion
     from ullage.wires.convert.write import Writer

@@ -37,7 +37,7 @@ from tests.integrations.adk.world import (
 from tests.servers import Call, Refusal, Reply
 from ullage import Budget, ConfigError, Limits, SqliteStore
 from ullage.integrations.adk import UllagePlugin
-from ullage.recall.tools import recall_tools
+from ullage.session.recall.tools import recall_tools
 
 ASKED = types.Content(role="user", parts=[types.Part(text="And now?")])
 BRAKE = {"SAFE_TRIGGER_TOKENS": 8_000, "COMPACTION_TRIGGER_TOKENS": 0}

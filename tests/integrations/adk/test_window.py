@@ -25,8 +25,8 @@ from tests.integrations.adk.world import (
 )
 from tests.servers import Call, Reply
 from ullage import summarise
+from ullage.documents.presets.multi_stage import NARRATIVE
 from ullage.integrations.adk import UllagePlugin
-from ullage.presets.multi_stage import NARRATIVE
 
 durable = pytest.mark.parametrize("kind", ["sqlite", "database"])
 

@@ -13,8 +13,8 @@ from google.adk.sessions.sqlite_session_service import SqliteSessionService
 from google.genai import types
 
 from tests.servers import Call, Reply
+from ullage.documents.presets.multi_stage import MultiStageSettings, multi_stage
 from ullage.integrations.adk import UllagePlugin
-from ullage.presets.multi_stage import MultiStageSettings, multi_stage
 
 APP, USER, SESSION = "sre", "ada", "incident-7"
 LINE = "2026-11-21 INFO the tide came in\n"

@@ -6,9 +6,9 @@ pytest.importorskip("langchain", reason="langchain is not installed (make langch
 
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 
+from ullage.core.values.messages import Media, Reasoning, Text, ToolCall, ToolResult
 from ullage.integrations.langchain import HOST
 from ullage.testing import FormatContract
-from ullage.values.messages import Media, Reasoning, Text, ToolCall, ToolResult
 
 CALL = {"name": "look", "args": {"n": 1}, "id": "call_1"}
 THINKING = {"type": "thinking", "thinking": "Look there.", "signature": "c2lnbmVk"}

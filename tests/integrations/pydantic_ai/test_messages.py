@@ -20,10 +20,10 @@ from pydantic_ai.messages import (
     UserPromptPart,
 )
 
+from ullage.core.values.messages import Media, Opaque, Reasoning, Text, ToolCall, ToolResult
 from ullage.integrations.pydantic_ai import HOST
 from ullage.integrations.pydantic_ai._messages import content_of
 from ullage.testing import FormatContract
-from ullage.values.messages import Media, Opaque, Reasoning, Text, ToolCall, ToolResult
 
 PICTURE = BinaryContent(b"picture", media_type="image/png")
 URL = ImageUrl("https://example.org/a.png")

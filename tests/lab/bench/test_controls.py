@@ -7,9 +7,9 @@ from lab.bench import controls
 from lab.replay.many import tried
 from lab.replay.watch import watch_pages
 from tests.replay.evidence.conversation import errand
-from ullage.replay.cost.prices import PROFILES
-from ullage.replay.many import Job
-from ullage.replay.run import replay_run
+from ullage.tools.replay.cost.prices import PROFILES
+from ullage.tools.replay.many import Job
+from ullage.tools.replay.run import replay_run
 
 JOB = Job((PROFILES["anthropic-5m"],))
 

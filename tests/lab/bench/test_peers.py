@@ -12,8 +12,8 @@ from lab.bench.peers.generated import generated_run
 from lab.bench.peers.keeping import Keep, markdown_of_keeps
 from lab.bench.peers.process import PeerProcess, Trouble
 from lab.bench.peers.table import lines_of, markdown_of
-from ullage.replay.cost.prices import PROFILES
-from ullage.replay.run import replay_run
+from ullage.tools.replay.cost.prices import PROFILES
+from ullage.tools.replay.run import replay_run
 
 TOY = Path(__file__).parents[3] / "lab" / "bench" / "peers" / "adapters" / "toy.py"
 WINDOW = 16_000

@@ -12,7 +12,7 @@ from lab.enumerate.treatments import TREATMENTS
 from lab.enumerate.walk import Tally, add, try_unit, units
 from lab.fuzz.histories import FORMATS as WRITTEN
 from lab.fuzz.mutants import MUTANTS, planted
-from ullage.tokens.catalog import NAMES
+from ullage.core.tokens.catalog import NAMES
 from ullage.wires import FORMATS as EVERY
 from ullage.wires.rules import problem as _problem
 

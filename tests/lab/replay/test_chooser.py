@@ -3,12 +3,12 @@
 from lab.replay.chooser import SessionPages, Shelf, Stub, question, stubs_in
 from lab.replay.past import PageLibrary
 from tests.replay.evidence.conversation import WIRE, call, run_of, told, user
-from ullage.replay.evidence.atoms import Atom
-from ullage.replay.evidence.demands import Story, said
-from ullage.replay.evidence.score import holds_in
+from ullage.core.values.limits import Limits
+from ullage.core.values.notices import Pointer
 from ullage.session.session import Session
-from ullage.values.limits import Limits
-from ullage.values.notices import Pointer
+from ullage.tools.replay.evidence.atoms import Atom
+from ullage.tools.replay.evidence.demands import Story, said
+from ullage.tools.replay.evidence.score import holds_in
 
 A, B = "a" * 16, "b" * 16
 NAME = Atom("invoice_4711", "identifier")

@@ -13,11 +13,11 @@ from lab.replay.past import Memo, Past
 from lab.replay.watch import watch_pages
 from tests import histories
 from tests.replay.evidence.conversation import call, errand, run_of, told, user
-from ullage.replay.calls import boundaries
-from ullage.replay.cost.prices import PROFILES
-from ullage.replay.gates import Judge
-from ullage.replay.readers import Run
-from ullage.replay.run import replay_run
+from ullage.tools.replay.calls import boundaries
+from ullage.tools.replay.cost.prices import PROFILES
+from ullage.tools.replay.gates import Judge
+from ullage.tools.replay.readers import Run
+from ullage.tools.replay.run import replay_run
 from ullage.wires import FORMATS
 from ullage.wires.rules.checker import problems_of
 

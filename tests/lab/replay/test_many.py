@@ -2,9 +2,9 @@
 
 from lab.replay.many import SERVED, TRIED
 from tests.replay.test_run import small_run
-from ullage.replay.cost.prices import PROFILES
-from ullage.replay.engines import Here
-from ullage.replay.many import Finished, Job, replay_all
+from ullage.tools.replay.cost.prices import PROFILES
+from ullage.tools.replay.engines import Here
+from ullage.tools.replay.many import Finished, Job, replay_all
 
 
 def test_full_service_is_kept_with_the_rest_and_is_not_taken_for_a_replay_without(tmp_path):

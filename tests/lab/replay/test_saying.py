@@ -3,7 +3,7 @@
 from lab.replay.saying import leaves_unsaid
 from lab.replay.story import Story
 from tests.replay.evidence.conversation import WIRE, call, run_of, user
-from ullage.replay.evidence.score import Sight
+from ullage.tools.replay.evidence.score import Sight
 from ullage.wires import FORMATS
 
 RUN = run_of(

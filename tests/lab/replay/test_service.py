@@ -11,11 +11,11 @@ from lab.replay.readonly import reads_only
 from lab.replay.service import cost_usd, serve
 from lab.replay.subjects import FrameSubject, SessionSubject
 from tests.replay.evidence.conversation import call, errand, run_of, told, user
-from ullage.presets import preset
-from ullage.replay.calls import model_of, session_for
-from ullage.replay.cost.prices import PROFILES
-from ullage.replay.gates import Judge
-from ullage.values.messages import ToolCall
+from ullage.core.values.messages import ToolCall
+from ullage.documents import preset
+from ullage.tools.replay.calls import model_of, session_for
+from ullage.tools.replay.cost.prices import PROFILES
+from ullage.tools.replay.gates import Judge
 from ullage.wires import FORMATS
 
 PROFILE = PROFILES["anthropic-5m"]

@@ -7,8 +7,8 @@ from lab.replay.past import PageLibrary
 from lab.replay.watch import Tally, Watch, evidence_of, watch_pages
 from tests.replay.evidence.conversation import call, errand, run_of, told
 from tests.replay.evidence.test_score import REF, RUN, note
-from ullage.replay.cost.prices import PROFILES
-from ullage.replay.run import replay_run
+from ullage.tools.replay.cost.prices import PROFILES
+from ullage.tools.replay.run import replay_run
 
 
 def verdict(view, pages=None):

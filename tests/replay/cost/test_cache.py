@@ -5,10 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lab.replay.caches import Caches, CacheSimulator, Totals, total_usd
-from ullage.errors import ConfigError
-from ullage.replay.cost.cache import Cache, Call, usd
-from ullage.replay.cost.prefix import Sent, head_of
-from ullage.replay.cost.prices import PROFILES, Profile, profile_named
+from ullage.core.errors import ConfigError
+from ullage.tools.replay.cost.cache import Cache, Call, usd
+from ullage.tools.replay.cost.prefix import Sent, head_of
+from ullage.tools.replay.cost.prices import PROFILES, Profile, profile_named
 
 
 def terms(**changes):

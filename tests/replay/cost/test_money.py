@@ -9,12 +9,12 @@ from msgspec.structs import replace
 
 from tests.replay.cost.test_cache import said, terms
 from tests.replay.test_run import small_run
-from ullage.replay.cost.money import Bill, CostMeter, Side, clocks_of
-from ullage.replay.cost.prefix import Prefix
-from ullage.replay.cost.prices import PROFILES
-from ullage.replay.rows import charges_of, row_of
-from ullage.replay.run import replay_run
-from ullage.replay.tables import tables_of
+from ullage.tools.replay.cost.money import Bill, CostMeter, Side, clocks_of
+from ullage.tools.replay.cost.prefix import Prefix
+from ullage.tools.replay.cost.prices import PROFILES
+from ullage.tools.replay.rows import charges_of, row_of
+from ullage.tools.replay.run import replay_run
+from ullage.tools.replay.tables import tables_of
 
 PRICED = terms(name="priced", input_usd=2.0, output_usd=10.0, ttl_s=300)
 HISTORY = [said("a" * 500), said("b" * 500, "assistant"), said("c" * 500)]

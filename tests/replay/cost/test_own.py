@@ -4,8 +4,8 @@ import pytest
 from msgspec.structs import replace
 
 from tests.replay.test_run import small_run
-from ullage.replay.cost.prices import OWN, PROFILES, own_profile, profiles_for
-from ullage.tokens.catalog import lookup
+from ullage.core.tokens.catalog import lookup
+from ullage.tools.replay.cost.prices import OWN, PROFILES, own_profile, profiles_for
 
 
 @pytest.mark.parametrize(

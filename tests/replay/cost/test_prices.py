@@ -5,8 +5,8 @@ from datetime import UTC, date, datetime, time
 import pytest
 from genai_prices.data_snapshot import get_snapshot
 
-from ullage.errors import ConfigError
-from ullage.replay.cost.prices import PROFILES, Cliff, profile_at, profile_named
+from ullage.core.errors import ConfigError
+from ullage.tools.replay.cost.prices import PROFILES, Cliff, profile_at, profile_named
 
 NOON = time(12, tzinfo=UTC)
 PRICED = [each for each in PROFILES.values() if each.hits != "never" and each.model]

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.replay.engines import workers
-from ullage.replay.engines import TRIES, Died, Here, open_engine
+from ullage.tools.replay.engines import TRIES, Died, Here, open_engine
 
 
 def tagged(units):
@@ -81,7 +81,7 @@ def test_an_exception_of_the_function_ends_the_map_and_the_workers():
 _OWNER = """
 import sys
 from tests.replay.engines import workers
-from ullage.replay.engines import open_engine
+from ullage.tools.replay.engines import open_engine
 
 if __name__ == "__main__":
     with open_engine("processes", 2) as engine:

@@ -10,8 +10,8 @@ from tests.cli.test_replay import errands
 from tests.replay.engines import workers
 from tests.stores.programs import Bucket, program
 from ullage import __version__
-from ullage.errors import ConfigError
-from ullage.replay.engines import TRIES, Died, _ray, open_engine
+from ullage.core.errors import ConfigError
+from ullage.tools.replay.engines import TRIES, Died, _ray, open_engine
 
 pytest.importorskip("ray", reason="Ray is in an environment of its own (make test-ray)")
 

@@ -6,9 +6,9 @@ from itertools import chain
 
 from lab.replay.story import Story
 from lab.replay.wires import on_wire
-from ullage.replay.calls import boundaries
-from ullage.replay.evidence.demands import Head, demands_of
-from ullage.replay.readers import Run
+from ullage.tools.replay.calls import boundaries
+from ullage.tools.replay.evidence.demands import Head, demands_of
+from ullage.tools.replay.readers import Run
 from ullage.wires import FORMATS
 
 WIRE = FORMATS["openai-chat"]

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ullage.replay.evidence.atoms import Atom, atoms_in, atoms_of, leaves, plain, tokens_in
+from ullage.tools.replay.evidence.atoms import Atom, atoms_in, atoms_of, leaves, plain, tokens_in
 
 
 def kinds(**arguments):

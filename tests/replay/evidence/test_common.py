@@ -4,7 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from tests.replay.evidence.conversation import call, errand, run_of, user
-from ullage.replay.evidence.common import common_in, task_of
+from ullage.tools.replay.evidence.common import common_in, task_of
 
 
 def using(task, name, result=""):

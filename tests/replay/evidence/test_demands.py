@@ -5,8 +5,8 @@ from itertools import chain
 import pytest
 
 from tests.replay.evidence.conversation import call, first_uses, run_of, told, user
-from ullage.replay.calls import boundaries
-from ullage.replay.evidence.demands import Head, Story, bucket_of, classes_of
+from ullage.tools.replay.calls import boundaries
+from ullage.tools.replay.evidence.demands import Head, Story, bucket_of, classes_of
 from ullage.wires import FORMATS
 
 TASK = user("Why does the build fail?")

@@ -4,11 +4,11 @@ import pytest
 
 from lab.replay.past import PageLibrary
 from tests.replay.evidence.conversation import call, errand, run_of, told, user
-from ullage.replay.cost.prices import PROFILES
-from ullage.replay.evidence.score import Watch
-from ullage.replay.rows import needed_of, row_of
-from ullage.replay.run import replay_run
-from ullage.replay.tables import tables_of
+from ullage.tools.replay.cost.prices import PROFILES
+from ullage.tools.replay.evidence.score import Watch
+from ullage.tools.replay.rows import needed_of, row_of
+from ullage.tools.replay.run import replay_run
+from ullage.tools.replay.tables import tables_of
 from ullage.wires import FORMATS
 
 REF = "0123456789abcdef"

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from lab.replay.watch import mentions
 from tests.replay.evidence.conversation import call, run_of, told, user
-from ullage.replay.evidence.score import Line, Sight, line_at, lines_of
+from ullage.tools.replay.evidence.score import Line, Sight, line_at, lines_of
 
 LINE = "  17 def total_tokens(self, text, limit): return count(text) + limit"
 RUN = run_of(

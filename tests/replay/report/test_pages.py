@@ -4,12 +4,12 @@ from typing import NamedTuple
 
 from tests.replay.test_report import PROFILE, picture
 from tests.replay.test_run import small_run
-from ullage.replay.cost.prices import OWN
-from ullage.replay.report.pages import page_of_replays, page_of_session
-from ullage.replay.stored import from_store
+from ullage.core.values.limits import Limits
 from ullage.session.session import Session
 from ullage.stores import MemoryStore
-from ullage.values.limits import Limits
+from ullage.tools.replay.cost.prices import OWN
+from ullage.tools.replay.report.pages import page_of_replays, page_of_session
+from ullage.tools.replay.stored import from_store
 
 
 class Replays(NamedTuple):

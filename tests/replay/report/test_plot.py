@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from tests.cli.terminal import told, ullage
 from tests.cli.test_replay import lines_of, trajectory
-from ullage.replay.report.plot import plot_of
-from ullage.replay.trace import Mark, Trace
+from ullage.tools.replay.report.plot import plot_of
+from ullage.tools.replay.trace import Mark, Trace
 
 SVG = "{http://www.w3.org/2000/svg}"
 

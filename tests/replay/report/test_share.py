@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from tests.replay.test_report import PROFILE, parsed, picture
 from tests.replay.test_run import small_run
-from ullage.replay.readers import Run
-from ullage.replay.report import page_of
-from ullage.replay.report.share import repacked, shareable, without_private
+from ullage.tools.replay.readers import Run
+from ullage.tools.replay.report import page_of
+from ullage.tools.replay.report.share import repacked, shareable, without_private
 
 KEY = "sk-ant-api03-" + "Ab1" * 20
 HOME, MAC, ROOT, DRIVE = "/home", "/Users", "/root", r"C:\Users"

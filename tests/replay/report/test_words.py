@@ -3,8 +3,8 @@
 from msgspec.structs import replace
 
 from tests.replay.cost.test_money import small_replay
-from ullage.replay.report.words import in_words
-from ullage.replay.rows import Needed, row_of
+from ullage.tools.replay.report.words import in_words
+from ullage.tools.replay.rows import Needed, row_of
 
 NEEDED = Needed(needed=8, visible=0.75, lost=0.0, first={})
 

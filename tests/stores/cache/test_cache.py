@@ -9,7 +9,7 @@ import pytest
 import ullage
 from tests.stores.contract import FileContract, output
 from tests.stores.postgres.cable import Cable
-from ullage.errors import ConfigError, StoreError
+from ullage.core.errors import ConfigError, StoreError
 from ullage.stores import SqliteStore, forget, open_store
 from ullage.stores.cache import Cache, Leased, _sealed
 from ullage.stores.leases import Lease

@@ -9,7 +9,7 @@ import pytest
 
 import ullage
 from tests.stores.contract import batch, decided, output, replaced
-from ullage.errors import ConfigError, StoreError
+from ullage.core.errors import ConfigError, StoreError
 from ullage.stores import DAY_S, BoundedStore, Bounds, SqliteStore, forget, open_store
 from ullage.stores._packing import NewBlob
 from ullage.stores.objects import ObjectStorage

@@ -6,8 +6,8 @@ import threading
 import pytest
 
 import ullage
-from ullage.errors import BudgetExceeded, ConfigError, StoreError
-from ullage.spend.shared import SharedBudget
+from ullage.core.errors import BudgetExceeded, ConfigError, StoreError
+from ullage.session.spend.shared import SharedBudget
 from ullage.stores import BoundedStore, Bounds, PostgresStore
 
 pytestmark = pytest.mark.xdist_group("postgres")

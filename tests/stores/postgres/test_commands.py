@@ -2,7 +2,7 @@ import pytest
 
 from tests.cli.terminal import ullage
 from tests.stores.contract import batch, output
-from ullage.loop.conversation import PostgresConversations
+from ullage.documents.conversation import PostgresConversations
 from ullage.stores import PostgresStore
 
 pytestmark = pytest.mark.xdist_group("postgres")

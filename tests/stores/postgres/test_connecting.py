@@ -7,8 +7,8 @@ import pytest
 
 import ullage
 from tests.stores.contract import batch, output
-from ullage.errors import ConfigError, StoreError
-from ullage.loop.conversation import PostgresConversations
+from ullage.core.errors import ConfigError, StoreError
+from ullage.documents.conversation import PostgresConversations
 from ullage.stores import PostgresStore, open_store
 from ullage.stores.postgres import connecting
 
@@ -117,5 +117,5 @@ def test_an_address_that_cannot_be_read_is_not_shown():
 
 def test_a_disk_that_is_full_is_told_apart():
     full = connecting.failure("commit", connecting.errors.DiskFull())
-    assert isinstance(full, ullage.errors.StoreFull)
+    assert isinstance(full, ullage.core.errors.StoreFull)
     assert "Free some space" in str(full)

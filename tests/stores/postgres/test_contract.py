@@ -4,7 +4,7 @@ from contextlib import closing
 
 import pytest
 
-from ullage.errors import StoreError
+from ullage.core.errors import StoreError
 from ullage.stores.postgres import AsyncPostgresStore, PostgresStore
 from ullage.testing import BlobsContract, RecordsContract, StoreContract
 

@@ -8,9 +8,9 @@ import pytest
 
 from tests.stores.postgres.cable import Cable
 from tests.stores.test_conversations import called, say, talk, wire
-from ullage.errors import ConfigError, StoreError
-from ullage.loop.conversation import Conversation, ConversationStore, PostgresConversations
-from ullage.values.limits import Limits
+from ullage.core.errors import ConfigError, StoreError
+from ullage.core.values.limits import Limits
+from ullage.documents.conversation import Conversation, ConversationStore, PostgresConversations
 
 pytestmark = pytest.mark.xdist_group("postgres")
 

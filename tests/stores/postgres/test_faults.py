@@ -16,10 +16,10 @@ import pytest
 from tests.stores.contract import batch, decided, output, replaced
 from tests.stores.postgres.cable import Cable
 from tests.stores.postgres.server import Server
-from ullage.errors import StoreError, StoreFull
+from ullage.core.errors import StoreError, StoreFull
+from ullage.core.values.effects import Record
 from ullage.stores import AsyncPostgresStore, Bounds, PostgresStore, every_ref, refs_in
 from ullage.stores.postgres.connecting import may_try_again
-from ullage.values.effects import Record
 
 pytestmark = pytest.mark.xdist_group("postgres")
 

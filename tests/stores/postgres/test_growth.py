@@ -6,10 +6,10 @@ from contextlib import closing
 import pytest
 
 from tests.stores.contract import decided, output, replaced
-from ullage.errors import StoreError
+from ullage.core.errors import StoreError
+from ullage.core.values.effects import Record
 from ullage.stores import DAY_S, Bounds, PostgresStore
 from ullage.stores.postgres import cleaning
-from ullage.values.effects import Record
 
 pytestmark = pytest.mark.xdist_group("postgres")
 

@@ -6,12 +6,12 @@ import time
 
 import pytest
 
-from ullage.errors import StoreError
+from ullage.core.errors import StoreError
+from ullage.core.values.usage import Usage
 from ullage.session.drivers import asking, awaiting
-from ullage.spend.budget import Budget
+from ullage.session.spend.budget import Budget
+from ullage.session.summarise import Reply, Summaries, Summarise, of
 from ullage.stores import AsyncPostgresStore, MemoryStore, PostgresStore, forget
-from ullage.summarise import Reply, Summaries, Summarise, of
-from ullage.values.usage import Usage
 
 pytestmark = pytest.mark.xdist_group("postgres")
 

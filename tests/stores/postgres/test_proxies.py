@@ -9,9 +9,9 @@ import pytest
 
 from tests.proxy.started import started
 from tests.proxy.upstream import ask, upstream
-from ullage.proxy.config import config_of
-from ullage.proxy.doctor import findings
-from ullage.proxy.tenants import secret_of
+from ullage.doors.proxy.config import config_of
+from ullage.doors.proxy.doctor import findings
+from ullage.doors.proxy.tenants import secret_of
 
 pytestmark = pytest.mark.xdist_group("postgres")
 

@@ -3,7 +3,7 @@ import threading
 import pytest
 
 from tests.stores.contract import batch, output
-from ullage.errors import StoreError
+from ullage.core.errors import StoreError
 from ullage.stores import PostgresStore
 from ullage.stores.postgres import schema
 

@@ -3,7 +3,7 @@
 import os
 
 import ullage
-from ullage.presets import PolicyName
+from ullage.documents import PolicyName
 from ullage.wires import FormatName
 
 policy: PolicyName = "three_layer"

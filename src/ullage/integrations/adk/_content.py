@@ -10,7 +10,7 @@ from google.adk.tools.base_tool import BaseTool
 from google.genai import types
 
 from ullage import AsyncView
-from ullage.host import Unfitted, field
+from ullage.doors.host import Unfitted, field
 
 __all__ = ["as_messages", "has_functions", "request_of", "show"]
 

@@ -22,12 +22,12 @@ from google.adk.models.llm_response import LlmResponse
 from google.adk.plugins.base_plugin import BasePlugin
 
 from ullage import AsyncSession, Budget, Policy
-from ullage.errors import BudgetExceeded, FormatError
-from ullage.host import Carried, named_tools
+from ullage.core.errors import BudgetExceeded, FormatError
+from ullage.documents import TOKEN_BUDGET, from_env, whole_number
+from ullage.doors.host import Carried, named_tools
 from ullage.integrations._results import cut_message
 from ullage.integrations._sessions import AsyncHostSessions, Calls, Family
 from ullage.integrations.adk._content import as_messages, has_functions, request_of, show
-from ullage.presets import TOKEN_BUDGET, from_env, whole_number
 from ullage.wires import FORMATS
 
 __all__ = ["UllagePlugin"]

@@ -24,8 +24,8 @@ from inspect_ai.model import (
 from pydantic import TypeAdapter
 
 from ullage import Host, Usage
-from ullage.errors import FormatError
-from ullage.host import (
+from ullage.core.errors import FormatError
+from ullage.doors.host import (
     NO_REASONING,
     WHOLE,
     Block,

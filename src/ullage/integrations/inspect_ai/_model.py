@@ -17,7 +17,7 @@ from inspect_ai.tool import Tool, ToolDef, ToolError, ToolParams
 from inspect_ai.util import store as sample_store
 
 from ullage import AsyncSession, ToolSpec
-from ullage.host import Carried
+from ullage.doors.host import Carried
 from ullage.integrations._sessions import AsyncHostSessions, forbids, given
 from ullage.integrations.inspect_ai._messages import HOST, content_of
 

@@ -8,8 +8,8 @@ from typing import Any, Literal
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 
 from ullage import Host, Usage
-from ullage.errors import FormatError
-from ullage.host import (
+from ullage.core.errors import FormatError
+from ullage.doors.host import (
     NO_REASONING,
     WHOLE,
     Message,

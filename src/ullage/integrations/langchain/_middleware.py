@@ -20,7 +20,7 @@ from langchain_core.utils.function_calling import convert_to_openai_tool
 from langgraph.types import Command
 
 from ullage import Answer, ToolSpec
-from ullage.host import Carried
+from ullage.doors.host import Carried
 from ullage.integrations._base import wire_of, with_bytes
 from ullage.integrations._sessions import (
     AsyncHostSessions,

@@ -18,7 +18,7 @@ from pydantic_ai.messages import ModelResponse
 from pydantic_ai.toolsets import FunctionToolset
 
 from ullage import AsyncSession, ToolSpec
-from ullage.host import Carried
+from ullage.doors.host import Carried
 from ullage.integrations._sessions import (
     AsyncHostSessions,
     Calls,

@@ -15,8 +15,8 @@ from pydantic_ai import messages as ai
 from pydantic_core import to_jsonable_python
 
 from ullage import Host, Usage
-from ullage.errors import FormatError, UnsupportedPart
-from ullage.host import (
+from ullage.core.errors import FormatError, UnsupportedPart
+from ullage.doors.host import (
     NO_REASONING,
     WHOLE,
     Content,

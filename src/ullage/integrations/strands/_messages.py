@@ -11,8 +11,8 @@ from typing import Any, Literal
 from strands.types.session import encode_bytes_values
 
 from ullage import Host, Usage
-from ullage.errors import FormatError
-from ullage.host import (
+from ullage.core.errors import FormatError
+from ullage.doors.host import (
     NO_REASONING,
     Content,
     Media,

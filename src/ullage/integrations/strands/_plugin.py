@@ -18,7 +18,7 @@ from strands.tools.tools import PythonAgentTool
 from strands.types.session import decode_bytes_values
 
 from ullage import ToolSpec
-from ullage.host import Carried
+from ullage.doors.host import Carried
 from ullage.integrations._sessions import AsyncHostSessions, answered, given
 from ullage.integrations.strands._messages import HOST
 

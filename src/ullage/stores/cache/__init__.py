@@ -20,11 +20,11 @@ from redis.backoff import NoBackoff
 from redis.exceptions import RedisError
 from redis.retry import Retry
 
-from ullage.errors import ConfigError, StoreError
+from ullage.core.errors import ConfigError, StoreError
+from ullage.core.values.carried import Carried
 from ullage.stores._base import Around, Store
 from ullage.stores._packing import to_utf8
 from ullage.stores.leases import Lease
-from ullage.values.carried import Carried
 
 __all__ = ["Cache", "Leased"]
 

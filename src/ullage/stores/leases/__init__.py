@@ -19,9 +19,9 @@ import msgspec
 from blake3 import blake3
 from msgspec.structs import replace
 
-from ullage.errors import StoreError
-from ullage.values.effects import Reply, Summarise
-from ullage.values.usage import Usage
+from ullage.core.errors import StoreError
+from ullage.core.values.effects import Reply, Summarise
+from ullage.core.values.usage import Usage
 
 __all__ = ["Lease", "Leases", "once"]
 

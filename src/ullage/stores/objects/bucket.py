@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from obstore.exceptions import BaseError
 from obstore.store import S3Store
 
-from ullage.errors import ConfigError, StoreError
+from ullage.core.errors import ConfigError, StoreError
 
 NAME = "object storage"
 _SETTINGS = frozenset(("endpoint", "region", "virtual_hosted_style_request", "skip_signature"))

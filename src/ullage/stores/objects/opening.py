@@ -9,8 +9,8 @@ import importlib.util
 import os
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ullage.errors import ConfigError
-from ullage.installing import install_remedy
+from ullage.core.errors import ConfigError
+from ullage.core.installing import install_remedy
 from ullage.stores._base import Store
 from ullage.stores._open import is_url
 from ullage.stores.sqlite import SqliteStore

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import wraps
 from typing import Any, TypeAlias
 
-from ullage.errors import StoreError
+from ullage.core.errors import StoreError
 from ullage.stores._clean import Bounds, Collected
 from ullage.stores._packing import NewBlob, Row
 

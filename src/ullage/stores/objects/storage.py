@@ -15,12 +15,12 @@ from typing import Protocol
 from blake3 import blake3
 from msgspec.structs import replace
 
-from ullage.errors import StoreError
+from ullage.core.errors import StoreError
+from ullage.core.values.carried import Carried
 from ullage.stores._clean import DAY_S, Bounds, Collected, Cursor
 from ullage.stores._packing import MOST_BYTES, NewBlob, to_utf8
 from ullage.stores.objects.bucket import Bucket, Listed
 from ullage.stores.objects.rows import Named, Objects, Step, in_object
-from ullage.values.carried import Carried
 
 _log = logging.getLogger("ullage.stores")
 

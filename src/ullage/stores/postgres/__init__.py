@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ullage.on_demand import names
+from ullage.core.on_demand import names
 
 __all__ = ["AsyncPostgresStore", "PostgresStore"]
 

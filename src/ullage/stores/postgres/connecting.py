@@ -23,7 +23,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.pq import TransactionStatus
 from psycopg_pool import AsyncConnectionPool, ConnectionPool, PoolTimeout
 
-from ullage.errors import ConfigError, StoreError, StoreFull
+from ullage.core.errors import ConfigError, StoreError, StoreFull
 from ullage.stores._base import closed
 from ullage.stores.postgres.asking import answered
 from ullage.stores.postgres.schema import NAME, prepare

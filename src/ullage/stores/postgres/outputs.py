@@ -13,7 +13,8 @@ from typing import Any
 
 from psycopg import Error
 
-from ullage.errors import RefNotFound, StoreError
+from ullage.core.errors import RefNotFound, StoreError
+from ullage.core.values.effects import Output, Shape
 from ullage.stores._base import taken
 from ullage.stores._packing import (
     MOST_BYTES,
@@ -27,7 +28,6 @@ from ullage.stores._packing import (
 from ullage.stores.objects.rows import Objects, at_hand
 from ullage.stores.postgres.asking import EACH, NOW, Asking, Query, Rows
 from ullage.stores.postgres.schema import NAME
-from ullage.values.effects import Output, Shape
 
 _IS_STALE = f"used_s NOT BETWEEN {NOW} - 86399 AND {NOW}"
 """Not marked as used today, or at a time that is yet to come."""

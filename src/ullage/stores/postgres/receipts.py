@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ullage.core.values.receipts import Receipt, in_order
 from ullage.stores._receipts import COLUMNS, INTEGERS, KEY, receipt_of, row_of
 from ullage.stores.postgres.asking import Asking, Query
-from ullage.values.receipts import Receipt, in_order
 
 _TYPES = {"tenant": "bytea", "is_held_out": "integer", "is_open": "integer"}
 

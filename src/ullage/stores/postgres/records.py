@@ -13,6 +13,7 @@ from typing import Any
 
 from psycopg import Error
 
+from ullage.core.values.effects import Record
 from ullage.stores._base import refuse_contradictions
 from ullage.stores._clean import named_in, refs_in
 from ullage.stores._packing import NewBlob, from_utf8, to_utf8
@@ -20,7 +21,6 @@ from ullage.stores.objects.rows import Objects
 from ullage.stores.postgres.asking import BEGIN, COMMIT, EACH, NOW, Asking, Query
 from ullage.stores.postgres.outputs import hold, put, refuse_others, text_of
 from ullage.stores.postgres.schema import NAME
-from ullage.values.effects import Record
 
 _FIND = f"""
 SELECT found.* FROM unnest(%(keys)s::bytea[]) AS given (key), LATERAL (

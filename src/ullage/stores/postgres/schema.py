@@ -26,7 +26,7 @@ from __future__ import annotations
 
 from typing import LiteralString, NamedTuple
 
-from ullage.errors import StoreError
+from ullage.core.errors import StoreError
 from ullage.stores.postgres.asking import BEGIN, COMMIT, Asking, Query
 
 NAME = "postgresql"

@@ -23,7 +23,7 @@ class Booked(NamedTuple):
         calls: 1; 0 for a fuller report.
         unpriced: how many calls without a known price it adds.
 
-    The other columns are those of `ullage.spend.calls.Spent`.
+    The other columns are those of `ullage.session.spend.calls.Spent`.
     """
 
     id: bytes

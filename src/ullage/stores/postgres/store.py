@@ -6,6 +6,9 @@ import os
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from ullage.core.values.carried import Carried
+from ullage.core.values.effects import Output, Record, Shape
+from ullage.core.values.receipts import LAST_DAY, Receipt
 from ullage.stores._base import Transactional
 from ullage.stores._clean import Bounds, Collected
 from ullage.stores._packing import from_utf8, to_utf8
@@ -19,9 +22,6 @@ from ullage.stores.postgres.asking import Asking, Query, answered, async_answere
 from ullage.stores.postgres.cleaning import collect
 from ullage.stores.postgres.connecting import AsyncPool, conninfo_of, prepared
 from ullage.stores.postgres.spending import Booked, booked
-from ullage.values.carried import Carried
-from ullage.values.effects import Output, Record, Shape
-from ullage.values.receipts import LAST_DAY, Receipt
 
 if TYPE_CHECKING:
     from ullage.stores.objects import ObjectStorage

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ullage.values.authors import Author
-from ullage.values.messages import Role
+from ullage.core.values.authors import Author
+from ullage.core.values.messages import Role
 from ullage.wires.block import Block, fields, table
 
 ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant", "system": "system"}

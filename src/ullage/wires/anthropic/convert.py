@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import zip_longest
 from typing import Any, ClassVar
 
-from ullage.values.messages import ToolCall
-from ullage.values.toolset import ToolSpec
+from ullage.core.values.messages import ToolCall
+from ullage.core.values.toolset import ToolSpec
 from ullage.wires.anthropic.models import takes_no_system_messages
 from ullage.wires.convert.media import IMAGES, PDF
 from ullage.wires.convert.read import Reader, json_text

@@ -13,9 +13,9 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from ullage.errors import FormatError
-from ullage.values.authors import Author
-from ullage.values.messages import (
+from ullage.core.errors import FormatError
+from ullage.core.values.authors import Author
+from ullage.core.values.messages import (
     WHOLE,
     Content,
     Frame,
@@ -29,8 +29,8 @@ from ullage.values.messages import (
     ToolCall,
     ToolResult,
 )
-from ullage.values.notices import NO_REASONING
-from ullage.values.usage import Usage
+from ullage.core.values.notices import NO_REASONING
+from ullage.core.values.usage import Usage
 from ullage.wires.anthropic.blocks import BLOCKS, ROLES, SERVER, SERVER_CALLS, SERVER_RESULTS
 from ullage.wires.anthropic.models import FAMILIES, call_ids
 from ullage.wires.anthropic.passages import passages_of, shown

@@ -10,8 +10,8 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ullage.values.messages import Message
-from ullage.values.numbers import number_of
+from ullage.core.values.messages import Message
+from ullage.core.values.numbers import number_of
 from ullage.wires.base import MARKERS
 from ullage.wires.hidden_turns.dialect import Dialect, Stream, object_at, objects_at
 from ullage.wires.hidden_turns.pieces import Pieces, add, summed, whole

@@ -14,8 +14,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ullage.errors import FormatError
-from ullage.history.pairing import At, Pairing
+from ullage.core.errors import FormatError
+from ullage.core.history.pairing import At, Pairing
 from ullage.wires.anthropic.blocks import BLOCKS, SERVER, SERVER_CALLS
 from ullage.wires.anthropic.format import Anthropic
 from ullage.wires.base import field

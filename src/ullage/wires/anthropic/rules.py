@@ -11,10 +11,10 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from ullage.history.pairing import At
-from ullage.tokens import catalog
-from ullage.tokens.payload import image_size
-from ullage.values.limits import ANTHROPIC_MEDIA
+from ullage.core.history.pairing import At
+from ullage.core.tokens import catalog
+from ullage.core.tokens.payload import image_size
+from ullage.core.values.limits import ANTHROPIC_MEDIA
 from ullage.wires.anthropic.blocks import BLOCKS, ROLES, SERVER, SERVER_CALLS, THOUGHTS
 from ullage.wires.anthropic.models import (
     call_ids,

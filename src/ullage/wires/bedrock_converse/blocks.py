@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ullage.values.messages import Role
+from ullage.core.values.messages import Role
 from ullage.wires.block import Block, Kind, fields, table
 
 ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant", "system": "system"}

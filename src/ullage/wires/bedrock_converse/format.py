@@ -18,9 +18,9 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from ullage.errors import FormatError
-from ullage.values.jsonable import jsonable
-from ullage.values.messages import (
+from ullage.core.errors import FormatError
+from ullage.core.values.jsonable import jsonable
+from ullage.core.values.messages import (
     WHOLE,
     Content,
     Frame,
@@ -35,9 +35,9 @@ from ullage.values.messages import (
     ToolCall,
     ToolResult,
 )
-from ullage.values.notices import NO_REASONING
-from ullage.values.toolset import ToolSpec
-from ullage.values.usage import Usage
+from ullage.core.values.notices import NO_REASONING
+from ullage.core.values.toolset import ToolSpec
+from ullage.core.values.usage import Usage
 from ullage.wires.base import (
     as_json,
     at_path,

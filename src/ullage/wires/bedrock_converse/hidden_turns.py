@@ -12,8 +12,8 @@ from binascii import Error
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ullage.values.messages import Message
-from ullage.values.numbers import number_of
+from ullage.core.values.messages import Message
+from ullage.core.values.numbers import number_of
 from ullage.wires.bedrock_converse.blocks import is_cache_point
 from ullage.wires.hidden_turns.dialect import Dialect, Stream, object_at, objects_at
 from ullage.wires.hidden_turns.pieces import summed

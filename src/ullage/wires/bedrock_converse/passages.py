@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ullage.values.messages import WHOLE, Content, Frame, Passage
+from ullage.core.values.messages import WHOLE, Content, Frame, Passage
 from ullage.wires.base import opaque_json
 from ullage.wires.bedrock_converse.blocks import kind_of
 from ullage.wires.block import filled

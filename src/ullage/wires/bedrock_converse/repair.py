@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ullage.errors import FormatError
-from ullage.history.pairing import At, Pairing
+from ullage.core.errors import FormatError
+from ullage.core.history.pairing import At, Pairing
 from ullage.wires.base import at_path, field
 from ullage.wires.bedrock_converse.blocks import is_by_server, is_cache_point
 from ullage.wires.bedrock_converse.format import NO_REASON, BedrockConverse

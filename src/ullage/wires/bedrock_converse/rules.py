@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from ullage.history.pairing import At
+from ullage.core.history.pairing import At
 from ullage.wires.anthropic.models import claude
 from ullage.wires.bedrock_converse.blocks import (
     BLOCKS,

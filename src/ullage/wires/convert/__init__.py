@@ -18,9 +18,9 @@ from typing import Any, Literal
 
 from msgspec.structs import replace
 
-from ullage.errors import ConfigError, FormatError, UnsupportedPart
-from ullage.history.snapshots import snapshot_at
-from ullage.values.messages import Text
+from ullage.core.errors import ConfigError, FormatError, UnsupportedPart
+from ullage.core.history.snapshots import snapshot_at
+from ullage.core.values.messages import Text
 from ullage.wires import FORMATS, ToolSpec, recognise, wire_named
 from ullage.wires.base import at_path, plain, text_at, unmarked
 from ullage.wires.convert.names import tool_names

@@ -12,7 +12,7 @@ from itertools import count
 
 from msgspec.structs import replace
 
-from ullage.history.pairing import At, is_made_up
+from ullage.core.history.pairing import At, is_made_up
 from ullage.wires import ToolSpec, wire_named
 from ullage.wires.convert.turns import Call, Conversion, Piece, Result, Turn
 

@@ -9,10 +9,10 @@ from typing import Any, ClassVar
 
 from msgspec.structs import replace
 
-from ullage.errors import FormatError
-from ullage.history.pairing import At, Pairing
-from ullage.history.snapshots import snapshot_at
-from ullage.values.messages import (
+from ullage.core.errors import FormatError
+from ullage.core.history.pairing import At, Pairing
+from ullage.core.history.snapshots import snapshot_at
+from ullage.core.values.messages import (
     WHOLE,
     Frame,
     Media,

@@ -11,9 +11,9 @@ from typing import Any, Literal, TypeAlias
 
 from msgspec import Struct
 
-from ullage.errors import UnsupportedPart
-from ullage.history.pairing import At
-from ullage.values.messages import Text
+from ullage.core.errors import UnsupportedPart
+from ullage.core.history.pairing import At
+from ullage.core.values.messages import Text
 
 NOWHERE: At = (-1, -1)
 Who: TypeAlias = Literal["system", "user", "assistant", "results"]

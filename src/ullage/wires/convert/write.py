@@ -7,8 +7,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, TypeAlias
 
-from ullage.values.messages import Text
-from ullage.values.toolset import ToolSpec
+from ullage.core.values.messages import Text
+from ullage.core.values.toolset import ToolSpec
 from ullage.wires import wire_named
 from ullage.wires.base import snake
 from ullage.wires.convert.names import under_names

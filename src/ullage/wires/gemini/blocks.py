@@ -5,7 +5,7 @@ Names are the wire's; a part may have them in the SDK's spelling.
 
 from __future__ import annotations
 
-from ullage.values.messages import Role
+from ullage.core.values.messages import Role
 from ullage.wires.block import Block, fields, table
 
 ROLES: dict[str, Role] = {"user": "user", "model": "assistant", "function": "tool"}

@@ -7,8 +7,8 @@ from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ullage.values.messages import Message, Part, Text, ToolCall
-from ullage.values.toolset import ToolSpec
+from ullage.core.values.messages import Message, Part, Text, ToolCall
+from ullage.core.values.toolset import ToolSpec
 from ullage.wires.base import get
 from ullage.wires.convert.media import type_by_ending
 from ullage.wires.convert.read import Reader, json_text

@@ -18,9 +18,9 @@ from base64 import b64decode, b64encode
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
-from ullage.errors import FormatError
-from ullage.values.jsonable import as_google
-from ullage.values.messages import WHOLE, Media, Opaque, Part, Reasoning, ToolCall, ToolResult
+from ullage.core.errors import FormatError
+from ullage.core.values.jsonable import as_google
+from ullage.core.values.messages import WHOLE, Media, Opaque, Part, Reasoning, ToolCall, ToolResult
 from ullage.wires.base import block_at, check_object, get, snake
 from ullage.wires.block import arguments_of, cannot_edit, filled
 from ullage.wires.gemini.blocks import PARTS

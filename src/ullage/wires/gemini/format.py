@@ -24,9 +24,9 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from ullage.errors import FormatError
-from ullage.history.pairing import is_made_up, made_up
-from ullage.values.messages import (
+from ullage.core.errors import FormatError
+from ullage.core.history.pairing import is_made_up, made_up
+from ullage.core.values.messages import (
     WHOLE,
     Content,
     Media,
@@ -38,7 +38,7 @@ from ullage.values.messages import (
     ToolCall,
     ToolResult,
 )
-from ullage.values.notices import NO_REASONING
+from ullage.core.values.notices import NO_REASONING
 from ullage.wires.base import (
     as_json,
     check_object,

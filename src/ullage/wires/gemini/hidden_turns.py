@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ullage.values.messages import Message
+from ullage.core.values.messages import Message
 from ullage.wires.base import get
 from ullage.wires.gemini.format import Gemini
 from ullage.wires.gemini.models import UNCHECKED

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ullage.history.pairing import At
+from ullage.core.history.pairing import At
 from ullage.wires.base import field, get
 from ullage.wires.gemini.fields import is_content, parts_of, unsigned, with_field
 from ullage.wires.gemini.format import Gemini

@@ -14,8 +14,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from ullage.history.pairing import At
-from ullage.on_demand import cached_by_text
+from ullage.core.history.pairing import At
+from ullage.core.on_demand import cached_by_text
 from ullage.wires.gemini.blocks import KNOWN, PARTS, ROLES
 from ullage.wires.gemini.models import signs_calls, signs_no_calls
 from ullage.wires.rules import problem

@@ -6,8 +6,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
-from ullage.contract.format import Format
-from ullage.values.messages import Message
+from ullage.core.contract.format import Format
+from ullage.core.values.messages import Message
 
 
 class Dialect(ABC):

@@ -6,7 +6,7 @@ the types of the Python client (ollama 0.6).
 
 from __future__ import annotations
 
-from ullage.values.messages import Role
+from ullage.core.values.messages import Role
 from ullage.wires.block import Block, fields, table
 
 ROLES: dict[str, Role] = {

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ullage.values.messages import Media, Opaque, Part, Text, ToolCall
-from ullage.values.toolset import ToolSpec
+from ullage.core.values.messages import Media, Opaque, Part, Text, ToolCall
+from ullage.core.values.toolset import ToolSpec
 from ullage.wires.base import field, plain
 from ullage.wires.convert.media import medium_of
 from ullage.wires.convert.names import OPENAI_NAME

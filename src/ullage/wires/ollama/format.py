@@ -20,8 +20,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from ullage.history.pairing import is_made_up, made_up
-from ullage.values.messages import (
+from ullage.core.history.pairing import is_made_up, made_up
+from ullage.core.values.messages import (
     WHOLE,
     Content,
     Media,
@@ -32,8 +32,8 @@ from ullage.values.messages import (
     ToolCall,
     ToolResult,
 )
-from ullage.values.toolset import ToolSpec
-from ullage.values.usage import Usage
+from ullage.core.values.toolset import ToolSpec
+from ullage.core.values.usage import Usage
 from ullage.wires.base import (
     as_json,
     field,

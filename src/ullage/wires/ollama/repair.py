@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ullage.errors import FormatError
-from ullage.history.pairing import NAMELESS, At
+from ullage.core.errors import FormatError
+from ullage.core.history.pairing import NAMELESS, At
 from ullage.wires.base import field, plain
 from ullage.wires.block import arguments_of
 from ullage.wires.ollama.format import Ollama, named

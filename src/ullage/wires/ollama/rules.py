@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from ullage.history.pairing import NAMELESS
+from ullage.core.history.pairing import NAMELESS
 from ullage.wires.ollama.blocks import ROLES, TEXTS, TOOL_NAMES
 from ullage.wires.ollama.format import named
 from ullage.wires.rules import problem

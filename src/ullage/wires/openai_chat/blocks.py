@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ullage.values.messages import Role
+from ullage.core.values.messages import Role
 from ullage.wires.block import Block, Kind, fields, table
 
 ROLES: dict[str, Role] = {

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
-from ullage.values.messages import Part, ToolCall
-from ullage.values.toolset import ToolSpec
+from ullage.core.values.messages import Part, ToolCall
+from ullage.core.values.toolset import ToolSpec
 from ullage.wires.base import plain
 from ullage.wires.convert.media import openai_file, openai_sound, url_of
 from ullage.wires.convert.names import OPENAI_NAME

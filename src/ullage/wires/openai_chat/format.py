@@ -13,9 +13,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from ullage.errors import FormatError
-from ullage.history.pairing import made_up
-from ullage.values.messages import (
+from ullage.core.errors import FormatError
+from ullage.core.history.pairing import made_up
+from ullage.core.values.messages import (
     WHOLE,
     Content,
     Media,
@@ -27,7 +27,7 @@ from ullage.values.messages import (
     ToolCall,
     ToolResult,
 )
-from ullage.values.toolset import ToolSpec
+from ullage.core.values.toolset import ToolSpec
 from ullage.wires.base import (
     as_json,
     content_at,

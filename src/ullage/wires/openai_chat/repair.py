@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ullage.history.pairing import At, Pairing
+from ullage.core.history.pairing import At, Pairing
 from ullage.wires.base import field, plain
 from ullage.wires.openai_chat.blocks import CALLS, INSTEAD_OF_CONTENT, PARTS
 from ullage.wires.openai_chat.format import OpenAIChat

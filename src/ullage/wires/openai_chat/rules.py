@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ullage.history.pairing import At
+from ullage.core.history.pairing import At
 from ullage.wires.block import Block
 from ullage.wires.gemini.models import signs_calls
 from ullage.wires.models import is_elsewhere, is_gpt_6_2

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from ullage.values.messages import Role
+from ullage.core.values.messages import Role
 from ullage.wires.base import field
 from ullage.wires.block import Block, fields, table
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ullage.values.messages import Message, ToolCall
-from ullage.values.toolset import ToolSpec
+from ullage.core.values.messages import Message, ToolCall
+from ullage.core.values.toolset import ToolSpec
 from ullage.wires.convert.media import openai_file, openai_sound, url_of
 from ullage.wires.convert.names import OPENAI_NAME
 from ullage.wires.convert.read import Reader, json_value

@@ -18,9 +18,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from ullage.errors import FormatError
-from ullage.values.authors import Author
-from ullage.values.messages import (
+from ullage.core.errors import FormatError
+from ullage.core.values.authors import Author
+from ullage.core.values.messages import (
     WHOLE,
     Content,
     Media,
@@ -31,8 +31,8 @@ from ullage.values.messages import (
     ToolCall,
     ToolResult,
 )
-from ullage.values.toolset import ToolSpec
-from ullage.values.usage import Usage
+from ullage.core.values.toolset import ToolSpec
+from ullage.core.values.usage import Usage
 from ullage.wires.base import (
     as_json,
     content_at,

@@ -13,7 +13,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from ullage.history.pairing import INTERRUPTED, At, Pairing
+from ullage.core.history.pairing import INTERRUPTED, At, Pairing
 from ullage.wires.base import field
 from ullage.wires.openai_responses.blocks import (
     CALLERS_OWN,

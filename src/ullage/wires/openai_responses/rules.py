@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from ullage.history.pairing import At
+from ullage.core.history.pairing import At
 from ullage.wires.block import Block
 from ullage.wires.models import is_elsewhere
 from ullage.wires.openai_responses.blocks import (

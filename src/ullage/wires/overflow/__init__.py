@@ -24,7 +24,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 from msgspec import Struct
 
-from ullage.on_demand import table
+from ullage.core.on_demand import table
 from ullage.wires.overflow._evidence import Evidence, causes
 
 By: TypeAlias = Literal["tokens", "bytes", "after_output", "text"]

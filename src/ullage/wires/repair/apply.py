@@ -28,13 +28,13 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from ullage.contract.format import Format
-from ullage.contract.repaired import Repaired
-from ullage.errors import ConfigError
-from ullage.history.snapshots import snapshot, snapshot_at
-from ullage.redaction import Redact
-from ullage.values.events import Event
-from ullage.values.messages import Reasoning
+from ullage.core.contract.format import Format
+from ullage.core.contract.repaired import Repaired
+from ullage.core.errors import ConfigError
+from ullage.core.history.snapshots import snapshot, snapshot_at
+from ullage.core.redaction import Redact
+from ullage.core.values.events import Event
+from ullage.core.values.messages import Reasoning
 from ullage.wires import FORMATS, wire_named
 from ullage.wires.repair.base import Beginning, in_order
 

@@ -15,14 +15,14 @@ from typing import Any, ClassVar, TypeAlias
 
 from msgspec import Struct, field
 
-from ullage.history import canon
-from ullage.history.pairing import INTERRUPTED, At, Pairing
-from ullage.history.transcript import Transcript
-from ullage.redaction import Redact, in_json
-from ullage.values.effects import Output
-from ullage.values.events import Event
-from ullage.values.messages import Message, ToolCall
-from ullage.values.notices import aside
+from ullage.core.history import canon
+from ullage.core.history.pairing import INTERRUPTED, At, Pairing
+from ullage.core.history.transcript import Transcript
+from ullage.core.redaction import Redact, in_json
+from ullage.core.values.effects import Output
+from ullage.core.values.events import Event
+from ullage.core.values.messages import Message, ToolCall
+from ullage.core.values.notices import aside
 from ullage.wires import base
 from ullage.wires.base import as_json, plain, unmarked
 from ullage.wires.format import WireFormat
@@ -50,7 +50,7 @@ class Beginning(Struct, frozen=True):
         ids: the ids up to here that may not come again, and where each stands.
         outputs: what was set aside.
         reports: what was repaired.
-        stale: of the messages, those of `ullage.contract.repaired.Repaired.stale`.
+        stale: of the messages, those of `ullage.core.contract.repaired.Repaired.stale`.
         stop: how many raw messages it is made of.
         copies: a snapshot of each of these.
         pairs: their calls and results.

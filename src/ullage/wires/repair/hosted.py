@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import Any
 
-from ullage.history.pairing import At
+from ullage.core.history.pairing import At
 from ullage.wires.repair.base import Reading
 
 

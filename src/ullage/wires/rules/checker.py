@@ -1,7 +1,8 @@
 """Is this request legal? The providers' wire rules, as one strict judge.
 
 It is the judge of everything that cuts, so it shares no code with anything that cuts, but for
-which result answers which call (`ullage.history.pairing`; the tests judge that a second time), the
+which result answers which call (`ullage.core.history.pairing`; the tests judge that a second time),
+the
 tables of blocks, and where a request has its history: it reads plain JSON and knows nothing of
 edits, windows or policies.
 
@@ -23,8 +24,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ullage.errors import ConfigError
-from ullage.history.snapshots import snapshot_at
+from ullage.core.errors import ConfigError
+from ullage.core.history.snapshots import snapshot_at
 from ullage.wires import FORMATS, base, recognise, wire_named
 from ullage.wires.rules.problem import Check, JsonObject, Problem, plain
 

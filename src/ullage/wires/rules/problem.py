@@ -8,8 +8,8 @@ from typing import Any, ClassVar, TypeAlias
 
 from msgspec import Struct
 
-from ullage.history.pairing import Pairing
-from ullage.on_demand import table
+from ullage.core.history.pairing import Pairing
+from ullage.core.on_demand import table
 from ullage.wires.block import Block
 
 JsonObject: TypeAlias = dict[str, Any]

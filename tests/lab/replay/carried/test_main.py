@@ -8,8 +8,8 @@ from lab.replay.carried.policies import POLICIES
 from tests.cli.terminal import ran_by
 from tests.cli.test_replay import errands
 from tests.replay.evidence.conversation import call, errand, run_of, user
-from ullage.stages.compact import asked, compact, newest_turns
-from ullage.stages.policy import Policy
+from ullage.core.contract.policy import Policy
+from ullage.policy.stages.compact import asked, compact, newest_turns
 
 _FORGETFUL = partial(
     compact,

@@ -6,7 +6,7 @@ from lab.replay.carried.policies import POLICIES
 from lab.replay.carried.sight import Reader
 from lab.replay.story import Story
 from tests.replay.evidence.conversation import call, run_of, user
-from ullage.replay.calls import boundaries
+from ullage.tools.replay.calls import boundaries
 from ullage.wires import FORMATS
 
 SAID = "the harbour opens at nine and closes when the last ferry leaves"

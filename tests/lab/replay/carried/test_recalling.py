@@ -9,11 +9,11 @@ from lab.replay.carried.sight import Reader
 from lab.replay.carried.wants import wants_of
 from lab.replay.story import Story
 from tests.replay.evidence.conversation import call, errand, run_of, user
-from ullage.history.canon import ref_of
-from ullage.replay.calls import boundaries
-from ullage.replay.evidence.demands import Head
-from ullage.replay.reading import leads_to, refs_in
-from ullage.values.notices import Words
+from ullage.core.history.canon import ref_of
+from ullage.core.values.notices import Words
+from ullage.tools.replay.calls import boundaries
+from ullage.tools.replay.evidence.demands import Head
+from ullage.tools.replay.reading import leads_to, refs_in
 from ullage.wires import FORMATS
 
 ROW = "and nothing else of note in this row\n"

@@ -8,9 +8,9 @@ from lab.replay.carried.sums import Sums
 from lab.replay.carried.wants import wants_of
 from lab.replay.story import Story
 from tests.replay.evidence.conversation import call, run_of, user
-from ullage.history.canon import ref_of
-from ullage.replay.calls import boundaries
-from ullage.replay.evidence.demands import Head
+from ullage.core.history.canon import ref_of
+from ullage.tools.replay.calls import boundaries
+from ullage.tools.replay.evidence.demands import Head
 from ullage.wires import FORMATS
 
 LISTED = f"lib/deep.py\n{'x ' * 4_000}"

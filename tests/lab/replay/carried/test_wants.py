@@ -4,8 +4,8 @@ from lab.replay.carried.sight import Reader
 from lab.replay.carried.wants import unnumbered, wants_of
 from lab.replay.story import Story
 from tests.replay.evidence.conversation import call, run_of, user
-from ullage.replay.calls import boundaries
-from ullage.replay.evidence.demands import Head
+from ullage.tools.replay.calls import boundaries
+from ullage.tools.replay.evidence.demands import Head
 from ullage.wires import FORMATS
 
 FILE = "     1\tdef old_name(first_arg):\n     2\t    return first_arg\n"

@@ -6,7 +6,7 @@ from lab.replay.compare.beside import cost_table, evidence_table
 from lab.replay.compare.floors import FLOORS, Floor
 from lab.replay.compare.rows import judged_row
 from tests.lab.replay.compare.test_comparison import found_with
-from ullage.replay.rows import rows_of
+from ullage.tools.replay.rows import rows_of
 
 
 def test_the_tables_tell_what_failed_and_mark_the_cheapest_that_passes():

@@ -11,10 +11,10 @@ from lab.replay.compare.rows import judged_row
 from lab.replay.compare.standings import curves_table, standings_table
 from lab.replay.many import SERVED, TRIED
 from tests.replay.evidence.conversation import errand
-from ullage.replay.cost.prices import PROFILES
-from ullage.replay.engines import Here
-from ullage.replay.many import Finished, Job, replay_all
-from ullage.replay.rows import rows_of
+from ullage.tools.replay.cost.prices import PROFILES
+from ullage.tools.replay.engines import Here
+from ullage.tools.replay.many import Finished, Job, replay_all
+from ullage.tools.replay.rows import rows_of
 
 POLICIES = ("recency", "belady", "last_call", "default")
 FREE = [replace(floor, limit=100.0 if floor.is_most else 0.0) for floor in FLOORS]

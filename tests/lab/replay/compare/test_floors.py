@@ -9,10 +9,10 @@ from lab.replay.compare.rows import judged_row
 from lab.replay.framed import FRAME_NAMES, replay_frame
 from lab.replay.watch import watch_pages
 from tests.replay.evidence.conversation import call, errand, run_of, user
-from ullage.errors import ConfigError
-from ullage.replay.cost.prices import PROFILES
-from ullage.replay.rows import rows_of
-from ullage.replay.run import replay_run
+from ullage.core.errors import ConfigError
+from ullage.tools.replay.cost.prices import PROFILES
+from ullage.tools.replay.rows import rows_of
+from ullage.tools.replay.run import replay_run
 
 ROOMY = 64_000
 """A window that holds the whole errand: who leaves something out there does so of free will."""

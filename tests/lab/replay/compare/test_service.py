@@ -7,7 +7,7 @@ from lab.replay.served import full_service
 from lab.replay.service import cost_usd
 from tests.lab.replay.test_service import served as serviced_alone
 from tests.replay.evidence.conversation import errand
-from ullage.replay.cost.prices import PROFILES
+from ullage.tools.replay.cost.prices import PROFILES
 
 PROFILES_ASKED = [PROFILES["anthropic-5m"], PROFILES["openai-5"]]
 

@@ -1,0 +1,103 @@
+"""What a user has shown again, or added: how a window takes it in, and where it stands.
+
+A message that comes back leaves the summary that hid it where it is. A text that is added keeps
+its place among the messages, whatever is summarised around it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from ullage.core.history.frozen import Changes
+from ullage.core.history.hand import index_of, spots_of
+from ullage.core.history.shown import SHOWN, PlacedText
+from ullage.core.history.transcript import Location
+from ullage.core.history.window import Window
+from ullage.core.values.decisions import Target
+from ullage.core.values.edits import Added, Replace, Whole
+
+
+class ShownAgain:
+    """The part of a `ullage.core.history.builder.WindowBuilder` that a user's decisions move.
+
+    Attributes:
+        window: the window that is written to.
+    """
+
+    window: Window
+    _changes: Changes
+
+    def _set(self, **values: object) -> None:
+        raise NotImplementedError
+
+    def _show_at(self, spot: Location, edit: Replace | None) -> None:
+        raise NotImplementedError
+
+    def _note_edited(self, index: int) -> None:
+        raise NotImplementedError
+
+    def _outdate(self, index: int) -> None:
+        raise NotImplementedError
+
+    def _show_whole(self, edit: Whole) -> bool:
+        """Show a message, or a leaf of it, as it came."""
+        window = self.window
+        index = index_of(window.transcript, edit.message)
+        if index is None or not window.read_from <= index < window.size:
+            return False
+        if window.hidden(index):
+            self._reveal(window.transcript.together(index, window.size))
+        lifted = list(window.lifted)
+        for spot in spots_of(window.transcript, Target(edit.message, edit.leaf)):
+            replacement = window.edit_at(spot)
+            if replacement is not None:
+                lifted.append(replacement)
+                self._show_at(spot, None)
+        self._set(lifted=tuple(lifted), shown_whole=window.shown_whole | {edit})
+        return True
+
+    def _reveal(self, group: Iterable[int]) -> None:
+        """Show messages that a summary hides; the summary stays."""
+        window, sums = self.window, self.window._sums
+        hidden = [index for index in sorted(group) if window.hidden(index)]
+        for index in hidden:
+            window._hidden[index] = SHOWN
+            self._note_edited(index)
+            self._outdate(index)
+            if sums.tokens[index] < 0:
+                sums.uncounted.append(index)
+                sums.bound += ~sums.tokens[index]
+            else:
+                sums.counted += sums.tokens[index]
+            sums.touched.add(index)
+        self._set(revealed=window.revealed.union(hidden))
+
+    def _add(self, edit: Added) -> bool:
+        """Show a text of the user's behind the messages that were there then; none for ``""``."""
+        window = self.window
+        index = window.transcript.find(edit.after)
+        if index is None or not window.read_from <= index <= window.size or window.shows(edit):
+            return False
+        gone = [placed for placed in window.added if placed.edit.name == edit.name]
+        added = [placed for placed in window.added if placed not in gone]
+        if edit.text:
+            added.append(PlacedText(index, edit))
+            window._sums.counted += window.texts_tokens([edit.text])
+        for placed in gone:
+            read = placed.at >= window.read_from
+            window._sums.counted -= window.texts_tokens([placed.edit.text]) if read else 0
+        self._set(added=tuple(sorted(added, key=lambda placed: placed.at)))
+        return bool(edit.text or gone)
+
+
+def seat_of(view: Window, laid: Sequence[int | str], index: int) -> int:
+    """Where a text of the user's stands in a layout: before the first message from an index on.
+
+    What the system says before a reply stays before that (A20).
+    """
+    behind = (at for at, each in enumerate(laid) if isinstance(each, int) and each >= index)
+    seat = next(behind, len(laid))
+    messages = view.transcript.messages
+    while seat and isinstance(before := laid[seat - 1], int) and messages[before].before_reply:
+        seat -= 1
+    return seat

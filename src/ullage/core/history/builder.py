@@ -1,0 +1,362 @@
+"""What moves a window forward: takes messages in, shows edits, sets the limits of a request.
+
+Only the engine and the turn hold one; what stages are given is its ``window``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence, Set
+from typing import cast
+
+from msgspec import Struct
+from msgspec.structs import force_setattr, replace
+
+from ullage.core.history.again import ShownAgain
+from ullage.core.history.frozen import Changes, FrozenWindow, Parts
+from ullage.core.history.hand import Pins
+from ullage.core.history.shown import HIDDEN, Placed
+from ullage.core.history.transcript import Location, Transcript
+from ullage.core.history.window import Window
+from ullage.core.tokens.calibrate import Calibration
+from ullage.core.tokens.meter import Meter
+from ullage.core.values.edits import Added, Drop, Edit, Replace, Summary, Whole
+from ullage.core.values.messages import Reasoning, ReasoningRule
+from ullage.core.values.notices import Words
+
+PAST = 3
+"""How many boundaries back a history may fork without being walked again from its beginning."""
+_GROWING = ("applied", "changed", "reasoning_dropped", "_hidden", "_shown", "_spots", "_sums")
+"""What of a window is written to in place."""
+
+
+class Carried(Struct, frozen=True):
+    """What the requests up to a boundary carried in vain while a conversation waits.
+
+    Attributes:
+        length: how many messages there were.
+        freed: characters that would have been cut of these.
+        came: characters of all of these.
+        rent: the sum of what each request carried in vain.
+        most_won: the most that the rent was over its price, without what stands around the
+            messages; None: there was nothing to cut.
+    """
+
+    length: int = 0
+    freed: int = 0
+    came: int = 0
+    rent: int = 0
+    most_won: float | None = None
+
+
+def _edited_between(past: Window, later: Window) -> Iterator[int]:
+    """The messages that a later state of a window shows otherwise."""
+    flags = zip(past._hidden, later._hidden, strict=False)
+    yield from (at for at, (before, after) in enumerate(flags) if before != after)
+    yield from past.reasoning_dropped ^ later.reasoning_dropped
+    edited = {**past._shown, **later._shown}
+    yield from (at for at in edited if later._shown.get(at) is not past._shown.get(at))
+
+
+class WindowBuilder(ShownAgain):
+    """The one that may write to a window.
+
+    Args:
+        transcript: the history behind it.
+        meter: what counts.
+        words: the wording of notices.
+
+    Attributes:
+        window: the window, read-only.
+        stale: of each batch behind which reasoning stayed though it was bound to what the batch
+            edited: the first message edited, and where the history ended then.
+        past: how it was at the last boundaries, oldest first (`keep_past`).
+        excess: characters of each message that would be cut at first sight, were recall tools
+            offered (`ullage.core.turn.joining`).
+        carried: what the requests so far carried of them.
+    """
+
+    _parts: Parts
+    _changes: Changes
+
+    def __init__(self, transcript: Transcript, meter: Meter, words: Words) -> None:
+        calibration = Calibration(exact=meter.counter.exact)
+        window = Window(transcript=transcript, meter=meter, words=words, calibration=calibration)
+        self._hold(window, [])
+        self._parts, self._changes = Parts(), Changes()
+
+    def _hold(self, window: Window, stale: list[tuple[int, int]]) -> None:
+        self.window, self.stale = window, stale
+        self.past: tuple[WindowBuilder, ...] = ()
+        self.excess: dict[int, int] = {}
+        self.carried = Carried()
+        self._applied = cast("dict[bytes, int]", window.applied)
+        self._changed = cast("dict[int, Sequence[tuple[int, int, str]]]", window.changed)
+        self._reasoning_dropped = cast("set[int]", window.reasoning_dropped)
+
+    def _set(self, **values: object) -> None:
+        for name, value in values.items():
+            force_setattr(self.window, name, value)
+
+    # ── snapshots ────────────────────────────────────────────────────────────────────
+
+    def freeze(self) -> FrozenWindow:
+        """The window as it is now, for whoever reads it while this one moves on.
+
+        It takes time proportional to what was written since the last time.
+        """
+        self._fold_changes()
+        self.window.transcript.share()
+        return FrozenWindow(self.window, self._parts)
+
+    def _fold_changes(self) -> None:
+        """Take what was written since the window was frozen last into its parts."""
+        self._parts = self._parts.after(self.window, self._changes)
+        self._changes, self.window._sums.touched = Changes(), set()
+
+    # ── earlier states ───────────────────────────────────────────────────────────────
+
+    def keep_past(self) -> None:
+        """Keep how the view is now, for a history that goes on otherwise from here (`behind`)."""
+        self.past = (*self.past, self._copy(self.window.transcript))[-PAST:]
+
+    def outdate_past(self, key: bytes) -> None:
+        """Forget earlier states that went past this key: the ledger holds more there now."""
+        place = self.window.transcript.find(key) or 0
+        self.past = tuple(past for past in self.past if past.window.size < place)
+
+    def behind(self, transcript: Transcript) -> WindowBuilder | None:
+        """What shows another transcript, as this was kept last within what the two share.
+
+        Args:
+            transcript: what the two share and nothing else.
+        """
+        kept = [past for past in self.past if past.window.size <= len(transcript)]
+        if not kept:
+            return None
+        past, later = kept.pop(), self.window
+        if past.window._sums.uncounted[:1] != later._sums.uncounted[:1]:
+            past.window.count()  # it will be asked of each history that forks here
+        other = past._copy(transcript)
+        other.past = tuple(kept)
+        if past.window.read_from == later.read_from:
+            edited = {*_edited_between(past.window, later)}
+            for key, tally in later._tallies.items():
+                other.window._tallies[key] = tally.upto(past.window.size, edited)
+        return other
+
+    def _copy(self, transcript: Transcript) -> WindowBuilder:
+        """The same state, apart, without tallies; only what is cached of edits is shared."""
+        self._fold_changes()
+        old, other = self.window, WindowBuilder.__new__(WindowBuilder)
+        copied = {name: getattr(old, name).copy() for name in _GROWING}
+        settled = {key: [*at] for key, at in old._settled.items()}
+        apart = {"arrived": {}, "_settled": settled, "_tallies": {}}
+        window = replace(old, transcript=transcript, **copied, **apart)
+        other._hold(window, [*self.stale])
+        other._parts, other._changes = self._parts, Changes()
+        other.excess, other.carried = self.excess.copy(), self.carried
+        return other
+
+    # ── the request at hand ──────────────────────────────────────────────────────────
+
+    def limit(
+        self,
+        limit_tokens: int,
+        context_tokens: int,
+        head_tokens: int = 0,
+        head_texts: Sequence[str] = (),
+    ) -> None:
+        """Set what the view may hold, and what is outside its messages. See `Window`."""
+        self._set(limit_tokens=limit_tokens, context_tokens=context_tokens)
+        self._set(head_tokens=head_tokens, head_texts=head_texts)
+
+    def reason(self, reasoning: ReasoningRule, *, thinks_first: bool) -> None:
+        """Set what the model and the request ask of reasoning. See `Window`."""
+        self._set(reasoning=reasoning, thinks_first=thinks_first)
+
+    def report(self, tokens: int | None, total: int | None, calibration: Calibration) -> None:
+        """Set what the provider reported, and what was learned from it. See `Window`."""
+        if calibration is not self.window.calibration:
+            self._set(calibrated_at=self.window.size)
+        self._set(reported_tokens=tokens, reported_total=total, calibration=calibration)
+
+    def removed(self, tokens: int) -> None:
+        """Set how much of what was reported last has been taken out since (`Calibration`)."""
+        self._set(calibration=self.window.calibration.without(tokens))
+
+    # ── growing ──────────────────────────────────────────────────────────────────────
+
+    def extend(self, length: int) -> None:
+        """Take in the transcript's messages up to ``length``; they become the fresh ones.
+
+        What is new is counted when it must be.
+        """
+        window, sums = self.window, self.window._sums
+        messages = window.transcript.messages
+        new = range(window.size, length)
+        superseding = [index for index in new if messages[index].supersedes]
+        if superseding:  # what the provider does not read any more is shown, and costs nothing
+            self._set(read_from=superseding[-1])
+            sums.tokens, sums.counted, sums.bound = [0] * window.read_from, 0, 0
+            sums.uncounted = []
+            sums.touched.update(range(window.read_from))
+            window._tallies.clear()
+        self._set(fresh=window.size, size=length)
+        window._hidden.extend(bytes(length - len(window._hidden)))
+        for index in range(len(sums.tokens), length):
+            bound = window.message_bound(index)
+            sums.tokens.append(~bound)
+            sums.touched.add(index)
+            sums.uncounted.append(index)
+            sums.bound += bound
+
+    def refresh(self, index: int) -> None:
+        """A message was worded anew by the caller (same digest): count it again."""
+        self._outdate(index)
+        self.carried = Carried()
+        for past in self.past:
+            past.refresh(index)
+        window, sums = self.window, self.window._sums
+        read = window.read_from <= index < window.size
+        if read and sums.tokens[index] >= 0:
+            before = sums.tokens[index]
+            sums.tokens[index] = window.count_message(index)
+            sums.touched.add(index)
+            if not window._hidden[index]:
+                sums.counted += sums.tokens[index] - before
+
+    def look_from(self, index: int) -> None:
+        """Have the messages from here on count as the fresh ones."""
+        self._set(fresh=index)
+
+    def arrive(self, arrived: Mapping[int, int]) -> None:
+        """Set which messages are newer than their place. See `ShownHistory`."""
+        self._set(arrived=arrived)
+
+    def hold_back(self, *, holds_back: bool) -> None:
+        """Set whether what would have to stay may be hidden. See `ShownHistory`."""
+        self._set(holds_back=holds_back)
+
+    def pin(self, pins: Pins) -> None:
+        """Set what a user wants to stay. See `ShownHistory`."""
+        self._set(pins=pins)
+
+    def replace_later(self, spots: Set[Location]) -> None:
+        """Set which leaves nobody will see as they look at first sight. See `Window`."""
+        self._set(replaced_later=spots)
+
+    def apply_batches(self, key: bytes, count: int) -> None:
+        """Set how many of the first batches under a key are shown whole. See `Window.applied`."""
+        self._applied[key] = self._changes.applied[key] = count
+
+    def _outdate(self, index: int) -> None:
+        for tally in self.window._tallies.values():
+            tally.outdate(index)
+
+    # ── edits ────────────────────────────────────────────────────────────────────────
+
+    def apply(self, edit: Edit) -> tuple[int, int] | None:
+        """Show an edit. Returns tokens of its place before and after; None if it is void."""
+        window = self.window
+        if not isinstance(edit, Replace):
+            before = window.tokens
+            return (before, window.tokens) if self.show(edit) else None
+        spot = window.spot_for(edit, window.size)
+        before = 0 if spot is None else window.leaf_tokens(spot)
+        return (before, window.leaf_tokens(spot)) if spot and self.show(edit) else None
+
+    def show(self, edit: Edit) -> bool:
+        """Show an edit, and count nothing for it that need not be. Returns whether it took effect.
+
+        An edit is void where the history no longer holds what it replaces, where its place is
+        not shown, and, of a summary, where it would part another one or stand within it.
+        """
+        match edit:
+            case Summary():
+                return self._summarise(edit)
+            case Drop():
+                return self._drop(edit)
+            case Whole():
+                return self._show_whole(edit)
+            case Added():
+                return self._add(edit)
+            case Replace():
+                return self._replace(edit)
+
+    def _replace(self, edit: Replace) -> bool:
+        window = self.window
+        spot = window.spot_for(edit, window.size)
+        if spot is None:
+            return False
+        self._show_at(spot, edit)
+        window._spots[edit.ref] = self._changes.locations[edit.ref] = spot
+        if window.lifted:
+            self._set(lifted=tuple(other for other in window.lifted if other is not edit))
+        return True
+
+    def _show_at(self, spot: Location, edit: Replace | None) -> None:
+        """Show an edit at a leaf, or the leaf itself, and bring the sums up to date."""
+        window, sums = self.window, self.window._sums
+        index, uncounted = spot[0], sums.tokens[spot[0]] < 0
+        tokens = window.leaf_bound if uncounted else window.leaf_tokens
+        won = tokens(spot)
+        shown = {**window.shown(index), spot[1:]: edit}
+        window._shown[index] = {leaf: it for leaf, it in shown.items() if it is not None}
+        self._note_edited(index)
+        won -= tokens(spot)
+        self._outdate(index)
+        sums.tokens[index] += won if uncounted else -won
+        sums.touched.add(index)
+        if not window._hidden[index]:
+            sums.bound -= won if uncounted else 0
+            sums.counted -= 0 if uncounted else won
+
+    def _note_edited(self, index: int) -> None:
+        """Bring `ShownHistory.changed` up to date for a message."""
+        window = self.window
+        shown = window._shown.get(index)
+        self._changes.edited.add(index)
+        if shown and not window._hidden[index]:
+            self._changed[index] = [(*leaf, each.text) for leaf, each in shown.items()]
+        else:
+            self._changed.pop(index, None)
+        if not shown:
+            window._shown.pop(index, None)
+
+    def _drop(self, edit: Drop) -> bool:
+        """Leave out the reasoning of a range of messages."""
+        around = self.window.range_of(edit)
+        messages = self.window.transcript.messages
+        for index in range(*around) if around else ():
+            if any(isinstance(part, Reasoning) for part in messages[index].parts):
+                self._reasoning_dropped.add(index)
+                self._changes.edited.add(index)
+                self.refresh(index)
+        return around is not None
+
+    def _summarise(self, edit: Summary) -> bool:
+        """Show a summary in place of a range of messages, and of the summaries it covers."""
+        window, sums = self.window, self.window._sums
+        around = window.range_of(edit)
+        if around is None or around[0] < window.read_from or not window.may_summarise(*around):
+            return False
+        start, stop = around
+        others = [each for each in window.summaries if not start <= each.start < stop]
+        gone = [each for each in window.summaries if start <= each.start < stop]
+        hides = set(window.visible_in(start, stop))
+        hides.difference_update(window.transcript.marked("pinned", start, stop))
+        hides -= window.kept_by(edit)
+        for index in hides:
+            tokens = sums.tokens[index]
+            sums.counted -= max(tokens, 0)
+            sums.bound -= max(~tokens, 0)
+            if self._changed.pop(index, None) is not None:
+                self._changes.edited.add(index)
+            self._outdate(index)
+            window._hidden[index] = HIDDEN
+        if window.revealed and not hides.isdisjoint(window.revealed):
+            self._set(revealed=window.revealed - hides)
+        sums.counted += window.texts_tokens(edit.texts)
+        sums.counted -= sum(window.texts_tokens(each.edit.texts) for each in gone)
+        self._set(summaries=tuple(sorted([*others, Placed(start, stop, edit)])))
+        return True

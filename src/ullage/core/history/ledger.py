@@ -1,0 +1,402 @@
+"""The ledger: what was decided and observed at each place of the chain.
+
+An immutable mapping from a decision point (16 bytes of chain) to an `Entry`. Whatever is not
+in the history and yet has a say in the view is in here, and nowhere else:
+
+    batch      the edits of one decision; written once, first writer wins
+    decision   what a user decided here (`ullage.core.values.decisions`); written once
+    opened     what decides from here on: fingerprint, reasoning family, recall; written once
+    seen       what of the request sent here no history tells: which tools might be called, and
+               which messages of it had changed at an old place
+    observed   what a provider reported for the request sent here, one for each model
+    shown      under the first reply's key: what the history held when it was last looked at, so
+               that whoever sees it changed can tell what is new
+    outline    what a history holds, in outline, for whoever looks at the store without its caller
+               (`ullage.core.history.outline`)
+    latest     under the first message's key: the last batch or opening of this conversation,
+               so that whoever looks there knows whether anything was decided elsewhere
+
+A record this version does not know or cannot read is passed over: a newer version wrote it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from ullage.core.history import canon
+from ullage.core.values.decisions import Decision
+from ullage.core.values.edits import Batch
+from ullage.core.values.effects import Record
+
+_NUMBERED = ("batch", "decision", "opened", "seen")
+"""Kinds that are written once, one after the other; of the others the newest value counts."""
+PARTED = "."
+"""Stands between the two parts of a fingerprint (`Opened.decides`)."""
+MARK_BYTES = 4
+"""Enough to tell the messages of one history apart."""
+
+
+def arrival_part(decides: str) -> str:
+    """The part of a fingerprint that is of what is shown anew at every turn."""
+    return decides.partition(PARTED)[0]
+
+
+class Observed(Struct, frozen=True, array_like=True):
+    """What a provider reported for a request, beside what we had estimated.
+
+    Attributes:
+        reported_tokens: the whole prompt, cached tokens included.
+        estimated_tokens: our uncalibrated estimate of the same request.
+        output_tokens: what it reported for the answer.
+        model: the model of the request.
+    """
+
+    reported_tokens: int
+    estimated_tokens: int
+    output_tokens: int = 0
+    model: str = ""
+
+
+class Opened(Struct, frozen=True, array_like=True):
+    """What decides from a place of the history on.
+
+    Attributes:
+        policy: name of the policy.
+        recall: whether the recall tools are in the requests.
+        prefix: what is before the recall tools' names, after a clash.
+        decides: fingerprint of the policy and its wording (`ullage.policy.stages.prints`).
+        family: whose rules of reasoning are asked, and whose tokeniser is estimated.
+        folder: the folder of spill files as notices name it, or None.
+        joined: what is shown otherwise than it is before here may have been sent whole: the
+            history was under way, or another model's family allowed it.
+        changed: something else decided before: any result may have been sent otherwise.
+        adds_tools: what was sent before here was sent without the recall tools.
+        has_no_tools: the request that opened it used no tools, or none could be added to it, so
+            that nothing was decided of recall tools.
+        former: earlier prefixes, each behind the key of the place up to which it held. A tool of
+            the caller's took a name of ours there.
+        cuts_new: no recall tools are offered, and yet what is new is cut at first sight from
+            here on: reasoning is bound to what was sent before.
+        tools: a digest of the caller's own tools, where the recall tools may be offered later;
+            ``""`` where it does not matter, or an older version wrote it.
+    """
+
+    policy: str
+    recall: bool
+    prefix: str = ""
+    decides: str = ""
+    family: str = ""
+    folder: str | None = None
+    joined: bool = False
+    changed: bool = False
+    adds_tools: bool = False
+    has_no_tools: bool = False
+    former: tuple[tuple[bytes, str], ...] = ()
+    cuts_new: bool = False
+    tools: str = ""
+
+
+class Seen(Struct, frozen=True, array_like=True):
+    """What of a request has a say in what is shown, and stands in no history.
+
+    Attributes:
+        unrecalled: the model could not call the recall tools in its reply, though they were
+            among its tools.
+        changed: the messages that had changed at an old place: the chain behind each, and the
+            chain behind all that was there before it changed. It is as new as what comes then.
+    """
+
+    unrecalled: bool = False
+    changed: tuple[tuple[bytes, bytes], ...] = ()
+
+
+class Shown(Struct, frozen=True, array_like=True):
+    """What a history held when it was shown.
+
+    Attributes:
+        marks: the first `MARK_BYTES` of the digest of each message.
+        chain: the chain behind the last.
+        changed: the messages of it that were newer than their place, and how many there were
+            before they changed.
+    """
+
+    marks: bytes
+    chain: bytes
+    changed: tuple[tuple[int, int], ...] = ()
+
+    def each(self) -> list[bytes]:
+        """The mark of each message."""
+        starts = range(0, len(self.marks), MARK_BYTES)
+        return [self.marks[at : at + MARK_BYTES] for at in starts]
+
+
+class Entry(Struct, frozen=True):
+    """Everything kept under one key; ``observed`` by model, ``outlined`` by how long it was."""
+
+    batches: tuple[Batch, ...] = ()
+    observed: Mapping[str, Observed] = {}
+    opened: tuple[Opened, ...] = ()
+    seen: tuple[Seen, ...] = ()
+    shown: Shown | None = None
+    latest: bytes = b""
+    decisions: tuple[Decision, ...] = ()
+    outlined: int = 0
+
+    @property
+    def is_by_user(self) -> bool:
+        """Whether a user decided here, or a decision of a user's was carried out here."""
+        return bool(self.decisions) or any(batch.decision for batch in self.batches)
+
+    @property
+    def is_unrecalled(self) -> bool:
+        """Whether the model could not call the recall tools here."""
+        return any(seen.unrecalled for seen in self.seen)
+
+
+_NOTHING = Entry()
+_MOST_NEWEST = 64
+_encode = msgspec.msgpack.Encoder().encode
+_decision = msgspec.msgpack.Decoder(Decision).decode
+_packed_batch = msgspec.msgpack.Decoder(Batch).decode
+_observed = msgspec.msgpack.Decoder(Observed).decode
+_opened = msgspec.msgpack.Decoder(Opened).decode
+_seen = msgspec.msgpack.Decoder(Seen).decode
+_shown = msgspec.msgpack.Decoder(Shown).decode
+
+
+class _Outlined(Struct, array_like=True):
+    """The first field of an outline (`ullage.core.history.outline`)."""
+
+    length: int
+
+
+_outlined = msgspec.msgpack.Decoder(_Outlined).decode
+
+
+class Ledger(Struct, frozen=True, eq=False):
+    """An immutable mapping from chain keys to entries.
+
+    What came last is a small mapping of its own, so that a step copies that and not everything.
+
+    Attributes:
+        has_changes: whether any entry tells of messages that changed (`Seen.changed`).
+        by_user: the keys at which a user decided, or a user's decision was carried out.
+    """
+
+    _older: Mapping[bytes, Entry] = {}
+    _newest: Mapping[bytes, Entry] = {}
+    has_changes: bool = False
+    by_user: frozenset[bytes] = frozenset()
+
+    @property
+    def entries(self) -> Mapping[bytes, Entry]:
+        """Every entry by its key; a copy."""
+        return {**self._older, **self._newest}
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Ledger) and self.entries == other.entries
+
+    def at(self, key: bytes) -> Entry:
+        """The entry under ``key``; an empty one where nothing is kept."""
+        return self._newest.get(key) or self._older.get(key, _NOTHING)
+
+    def __contains__(self, key: bytes) -> bool:
+        return key in self._newest or key in self._older
+
+    def updated(self, entries: Mapping[bytes, Entry]) -> Ledger:
+        """The ledger with these entries in place of its own."""
+        newest = {**self._newest, **entries}
+        seen = (seen for entry in entries.values() for seen in entry.seen)
+        has_changes = self.has_changes or any(each.changed for each in seen)
+        by_user = self.by_user
+        if new := [key for key, entry in entries.items() if entry.is_by_user]:
+            by_user = by_user.union(new)
+        if len(newest) > _MOST_NEWEST:
+            return Ledger({**self._older, **newest}, {}, has_changes, by_user)
+        return Ledger(self._older, newest, has_changes, by_user)
+
+    def with_batch(self, key: bytes, batch: Batch) -> tuple[Ledger, Record]:
+        """The ledger with one more batch under ``key``, and the record that keeps it."""
+        entry = self.at(key)
+        try:
+            data = _encode(batch)
+        except UnicodeEncodeError:  # MessagePack is UTF-8, and has no lone surrogates
+            data = json.dumps(msgspec.to_builtins(batch)).encode()
+        record = Record(key, "batch", len(entry.batches), data)
+        return self._put(key, batches=(*entry.batches, batch)), record
+
+    def with_decision(self, key: bytes, decision: Decision) -> tuple[Ledger, Record]:
+        """The ledger with one more decision of a user's under ``key``, and its record."""
+        entry = self.at(key)
+        record = Record(key, "decision", len(entry.decisions), _encode(decision))
+        return self._put(key, decisions=(*entry.decisions, decision)), record
+
+    def with_observed(self, key: bytes, observed: Observed) -> tuple[Ledger, Record]:
+        """The ledger with a model's newest observation under ``key``, and its record."""
+        each = {**self.at(key).observed, observed.model: observed}
+        record = Record(key, "observed", 0, _encode(observed), observed.model)
+        return self._put(key, observed=each), record
+
+    def with_opened(self, key: bytes, opened: Opened) -> tuple[Ledger, Record]:
+        """The ledger with one more opening under ``key``, and its record."""
+        entry = self.at(key)
+        record = Record(key, "opened", len(entry.opened), _encode(opened))
+        return self._put(key, opened=(*entry.opened, opened)), record
+
+    def with_seen(self, key: bytes, seen: Seen) -> tuple[Ledger, Record]:
+        """The ledger with one more sight of a request under ``key``, and its record."""
+        entry = self.at(key)
+        record = Record(key, "seen", len(entry.seen), _encode(seen))
+        return self._put(key, seen=(*entry.seen, seen)), record
+
+    def with_shown(self, key: bytes, shown: Shown) -> tuple[Ledger, Record]:
+        """The ledger with what a history holds now under ``key``, and the record that keeps it."""
+        return self._put(key, shown=shown), Record(key, "shown", 0, _encode(shown))
+
+    def with_outlined(self, key: bytes, length: int) -> Ledger:
+        """The ledger which knows that a history of this length is outlined under ``key``."""
+        return self._put(key, outlined=length)
+
+    def merged(self, records: Iterable[Record]) -> tuple[Ledger, frozenset[bytes]]:
+        """The ledger with records of a store, and the keys at which that changed anything.
+
+        What is kept there wins over ours. An entry that is equal stays the very object.
+        """
+        found: dict[bytes, Entry] = {}
+        for record in records:
+            known = found.get(record.key) or self.at(record.key)
+            found[record.key] = _with_record(known, record)
+        new = {key: entry for key, entry in found.items() if entry != self.at(key)}
+        return (self.updated(new) if new else self), frozenset(new)
+
+    def with_records(self, records: Iterable[Record]) -> Ledger:
+        """The ledger with records of a store; see `merged`."""
+        return self.merged(records)[0]
+
+    def _put(self, key: bytes, **fields: object) -> Ledger:
+        return self.updated({key: replace(self.at(key), **fields)})
+
+
+def latest_key(chain: Sequence[bytes]) -> bytes:
+    """The key of the record that names the last decision of the conversation with this chain."""
+    return canon.extend(chain[min(1, len(chain) - 1)], b"latest")
+
+
+def latest_record(chain: Sequence[bytes], decided: Iterable[Record]) -> Record:
+    """The record by which others see that something was decided."""
+    data = canon.extend(b"", b"".join(record.key + record.data for record in decided))
+    return Record(latest_key(chain), "latest", 0, data)
+
+
+def _batch(data: bytes) -> Batch:
+    return msgspec.convert(json.loads(data), Batch) if data[:1] == b"{" else _packed_batch(data)
+
+
+def _with_record(entry: Entry, record: Record) -> Entry:
+    """An entry with what a record sets; as it was for one that a newer version wrote."""
+    n, data = record.n, record.data
+    try:
+        match record.kind:
+            case "batch":
+                return replace(entry, batches=_placed(entry.batches, n, _batch(data)))
+            case "decision":
+                return replace(entry, decisions=_placed(entry.decisions, n, _decision(data)))
+            case "opened":
+                return replace(entry, opened=_placed(entry.opened, n, _opened(data)))
+            case "seen":
+                return replace(entry, seen=_placed(entry.seen, n, _seen(data)))
+            case "observed":
+                new = _observed(data)
+                return replace(entry, observed={**entry.observed, new.model: new})
+            case "shown":
+                return replace(entry, shown=_shown(data))
+            case "outline":
+                return replace(entry, outlined=_outlined(data).length)
+            case "latest":
+                return replace(entry, latest=data)
+    except (msgspec.MsgspecError, ValueError):
+        pass
+    return entry
+
+
+def _placed(each: tuple[Any, ...], n: int, value: Any) -> tuple[Any, ...]:
+    """Values with number ``n`` set; ours stays the very object where it is equal."""
+    if n < len(each) and each[n] == value:
+        return each
+    return (*each[:n], value)
+
+
+# ── in increments, for a host that carries it in a state of its own ──────────────────────
+
+
+def changes(ledger: Ledger, since: Ledger) -> tuple[Record, ...]:
+    """The records of a ledger that an earlier one of the same conversation has not.
+
+    What points others to a decision (``"latest"``), and what a history held (``"shown"``,
+    ``"outline"``), is the store's alone, and not among them.
+    """
+    found: list[Record] = []
+    for key, entry in ledger.entries.items():
+        before = since.at(key)
+        if entry is not before:
+            known = set(_records(key, before))
+            found += (record for record in _records(key, entry) if record not in known)
+    return tuple(found)
+
+
+def taken(ledger: Ledger, records: Iterable[Record]) -> tuple[Ledger, tuple[Record, ...]]:
+    """A ledger with records from elsewhere, and those that wait for one before them.
+
+    They may come in any order, any number of times. A ledger made of all increments decides as the
+    one they came from; where two writers decided at one place without knowing of each other, every
+    reader of both takes the same one. What cannot be read is passed over: whoever can write to a
+    host's state can write nonsense.
+    """
+    by_key: dict[bytes, list[Record]] = {}
+    for record in records:
+        is_readable = Ledger().with_records((replace(record, n=0),)).entries
+        if record.kind in (*_NUMBERED, "observed") and is_readable:
+            by_key.setdefault(record.key, []).append(record)
+    entries: dict[bytes, Entry] = {}
+    waiting: list[Record] = []
+    for key, given in by_key.items():
+        before, chosen, usable = ledger.at(key), dict[Any, Record](), dict[Any, Record]()
+        for record in (*_records(key, before), *given):  # of one place the least in its bytes
+            known = chosen.setdefault(record.place, record)
+            chosen[record.place] = min(record, known, key=lambda each: each.data)
+        for place in sorted(chosen):
+            _, kind, n, name = place
+            if kind in _NUMBERED and n and (key, kind, n - 1, name) not in usable:
+                waiting.append(chosen[place])
+            else:
+                usable[place] = chosen[place]
+        entry = Ledger().with_records(usable.values()).at(key)
+        entry = replace(entry, shown=before.shown, latest=before.latest, outlined=before.outlined)
+        if entry != before:
+            entries[key] = entry
+    return (ledger.updated(entries) if entries else ledger), tuple(waiting)
+
+
+def _records(key: bytes, entry: Entry) -> Iterator[Record]:
+    """What an entry was made of."""
+    ledger = Ledger()
+    for batch in entry.batches:
+        ledger, record = ledger.with_batch(key, batch)
+        yield record
+    for decision in entry.decisions:
+        ledger, record = ledger.with_decision(key, decision)
+        yield record
+    for opened in entry.opened:
+        ledger, record = ledger.with_opened(key, opened)
+        yield record
+    for seen in entry.seen:
+        ledger, record = ledger.with_seen(key, seen)
+        yield record
+    for observed in entry.observed.values():
+        yield ledger.with_observed(key, observed)[1]

@@ -1,0 +1,260 @@
+"""The outline of a history: enough to name its messages in a store, without the caller's history.
+
+    transcript ──outlined──▶ records, one a turn ──read──▶ transcript of stand-ins
+
+A stand-in has the digest of its message, so the chain is the same and every record of the ledger
+finds its place; of what was said it has the first characters, after redaction. Whoever looks at a
+store, and decides by it, works on these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from ullage.core.history import canon
+from ullage.core.history.ledger import Ledger
+from ullage.core.history.transcript import Transcript
+from ullage.core.history.window import Window
+from ullage.core.values.edits import whole
+from ullage.core.values.effects import Record
+from ullage.core.values.messages import (
+    Frame,
+    Media,
+    Message,
+    Opaque,
+    Part,
+    Reasoning,
+    Text,
+    ToolCall,
+    ToolResult,
+)
+
+HEAD_CHARS = 60
+"""So much of each text is kept."""
+_READ_CHARS = 400
+"""So much of a text is looked at: what begins with line ends says little in fewer."""
+_NAME_CHARS = 8
+
+
+class Item(Struct, frozen=True, array_like=True):
+    """One leaf of a message.
+
+    Attributes:
+        head: how it begins, on one line.
+        chars: how many characters it has.
+        kind: what it is: ``""`` for text, or such as ``image``.
+        shown_chars: how many characters were shown of it at first; -1: all.
+    """
+
+    head: str
+    chars: int
+    kind: str = ""
+    shown_chars: int = -1
+
+
+class OutlinedPart(Struct, frozen=True, array_like=True):
+    """One part of a message.
+
+    Attributes:
+        kind: which.
+        items: its leaves; a result may have several.
+        id: of a call, or of the call that a result answers.
+        name: of the tool.
+    """
+
+    kind: str
+    items: tuple[Item, ...]
+    id: str = ""
+    name: str = ""
+
+
+class OutlinedMessage(Struct, frozen=True, array_like=True):
+    """One message.
+
+    Attributes:
+        digest: the digest of the whole message, 16 bytes.
+        role: whose it is.
+        parts: its parts.
+    """
+
+    digest: bytes
+    role: str
+    parts: tuple[OutlinedPart, ...]
+
+
+class Outline(Struct, frozen=True, array_like=True):
+    """What was new in a history at a place.
+
+    Attributes:
+        length: how many messages there were.
+        start: how many an earlier outline holds.
+        before: the key of that outline; empty: this is the first.
+        root: the chain before the first message, 16 bytes.
+        first: the chain behind the first message: it names the conversation.
+        title: how the first message of the user begins.
+        wire: the format.
+        model: the model of the request.
+        tokens: of the request, as they were reported or estimated.
+        limit_tokens: the most that the request might have; 0: not told.
+        messages: those from ``start`` on.
+    """
+
+    length: int
+    start: int
+    before: bytes
+    root: bytes
+    first: bytes
+    title: str
+    wire: str
+    model: str
+    tokens: int
+    limit_tokens: int
+    messages: tuple[OutlinedMessage, ...]
+
+    @property
+    def name(self) -> str:
+        """The short name of the conversation, ``c…``; its branches share it."""
+        return "c" + canon.ref_of(self.first.hex())[:_NAME_CHARS]
+
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(Outline).decode
+
+
+def outlined(
+    window: Window, length: int, ledger: Ledger, *, wire: str, tokens: int
+) -> tuple[Ledger, tuple[Record, ...]]:
+    """The ledger with the outline of a history up to a length, and its record if that is new.
+
+    Args:
+        window: shows the history; it may have gone on since.
+        length: how many of its messages were sent.
+        ledger: what is known of it.
+        wire: its format.
+        tokens: of the request.
+    """
+    transcript = window.transcript
+    key = transcript.decision_key(length)
+    if not length or ledger.at(key).outlined >= length:
+        return ledger, ()
+    before, start = _before(transcript, length, ledger)
+    outline = Outline(
+        length=length,
+        start=start,
+        before=before,
+        root=transcript.chain[0],
+        first=transcript.chain[1],
+        title=_title(transcript, length),
+        wire=wire,
+        model=whole(window.meter.model),
+        tokens=tokens,
+        limit_tokens=window.limit_tokens,
+        messages=tuple(_message(window, at) for at in range(start, length)),
+    )
+    return ledger.with_outlined(key, length), (Record(key, "outline", 0, _encode(outline)),)
+
+
+def outline_of(record: Record) -> Outline | None:
+    """The outline that a record holds; None where it cannot be read."""
+    try:
+        return _decode(record.data)
+    except (msgspec.MsgspecError, ValueError):
+        return None
+
+
+def transcript_of(outlines: Sequence[Outline]) -> Transcript:
+    """The history that outlines tell of, as stand-ins.
+
+    Args:
+        outlines: in order, each behind the one that it names; not empty.
+    """
+    transcript = Transcript(outlines[0].root)
+    for outline in outlines:
+        for message in outline.messages[max(len(transcript) - outline.start, 0) :]:
+            transcript.append(_stand_in(message), message.digest)
+    return transcript
+
+
+def _before(transcript: Transcript, length: int, ledger: Ledger) -> tuple[bytes, int]:
+    """The key of the newest earlier outline of a history, and how many messages it tells of."""
+    chain = transcript.chain
+    for place in range(transcript.decision_index(length) - 1, 0, -1):
+        known = ledger.at(chain[place]).outlined
+        if 0 < known <= length and chain[transcript.decision_index(known)] == chain[place]:
+            return chain[place], known
+    return b"", 0
+
+
+def _title(transcript: Transcript, length: int) -> str:
+    """How the first message of the user begins that says anything."""
+    for index in transcript.marked("words", 0, min(length, 8)):
+        for number in range(len(transcript.messages[index].parts)):
+            if words := transcript.words(index, number):
+                return head_of(words)
+    return ""
+
+
+def head_of(text: str) -> str:
+    """How a text begins, on one line."""
+    line = " ".join(text[:_READ_CHARS].split())
+    return whole(line if len(line) <= HEAD_CHARS else line[:HEAD_CHARS] + "…")
+
+
+def _message(window: Window, index: int) -> OutlinedMessage:
+    message = window.transcript.messages[index]
+    shown = {spot: len(edit.text) for spot, edit in window.shown(index).items()}
+    parts = tuple(_part(part, number, shown) for number, part in enumerate(message.parts))
+    return OutlinedMessage(window.transcript.digests[index], message.role, parts)
+
+
+def _part(part: Part, number: int, shown: Mapping[tuple[int, int], int]) -> OutlinedPart:
+    match part:
+        case ToolCall(id=id, name=name, arguments=text):
+            return OutlinedPart("call", (_item(text),), whole(id), whole(name))
+        case ToolResult(call_id=id, content=content, name=name):
+            items = tuple(
+                replace(_content(leaf), shown_chars=shown.get((number, at), -1))
+                for at, leaf in enumerate(content)
+            )
+            return OutlinedPart("result", items, whole(id), whole(name))
+        case Reasoning():
+            return OutlinedPart("reasoning", ())
+        case _:
+            return OutlinedPart("text", (_content(part),))
+
+
+def _content(leaf: object) -> Item:
+    match leaf:
+        case Text(text=text) | Frame(text=text):
+            return _item(text)
+        case Media(kind=kind, data=data):
+            return Item("", len(data), kind)
+        case Opaque(kind=kind, text=text):
+            return Item("", len(text), whole(kind))
+        case _:
+            return Item("", 0, "part")
+
+
+def _item(text: str) -> Item:
+    return Item(head_of(text), len(text))
+
+
+def _stand_in(outlined_message: OutlinedMessage) -> Message:
+    """A message in the place of the one that is outlined: the same parts, and little text."""
+    parts = [_stand_in_part(part, at) for at, part in enumerate(outlined_message.parts)]
+    return Message(outlined_message.role, tuple(parts))  # type: ignore[arg-type]
+
+
+def _stand_in_part(part: OutlinedPart, at: int) -> Part:
+    texts = tuple(Text(item.head, number) for number, item in enumerate(part.items))
+    if part.kind == "call":
+        return ToolCall(part.id, part.name, texts[0].text if texts else "", at)
+    if part.kind == "result":
+        return ToolResult(part.id, texts, is_error=False, at=at, name=part.name)
+    if part.kind == "reasoning":
+        return Reasoning("", at)
+    return Text(texts[0].text if texts else "", at)

@@ -1,0 +1,311 @@
+"""The window: a history as it is shown at one boundary, counted against its limits.
+
+It is the fold of the edits made so far over a transcript, with running sums. Stages read it; a
+`ullage.core.history.builder.WindowBuilder` moves it forward. Every token figure comes from here:
+trigger, cut and acceptance use one estimator (failure F29). Nothing is counted while the bytes
+of what is uncounted, an upper bound of its tokens, fit (`core-feasibility` §2).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping, MutableMapping, Sequence, Set
+from functools import partial
+from typing import Any, NoReturn, TypeVar
+
+from msgspec import Struct, field
+from msgspec.structs import force_setattr
+
+from ullage.core.history.measures import Measure, Tally, table_of
+from ullage.core.history.remembered import REMEMBERED
+from ullage.core.history.shown import ShownHistory
+from ullage.core.history.transcript import Location, leaves_of
+from ullage.core.tokens.calibrate import Calibration
+from ullage.core.tokens.meter import Meter
+from ullage.core.values.edits import Replace
+from ullage.core.values.messages import Reasoning, ReasoningRule, Text, ToolCall
+from ullage.core.values.notices import NO_REASONING, Words
+
+T = TypeVar("T")
+_WORTH_CHARS = 2_000
+"""Counting a shorter text is not worth remembering."""
+
+
+class Sums(Struct):
+    """What is counted so far.
+
+    Attributes:
+        tokens: of each message as it is shown; where it is not counted yet, ``~`` of the most it
+            can have.
+        counted: of all shown messages that are counted, and of the summaries.
+        bound: of all that are not, at most.
+        uncounted: which these are. The list grows, and is replaced when they are counted: what was
+            frozen holds the earlier one.
+        touched: the messages whose tokens were written since the window was frozen last.
+    """
+
+    tokens: list[int] = field(default_factory=list)
+    counted: int = 0
+    bound: int = 0
+    uncounted: list[int] = field(default_factory=list)
+    touched: set[int] = field(default_factory=set)
+
+    def copy(self) -> Sums:
+        """The same sums, to go on by themselves."""
+        uncounted, touched = self.uncounted.copy(), self.touched.copy()
+        return Sums(self.tokens.copy(), self.counted, self.bound, uncounted, touched)
+
+
+class Window(ShownHistory, frozen=True, eq=False, kw_only=True):
+    """A shown history with its token sums and limits. Read-only: writing is an AttributeError.
+
+    The working window of a session moves on with every turn, and is read and written under the
+    session's lock alone. A frozen one (`ullage.core.history.frozen`) stays as it is: that is what
+    `Session.window` gives, and any thread may read it.
+
+    Attributes:
+        meter: what counts.
+        words: the wording of notices.
+        limit_tokens: the most the prompt may hold.
+        context_tokens: the model's whole context window, prompt and answer together.
+        head_tokens: tokens of what is outside the messages (system text, tools).
+        head_texts: the same as text: system text, each tool as JSON, schemas of the answer.
+        reported_tokens: what the provider reported for the request at the last boundary, or
+            None without a report.
+        reported_total: the same, and its answer.
+        reasoning: what an edit does to the reasoning behind it, for this model.
+        thinks_first: an open turn must begin with thinking (manual thinking, A14).
+        calibration: what was learned from reported usage so far.
+        calibrated_at: how many messages there were when that was last reported.
+        applied: how many of the first batches under a key of the ledger are shown whole.
+        replaced_later: leaves that the ledger replaces before anything is decided again, so that
+            nobody sees how they look at first sight.
+    """
+
+    meter: Meter
+    words: Words
+    calibration: Calibration
+    calibrated_at: int = 0
+    limit_tokens: int = 0
+    context_tokens: int = 0
+    head_tokens: int = 0
+    head_texts: Sequence[str] = ()
+    reported_tokens: int | None = None
+    reported_total: int | None = None
+    reasoning: ReasoningRule = "free"
+    thinks_first: bool = False
+    applied: Mapping[bytes, int] = field(default_factory=dict)
+    replaced_later: Set[Location] = frozenset()
+    _sums: Sums = field(default_factory=Sums)
+    _edit_tokens: MutableMapping[Replace, int] = field(default_factory=dict)
+    _settled: dict[Any, list[int]] = field(default_factory=dict)
+    _tallies: dict[Any, Tally] = field(default_factory=dict)
+    _is_frozen: bool = False
+
+    def may_cut(self, index: int) -> bool:
+        """Whether the history may begin anew here, and the view go on behind a summary."""
+        return self.transcript.may_cut(index) and self.may_go_on(index)
+
+    def may_go_on(self, index: int) -> bool:
+        """Whether the turn that is left behind a summary begins as it must.
+
+        A tool loop is one turn: where that must begin with thinking, a summary within it goes
+        up to a reply that does, or to the end (A14).
+        """
+        is_free = not self.thinks_first or self.transcript.marked("asks", index, self.size)
+        return bool(is_free) or self.thinks(index)
+
+    def thinks(self, index: int) -> bool:
+        """Whether a message shows the reasoning it came with."""
+        dropped = index in self.reasoning_dropped
+        parts = () if dropped else self.transcript.messages[index].parts
+        return any(isinstance(part, Reasoning) for part in parts)
+
+    def is_recall(self, spot: Location) -> bool:
+        """Whether a leaf belongs to a call of a recall tool: its arguments, or what it gave."""
+        index, number, _ = spot
+        part = self.transcript.messages[index].parts[number]
+        if isinstance(part, ToolCall):
+            return self.words.is_recall(part.name, index)
+        home = self.transcript.home(index, number)
+        return home is not None and self.words.is_recall(self.tool_of(spot), home)
+
+    # ── counting ─────────────────────────────────────────────────────────────────────
+
+    def count(self) -> None:
+        """Count what has not been counted yet."""
+        if not self._is_frozen:
+            self._count_into(self._sums)
+        elif self._sums.uncounted:
+            sums = self._sums.copy()
+            self._count_into(sums)
+            force_setattr(self, "_sums", sums)  # at once: another thread may be reading
+
+    def _count_into(self, sums: Sums) -> None:
+        for index in sums.uncounted:
+            # else an interrupted call came as far as this, or it is hidden by now
+            if sums.tokens[index] < 0 and not self._hidden[index]:
+                tokens = self.count_message(index)
+                sums.tokens[index], sums.counted = tokens, sums.counted + tokens
+        sums.touched.update(sums.uncounted)
+        sums.uncounted, sums.bound = [], 0
+
+    def count_message(self, index: int) -> int:
+        """Tokens of a message as it is shown; what no model is shown of it is not counted."""
+        message, dropped = self.transcript.messages[index], index in self.reasoning_dropped
+        total = self.meter.framing(message)
+        for number, item, leaf in leaves_of(message):
+            if not (dropped and isinstance(leaf, Reasoning)):
+                total += self.leaf_tokens((index, number, item))
+        if dropped and message.only_thought:
+            total += self.meter.text(NO_REASONING)
+        return total
+
+    def leaf_counts(self, index: int) -> tuple[int, ...]:
+        """Tokens of each leaf of a message, unedited, in wire order."""
+        leaves = leaves_of(self.transcript.messages[index])
+        return tuple(self._original((index, number, item)) for number, item, _ in leaves)
+
+    def leaf_tokens(self, spot: Location) -> int:
+        """Tokens of a leaf as it is shown."""
+        if spot[0] < self.read_from:
+            return 0
+        edit = self.edit_at(spot)
+        return self._original(spot) if edit is None else self.edit_tokens(edit)
+
+    def _original(self, spot: Location) -> int:
+        """Tokens of a leaf, unedited, counted once; a long text once in this process."""
+        tokens = self.transcript.counts.get(spot)
+        if tokens is None:
+            tokens = self.transcript.counts[spot] = self._count(spot)
+        return tokens
+
+    def _count(self, spot: Location) -> int:
+        leaf = self.transcript.sent(spot)
+        if leaf is None or self.transcript.reader(spot[0], spot[1]) == "program":
+            return 0
+        if spot[0] in self.transcript.originals:
+            return self.meter.leaf(leaf)
+        text = leaf.arguments if isinstance(leaf, ToolCall) else getattr(leaf, "text", "")
+        if len(text) < _WORTH_CHARS or not isinstance(leaf, (Text, ToolCall)):
+            return self.meter.leaf(leaf)
+        return self._remembered((type(leaf), len(text), hash(text)), self.meter.leaf, leaf)
+
+    def edit_tokens(self, edit: Replace) -> int:
+        """Tokens of what an edit shows, counted once."""
+        tokens = self._edit_tokens.get(edit)
+        if tokens is None:
+            is_call, text = edit.place.kind == "call", edit.text
+            count = self.meter.arguments if is_call else self.meter.text
+            tokens = self._remembered((is_call, text), count, text, len(text))
+            self._edit_tokens[edit] = tokens
+        return tokens
+
+    def _remembered(
+        self, content: Hashable, count: Callable[[T], int], counted: T, chars: int = 0
+    ) -> int:
+        """What this process counted before for a content, for this model and tenant."""
+        key = self.transcript.chain[0], self.meter.counts_as, content
+        tokens: int | None = REMEMBERED.get(key)
+        if tokens is None:
+            tokens = count(counted)
+            REMEMBERED.put(key, tokens, chars)
+        return tokens
+
+    def leaf_bound(self, spot: Location) -> int:
+        """An upper bound of the tokens of a leaf as it is shown, found without counting."""
+        edit, leaf = self.edit_at(spot), self.transcript.sent(spot)
+        if edit is not None:
+            return self.meter.counter.bound(edit.text)
+        return 0 if leaf is None else self.meter.leaf_bound(leaf)
+
+    def message_bound(self, index: int) -> int:
+        """An upper bound of the tokens of a message as it came, found without counting."""
+        transcript = self.transcript
+        message = transcript.originals.get(index, transcript.messages[index])
+        if not transcript.has_program(index):
+            return self.meter.bound(message)
+        read = (leaf for leaf in leaves_of(message) if transcript.reader(index, leaf[0]) == "model")
+        return self.meter.framing(message) + sum(self.meter.leaf_bound(leaf) for *_, leaf in read)
+
+    def message_tokens(self, index: int) -> int:
+        """Tokens of a message as it is shown, its framing included."""
+        self.count()
+        tokens = self._sums.tokens[index]
+        if tokens < 0:  # a hidden message, which no sum holds
+            tokens = self.count_message(index)
+            if not self._is_frozen:
+                self._sums.tokens[index] = tokens
+                self._sums.touched.add(index)
+        return tokens
+
+    def texts_tokens(self, texts: Sequence[str]) -> int:
+        """Tokens of texts that are shown as a message each."""
+        count = self.meter.message
+        return sum(self._remembered(("message", text), count, text, len(text)) for text in texts)
+
+    @property
+    def summaries_tokens(self) -> int:
+        """Tokens of the summaries that the provider still reads."""
+        return sum(self.texts_tokens(placed.edit.texts) for placed in self.open_summaries)
+
+    @property
+    def tokens(self) -> int:
+        """Uncalibrated tokens of the whole view: head and messages."""
+        self.count()
+        return self.head_tokens + self._sums.counted
+
+    @property
+    def estimate(self) -> int:
+        """Calibrated tokens of the whole view: what the provider would report."""
+        return self.calibration.apply(self.tokens)
+
+    def within(self, limit_tokens: int, *, surely: bool = False) -> bool:
+        """Whether the view fits a limit; ``surely`` asks it of the upper bound (F58)."""
+        apply = self.calibration.upper if surely else self.calibration.apply
+        sums = self._sums
+        if sums.uncounted and apply(self.head_tokens + sums.counted + sums.bound) <= limit_tokens:
+            return True
+        return apply(self.tokens) <= limit_tokens
+
+    # ── measures ─────────────────────────────────────────────────────────────────────
+
+    def tally(self, measure: Measure[int]) -> Tally:
+        """A sum over the messages taken in, worked out for new and newly edited ones only.
+
+        Args:
+            measure: what a message adds, as it is shown; one behind a summary adds nothing.
+
+        Raises:
+            ConfigError: it is a plain function. A `Measure` gives it a name.
+        """
+        tallies = {} if self._is_frozen else self._tallies  # a tally is worked on in place
+        tally = table_of(tallies, measure, partial(Tally, measure))
+        return tally.to(self.size, partial(self._added, measure))
+
+    def total(self, measure: Measure[int]) -> int:
+        """Such a sum, as one number."""
+        return self.tally(measure).sum
+
+    def _added(self, measure: Measure[int], index: int) -> int:
+        return 0 if self._hidden[index] else measure(self, index)
+
+    def settled_to(self, stop: int, is_settled: Measure[bool]) -> int:
+        """The first message below ``stop`` of which that does not hold; where it holds, for ever.
+
+        A stage that looks for old outputs begins here: its work is proportional to what is new.
+        """
+        settled = {} if self._is_frozen else self._settled
+        at = table_of(settled, is_settled, lambda: [0])
+        while at[0] < stop and is_settled(self, at[0]):
+            at[0] += 1
+        return min(at[0], stop)
+
+
+def _refuse(window: Window, name: str, *_: object) -> NoReturn:
+    raise AttributeError(
+        f"{name!r} of a {type(window).__name__} cannot be written: a stage reads the window and "
+        "returns cuts. Return Cut(Replace(…), …), Cut(Summary(…), …) or Cut(Drop(…), …) instead."
+    )
+
+
+Window.__setattr__ = Window.__delattr__ = _refuse  # type: ignore[assignment,method-assign]

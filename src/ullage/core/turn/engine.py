@@ -1,0 +1,391 @@
+"""The engine: from a history and a ledger to a window that fits.
+
+A history is a row of boundaries, the places where a request was or is now to be sent. The
+window walks over them in order; at each one
+
+    1. what the provider reported for the request before is learned (`_learn`);
+    2. the messages that are new there are taken in;
+    3. stages at first sight cut what is too large: pure, so never recorded (`first_sight`);
+    4. batches that the ledger holds for this place are shown again (`Walk.show_again`);
+    5. unless it is decided already, stages under pressure decide, and behind them the guard;
+       what they decide becomes a batch of the ledger (`_decide`).
+
+At the end of the walk reasoning that an earlier batch left behind goes, if now it has to
+(`_drop_stale`), and a view that is still over its limit is refused (`_refuse`).
+
+A place is decided when the ledger holds something for it or for a later place on the same
+chain: then that decision holds. So a warm session, a cold start and another process arrive
+at the same window (DESIGN §1, "precisely").
+
+Nothing here does I/O. What must be kept before the view may be returned is collected in
+`Walk`, and `ullage.core.turn` asks a driver to commit it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from functools import partial
+from typing import Any, TypeAlias, TypeVar
+
+from msgspec.structs import replace
+
+from ullage.core.contract.bound import HELD, editable_from, is_frozen, left_out
+from ullage.core.contract.policy import Policy, Safeguards, Stage, name_of, unrecalled
+from ullage.core.errors import OverLimitError
+from ullage.core.history.builder import PAST, WindowBuilder
+from ullage.core.history.hand import EMPTY, Hand, shown_under
+from ullage.core.history.ledger import Ledger, latest_record
+from ullage.core.history.transcript import Location
+from ullage.core.history.window import Window
+from ullage.core.turn.batches import Walk, cuts_of, edited_from, without_young
+from ullage.core.turn.changes import arrived
+from ullage.core.turn.filling import Asking, fill, refusal
+from ullage.core.turn.first_sight import take_in
+from ullage.core.turn.hand import carry_out, carry_out_with_batch, overrule
+from ullage.core.turn.joining import Offer, note_excess, weigh
+from ullage.core.turn.terms import Agreed, Terms
+from ullage.core.values.edits import Cut, Replace, Skipped, Summary
+from ullage.core.values.effects import Summarise
+from ullage.core.values.events import Event
+from ullage.core.values.limits import TextLimit
+
+T = TypeVar("T")
+_MOST_ROUNDS = 4  # so often the guard is asked at one place
+_Asks: TypeAlias = Generator[Summarise, Any, T]
+
+
+def fit(
+    builder: WindowBuilder,
+    agreed: Agreed,
+    policy: Policy,
+    safeguards: Safeguards,
+    *,
+    asking: Asking | None = None,
+    now: bool = False,
+    text_limit: TextLimit | None = None,
+    offer: Offer | None = None,
+    hand: Hand = EMPTY,
+) -> _Asks[Walk]:
+    """Walk the window to the end of its transcript; asks for summaries on the way, if at all.
+
+    A model is asked at the end alone: what it says of an earlier place is in the ledger, or
+    was never said. Where the conversation is to be joined, the walk ends before anything is
+    decided at its end (`Walk.joining`), and is void.
+
+    Args:
+        builder: its window stands where the last run left it, or is new. It is moved forward.
+        agreed: everything decided and observed so far, and on what terms it is gone on from.
+        policy: the stages.
+        safeguards: what runs behind them.
+        asking: who is asked for summaries, or None for nobody.
+        now: run the policy's compaction at the end, whatever the pressure.
+        text_limit: the most that the provider takes of one text; None: not known.
+        offer: what the request says about joining a conversation that waits; None: it does not.
+        hand: what users decided of the history.
+
+    Raises:
+        OverLimitError: the untouchable parts alone are over the limit.
+    """
+    window, ledger, terms = builder.window, agreed.ledger, agreed.terms
+    transcript = window.transcript
+    walk = Walk(builder, policy, safeguards, ledger, list(agreed.records), hand=hand)
+    builder.pin(hand.pins)
+    builder.arrive(arrived(transcript, ledger))
+    settled = _settled(window, ledger)
+    builder.replace_later(_replaced(window, ledger, settled, hand))
+    stops = transcript.boundaries(window.size) or [len(transcript)]
+    bare = _without_recall(policy, terms)
+    for length in stops:
+        if settled <= window.size < length and length in stops[-PAST:]:
+            builder.keep_past()
+        _learn(builder, ledger)
+        keys = transcript.decision_keys(window.size, length)
+        builder.extend(length)
+        place = transcript.find(keys[-1]) or 0
+        is_recalled = _is_recalled(agreed, place, keys)
+        walk.policy = policy if is_recalled else bare(place)
+        take_in(walk, terms, keys, decides=length > settled)
+        if terms.waits:
+            note_excess(walk, policy)
+        if length == len(transcript) and _is_to_join(walk, policy, offer):
+            return walk
+        if length > settled:
+            is_end = length == len(transcript)
+            stages = _due(walk, terms, now=now and is_end)
+            yield from _decide(walk, stages, keys[-1], asking, is_end=is_end)
+            if is_end and text_limit is not None:
+                cuts = safeguards.overlong(window, text_limit)
+                _batch(walk, "text limit", keys[-1], cuts, is_guard=True)
+    if walk.diagnostic is not None:
+        walk.events.append(walk.diagnostic)
+    _drop_stale(walk)
+    if not window.within(window.limit_tokens, surely=True):
+        _refuse(window)
+    if walk.records:
+        walk.records.append(latest_record(transcript.chain, walk.records))
+    return walk
+
+
+def _is_to_join(walk: Walk, policy: Policy, offer: Offer | None) -> bool:
+    """Whether the conversation is joined here; what was weighed is kept in the walk."""
+    if offer is None:
+        return False
+    walk.joining = weigh(walk, policy, offer)
+    return walk.joining.is_due
+
+
+def _is_recalled(agreed: Agreed, place: int, keys: Sequence[bytes]) -> bool:
+    """Whether the model can open at a place what leaves its view."""
+    offers = agreed.terms.offers_recall(place)
+    return offers and not any(agreed.ledger.at(key).is_unrecalled for key in keys)
+
+
+def _without_recall(policy: Policy, terms: Terms) -> Callable[[int], Policy]:
+    """The policy at each place where no recall tools are offered."""
+    bare = unrecalled(policy)
+    old = replace(bare, at_first_sight=())
+    new = replace(bare, at_first_sight=policy.at_first_sight)
+
+    def at(place: int) -> Policy:
+        if terms.cuts_from < 0:
+            return bare
+        return new if place >= terms.cuts_from else old
+
+    return at
+
+
+def _due(walk: Walk, terms: Terms, *, now: bool) -> Iterator[Stage]:
+    """The stages that are asked under pressure; with ``now`` the policy's compaction first."""
+    if now and walk.policy.on_request is not None:
+        yield walk.policy.on_request
+    if not terms.superseded:
+        yield from walk.policy.under_pressure
+
+
+def _drop_stale(walk: Walk) -> None:
+    """Leave out the reasoning that stayed behind edits which another model had allowed.
+
+    Where reasoning is free, none goes with a batch. If the next request is for a model to which
+    it is bound, what was thought before the batch, about what it edited, may not be shown (A15).
+    """
+    window, stale = walk.window, walk.builder.stale
+    if not stale or window.reasoning == "free" or is_frozen(window):
+        return
+    due = [first for first, stop in stale if window.bound_reasoning(first + 1, stop)]
+    stale.clear()
+    if due:
+        key = window.transcript.decision_key(window.size)
+        walk.keep("reasoning", key, left_out(window, min(due), ()))
+
+
+def _learn(builder: WindowBuilder, ledger: Ledger) -> None:
+    """Take in what was reported for the request of the boundary the window stands at.
+
+    Where nothing was answered since (the same request again, or one message more), what was
+    reported last holds on: a second call decides as the first did.
+
+    No report calibrates by which what we do not see is over the limit by itself: nothing would
+    ever fit again, and so no better report could come (usage summed over a turn, F64).
+    """
+    window, size = builder.window, builder.window.size
+    if not (0 < size < len(window.transcript) and window.transcript.starts_turn(size)):
+        return
+    entry = ledger.at(window.transcript.decision_key(size))
+    observed = entry.observed.get(window.meter.model)
+    if observed is None:
+        builder.report(None, None, window.calibration)
+        return
+    reported, estimated = observed.reported_tokens, observed.estimated_tokens
+    calibration = window.calibration
+    if reported - estimated < window.limit_tokens:
+        calibration = calibration.observe(reported, estimated)
+    builder.report(reported, reported + observed.output_tokens, calibration)
+
+
+def _settled(window: Window, ledger: Ledger) -> int:
+    """The furthest earlier boundary at or beyond which the ledger holds a decision.
+
+    A decision short of a boundary, or at the end of the history by an earlier call, settles
+    what is before it; the end itself is always decided anew.
+    """
+    transcript, settled, before = window.transcript, 0, window.size
+    for length in transcript.boundaries(before):
+        entries = [ledger.at(key) for key in transcript.decision_keys(before, length)]
+        decided = [bool(entry.batches or entry.observed or entry.decisions) for entry in entries]
+        if any(decided):
+            settled = length if decided[-1] and length < len(transcript) else before
+        before = length
+    return settled
+
+
+def _replaced(window: Window, ledger: Ledger, settled: int, hand: Hand) -> set[Location]:
+    """The leaves that the batches of settled places replace: what is decided next sees no other.
+
+    So they need not be cut at first sight, nor counted. Where users decided, what a batch took out
+    may come back as it was before.
+    """
+    if hand.decisions:
+        return set()
+    replaced, hidden, before = set[Location](), _Hidden(window), window.size
+    for length in window.transcript.boundaries(before) if settled > before else ():
+        if length > settled:
+            break
+        for key in window.transcript.decision_keys(before, length):
+            for edit in (edit for batch in ledger.at(key).batches for edit in batch.edits):
+                if isinstance(edit, Summary):
+                    messages = hidden.by(edit, length)
+                    replaced.update(it for at in messages for it in window.transcript.results(at))
+                elif isinstance(edit, Replace) and (spot := window.spot_for(edit, length)):
+                    replaced.add(spot)
+        before = length
+    return replaced
+
+
+class _Hidden:
+    """The messages that summaries hide, each told once: a later one goes on from an earlier one.
+
+    Args:
+        window: the window that is to show them.
+    """
+
+    def __init__(self, window: Window) -> None:
+        self._window = window
+        self._reached: dict[int, int] = {}
+        self._left: set[int] = set()
+
+    def by(self, edit: Summary, length: int) -> list[int]:
+        """What a summary within a length hides and none that begins at the same message did."""
+        transcript = self._window.transcript
+        start, stop = transcript.find(edit.after), transcript.find(edit.upto)
+        if start is None or stop is None or not start < stop <= length:
+            return []
+        kept = self._window.kept_by(edit)
+        reached = self._reached.get(start, start)
+        left = {at for at in self._left if start <= at < min(reached, stop)}
+        messages = {*range(reached, stop), *left}
+        self._left = (self._left - messages) | (messages & kept)
+        self._reached[start] = max(reached, stop)
+        return sorted(messages - kept)
+
+
+def _decide(
+    walk: Walk, stages: Iterable[Stage], key: bytes, asking: Asking | None, *, is_end: bool
+) -> _Asks[None]:
+    """Decide at a place; at the end of the history users come first, and models are asked."""
+    window, policy = walk.window, walk.policy
+    if is_end and walk.hand.decisions:
+        carry_out(walk, walk.hand, key)
+    walk.builder.removed(_removed_tokens(walk))
+    before, asked = len(walk.records), asking if is_end else None
+    for stage in stages:
+        cuts = _allowed(walk, stage)
+        if cuts and policy.diagnostic is not None:
+            walk.cuts += len(cuts)
+            walk.diagnostic = _diagnosed(policy.diagnostic, window, walk.cuts)
+        _batch(walk, name_of(stage), key, (yield from _filled(walk, cuts, asked)))
+    if is_end and walk.hand.due and (len(walk.records) > before or _wants(walk)):
+        carry_out_with_batch(walk, walk.hand, key)
+    if policy.guard is not None:
+        _batch(walk, "media", key, walk.safeguards.media(window), is_guard=True)
+        _guard(walk, policy.guard, key)
+
+
+def _wants(walk: Walk) -> bool:
+    """Whether the guard is about to make a batch."""
+    return walk.policy.guard is not None and bool(cuts_of(walk.policy.guard, walk.window))
+
+
+def _guard(walk: Walk, guard: Stage, key: bytes) -> None:
+    """Make the view fit; where it cannot, with what otherwise has to stay."""
+    window = walk.window
+    _to_rest(walk, guard, key)
+    fits = window.within(window.limit_tokens, surely=True)
+    if fits or not (window.staying(0, window.size) or window.added):
+        return
+    overrule(walk, key, partial(_to_rest, walk, guard, key))
+
+
+def _to_rest(walk: Walk, guard: Stage, key: bytes) -> None:
+    """Ask the guard until it wants nothing more, so that the same request again is shown the same.
+
+    Once is enough but where it works around what users pinned.
+    """
+    for _ in range(_MOST_ROUNDS if walk.hand.decisions else 1):
+        before = len(walk.records)
+        _batch(walk, name_of(guard), key, cuts_of(guard, walk.window), is_guard=True)
+        if len(walk.records) == before:
+            return
+
+
+def _removed_tokens(walk: Walk) -> int:
+    """What batches took out of the view since a report was last learned from."""
+    window, ledger = walk.window, walk.ledger
+    if not window.calibration.replies:
+        return 0
+    keys = window.transcript.decision_keys(window.calibrated_at, window.size)
+    batches = (batch for key in keys for batch in shown_under(key, ledger, walk.hand))
+    won = sum(batch.tokens_before - batch.tokens_after for batch in batches)
+    return round(won / window.calibration.scale)
+
+
+def _allowed(walk: Walk, stage: Stage) -> Sequence[Cut]:
+    """The cuts a stage wants, if now they can be made; else it is told why not."""
+    window, where = walk.window, f"stage {name_of(stage)}"
+    cuts = stage(window)
+    if isinstance(cuts, Skipped):
+        walk.events.append(Event(kind="held", where=where, why=cuts.why))
+        return ()
+    editable = editable_from(window)
+    allowed = [cut for cut in cuts if edited_from(window, [cut.edit]) >= editable]
+    if cuts and not allowed:
+        walk.events.append(Event(kind="held", where=where, why=HELD))
+    allowed = [cut for cut in allowed if not _is_barred(window, cut)]
+    return without_young(window, allowed)
+
+
+def _is_barred(window: Window, cut: Cut) -> bool:
+    """Whether a leaf is pinned, or holds the account of hidden messages."""
+    spot = window.transcript.locate(cut.edit.place) if isinstance(cut.edit, Replace) else None
+    return spot is not None and (window.holds_account(spot) or window.is_pinned(spot))
+
+
+def _filled(walk: Walk, cuts: Sequence[Cut], asking: Asking | None) -> _Asks[Sequence[Cut]]:
+    """The cuts with what a model has to add to them, if there is one to ask."""
+    filled = []
+    for cut in cuts:
+        full, refused = yield from fill(cut, asking, walk.window.meter.text)
+        filled.append(full)
+        if refused:
+            walk.events.append(refusal(refused))
+    return filled
+
+
+def _batch(
+    walk: Walk, stage: str, key: bytes, cuts: Sequence[Cut], *, is_guard: bool = False
+) -> None:
+    """Make one batch of cuts, and of the reasoning they make invalid."""
+    window = walk.window
+    cuts = walk.check(stage, cuts, is_guard=is_guard)
+    if not cuts:
+        return
+    walk.events += walk.safeguards.stalled(window, cuts)
+    first = edited_from(window, [cut.edit for cut in cuts])
+    walk.keep(stage, key, [*cuts, *left_out(window, first, cuts)])
+    walk.builder.removed(_removed_tokens(walk))
+
+
+def _diagnosed(diagnostic: str, window: Window, count: int) -> Event:
+    """One for a whole walk: a history seen for the first time has many places with cuts."""
+    reported = window.estimate if window.reported_tokens is None else window.reported_tokens
+    why = diagnostic.format(count=count, reported_tokens=reported)
+    if window.reported_tokens is None:
+        why += "; nothing was reported, this is an estimate"
+    return Event(kind="diagnostic", where="the whole view", why=why)
+
+
+def _refuse(window: Window) -> None:
+    if window.estimate <= window.limit_tokens:
+        return  # only the margin of the upper bound is over; the provider may well take it
+    head = window.estimate * window.head_tokens // max(window.tokens, 1)
+    parts = {"system text and tools": head, "messages that must stay": window.estimate - head}
+    raise OverLimitError(window.limit_tokens, window.estimate, parts)

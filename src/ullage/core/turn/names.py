@@ -1,0 +1,159 @@
+"""Names of tools: ours give way where the caller has a tool of such a name, at any turn.
+
+A request is asked again whenever it is fitted: the caller may take a name of ours in the middle of
+a conversation. From there on ours have a prefix, which is written to the ledger at that place and
+stays, also where the caller's tool goes again. What tools the caller has is told by the request,
+and by the history where a search loaded them.
+
+The notices shown name ours as they are called now. Those that were made before and recorded are
+worded anew in a batch of that place; what only the caller's history holds (pages that were read)
+names the old tool, and the description of ours says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from functools import lru_cache
+from itertools import count
+from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
+
+from ullage.core.contract.format import Format
+from ullage.core.contract.ranges import set_aside
+from ullage.core.history.ledger import Opened
+from ullage.core.history.transcript import Transcript
+from ullage.core.history.window import Window
+from ullage.core.values.edits import Cut
+from ullage.core.values.events import Event
+from ullage.core.values.notices import Words
+from ullage.core.values.toolset import Toolset
+
+if TYPE_CHECKING:
+    from ullage.core.turn.request import Request
+
+
+@lru_cache(maxsize=32)
+def definitions(
+    wire: Format,
+    prefix: str,
+    toolset: Toolset,
+    *,
+    is_renamed: bool = False,
+    is_former: bool = False,
+) -> tuple[dict[str, Any], ...]:
+    """The tools of a toolset in the wire form of a format; constant as long as their names are.
+
+    Args:
+        wire: the format.
+        prefix: what stands before their names.
+        toolset: the toolset.
+        is_renamed: whether notices of the conversation name them without that prefix.
+        is_former: whether they are wanted as earlier versions defined them.
+    """
+    tools = []
+    for spec in toolset.former if is_former else toolset.tools:
+        told = f"{spec.description}. Earlier notices name it {spec.name}" if is_renamed else ""
+        named = replace(spec, name=prefix + spec.name, description=told or spec.description)
+        tools.append(wire.tool(named))
+    return tuple(tools)
+
+
+def holds(asked: Request, prefix: str, toolset: Toolset) -> bool:
+    """Whether the caller's own tools hold our definitions already, cached or not."""
+    names = {prefix + spec.name for spec in toolset.tools}
+    copies = set(_copies(asked, prefix, toolset))
+    return names == copies
+
+
+def prefix_beside(
+    asked: Request, transcript: Transcript, toolset: Toolset, prefix: str = ""
+) -> str:
+    """What has to stand before our names, so that the caller has no tool of any of them.
+
+    Args:
+        asked: the request.
+        transcript: its history, which may hold tools that a search loaded.
+        toolset: ours.
+        prefix: the one at hand, which stays if it will do.
+    """
+    names = {*asked.envelope.head.tools, *transcript.loaded}
+    if _is_free(prefix, names, asked, toolset):
+        return prefix
+    others = (f"ullage{number}_" for number in count(2))
+    if _is_free("ullage_", names, asked, toolset):
+        return "ullage_"
+    return next(other for other in others if _is_free(other, names, asked, toolset))
+
+
+def _is_free(prefix: str, names: Collection[str], asked: Request, toolset: Toolset) -> bool:
+    """Whether no tool of the caller's has a name of ours with this prefix."""
+    ours = {prefix + name for name in toolset.names}
+    clashing = ours.intersection(names)
+    return not clashing or clashing <= set(_copies(asked, prefix, toolset))
+
+
+def _copies(asked: Request, prefix: str, toolset: Toolset) -> Iterator[str]:
+    """The names under which the caller's tools hold copies of our definitions.
+
+    A caller who sends the tools of an earlier view, or of an earlier version, may have put cache
+    markers on them.
+    """
+    wire = asked.wire
+    texts = {
+        wire.tool_text(tool, "tools")
+        for is_former in (False, True)
+        for is_renamed in (False, True)
+        for tool in definitions(wire, prefix, toolset, is_renamed=is_renamed, is_former=is_former)
+    }
+    names = {prefix + spec.name for spec in toolset.tools}
+    for tool in asked.envelope.tools:
+        name = wire.tool_name(tool)
+        if name in names and wire.tool_text(tool, "tools") in texts:
+            yield name
+
+
+def to_allow(asked: Request, words: Words) -> tuple[str, ...]:
+    """Our names, where the request lists what may be called, and its list can be longer."""
+    choice = asked.envelope.choice
+    ours = tuple(words.prefix + spec.name for spec in words.toolset.tools)
+    return () if choice.allows(ours) or not choice.takes_more else ours
+
+
+def renaming(opened: Opened, key: bytes, prefix: str) -> tuple[Opened, Event]:
+    """What is in force once our tools have another prefix, from this place on, and the event."""
+    renamed = replace(
+        opened,
+        prefix=prefix,
+        former=(*opened.former, (key, opened.prefix)),
+        joined=False,
+        changed=False,
+        adds_tools=True,
+    )
+    why = f"a tool of the caller's has a name of ours, so ours begin with {prefix!r} from here on"
+    return renamed, Event(kind="renamed", where="tools", why=why)
+
+
+def words_of(opened: Opened, transcript: Transcript, toolset: Toolset) -> Words:
+    """The wording of what is in force, in a history."""
+    former = tuple((transcript.find(key) or 0, prefix) for key, prefix in opened.former)
+    return Words(opened.recall, opened.prefix, toolset, opened.folder, former)
+
+
+def worded_anew(window: Window) -> list[Cut]:
+    """Cuts by which notices that name a tool as it was called before name it as it is now."""
+    words, cuts = window.words, list[Cut]()
+    for index in window.visible:
+        for (number, item), edit in window.shown(index).items():
+            text, output = words.renamed(edit.text), window.transcript.output((index, number, item))
+            if text != edit.text and output is not None:
+                cuts.append(Cut(replace(edit, text=text, why=_RENAMED), (output,)))
+    for start, stop, summary in window.summaries:
+        text = words.renamed(summary.text)
+        if text != summary.text:
+            outputs = set_aside(window, start, stop)
+            cuts.append(Cut(replace(summary, text=text, why=_RENAMED), outputs))
+    return cuts
+
+
+_RENAMED = "the recall tool that it names has another name now"

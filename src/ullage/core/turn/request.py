@@ -1,0 +1,223 @@
+"""The door: a provider's request is read once, into one value.
+
+After that nothing looks at the raw request until the view is rendered from it. What does not
+change from turn to turn (system text, tools, settings) is read again only when it changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, TypeAlias
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from ullage.core.contract.choice import Choice
+from ullage.core.contract.format import Format, Head, Recognise
+from ullage.core.errors import FormatError
+from ullage.core.history import canon
+from ullage.core.history.raw import field, text_at
+from ullage.core.history.snapshots import snapshot_at
+from ullage.core.tokens.models import family_of as token_family
+from ullage.core.values.edits import whole
+from ullage.core.values.messages import ReasoningRule
+
+_CACHES = ("cachedContent", "cached_content")
+THREAD = "thread"
+_HELD_ELSEWHERE = {
+    "previous_response_id": "openai-responses",
+    "conversation": "openai-responses",
+    THREAD: "anthropic",
+    **dict.fromkeys(_CACHES, "gemini"),
+}
+"""The fields that name a history the provider holds, and the wire that has them."""
+
+
+class Envelope(Struct, frozen=True):
+    """What of a request stands around its history.
+
+    Attributes:
+        model: the model it is for.
+        head: system text, tools and schemas as text to be counted.
+        detail: how finely it has media looked at, where a medium does not say.
+        tools: its own tool definitions.
+        takes_tools: whether functions may be added to them.
+        uses_tools: whether it has any, and the model may call them.
+        choice: which of them the model may call.
+        reasoning: what an edit means for the reasoning behind it.
+        thinks_first: whether an open turn must begin with thinking (A14).
+        family: whose rules of reasoning hold, and whose tokeniser is estimated.
+        window_tokens: the window that it asks its server for, or None.
+        default_tokens: the window that its server has if nobody says otherwise, or None.
+        bars_tools: why no functions may be added, beside what its wire says: its provider refused
+            them (``"refused"``), or it has as many as its wire takes (``"full"``).
+    """
+
+    model: str
+    head: Head
+    detail: str
+    tools: Sequence[Any]
+    takes_tools: bool
+    uses_tools: bool
+    choice: Choice
+    reasoning: ReasoningRule
+    thinks_first: bool
+    family: str
+    window_tokens: int | None = None
+    default_tokens: int | None = None
+    bars_tools: Literal["", "refused", "full"] = ""
+
+
+class Request(Struct, frozen=True):
+    """A request, read.
+
+    Attributes:
+        wire: its format.
+        raw: the caller's request, never changed.
+        history: its raw messages, system text included.
+        envelope: what stands around them.
+        elsewhere: the field that names what comes before it and is held by the provider, or ``""``.
+        before: what it names that by.
+        is_thread: whether the next request may go on from the reply by its id alone.
+    """
+
+    wire: Format
+    raw: Mapping[str, Any]
+    history: Sequence[Any]
+    envelope: Envelope
+    elsewhere: str = ""
+    before: str = ""
+    is_thread: bool = False
+
+    def root(self, tenant: str) -> bytes:
+        """The chain before the first message, 16 bytes.
+
+        What follows on a history that the provider holds is no history of its own: two requests
+        that say the same are at the same place only if they go on from the same reply.
+        """
+        root = canon.root(self.wire.name, tenant)
+        if not self.elsewhere:
+            return root
+        return canon.extend(root, canon.content_digest(f"{self.elsewhere} {self.before}", "held"))
+
+
+Header: TypeAlias = tuple[Any, Any, str, str, Envelope]
+"""Copies of what stood around a request's messages and of its leading system text, the names of its
+format and model, and the envelope that was read of these."""
+
+
+class Envelopes:
+    """The envelope read last (``last``), behind what it was read from."""
+
+    def __init__(self) -> None:
+        self.last: Header | None = None
+
+    def read(self, request: Mapping[str, Any], wire: Format, model: str) -> Envelope:
+        """The envelope of a request, read anew only if anything of it changed.
+
+        Raises:
+            FormatError: something in it is not what the format says it is.
+        """
+        leading = wire.leading(request)
+        outside = {key: value for key, value in request.items() if key != wire.key}
+        last = self.last
+        if last is not None and last[:4] == (outside, leading, wire.name, model):
+            return last[4]
+        kept = {key: snapshot_at(value, str(key)) for key, value in outside.items()}
+        known = snapshot_at(leading, wire.key)
+        envelope = _read_envelope(request, wire, model)
+        self.last = (kept, known, wire.name, model, envelope)
+        return envelope
+
+
+def read(
+    request: Mapping[str, Any],
+    model: str,
+    wire: Format | None,
+    recognise: Recognise,
+    envelopes: Envelopes,
+) -> Request:
+    """Read a request.
+
+    Args:
+        request: the keyword arguments of the provider call, with the whole history.
+        model: the model, where the request names none.
+        wire: its format; None: it is recognised.
+        recognise: tells the format of a request.
+        envelopes: what was read last.
+
+    Raises:
+        FormatError: it is not what its format says it is, or it names a history held elsewhere
+            in a way that its wire does not have.
+    """
+    if not isinstance(request, Mapping):
+        raise FormatError(
+            "request",
+            f"expected a dict, got {type(request).__name__}",
+            "Give the keyword arguments of the provider call as one dict.",
+        )
+    elsewhere = _elsewhere(request)
+    wire = wire or recognise(request, model)
+    if elsewhere and _HELD_ELSEWHERE[elsewhere] != wire.name:
+        raise FormatError(
+            elsewhere,
+            "the history is held by the provider, not in this request",
+            "Send the whole history in the request, or send this request unfitted.",
+        )
+    named = whole(text_at(request.get(wire.model_field) or request.get("model") or model, "model"))
+    history = wire.history(request)
+    envelope = envelopes.read(request, wire, named)
+    before = wire.previous(request) or _named(_value(request, elsewhere))
+    is_thread = wire.name == _HELD_ELSEWHERE[THREAD] and bool(request.get(THREAD))
+    return Request(wire, request, history, envelope, elsewhere, before, is_thread)
+
+
+def without_room(asked: Request, count: int) -> Request:
+    """A request that takes no tools where this many are more than its wire has room for."""
+    envelope, most = asked.envelope, asked.wire.most_tools
+    if most is None or len(envelope.tools) + count <= most:
+        return asked
+    return replace(asked, envelope=replace(envelope, takes_tools=False, bars_tools="full"))
+
+
+def refusing_tools(asked: Request) -> Request:
+    """A request to which no tools may be added, because its provider refused them."""
+    envelope = replace(asked.envelope, takes_tools=False, bars_tools="refused")
+    return replace(asked, envelope=envelope)
+
+
+def _elsewhere(request: Mapping[str, Any]) -> str:
+    """The field that names a history which the provider holds, or ``""``."""
+    return next((key for key in _HELD_ELSEWHERE if _value(request, key)), "")
+
+
+def _value(request: Mapping[str, Any], key: str) -> Any:
+    """What a request names a held history by. A thread that is created has the whole history."""
+    if key == THREAD:
+        thread = request.get(THREAD)
+        return field(thread, "previous_message_id") if thread else None
+    config = request.get("config")
+    return request.get(key) or (field(config, key) if config else None)
+
+
+def _named(value: Any) -> str:
+    """The id of what is named: the value itself, or in it."""
+    return value if isinstance(value, str) else str(field(value, "id") or "")
+
+
+def _read_envelope(request: Mapping[str, Any], wire: Format, model: str) -> Envelope:
+    tools, choice = wire.tools(request), wire.choice(request)
+    return Envelope(
+        model=model,
+        head=wire.head(request),
+        detail=wire.media_detail(request),
+        tools=tools,
+        takes_tools=wire.takes_tools(request, model) and _elsewhere(request) not in _CACHES,
+        uses_tools=bool(tools) and not choice.forbids,
+        choice=choice,
+        reasoning=wire.reasoning(request, model),
+        thinks_first=wire.thinks_first(request),
+        family=f"{wire.family(model)}/{token_family(model)}",
+        window_tokens=wire.window_tokens(request),
+        default_tokens=wire.default_window_tokens(model),
+    )

@@ -1,0 +1,1 @@
+"""The presets, a module a document."""

@@ -1,0 +1,108 @@
+"""Answers in one piece, and those whose bytes go through as they come."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from ullage.doors.exchange.replies import events_of
+from ullage.doors.exchange.values import Answer, Reply
+from ullage.doors.host import Actions
+
+if TYPE_CHECKING:
+    from ullage.doors.exchange.exchange import Exchange
+
+_MOST_BYTES = 32 << 20
+"""So much of a stream is held to be read at its end; of a longer one the usage is not known."""
+
+
+class Whole(Answer):
+    """An answer whose body is there. See `Answer` for the attributes.
+
+    What it reports is taken in when it is closed. Before a client has a reply, what was hidden from
+    it must be kept, or its next request is not knitted; usage that is lost costs one calibration.
+
+    Args:
+        exchange: that it ends.
+        reply: the upstream's.
+        status: its HTTP status.
+        body: the whole of it.
+        then: what is to be done once the client has it.
+    """
+
+    def __init__(
+        self,
+        exchange: Exchange,
+        reply: Reply | None,
+        status: int,
+        body: bytes,
+        then: Callable[[], Actions[None]] | None = None,
+    ) -> None:
+        self.reply, self.status, self.body = reply, status, body
+        self.content_type = "application/json" if reply is None else reply.content_type
+        self._exchange, self._rest, self._then = exchange, body, then
+        self._is_over = False
+
+    def next(self) -> Actions[bytes]:
+        """See `Answer.next`."""
+        rest, self._rest = self._rest, b""
+        return rest
+        yield
+
+    def close(self) -> Actions[None]:
+        """See `Answer.close`."""
+        if self._is_over:
+            return
+        self._is_over = True
+        if self._then is not None:
+            yield from self._then()
+        self._exchange.over(self.status)
+        if self.reply is not None:
+            yield self.reply.close
+
+
+class Untouched(Answer):
+    """The upstream's answer as it is, unread."""
+
+    is_untouched = True
+
+    def __init__(self, exchange: Exchange, reply: Reply) -> None:
+        self.reply, self.status, self.content_type = reply, reply.status, reply.content_type
+        exchange.over(self.status)
+
+    def next(self) -> Actions[bytes]:
+        """See `Answer.next`."""
+        data: bytes = yield self.reply.next
+        return data
+
+    def close(self) -> Actions[None]:
+        """See `Answer.close`."""
+        yield self.reply.close
+
+
+class Teed(Answer):
+    """A stream that comes as one JSON array: it is only read, at its end."""
+
+    def __init__(self, exchange: Exchange, reply: Reply) -> None:
+        self.reply, self.status, self.content_type = reply, reply.status, reply.content_type
+        self._exchange, self._seen, self._is_over = exchange, bytearray(), False
+        exchange.note_stream()
+
+    def next(self) -> Actions[bytes]:
+        """See `Answer.next`."""
+        data: bytes = yield self.reply.next
+        if len(self._seen) <= _MOST_BYTES:
+            self._seen += data
+        return data
+
+    def close(self) -> Actions[None]:
+        """See `Answer.close`."""
+        if self._is_over:
+            return
+        self._is_over = True
+        events: list[Any] = []
+        if len(self._seen) <= _MOST_BYTES:
+            events = events_of(bytes(self._seen))
+        yield from self._exchange.observe(events)
+        self._exchange.over(self.status)
+        yield self.reply.close

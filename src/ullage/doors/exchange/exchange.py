@@ -1,0 +1,524 @@
+"""The steps of one exchange: from the bytes of a request to the answer's head.
+
+    body ─▶ JSON ─▶ request ─▶ fit ─▶ view ─▶ bytes ─▶ upstream ─▶ reply
+      │                │                                   │
+      └── passed on, with a reason                         ├▶ too long: a shorter view, once
+      └── passed on, with a reason                         ├▶ 400, 422: without our additions
+                                                           ├▶ JSON: observed, given
+                                                           └▶ events:
+                                                           `ullage.doors.exchange.streamed`
+
+Whatever goes wrong here, and is not the upstream's word, ends with the bytes that came being sent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
+
+from ullage.core.errors import BudgetExceeded
+from ullage.doors.exchange import bodies, requests
+from ullage.doors.exchange.additions import Target
+from ullage.doors.exchange.answers import Teed, Untouched, Whole
+from ullage.doors.exchange.problems import problem_of, reason_of
+from ullage.doors.exchange.reading import Reading
+from ullage.doors.exchange.replies import error_of, is_error, refusal
+from ullage.doors.exchange.reporting import Reporting
+from ullage.doors.exchange.routes import Route, route_of
+from ullage.doors.exchange.streamed import Streamed, framing_of
+from ullage.doors.exchange.trials import Trial, is_bad_request, may_fit, with_additions, words_of
+from ullage.doors.exchange.values import Answer, Passed, Reply, TooLong, Upstream
+from ullage.doors.host import Actions, ServedWindow
+from ullage.doors.splice import Again, Calls, Done, Knitted, Rounds, is_thread, knit, takes_rounds
+from ullage.doors.splice.stored import rounds_of, stored_items, stored_replies, stored_reply
+from ullage.wires import FORMATS, Format, model_in
+
+if TYPE_CHECKING:
+    from ullage.doors.exchange.exchanges import Exchanges
+
+_ELSEWHERE = ("conversation", "cachedContent", "cached_content")
+"""What names a history to which a round more than the client asked for would be added, or tools."""
+_SPENT = 402
+
+MOST_RECALLS = 32
+"""So many private calls of a reply, in all its rounds, are answered."""
+
+MOST_RECALL_S = 4.0
+"""After so many seconds of answering them, the others of the reply are not."""
+
+
+class Exchange(Reporting):
+    """One request and its answer. Made by `Exchanges.of`.
+
+    Attributes, beside those of `Reporting`:
+        route: what is asked at its path, or None.
+        request: what it was fitted from.
+        rounds: what becomes of the reply (`ullage.doors.splice`); None if no reply is asked for.
+        hides_usage: whether the client did not ask for the chunk of usage that it would get.
+        is_thread: whether the client's next request goes on from the reply by its id alone. Then
+            the reply is taken in before its end is given.
+    """
+
+    def __init__(
+        self,
+        exchanges: Exchanges,
+        method: str,
+        path: str,
+        body: bytes,
+        upstream: Upstream,
+        *,
+        tenant: str,
+        name: str | None,
+        passed: Passed | None,
+        served: Callable[[str], ServedWindow | None] | None = None,
+        origin: str = "",
+        client: str = "",
+    ) -> None:
+        self.route: Route | None = None if passed else route_of(method, path)
+        super().__init__(exchanges, path, passed or (None if self.route else "path"))
+        self.request: Mapping[str, Any] = {}
+        self.rounds: Rounds | None = None
+        self.hides_usage = self.is_thread = False
+        self._upstream, self._tenant = upstream, tenant
+        self._name, self._served, self._program = name, served, client
+        self._body, self._sent = body, body  # as it came, and as it goes
+        self._fields: Collection[str] = ()  # what it names
+        self._write: bodies.Write = bodies.write
+        self._reading: Reading | None = None
+        self._client: Mapping[str, Any] = {}  # the same as a request, with its model
+        self._takes = True  # whether recall calls in the reply can be answered
+        self._session: Any = None
+        self._refused = False
+        self._trial: Trial | None = None  # of what is added to it
+        self._where = f"{origin}{path.partition('?')[0].rpartition('/')[0]}"
+        self._recall_s = 0.0  # that its private calls took
+
+    def steps(self) -> Actions[Answer]:
+        """Fit the request, send it, and give the answer once its head is there.
+
+        A request refused as too long is made shorter and sent once more. What cannot be fitted is
+        sent as it came. Whoever gets the answer closes it.
+        """
+        try:
+            if self.route is not None and self.route.is_stored:
+                return (yield from self._stored(self.route))
+            refused = yield from self._fit_or_pass()
+            if refused is not None:
+                return refused
+            return (yield from self._answer(*(yield from self.send())))
+        except BaseException:
+            self.over(0)
+            raise
+
+    # ── what the provider keeps ──────────────────────────────────────────────────────
+
+    def _stored(self, route: Route) -> Actions[Answer]:
+        """Ask for what the provider keeps, and give it as the client got it."""
+        self.passed = "path"
+        self._note(wire=route.wire)
+        reply: Reply = yield partial(self._upstream.send, self._sent)
+        if reply.status != 200 or "json" not in reply.content_type:
+            return Untouched(self, reply)
+        body: bytes = yield reply.read
+        value = bodies.read(body)
+        if route.kind == "delete":
+            yield from self._delete_rounds(route)
+        elif isinstance(value, dict):
+            steps = _PUBLIC[route.kind](value, FORMATS[route.wire], self._owner_of_records)
+            do = partial(self._exchanges.do, steps, self._owner_of_records)
+            public = yield from self._tried(do)
+            if public not in (None, value):
+                body = bodies.write(public)
+        return Whole(self, reply, reply.status, body)
+
+    def _delete_rounds(self, route: Route) -> Actions[None]:
+        """What is done away with goes with the rounds that the client does not know of."""
+        steps = rounds_of(route.reply_id, FORMATS[route.wire], self._owner_of_records)
+        do = partial(self._exchanges.do, steps, self._owner_of_records)
+        names = (yield from self._tried(do)) or ()
+        for name in names if route.reply_id in self.report.path else ():
+            also = yield from self._tried(partial(self._upstream.delete, route.reply_id, name))
+            if also is not None:
+                yield also.close
+
+    @property
+    def _owner_of_records(self) -> str:
+        return self._exchanges.tenant(self._tenant, self._name)
+
+    # ── the request ──────────────────────────────────────────────────────────────────
+
+    def _fit_or_pass(self) -> Actions[Answer | None]:
+        """Fit the request, or find why not; an answer of ours where it may not be sent."""
+        if self.route is None:
+            return None
+        try:
+            yield from self._fit()
+        except Exception as error:  # noqa: BLE001 - ours, and no reason to break the client's run
+            return self._pass(error)
+        return None
+
+    def _pass(self, error: Exception) -> Answer | None:
+        """Send what came, because of an error; an answer of ours where it may not be sent."""
+        if isinstance(error, BudgetExceeded):
+            return self._refuse(error)
+        self.passed = reason_of(error)
+        self._note(problem=problem_of(error))
+        self.view, self._sent = None, self._body
+        return None
+
+    def _refuse(self, error: BudgetExceeded) -> Answer:
+        """The answer to a request that may not be sent."""
+        assert self.route is not None
+        said = error_of(self.route.wire, _SPENT, str(error))
+        return Whole(self, None, _SPENT, bodies.write(said))
+
+    def _fit(self) -> Actions[None]:
+        assert self.route is not None
+        body = self._read(self.route)
+        self._note(wire=self.route.wire)
+        if not isinstance(body, dict):
+            self.passed = "body"
+            return
+        self._fields = frozenset(body)
+        held = next((key for key in _ELSEWHERE if body.get(key)), None)
+        if held is not None:
+            self._note(problem=held)
+            self.passed = "elsewhere"
+        elif self.route.kind == "batch":
+            yield from self._fit_batch(body)
+        else:
+            self._client = requests.request_of(self.route, body)
+            yield from self._fit_history(FORMATS[self.route.wire])
+
+    def _read(self, route: Route) -> Any:
+        """What the body says; of what was read before no more than what is new."""
+        if route.kind != "batch":
+            self._owner = f"{route.wire} {self._exchanges.tenant(self._tenant, self._name)}"
+            key = FORMATS[route.wire].key
+            self._reading = self._exchanges.readings.read(self._body, key, self._owner)
+        if self._reading is not None:
+            return self._reading.value
+        body, self._write = bodies.read_to_write(self._body)
+        return body
+
+    def _fit_history(self, wire: Format) -> Actions[None]:
+        """Fit a request with the turns that its client never saw."""
+        assert self.route is not None
+        self._takes = takes_rounds(self._client, wire) and not self.route.is_array
+        read = self._reading
+        begins = (read and read.beginning) or requests.beginning(wire.name, self._client)
+        key, session = self._exchanges.session(
+            self.route,
+            self._client,
+            self._tenant,
+            self._name,
+            begins,
+            can_recall=self._takes,
+            client=self._program,
+        )
+        self.is_thread = is_thread(self._client, wire)
+        is_held = bool(wire.previous(self._client))  # each is the first of its own
+        self._note(conversation="" if is_held else key, model=str(model_in(self._client) or ""))
+        self._take_window(session, self._client)
+        target = Target(self._tenant, self._where, wire.name, self.report.model)
+        self._trial = Trial(self._exchanges.refusals, target, len(wire.tools(self._client)))
+        self._session, tenant = session, self._exchanges.tenant(self._tenant, self._name)
+        self._exchanges.headers.give(session, tenant, wire.name)
+        self._client = session.intern(self._client)
+        steps = knit(self._client, wire, tenant, self._exchanges.read.get(session))
+        knitted: Knitted = yield partial(self._exchanges.do, steps, tenant)
+        if knitted.read is not None:
+            self._exchanges.read[session] = knitted.read
+        if is_held:  # its provider waits for what waited here, whatever else becomes of it
+            self._body = self._written(knitted.request, knitted.request)
+        yield from self.see(knitted.request)
+        self._exchanges.headers.take(session, tenant, wire.name)
+        if read is not None and not is_held:
+            messages = session.intern(self._client)[wire.key]  # now with the new ones
+            read = replace(read, messages=messages, beginning=begins)
+            self._exchanges.readings.keep(session, self._owner, self._body, read)
+        if self.route.kind == "create" and self._takes:
+            redact = session.settings.redact
+            view = self.view
+            self.rounds = Rounds(
+                view.wire, knitted, view.owns, redact=redact, offers=view.sent.offers
+            )
+
+    def _take_window(self, session: Any, request: Mapping[str, Any]) -> None:
+        """Take in the window that the model is served with, where its server told it.
+
+        A request that asks its server for a window has that one.
+        """
+        assert self.route is not None
+        asks = FORMATS[self.route.wire].window_tokens(request) is not None
+        served = None if self._served is None or asks else self._served(self.report.model)
+        event = None if served is None else session.serve_with(served)
+        if event is not None:
+            self._note(events=(*self.report.events, event))
+
+    def see(self, request: Mapping[str, Any]) -> Actions[None]:
+        """Fit a request: the view of it, and the bytes that are sent for it."""
+        assert self.route is not None
+        assert self._trial is not None
+        trial, marks_cache = self._trial, self._exchanges.marks_cache
+        self.request = request if request is self._client else self._session.intern(request)
+        may_add = trial.takes("tools")
+        self.view = yield partial(self._session.fit, self.request, may_add_tools=may_add)
+        added = with_additions(self.view, self.request, self.route, trial, marks_cache=marks_cache)
+        trial.added = added.names
+        self.hides_usage = "stream_options" in added.names
+        self._note(
+            events=(*self.report.events, *self.view.events),
+            is_undercounted=self.view.sent.is_undercounted,
+            standing=self.view.sent.standing,
+            without=added.without,
+        )
+        self._sent = self._written(added.view, added.request)
+
+    def _written(self, view: Mapping[str, Any], sent: Mapping[str, Any]) -> bytes:
+        """The bytes of what is sent for a view; those that came, where they say the same."""
+        is_same = requests.is_same(self._client, view)
+        self._note(is_changed=not is_same)
+        if is_same and sent is view:
+            return self._body
+        assert self.route is not None
+        return self._write(requests.body_of(self.route, self._fields, sent))
+
+    def _fit_batch(self, body: Mapping[str, Any]) -> Actions[None]:
+        """Fit each request of a batch by itself, without recall: nobody could answer it."""
+        assert self.route is not None
+        each = requests.each_of(self.route, body)
+        views = []
+        for request in each:
+            views.append((yield from self._fitted_alone(request)))
+        fitted = iter(views)
+        changed = requests.with_each(self.route, body, lambda _: next(fitted))
+        if any(new is not old for new, old in zip(views, each, strict=True)):
+            self._note(is_changed=True)
+            self._sent = self._write(changed)
+
+    def _fitted_alone(self, request: dict[str, Any]) -> Actions[dict[str, Any]]:
+        """A request of a batch, fitted; itself where it cannot be."""
+        assert self.route is not None
+        try:
+            whole = requests.request_of(self.route, request)
+            begins = requests.beginning(self.route.wire, whole)
+            key, session = self._exchanges.session(
+                self.route,
+                whole,
+                self._tenant,
+                self._name,
+                begins,
+                can_recall=False,
+                client=self._program,
+            )
+            self._note(model=str(model_in(whole) or ""))
+            self._take_window(session, whole)
+            view = yield partial(session.fit, whole)
+            session.release()
+        except BudgetExceeded:
+            raise
+        except Exception as error:  # noqa: BLE001 - the others of the batch are fitted all the same
+            self.note_problem(error)
+            return request
+        self._note(conversation=key, model=str(model_in(whole) or ""))
+        return (
+            request
+            if requests.is_same(whole, view)
+            else requests.body_of(self.route, request, view)
+        )
+
+    # ── upstream ─────────────────────────────────────────────────────────────────────
+
+    def send(self) -> Actions[tuple[Reply, bytes | None]]:
+        """The reply to what is to be sent, and its body if it is a refusal, read already."""
+        while True:
+            self._note(tries=self.report.tries + 1)
+            try:
+                reply: Reply = yield partial(self._upstream.send, self._sent)
+                if reply.status < 400:
+                    self._accept()
+                if reply.status < 400 or self.view is None:
+                    return reply, None
+                body: bytes = yield reply.read
+            except TooLong:
+                self._release()
+                return reply, None
+            except BaseException:
+                self._release()
+                raise
+            if not (yield from self.may_retry(refusal(reply.status, body))):
+                return reply, body
+            yield reply.close
+
+    def may_retry(self, error: Any) -> Actions[bool]:
+        """Whether a refusal leaves something else to be sent now: shorter, or with less of ours."""
+        if (yield from self._is_shorter(error)):
+            return True
+        return is_bad_request(error) and (yield from self._has_less(words_of(error)))
+
+    def _has_less(self, words: bytes) -> Actions[bool]:
+        """Whether there is something to be sent without additions, after a refusal."""
+        trial = self._trial
+        if trial is None or not trial.leave_out(words):
+            return trial is not None and trial.is_refused and self._may_go_as_it_came()
+        before = self._sent
+        try:
+            yield from self.see(self.request)
+        except Exception:  # noqa: BLE001 - nothing else can be sent: the provider's word holds
+            return False
+        return self._sent is not before
+
+    def _may_go_as_it_came(self) -> bool:
+        """Whether what came is sent now, because what was made of it is refused in any form.
+
+        It has to be what the client asked for just now, and to fit: so it is not the history of a
+        further round, and no stream has begun.
+        """
+        if self.view is None or self.report.recalled or self.report.is_streamed:
+            return False
+        if self._sent is self._body or not may_fit(self.view, self._sent, self._body):
+            return False
+        self._release()
+        self.passed, self.view, self.rounds, self._sent = "refused", None, None, self._body
+        self._note(is_changed=False, without=())
+        return True
+
+    def _accept(self) -> None:
+        """The upstream took what was sent: what was left out for that is remembered and told."""
+        if self._trial is None or self.view is None:
+            return
+        events = tuple(self._trial.accept())
+        for event in events:
+            self._session.emit(event)
+        self._note(events=(*self.report.events, *events))
+
+    def _is_shorter(self, error: Any) -> Actions[bool]:
+        """Whether a refusal is for length, and there is a shorter view to be sent now."""
+        try:
+            if self.view.refused(error) is None:
+                self._release()
+                return False
+            if self._refused:
+                return False
+            self._refused = True
+            yield from self.see(self.request)
+        except Exception:  # noqa: BLE001 - nothing shorter can be sent: the provider's word holds
+            return False
+        self._note(is_retried=True)
+        return True
+
+    def _release(self) -> None:
+        if self._session is not None:
+            self._session.release()
+
+    # ── the reply ────────────────────────────────────────────────────────────────────
+
+    def _answer(self, reply: Reply, body: bytes | None) -> Actions[Answer]:
+        if body is not None:
+            return Whole(self, reply, reply.status, body)
+        if self.view is None or self.route is None or reply.status >= 400:
+            return Untouched(self, reply)
+        if self.route.kind in ("count", "compact"):
+            self._release()
+            return Untouched(self, reply)
+        framing = framing_of(self.route.wire, reply.content_type)
+        if framing is not None:
+            return Streamed(self, reply, framing)
+        if self.route.streams:
+            return Teed(self, reply)
+        try:
+            body = yield reply.read
+        except TooLong:
+            self._release()
+            return Untouched(self, reply)
+        except BaseException:
+            self._release()
+            raise
+        return (yield from self._observed(reply, body))
+
+    def _observed(self, reply: Reply, body: bytes) -> Actions[Answer]:
+        """A reply in one piece, taken in; one that is an error under status 200, asked again."""
+        wire, value = self.view.wire.wire, bodies.read(body)
+        if is_error(wire, value) and (yield from self.may_retry(value)):
+            yield reply.close
+            return (yield from self._answer(*(yield from self.send())))
+        observe = partial(self.observe, value)
+        if (
+            not isinstance(value, dict)
+            or is_error(self.view.wire.wire, value)
+            or self.rounds is None
+        ):
+            return Whole(self, reply, reply.status, body, observe)
+        try:
+            step = self.rounds.take(value)
+            is_last = isinstance(step, Done)
+            if not is_last:
+                yield from observe()
+            step = yield from self.settled(step, self.rounds.answer)
+            if isinstance(step, Done):
+                same = step.reply in (value, None)
+                said = body if same else bodies.write(step.reply or {})
+                if is_last and self.is_thread:
+                    yield from observe()
+                    is_last = False
+                return Whole(self, reply, reply.status, said, observe if is_last else None)
+            yield from self.see(step.request)
+        except Exception as error:  # noqa: BLE001 - ours; nothing was given, so all can begin anew
+            refused = self._pass(error)
+            if refused is not None:
+                return refused
+        yield reply.close
+        return (yield from self._answer(*(yield from self.send())))
+
+    def settled(
+        self, step: Calls | Again | Done, answer: Callable[[list[Any]], Again | Done]
+    ) -> Actions[Again | Done]:
+        """What follows a round: its private calls answered, what is to be kept committed."""
+        if isinstance(step, Calls):
+            results = []
+            for call in step.calls:
+                results.append((yield from self._result_of(call)))
+            step = answer(results)
+        if isinstance(step, Done) and step.records:
+            tenant = self._exchanges.tenant(self._tenant, self._name)
+            store = self._exchanges.sessions.store
+            yield from self._tried(partial(store.commit, tenant, (), step.records))
+        return step
+
+    def _result_of(self, call: Any) -> Actions[Any]:
+        """The result of a private call, as long as the reply may have more of them.
+
+        None if it cannot be had.
+        """
+        assert self.rounds is not None
+        if self.report.recalled >= MOST_RECALLS or self._recall_s > MOST_RECALL_S:
+            return self.rounds.limit_reached(call)
+        began_s = self._exchanges.now_s()
+        result = yield from self._recalled(call)
+        self._recall_s += self._exchanges.now_s() - began_s
+        return result
+
+    def _recalled(self, call: Any) -> Actions[Any]:
+        """The result of a private call; None if it cannot be had."""
+        self._note(recalled=self.report.recalled + 1)
+        return (yield from self._tried(partial(self.view.recall, call)))
+
+    def observe(self, reply: Any) -> Actions[None]:
+        """Take in a reply, or the events of it that report something. Nothing fails for it."""
+        yield from self._tried(partial(self.view.observe, reply))
+        found, before = self.view.sent.reported, self.report.usage
+        if reply and self._trial is not None and not is_error(self.view.wire.wire, reply):
+            self._trial.confirm()
+        if found is not None:
+            self._note(usage=found if before is None else before + found)
+        warning = self.view.sent.warning
+        if warning is not None and warning not in self.report.events:
+            self._note(events=(*self.report.events, warning))
+
+
+_PUBLIC = {"reply": stored_reply, "replies": stored_replies, "items": stored_items}
+"""What a client may see of what a provider keeps."""

@@ -1,0 +1,205 @@
+"""What all exchanges of one door share: the sessions, and the count of what came of them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, TypeVar
+from weakref import WeakKeyDictionary
+
+from blake3 import blake3
+
+from ullage import AsyncSessions, Sessions
+from ullage.core.locks import Lock
+from ullage.doors.exchange.exchange import Exchange
+from ullage.doors.exchange.headers import SharedHeaders
+from ullage.doors.exchange.readings import Readings
+from ullage.doors.exchange.refusals import KnownRefusals
+from ullage.doors.exchange.requests import Beginning
+from ullage.doors.exchange.routes import Route
+from ullage.doors.exchange.values import Counts, Passed, Report, Upstream
+from ullage.doors.host import ServedWindow, Steps
+from ullage.doors.splice import Read
+from ullage.wires import model_in
+
+T = TypeVar("T")
+
+_NAME: ContextVar[str | None] = ContextVar("ullage_conversation", default=None)
+_MOST_BEGINNINGS = 10_000
+_PART = "\x1f"
+_UNATTENDED = f"{_PART}unattended"
+"""Where nobody can answer a recall call, no tool is offered; so that history is another one."""
+
+
+@contextmanager
+def conversation(name: str) -> Iterator[None]:
+    """Name the conversation of every request made inside, in this thread or task.
+
+    Without it conversations are told apart by their histories alone, and what one of them set aside
+    opens in another of the same tenant, for a model that knows its ref. A conversation with a name
+    is a tenant of its own.
+
+    Args:
+        name: what its host keeps it under; the same one in every request of it.
+    """
+    token = _NAME.set(name)
+    try:
+        yield
+    finally:
+        _NAME.reset(token)
+
+
+class Exchanges:
+    """The exchanges of one door.
+
+    Args:
+        sessions: the sessions of its conversations: `Sessions` where the steps are run with
+            `drive`, `AsyncSessions` where they are run with `adrive`.
+        tell: is called with the `Report` of each exchange when it is over.
+        recalls: whether requests that have tools are offered the recall tools, and the model's
+            calls of them answered here, unseen by the client.
+        marks_cache: whether requests get cache markers (`ullage.doors.exchange.markers`).
+        refusals: what is known of the additions that upstreams refuse, where doors share it.
+
+    Attributes:
+        sessions: the same.
+        counts: what came of all exchanges so far.
+        read: what was read of the histories with hidden turns, by the session of each.
+        readings: the newest body of each conversation, as it was read.
+        now_s: a clock, for what may not take longer than a time.
+        around: what stood around the newest histories, for those that begin.
+        refusals: which additions upstreams refused (`ullage.doors.exchange.additions`).
+
+    The session that serves a request is found by its model, its first message and its first reply:
+    which one it is decides about speed alone, as what was decided in a conversation is found by its
+    history. The first reply tells apart what begins alike; whoever was first with it here, and who
+    has none yet, shares the session of the beginning.
+    """
+
+    def __init__(
+        self,
+        sessions: Sessions | AsyncSessions,
+        tell: Callable[[Report], None] | None = None,
+        *,
+        recalls: bool = True,
+        marks_cache: bool = False,
+        refusals: KnownRefusals | None = None,
+    ) -> None:
+        self.sessions, self.recalls, self.marks_cache = sessions, recalls, marks_cache
+        self.counts = Counts()
+        self.read: WeakKeyDictionary[Any, Read] = WeakKeyDictionary()
+        self.headers, self.readings = SharedHeaders(), Readings()
+        self.now_s = time.monotonic
+        self.refusals = refusals or KnownRefusals(time.monotonic)
+        self._tell, self._lock = tell, Lock()
+        self._first: dict[str, bytes] = {}  # the first reply that was met to a beginning
+
+    def of(
+        self,
+        method: str,
+        path: str,
+        body: bytes,
+        upstream: Upstream,
+        *,
+        tenant: str = "",
+        passed: Passed | None = None,
+        served: Callable[[str], ServedWindow | None] | None = None,
+        origin: str = "",
+        client: str = "",
+    ) -> Exchange:
+        """The exchange of one request.
+
+        Args:
+            method: the HTTP method.
+            path: the path of its URL with the query, quoted.
+            body: the body, decoded where it came compressed.
+            upstream: sends it.
+            tenant: whose content this is; a ref opens only what the same tenant put there.
+            passed: why the door wants it sent as it came; None: it is to be fitted.
+            served: gives the window that a model is served with, as far as its server told it.
+            origin: of its URL, where the path does not begin with it.
+            client: the program that asks, for receipts.
+        """
+        return Exchange(
+            self,
+            method,
+            path,
+            body,
+            upstream,
+            tenant=tenant,
+            name=_NAME.get(),
+            passed=passed,
+            served=served,
+            origin=origin,
+            client=client,
+        )
+
+    def tenant(self, tenant: str, name: str | None) -> str:
+        """Whose content a conversation of a tenant is, if it has a name of its own."""
+        return tenant if name is None else f"{tenant}{_PART}{name}"
+
+    def session(
+        self,
+        route: Route,
+        request: Mapping[str, Any],
+        tenant: str,
+        name: str | None,
+        begins: Beginning,
+        *,
+        can_recall: bool,
+        client: str = "",
+    ) -> tuple[str, Any]:
+        """The session that serves a request, and the key that it is kept under.
+
+        Args:
+            route: what is asked.
+            request: as the client sent it, with its model.
+            tenant: whose content it is.
+            name: of the conversation, if it was named.
+            begins: how its history begins.
+            can_recall: whether recall calls can be answered here.
+            client: the program that asks.
+        """
+        owner = self.tenant(tenant, name) + ("" if can_recall else _UNATTENDED)
+        if name is not None:
+            begins = Beginning(name.encode("utf-8", "surrogatepass"))
+        key = _key(owner, route.wire, str(model_in(request)), begins.first.hex())
+        if begins.reply and self._first_to(key, begins.reply) != begins.reply:
+            key = _key(key, begins.reply.hex())
+        recall = "auto" if can_recall and self.recalls else False
+        # held out or not: whatever model it is asked of, and whoever answered it first
+        drawn = _key(self.tenant(tenant, name), begins.first.hex())
+        session = self.sessions.of(
+            key,
+            conversation=drawn,
+            tenant=owner,
+            format=route.wire,
+            recall=recall,
+            agent=client,
+        )
+        return key, session
+
+    def _first_to(self, key: str, reply: bytes) -> bytes:
+        """The first reply that was met to a beginning: this one, if there was none."""
+        with self._lock:
+            found = self._first.setdefault(key, reply)
+            if len(self._first) > _MOST_BEGINNINGS:
+                del self._first[next(iter(self._first))]
+            return found
+
+    def do(self, steps: Steps[T], tenant: str) -> T | Awaitable[T]:
+        """Run steps of the core on the store."""
+        return self.sessions.run(steps, tenant)
+
+    def over(self, report: Report) -> None:
+        """Count an exchange that is over, and tell of it."""
+        with self._lock:
+            self.counts = self.counts.plus(report)
+        if self._tell is not None:
+            self._tell(report)
+
+
+def _key(*parts: str) -> str:
+    return blake3(_PART.join(parts).encode("utf-8", "surrogatepass")).hexdigest(16)

@@ -1,0 +1,228 @@
+"""Bodies that begin like one that was read before: only what is new in them is read.
+
+    {"model": …, "messages": [ m0 , m1 , m2 , m3 , m4 ], "tools": …}
+    └────────── head ────────┘└──── span ───┘└─┘└──┘└──── tail ──────┘
+                                             pieces
+
+A conversation's next body begins with the bytes of its last one, up to the new messages, and mostly
+ends like it. Equal bytes lead whoever reads JSON from the same place to the same place, with the
+same values; so the messages of equal bytes are taken over as the very objects they were, and what
+stands between them and the tail is read as a list of its own. Where anything is unusual nothing is
+taken over, and the body is read whole (`ullage.doors.exchange.bodies`).
+
+The texts of a body are held as strings already. So its bytes are not: all but the newest messages
+are known again by the digest of a span of them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+from blake3 import blake3
+from msgspec import Raw, Struct
+from msgspec.structs import replace
+
+from ullage.doors.exchange.bodies import decode
+from ullage.doors.exchange.requests import Beginning
+
+_members = msgspec.json.Decoder(dict[str, Raw]).decode
+_items = msgspec.json.Decoder(list[Raw]).decode
+_COMMA = re.compile(rb"[ \t\r\n]*,")
+_TO_VALUE = re.compile(rb'[ \t\r\n{,]*"[^"\\]*+(?:\\.[^"\\]*+)*+"[ \t\r\n]*:[ \t\r\n]*', re.DOTALL)
+"""From the end of a member's value, or the beginning of the body, to the next member's value."""
+_OBJECT = ord("{"), ord("}")
+_UNREADABLE = (msgspec.DecodeError, UnicodeError, RecursionError)
+
+_SPAN_BYTES = 32 << 10
+"""A span has so many bytes or more: the digests of many short ones would take longer."""
+_LOOSE = 4
+"""So many of the newest messages are in no span: these change, and all of a span is read again."""
+
+
+class Span(Struct, frozen=True, gc=False):
+    """Messages of a body that follow each other.
+
+    Attributes:
+        count: how many they are.
+        size_bytes: of them, and of what stands before and between them.
+        digest: of those bytes.
+    """
+
+    count: int
+    size_bytes: int
+    digest: bytes
+
+
+class Reading(Struct, frozen=True, weakref=True):
+    """A body that was read.
+
+    Attributes:
+        key: the name of its list of messages, which is a member of the body itself.
+        before: the members in the head, in order; the last that stands there is the list, empty.
+        head: its bytes up to the first message.
+        spans: of its messages, as far as they come to whole spans.
+        pieces: the bytes of each message behind those, with what stands before it.
+        messages: all of them, each an object. Nobody may write into them.
+        tail: the bytes behind the last message.
+        after: the members in the tail, in order.
+        beginning: how its history begins, once somebody has found out.
+    """
+
+    key: str
+    before: dict[str, Any]
+    head: bytes
+    spans: Sequence[Span] = ()
+    pieces: Sequence[bytes] = ()
+    messages: Sequence[Any] = ()
+    tail: bytes = b""
+    after: dict[str, Any] = {}
+    beginning: Beginning | None = None
+
+    @property
+    def value(self) -> dict[str, Any]:
+        """What the body says, as `ullage.doors.exchange.bodies.read` has it."""
+        return {**self.before, self.key: [*self.messages], **self.after}
+
+    @property
+    def stop(self) -> int:
+        """Where the tail begins."""
+        spanned = sum(span.size_bytes for span in self.spans)
+        return len(self.head) + spanned + sum(map(len, self.pieces))
+
+    @property
+    def held_bytes(self) -> int:
+        """How many bytes of the body are held."""
+        return len(self.head) + sum(map(len, self.pieces)) + len(self.tail)
+
+
+def read_anew(body: bytes, key: str) -> Reading | None:
+    """A body whose messages stand under a key; None if it has to be read whole."""
+    try:
+        members = _members(body)
+        start = _start_of(body, members, key)
+        if start is None:
+            return None
+        listed = bytes(members[key])
+        head, rest = body[: start + 1], body[start + 1 :]
+        begun = Reading(key, decode(head + b"]}"), head)
+        behind = rest[len(listed) - 1 :]
+        return _with(begun, rest, 0, _items(listed), _members_behind(behind))
+    except _UNREADABLE:
+        return None
+
+
+def _start_of(body: bytes, members: dict[str, Raw], key: str) -> int | None:
+    """Where the value of a member begins; None: nowhere, or a name before it comes again.
+
+    Members are walked in order, each over the length of its value, so the time is proportional to
+    the body however often the name stands in it.
+    """
+    at = 0
+    for name, raw in members.items():
+        value, found = bytes(raw), _TO_VALUE.match(body, at)
+        if found is None or not body.startswith(value, found.end()):
+            return None
+        if name == key:
+            return found.end()
+        at = found.end() + len(value)
+    return None
+
+
+def read_on(known: Reading, body: bytes) -> Reading | None:
+    """A body, read from where it differs from one that was read; None: that is of no use."""
+    if not body.startswith(known.head):
+        return None
+    begun, at = _alike(known, body)
+    return _read_rest(body[at:], begun)
+
+
+def _alike(known: Reading, body: bytes) -> tuple[Reading, int]:
+    """What was read, as far as the messages of a body stand there as they did, and how far."""
+    at, spans, pieces, view = len(known.head), 0, 0, memoryview(body)
+    for span in known.spans:
+        stop = at + span.size_bytes
+        if blake3(view[at:stop]).digest() != span.digest:
+            break
+        at, spans = stop, spans + 1
+    for piece in known.pieces if spans == len(known.spans) else ():
+        if not body.startswith(piece, at):
+            break
+        at, pieces = at + len(piece), pieces + 1
+    alike = known.spans[:spans]
+    same = sum(span.count for span in alike) + pieces
+    begins = known.beginning if known.beginning and known.beginning.read <= same else None
+    begun = replace(
+        known,
+        spans=alike,
+        pieces=known.pieces[:pieces],
+        messages=known.messages[:same],
+        beginning=begins,
+    )
+    return begun, at
+
+
+def _read_rest(rest: bytes, begun: Reading) -> Reading | None:
+    """A reading with what stands behind its pieces in the place of its tail."""
+    comma = _COMMA.match(rest) if begun.messages else None
+    start, tail, after = comma.end() if comma else 0, begun.tail, begun.after
+    try:
+        if tail and rest.endswith(tail):
+            items = _items(b"[%b]" % rest[start : len(rest) - len(tail)])
+        else:
+            opened = b'{"":[' + rest[start:]
+            listed = bytes(_members(opened)[""])
+            if not opened.startswith(listed, 4):  # that name comes again
+                return None
+            items, after = _items(listed), _members_behind(opened[4 + len(listed) :])
+        if begun.messages and bool(comma) != bool(items):
+            return None
+        return _with(begun, rest, start, items, after)
+    except _UNREADABLE:
+        return None
+
+
+def _members_behind(rest: bytes) -> dict[str, Any]:
+    """What stands behind a list in the object that it is a member of."""
+    comma = _COMMA.match(rest)
+    members: dict[str, Any] = decode(b"{" + rest[comma.end() if comma else 0 :])
+    return members
+
+
+def _with(
+    begun: Reading, rest: bytes, start: int, items: Sequence[Raw], after: dict[str, Any]
+) -> Reading | None:
+    """A reading with these messages, which stand in the rest from a place on."""
+    if begun.key in after:
+        return None
+    pieces, stop = [*begun.pieces], 0
+    for raw in items:
+        item = memoryview(raw)
+        if (item[0], item[-1]) != _OBJECT:
+            return None
+        start = rest.index(b"{", start) + len(item)
+        pieces.append(rest[stop:start])
+        stop = start
+    spans, pieces = _spanned(pieces)
+    return replace(
+        begun,
+        spans=(*begun.spans, *spans),
+        pieces=pieces,
+        messages=(*begun.messages, *map(decode, items)),
+        tail=rest[stop:],
+        after=after,
+    )
+
+
+def _spanned(pieces: Sequence[bytes]) -> tuple[list[Span], list[bytes]]:
+    """Pieces as spans, and those behind that come to none."""
+    spans, start, size_bytes = list[Span](), 0, 0
+    for stop, piece in enumerate(pieces[:-_LOOSE], 1):
+        size_bytes += len(piece)
+        if size_bytes >= _SPAN_BYTES:
+            digest = blake3(b"".join(pieces[start:stop])).digest()
+            spans.append(Span(stop - start, size_bytes, digest))
+            start, size_bytes = stop, 0
+    return spans, [*pieces[start:]]

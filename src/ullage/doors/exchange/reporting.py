@@ -1,0 +1,64 @@
+"""What an exchange reports: told once, when it is over."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
+
+from ullage.doors.exchange.values import Passed, Report
+from ullage.doors.host import Actions
+
+if TYPE_CHECKING:
+    from ullage.doors.exchange.exchanges import Exchanges
+
+
+class Reporting:
+    """An exchange, as far as it reports what came of it.
+
+    Attributes:
+        passed: why the request is sent as it came; None: it is fitted.
+        view: the view that was sent last, the handle of it; None if nothing was fitted.
+        report: what came of it so far.
+    """
+
+    def __init__(self, exchanges: Exchanges, path: str, passed: Passed | None) -> None:
+        self.passed: Passed | None = passed
+        self.view: Any = None
+        self.report = Report(path=path.partition("?")[0])
+        self._exchanges, self._is_over = exchanges, False
+
+    def _note(self, **fields: Any) -> None:
+        self.report = replace(self.report, **fields)
+
+    def _tried(self, act: Callable[[], Any]) -> Actions[Any]:
+        """What a function gives; None, and a note of it, where it fails."""
+        try:
+            return (yield act)
+        except Exception as error:  # noqa: BLE001 - the reply is there, and goes on without it
+            self.note_problem(error)
+            return None
+
+    def note_problem(self, error: Exception) -> None:
+        """Something of ours failed, and the exchange went on without it."""
+        self._note(problem=type(error).__name__)
+
+    def note_stream(self) -> None:
+        """Its answer comes as events."""
+        self._note(is_streamed=True)
+
+    def over(self, status: int) -> None:
+        """It is over: count it, once."""
+        if self._is_over:
+            return
+        self._is_over = True
+        if self.view is not None:
+            sent = self.view.sent
+            self._note(
+                messages=sent.size,
+                view_tokens=sent.estimate,
+                limit_tokens=sent.limit_tokens,
+            )
+        self._note(status=status, passed=self.passed)
+        self._exchanges.over(self.report)

@@ -1,0 +1,130 @@
+"""Between the JSON of a request's body and what a session fits.
+
+A path may name the model (Gemini, Azure, Vertex, Bedrock); then it is put into the request that is
+fitted, and left out of what is sent. A batch holds many requests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from operator import is_
+from typing import Any
+
+from msgspec import Struct
+
+from ullage.core.errors import FormatError
+from ullage.doors.exchange.routes import Route
+from ullage.doors.host import digest_of
+from ullage.wires import FORMATS, wire_named
+
+_MODEL_CHARS = 256
+"""No model's name is as long: what is kept by a name, in many places, has to have a bound."""
+_NEAR = 8
+"""Among so many messages the first reply is looked for."""
+
+
+def request_of(route: Route, body: Mapping[str, Any]) -> dict[str, Any]:
+    """The request that a body is, with the model that the path names.
+
+    Raises:
+        FormatError: it is for a model of another maker, at a path that takes many; or its model
+            has a name that is none.
+    """
+    maker_field = wire_named(route.wire).http.maker_field
+    if maker_field and route.model and maker_field not in body:
+        raise FormatError("body", "it is for another maker's model", "It is sent as it came.")
+    request = dict(body)
+    name = FORMATS[route.wire].model_field
+    if route.model and not request.get(name):
+        request[name] = route.model
+    model = request.get(name) or ""
+    if not isinstance(model, str) or len(model) > _MODEL_CHARS:
+        raise FormatError("model", f"no name of up to {_MODEL_CHARS} characters", "Name a model.")
+    return request
+
+
+def body_of(route: Route, fields: Collection[str], view: Mapping[str, Any]) -> dict[str, Any]:
+    """What is sent for a view: with a model only where the fields of the body have one."""
+    name = FORMATS[route.wire].model_field
+    return {key: value for key, value in view.items() if key != name or key in fields}
+
+
+def is_same(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """Whether two requests hold the same values, item by item of their lists."""
+    return one.keys() == other.keys() and all(_are_same(one[key], other[key]) for key in one)
+
+
+def _are_same(one: Any, other: Any) -> bool:
+    if one is other:
+        return True
+    both_lists = isinstance(one, list) and isinstance(other, list) and len(one) == len(other)
+    return both_lists and all(map(is_, one, other))
+
+
+def with_usage(route: Route, view: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The view with its stream asked to report usage, or None where it reports it anyway."""
+    return wire_named(route.wire).http.with_usage(view)
+
+
+class Beginning(Struct, frozen=True):
+    """How a history begins.
+
+    Attributes:
+        first: the digest of the first message behind the system text; ``b""``: there is none.
+        reply: that of the first that replies to it; ``b""`` also where it stands far behind.
+        read: whatever stands behind so many messages, the history begins like this.
+    """
+
+    first: bytes = b""
+    reply: bytes = b""
+    read: int = 0
+
+
+def beginning(wire: str, request: Mapping[str, Any]) -> Beginning:
+    """How the history of a request begins.
+
+    Raises:
+        FormatError: one of its first messages is not what the wire says it is.
+    """
+    format = FORMATS[wire]
+    leading = len(format.leading(request))
+    first, stop = b"", leading + _NEAR
+    for at, raw in enumerate(format.history(request)[leading:stop], leading):
+        message = format.parse(raw, f"{format.key}[{at}]")
+        first = first or digest_of(message)
+        if message.role == "assistant" and not message.only_thought:
+            return Beginning(first, digest_of(message), at + 1)
+    return Beginning(first, read=stop)
+
+
+def with_each(
+    route: Route, body: Mapping[str, Any], change: Callable[[dict[str, Any]], Any]
+) -> dict[str, Any]:
+    """A batch with something else in the place of each of its requests.
+
+    Raises:
+        FormatError: there is no list of requests in it.
+    """
+    batch = wire_named(route.wire).http.batch
+    assert batch is not None, f"{route.wire} has a path for batches, and no form of one"
+
+    def changed(items: Any) -> list[Any]:
+        return [_with(item, (batch.request,), change) for item in items]
+
+    new: dict[str, Any] = _with(body, batch.requests, changed)
+    return new
+
+
+def each_of(route: Route, body: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The requests of a batch, in order. Raises FormatError: see `with_each`."""
+    found: list[dict[str, Any]] = []
+    with_each(route, body, found.append)
+    return found
+
+
+def _with(value: Any, path: tuple[str, ...], change: Callable[[Any], Any]) -> Any:
+    if not path:
+        return change(value)
+    if not isinstance(value, dict) or path[0] not in value:
+        raise FormatError(path[0], "there is none", "It is sent as it came.")
+    return {**value, path[0]: _with(value[path[0]], path[1:], change)}

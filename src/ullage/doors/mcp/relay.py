@@ -1,0 +1,305 @@
+"""The proxy itself, without I/O: what becomes of each frame, in both directions.
+
+    relay = Relay(settings, store, tell)
+    on, back = relay.from_client(frame)     to the server, and to the client: frames or b""
+    frame = relay.from_server(frame)        to the client
+
+Only ``tools/list``, ``tools/call``, their answers, and what a task gives in the end are looked
+into. What is changed is a result that is too large and the end of a list of tools; every other
+frame is given back as the very bytes that came.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, TypeVar
+
+from msgspec import UNSET, Raw, Struct, UnsetType
+
+from ullage import open_result
+from ullage.core.errors import StoreError
+from ullage.core.locks import Lock
+from ullage.doors.host import Words
+from ullage.doors.mcp.cutting import UNLISTED, CutResult, cut
+from ullage.doors.mcp.frames import (
+    Envelope,
+    Id,
+    Unreadable,
+    batch_of,
+    batched,
+    encode,
+    envelope_of,
+    failure,
+    fields_of,
+    reply,
+    value_of,
+    with_field,
+)
+from ullage.doors.mcp.settings import Settings, limit_of, may_cut
+from ullage.doors.mcp.tools import Listed, extended, is_our_name, our_words, version_of
+from ullage.doors.mcp.waiting import Strays, Waiting
+from ullage.stores import Blobs
+
+Told = Callable[[str], None]
+"""Takes a line for whoever looks after the proxy. Never content."""
+
+_GIVE = ("tools/call", "tasks/result")
+_READ = ("tools/list", "tasks/get", *_GIVE)
+_REFS = ("tool_call_id", "ref_id")
+"""The arguments of our tools that name an output."""
+_MOST_TASKS = 1_000
+_GONE = -32000
+
+
+class Asked(Struct, frozen=True, gc=False):
+    """A request that the server has not answered.
+
+    Attributes:
+        method: what was asked for.
+        tool: of a call, and of what a task gives, the tool.
+        limit_chars: the most to show of what it gives; None for all.
+        is_first_page: of ``tools/list``, whether the list begins with it.
+    """
+
+    method: str
+    tool: str = ""
+    limit_chars: int | None = None
+    is_first_page: bool = True
+
+
+@dataclass(slots=True)
+class Known:
+    """What a session has told so far. Relays of one session may share it.
+
+    Attributes:
+        listed: what the lists have told of the tools.
+        tasks: the calls that became tasks, by the task's id.
+        lock: held where tasks change.
+    """
+
+    listed: Listed = field(default_factory=Listed)
+    tasks: dict[str, Asked] = field(default_factory=dict)
+    lock: AbstractContextManager[Any] = field(default_factory=Lock)
+
+
+class Relay:
+    """One session between a client and a server. Each direction may have a thread of its own.
+
+    Args:
+        settings: the limits.
+        store: where the originals of what is cut are kept.
+        tell: told what goes wrong, in a line.
+        known: what the session has told before.
+        asked: what was asked before, by the request's id.
+        is_complete: whether nothing else than ``asked`` and what comes from the client can be
+            answered here.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        store: Blobs,
+        tell: Told,
+        known: Known | None = None,
+        asked: Mapping[Id, Asked] | None = None,
+        *,
+        is_complete: bool = True,
+    ) -> None:
+        self._settings = settings
+        self._store = store
+        self._tell = tell
+        self._known = known or Known()
+        self._waiting = Waiting(asked, is_complete=is_complete)
+        self._strays = Strays(tell)
+
+    @property
+    def asked(self) -> dict[Id, Asked]:
+        """What the server has not answered."""
+        return self._waiting.open
+
+    def ask_unread(self) -> None:
+        """A frame of the client's was passed on unread."""
+        self._waiting.ask_unread()
+
+    # ── from the client ──────────────────────────────────────────────────────────────────
+
+    def from_client(self, frame: bytes) -> tuple[bytes, bytes]:
+        """What goes on to the server, and what goes back to the client."""
+        message = envelope_of(frame)
+        if message is None and (batch := batch_of(frame)):
+            ways = [self.from_client(each) for each in batch]
+            back = batched([each for _, each in ways if each])
+            return (batched([each for each, _ in ways if each]) if back else frame), back
+        if message is None:
+            self._waiting.ask_unread()
+            return frame, b""
+        if message.method is UNSET:
+            return frame, b""
+        if not isinstance(message.id, Id):
+            self._notified(message)
+            return frame, b""
+        try:
+            asked, given = self._read(message)
+        except Unreadable:
+            asked, given = Asked(str(message.method)), {}
+        ours = self._our_words(asked.tool, given) if asked.method == "tools/call" else None
+        if ours is not None:
+            return b"", reply(message.id, self._answer(asked.tool, given, ours))
+        self._waiting.ask(message.id, asked)
+        return frame, b""
+
+    def _our_words(self, tool: str, given: dict[str, Raw]) -> Words | None:
+        """The wording under which a call is for a tool of ours; None if it is for the server's.
+
+        A server may take one of our names in mid-session. A call of it that names an output of
+        ours still follows a notice of ours.
+        """
+        words = self._known.listed.words_of(tool)
+        if words is not None or not is_our_name(tool):
+            return words
+        try:
+            arguments = value_of(given.get("arguments", b"{}"))
+            ref = next((arguments[name] for name in _REFS if name in arguments), "")
+            self._store.look(self._settings.tenant, str(ref))
+        except (Unreadable, TypeError, StoreError):
+            return None
+        return our_words(tool)
+
+    def _notified(self, message: Envelope) -> None:
+        if message.method == "notifications/cancelled":
+            try:
+                wanted = value_of(fields_of(message.params or b"{}").get("requestId", b"null"))
+            except Unreadable:
+                return
+            if isinstance(wanted, Id):
+                self._waiting.cancel(wanted)
+
+    def _read(self, message: Envelope) -> tuple[Asked, dict[str, Raw]]:
+        """What is asked for, and its parameters."""
+        method = str(message.method)
+        if method not in _READ:
+            return Asked(method), {}
+        given = {} if message.params is UNSET else fields_of(message.params)
+        if method == "tools/list":
+            cursor = value_of(given["cursor"]) if "cursor" in given else None
+            return Asked(method, is_first_page=cursor is None), given
+        if method.startswith("tasks/"):
+            task = self._task(given)
+            return Asked(method, task.tool, task.limit_chars), given
+        tool = _text(given.get("name"))
+        limits, user_tools = self._settings.limits, self._settings.user_tools
+        limit = limit_of(limits, tool, given.get("arguments"), user_tools)
+        return Asked(method, tool, limit), given
+
+    def _task(self, given: dict[str, Raw]) -> Asked:
+        """The call that became a task; of an earlier session, one of any tool."""
+        known = self._known.tasks.get(_text(given.get("taskId")))
+        return known or Asked("", limit_chars=limit_of(self._settings.limits, "", None))
+
+    def _answer(self, tool: str, given: dict[str, Raw], words: Words) -> dict[str, Any]:
+        arguments = bytes(given.get("arguments", b"{}")).decode()
+        tenant = self._settings.tenant
+        try:
+            answer = open_result(tool, arguments, self._store, tenant=tenant, words=words)
+            text, is_error = answer.text, answer.is_error
+        except StoreError as error:
+            text, is_error = f"{error}. Make the call again that the output came from.", True
+        result = {"content": [{"type": "text", "text": text}], "isError": is_error}
+        meta = {"_meta": value_of(given["_meta"])} if "_meta" in given else {}
+        return {"resultType": "complete", **result} if version_of(meta) else result
+
+    # ── from the server ──────────────────────────────────────────────────────────────────
+
+    def from_server(self, frame: bytes) -> bytes:
+        """What goes on to the client; b"" of an answer to nothing that is open."""
+        message = envelope_of(frame)
+        if message is None:
+            batch = batch_of(frame)
+            shown = [self.from_server(each) for each in batch]
+            return frame if shown == batch else batched([each for each in shown if each])
+        may_go_on, asked = True, None
+        if message.method is UNSET and isinstance(message.id, Id):
+            may_go_on, asked = self._waiting.answer(message.id)
+        if not may_go_on:
+            self._strays.dropped()
+            return b""
+        if message.method == "notifications/tasks":  # as if it had been asked for
+            asked = Asked("tasks/get")
+        part = "result" if message.method is UNSET else "params"
+        raw: Raw | UnsetType = getattr(message, part)
+        if asked is None or asked.method not in _READ or raw is UNSET:
+            return frame
+        try:
+            if asked.method == "tools/list":
+                return self._listing(frame, raw, asked)
+            made = self._cut(raw, asked) if asked.method in _GIVE else self._cut_task(raw)
+            if made is None:
+                return frame
+            changed = with_field(frame, part, made.result)
+            self._store.put(self._settings.tenant, made.outputs)
+            return changed
+        except (Unreadable, UnicodeError, RecursionError):
+            self._tell(f"an answer to {asked.method} could not be read; it was passed on as it is")
+        except StoreError as error:
+            self._tell(f"a result was passed on whole, for it could not be kept: {error}")
+        return frame
+
+    def _listing(self, frame: bytes, result: Raw, asked: Asked) -> bytes:
+        page, listed = extended(
+            result,
+            self._known.listed,
+            is_first_page=asked.is_first_page,
+            may_cut=partial(may_cut, self._settings.limits, user_tools=self._settings.user_tools),
+        )
+        self._known.listed = listed
+        return frame if page is None else with_field(frame, "result", page)
+
+    def _cut(self, result: Raw, asked: Asked) -> CutResult | None:
+        limit, listed = asked.limit_chars, self._known.listed
+        if limit is None or len(result) <= limit:
+            if b'"task"' in bytes(result) and len(result) < 10_000:
+                self._remember_task(result, asked)
+            return None
+        schema = listed.schemas.get(asked.tool, UNLISTED)
+        return cut(result, asked.tool, limit, schema, listed.words, self._settings.whole_chars)
+
+    def _cut_task(self, raw: Raw) -> CutResult | None:
+        """A task, as from 2026-07-28 on: its result is within."""
+        fields = fields_of(raw)
+        made = self._cut(fields["result"], self._task(fields)) if "result" in fields else None
+        if made is None:
+            return None
+        return CutResult(encode({**fields, "result": Raw(made.result)}), made.outputs)
+
+    def _remember_task(self, result: Raw, asked: Asked) -> None:
+        """A call became a task: its result, asked for later, is one of this tool."""
+        fields = fields_of(result)
+        task = fields_of(fields["task"]) if "task" in fields else fields
+        if "task" in fields or _text(fields.get("resultType")) == "task":
+            with self._known.lock:
+                _add(self._known.tasks, _text(task.get("taskId")), asked, _MOST_TASKS)
+
+    # ── the end ──────────────────────────────────────────────────────────────────────────
+
+    def ended(self, why: str) -> Iterator[bytes]:
+        """The frames that tell a client of requests which the server will never answer."""
+        for id in self._waiting.end():
+            yield failure(id, _GONE, f"ullage mcp: {why} before it answered")
+
+
+_Key = TypeVar("_Key")
+
+
+def _add(to: dict[_Key, Asked], key: _Key, asked: Asked, most: int) -> None:
+    """Remember one more; the oldest is forgotten, of a server that answers nothing."""
+    to[key] = asked
+    if len(to) > most:
+        del to[next(iter(to))]
+
+
+def _text(raw: Raw | None) -> str:
+    value = "" if raw is None else value_of(raw)
+    return value if isinstance(value, str) else ""

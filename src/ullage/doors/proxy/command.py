@@ -1,0 +1,180 @@
+"""A command with a proxy of its own: ``ullage run -- claude``.
+
+The proxy is a thread of this process, on a free port that only this machine reaches; the command
+has the terminal. It ends with the command, whose exit code is ours.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import shutil
+import signal
+import socket
+import subprocess
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+from ullage.core.errors import ConfigError
+from ullage.doors.proxy.config import Config
+from ullage.doors.proxy.door import Door
+from ullage.doors.proxy.relayed import Relayed
+from ullage.doors.proxy.seen import Shown, Totals
+from ullage.doors.proxy.server import bound, running
+from ullage.doors.proxy.watch import Watch, watch_of
+
+_PASSED_ON = ("SIGTERM", "SIGHUP", "SIGQUIT")
+"""Signals for this process that are meant for the command. An interrupt from the terminal reaches
+both; it is the command's to act on."""
+
+
+@contextlib.contextmanager
+def behind_a_proxy(
+    config: Config, *tell: Callable[[Relayed], None], door: Door | None = None
+) -> Iterator[tuple[str, Watch]]:
+    """A proxy in a thread, as long as the block lasts.
+
+    Args:
+        config: the proxy's settings.
+        tell: are called as well, in that thread, with each request that is over.
+        door: who may use it; None: whoever reaches it.
+
+    Gives:
+        its address, and who looks on.
+
+    Raises:
+        ConfigError: the address cannot be had.
+    """
+    listening = bound(config)
+    host, port = listening.getsockname()[:2]
+    watch = watch_of(config, *tell)
+    thread = _Thread(config, listening, watch, door)
+    thread.start()
+    try:
+        thread.wait()
+        yield f"http://{f'[{host}]' if ':' in host else host}:{port}", watch
+    finally:
+        thread.stop()
+
+
+class _Thread(threading.Thread):
+    """The event loop of a proxy."""
+
+    def __init__(
+        self, config: Config, listening: socket.socket, watch: Watch, door: Door | None
+    ) -> None:
+        super().__init__(name="ullage-proxy", daemon=True)
+        self._door = door
+        self._config, self._listening, self._watch = config, listening, watch
+        self._began = threading.Event()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._over: asyncio.Event | None = None
+        self._error: BaseException | None = None
+
+    def run(self) -> None:
+        try:
+            asyncio.run(self._serve())
+        except BaseException as error:  # noqa: BLE001 - it is raised where somebody waits
+            self._error = error
+        finally:
+            self._began.set()
+
+    async def _serve(self) -> None:
+        self._loop, self._over = asyncio.get_running_loop(), asyncio.Event()
+        async with running(self._config, self._listening, self._watch, door=self._door):
+            self._began.set()
+            await self._over.wait()
+
+    def wait(self) -> None:
+        """Wait until it answers."""
+        self._began.wait()
+        if self._error is not None:
+            raise self._error
+
+    def stop(self) -> None:
+        """Let what is under way come to its end."""
+        if self._loop is not None and self._over is not None and self.is_alive():
+            self._loop.call_soon_threadsafe(self._over.set)
+        self.join()
+
+
+def summary(totals: Totals, store: str, shown: Sequence[Shown] = ()) -> list[str]:
+    """What a proxy came to, in a few lines; none if nothing went through it.
+
+    Args:
+        totals: of all requests.
+        store: what is said of where it is kept.
+        shown: the conversations, for those that were met under way, and for what is refused.
+    """
+    if not totals.requests:
+        return []
+    less = totals.raw_tokens - totals.sent_tokens
+    share = f", {less / totals.raw_tokens:.0%} less" if less > 0 else ""
+    passed = f", {totals.passed:,} as they came" if totals.passed else ""
+    cost = f", ${totals.cost_usd:.2f} at list price" if totals.cost_usd else ""
+    return [
+        f"{totals.requests:,} requests: {totals.fitted:,} went on shorter{passed}",
+        f"prompts of {totals.raw_tokens:,} tokens went on as {totals.sent_tokens:,}{share}{cost}",
+        f"opened again {totals.recalled:,} times; what was set aside is kept in {store}",
+        *_met_under_way(shown),
+        *_refused(shown),
+    ]
+
+
+def _met_under_way(shown: Sequence[Shown]) -> Iterator[str]:
+    """What became of the conversations that were under way when they were first seen."""
+    joined = sum(one.is_joined for one in shown)
+    if joined:
+        yield f"{_conversations(joined)} under way when first seen, cut from then on as one batch"
+    waiting = Counter(one.standing.why for one in shown if one.standing and one.standing.was_joined)
+    for why, count in waiting.items():
+        yield f"{_conversations(count)} under way when first seen: {why}"
+
+
+def _refused(shown: Sequence[Shown]) -> Iterator[str]:
+    """What upstreams refuse of what is added to requests."""
+    refused = Counter(addition for one in shown for addition in one.without)
+    for addition, count in refused.items():
+        yield f"{_conversations(count)} sent without our {addition}: the upstream refuses it"
+
+
+def _conversations(count: int) -> str:
+    return "1 conversation was" if count == 1 else f"{count:,} conversations were"
+
+
+def run_command(command: Sequence[str], environment: Mapping[str, str]) -> int:
+    """Run a command in the terminal; its exit code, 128 and more if a signal ended it.
+
+    Raises:
+        ConfigError: there is no such program.
+    """
+    program = shutil.which(command[0], path=environment.get("PATH"))
+    if program is None:
+        raise ConfigError("run", f"there is no program {command[0]!r}", "Is it on the PATH?")
+    with (
+        _signals() as child,
+        subprocess.Popen([program, *command[1:]], env=dict(environment)) as it,
+    ):
+        child.append(it)
+        code = it.wait()
+    return code if code >= 0 else 128 - code
+
+
+@contextlib.contextmanager
+def _signals() -> Iterator[list[subprocess.Popen[bytes]]]:
+    """Signals go to the command while the block lasts."""
+    child: list[subprocess.Popen[bytes]] = []
+
+    def pass_on(number: int, _: object) -> None:
+        for each in child:
+            each.send_signal(number)
+
+    wanted = [getattr(signal, name) for name in _PASSED_ON if hasattr(signal, name)]
+    before = {each: signal.signal(each, pass_on) for each in wanted}
+    before[signal.SIGINT] = signal.signal(signal.SIGINT, lambda *_: None)
+    try:
+        yield child
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)

@@ -1,0 +1,151 @@
+"""What is wrong with a set-up, and what to do: ``ullage doctor``.
+
+Nothing is changed but a file that is made and removed to see whether one can be, and the network is
+asked nothing unless that is wanted.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import shutil
+import socket
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Literal, TypeAlias
+from urllib.parse import urlsplit
+
+from msgspec import Struct
+
+from ullage.core.errors import UllageError
+from ullage.core.installing import install_remedy
+from ullage.doors.proxy.agents import AGENTS, MARK, VARIABLES
+from ullage.doors.proxy.config import Config, host_and_port, is_loopback
+from ullage.stores import default_path, is_url, open_lasting
+
+Verdict: TypeAlias = Literal["ok", "note", "wrong"]
+
+
+class Finding(Struct, frozen=True):
+    """One thing that was looked at.
+
+    Attributes:
+        about: what.
+        verdict: whether it is as it should be; a note is for one's information.
+        words: what was found, and what to do if it is wrong.
+    """
+
+    about: str
+    verdict: Verdict
+    words: str
+
+
+def findings(
+    config: Config, environment: Mapping[str, str], *, online: bool = False
+) -> Iterator[Finding]:
+    """Everything that is looked at, in order.
+
+    Args:
+        config: the proxy's settings.
+        environment: of the user's shell.
+        online: whether the upstreams are to be connected to.
+    """
+    yield _python()
+    yield _extra("aiohttp", "proxy", "the proxy cannot be started")
+    yield _extra("toktok", "exact", "OpenAI's tokens are estimated, not counted", needed=False)
+    yield _store(config)
+    yield from _address(config)
+    for name, url in config.upstreams.items():
+        yield _upstream(name, url, online=online)
+    yield from _agents(environment)
+    yield from _variables(environment)
+
+
+def _python() -> Finding:
+    return Finding("python", "ok", ".".join(map(str, sys.version_info[:3])))
+
+
+def _extra(package: str, extra: str, without: str, *, needed: bool = True) -> Finding:
+    """Whether what an extra brings is there."""
+    about, name = f"extra {extra}", {"toktok": "toktok-rs"}.get(package, package)
+    try:
+        return Finding(about, "ok", f"{name} {importlib.metadata.version(name)}")
+    except importlib.metadata.PackageNotFoundError:
+        remedy = f"{name} is not installed: {without}. {install_remedy(extra)}"
+        return Finding(about, "wrong" if needed else "note", remedy)
+
+
+def _store(config: Config) -> Finding:
+    """Whether the store can be opened, or be made."""
+    path = Path(config.store) if config.store else default_path()
+    try:
+        if is_url(config.store):
+            open_lasting(config.store, config.blobs, config.cache).close()
+            return Finding("store", "ok", "it opens")
+        if path.exists():
+            open_lasting(path, config.blobs, config.cache).close()
+            return Finding("store", "ok", f"it opens, and holds {path.stat().st_size:,} bytes")
+        there = next(folder for folder in path.absolute().parents if folder.exists())
+        with tempfile.TemporaryFile(dir=there):
+            return Finding("store", "ok", "there is none yet; it can be made")
+    except (OSError, UllageError) as error:
+        why = error.strerror if isinstance(error, OSError) else str(error)
+        return Finding(
+            "store", "wrong", f"{why}. Give a path you may write, or a server: --store PATH"
+        )
+
+
+def _address(config: Config) -> Iterator[Finding]:
+    host, port = host_and_port(config.listen)
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        socket.create_server((host, port), family=family).close()
+        yield Finding("address", "ok", f"{config.listen} is free")
+    except OSError as error:
+        why = error.strerror or type(error).__name__
+        remedy = "Another proxy may hold it already; or listen elsewhere: --listen ADDRESS:PORT"
+        yield Finding("address", "wrong", f"{config.listen}: {why}. {remedy}")
+    if not is_loopback(host):
+        words = "other machines reach the proxy. It asks nobody who he is: put what does before it"
+        yield Finding("address", "note", words)
+
+
+def _upstream(name: str, url: str, *, online: bool) -> Finding:
+    about, parts = f"upstream {name}", urlsplit(url)
+    host = parts.hostname or ""
+    if parts.scheme == "http" and not is_loopback(host):
+        return Finding(about, "wrong", f"{url}: credentials would go unencrypted. Use https")
+    if not online:
+        return Finding(about, "ok", f"{url} (not asked; --online connects)")
+    port = parts.port or (443 if parts.scheme == "https" else 80)
+    try:
+        socket.create_connection((host, port), timeout=5).close()
+    except OSError as error:
+        why = error.strerror or type(error).__name__
+        return Finding(about, "wrong", f"{url}: no connection ({why}). Is the URL right?")
+    return Finding(about, "ok", f"{url} takes connections")
+
+
+def _agents(environment: Mapping[str, str]) -> Iterator[Finding]:
+    """Which coding agents are there."""
+    found = [name for name in AGENTS if shutil.which(name, path=environment.get("PATH"))]
+    words = ", ".join(f"ullage run -- {name}" for name in found)
+    yield Finding("agents", "note", words or f"none of {', '.join(AGENTS)} is on the PATH")
+
+
+def _variables(environment: Mapping[str, str]) -> Iterator[Finding]:
+    """Which variables lead somewhere already, told without what may be secret in them."""
+    if MARK in environment:
+        where = urlsplit(environment[MARK]).netloc  # and not the key behind it
+        yield Finding("environment", "note", f"this shell is behind the proxy on {where}")
+        return
+    for name in VARIABLES:
+        if value := environment.get(name):
+            host = urlsplit(value).hostname or "no URL"
+            words = f"leads to {host}: under `ullage run` that is where its requests go"
+            yield Finding(name, "note" if host != "no URL" else "wrong", words)
+    proxied = any(environment.get(name) for name in ("HTTPS_PROXY", "https_proxy"))
+    if proxied:
+        words = "upstreams are reached through the proxy it names"
+        yield Finding("HTTPS_PROXY", "note", words)

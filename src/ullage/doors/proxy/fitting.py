@@ -1,0 +1,109 @@
+"""What fits requests in one worker: sessions of all conversations on one store."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+
+from ullage import AsyncSessions, Limits, Output, Record, SqliteStore, common_keys
+from ullage.core.errors import StoreError
+from ullage.doors.exchange import Exchanges
+from ullage.doors.proxy.acceptance import Acceptance, HoldingStore
+from ullage.doors.proxy.config import Config
+from ullage.stores import MemoryStore, Store, Threaded, is_url, open_lasting
+
+_MOST_CONVERSATIONS, _FEW_KEYS = 10_000, 256
+
+
+class Near(Threaded):
+    """A store on this machine: what takes no longer than a thread would is asked at once.
+
+    Args:
+        store: the store.
+        quick: another handle of what it keeps, which waits for nobody; None: there is none, and
+            whatever is written is written in a thread.
+    """
+
+    def __init__(self, store: Store, quick: Store | None = None) -> None:
+        super().__init__(store)
+        self.blocking = store
+        self._quick = quick
+
+    async def find(self, tenant: str, keys: Iterable[bytes]) -> tuple[Record, ...]:
+        """See `Store.find`. Reading waits for no writer."""
+        wanted = tuple(keys)
+        if len(wanted) <= _FEW_KEYS:
+            with suppress(StoreError):
+                return (self._quick or self.store).find(tenant, wanted)
+        return await super().find(tenant, wanted)
+
+    async def commit(
+        self, tenant: str, outputs: Sequence[Output], records: Sequence[Record]
+    ) -> tuple[Record, ...]:
+        """See `Store.commit`. What is not synced is written at once, unless others write now."""
+        is_synced = bool(outputs) or any(record.is_once for record in records)
+        if self._quick is not None and not is_synced:
+            with suppress(StoreError):
+                return self._quick.commit(tenant, outputs, records)
+        return await super().commit(tenant, outputs, records)
+
+    async def close(self) -> None:
+        """See `Store.close`."""
+        if self._quick is not None:
+            self._quick.close()
+        await super().close()
+
+
+def near(store: Store, acceptance: Acceptance | None = None) -> Near:
+    """A store on this machine, for an event loop.
+
+    Args:
+        store: the store.
+        acceptance: what is held of tenants that no upstream has accepted; None: nothing is.
+    """
+    kept = store if acceptance is None else HoldingStore(store, acceptance)
+    if isinstance(store, SqliteStore):
+        with suppress(StoreError):  # another process holds the file just now
+            quick: Store = SqliteStore(store.path, busy_timeout_s=0.0)
+            quick = quick if acceptance is None else HoldingStore(quick, acceptance, waits=False)
+            return Near(kept, quick)
+    return Near(kept)
+
+
+def _threaded(store: Store, acceptance: Acceptance | None) -> Threaded:
+    """A store on another machine, for an event loop."""
+    return Threaded(store if acceptance is None else HoldingStore(store, acceptance))
+
+
+def exchanges_of(config: Config, acceptance: Acceptance | None = None) -> Exchanges:
+    """The exchanges of one worker.
+
+    A dry run keeps what it sets aside in memory: nothing of it is to last.
+
+    Args:
+        config: the proxy's settings.
+        acceptance: what is held of tenants that no upstream has accepted; None: nothing is.
+
+    Raises:
+        StoreError: the store cannot be opened.
+    """
+    if config.dry_run:
+        store: Threaded = Near(MemoryStore())
+    else:
+        kept = open_lasting(config.store or "sqlite", config.blobs, config.cache)
+        store = _threaded(kept, acceptance) if is_url(config.store) else near(kept, acceptance)
+    limits = None if config.window_tokens is None else Limits(window_tokens=config.window_tokens)
+    sessions = AsyncSessions(
+        store=store,
+        policy=config.policy,
+        joins=config.joins,
+        holdout=config.holdout,
+        limits=limits,
+        user_tools=config.user_tools,
+        redact=common_keys if config.redact else None,
+        outline=config.outline,
+        most=_MOST_CONVERSATIONS,
+        most_bytes=config.limits.conversations_bytes,
+        older_bytes=config.limits.older_bytes,
+    )
+    return Exchanges(sessions)

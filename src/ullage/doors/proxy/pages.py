@@ -1,0 +1,195 @@
+"""What is answered here and not upstream: everything under ``/_ullage/``.
+
+    /                 the live page                     who runs the proxy
+    (`ullage.doors.proxy.access`) /state            what it shows, as JSON            the same
+    /conversations/K  one of them, turn by turn         the same /metrics          counters, for
+    Prometheus          whoever reaches the proxy /health, /ready   whether it lives, whether it
+    serves   whoever reaches it
+
+A worker's counters and conversations are its own; whoever is asked asks the others too.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+from aiohttp import web
+
+from ullage.doors.proxy.access import Access
+from ullage.doors.proxy.answers import failure, json_answer
+from ullage.doors.proxy.config import Config
+from ullage.doors.proxy.metrics import merged
+from ullage.doors.proxy.relay import Relay
+from ullage.doors.proxy.seen import Shown, Totals, joined
+from ullage.doors.proxy.siblings import Siblings
+from ullage.doors.proxy.watch import Watch
+
+_ROOT = "/_ullage"
+_DRAWING = "ullage.tools.replay.report.live"
+"""What draws the pages. It stands above the proxy, which knows it by its name alone."""
+_PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
+_NOT_GIVEN = (
+    "pages are for a browser on this machine, of the user who runs the proxy, at the address it "
+    "listens on. To look from elsewhere, or through a reverse proxy, set [access]: docs/proxy.md."
+)
+_ASKED = 'Basic realm="ullage", Bearer'
+_GUARDED = {
+    "Cache-Control": "no-store",
+    "Content-Security-Policy": "frame-ancestors 'none'",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+}
+
+
+class Pages:
+    """Answers for one worker.
+
+    Args:
+        config: the proxy's settings.
+        relay: of this worker.
+        watch: what it has counted and seen.
+        siblings: the other workers.
+    """
+
+    def __init__(self, config: Config, relay: Relay, watch: Watch, siblings: Siblings) -> None:
+        self._config, self._relay = config, relay
+        self._access = Access(config, relay.guard)
+        self._watch, self._siblings = watch, siblings
+
+    def are_meant(self, target: str) -> bool:
+        """Whether a request for this path is for a page."""
+        path = _path_of(target)
+        return path == _ROOT or path.startswith(f"{_ROOT}/")
+
+    async def __call__(self, request: web.BaseRequest, target: str) -> web.StreamResponse:
+        """Answer a request.
+
+        Args:
+            request: the request.
+            target: the path and the query that it asks for, still encoded.
+        """
+        path = _path_of(target).removeprefix(_ROOT)
+        if request.method not in ("GET", "HEAD"):
+            return failure(405, "pages are only read.", Allow="GET, HEAD")
+        match path:
+            case "/health":
+                return json_answer({"status": "ok"})
+            case "/ready" if self._relay.is_stopping:
+                return json_answer({"status": "stopping"}, 503)
+            case "/ready":
+                return json_answer({"status": "ready", "in_flight": self._relay.in_flight})
+            case "/metrics":
+                return await self._metrics()
+        verdict = self._access.verdict(request) if self._config.pages else "refused"
+        if verdict == "refused":
+            return failure(403, _NOT_GIVEN)
+        if verdict == "unauthenticated":
+            return failure(401, "pages ask for a token.", WWW_Authenticate=_ASKED)
+        return await self._page(path)
+
+    async def for_siblings(self, request: web.BaseRequest) -> web.StreamResponse:
+        """Answer another worker: what is here, and nothing of the others."""
+        match request.path:
+            case "/metrics":
+                return json_answer(self._lines())
+            case "/state":
+                return json_answer((self._watch.seen.totals, self._watch.seen.shown))
+        page = await self._own_conversation(request.path.removeprefix("/conversations/"))
+        return failure(404, "not here.") if page is None else _html(page)
+
+    async def _page(self, path: str) -> web.StreamResponse:
+        if path in ("", "/"):
+            page: str = _drawing().live_page()
+            return _html(page)
+        if path == "/state":
+            return await self._state()
+        if path.startswith("/conversations/"):
+            return await self._conversation(path.removeprefix("/conversations/"))
+        return failure(404, "there is no such page.")
+
+    # ── counters ─────────────────────────────────────────────────────────────────────
+
+    async def _metrics(self) -> web.Response:
+        others = await self._siblings.ask_as("/metrics", dict[str, list[str]])
+        text = merged([self._lines(), *others])
+        return web.Response(body=text.encode(), headers={"Content-Type": _PROMETHEUS})
+
+    def _lines(self) -> dict[str, list[str]]:
+        sessions: Any = self._relay.exchanges.sessions
+        gauges = {
+            "in_flight": self._relay.in_flight,
+            "held_body_bytes": self._relay.held.bytes,
+            "conversations": len(sessions),
+            "conversations_bytes": sessions.held_bytes,
+            "mistakes": self._watch.mistakes,
+            "connections": len(self._relay.connections or ()),
+            "refused_total": self._relay.refused,
+            **_resident(),
+        }
+        several = self._siblings.folder is not None
+        return self._watch.metrics.lines(gauges, str(self._siblings.number) if several else "")
+
+    # ── conversations ────────────────────────────────────────────────────────────────
+
+    async def _state(self) -> web.Response:
+        others = await self._siblings.ask_as("/state", tuple[Totals, tuple[Shown, ...]])
+        own = self._watch.seen.totals, self._watch.seen.shown
+        totals = sum((each for each, _ in others), own[0])
+        shown = joined([own[1], *(each for _, each in others)])
+        state = {
+            "policy": self._config.policy,
+            "dry_run": self._config.dry_run,
+            "workers": self._config.workers,
+            "totals": totals,
+            "conversations": shown,
+        }
+        answer = json_answer(state)
+        answer.headers.update(_GUARDED)
+        return answer
+
+    async def _conversation(self, key: str) -> web.Response:
+        page = await self._own_conversation(key)
+        if page is None:
+            found = await self._siblings.ask(f"/conversations/{key}") if key.isalnum() else []
+            page = next((each.decode() for each in found), None)
+        if page is None:
+            words = "this conversation is not at hand any more, or cannot be shown turn by turn."
+            return failure(404, words)
+        return _html(page)
+
+    async def _own_conversation(self, key: str) -> str | None:
+        sessions = self._relay.exchanges.sessions
+        if key not in sessions:
+            return None
+        return await asyncio.to_thread(_drawing().page_of_conversation, key, sessions.of(key))
+
+
+def _drawing() -> Any:
+    """What draws the pages: it replays and reports, so it loads for who looks."""
+    return import_module(_DRAWING)
+
+
+def _path_of(target: str) -> str:
+    """The path of a request's target, decoded."""
+    return unquote(target.partition("?")[0])
+
+
+def _html(page: str) -> web.Response:
+    headers = {**_GUARDED, "Content-Type": "text/html; charset=utf-8"}
+    return web.Response(body=page.encode(), headers=headers)
+
+
+def _resident() -> dict[str, float]:
+    """Bytes of memory that this process holds, where the system tells it."""
+    try:
+        pages = Path("/proc/self/statm").read_text(encoding="ascii").split()[1]
+    except (OSError, IndexError):
+        return {}
+    import os
+
+    return {"resident_bytes": int(pages) * os.sysconf("SC_PAGE_SIZE")}

@@ -1,0 +1,430 @@
+"""One request and its reply.
+
+    request ─▶ route ─▶ body ─▶ exchange ─▶ upstream ─▶ reply, as it comes ─▶ client
+
+What an exchange does with a request that holds a history is `ullage.doors.exchange`'s. Everything
+else
+passes byte for byte: method, path, query, headers but a hop's own, body, and the reply in the same
+way. The upstream's errors are the client's to see. A client that goes away cancels the upstream's
+work. Nothing is sent twice here: only an exchange does, once, before a byte of a reply was given.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import AsyncIterator, Callable, Sized
+from functools import partial
+from typing import Any
+
+import aiohttp
+from aiohttp import web
+
+from ullage.core.errors import StoreError
+from ullage.doors.exchange import Answer, Exchange, Exchanges, Passed
+from ullage.doors.exchange import route_of as asked_at
+from ullage.doors.exchange.values import Report
+from ullage.doors.host import adrive, to_its_end
+from ullage.doors.proxy.acceptance import Acceptance
+from ullage.doors.proxy.answers import failure
+from ullage.doors.proxy.bodies import Body, Held, decoded, read_body
+from ullage.doors.proxy.config import Config
+from ullage.doors.proxy.discovery import Discovery
+from ullage.doors.proxy.fitting import exchanges_of
+from ullage.doors.proxy.guard import Guard
+from ullage.doors.proxy.headers import TOLD, passed_down, passed_up, program_of
+from ullage.doors.proxy.relayed import Relayed, told
+from ullage.doors.proxy.routes import Route, route_of
+from ullage.doors.proxy.tenants import Tenants
+from ullage.doors.proxy.upstream import Reply, Upstream, proxies_of
+
+_TRACEPARENT_CHARS = 256
+_REFUSES = (401, 403)
+
+
+class Relay:
+    """Passes requests on. One for each worker.
+
+    Args:
+        config: the proxy's settings.
+        client: who speaks to the upstreams.
+        tenants: who says whose content a request is.
+        tell: is called with each request that is over.
+
+    Attributes:
+        exchanges: what fits them.
+        acceptance: what is held of tenants that no upstream has accepted; None: all are accepted.
+        discovery: what upstreams tell of their models.
+        guard: who says which requests are passed on.
+        refused: how many were not.
+        connections: those of this worker, once it listens.
+        held: how much of bodies is held.
+        in_flight: requests whose reply is not over.
+        idle: set while there is none.
+        is_stopping: whether no more are to come.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        client: aiohttp.ClientSession,
+        tenants: Tenants,
+        tell: Callable[[Relayed], None],
+    ) -> None:
+        self.config, self.client, self.tenants, self.tell = config, client, tenants, tell
+        # one tenant for all is the choice of who runs it: there is nobody to be told apart
+        self.acceptance = Acceptance() if config.tenant is None and not config.dry_run else None
+        self.exchanges: Exchanges = exchanges_of(config, self.acceptance)
+        self.guard, self.refused = Guard(config), 0
+        self.connections: Sized | None = None
+        self.proxies = proxies_of(config)
+        self.discovery = Discovery(config, client, self.proxies)
+        self.held = Held(config.limits.held_bytes)
+        self.in_flight, self.is_stopping = 0, False
+        self.idle = asyncio.Event()
+        self.idle.set()
+
+    async def close(self) -> None:
+        """Close the store, and give up what upstreams are asked."""
+        await self.discovery.close()
+        closing: Any = self.exchanges.sessions.close()
+        await closing
+
+    async def __call__(self, request: web.BaseRequest, target: str) -> web.StreamResponse:
+        """Answer a request.
+
+        Args:
+            request: the request.
+            target: the path and the query that it asks for, still encoded.
+        """
+        problem = self.guard.problem(request)
+        if problem is not None:
+            self.refused += 1
+            return failure(403, f"this request is not passed on: {problem}", Connection="close")
+        if self.in_flight >= self.config.limits.exchanges:
+            return failure(503, "too many requests are in flight. Try again.", Retry_After="1")
+        if "upgrade" in request.headers.get("Connection", "").lower():
+            return failure(426, "websockets are not passed on. Use HTTP.", Upgrade="HTTP/1.1")
+        route = route_of(target, request.headers, self.config.upstreams)
+        if route is None:
+            return failure(400, "no upstream has this address. Send a path, without .. in it.")
+        self.in_flight += 1
+        self.idle.clear()
+        try:
+            return await self._relayed(_Relaying(self, request, route))
+        finally:
+            self.in_flight -= 1
+            if not self.in_flight:
+                self.idle.set()
+
+    async def _relayed(self, relaying: _Relaying) -> web.StreamResponse:
+        """The reply to a request. What no upstream accepted of it is forgotten."""
+        if self.acceptance is None:
+            return await relaying.run()
+        over: list[str] = []
+        try:
+            with self.acceptance.request(relaying.tenant, over):
+                return await relaying.run()
+        finally:
+            for tenant in over:
+                self.exchanges.sessions.drop_tenant(tenant)
+
+    async def judge(self, tenant: str, status: int) -> None:
+        """Whether an upstream accepts a tenant's credential, by the status of its reply."""
+        if self.acceptance is None:
+            return
+        if status in _REFUSES:
+            self.acceptance.refuse(tenant)
+        elif 200 <= status < 300 and not self.acceptance.is_accepted(tenant):
+            sessions: Any = self.exchanges.sessions
+            with contextlib.suppress(StoreError):
+                if not await to_its_end(asyncio.to_thread(sessions.store.store.accept, tenant)):
+                    sessions.drop_tenant(tenant)
+
+
+class _Relaying:
+    """One request, until its reply is over."""
+
+    def __init__(self, relay: Relay, request: web.BaseRequest, route: Route) -> None:
+        self._relay, self._request, self._route = relay, request, route
+        self._config = relay.config
+        self.tenant = relay.tenants.of(route.url, request.headers)
+        self._made: Exchange | None = None
+        self._report: Report | None = None  # where it is not that of the exchange
+        self._began, self._read_s = time.time(), time.monotonic()
+        self._began_s = self._read_s
+        self._head_s = 0.0
+        self._upstream: Upstream | None = None
+        self._came_bytes = 0
+        self._is_dry = self._is_broken = False
+
+    async def run(self) -> web.StreamResponse:
+        """The reply, given."""
+        request, limits = self._request, self._config.limits
+        if request.headers.get("Expect", "").lower() == "100-continue":
+            await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+            request.writer.output_size = 0
+        passed, body = self._unread(), Body(b"", None, limits.idle_s)
+        try:
+            if passed is None:
+                body = await read_body(
+                    request.content, limits.body_bytes, self._relay.held, limits.idle_s
+                )
+                self._read_s, self._came_bytes = time.monotonic(), len(body.data)
+            elif request.body_exists:
+                body = Body(b"", request.content, limits.idle_s)
+            return await self._given(body, passed)
+        except TimeoutError:
+            return self._silent()
+        except web.RequestPayloadError:
+            self._is_broken = True
+            return failure(400, "the request's body cannot be read.", Connection="close")
+        finally:
+            self._relay.held.give(len(body.data) if body.is_whole else 0)
+            self._tell(passed)
+
+    def _silent(self) -> web.Response:
+        self._is_broken = True
+        return failure(408, "the request's body did not come to its end.", Connection="close")
+
+    def _unread(self) -> Passed | None:
+        """Why a request passes whatever is in it, or None."""
+        if asked_at(self._request.method, self._route.url) is None:
+            return "path"
+        if self._request.headers.get("Authorization", "").startswith("AWS4-"):
+            return "signature"  # Amazon's signature 4 holds for these bytes alone
+        wish = self._request.headers.get(self._config.opt_out_header, "")
+        return "asked" if wish.strip().lower() == "off" else None
+
+    async def _given(self, body: Body, passed: Passed | None) -> web.StreamResponse:
+        """The reply to a request, by an exchange or as it is."""
+        try:
+            plain = None
+            if passed is None and body.is_whole:
+                encoding = self._request.headers.get("Content-Encoding", "")
+                plain = decoded(body.data, encoding, self._config.limits.body_bytes)
+            if plain is None:
+                return await self._as_it_is(body, passed or "body")
+            self._came_bytes = len(plain)
+            if self._config.dry_run:
+                await self._tried(plain)
+                return await self._as_it_is(body, None)
+            return await self._exchanged(body, plain)
+        except (aiohttp.ClientError, _Unsent, OSError) as error:
+            if body.is_silent:
+                return self._silent()
+            self._is_broken = True
+            return _unreached(self._route, error)
+
+    # ── as it is ─────────────────────────────────────────────────────────────────────
+
+    async def _as_it_is(self, body: Body, passed: Passed | None) -> web.StreamResponse:
+        headers = passed_up(self._request.headers, without=[self._config.opt_out_header])
+        data: bytes | AsyncIterator[bytes] | None = body.data or None
+        if not body.is_whole:
+            data = body.parts()
+        self._upstream = self._to(headers, data)
+        reply = await _sent(self._upstream.pass_on())
+        self._head_s = time.monotonic()
+        if passed is not None:
+            self._report = Report(path=self._route.path, passed=passed, status=reply.status)
+            self._relay.exchanges.over(self._report)
+        async with reply.response:
+            return await self._down_as_it_is(reply, told(passed, is_dry=self._is_dry))
+
+    async def _down_as_it_is(self, reply: Reply, done: str) -> web.StreamResponse:
+        """Pass a reply on as it comes."""
+        response = self._response(reply, done)
+        await response.prepare(self._request)
+        with self._unbroken():
+            async for part in reply.parts():
+                await self._write(response, part)
+            await response.write_eof()
+        return response
+
+    # ── by an exchange ───────────────────────────────────────────────────────────────
+
+    async def _tried(self, plain: bytes) -> None:
+        """Fit a request and count it, and send nothing."""
+        self._is_dry = True
+        with contextlib.suppress(_Dry):
+            await adrive(self._exchange(plain, _Nowhere()).steps())
+
+    async def _exchanged(self, body: Body, plain: bytes) -> web.StreamResponse:
+        headers = passed_up(
+            self._request.headers, without=[self._config.opt_out_header, "accept-encoding"]
+        )
+        self._upstream = self._to(headers, body.data, plain)
+        try:
+            exchange = self._exchange(plain, self._upstream)
+            answer = await _sent(adrive(exchange.steps()))
+        except (aiohttp.ClientError, _Unsent, OSError):
+            raise
+        except Exception:  # a mistake of ours: what came goes on, if nothing did yet
+            if self._upstream.began_s:
+                raise
+            return await self._as_it_is(body, "error")
+        self._head_s = time.monotonic()
+        try:
+            done = told(
+                exchange.passed,
+                is_changed=self._upstream.is_changed,
+                report=exchange.report,
+            )
+            if answer.is_untouched:
+                return await self._down_as_it_is(answer.reply, done)
+            return await self._down(answer, done)
+        finally:
+            # what came is taken in whole, also where its client is gone once it has it
+            await to_its_end(adrive(answer.close()))
+
+    def _exchange(self, plain: bytes, upstream: Any) -> Exchange:
+        target = self._route.url
+        self._made = self._relay.exchanges.of(
+            self._request.method,
+            target,
+            plain,
+            upstream,
+            tenant=self.tenant,
+            served=partial(self._relay.discovery.of, self._route, self._request.headers),
+            client=program_of(self._request.headers),
+        )
+        return self._made
+
+    async def _down(self, answer: Answer, done: str) -> web.StreamResponse:
+        """Give an answer that an exchange has read."""
+        reply: Reply | None = answer.reply
+        if reply is None or "Content-Length" in reply.response.headers:
+            parts = []
+            while data := await adrive(answer.next()):
+                parts.append(data)
+            headers = {"Content-Type": answer.content_type, TOLD: done}
+            if reply is not None:
+                headers = self._headers(reply, done, is_read=True)
+            given = web.Response(status=answer.status, headers=headers, body=b"".join(parts))
+            await given.prepare(self._request)
+            await given.write_eof()  # before the answer is closed, and observed
+            return given
+        response = self._response(reply, done, is_read=True)
+        await response.prepare(self._request)
+        with self._unbroken():
+            while data := await adrive(answer.next()):
+                await self._write(response, data)
+            await response.write_eof()
+        return response
+
+    # ── both ─────────────────────────────────────────────────────────────────────────
+
+    def _to(self, headers: Any, data: Any, plain: bytes | None = None) -> Upstream:
+        method, url = self._request.method, self._route.url
+        proxy = self._relay.proxies.get(self._route.upstream)
+        most = self._config.limits.reply_bytes
+        return Upstream(
+            self._relay.client,
+            method,
+            url,
+            headers,
+            data,
+            plain,
+            proxy=proxy,
+            reply_bytes=most,
+            judged=partial(self._relay.judge, self.tenant),
+        )
+
+    def _headers(self, reply: Reply, done: str, *, is_read: bool) -> Any:
+        """Those of a reply; what is said of its body only where that goes on as it came."""
+        without = ["content-length"] if is_read else []
+        without += ["content-encoding"] if is_read and reply.is_decoded else []
+        headers = passed_down(reply.response.headers, without=without)
+        headers[TOLD] = done
+        return headers
+
+    def _response(self, reply: Reply, done: str, *, is_read: bool = False) -> web.StreamResponse:
+        response = web.StreamResponse(
+            status=reply.status,
+            reason=reply.response.reason,
+            headers=self._headers(reply, done, is_read=is_read),
+        )
+        if self._relay.is_stopping:
+            response.force_close()
+        return response
+
+    async def _write(self, response: web.StreamResponse, part: bytes) -> None:
+        async with asyncio.timeout(self._config.limits.idle_s):
+            await response.write(part)
+
+    @contextlib.contextmanager
+    def _unbroken(self) -> Any:
+        """A reply that ends early must not look like one that is whole."""
+        try:
+            yield
+        except Exception as error:
+            self._is_broken = True
+            transport: Any = self._request.transport
+            if transport is not None:
+                transport.abort()
+            if not isinstance(error, aiohttp.ClientError | TimeoutError | OSError):
+                raise
+
+    def _tell(self, passed: Passed | None) -> None:
+        """Tell what came of it; whatever that meets, the client has its reply."""
+        made, report = self._made, self._report
+        if report is None:
+            report = made.report if made else Report(path=self._route.path, passed=passed)
+        now, upstream = time.monotonic(), self._upstream
+        sent_s = upstream.began_s if upstream is not None and upstream.began_s else now
+        self._relay.tell(
+            Relayed(
+                report=report,
+                upstream=self._route.upstream,
+                tenant=self.tenant,
+                traceparent=self._request.headers.get("traceparent", "")[:_TRACEPARENT_CHARS],
+                began_s=self._began,
+                came_bytes=self._came_bytes,
+                sent_bytes=upstream.sent_bytes if upstream is not None else 0,
+                fit_s=sent_s - self._read_s,
+                head_s=max(self._head_s - sent_s, 0.0),
+                whole_s=now - self._began_s,
+                is_dry=self._is_dry,
+                is_broken=self._is_broken,
+            )
+        )
+
+
+class _Unsent(Exception):
+    """An upstream took too long to be reached."""
+
+
+async def _sent(sending: Any) -> Any:
+    """What sending something gives; a timeout of it is the upstream's, not the client's."""
+    try:
+        return await sending
+    except TimeoutError as error:
+        raise _Unsent from error
+
+
+class _Dry(Exception):
+    """Nothing is sent."""
+
+
+class _Nowhere:
+    """The upstream of a dry run."""
+
+    def send(self, body: bytes) -> Any:
+        """See `ullage.doors.exchange.Upstream`."""
+        raise _Dry
+
+    def delete(self, named: str, other: str) -> Any:
+        """See `ullage.doors.exchange.Upstream`."""
+        raise _Dry
+
+
+def _unreached(route: Route, error: Exception) -> web.Response:
+    """What is answered where an upstream could not be asked, or broke off before it answered."""
+    kind = type(error.__cause__ or error).__name__
+    if isinstance(error, _Unsent):
+        return failure(504, f"the upstream {route.upstream!r} did not answer in time ({kind}).")
+    return failure(
+        502, f"the upstream {route.upstream!r} could not be reached ({kind}). Is its URL right?"
+    )

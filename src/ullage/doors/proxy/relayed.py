@@ -1,0 +1,106 @@
+"""What came of one request, as a value: what metrics, pages, logs and spans are made of."""
+
+from __future__ import annotations
+
+import re
+
+from msgspec import Struct
+
+from ullage.doors.exchange.values import Passed, Report
+from ullage.doors.host import lookup
+
+_PLAIN = re.compile(r"[A-Za-z0-9._:/@+\[\]-]{1,100}")
+
+
+class Relayed(Struct, frozen=True, kw_only=True):
+    """One request and its reply. No content, no credential.
+
+    Attributes:
+        report: of its exchange.
+        upstream: the upstream's name.
+        tenant: the tenant's name.
+        traceparent: the header of that name (W3C Trace Context), or an empty text.
+        began_s: when it came, in seconds since 1970.
+        came_bytes: of its body, as it came and decoded; 0 if it was not read.
+        sent_bytes: of the body that was sent on.
+        fit_s: from when it was read until it was sent on.
+        head_s: from then until the reply's head was there.
+        whole_s: from when it came until its reply was over.
+        is_dry: whether what was fitted was not sent.
+        is_broken: whether the reply ended before its end, or there was none.
+    """
+
+    report: Report
+    upstream: str
+    tenant: str = ""
+    traceparent: str = ""
+    began_s: float = 0.0
+    came_bytes: int = 0
+    sent_bytes: int = 0
+    fit_s: float = 0.0
+    head_s: float = 0.0
+    whole_s: float = 0.0
+    is_dry: bool = False
+    is_broken: bool = False
+
+
+def raw_tokens(relayed: Relayed) -> int:
+    """About how many tokens the request had as it came: as many a byte as what was sent."""
+    report = relayed.report
+    if not (report.is_changed and relayed.sent_bytes):
+        return report.view_tokens
+    return round(report.view_tokens * max(relayed.came_bytes / relayed.sent_bytes, 1.0))
+
+
+def model_in_logs(model: str) -> str:
+    """A model's name where it is a known one: any other is a text of the client's."""
+    return model if lookup(model).known and _PLAIN.fullmatch(model) else "unknown"
+
+
+def told(
+    passed: Passed | None,
+    *,
+    is_changed: bool = False,
+    is_dry: bool = False,
+    report: Report | None = None,
+) -> str:
+    """What the header of a reply says was done to its request.
+
+    Args:
+        passed: why it was not fitted, or None.
+        is_changed: whether what was sent is other than what came.
+        is_dry: whether what was fitted was not sent.
+        report: of the exchange: whether its conversation was met under way, whether the upstream
+            seems to cut prompts without saying so, and what it refused of our additions.
+    """
+    if is_dry:
+        return "dry-run"
+    if passed is not None:
+        return f"passed; {passed}"
+    done = "fitted" if is_changed else "unchanged"
+    if report is None:
+        return done
+    return f"{done}{joined(report)}{undercounted(report)}{without(report)}"
+
+
+def undercounted(report: Report) -> str:
+    """What the header says where the upstream seems to cut prompts silently; else nothing."""
+    return "; undercounted" if report.is_undercounted else ""
+
+
+def without(report: Report) -> str:
+    """What the header says of additions that the upstream refuses; else nothing."""
+    return f"; without={','.join(report.without)}" if report.without else ""
+
+
+def joined(report: Report) -> str:
+    """What the header says of a conversation that was met under way; else nothing.
+
+    ``; joined`` where it is offered the recall tools and cut from this request on, and
+    ``; waits=price`` and the like (`ullage.core.turn.standing.Reason`) where it is not yet.
+    """
+    standing = report.standing
+    if standing is not None and standing.was_joined:
+        return f"; waits={standing.reason}"
+    is_now = any(event.kind == "joined" and event.tokens_before for event in report.events)
+    return "; joined" if is_now else ""

@@ -1,0 +1,175 @@
+"""A worker: a listening socket, a relay behind it, and the end."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gc
+import signal
+import socket
+from collections.abc import AsyncIterator, Callable
+from typing import Any, cast
+
+from aiohttp import web
+
+from ullage.core.errors import ConfigError
+from ullage.doors.proxy.answers import failure
+from ullage.doors.proxy.config import Config, host_and_port
+from ullage.doors.proxy.connections import (
+    Connections,
+    Handler,
+    Server,
+    most_connections,
+    raise_descriptors,
+)
+from ullage.doors.proxy.door import Door
+from ullage.doors.proxy.pages import Pages
+from ullage.doors.proxy.quiet import own_words, quiet_loop
+from ullage.doors.proxy.relay import Relay
+from ullage.doors.proxy.siblings import ALONE, Siblings
+from ullage.doors.proxy.stderr import unwaited
+from ullage.doors.proxy.tenants import Tenants, secret_of
+from ullage.doors.proxy.upstream import client_of
+from ullage.doors.proxy.watch import Watch, watch_of
+
+_NO_KEY = "this proxy is for the command that it was started with, at the addresses it was given."
+_BACKLOG = 1_024
+_TAKEN_AT_ONCE = 1
+"""So many connections a worker takes before it looks after those it has; asyncio takes as many as
+may wait, so that of sixteen that come together one worker would get nearly all."""
+_COLLECTED = 10_000, 20, 50
+"""So many new containers, and collections of the generation before, lead to the next collection. A
+body of 2 MB makes thousands of containers and no cycle."""
+
+
+def bound(config: Config) -> socket.socket:
+    """A socket that listens where the configuration says.
+
+    Raises:
+        ConfigError: that address cannot be had.
+    """
+    host, port = host_and_port(config.listen)
+    try:
+        return socket.create_server((host, port), family=_family(host), backlog=_BACKLOG)
+    except OSError as error:
+        raise ConfigError(
+            "listen",
+            f"{config.listen} cannot be listened on ({error.strerror or type(error).__name__})",
+            "Choose another port, or stop what holds this one.",
+        ) from None
+
+
+def _family(host: str) -> socket.AddressFamily:
+    return socket.AF_INET6 if ":" in host else socket.AF_INET
+
+
+def serve(
+    config: Config,
+    listening: socket.socket,
+    ready: Callable[[], None],
+    *,
+    siblings: Siblings = ALONE,
+    leash: int | None = None,
+) -> None:
+    """Serve until SIGTERM or SIGINT, then let what is under way come to its end.
+
+    Args:
+        config: the proxy's settings.
+        listening: the socket.
+        ready: called once requests are answered.
+        siblings: the other workers on that socket.
+        leash: a pipe to read from; where nobody holds its other end any more, that is the end too.
+    """
+    gc.freeze()  # what was imported stays: no collection has to walk it
+    gc.set_threshold(*_COLLECTED)
+    raise_descriptors()
+    with unwaited(), own_words():
+        asyncio.run(_serve(config, listening, ready, siblings, leash))
+
+
+async def _serve(
+    config: Config,
+    listening: socket.socket,
+    ready: Callable[[], None],
+    siblings: Siblings,
+    leash: int | None,
+) -> None:
+    stop, loop = asyncio.Event(), asyncio.get_running_loop()
+    if leash is not None:
+        loop.add_reader(leash, stop.set)
+    for each in (signal.SIGTERM, signal.SIGINT):
+        with contextlib.suppress(NotImplementedError):  # Windows has none of it
+            loop.add_signal_handler(each, stop.set)
+    async with running(config, listening, watch_of(config), siblings):
+        ready()
+        await stop.wait()
+        if leash is not None:
+            loop.remove_reader(leash)
+
+
+@contextlib.asynccontextmanager
+async def running(
+    config: Config,
+    listening: socket.socket,
+    watch: Watch,
+    siblings: Siblings = ALONE,
+    door: Door | None = None,
+) -> AsyncIterator[Relay]:
+    """A relay that answers on a socket while the block lasts; leaving it waits for replies.
+
+    Args:
+        config: the proxy's settings.
+        listening: the socket, closed at the end.
+        watch: is told of each request that is over.
+        siblings: the other workers on that socket.
+        door: who may use it; None: whoever reaches it.
+    """
+    secret = b"" if config.tenant is not None else secret_of(config.store)
+    async with client_of(config) as client:
+        relay = Relay(config, client, Tenants(config, secret), watch)
+        pages = Pages(config, relay, watch, siblings)
+
+        async def answer(request: web.BaseRequest) -> web.StreamResponse:
+            target = request.raw_path if door is None else door.target(request)
+            if target is None:
+                return failure(404, _NO_KEY, Connection="close")
+            return await (pages if pages.are_meant(target) else relay)(request, target)
+
+        quiet_loop(asyncio.get_running_loop())
+        limits = config.limits
+        connections = Connections(limits.connections or most_connections(), limits.head_s)
+        relay.connections = connections
+        runner = web.ServerRunner(_http(answer, connections), handle_signals=False)
+        await runner.setup()
+        site = web.SockSite(runner, listening, backlog=_TAKEN_AT_ONCE)
+        await site.start()
+        listening.listen(_BACKLOG)  # the site has made the queue as short as that
+        try:
+            async with siblings.answering(pages.for_siblings), connections.looked_after():
+                yield relay
+        finally:
+            relay.is_stopping = True
+            await _drained(relay, config.limits.drain_s, site)
+            await runner.cleanup()
+            await relay.close()
+
+
+def _http(answer: Handler, connections: Connections) -> Server:
+    return Server(
+        answer,
+        connections,
+        auto_decompress=False,
+        access_log=cast("Any", None),
+        keepalive_timeout=75.0,
+        max_line_size=65_536,
+        max_field_size=65_536,
+        max_headers=512,
+    )
+
+
+async def _drained(relay: Relay, most_s: float, site: web.SockSite) -> None:
+    """Take no more connections, and wait for the replies under way."""
+    await site.stop()
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(most_s):
+            await relay.idle.wait()

@@ -1,0 +1,43 @@
+"""Everything that looks on: counters, the live page, logs and spans, told of each request."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from ullage.doors.proxy.config import Config
+from ullage.doors.proxy.logs import lines_to
+from ullage.doors.proxy.metrics import Metrics
+from ullage.doors.proxy.relayed import Relayed
+from ullage.doors.proxy.seen import Seen
+from ullage.doors.proxy.spans import spans
+
+
+class Watch:
+    """Who looks on in one worker. A mistake of theirs never reaches a request.
+
+    Args:
+        more: functions that are told as well.
+
+    Attributes:
+        metrics: what is counted.
+        seen: what the page shows.
+        mistakes: how often one of them failed.
+    """
+
+    def __init__(self, more: Iterable[Callable[[Relayed], None]] = ()) -> None:
+        self.metrics, self.seen, self.mistakes = Metrics(), Seen(), 0
+        self._told = (self.metrics.take, self.seen.take, *more)
+
+    def __call__(self, relayed: Relayed) -> None:
+        """Take in a request that is over."""
+        for tell in self._told:
+            try:
+                tell(relayed)
+            except Exception:  # noqa: BLE001 - the request is over, and all is well with it
+                self.mistakes += 1
+
+
+def watch_of(config: Config, *more: Callable[[Relayed], None]) -> Watch:
+    """Who looks on as the configuration says, and some more."""
+    logs, tracing = lines_to() if config.log else None, spans()
+    return Watch([*(each for each in (logs, tracing) if each is not None), *more])

@@ -1,0 +1,205 @@
+"""What is kept of a reply whose turns the client did not see, and how it is found again.
+
+    key    H("splice", chain of the client's history before the reply, what the reply says)
+    data   the turns as the provider gave and got them, and the results that wait
+
+What a reply says is its texts, one behind the other and without white space, and its calls. So it
+is found again where a client joins blocks of text or trims them, drops thinking and nulls, or
+writes the arguments of a call anew; `says_the_same` then compares the texts themselves.
+
+The *opening*, a record without data under the chain behind the first message, says that the
+conversation has a splice at all: without it nothing of a request has to be looked through.
+
+Some reasoning cannot stand without the turns that were hidden: signed behind them, or made with a
+call that was. Its *mark*, without data too, says so where the splice is not found.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import msgspec
+from blake3 import blake3
+from msgspec import Struct
+
+from ullage import FormatError, Record
+from ullage.doors.host import Message, Text, ToolCall, as_json, as_written, is_made_up, number_of
+
+KIND = "splice"
+
+_SPACE = re.compile(r"\s*")
+_loads = msgspec.json.Decoder().decode
+_decode = msgspec.json.Decoder(float_hook=number_of).decode
+_encode = msgspec.json.Encoder(enc_hook=as_written).encode
+
+
+class Splice(Struct, frozen=True):
+    """The turns behind one reply.
+
+    Attributes:
+        turns: raw messages, in the place of what the client has of the reply.
+        waiting: wire results of private calls in the last turn, which stood beside the client's
+            own: they go where the client's results go.
+        model: the model that was asked.
+        note: what the client was told besides, in our words.
+        reply_id: the id of the last round's reply, where the provider may hold what led to it.
+        reply: what the client was given, where it may ask for it again by its id.
+        rounds: the ids of the replies that it does not know of.
+        chain: behind the reply as the client has it, in hex, where its next request leaves out all
+            that came before; ``""`` elsewhere.
+        heard: where in ``turns`` the texts begin and end that the client has; None: it has all.
+        opening: of the same, the key that says whether the conversation has any splice.
+    """
+
+    turns: list[Any]
+    waiting: list[Any]
+    model: str = ""
+    note: str = ""
+    reply_id: str = ""
+    heard: tuple[int, int] | None = None
+    reply: dict[str, Any] | None = None
+    rounds: list[str] = []
+    chain: str = ""
+    opening: str = ""
+
+
+def key_of(chain: bytes, reply: Iterable[Message], *, with_ids: bool = True) -> bytes | None:
+    """What a reply is found by, 16 bytes; None of one that says nothing.
+
+    Args:
+        chain: of the client's history before it.
+        reply: its messages as the client has them.
+        with_ids: whether the ids of its calls are those that the provider gave.
+    """
+    texts, calls = list[str](), list[Any]()
+    for message in reply:
+        for part in message.parts:
+            if isinstance(part, Text):
+                texts += part.text.split()
+            elif isinstance(part, ToolCall):
+                calls.append(_call(part, with_id=with_ids))
+    if not texts and not calls:
+        return None
+    return _hashed(b"reply", chain, _bytes("".join(texts)), *(_bytes(each) for each in calls))
+
+
+def opening_key(chain: bytes) -> bytes:
+    """What says that a reply was spliced in a conversation with this first message, 16 bytes.
+
+    Args:
+        chain: behind its first message.
+    """
+    return _hashed(b"opening", chain)
+
+
+def mark_key(root: bytes, seal: str) -> bytes:
+    """What sealed reasoning that cannot stand by itself is known by, 16 bytes.
+
+    Args:
+        root: the chain of the empty history.
+        seal: its signature, or whatever else is its own.
+    """
+    return _hashed(b"mark", root, _bytes(seal))
+
+
+def held_key(root: bytes, reply_id: str) -> bytes:
+    """What is behind a reply that the provider holds, by the id that the client has, 16 bytes."""
+    return _hashed(b"held", root, _bytes(reply_id))
+
+
+def hidden_key(root: bytes, call_id: str) -> bytes:
+    """What says that a call was private, 16 bytes. A reply without a record is no round of ours."""
+    return _hashed(b"hidden", root, _bytes(call_id))
+
+
+def _hashed(*fields: bytes) -> bytes:
+    found = blake3(b"ullage splice 1")
+    for field in fields:
+        found.update(len(field).to_bytes(8, "big") + field)
+    return found.digest(16)
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass")
+
+
+def _call(call: ToolCall, *, with_id: bool) -> str:
+    """A call, however its arguments are written."""
+    name = call.id if with_id and not is_made_up(call.id, call.name) else ""
+    try:
+        arguments = as_json(_plain(_loads(call.arguments or "{}")), "arguments")
+    except (FormatError, msgspec.DecodeError, UnicodeError, RecursionError):
+        arguments = call.arguments
+    return json.dumps([name, call.name, arguments])
+
+
+def _plain(value: Any) -> Any:
+    """JSON as other languages write it back: without nulls in objects, 1.0 as 1."""
+    if isinstance(value, dict):
+        return {name: _plain(item) for name, item in value.items() if item is not None}
+    if isinstance(value, list):
+        return [_plain(item) for item in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def says_the_same(said: Sequence[Message], turns: Sequence[Message], note: str) -> bool:
+    """Whether the client's texts are those of the turns but for white space between two of them.
+
+    Args:
+        said: the messages of the reply as the client sent them.
+        turns: those that are kept, results of private calls among them.
+        note: what the client was told besides.
+    """
+    text, at = "".join(_texts(said)), 0
+    for piece in (*_texts(turns), note):
+        wanted, at = piece.strip(), _behind_space(text, at)
+        if not text.startswith(wanted, at):
+            return False
+        at += len(wanted)
+    return _behind_space(text, at) == len(text)
+
+
+def _behind_space(text: str, at: int) -> int:
+    found = _SPACE.match(text, at)
+    return found.end() if found else at
+
+
+def _texts(messages: Iterable[Message]) -> list[str]:
+    parts = (part for each in messages if each.role == "assistant" for part in each.parts)
+    return [part.text for part in parts if isinstance(part, Text)]
+
+
+# ── records ──────────────────────────────────────────────────────────────────────────────
+
+
+def record_of(key: bytes, splice: Splice | None) -> Record:
+    """The record of a splice; of None, one that says by its key all that it says."""
+    return Record(key, KIND, 0, b"{}" if splice is None else _encoded(splice))
+
+
+def splice_in(records: Iterable[Record], key: bytes) -> Splice | None:
+    """The splice that is kept under a key; None if there is none, or a newer version wrote it."""
+    for record in records:
+        if record.key == key and record.kind == KIND:
+            try:
+                return msgspec.convert(_decoded(record.data), Splice)
+            except (msgspec.MsgspecError, ValueError, RecursionError):
+                return None
+    return None
+
+
+def _encoded(splice: Splice) -> bytes:
+    try:
+        return _encode(splice)
+    except (UnicodeEncodeError, OverflowError):  # only the standard library writes any of Python's
+        return json.dumps(msgspec.structs.asdict(splice)).encode()
+
+
+def _decoded(data: bytes) -> Any:
+    try:
+        return _decode(data)
+    except msgspec.DecodeError:
+        return json.loads(data, parse_float=number_of)

@@ -1,0 +1,87 @@
+"""Arrivals: results that are new, and too large for what is left of the window.
+
+A result that no request has shown yet can be cut without breaking anything before it. So it gives
+way first: before a batch of old results leaves the view, and long before what users said does. What
+is decided here goes by the room that there is, so unlike a cut at first sight it is recorded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+
+from ullage.core.history.transcript import Location
+from ullage.core.history.window import Window
+from ullage.core.values.edits import Cut
+from ullage.core.values.messages import Text
+from ullage.policy.stages.pressure import GUARD_SHARE
+from ullage.policy.stages.shorten import level
+from ullage.policy.stages.shrink import LEAST_TOKENS, cut_to
+from ullage.policy.stages.truncate import Shape, by_kind, cut_by
+
+
+def arrivals(window: Window) -> Iterator[Location]:
+    """The texts of results that the model has not seen yet, but for pages of recall."""
+    for index in range(window.turn_start, window.size):
+        for spot in window.transcript.tool_results(index):
+            is_text = isinstance(window.transcript.leaf(spot), Text)
+            if is_text and not window.hidden(index) and not window.is_recall(spot):
+                yield spot
+
+
+def without_slack(
+    window: Window,
+    /,
+    *,
+    shape: Shape = partial(by_kind, slack=1.0, data_slack=1.0),
+    least_share: float = 0.125,
+) -> Sequence[Cut]:
+    """Cuts of new results that would take much of the window, to the size that others are cut to.
+
+    Args:
+        window: the window at the boundary at hand.
+        shape: what is shown of such a result.
+        least_share: of the limit; no more than this is much.
+    """
+    much = int(window.limit_tokens * least_share)
+    large = [spot for spot in arrivals(window) if window.leaf_tokens(spot) > much]
+    cuts = [(spot, cut_by(window, spot, shape)) for spot in large]
+    return [cut for spot, cut in cuts if cut is not None and _is_shorter(window, spot, cut)]
+
+
+def _is_shorter(window: Window, spot: Location, cut: Cut) -> bool:
+    """Whether a cut shows less of a result than is shown of it now."""
+    shown, text = window.edit_at(spot), getattr(cut.edit, "text", "")
+    return shown is None or len(text) < len(shown.text)
+
+
+def equal_shares(
+    window: Window,
+    /,
+    *,
+    start: float = GUARD_SHARE,
+    target: float = 0.85,
+    least_share: float = 0.40,
+) -> Sequence[Cut]:
+    """Cuts that bring new results to equal shares of what everything else leaves of the window.
+
+    Nothing is cut where that would not do: then the guard decides what else has to leave.
+
+    Args:
+        window: the window at the boundary at hand.
+        start: act when the upper bound of the view is above this share of the limit.
+        target: bring it down to this share.
+        least_share: of the limit; the new results have at least so much together.
+    """
+    limit = window.limit_tokens
+    if window.within(int(limit * start), surely=True):
+        return ()
+    new = list(arrivals(window))
+    sizes = list(map(window.leaf_tokens, new))
+    most_tokens = window.calibration.most(int(limit * target))
+    room_tokens = most_tokens - (window.tokens - sum(sizes))
+    if room_tokens < limit * least_share:
+        return ()
+    share = max(level(sizes, room_tokens), LEAST_TOKENS)
+    cuts = (cut_to(window, spot, tokens, share) for spot, tokens in zip(new, sizes, strict=True))
+    return [cut for cut in cuts if cut is not None]

@@ -1,0 +1,246 @@
+"""Samples: what stages are shown to find out what they decide (`ullage.policy.stages.prints`).
+
+Each is a short history whose newest result is of one kind: a log, JSON, a table, an image. One
+more history, `pressed`, is longer and has everything that a record or an account speaks of. All
+are made by code, the same in every process. They are counted by a meter of their own, so that a
+better estimate of tokens changes no fingerprint.
+
+Whatever is changed here changes the fingerprint of every policy: each conversation under way is
+told then that something else decides. So nothing is, without need.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+from msgspec import Struct
+
+from ullage.core.history import canon
+from ullage.core.history.builder import WindowBuilder
+from ullage.core.history.transcript import Transcript
+from ullage.core.tokens.calibrate import Calibration
+from ullage.core.tokens.estimate import Counter
+from ullage.core.tokens.meter import Meter, Overhead
+from ullage.core.values.messages import Content, Media, Message, Part, Text, ToolCall, ToolResult
+from ullage.core.values.notices import Words
+from ullage.core.values.toolset import CONTINUATION
+
+_ROOT = canon.root("samples", "")
+_WINDOW_TOKENS = 200_000
+_PRESSED_SHARE = 0.5
+"""What the limit is of the long history: so little that every stage has something to do."""
+_REPORTED_TOKENS = 10_000_000
+"""Over every threshold that goes by what a provider reported."""
+_PNG = (
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJg"
+    "gg=="
+)
+"""One pixel."""
+_TALE = (
+    "the tide came in over the old quay and every boat that lay there rose with it until "
+    "its rope was taut while the keeper counted hulls by lamp light and wrote each name down"
+)
+_WORDS = tuple(_TALE.split())
+
+
+class Sample(Struct, frozen=True):
+    """A history whose newest message is of one kind.
+
+    Attributes:
+        name: what kind that is.
+        messages: the history.
+    """
+
+    name: str
+    messages: tuple[Message, ...]
+
+
+class _Quarter(Counter, frozen=True, kw_only=True):
+    """Counts a token for every four characters."""
+
+    def count(self, text: str) -> int:
+        return (len(text) + 3) // 4
+
+
+class _SampleMeter(Meter):
+    """Counts as no model does, and as every version does."""
+
+    def __init__(self) -> None:
+        self.model = self.detail = ""
+        self.counter = _Quarter(name="a quarter of the characters")
+        self.text = self.counter.count
+        self.counts_as = self.counter.name, False
+        self.overhead = Overhead(
+            request=3, message=4, call=6, result=6, tools=12, tool=7, spoken_arguments=False
+        )
+
+
+@lru_cache(maxsize=1)
+def arrivals() -> tuple[Sample, ...]:
+    """The samples of what arrives, each kind once."""
+    text = "\n".join(_lines(490, ""))
+    rows = [{"id": row, "lamp": row % 9, "note": _phrase(row, 4)} for row in range(1_020)]
+    nested = {f"section_{number}": {"rows": rows[number::30]} for number in range(30)}
+    table = "\n".join(f"{number},{_phrase(number, 4)},{number % 13}" for number in range(1_000))
+    document = "\n".join(_document(420))
+    beyond_ascii = "\n".join(_lines(900, "Ærø ålegræs 潮汐 🌊\u0301"))
+    failure = "\n".join([*_lines(170, "at pier.py"), "TideError: no water"])
+    return (
+        _arrival("a log", "bash", Text("\n".join(_log(160)))),
+        _arrival("JSON", "web_fetch", Text(json.dumps(nested, indent=1))),
+        _arrival("JSON rows", "orders", Text(json.dumps(rows[::2]))),
+        _arrival("a table", "grep", Text(table)),
+        _arrival("long lines", "read", Text("\n".join(_lines(3, "x" * 21_000)))),
+        _arrival("a diff", "bash", Text("\n".join(_diff(290)))),
+        _arrival("a document", "read_file", Text(document)),
+        _arrival("text beyond ASCII", "read", Text(beyond_ascii)),
+        _arrival("a short text", "bash", Text("done")),
+        _arrival("texts", "search", Text(text, at=0), Text(text[::-1], at=1)),
+        _arrival("an image", "screenshot", _image(), Text("the page", at=1)),
+        _error("an error", "bash", failure),
+        _programs_result("a program's result", text),
+        _arrival("an answer of the user's", "AskUserQuestion", Text(text)),
+    )
+
+
+@lru_cache(maxsize=1)
+def pressed() -> Sample:
+    """A history in which much is old: what is said, done, changed, asked and found out."""
+    messages = [_said("user", "Find out why the gate opens late. Never touch notes.txt.")]
+    for number in range(3):
+        messages += _step(f"c{number}", "bash", {"command": f"make {number}"}, _log(45, number * 9))
+    messages.append(_said("assistant", "The gate waits for the pump. I mend it now."))
+    messages.append(_said("user", f"Then do so.\n{' '.join(_lines(30, 'and mind this'))}"))
+    messages.append(Message("system", (Text("The gate is closed at night."),)))
+    messages.append(_said("user", "Open it slowly."))
+    change = {"path": "src/gate.py", "content": "\n".join(_lines(30, "open()"))}
+    messages += _step("c3", "write_file", change, ["written"])
+    messages += _step("c4", "AskUserQuestion", {"question": "Which pump?"}, ["The left one."])
+    messages += _arrival("", "screenshot", _image(), Text("the gate", at=1)).messages[1:]
+    messages += _error("", "bash", "GateError: stuck").messages[1:]
+    messages += _programs_result("", "\n".join(_lines(30, ""))).messages[1:]
+    messages += _step("c5", CONTINUATION, {"tool_call_id": "c0"}, _log(20))
+    for number in range(6, 9):
+        path = {"path": f"src/part{number}.py"}
+        messages += _step(f"c{number}", "read_file", path, _lines(60, f"part {number}"))
+    messages.append(_said("assistant", "It is mended."))
+    messages.append(_said("user", "And now the lamp."))
+    rows = [json.dumps({"id": row, "lamp": _phrase(row, 2)}) for row in range(30)]
+    messages += _step("c9", "search", {"query": "lamp"}, rows)
+    return Sample("a long history", tuple(messages))
+
+
+def transcript_of(sample: Sample) -> Transcript:
+    """The history of a sample. The last of its chain is a digest of all that it says."""
+    transcript = Transcript(_ROOT)
+    for message in sample.messages:
+        transcript.append(message, canon.digest_of(message))
+    return transcript
+
+
+def arriving(transcript: Transcript, words: Words) -> Iterator[WindowBuilder]:
+    """A window at each boundary of a sample, with room for all of it."""
+    builder = WindowBuilder(transcript, _SampleMeter(), words)
+    builder.limit(_WINDOW_TOKENS, _WINDOW_TOKENS)
+    for length in transcript.boundaries(0):
+        builder.extend(length)
+        yield builder
+
+
+def pressing(transcript: Transcript, words: Words) -> WindowBuilder:
+    """A window at the end of a sample that is far over its limits."""
+    builder = WindowBuilder(transcript, _SampleMeter(), words)
+    for length in transcript.boundaries(0):
+        builder.extend(length)
+    limit_tokens = int(builder.window.tokens * _PRESSED_SHARE)
+    builder.limit(limit_tokens, limit_tokens)
+    builder.report(_REPORTED_TOKENS, _REPORTED_TOKENS, Calibration())
+    return builder
+
+
+# ── how they are made ────────────────────────────────────────────────────────────────────
+
+
+class _Call(NamedTuple):
+    """A call and its result, before they are messages."""
+
+    call: ToolCall
+    result: ToolResult
+
+
+def _arrival(name: str, tool: str, *content: Content) -> Sample:
+    call = ToolCall("c1", tool, '{"of": "all"}', 0)
+    return _sample(name, _Call(call, ToolResult("c1", content, is_error=False, at=0)))
+
+
+def _error(name: str, tool: str, text: str) -> Sample:
+    call = ToolCall("c1", tool, '{"of": "all"}', 0)
+    return _sample(name, _Call(call, ToolResult("c1", (Text(text),), is_error=True, at=0)))
+
+
+def _programs_result(name: str, text: str) -> Sample:
+    """A result that code asked for, and that no model reads."""
+    call = ToolCall("c1", "read", '{"of": "all"}', 0, author="program")
+    result = ToolResult("c1", (Text(text),), is_error=False, at=0, reader="program")
+    return _sample(name, _Call(call, result))
+
+
+def _sample(name: str, made: _Call) -> Sample:
+    asked = _said("user", "Look at it.")
+    called, given = Message("assistant", (made.call,)), Message("tool", (made.result,))
+    return Sample(name, (asked, called, given))
+
+
+def _said(role: str, text: str) -> Message:
+    parts: tuple[Part, ...] = (Text(text),)
+    return Message("user" if role == "user" else "assistant", parts)
+
+
+def _step(id: str, tool: str, arguments: dict[str, str], lines: Sequence[str]) -> list[Message]:
+    call = ToolCall(id, tool, json.dumps(arguments), 0)
+    result = ToolResult(id, (Text("\n".join(lines)),), is_error=False, at=0)
+    return [Message("assistant", (call,)), Message("tool", (result,))]
+
+
+def _image() -> Media:
+    source = {"type": "base64", "media_type": "image/png", "data": _PNG}
+    block = {"type": "image", "source": source}
+    return Media("image", "image/png", _PNG, 0, width=1, height=1, block=block)
+
+
+def _phrase(number: int, words: int) -> str:
+    return " ".join(_WORDS[(number * 7 + word * 3) % len(_WORDS)] for word in range(words))
+
+
+def _lines(count: int, end: str) -> list[str]:
+    return [f"{number}: {_phrase(number, 9)} {end}" for number in range(count)]
+
+
+def _log(count: int, start: int = 0) -> list[str]:
+    lines = []
+    for number in range(start, start + count):
+        level = "ERROR" if number % 61 == 40 else "INFO"
+        lines.append(f"06:{number % 60:02d} {level} quay {_phrase(number, 8)} code={number * 13}")
+    return lines
+
+
+def _diff(count: int) -> list[str]:
+    lines = ["--- a/src/gate.py", "+++ b/src/gate.py"]
+    for number in range(count):
+        if number % 25 == 0:
+            lines.append(f"@@ -{number + 1},25 +{number + 1},25 @@")
+        sign = ("+", "-", " ", " ")[number % 4]
+        lines.append(f"{sign}    {_phrase(number, 6)}")
+    return lines
+
+
+def _document(count: int) -> list[str]:
+    paragraphs = []
+    for number in range(count):
+        if number % 12 == 0:
+            paragraphs.append(f"## {_phrase(number, 2)}")
+        paragraphs.append(f"{_phrase(number, 30)}.")
+    return paragraphs

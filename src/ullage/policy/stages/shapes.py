@@ -1,0 +1,289 @@
+"""Shapes of the documents: what is shown of a result that is too large at first sight.
+
+Nothing is copied while nothing is cut. Words come as templates from the preset.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
+from typing import Any, TypeAlias
+
+import msgspec
+
+from ullage.core.values.notices import Words, ref_line
+from ullage.policy.stages.shorten import safe_cut, utf8_bytes
+from ullage.policy.stages.truncate import Extent, Shown, Source, TextSize
+
+DEFAULT_TOOL = "default"
+"""The key of the limit of every tool that has none of its own."""
+
+_KB = 1024
+_MOST_BYTES = 4
+"""The most bytes of UTF-8 that a character takes."""
+_NOTICE_CHARS = 400
+_VALUE = re.compile(r"[ \t\r\n]*[\[{]")
+_Value: TypeAlias = list[msgspec.Raw] | dict[str, msgspec.Raw]
+_decoder: msgspec.json.Decoder[_Value] = msgspec.json.Decoder(_Value)
+
+
+def head_chars(
+    source: Source, words: Words, /, *, limit_chars: int, marker: str, bare: str
+) -> Shown | None:
+    """The first characters, the ref, and a marker that names the call to read on with.
+
+    Fields of ``marker``: ``shown``, ``total``, ``call_id`` (the ref where there is none) and
+    ``prefix``. ``bare`` stands in its place where no recall tool is offered: ``shown``, ``total``.
+    """
+    total = len(source.text)
+    if total <= limit_chars:
+        return None
+    shown = safe_cut(source.text, limit_chars)
+    last = (marker if words.recall else bare).format(
+        shown=shown, total=total, call_id=source.call_id or source.ref, prefix=words.prefix
+    )
+    text = f"{source.text[:shown]}\n{ref_line(source.ref, total)}\n{last}"
+    why = f"{total:,} characters, over {limit_chars:,}"
+    return Shown(text, why) if len(text) < total else None
+
+
+def head_lines(
+    source: Source,
+    words: Words,
+    /,
+    *,
+    max_bytes: int,
+    max_line_chars: int,
+    notice: str,
+    max_lines: int | None = None,
+    tool_chars: Mapping[str, int] | None = None,
+    ellipsis: str = "",
+    spilled: str = "",
+    lines_notice: str | None = None,
+) -> Shown | None:
+    """The first whole lines, each cut to a length, up to a number of lines and of bytes.
+
+    A result within the limits keeps all its lines, but each is cut to the length. Where
+    neither the notice nor a file names the ref, a line before the notice does. None where
+    nothing is over a limit, or what is shown would not be shorter.
+
+    Args:
+        source: the result.
+        words: the wording of the session, and where outputs are kept as files.
+        max_bytes: of UTF-8, of all texts of a result together, newlines included.
+        max_line_chars: characters of a line, before the ``ellipsis``.
+        notice: what is at the end. Fields: see `_ended`.
+        max_lines: lines shown.
+        tool_chars: characters shown, by tool; `DEFAULT_TOOL` for all others.
+        ellipsis: what is added to a line that was cut.
+        spilled: what follows the notice if the output is kept as a file. Field: ``path``.
+        lines_notice: what is at the end where lines were cut and nothing else; None: the
+            line that names the ref. Field: ``ref``.
+    """
+    text, limits = source.text, tool_chars or {}
+    max_bytes = max(max_bytes - sum(map(utf8_bytes, source.before)), 0)
+    limit_chars = limits.get(source.tool, limits.get(DEFAULT_TOOL, len(text)))
+    if not _over(text, max_lines, max_bytes, limit_chars):
+        return _lines_cut(source, words, max_line_chars, ellipsis, lines_notice)
+    lines = islice(_clipped_lines(text, max_line_chars, ellipsis), max_lines)
+    body = "\n".join(_as_many(lines, max_bytes))
+    return _ended(source, words, body[: safe_cut(body, limit_chars)], notice, spilled)
+
+
+def _ended(source: Source, words: Words, body: str, notice: str, spilled: str) -> Shown | None:
+    """A body with the notice behind it, or None where that is no shorter than the text.
+
+    Fields of the notice: ``lines``, ``kept_lines``, ``size`` and ``kept_size`` (as text), ``ref``.
+    """
+    whole, kept = text_size(source.text), text_size(body) if body else TextSize(0, 0)
+    last = notice.format(
+        lines=whole.lines,
+        kept_lines=kept.lines,
+        size=size_of(whole.bytes),
+        kept_size=size_of(kept.bytes),
+        ref=source.ref,
+    )
+    file = words.file_of(source.ref)
+    if file is not None:
+        last += spilled.format(path=file)
+    named = "" if source.ref in last else ref_line(source.ref, len(source.text)) + "\n"
+    shown = f"{body}\n\n{named}{last}"
+    why = f"{whole.lines:,} lines, {whole.bytes:,} bytes; shown {kept.lines:,} and {kept.bytes:,}"
+    return Shown(shown, why, Extent(whole, kept, last)) if len(shown) < len(source.text) else None
+
+
+def _over(text: str, max_lines: int | None, max_bytes: int, limit_chars: int) -> bool:
+    """Whether a text is over a limit; its bytes are counted only where they decide."""
+    chars = len(text)
+    if chars > min(limit_chars, max_bytes):
+        return True
+    if chars * _MOST_BYTES > max_bytes and utf8_bytes(text) > max_bytes:
+        return True
+    return max_lines is not None and chars >= max_lines and text.count("\n") >= max_lines
+
+
+def _lines_cut(
+    source: Source, words: Words, max_line_chars: int, ellipsis: str, notice: str | None
+) -> Shown | None:
+    """All lines, each cut to a length; None if that changes nothing or wins nothing."""
+    text = source.text
+    longest = _longest_line(text, max_line_chars)
+    if longest <= max_line_chars:
+        return None
+    body = "\n".join(_clipped_lines(text, max_line_chars, ellipsis))
+    if notice is None:
+        last = f"\n{ref_line(source.ref, len(text), words.file_of(source.ref))}"
+    else:
+        last = f"\n\n{notice.format(ref=source.ref)}"
+    shown = f"{body}{last}"
+    why = f"a line of {longest:,} characters, over {max_line_chars:,}"
+    extent = Extent(text_size(text), text_size(body))
+    return Shown(shown, why, extent) if len(shown) < len(text) else None
+
+
+def _longest_line(text: str, enough: int) -> int:
+    """Characters of the longest line; 0 for a text too short to have one over ``enough``."""
+    longest, start = 0, 0
+    while len(text) - start > max(longest, enough):
+        end = text.find("\n", start)
+        stop = len(text) if end < 0 else end
+        longest = max(longest, stop - start)
+        start = stop + 1
+    return longest
+
+
+def _clipped_lines(text: str, chars: int, ellipsis: str) -> Iterator[str]:
+    """The lines of a text, each cut to a length, none made before it is wanted."""
+    start, end = 0, 0
+    while end >= 0:
+        end = text.find("\n", start)
+        line = text[start : min(len(text) if end < 0 else end, start + chars + 1)]
+        yield line if len(line) <= chars else line[: safe_cut(line, chars)] + ellipsis
+        start = end + 1
+
+
+def _as_many(lines: Iterable[str], max_bytes: int) -> Iterator[str]:
+    """The first lines that fit, each with its newline."""
+    for line in lines:
+        max_bytes -= utf8_bytes(line) + 1
+        if max_bytes < 0:
+            return
+        yield line
+
+
+def by_type(
+    source: Source,
+    words: Words,
+    /,
+    *,
+    limit_chars: int,
+    max_items: int,
+    preview_chars: int,
+    text_marker: str,
+    list_marker: str,
+    dict_error: str,
+) -> Shown | None:
+    """A text cut with an indicator, a list capped, a dict replaced by advice and a preview.
+
+    JSON inside a text is taken as what it is (DESIGN §10 "structured results"), so a list stays a
+    list and a dict a dict, on every wire, their items as they were written. A list of which not one
+    item fits becomes a list of that advice. Source: multi-stage §2.
+
+    ``limit_chars`` are for all texts of a result together; ``text_marker`` comes on top of them.
+    Its fields, and those of ``list_marker``, the last item: ``shown``, ``total``, ``read_on``; of
+    ``dict_error``: ``total``, ``limit``, ``read_on``.
+    """
+    text, chars = source.text, len(source.text)
+    limit_chars = max(limit_chars - sum(map(len, source.before)), 0)
+    if chars <= min(limit_chars, 2 * max_items):  # an item takes two characters at least
+        return None
+    value, read_on = _parsed(text), words.read_on(source.ref, 0)
+    if isinstance(value, list):
+        is_long = chars > limit_chars or len(value) > max_items
+        is_shown = chars <= limit_chars and _is_capped(value, max_items, list_marker)
+    else:
+        is_long, is_shown = chars > limit_chars, _is_marked(text, limit_chars, text_marker)
+    if is_shown or not is_long:
+        return None
+    why = f"{chars:,} characters, over {limit_chars:,}"
+    if value is None:
+        kept = safe_cut(text, limit_chars)
+        read_on = words.read_on(source.ref, kept)
+        body = text[:kept] + text_marker.format(shown=kept, total=chars, read_on=read_on)
+    else:
+        error = dict_error.format(total=chars, limit=limit_chars, read_on=read_on)
+        preview = text[: safe_cut(text, min(preview_chars, limit_chars))]
+        body = _dumps({"error": error, "preview": preview})
+    if isinstance(value, list):
+        items, shown = _capped(value, limit_chars, max_items, list_marker, read_on)
+        body = items if shown else f"[{body}]"
+        why = f"{len(value):,} items, {chars:,} characters; the first {shown:,} are shown"
+    return Shown(body, why) if len(body) < chars else None
+
+
+# A text cut by the same limits before it came here, as a callback may do, is known by how it ends.
+# It is bounded all the same; to cut it again would name the part and no longer the original.
+
+
+def _is_capped(items: list[msgspec.Raw], most: int, marker: str) -> bool:
+    opening = f'"{marker}'.partition("{")[0].encode()
+    return len(items) == most + 1 and bytes(items[-1]).startswith(opening)
+
+
+def _is_marked(text: str, limit_chars: int, marker: str) -> bool:
+    at = text.rfind(marker.partition("{")[0])
+    return 0 <= at <= limit_chars and len(text) - at <= _NOTICE_CHARS and "\n" not in text[at + 1 :]
+
+
+def _capped(
+    items: list[msgspec.Raw], limit_chars: int, most: int, marker: str, read_on: str
+) -> tuple[str, int]:
+    """As many first items as fit, a notice as the last one; and how many they are."""
+    notice = _notice(marker, len(items), len(items), read_on)  # at its longest
+    room = limit_chars - len(notice) - len("[]")
+    kept = []
+    for raw in items[:most]:
+        item = bytes(raw).decode("utf-8", "surrogatepass")
+        room -= len(item) + 1
+        if room < 0:
+            break
+        kept.append(item)
+    notice = _notice(marker, len(kept), len(items), read_on)
+    return f"[{','.join([*kept, notice])}]", len(kept)
+
+
+def _notice(marker: str, shown: int, total: int, read_on: str) -> str:
+    return _dumps(marker.format(shown=shown, total=total, read_on=read_on))
+
+
+def _parsed(text: str) -> _Value | None:
+    """The list or dict a text holds as JSON, its values as they are written; or None."""
+    if not _VALUE.match(text):
+        return None
+    try:
+        return _decoder.decode(text.encode("utf-8", "surrogatepass"))
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return None
+
+
+def _dumps(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def text_size(text: str) -> TextSize:
+    """The lines and the bytes of a text."""
+    return TextSize(text.count("\n") + 1, utf8_bytes(text))
+
+
+def size_of(count: int) -> str:
+    """A number of bytes as people read it: ``512B``, ``1.5KB``, ``2.0MB``.
+
+    Halves are rounded up, as the three-layer document's language does.
+    """
+    if count < _KB:
+        return f"{count}B"
+    unit, name = (_KB, "KB") if count < _KB * _KB else (_KB * _KB, "MB")
+    tenths = (count * 10 + unit // 2) // unit
+    return f"{tenths // 10}.{tenths % 10}{name}"

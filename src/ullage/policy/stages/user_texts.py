@@ -1,0 +1,95 @@
+"""What the user said as outputs: each text has a ref of its own, so that it can be opened."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections.abc import Iterator
+
+from ullage.core.history import canon
+from ullage.core.history.measures import Fold
+from ullage.core.history.transcript import Transcript, leaves_of
+from ullage.core.values.effects import Output
+from ullage.core.values.messages import Text
+from ullage.core.values.notices import Words
+from ullage.policy.stages.facts import Said, said
+from ullage.policy.stages.quotes import Texts
+
+NAMED = re.compile(r"ref=([0-9a-z]{16})")
+"""Where an account names a ref."""
+
+
+def output_of(transcript: Transcript, text: Said) -> Output:
+    """What opens a text of the user: the text as it was sent, or as the account quotes it.
+
+    A message of several texts is quoted as one; then that one is set aside.
+    """
+    for number, item, leaf in leaves_of(transcript.messages[text.index]):
+        if isinstance(leaf, Text) and leaf.text.strip() == text.text:
+            output = transcript.output((text.index, number, item))
+            if output is not None:
+                return output
+    return Output(canon.ref_of(text.text), text.text)
+
+
+class UserTexts:
+    """What the user said in a range, oldest first.
+
+    Attributes:
+        said: each text with its place.
+        texts: the same as `ullage.policy.stages.quotes` takes them.
+        asked_chars: characters of the questions that were answered.
+    """
+
+    def __init__(self) -> None:
+        self.said: list[Said] = []
+        self.texts = Texts()
+        self.asked_chars = 0
+        self._refs: list[str] = []
+        self._by_ref: dict[str, int] = {}
+        self._chars = [0]
+
+    def add(self, transcript: Transcript, index: int) -> None:
+        """Take in what the user says in a message."""
+        for text in said(transcript, index, index + 1, "user"):
+            ref = output_of(transcript, text).ref
+            self._by_ref.setdefault(ref, len(self.said))
+            self._refs.append(ref)
+            self.said.append(text)
+            self.texts.append(text.text)
+            self._chars.append(self._chars[-1] + len(text.text))
+            self.asked_chars += len(text.asked)
+
+    def ref_of(self, at: int) -> str:
+        """What opens a text."""
+        return self._refs[at]
+
+    def before(self, index: int) -> int:
+        """How many of the texts were said before a message."""
+        return bisect_left(self.said, index, key=lambda text: text.index)
+
+    def chars_of(self, count: int) -> int:
+        """Characters of the first so many texts."""
+        return self._chars[count]
+
+    def named_in(self, shown: str) -> list[Said]:
+        """The texts that an account names by their refs, each once."""
+        refs = NAMED.findall(shown)
+        numbers = {self._by_ref[ref] for ref in refs if ref in self._by_ref}
+        return [self.said[number] for number in sorted(numbers)]
+
+
+USER_TEXTS = Fold("ullage.user_texts", UserTexts, UserTexts.add)
+
+
+def named_in(shown: str, transcript: Transcript, start: int, stop: int) -> Iterator[Output]:
+    """The user's texts of a range that an account names by their refs, each once."""
+    user = transcript.folded(USER_TEXTS, start, stop)
+    return (output_of(transcript, text) for text in user.named_in(shown))
+
+
+def opening(words: Words) -> str:
+    """The line that says how to read what an account leaves out of the user's words."""
+    if not words.recall:
+        return "What is left out is set aside under the ref beside it."
+    return f"What is left out is read with {words.read_on('REF', 0)}, REF being the ref beside it."

@@ -1,0 +1,52 @@
+"""What a ref or the id of a tool call names, in the history at hand or in the store."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+from msgspec import Struct
+
+from ullage.core.errors import RefNotFound
+from ullage.core.values.effects import Look, Output, Shape, Steps
+from ullage.session.recall.source import Source
+
+FromHistory: TypeAlias = Callable[[str, bool], Output | None]
+"""Finds a ref, or the id of a tool call, in the history at hand, which holds the originals:
+first at a glance, and thoroughly if the store has nothing."""
+
+
+class ToolOutputRef(Struct, frozen=True):
+    """The name of a tool output, and how much there is of it (output-cache 1.4).
+
+    Attributes:
+        id: the ref.
+        byte_size: its length in UTF-8; of an image or a file, of its block as JSON.
+        line_count: its lines, as `tool_output_cache` numbers them; None for what is no text.
+    """
+
+    id: str
+    byte_size: int | None = None
+    line_count: int | None = None
+
+
+def find(wanted: str, from_history: FromHistory) -> Steps[Output | Shape | None]:
+    """The output that is named, or what the store says of it; None if nothing is."""
+    at_hand = from_history(wanted, False)
+    if at_hand is not None:
+        return at_hand
+    try:
+        shape: Shape = yield Look(wanted)
+    except RefNotFound:
+        return from_history(wanted, True)
+    return shape
+
+
+def output_ref(wanted: str, from_history: FromHistory) -> Steps[ToolOutputRef | None]:
+    """The ref of the output that is named; None if nothing is."""
+    found = yield from find(wanted, from_history)
+    if found is None:
+        return None
+    source = Source(found)
+    lines = source.line_count if found.kind == "text" else None
+    return ToolOutputRef(found.ref, source.size_bytes, lines)

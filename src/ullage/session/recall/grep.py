@@ -1,0 +1,329 @@
+r"""Search one output with a pattern that a model wrote.
+
+*A match is a line* the pattern is found in, as with grep. ``^`` and ``$`` are the ends of a line;
+``$`` is also before the "\r" of "\r\n".
+
+*What a search may cost is bounded*: the engine is linear (`ullage.session.recall.automaton`), and a
+search that has taken `MOST_SECONDS` of the thread is given up.
+
+*A huge output is searched chunk by chunk*: the whole lines of a chunk at once, and the line
+that it breaks off together with the next. A line of over `LONG_CHARS` characters is searched in
+parts that overlap by `OVERLAP_CHARS`: there, a match longer than that may be missed.
+
+*Numbers and places are those of the text given*: lines are parted by "\n" alone and counted
+from 1 (a newline at the very end opens no further line), places are characters from 0.
+``text[line.start : line.start + len(line.text)] == line.text`` always holds.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from itertools import product
+from time import thread_time
+from typing import NamedTuple
+
+from msgspec import Struct
+
+from ullage.core.values.effects import Output, Steps
+from ullage.session.recall.automaton import LINE_END, OTHER, TEXT_END, Automaton, Costly
+from ullage.session.recall.pattern import PatternError
+from ullage.session.recall.source import Source
+
+CLIP_CHARS = 400
+"""A line is shown in at most so many characters, around its first match."""
+
+COUNT_LINES = 50_000
+"""Matching lines are counted up to here; counting takes 3 µs for each."""
+
+MOST_SECONDS = 1.5
+"""A search is given up after so much CPU, looked at once in a quarter of a megabyte."""
+
+LONG_CHARS = 1 << 19
+"""A line that is longer is searched in parts."""
+
+OVERLAP_CHARS = 1 << 16
+"""What two parts of a long line have in common."""
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+class Line(Struct, frozen=True, gc=False):
+    """A line, or the part of it around its first match.
+
+    Attributes:
+        number: from 1.
+        text: at most `CLIP_CHARS` characters of the line, without its line end.
+        start: place of the first character of ``text`` in the whole text.
+        match: place of the first match; None for a line of context.
+        clipped: ``text`` is not the whole line.
+    """
+
+    number: int
+    text: str
+    start: int
+    match: int | None
+    clipped: bool
+
+
+class Grep(Struct, frozen=True, gc=False):
+    """What a search found.
+
+    Attributes:
+        lines: matching lines and their context, in order of number.
+        shown: how many of ``lines`` match.
+        total: how many lines of the text match.
+        total_is_exact: False if counting stopped at `COUNT_LINES`; there are more.
+    """
+
+    lines: tuple[Line, ...]
+    shown: int
+    total: int
+    total_is_exact: bool
+
+
+def search(
+    source: Source,
+    pattern: str,
+    *,
+    ignore_case: bool = False,
+    context_lines: int = 0,
+    max_matches: int = 50,
+    max_chars: int = 8_000,
+) -> Steps[Grep]:
+    """Find the lines of an output that ``pattern`` (RE2 syntax) occurs in.
+
+    Args:
+        source: any text; a lone surrogate is found as U+FFFD, or by ``.``.
+        pattern: what to look for, within one line.
+        ignore_case: take letters of either case for the same.
+        context_lines: how many lines to show before and after each.
+        max_matches: how many matching lines to show, at least 1.
+        max_chars: how many characters to show in all, with one between two lines, at least 1.
+            Matching lines come first, context gets what they leave. Of the first matching
+            line something is always shown.
+
+    Raises:
+        PatternError: the pattern is too long or too costly, is not understood, or could
+            never match.
+    """
+    scan = _Scan(Automaton(readable(pattern), ignore_case), max(1, max_matches))
+    try:
+        yield from scan.whole(source)
+    except Costly:
+        raise _too_costly(f"{source.size_bytes:,} bytes") from None
+    page = _Page(source, max(1, max_chars))
+    for number, match in scan.hits:
+        before = yield from source.newline_before(match)
+        if not (yield from page.add(number, before + 1, match, match)):
+            break
+    shown = len(page.lines)
+    if context_lines > 0:
+        yield from page.add_context(context_lines)
+    lines = tuple(page.lines[number] for number in sorted(page.lines))
+    return Grep(lines, shown, scan.total, not scan.stopped)
+
+
+class Match(NamedTuple):
+    """A line of one of many texts that a pattern is found in.
+
+    Attributes:
+        text: the number of the text.
+        place: of the first match in the line.
+    """
+
+    text: int
+    place: int
+
+
+def matches(
+    texts: Iterable[tuple[int, str]], pattern: str, ignore_case: bool = False
+) -> Steps[list[Match]]:
+    """The lines of many texts that a pattern is found in, in the order of the texts.
+
+    No more than `COUNT_LINES` of them.
+
+    Args:
+        texts: each with its number.
+        pattern: as of `search`.
+        ignore_case: as of `search`.
+
+    Raises:
+        PatternError: as of `search`.
+    """
+    machine, lines = Automaton(readable(pattern), ignore_case), list[Match]()
+    chars, spent_seconds = 0, 0.0
+    for number, text in texts:
+        chars += len(text)
+        if machine.needed is not None and not machine.needed.search(readable(text)):
+            continue
+        scan = _Scan(machine, COUNT_LINES - len(lines), spent_seconds)
+        try:
+            yield from scan.whole(Source(Output("", text)))
+        except Costly:
+            raise _too_costly(f"{chars:,} characters") from None
+        spent_seconds = scan.spent_seconds
+        lines += (Match(number, place) for _, place in scan.hits)
+        if len(lines) >= COUNT_LINES:
+            break
+    return lines
+
+
+def _too_costly(size: str) -> PatternError:
+    return PatternError(
+        f"the pattern is too costly for a text of {size}. Use smaller "
+        "counted repetitions ({…}), or a simpler pattern, and narrow the result yourself"
+    )
+
+
+def readable(text: str) -> str:
+    """The text with U+FFFD for each lone surrogate, as the author of a pattern has seen it."""
+    return text if text.isascii() else _SURROGATE.sub("\ufffd", text)
+
+
+class _Scan:
+    """One pass over a text: which lines match, and where the first of them do.
+
+    Attributes:
+        hits: (number of its line, place) of the first match in each of the first lines.
+        total: how many lines match.
+        stopped: counting stopped at `COUNT_LINES`.
+        spent_seconds: of the thread, on this search.
+    """
+
+    def __init__(self, machine: Automaton, keep: int, spent_seconds: float = 0.0) -> None:
+        self.hits: list[tuple[int, int]] = []
+        self.total = 0
+        self.stopped = False
+        self._machine = machine
+        self._keep = keep
+        self._number = 1  # of the line that ``_rest`` is in
+        self._rest = ""  # of a line that has not ended yet
+        self._at = 0  # where that begins
+        self._left = ""  # the character before it
+        self._matched = False  # the line is a match already: nothing is kept of it
+        self.spent_seconds = spent_seconds
+
+    def whole(self, source: Source) -> Steps[None]:
+        """Go through all of it."""
+        for start, stop, has_newline in source.pieces():
+            if self.stopped:
+                return
+            if has_newline or not self._matched:
+                text = yield from source.span(start, stop)
+                began = thread_time()
+                self._add(readable(text), start)
+                self.spent_seconds += thread_time() - began
+                if self.spent_seconds > MOST_SECONDS:
+                    raise Costly
+        if self._rest and not self.stopped:
+            self._lines(self._rest, TEXT_END)
+
+    def _add(self, text: str, start: int) -> None:
+        """Search the lines that end in a piece, keep what it breaks off."""
+        if self._matched:
+            skipped = text.find("\n") + 1
+            if not skipped:
+                return
+            text, self._at, self._left = text[skipped:], start + skipped, "\n"
+            self._number += 1
+            self._matched = False
+        text = self._rest + text
+        stop = text.rfind("\n") + 1
+        if stop:
+            self._lines(text[:stop], LINE_END)
+            self._at, self._left = self._at + stop, "\n"
+        self._rest = text[stop:]
+        if len(self._rest) > LONG_CHARS:
+            self._part()
+
+    def _lines(self, text: str, end: int) -> None:
+        """Search whole lines; ``end`` is what is behind the last one."""
+        needed = self._machine.needed
+        at = last = 0
+        while at < len(text):
+            if needed is not None:
+                near = needed.search(text, at)
+                if near is None:
+                    break
+                at = max(at, text.rfind("\n", 0, near.start()) + 1)
+            stop = text.find("\n", at)
+            line = text[at:stop] if stop >= 0 else text[at:]
+            place = self._machine.first(
+                line, "\n" if at else self._left, end if stop < 0 else LINE_END
+            )
+            if place is not None:
+                self._number += text.count("\n", last, at)
+                last = at
+                if not self._hit(self._at + at + place):
+                    return
+            at += len(line) + 1
+        self._number += text.count("\n", last)
+
+    def _part(self) -> None:
+        """Search what there is of a long line, whose end is not there."""
+        needed, place = self._machine.needed, None
+        if needed is None or needed.search(self._rest):
+            place = self._machine.first(self._rest, self._left, OTHER)
+        if place is not None:
+            self._hit(self._at + place)
+            self._rest, self._matched = "", True
+            return
+        passed = len(self._rest) - OVERLAP_CHARS
+        self._at, self._left = self._at + passed, self._rest[passed - 1]
+        self._rest = self._rest[passed:]
+
+    def _hit(self, place: int) -> bool:
+        """Note a matching line; False if no more are counted."""
+        if self.total == COUNT_LINES:
+            self.stopped = True
+            return False
+        self.total += 1
+        if len(self.hits) < self._keep:
+            self.hits.append((self._number, place))
+        return True
+
+
+class _Page:
+    """The lines to show, as long as there is room."""
+
+    def __init__(self, source: Source, room: int) -> None:
+        self.source = source
+        self.room = room + 1  # nothing comes after the last line
+        self.full = False
+        self.lines: dict[int, Line] = {}
+        self.spans: dict[int, tuple[int, int]] = {}
+
+    def add_context(self, count: int) -> Steps[None]:
+        """Show up to ``count`` lines before and after each matching line, in order.
+
+        A walk ends at a line already shown: what lies behind it was, or will be, walked from
+        there. So no line is looked at twice from the same side.
+        """
+        for number, step in product(tuple(self.lines), (-1, 1)):
+            start, end = self.spans[number]
+            for near in range(number + step, number + step * (count + 1), step):
+                is_beyond = near < 1 or (step > 0 and end + 1 >= self.source.chars)
+                if self.full or is_beyond or near in self.lines:
+                    break
+                begin = end + 1
+                if step < 0:
+                    begin = (yield from self.source.newline_before(start - 1)) + 1
+                if not (yield from self.add(near, begin, begin, None)):
+                    break
+                start, end = self.spans[near]
+
+    def add(self, number: int, start: int, focus: int, match: int | None) -> Steps[bool]:
+        """Show one line, which starts at ``start``, around ``focus``; False if it has no room."""
+        end = yield from self.source.newline_from(focus)
+        last = yield from self.source.span(end - 1, end)
+        stop = end - 1 if end > start and last == "\r" else end
+        width = CLIP_CHARS if self.lines else min(CLIP_CHARS, self.room - 1)
+        first = max(start, min(focus - width // 4, stop - width))
+        shown = yield from self.source.span(first, min(stop, first + width))
+        self.full = self.full or len(shown) + 1 > self.room
+        if not self.full:
+            self.room -= len(shown) + 1
+            self.spans[number] = (start, end)
+            self.lines[number] = Line(number, shown, first, match, len(shown) < stop - start)
+        return not self.full

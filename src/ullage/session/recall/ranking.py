@@ -1,0 +1,120 @@
+"""Ranking: which spans of some texts answer a query best.
+
+    weight of a term     idf², for it counts in the query and in the line, and more where the query
+                         has it more than once
+    weight of a span     of the terms on it, and half of what is on the spans beside it
+    and of its text      a tenth of the weight of all terms in the text it is of
+    for its length       a page has room for more of what is short
+
+The rarer a term the more it weighs, as in BM25. Of equals the newer text comes first. Weights are
+whole numbers, so that every process comes to the same order.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import chain, islice
+from math import log
+from typing import NamedTuple
+
+from ullage.session.recall.index import Index
+from ullage.session.recall.terms import Splitter
+
+MOST_TERMS = 20_000
+"""Of a longer query the first terms count: of a model's reply all of them."""
+MOST_PLACES = 40_000
+"""So many places are looked at, those of rare terms first: what stands everywhere tells nothing."""
+MOST_SPANS = 4_000
+"""So many spans are ranked, those with the most of the query on themselves, and what is beside."""
+_SCALE = 1_000
+_TEXT_SHARE = 10
+"""One part in so many of what a text has of the query counts for each of its spans that answer."""
+_SPAN_CHARS = 100
+"""What a span costs beside its own characters: it is worth more than to be as short as can be."""
+
+
+class Hit(NamedTuple):
+    """A span that answers a query.
+
+    Attributes:
+        weight: the larger, the better.
+        text: the number of its text.
+        span: its number in the text, from 0.
+    """
+
+    weight: int
+    text: int
+    span: int
+
+
+def ranked(indexes: Sequence[Index], query: str) -> list[Hit]:
+    """The spans that answer a query, best first.
+
+    Args:
+        indexes: of the blocks of all texts, in order, the oldest first.
+        query: words, as anybody writes them.
+    """
+    terms = _weights(indexes, query)
+    owns = [_own(index, terms) for index in indexes]
+    least = sorted(chain.from_iterable(own.values() for own in owns))[-MOST_SPANS:][:1]
+    hits, first = list[Hit](), 0
+    for index, own in zip(indexes, owns, strict=True):
+        if own:
+            hits += _hits(index, own, least[0], _shares(index, terms), first)
+        first += len(index.starts) - 1
+    return sorted(hits, reverse=True)
+
+
+def _weights(indexes: Sequence[Index], query: str) -> list[tuple[str, int]]:
+    """The terms of a query that stand somewhere, the rarest first, and the weight of each."""
+    asked = Counter(islice(Splitter().terms(query), MOST_TERMS))
+    total = sum(index.starts[-1] for index in indexes)
+    counts = {term: sum(index.count(term) for index in indexes) for term in asked}
+    weights, room = list[tuple[str, int]](), MOST_PLACES
+    for term in sorted(filter(counts.get, asked), key=lambda term: (counts[term], term)):
+        room -= counts[term]
+        if room < 0 and weights:
+            break
+        rarity = log(1 + (total - counts[term] + 0.5) / (counts[term] + 0.5))
+        weights.append((term, round(_SCALE * rarity**2 * (1 + log(asked[term]) / 2))))
+    return weights
+
+
+def _own(index: Index, terms: Sequence[tuple[str, int]]) -> dict[int, int]:
+    """The weight of what is on each span of a block."""
+    own = dict[int, int]()
+    for term, weight in terms:
+        for span in index.places(term):
+            own[span] = own.get(span, 0) + weight
+    return own
+
+
+def _shares(index: Index, terms: Sequence[tuple[str, int]]) -> dict[int, int]:
+    """What each text of a block adds to its spans."""
+    shares = dict[int, int]()
+    for term, weight in terms:
+        for text in index.texts_at(index.places(term)):
+            shares[text] = shares.get(text, 0) + weight // _TEXT_SHARE
+    return shares
+
+
+def _hits(
+    index: Index, own: dict[int, int], least: int, shares: dict[int, int], first: int
+) -> Iterator[Hit]:
+    """The spans of a block that have the least weight on themselves, and those beside them."""
+    borders, candidates = {*index.starts}, set[int]()
+    for span, weight in own.items():
+        if weight >= least:
+            candidates.add(span)
+            if span not in borders:
+                candidates.add(span - 1)
+            if span + 1 not in borders:
+                candidates.add(span + 1)
+    for span in candidates:
+        before = 0 if span in borders else own.get(span - 1, 0)
+        behind = 0 if span + 1 in borders else own.get(span + 1, 0)
+        text, number = index.text_of(span)
+        weight = own.get(span, 0) + before // 2 + behind // 2 + shares[text]
+        size = _SPAN_CHARS + index.chars(span)
+        yield Hit(weight * _SPAN_CHARS // size, first + text, number)

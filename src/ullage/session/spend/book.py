@@ -1,0 +1,139 @@
+"""The book of a budget: its calls in the order they were booked, each with the sum after it.
+
+One reply is one call, whoever reports it how often. A fuller report of it, or the first one of a
+call that was booked by our estimate, takes the place of what was booked before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from itertools import islice
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from ullage.core.values.usage import Usage
+from ullage.session.spend.calls import Call, Spent
+
+_LOOKED_BACK = 256
+"""Among so many of the newest calls a report is looked for that was booked before."""
+
+
+class Report(NamedTuple):
+    """What was reported of one reply.
+
+    Attributes:
+        view: the number of the view that it answers.
+        reply: the id the provider gave the reply, ``""`` if it has none.
+        usage: what it came to.
+        cost_usd: the list price of that; None if a price is not known.
+    """
+
+    view: int
+    reply: str
+    usage: Usage
+    cost_usd: float | None = None
+
+    @property
+    def named(self) -> tuple[object, ...]:
+        """What another report of the same reply has one of (`is_of`)."""
+        return (self.view, (self.reply, self.usage)) if self.reply else (self.view,)
+
+    def as_call(self, agent: str, model: str, estimated_tokens: int) -> Call:
+        """The call that was reported; see `Call`."""
+        call = Call(agent=agent, model=model, usage=self.usage, cost_usd=self.cost_usd)
+        return replace(call, estimated_tokens=estimated_tokens)
+
+    def is_full(self, other: Report) -> bool:
+        """Whether another report of the same reply tells no more than this one."""
+        return self.usage.total_tokens >= other.usage.total_tokens
+
+    def is_of(self, other: Report) -> bool:
+        """Whether both speak of one reply.
+
+        Without an id, those of one view do. With one, a server may give all its replies the same:
+        then those of other views are others, unless they came to the very same.
+        """
+        return self.reply == other.reply and (
+            self.view == other.view or (bool(self.reply) and self.usage == other.usage)
+        )
+
+
+class Row(NamedTuple):
+    """One call as it was booked, and the sum with it."""
+
+    number: int
+    call: Call | None  # none: spent elsewhere, as before the first of all
+    spent: Spent
+    account: int = 0  # whose it is; 0: nobody's
+    view: int | None = None  # the number of the view it was for
+    report: Report | None = None  # none: it is our estimate
+    replaces: int | None = None  # the number of the row whose place it takes
+
+
+class Book:
+    """The calls of a budget. Whoever uses it from several threads locks it.
+
+    Args:
+        spent: what was spent before the first of them.
+    """
+
+    def __init__(self, spent: Spent) -> None:
+        self._rows: list[Row] = [Row(0, None, spent)]
+        self._named: set[object] = set()  # of every row, and perhaps of one that never was
+
+    @property
+    def spent(self) -> Spent:
+        """The sum of all calls so far."""
+        return self._rows[-1].spent
+
+    def calls(self, account: int | None = None) -> tuple[Call, ...]:
+        """Every call that counts, or those of one account, as they were booked."""
+        rows = tuple(self._rows)
+        gone = {row.replaces for row in rows}
+        return tuple(
+            row.call
+            for row in rows
+            if row.call is not None and row.number not in gone and account in (None, row.account)
+        )
+
+    def add(
+        self,
+        call: Call,
+        account: int = 0,
+        *,
+        view: int | None = None,
+        report: Report | None = None,
+        replaces: Row | None = None,
+    ) -> Call:
+        """Book a call, as of `Row`, and give it back."""
+        gone = replaces.call.spent if replaces and replaces.call else None
+        spent = (self.spent - gone if gone else self.spent) + call.spent
+        self._named.update(report.named if report else () if view is None else (view,))
+        # the one step of it: an interrupt finds the call booked whole, or not at all
+        number = len(self._rows)
+        replaced = replaces.number if replaces else None
+        self._rows.append(Row(number, call, spent, account, view, report, replaced))
+        return call
+
+    def carry(self, spent: Spent) -> None:
+        """Count what was spent elsewhere; it is no call of this book."""
+        self._rows.append(Row(len(self._rows), None, self.spent + spent))
+
+    def is_new(self, report: Report) -> bool:
+        """Whether nothing was booked that may be of the same reply."""
+        return self._named.isdisjoint(report.named)
+
+    def row_of(self, report: Report) -> Row | None:
+        """The newest report of the same reply, if there is one."""
+        return self._newest(report.named, lambda row: bool(row.report and row.report.is_of(report)))
+
+    def row_for(self, account: int, view: int) -> Row | None:
+        """The newest call of a view, reported or by our estimate, if there is one."""
+        return self._newest((view,), lambda row: (row.account, row.view) == (account, view))
+
+    def _newest(self, named: Iterable[object], is_wanted: Callable[[Row], bool]) -> Row | None:
+        if self._named.isdisjoint(named):
+            return None
+        newest = islice(reversed(self._rows), _LOOKED_BACK)
+        return next(filter(is_wanted, newest), None)

@@ -1,0 +1,78 @@
+"""What a reply costs.
+
+Each class of tokens has its price: fresh, read from cache, written to cache, output; what was
+heard or spoken has its own where the vendor has one, as has what is cached for longer. The
+length of the whole prompt chooses the tier, and the tier prices the whole request, its output
+included (`provider-rules` §3.4). An unknown price makes the cost unknown, never nought.
+"""
+
+from __future__ import annotations
+
+from ullage.core.tokens.catalog import ModelInfo, lookup
+from ullage.core.values.usage import Usage
+from ullage.session.spend.calls import Call
+
+_MILLION = 1_000_000
+
+
+def cost_usd(usage: Usage, info: ModelInfo) -> float | None:
+    """The cost of one reply in USD, or None if the model's prices are unknown.
+
+    Only for the usage of a single request: a sum of several is longer than any of them and
+    could fall into a tier none was in.
+
+    Args:
+        usage: tokens of the request, each in one class.
+        info: the model's prices. A missing cache price means that such tokens cost as much
+            as fresh ones.
+    """
+    price = info.prices_at(usage.sent_tokens or usage.input_tokens)
+    if price.input_usd is None or price.output_usd is None:
+        return None
+    read_usd = _first(price.cache_read_usd, price.input_usd)
+    write_usd = _first(price.cache_write_usd, price.input_usd)
+    read_audio = min(usage.cache_read_media.audio_tokens, usage.cache_read_tokens)
+    audio = min(max(usage.input_media.audio_tokens - read_audio, 0), usage.fresh_tokens)
+    spoken = min(usage.output_media.audio_tokens, usage.output_tokens)
+    long_writes = min(usage.long_write_tokens, usage.cache_write_tokens)
+    total = (
+        (usage.fresh_tokens - audio) * price.input_usd
+        + audio * _first(price.audio_input_usd, price.input_usd)
+        + (usage.cache_read_tokens - read_audio) * read_usd
+        + read_audio * _first(price.audio_cache_read_usd, read_usd)
+        + (usage.cache_write_tokens - long_writes) * write_usd
+        + long_writes * _first(price.long_write_usd, write_usd)
+        + (usage.output_tokens - spoken) * price.output_usd
+        + spoken * _first(price.audio_output_usd, price.output_usd)
+    )
+    return total / _MILLION
+
+
+def priced(
+    agent: str, model: str, usage: Usage, estimated_tokens: int = 0, *, reported: bool = True
+) -> Call:
+    """A call with its cost; see `Call`."""
+    return Call(
+        agent=agent,
+        model=model,
+        usage=usage,
+        cost_usd=cost_usd(usage, lookup(model)),
+        estimated_tokens=estimated_tokens,
+        reported=reported,
+    )
+
+
+def worst_usd(prompt_tokens: int, output_tokens: int, info: ModelInfo) -> float | None:
+    """The most that one request can cost, or None if the model's prices are unknown.
+
+    The whole prompt is fresh or, where that is dearer, written to cache for the vendor's shorter
+    time. One that is written for the longer time, or is sound, may cost more.
+    """
+    fresh = Usage(fresh_tokens=prompt_tokens, output_tokens=output_tokens)
+    written = Usage(cache_write_tokens=prompt_tokens, output_tokens=output_tokens)
+    costs = [cost for usage in (fresh, written) if (cost := cost_usd(usage, info)) is not None]
+    return max(costs, default=None)
+
+
+def _first(price_usd: float | None, otherwise_usd: float) -> float:
+    return otherwise_usd if price_usd is None else price_usd

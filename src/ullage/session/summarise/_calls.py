@@ -1,0 +1,238 @@
+"""A session's summariser: asked once for each input, within its time, and paid for.
+
+One that fails is asked less and less often, and as ever once it has answered well (`Circuit`).
+One that hangs is left alone with the one request it hangs in: no other is made until it ends.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ullage.core.locks import Lock
+from ullage.core.tokens.models import counter_for
+from ullage.core.values.effects import Reply, Summarise
+from ullage.core.values.usage import Usage
+from ullage.session.spend.budget import Budget
+from ullage.session.spend.calls import Spent
+from ullage.session.summarise._summariser import Summariser
+from ullage.wires.reported import plausible
+
+if TYPE_CHECKING:
+    import asyncio
+    from concurrent.futures import Future
+
+_REMEMBERED = 8
+_MOST_CHARS_PER_TOKEN = 1_000
+"""A reply that is longer than so many for each token it may have is not even counted."""
+_TRIES = 2
+"""So many requests may fail before any is left out: the second says what was wrong."""
+_MOST = 64
+"""No more requests than this are left out before the next is made."""
+
+
+class Circuit(NamedTuple):
+    """What a session knows of its summariser's failures.
+
+    Attributes:
+        failures: requests that failed, one after another.
+        left_out: requests that are still to be left out, before one is made again.
+    """
+
+    failures: int = 0
+    left_out: int = 0
+
+    def after_failure(self) -> Circuit:
+        """One more failed: from the second on, twice as many as before are left out."""
+        failures = self.failures + 1
+        more = failures - _TRIES
+        return Circuit(failures, min(4 << more, _MOST) if more >= 0 else 0)
+
+    def after_leaving_out(self) -> Circuit:
+        """One was left out."""
+        return self._replace(left_out=self.left_out - 1)
+
+
+class Summaries:
+    """Calls a summariser, and never raises: what goes wrong is in the reply.
+
+    A request that takes too long is given up. It runs in a thread of its own, which does not
+    keep the process alive; what it costs is counted when it does come back. A reply without
+    usage, or with one that cannot be, is charged by our estimate.
+
+    Args:
+        summariser: the model.
+        budget: what its calls are charged to. Nothing is asked once that is spent.
+        agent: the name its calls are listed under.
+    """
+
+    def __init__(self, summariser: Summariser, budget: Budget, agent: str) -> None:
+        self.summariser = summariser
+        self._budget = budget
+        self._agent = agent
+        self._lock = Lock()
+        self._pending = Spent()
+        self._answered: dict[Summarise, Reply] = {}
+        self._circuit, self._has_answered = Circuit(), False
+        self._running: threading.Thread | asyncio.Future[Reply] | None = None
+        self._turn: asyncio.Lock | None = None
+
+    def ask(self, asked: Summarise) -> Reply:
+        """The reply to a request, or what there is in its place."""
+        known = self._known(asked)
+        if known is not None:
+            return known
+        try:
+            return self._started(asked).result(self.summariser.timeout_s)
+        except TimeoutError:
+            return self._late(asked)
+
+    async def aask(self, asked: Summarise) -> Reply:
+        """`ask` for an event loop, one request after another. Cancelled, it cancels the request.
+
+        So whoever asks for what is under way gets its answer, and it is not paid for twice.
+        """
+        import asyncio
+
+        self._turn = self._turn or asyncio.Lock()
+        async with self._turn:
+            known = self._known(asked)
+            if known is not None:
+                return known
+            running: asyncio.Future[Reply]
+            if self.summariser.is_async:
+                running = self._running = asyncio.ensure_future(self._awaited(asked))
+            else:
+                running = asyncio.wrap_future(self._started(asked))
+            try:
+                await asyncio.wait((running,), timeout=self.summariser.timeout_s)
+            finally:
+                is_late = not running.done()
+                running.cancel()  # whoever does not hear of it is still under way
+            if is_late:
+                return self._late(asked)
+            return (
+                self._raised(asked, asyncio.CancelledError())
+                if running.cancelled()
+                else running.result()
+            )
+
+    def try_again(self) -> None:
+        """The next request is made, whatever failed before: somebody asks for it by hand."""
+        self._circuit = self._circuit._replace(left_out=0)
+
+    def take(self, *, is_refused: bool = False) -> Spent:
+        """What the calls since the last time came to.
+
+        Args:
+            is_refused: whether what was answered since then is not used: then it counts among
+                the failures, else they are over.
+        """
+        if self._has_answered:
+            self._circuit = self._circuit.after_failure() if is_refused else Circuit()
+            self._has_answered = False
+        with self._lock:
+            spent, self._pending = self._pending, Spent()
+            return spent
+
+    def _known(self, asked: Summarise) -> Reply | None:
+        known = self._answered.get(asked)
+        if known is not None:
+            if known.problem:
+                del self._answered[asked]  # whoever asks for a third time gets another try
+            return known
+        if self._budget.is_used_up:
+            return Reply(problem="the budget is spent", final=True)
+        if self._is_running():
+            return Reply(problem="the summariser is still at an earlier request", final=True)
+        if self._circuit.left_out:
+            failures, self._circuit = self._circuit.failures, self._circuit.after_leaving_out()
+            more = self._circuit.left_out
+            why = f"the summariser failed {failures} times and was not asked, as in {more} more"
+            return Reply(problem=f"{why} requests", final=True)
+        return None
+
+    def _is_running(self) -> bool:
+        """Whether a request that was given up has still not ended."""
+        running = self._running
+        if isinstance(running, threading.Thread):
+            return running.is_alive()
+        return running is not None and not running.done()
+
+    def _late(self, asked: Summarise) -> Reply:
+        why = f"there was no reply within {self.summariser.timeout_s:g} seconds"
+        return self._failed(asked, Reply(problem=why, final=True))
+
+    def _started(self, asked: Summarise) -> Future[Reply]:
+        """The request under way in a thread of its own."""
+        from concurrent.futures import Future  # it imports logging
+
+        done: Future[Reply] = Future()
+
+        def work() -> None:
+            try:
+                reply = self._read(asked, lambda: self._send(asked))
+            except BaseException as error:  # noqa: BLE001 - it ends this thread and nothing else
+                reply = self._raised(asked, error)
+            self._running = None  # before anybody hears of it, who may ask again at once
+            if done.set_running_or_notify_cancel():
+                done.set_result(reply)
+
+        self._running = threading.Thread(target=work, name="ullage-summary", daemon=True)
+        self._running.start()
+        return done
+
+    async def _awaited(self, asked: Summarise) -> Reply:
+        try:
+            came = await self._send(asked)
+        except Exception as error:  # noqa: BLE001
+            return self._raised(asked, error)
+        return self._read(asked, lambda: came)
+
+    def _send(self, asked: Summarise) -> Any:
+        summariser = self.summariser
+        return summariser.send(asked, summariser.model_for(asked.model, asked.caller))
+
+    def _read(self, asked: Summarise, came: Callable[[], Any]) -> Reply:
+        """The reply in what came back, charged and remembered."""
+        try:
+            reply = self.summariser.read(came())
+        except Exception as error:  # noqa: BLE001
+            return self._raised(asked, error)
+        with self._lock:
+            self._charge(asked, reply)
+        if reply.problem:
+            return self._failed(asked, reply)
+        if len(reply.text) > _MOST_CHARS_PER_TOKEN * asked.most_tokens:
+            size = f"{len(reply.text):,} characters for at most {asked.most_tokens:,} tokens"
+            return self._failed(asked, Reply(problem=f"it has {size}"))
+        self._has_answered = True
+        return self._remembered(asked, reply)
+
+    def _raised(self, asked: Summarise, error: BaseException) -> Reply:
+        return self._failed(asked, Reply(problem=f"the summariser raised {type(error).__name__}"))
+
+    def _failed(self, asked: Summarise, reply: Reply) -> Reply:
+        self._circuit, self._has_answered = self._circuit.after_failure(), False
+        return self._remembered(asked, reply)
+
+    def _remembered(self, asked: Summarise, reply: Reply) -> Reply:
+        """A reply, given again to whoever asks the same."""
+        with self._lock:
+            self._answered[asked] = reply
+            while len(self._answered) > _REMEMBERED:
+                del self._answered[next(iter(self._answered))]
+        return reply
+
+    def _charge(self, asked: Summarise, reply: Reply) -> None:
+        model = reply.model or self.summariser.model_for(asked.model, asked.caller)
+        count = counter_for(model).count
+        sent_tokens = sum(map(count, (asked.system, *asked.texts)))
+        usage = plausible(reply.usage, model, estimated_tokens=sent_tokens)
+        is_reported = isinstance(usage, Usage)
+        if not isinstance(usage, Usage):
+            shown = reply.text[: _MOST_CHARS_PER_TOKEN * asked.most_tokens]
+            usage = Usage(fresh_tokens=sent_tokens, output_tokens=count(shown))
+        call = self._budget.charge(usage, model, agent=self._agent, reported=is_reported)
+        self._pending += call.spent

@@ -1,0 +1,196 @@
+"""What a summariser is, and those of the official SDKs. A client is given; nothing is imported."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+from msgspec import Struct
+
+from ullage.core.errors import ConfigError, SummaryError
+from ullage.core.tokens.catalog import lookup
+from ullage.core.values.effects import Reply, Summarise
+from ullage.core.values.messages import Text
+from ullage.core.values.usage import Usage
+from ullage.wires import FORMATS, Format
+from ullage.wires.base import field
+
+TIMEOUT_S = 60.0
+
+
+class Summariser(Struct, frozen=True, kw_only=True):
+    """A model that writes summaries.
+
+    Attributes:
+        send: sends a request to the model of this name, and gives what came back.
+        read: the reply in what came back.
+        is_async: whether ``send`` must be awaited.
+        model: the model that is asked, unless a policy names another; ``""`` for the model of
+            the conversation.
+        window_tokens: its context window; None for what is known of the model.
+        timeout_s: how long one request may take, in seconds.
+
+    Raises:
+        ConfigError: a number is not positive.
+    """
+
+    send: Callable[[Summarise, str], Any]
+    read: Callable[[Any], Reply]
+    is_async: bool = False
+    model: str = ""
+    window_tokens: int | None = None
+    timeout_s: float = TIMEOUT_S
+
+    def __post_init__(self) -> None:
+        for name, value in (("timeout_s", self.timeout_s), ("window_tokens", self.window_tokens)):
+            if value is not None and not value > 0:
+                raise ConfigError(name, f"{value} is not positive", "Give more than 0.")
+
+    def model_for(self, model: str, caller: str) -> str:
+        """The model that is asked, given the policy's own and that of the conversation."""
+        return model or self.model or caller
+
+    def window_for(self, model: str, caller: str) -> int:
+        """The context window of that model, in tokens."""
+        return self.window_tokens or lookup(self.model_for(model, caller)).window_tokens
+
+
+def of(
+    call: Callable[[Summarise], Any] | Summariser,
+    *,
+    model: str = "",
+    window_tokens: int | None = None,
+    timeout_s: float = TIMEOUT_S,
+) -> Summariser:
+    """A summariser from any callable, which may be async; the settings are those of `Summariser`.
+
+    ``call`` takes a `Summarise` and returns a `Reply`, or the text alone.
+
+    Raises:
+        ConfigError: it cannot be called, or a number is not positive.
+    """
+    if isinstance(call, Summariser):
+        return call
+    if not callable(call):
+        raise ConfigError(
+            "summariser",
+            f"a {type(call).__name__} cannot be called",
+            "Give a function or a client.",
+        )
+    return Summariser(
+        send=lambda asked, _: call(asked),
+        read=_read,
+        is_async=inspect.iscoroutinefunction(call)
+        or inspect.iscoroutinefunction(getattr(call, "__call__", None)),  # noqa: B004
+        model=model,
+        window_tokens=window_tokens,
+        timeout_s=timeout_s,
+    )
+
+
+def _read(came: Any) -> Reply:
+    if isinstance(came, Reply) and isinstance(came.text, str) and isinstance(came.usage, Usage):
+        return came
+    if isinstance(came, str):
+        return Reply(text=came)
+    raise SummaryError(f"the summariser returned a {type(came).__name__}; return a str or a Reply")
+
+
+def anthropic(
+    client: Any, model: str = "", *, window_tokens: int | None = None, timeout_s: float = TIMEOUT_S
+) -> Summariser:
+    """Summaries through ``anthropic.Anthropic`` or ``anthropic.AsyncAnthropic``.
+
+    ``client`` is the SDK's; the settings are those of `Summariser`.
+    """
+
+    def send(asked: Summarise, model: str) -> Any:
+        more = {"system": asked.system} if asked.system else {}
+        content = [{"type": "text", "text": text} for text in asked.texts]
+        return client.messages.create(
+            model=model,
+            max_tokens=asked.most_tokens,
+            messages=[{"role": "user", "content": content}],
+            timeout=timeout_s,
+            **more,
+        )
+
+    return _through("anthropic", client, send, model, window_tokens, timeout_s)
+
+
+def openai(
+    client: Any, model: str = "", *, window_tokens: int | None = None, timeout_s: float = TIMEOUT_S
+) -> Summariser:
+    """Summaries through ``openai.OpenAI`` or ``openai.AsyncOpenAI``. See `anthropic`."""
+
+    def send(asked: Summarise, model: str) -> Any:
+        system = [{"role": "system", "content": asked.system}] if asked.system else []
+        return client.chat.completions.create(
+            model=model,
+            max_completion_tokens=asked.most_tokens,
+            messages=[*system, *({"role": "user", "content": text} for text in asked.texts)],
+            timeout=timeout_s,
+        )
+
+    return _through("openai-chat", client, send, model, window_tokens, timeout_s)
+
+
+def gemini(
+    client: Any, model: str = "", *, window_tokens: int | None = None, timeout_s: float = TIMEOUT_S
+) -> Summariser:
+    """Summaries through ``google.genai.Client`` or its ``aio``. See `anthropic`."""
+
+    def send(asked: Summarise, model: str) -> Any:
+        config: dict[str, Any] = {
+            "max_output_tokens": asked.most_tokens,
+            "http_options": {"timeout": int(timeout_s * 1_000)},
+        }
+        if asked.system:
+            config["system_instruction"] = asked.system
+        parts = [{"text": text} for text in asked.texts]
+        return client.models.generate_content(
+            model=model, contents=[{"role": "user", "parts": parts}], config=config
+        )
+
+    return _through("gemini", client, send, model, window_tokens, timeout_s)
+
+
+def _through(
+    format: str,
+    client: Any,
+    send: Callable[[Summarise, str], Any],
+    model: str,
+    window_tokens: int | None,
+    timeout_s: float,
+) -> Summariser:
+    return Summariser(
+        send=send,
+        read=partial(_read_from, FORMATS[format]),
+        is_async=type(client).__name__.startswith("Async"),
+        model=model,
+        window_tokens=window_tokens,
+        timeout_s=timeout_s,
+    )
+
+
+_FINISHED = frozenset(("end_turn", "stop_sequence", "stop"))
+
+
+def _read_from(wire: Format, came: Any) -> Reply:
+    parts = [part for raw in wire.reply(came) for part in wire.parse(raw, wire.key).parts]
+    ended = next((why for why in _reasons(came) if why is not None), None)
+    return Reply(
+        text="".join(part.text for part in parts if isinstance(part, Text)),
+        finished=str(getattr(ended, "value", ended)).lower() in _FINISHED,
+        usage=wire.usage(came) or Usage(),
+        model=str(field(came, "model") or ""),
+    )
+
+
+def _reasons(came: Any) -> Iterator[Any]:
+    """Why a reply of any of the vendors ended; None where it does not say so."""
+    answers = (*(field(came, "choices") or ()), *(field(came, "candidates") or ()))
+    for at in (came, *answers[:1]):
+        yield from (field(at, name) for name in ("stop_reason", "finish_reason", "finishReason"))

@@ -1,0 +1,1 @@
+"""The command line, and what looks at runs: replay, and watching a store."""

@@ -1,0 +1,125 @@
+"""Options that several commands share, and how they print."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, BinaryIO, TypeVar
+
+import click
+import msgspec
+
+from ullage.core.errors import ConfigError, FormatError
+from ullage.stores import Store, is_url, open_lasting
+from ullage.wires import FORMATS
+
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")  # a tab and a line end are none
+_MOST_BYTES = 256 * 1024 * 1024
+F = TypeVar("F", bound=Callable[..., Any])
+
+_TOKENS = re.compile(r"(\d[\d_,]*(?:\.\d+)?)\s*([km]?)", re.IGNORECASE)
+_UNITS = {"": 1, "k": 1_000, "m": 1_000_000}
+
+
+class Tokens(click.ParamType):  # type: ignore[type-arg]
+    """A number of tokens as people write it: ``64000``, ``64_000``, ``64k``, ``1M``."""
+
+    name = "tokens"
+
+    def __init__(self, least: int = 1) -> None:
+        self.least = least
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """The number. Fails if it is none, or less than the least."""
+        written = _TOKENS.fullmatch(str(value).strip())
+        if written is None:
+            self.fail(f"{value!r} is no number of tokens: write 64000, 64k or 1M.", param, ctx)
+        number = float(written[1].replace(",", "").replace("_", ""))
+        tokens = int(number * _UNITS[written[2].lower()])
+        if tokens < self.least:
+            self.fail(f"{value} is less than {self.least:,} tokens.", param, ctx)
+        return tokens
+
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+format_option = click.option(
+    "--format", "wire", type=click.Choice(sorted(FORMATS)), help="The wire format."
+)
+store_option = click.option(
+    "--store",
+    envvar="ULLAGE_STORE",
+    metavar="PATH",
+    help="The SQLite file, or postgresql://…. Default: the platform's place for it.",
+)
+
+user_tools_option = click.option(
+    "--user-tool",
+    "user_tools",
+    multiple=True,
+    metavar="NAME",
+    help="A tool of yours by which the user answers; its results are the user's words.",
+)
+
+
+def count_option(*names: str, least: int, default: int, help: str) -> Callable[[F], F]:
+    """An option that takes a whole number from ``least`` up, and shows its default."""
+    given: Any = {"type": click.IntRange(least), "default": default, "show_default": True}
+    return click.option(*names, help=help, **given)
+
+
+def store_options(command: F) -> F:
+    """``--store``, ``--tenant`` and ``--json``."""
+    whose = click.option("--tenant", default="", help="Whose content. Default: the unnamed tenant.")
+    return store_option(whose(json_option(command)))
+
+
+def open_kept(path: str | os.PathLike[str] | None) -> Store:
+    """The store at an address, at a path, or at the platform's place for it.
+
+    A bucket and a cache beside it are those of ``ULLAGE_BLOBS`` and ``ULLAGE_CACHE``.
+
+    Raises:
+        ConfigError: there is no file at the path; reading must not make one.
+    """
+    beside = os.environ.get("ULLAGE_BLOBS"), os.environ.get("ULLAGE_CACHE")
+    if is_url(path):
+        return open_lasting(path, *beside, leases=False)
+    if path is not None and not Path(path).exists():
+        raise ConfigError("store", "there is no file at this path", "Give the path fit was given.")
+    return open_lasting("sqlite" if path is None else path, *beside, leases=False)
+
+
+def read_whole(file: BinaryIO) -> bytes:
+    """All of a file or a pipe that a user named; what has no end is not read to it.
+
+    Raises:
+        FormatError: it is longer than any request.
+    """
+    data = file.read(_MOST_BYTES + 1)
+    if len(data) > _MOST_BYTES:
+        raise FormatError("the file", f"longer than {_MOST_BYTES:,} bytes", "Give one request.")
+    return data
+
+
+def harmless(text: str) -> str:
+    """A text that rewrites nothing a terminal shows: its control characters as their codes."""
+    return _CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
+
+
+def print_kept(text: str) -> None:
+    """Text that was kept, on standard output: byte for byte, but harmless on a terminal."""
+    if sys.stdout.isatty():
+        text = harmless(text)
+    sys.stdout.buffer.write(text.encode("utf-8", "surrogatepass"))
+
+
+def print_json(value: object) -> None:
+    """One JSON document on standard output; lone surrogates in it are escaped."""
+    try:
+        click.echo(msgspec.json.format(msgspec.json.encode(value)))
+    except UnicodeEncodeError:
+        click.echo(json.dumps(msgspec.to_builtins(value), indent=2))

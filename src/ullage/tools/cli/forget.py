@@ -1,0 +1,47 @@
+"""``ullage forget``: erase a tenant from a store, or a conversation from a chat service's file."""
+
+from __future__ import annotations
+
+from contextlib import closing
+
+import click
+
+from ullage.documents.conversation import conversations_at
+from ullage.stores import SpillStore, SqliteStore, forget
+from ullage.tools.cli._options import json_option, open_kept, print_json
+
+
+@click.command("forget", short_help="Erase a tenant or a conversation.")
+@click.argument("store", type=click.Path(dir_okay=False))
+@click.option("--tenant", help="Everything that this tenant set aside, and its ledgers.")
+@click.option("--conversation", help="Every message and summary of it, in a ConversationStore.")
+@click.option("--spill", metavar="FOLDER", help="The folder of spill files beside the store.")
+@json_option
+def command(
+    store: str, tenant: str | None, conversation: str | None, spill: str | None, as_json: bool
+) -> None:
+    """Erase a tenant or a conversation from the SQLite file STORE, down to its bytes.
+
+    Content that another tenant holds too stays theirs. Copies elsewhere (backups, the caller's own
+    history) are not known here.
+    """
+    if (tenant is None) == (conversation is None):
+        raise click.UsageError("give --tenant or --conversation, one of them.")
+    if conversation is not None:
+        messages = conversations_at(store).forget(conversation)
+        _print(as_json, f"{messages:,} messages are erased", messages=messages)
+        return
+    with closing(open_kept(store)) as kept:
+        done = forget(kept if spill is None else SpillStore(kept, spill), tenant or "")
+        if isinstance(kept, SqliteStore):
+            kept.shrink()
+    outputs, records = len(done.removed), done.records
+    said = f"{outputs:,} outputs and {records:,} ledger records are erased"
+    _print(as_json, said, outputs=outputs, records=records)
+
+
+def _print(as_json: bool, said: str, **counts: int) -> None:
+    if as_json:
+        print_json(counts)
+    else:
+        click.echo(said)

@@ -1,0 +1,114 @@
+"""``ullage inspect LEDGER HISTORY``: one session, turn by turn, from its ledger."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from itertools import groupby
+from pathlib import Path
+
+import click
+from rich.console import Console
+
+from ullage.core.errors import FormatError
+from ullage.documents import NAMES
+from ullage.tools.cli._options import (
+    Tokens,
+    harmless,
+    json_option,
+    open_kept,
+    print_json,
+    user_tools_option,
+)
+from ullage.tools.cli._page import page_options, profiles_of, save, typed
+from ullage.tools.replay.readers import Run, read
+from ullage.tools.replay.report.pages import page_of_session
+from ullage.tools.replay.report.plot import plot_of
+from ullage.tools.replay.stored import Stored, from_store
+from ullage.tools.replay.trace import Mark
+
+
+@click.command("inspect", short_help="Show what a session did to its history.")
+@click.argument("ledger", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("history", type=click.Path(exists=True, path_type=Path))
+@click.option("--run", "wanted", help="Which run of the history. Default: its largest.")
+@click.option("--tenant", default="", help="Whose session. Default: the unnamed tenant.")
+@click.option(
+    "--window", type=Tokens(), help="The window it ran in: 64000, 64k or 1M. Default: the model's."
+)
+@click.option("--policy", type=click.Choice(NAMES), help="Default: as the ledger names it.")
+@user_tools_option
+@page_options
+@json_option
+def command(
+    ledger: Path,
+    history: Path,
+    wanted: str | None,
+    tenant: str,
+    window: int | None,
+    policy: str | None,
+    user_tools: tuple[str, ...],
+    named: tuple[str, ...],
+    page: Path | None,
+    share: bool,
+    plot: Path | None,
+    as_json: bool,
+) -> None:
+    """Show what a session did to its history, from the store it was given: LEDGER.
+
+    HISTORY is the whole conversation as it was given to ullage: a request, a recording of
+    `ullage.tools.replay.record`, a session log, or anything else that `ullage replay` reads. The
+    ledger is only read.
+    """
+    run, profiles = _run(history, wanted), profiles_of(named)
+    with closing(open_kept(ledger)) as store:
+        found = from_store(
+            run,
+            store,
+            profiles=profiles,
+            window_tokens=window,
+            policy=policy,
+            tenant=tenant,
+            user_tools=user_tools,
+        )
+    if page is not None:
+        save(page, page_of_session(run.id, found, profiles, command=typed(), share=share))
+    if plot is not None:
+        save(plot, plot_of(found.trace, f"A session under {found.policy}"), "--plot")
+    if as_json:
+        print_json(
+            {"run": run.id, "policy": found.policy, "trace": found.trace, "bills": found.bills}
+        )
+    else:
+        _print(run, found)
+
+
+def _run(history: Path, wanted: str | None) -> Run:
+    """The run that is meant."""
+    runs = [run for run in read(history) if wanted in (None, run.id)]
+    if not runs:
+        raise FormatError("--run", f"there is no run {wanted!r}", "Leave it out for the largest.")
+    return max(runs, key=lambda run: len(run.messages))
+
+
+def _print(run: Run, found: Stored) -> None:
+    """Every edit under the turn and the reason it was made for, and what the session came to."""
+    trace = found.trace
+    console = Console(highlight=False)
+    console.print(
+        f"{harmless(run.id)} · {found.policy}: {len(trace.lengths):,} requests", markup=False
+    )
+    for (turn, why), marks in groupby(trace.marks, lambda mark: (mark.turn, mark.why)):
+        console.print(f"\nturn {turn + 1:,}: {why}", style="bold", markup=False)
+        for mark in marks:
+            console.print(_line(mark), no_wrap=True, overflow="ignore", crop=False, markup=False)
+    peak, raw = max(map(sum, trace.sizes), default=0), max(trace.raw, default=0)
+    console.print(f"\nlargest request {peak:,} tokens instead of {raw:,}")
+    if found.unfit:
+        console.print(f"{found.unfit:,} turns are over the limit and not shown", style="yellow")
+
+
+def _line(mark: Mark) -> str:
+    """An edit: of which message or messages, which kind, its tokens, its ref; never cut."""
+    place = f"{mark.message + 1}" + (f"–{mark.stop}" if mark.stop > mark.message + 1 else "")
+    sizes = f"{mark.before:,} → {mark.after:,}"
+    return f"  {place:<9}{mark.kind:<10} {sizes:<17} {mark.ref}".rstrip()

@@ -1,0 +1,286 @@
+"""``ullage report``: what requests cost, and what they would have cost without ullage."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from contextlib import closing
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import click
+from msgspec import Struct
+from rich.console import Console
+from rich.table import Table
+
+from ullage.core.errors import ConfigError
+from ullage.core.values.receipts import By, Receipt, Sums, summed
+from ullage.stores import receipts_of
+from ullage.tools.cli._options import harmless, json_option, open_kept, print_json, store_option
+from ullage.tools.cli._page import FILE, save
+from ullage.tools.cli._report_page import page_of
+
+_DAYS = {"d": 1, "w": 7}
+_HEADINGS = ("requests", "sent", "without", "$ sent", "$ without", "saved", "opened", "$ for that")
+_NOTES = (
+    "sent: tokens of prompts and answers as providers reported them, and $ at list price: measured",
+    "without: what the same requests would have come to without ullage: reckoned",
+    "opened: how often a model opened what was set aside, and what that took of $ sent: reckoned",
+)
+
+
+class Line(Struct, frozen=True, kw_only=True):
+    """One line of a report.
+
+    Attributes:
+        names: what it sums up: the day, tenant, model or client asked for; empty for all.
+        sums: what it comes to, without conversations that were held out.
+    """
+
+    names: tuple[str, ...]
+    sums: Sums
+
+
+class Report(Struct, frozen=True, kw_only=True):
+    """What a ledger of receipts says of some days.
+
+    Attributes:
+        since: the first day.
+        until: the last day.
+        by: what the lines are by.
+        lines: the lines.
+        total: of all fitted conversations.
+        held_out: of those that were held out.
+        open_writers: processes that run, or ended without saying so.
+    """
+
+    since: str
+    until: str
+    by: tuple[By, ...]
+    lines: list[Line]
+    total: Sums
+    held_out: Sums
+    open_writers: int
+
+
+def _since(value: str) -> str:
+    """The first day of a report, from ``7d``, ``2w`` or a date."""
+    found = re.fullmatch(r"(\d{1,5})([dw])", value.strip().lower())
+    if found is not None:
+        days = int(found[1]) * _DAYS[found[2]]
+        return (datetime.now(UTC).date() - timedelta(days=max(days - 1, 0))).isoformat()
+    try:
+        return date.fromisoformat(value.strip()).isoformat()
+    except ValueError:
+        raise click.BadParameter(f"{value!r} is no time: write 7d, 2w or 2026-11-01.") from None
+
+
+@click.command("report", short_help="What requests cost, and what they saved.")
+@click.option(
+    "--since",
+    default="7d",
+    show_default=True,
+    callback=lambda _context, _option, value: _since(value),
+    help="How far back: 7d, 2w, or a day in UTC, as 2026-11-01.",
+)
+@click.option(
+    "--by",
+    multiple=True,
+    type=click.Choice(("day", "tenant", "model", "client")),
+    help="What to sum up by. Default: day.",
+)
+@store_option
+@json_option
+@click.option("--csv", "as_csv", is_flag=True, help="Print comma-separated values.")
+@click.option("--html", "page", type=FILE, help="Write a page to look at.")
+def command(
+    since: str,
+    by: tuple[By, ...],
+    store: str | None,
+    page: Path | None,
+    *,
+    as_json: bool,
+    as_csv: bool,
+) -> None:
+    """Report what the sessions on a store cost, from the receipts that are kept there.
+
+    What was sent is measured; what would have been sent without ullage is reckoned. Receipts stay
+    when conversations are forgotten, and hold no content.
+    """
+    if as_json and as_csv:
+        raise click.UsageError("give --json or --csv, one of them.")
+    by = by or ("day",)
+    with closing(open_kept(store)) as kept:
+        keeper = receipts_of(kept)
+        if keeper is None:
+            why = f"a {type(kept).__name__} keeps no receipts"
+            raise ConfigError("store", why, "Use an SQLite file or a PostgreSQL server.")
+        receipts = keeper.receipts(since)
+    report = report_of(receipts, since, datetime.now(UTC).date().isoformat(), by)
+    if page is not None:
+        save(page, page_of(sentences(report), table_rows(report), _HEADINGS, _NOTES))
+    if as_json:
+        print_json(json_of(report))
+    elif as_csv:
+        click.echo(csv_of(report), nl=False)
+    else:
+        show(report)
+
+
+def report_of(receipts: tuple[Receipt, ...], since: str, until: str, by: tuple[By, ...]) -> Report:
+    """What receipts come to.
+
+    Args:
+        receipts: those of the days.
+        since: the first day.
+        until: the last one.
+        by: what to sum up by.
+    """
+    fitted = [one for one in receipts if not one.place.is_held_out]
+    held_out = [one for one in receipts if one.place.is_held_out]
+    return Report(
+        since=since,
+        until=until,
+        by=by,
+        lines=[Line(names=names, sums=sums) for names, sums in summed(fitted, by).items()],
+        total=summed(fitted).get((), Sums()),
+        held_out=summed(held_out).get((), Sums()),
+        open_writers=len({one.writer for one in receipts if one.is_open}),
+    )
+
+
+def sentences(report: Report) -> list[str]:
+    """A report in words: what was measured, and what is reckoned."""
+    total = report.total
+    days = report.since if report.since == report.until else f"{report.since} to {report.until}"
+    said = [
+        f"{days}: {_many(total.requests, 'request')}, "
+        f"{_many(total.conversations, 'new conversation')}, ${total.sent_usd:,.2f} at list price."
+    ]
+    if total.saved_share is not None:
+        change = "less" if total.saved_usd >= 0 else "more"
+        said.append(
+            f"Without ullage they would have come to ${total.raw_usd:,.2f} (reckoned): "
+            f"${abs(total.saved_usd):,.2f} {change}, {abs(total.saved_share):.0%}."
+        )
+    if total.recalls:
+        said.append(
+            f"Models opened what was set aside {total.recalls:,} times, for "
+            f"${total.recall_usd:,.2f} of what was sent."
+        )
+    said += _held_out(report)
+    if total.unreported:
+        said.append(
+            f"Of {_many(total.unreported, 'request')} nobody reported the usage: estimated."
+        )
+    if total.unpriced:
+        said.append(f"{_many(total.unpriced, 'request')} without a known price: in no sum of $.")
+    if report.open_writers:
+        said.append(
+            f"{_many(report.open_writers, 'process', 'es')} still running, or ended without "
+            "saying so: what came in the last 10 seconds before that may be missing."
+        )
+    return said
+
+
+def _held_out(report: Report) -> list[str]:
+    """The conversations that passed unfitted, beside the others: both are measured."""
+    out, fitted = report.held_out, report.total
+    if not out.requests:
+        return []
+    said = f"Held out: {_many(out.conversations, 'new conversation')}, ${out.sent_usd:,.2f}"
+    if not out.conversations or not fitted.conversations:
+        return [f"{said}."]
+    each, other = out.sent_usd / out.conversations, fitted.sent_usd / fitted.conversations
+    said += f", ${each:,.4f} for each; the others ${other:,.4f}"
+    if each:
+        said += f", {abs(1 - other / each):.0%} {'less' if other <= each else 'more'}"
+    return [f"{said} (measured on both sides; few conversations say little)."]
+
+
+def table_rows(report: Report) -> list[tuple[str, ...]]:
+    """Each line of a report as cells: its names, then a figure for each heading."""
+    return [(" · ".join(n or "–" for n in line.names), *_cells(line.sums)) for line in report.lines]
+
+
+def _cells(sums: Sums) -> tuple[str, ...]:
+    share = sums.saved_share
+    return (
+        f"{sums.requests:,}",
+        f"{sums.sent.prompt + sums.sent.output:,}",
+        f"{sums.raw.prompt + sums.raw.output:,}",
+        f"{sums.sent_usd:,.2f}",
+        f"{sums.raw_usd:,.2f}",
+        "" if share is None else f"{share:.0%}",
+        f"{sums.recalls:,}",
+        f"{sums.recall_usd:,.2f}",
+    )
+
+
+def show(report: Report) -> None:
+    """Print a report for people: its sentences, then a table."""
+    console = Console()
+    for sentence in sentences(report):
+        console.print(sentence, highlight=False, markup=False)
+    table = Table(box=None, pad_edge=False)
+    table.add_column(" · ".join(report.by), overflow="fold")
+    for heading in _HEADINGS:
+        table.add_column(heading, justify="right", overflow="fold")
+    for cells in table_rows(report):
+        table.add_row(*map(harmless, cells))
+    if report.lines:
+        console.print()
+        console.print(table, markup=False)
+        console.print("\n".join(_NOTES), style="dim", highlight=False, markup=False)
+
+
+def json_of(report: Report) -> dict[str, Any]:
+    """A report for ``--json``: each line with its names, and the sums of all."""
+    lines = [
+        dict(zip(report.by, one.names, strict=True)) | {"sums": one.sums} for one in report.lines
+    ]
+    return {
+        "since": report.since,
+        "until": report.until,
+        "measured": ["requests", "conversations", "sent", "sent_usd", "held_out"],
+        "reckoned": ["raw", "raw_usd", "recall_tokens", "recall_usd"],
+        "lines": lines,
+        "total": report.total,
+        "held_out": report.held_out,
+        "open_writers": report.open_writers,
+    }
+
+
+def csv_of(report: Report) -> str:
+    """A report as comma-separated values: a row for each line."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    names = [
+        *("requests", "conversations", "unreported", "unpriced"),
+        *("sent_prompt_tokens", "sent_output_tokens", "raw_prompt_tokens", "raw_output_tokens"),
+        *("sent_usd", "raw_usd", "recalls", "recall_tokens", "recall_usd"),
+    ]
+    writer.writerow([*report.by, *names])
+    for line in report.lines:
+        sums = line.sums
+        writer.writerow(
+            [
+                *map(_no_formula, line.names),
+                *(sums.requests, sums.conversations, sums.unreported, sums.unpriced),
+                *(sums.sent.prompt, sums.sent.output, sums.raw.prompt, sums.raw.output),
+                *(f"{sums.sent_usd:.6f}", f"{sums.raw_usd:.6f}"),
+                *(sums.recalls, sums.recall_tokens, f"{sums.recall_usd:.6f}"),
+            ]
+        )
+    return text.getvalue()
+
+
+def _no_formula(name: str) -> str:
+    """A name that no spreadsheet takes for a formula: a client may call itself ``=1+1``."""
+    return f"'{name}" if name[:1] in ("=", "+", "-", "@", "\t", "\r") else name
+
+
+def _many(count: int, word: str, plural: str = "s") -> str:
+    return f"{count:,} {word}{plural * (count != 1)}"

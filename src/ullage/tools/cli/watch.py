@@ -1,0 +1,45 @@
+"""``ullage watch STORE``: follow a live session in the terminal."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import click
+from rich.console import Console
+from rich.live import Live
+
+from ullage.core.errors import ConfigError
+from ullage.tools.cli._options import json_option, print_json
+from ullage.tools.watch.reading import read
+from ullage.tools.watch.screen import Screen
+
+
+@click.command("watch", short_help="Follow live sessions in the terminal.")
+@click.argument("store", type=click.Path(dir_okay=False, path_type=Path))
+@click.option("--tenant", default="", help="Whose sessions. Default: the unnamed tenant.")
+@click.option(
+    "--every", type=click.FloatRange(min=0.1), default=1.0, help="Seconds between two looks."
+)
+@click.option("--once", is_flag=True, help="Print what there is now, and end.")
+@json_option
+def command(store: Path, tenant: str, every: float, once: bool, as_json: bool) -> None:
+    """Follow the sessions of a STORE while another process writes to it.
+
+    STORE is the SQLite file that a session was given, or will be: a file that does not exist yet is
+    waited for. It is only read. Shown are the newest prompts as their provider reported them, and
+    every decision with its reason; no content.
+    """
+    if once or as_json:
+        seen = read(store, tenant)
+        if seen is None:
+            raise ConfigError(
+                "store", "there is no store at this path", "Leave --once out to wait."
+            )
+        print_json(seen) if as_json else Console(highlight=False).print(Screen(store.name, seen))
+        return
+    console = Console(highlight=False)
+    with Live(console=console, screen=console.is_terminal, auto_refresh=False) as live:
+        while True:
+            live.update(Screen(store.name, read(store, tenant)), refresh=True)
+            time.sleep(every)

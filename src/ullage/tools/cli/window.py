@@ -1,0 +1,210 @@
+"""``ullage window``: the conversations of a store, and what stands in the window of one."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from ullage.core.history.hand import name_of
+from ullage.core.turn.hand import described
+from ullage.session.stored import Leaf, Listed, StoredConversation, conversation, conversations
+from ullage.tools.cli._options import harmless, open_kept, print_json, store_options
+
+_DAY_S, _HOUR_S, _MINUTE_S = 86_400, 3_600, 60
+
+
+@click.command("window", short_help="Show what is in the window of a conversation.")
+@click.argument("name", required=False)
+@click.option(
+    "--all",
+    "is_all",
+    is_flag=True,
+    help="Show every text; else runs of the same kind are one line.",
+)
+@store_options
+def command(name: str | None, is_all: bool, store: str | None, tenant: str, as_json: bool) -> None:
+    """List the conversations of a store, newest first; with NAME, show one as it stands.
+
+    NAME is the short name that the list shows, such as c7k2m9xqa, or "last" for the newest. Each
+    text has a short name, such as m12.2, which `ullage pin`, `drop` and `restore` take; each batch
+    and decision has one too, which `ullage undo` takes.
+    """
+    with closing(open_kept(store)) as kept:
+        if name is None:
+            listed = conversations(kept, tenant)
+            if as_json:
+                print_json([_as_listed(each) for each in listed])
+            else:
+                _print_list(listed)
+            return
+        stored = conversation(kept, tenant, None if name == "last" else name)
+    if as_json:
+        print_json(_as_window(stored))
+        return
+    _print_window(stored, is_all=is_all)
+
+
+# ── the list ─────────────────────────────────────────────────────────────────────────────
+
+
+def _as_listed(each: Listed) -> dict[str, Any]:
+    outline = each.outline
+    return {
+        "name": outline.name,
+        "used_s": each.used_s,
+        "messages": outline.length,
+        "tokens": outline.tokens,
+        "limit_tokens": outline.limit_tokens,
+        "model": outline.model,
+        "title": outline.title,
+    }
+
+
+def _print_list(listed: list[Listed]) -> None:
+    if not listed:
+        click.echo("No conversation is outlined in this store.")
+        return
+    table = Table(box=None, pad_edge=False, expand=True)
+    for column in ("conversation", "last used", "messages", "tokens", "model"):
+        justify: Any = "right" if column in ("messages", "tokens") else "left"
+        table.add_column(column, justify=justify, no_wrap=True)
+    table.add_column("begins", no_wrap=True, ratio=1)
+    now_s = time.time()
+    for each in listed:
+        outline = each.outline
+        table.add_row(
+            outline.name,
+            _ago(now_s - each.used_s),
+            f"{outline.length:,}",
+            f"{outline.tokens:,}",
+            harmless(outline.model),
+            Text(harmless(outline.title), overflow="ellipsis", no_wrap=True),
+        )
+    Console(highlight=False).print(table)
+
+
+def _ago(seconds: float) -> str:
+    if seconds >= _DAY_S:
+        return f"{seconds / _DAY_S:.0f} d ago"
+    if seconds >= _HOUR_S:
+        return f"{seconds / _HOUR_S:.0f} h ago"
+    return f"{max(seconds, 0) / _MINUTE_S:.0f} min ago"
+
+
+# ── one conversation ─────────────────────────────────────────────────────────────────────
+
+
+def _as_window(stored: StoredConversation) -> dict[str, Any]:
+    outline = stored.outline
+    return {
+        "name": outline.name,
+        "model": outline.model,
+        "tokens": outline.tokens,
+        "limit_tokens": outline.limit_tokens,
+        "messages": len(stored.messages),
+        "texts": [leaf._asdict() for leaf in stored.leaves()],
+        "batches": [
+            {
+                "name": name_of(made),
+                "stage": batch.stage,
+                "decision": batch.decision,
+                "edits": len(batch.edits),
+                "tokens_before": batch.tokens_before,
+                "tokens_after": batch.tokens_after,
+                "undone": is_undone,
+            }
+            for made, batch, is_undone in stored.batches()
+        ],
+        "decisions": [
+            {
+                "name": one.name,
+                "what": described(one.decision, stored.transcript),
+                "reason": one.decision.reason,
+                "author": one.decision.author,
+                "carried_out": bool(one.carried_out),
+            }
+            for one in stored.hand.decisions
+        ],
+    }
+
+
+def _print_window(stored: StoredConversation, *, is_all: bool) -> None:
+    console, outline = Console(highlight=False), stored.outline
+    share = f" ({outline.tokens / outline.limit_tokens:.0%})" if outline.limit_tokens else ""
+    limit = f" of {outline.limit_tokens:,}" if outline.limit_tokens else ""
+    console.print(
+        f"{outline.name}: {len(stored.messages):,} messages for {harmless(outline.model)}, "
+        f"{outline.tokens:,}{limit} tokens{share}"
+    )
+    table = Table(box=None, pad_edge=False, expand=True)
+    for column in ("name", "role", "what", "characters", "shown"):
+        justify: Any = "right" if column == "characters" else "left"
+        table.add_column(column, justify=justify, no_wrap=True)
+    table.add_column("begins", no_wrap=True, ratio=1)
+    for row in _rows(stored.leaves(), is_all=is_all):
+        table.add_row(*row)
+    console.print(table)
+    for line in _decided(stored):
+        console.print(line, markup=False)
+
+
+def _rows(leaves: list[Leaf], *, is_all: bool) -> Iterator[tuple[Any, ...]]:
+    """The lines of the table; texts that left with one batch are one line, unless all are asked."""
+    run: list[Leaf] = []
+    for leaf in [*leaves, None]:
+        is_gone = leaf is not None and leaf.state == "set aside" and not is_all
+        if run and not (is_gone and leaf is not None and leaf.batch == run[0].batch):
+            yield _row(run)
+            run = []
+        if leaf is None:
+            return
+        if is_gone:
+            run.append(leaf)
+        else:
+            yield _row([leaf])
+
+
+def _row(run: list[Leaf]) -> tuple[Any, ...]:
+    first, last = run[0], run[-1]
+    name = first.name if first is last else f"{first.name} – {last.name}"
+    what = " ".join(filter(None, (first.kind, first.tool))) if first is last else "old messages"
+    shown = first.state + (f" by {first.batch}" if first.batch else "")
+    shown += ", pinned" if any(leaf.is_pinned for leaf in run) else ""
+    text = harmless(first.head)
+    return (
+        name,
+        first.role if first is last else "",
+        harmless(what),
+        f"{sum(leaf.chars for leaf in run):,}",
+        shown,
+        Text(text, overflow="ellipsis", no_wrap=True),
+    )
+
+
+def _decided(stored: StoredConversation) -> Iterator[str]:
+    """The batches and the decisions, a line each."""
+    batches = [each for each in stored.batches() if each[1].edits and not each[1].decision]
+    if batches:
+        yield ""
+        yield "Batches, the newest last:"
+    for made, batch, is_undone in batches:
+        sizes = f"{batch.tokens_before:,} → {batch.tokens_after:,} tokens"
+        undone = ", undone" if is_undone else ""
+        yield f"  {name_of(made)}  {batch.stage}: {len(batch.edits):,} edits, {sizes}{undone}"
+    if stored.hand.decisions:
+        yield ""
+        yield "Decisions that stand, the newest last:"
+    for one in stored.hand.decisions:
+        decision = one.decision
+        by = f" by {decision.author}" if decision.author else ""
+        why = f": {decision.reason}" if decision.reason else ""
+        due = "" if one.carried_out else " (with the next request)"
+        what = described(decision, stored.transcript)
+        yield harmless(f"  {one.name}  {what}{by}{why}{due}")

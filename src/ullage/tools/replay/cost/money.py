@@ -1,0 +1,201 @@
+"""What a run costs with and without ullage, under several price profiles at once (`metrics` M3).
+
+One replay gives one row of requests as recorded and one as shown. Each is measured once
+(`ullage.tools.replay.cost.prefix`); every profile and every clock then prices the measures, which
+costs microseconds. The answer of a call is the recorded one, and costs the same on both sides.
+
+Three clocks say which gaps outlive a cache:
+
+    warm       no gap does
+    lossy      each gap does with p = 0.05, the same gaps for every policy and profile
+    recorded   the time stamps of the recording decide, where it has them and the profile
+               says how long an entry lives
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from itertools import accumulate
+from random import Random
+from typing import Literal, TypeAlias
+
+from msgspec import Struct
+
+from ullage.tools.replay.cost.cache import Cache, Call, input_units, sum_usd, usd
+from ullage.tools.replay.cost.prefix import CountText, Prefix, Sent, Wire
+from ullage.tools.replay.cost.prices import Profile
+
+Clock: TypeAlias = Literal["warm", "lossy", "recorded"]
+
+_LOST_SHARE = 0.05
+"""How many gaps outlive the cache on the lossy clock (`metrics` M3)."""
+_LONG_S = 1e9
+"""A gap that outlives every cache."""
+
+
+class Priced(Struct, frozen=True, gc=False):
+    """What one view did to the cache, and what it cost, and its request without edits.
+
+    Costs are None where a price is not known.
+    """
+
+    profile: Profile
+    call: Call
+    cost_usd: float | None
+    raw_cost_usd: float | None
+
+
+class Side(Struct, frozen=True, kw_only=True):
+    """One row of requests under one profile, summed.
+
+    Attributes:
+        cached_tokens: read from the cache.
+        written_tokens: written to it.
+        fresh_tokens: neither.
+        input_units: the input in units of the input price, cliffs left out.
+        cost_usd: input and output; None if a price is not known.
+    """
+
+    cached_tokens: int = 0
+    written_tokens: int = 0
+    fresh_tokens: int = 0
+    input_units: float = 0.0
+    cost_usd: float | None = 0.0
+
+    def __add__(self, other: Side) -> Side:
+        cost_usd = sum_usd(self.cost_usd, other.cost_usd)
+        counts = [name for name in self.__struct_fields__ if name != "cost_usd"]
+        return Side(
+            **{at: getattr(self, at) + getattr(other, at) for at in counts}, cost_usd=cost_usd
+        )
+
+    @property
+    def cached_share(self) -> float:
+        """Share of the input that was read from the cache."""
+        whole = self.cached_tokens + self.written_tokens + self.fresh_tokens
+        return self.cached_tokens / whole if whole else 0.0
+
+
+class Bill(Struct, frozen=True, kw_only=True):
+    """What one run costs under one profile and one clock: as recorded, and as shown.
+
+    ``models`` says whose prices they are (`Profile.whose`).
+    """
+
+    profile: str
+    models: tuple[str, ...] = ()
+    clock: Clock
+    raw: Side
+    shown: Side
+
+
+class CostMeter:
+    """Prices one run while it is replayed.
+
+    Args:
+        heads: tools and system text as recorded, and as shown (`head_of`).
+        clocks: the start of each call in seconds, by clock (`clocks_of`).
+
+    Attributes:
+        raw, shown: the recorded requests, and the views.
+        newest: the newest view under the first profile and clock.
+    """
+
+    def __init__(
+        self,
+        profiles: Sequence[Profile],
+        heads: tuple[str, str],
+        clocks: Mapping[Clock, Sequence[float]],
+        count: CountText,
+    ) -> None:
+        self.raw, self.shown, self._heads = Prefix(count), Prefix(count), heads
+        self._pricings = [
+            _Pricing(profile, clock, starts)
+            for profile in profiles
+            for clock, starts in clocks.items()
+            if _matters(clock, profile)
+        ]
+        self.newest: Priced | None = None
+
+    def take(
+        self, number: int, history: Sequence[Wire], view: Sequence[Wire], output_tokens: int
+    ) -> None:
+        """Take in call ``number`` of the run: as recorded, as shown, and its answer's tokens."""
+        raw = self.raw.sent(history, self._heads[0])
+        shown = self.shown.sent(view, self._heads[1])
+        for pricing in self._pricings:
+            pricing.take(raw, shown, output_tokens, number)
+        self.newest = self._pricings[0].newest if self._pricings else None
+
+    def bills(self) -> list[Bill]:
+        """What each profile and clock came to, in the order of the profiles."""
+        return [pricing.bill() for pricing in self._pricings]
+
+
+def _matters(clock: Clock, profile: Profile) -> bool:
+    """Whether a profile can be priced on a clock, and comes to something else there."""
+    if profile.hits == "never":
+        return clock == "warm"
+    return clock != "recorded" or profile.ttl_s is not None
+
+
+class _Pricing:
+    """One profile on one clock."""
+
+    def __init__(self, profile: Profile, clock: Clock, starts: Sequence[float]) -> None:
+        self.profile, self.clock, self._starts = profile, clock, starts
+        self._raw, self._shown = Cache(profile), Cache(profile)
+        self._sides = (Side(), Side())
+        self.newest: Priced | None = None
+
+    def take(self, raw: Sent, shown: Sent, output_tokens: int, number: int) -> None:
+        now_s, profile = self._starts[number], self.profile
+        before, after = self._raw.take(raw, now_s), self._shown.take(shown, now_s)
+        costs = [usd(call, profile, output_tokens) for call in (before, after)]
+        self._sides = (
+            self._sides[0] + _side(before, profile, costs[0]),
+            self._sides[1] + _side(after, profile, costs[1]),
+        )
+        self.newest = Priced(self.profile, after, costs[1], costs[0])
+
+    def bill(self) -> Bill:
+        raw, shown = self._sides
+        profile, models = self.profile.name, (self.profile.whose,)
+        return Bill(profile=profile, models=models, clock=self.clock, raw=raw, shown=shown)
+
+
+def _side(call: Call, profile: Profile, cost_usd: float | None) -> Side:
+    return Side(
+        cached_tokens=call.cached_tokens,
+        written_tokens=call.written_tokens,
+        fresh_tokens=call.fresh_tokens,
+        input_units=input_units(call, profile),
+        cost_usd=cost_usd,
+    )
+
+
+def clocks_of(
+    name: str, lengths: Sequence[int], stamps: Mapping[int, float]
+) -> dict[Clock, list[float]]:
+    """The start of each call in seconds, by clock. The run's name seeds the lossy one."""
+    chance = Random(f"ullage {name}")
+    gaps = [_LONG_S if chance.random() < _LOST_SHARE else 0.0 for _ in lengths]
+    clocks: dict[Clock, list[float]] = {"warm": [0.0] * len(lengths)}
+    recorded = _recorded(lengths, stamps)
+    if recorded is not None:
+        clocks["recorded"] = recorded
+    clocks["lossy"] = list(accumulate(gaps))
+    return clocks
+
+
+def _recorded(lengths: Sequence[int], stamps: Mapping[int, float]) -> list[float] | None:
+    """When each call began: the newest stamp in its history. None if one has none."""
+    known = sorted(stamps.items())
+    starts, newest, at = list[float](), -math.inf, 0
+    for length in lengths:
+        while at < len(known) and known[at][0] < length:
+            newest = max(newest, known[at][1])
+            at += 1
+        starts.append(newest)
+    return starts if starts and starts[0] > -math.inf else None

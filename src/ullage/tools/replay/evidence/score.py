@@ -1,0 +1,285 @@
+"""The score of one run: of what its calls demand, how much was there when it was needed.
+
+    demanded = visible + recallable (something the view leads to returns it) + lost
+
+By age in calls; the headline is age 4 and more, weighted so that each call counts once.
+
+A value is *visible* if one of the lines that gave it is in the view, or nearly: at least
+four fifths of the line's words, in order, around the value, in one message. A value alone is
+only *mentioned*: a bag of names would hold it too, and a model finds little in one. Of a long
+line the 80 characters on either side count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence, Set
+from functools import lru_cache
+from itertools import islice
+from math import ceil
+from typing import Any, Self
+
+from msgspec import Struct
+from msgspec.structs import astuple
+
+from ullage.tools.replay.evidence.atoms import Atom, holds, places, plain, quotes, words
+from ullage.tools.replay.evidence.demands import (
+    BUCKETS,
+    Demand,
+    Demands,
+    Head,
+    Piece,
+    Story,
+    bucket_of,
+    demands_of,
+    said,
+)
+from ullage.tools.replay.readers import Run
+from ullage.tools.replay.reading import Library, reachable_with
+from ullage.wires import FORMATS
+
+_SIDE_CHARS = 80
+_SHARE = 0.8
+_MOST_LINES = 64
+
+
+class Line(Struct, frozen=True):
+    """The surroundings of a value: what is before and behind it in its line."""
+
+    before: str
+    behind: str
+
+
+class View(Struct, frozen=True):
+    """One view, read.
+
+    Attributes:
+        texts: the texts of each message, in order.
+        originals: the messages of the story that are in it as they were.
+        others: the texts of the messages that are not in the story.
+    """
+
+    texts: tuple[tuple[Piece, ...], ...]
+    originals: frozenset[int]
+    others: tuple[Piece, ...]
+
+
+class Sight:
+    """Looks at the views of one story. A message is read once for as long as views hold it."""
+
+    def __init__(self, story: Story) -> None:
+        self.story = story
+        self._read: dict[int, tuple[Any, tuple[Piece, ...]]] = {}
+        self._lines: dict[tuple[Atom, int], tuple[Line, ...]] = {}
+
+    def look(self, messages: Sequence[Any]) -> View:
+        """Read a view."""
+        texts: list[tuple[Piece, ...]] = []
+        originals: set[int] = set()
+        read: dict[int, tuple[Any, tuple[Piece, ...]]] = {}
+        for raw in messages:
+            place = self.story.place_of(raw)
+            if place is not None:
+                originals.add(place)
+                texts.append(self.story.pieces[place])
+            else:
+                known = self._read.get(id(raw))
+                read[id(raw)] = known or (raw, tuple(said(self.story.wire.parse(raw, "view"))))
+                texts.append(read[id(raw)][1])
+        self._read = read
+        others = tuple(piece for _, pieces in read.values() for piece in pieces)
+        return View(tuple(texts), frozenset(originals), others)
+
+    def shows(self, demand: Demand, view: View) -> bool:
+        """Whether a view shows what a call demands, in evidence form."""
+        if any(index in view.originals for index, _ in demand.sources):
+            return True
+        return any(self.is_in(demand, piece) for piece in view.others)
+
+    def is_in(self, demand: Demand, piece: Piece) -> bool:
+        """Whether a text shows what a call demands, in evidence form."""
+        atom = demand.atom
+        return (atom.kind != "quote" or quotes(piece.text, atom.text)) and any(
+            _shows(piece.plain, at, atom.plain, line)
+            for at in places(piece.plain, atom)
+            for line in self._lines_of(demand)
+        )
+
+    def _lines_of(self, demand: Demand) -> tuple[Line, ...]:
+        key = (demand.atom, len(demand.sources))
+        if key not in self._lines:
+            self._lines[key] = lines_of(demand)
+        return self._lines[key]
+
+
+def lines_of(demand: Demand) -> tuple[Line, ...]:
+    """The lines that gave a value, newest text first, each once; the first 64.
+
+    An old text with backslashes may read otherwise in the JSON that gave it; it is a line itself.
+    """
+    found: dict[Line, None] = {}
+    value = demand.atom.plain
+    for _, piece in reversed(demand.sources):
+        for at in islice(places(piece.plain, demand.atom), _MOST_LINES):
+            found[line_at(piece.plain, at, at + len(value))] = None
+        if len(found) >= _MOST_LINES:
+            break
+    return tuple(islice(found, _MOST_LINES)) or (Line("", ""),)
+
+
+def line_at(text: str, start: int, stop: int) -> Line:
+    """The line around a value; of a long one the 80 characters on either side."""
+    first = text.rfind("\n", 0, start) + 1
+    last = text.find("\n", stop)
+    last = len(text) if last < 0 else last
+    if last - first > 2 * _SIDE_CHARS + stop - start:
+        first, last = max(first, start - _SIDE_CHARS), min(last, stop + _SIDE_CHARS)
+    return Line(text[first:start], text[stop:last])
+
+
+def _shows(text: str, at: int, value: str, line: Line) -> bool:
+    """Whether the text around a place is a source line, or nearly."""
+    stop = at + len(value)
+    if text.endswith(line.before, 0, at) and text.startswith(line.behind, stop):
+        return True
+    before, behind, own = words(line.before), words(line.behind), len(words(value))
+    near_before = words(text[max(at - 2 * len(line.before) - _SIDE_CHARS, 0) : at])
+    near_behind = words(text[stop : stop + 2 * len(line.behind) + _SIDE_CHARS])
+    shown = own + _common(before, near_before) + _common(behind, near_behind)
+    return shown >= ceil(_SHARE * (own + len(before) + len(behind)))
+
+
+def _common(one: Sequence[str], other: Sequence[str]) -> int:
+    """How many words two rows have in common, in order: bit by bit (Hyyrö 2004)."""
+    where: dict[str, int] = {}
+    for at, word in enumerate(one):
+        where[word] = where.get(word, 0) | 1 << at
+    every = (1 << len(one)) - 1
+    row = every
+    for word in other:
+        same = row & where.get(word, 0)
+        row = ((row + same) | (row - same)) & every
+    return len(one) - row.bit_count()
+
+
+class Verdict(Struct, frozen=True):
+    """What became of one demand in the view of its call.
+
+    Attributes:
+        demand: the demand.
+        visible: whether the view showed it.
+        lost: neither in view nor under any ref that the view leads to.
+    """
+
+    demand: Demand
+    visible: bool
+    lost: bool = False
+
+
+class Tally(Struct, frozen=True):
+    """A sum over demands: of counts, or of weights.
+
+    Attributes:
+        demanded: all of them.
+        visible: shown in evidence form.
+        lost: nothing the view leads to holds it. What is neither can be recalled.
+    """
+
+    demanded: float = 0
+    visible: float = 0
+    lost: float = 0
+
+    def __add__(self, other: Self) -> Self:
+        return type(self)(*(a + b for a, b in zip(astuple(self), astuple(other), strict=True)))
+
+
+class Evidence(Struct, frozen=True):
+    """What one replay kept in view of what was needed.
+
+    Attributes:
+        first: counts of first uses by bucket of age.
+        far: first uses of age 4 and more, by weight: the headline.
+    """
+
+    first: Mapping[str, Tally]
+    far: Tally
+
+
+class Watch:
+    """Watches the views of one run, call by call.
+
+    Attributes:
+        verdicts: what became of each demand so far.
+    """
+
+    def __init__(self, story: Story, demands: Demands, library: Library) -> None:
+        self.story, self.demands, self.library = story, demands, library
+        self.verdicts: list[Verdict] = []
+        self._sight = Sight(story)
+
+    def see(self, number: int, length: int, messages: Sequence[Any]) -> list[Verdict]:
+        """Judge the view of one call, before which ``length`` messages came."""
+        found = self.judge(number, length, self._sight.look(messages))
+        self.verdicts += found
+        return found
+
+    def judge(self, number: int, length: int, view: View) -> list[Verdict]:
+        """What becomes of the demands of a call in its view."""
+        demands = self.demands[number]
+        visible = [self._sight.shows(demand, view) for demand in demands]
+        refs: Sequence[str] = ()
+        if not all(visible):
+            texts = (piece.text for pieces in view.texts for piece in pieces)
+            named = (pointer.ref for text in texts for pointer in self.library.named(text))
+            refs = reachable_with(self.library.leads, dict.fromkeys(named))
+        return [
+            Verdict(demand, is_there, not is_there and not self._can_open(refs, demand.atom))
+            for demand, is_there in zip(demands, visible, strict=True)
+        ]
+
+    def missed(self, number: int) -> None:
+        """There was no view for this call: all it demands is lost."""
+        self.verdicts += [Verdict(d, visible=False, lost=True) for d in self.demands[number]]
+
+    def evidence(self) -> Evidence:
+        """What was in view so far, summed up."""
+        first = dict.fromkeys(BUCKETS, Tally())
+        far = Tally()
+        for verdict in self.verdicts:
+            demand = verdict.demand
+            if demand.use == "first":
+                first[bucket_of(demand.age)] += _tally(verdict, 1)
+                far += _tally(verdict, demand.weight if demand.is_far else 0)
+        return Evidence({bucket: tally for bucket, tally in first.items() if tally.demanded}, far)
+
+    def _can_open(self, refs: Sequence[str], atom: Atom) -> bool:
+        return any(holds_in(self.library.whole(ref), atom) for ref in refs)
+
+
+def watch_over(
+    run: Run,
+    lengths: Sequence[int],
+    library: Library,
+    common: Set[str],
+    user_tools: tuple[str, ...] = (),
+) -> Watch:
+    """Watch a run, in which the user answers by these tools too."""
+    wire = FORMATS[run.format]
+    story = Story(wire, run.messages, user_tools=user_tools)
+    return Watch(story, demands_of(story, lengths, Head.of(wire, run.request), common), library)
+
+
+def holds_in(text: str, atom: Atom) -> bool:
+    """Whether a page holds a value."""
+    if atom.kind == "quote":
+        return quotes(text, atom.text)
+    longest = max(words(atom.text), key=len, default="")
+    if longest.isascii() and longest not in text:  # by far the most, and unescaping is slow
+        return False
+    return holds(_plain(text), atom)
+
+
+_plain = lru_cache(maxsize=1024)(plain)
+
+
+def _tally(verdict: Verdict, weight: float) -> Tally:
+    return Tally(weight, weight * verdict.visible, weight * verdict.lost)

@@ -1,0 +1,230 @@
+"""Many runs, by any engine, with few in memory; what is finished can be kept.
+
+A kept replay is one line of JSON: the key of what was done, and what came out. The key holds
+the run's content, so that a file that has changed, or another one of the same name, is done
+anew; and the version of ullage, so that figures of two versions are never mixed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import traceback
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import TypeAlias
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from ullage import __version__
+from ullage.core.errors import FormatError
+from ullage.tools.replay.calls import OWN_WINDOW, Room, window_of
+from ullage.tools.replay.cost.prices import Wanted as WantedProfile
+from ullage.tools.replay.cost.prices import profiles_for
+from ullage.tools.replay.engines import Died, Engine
+from ullage.tools.replay.gates import Judge
+from ullage.tools.replay.readers import Damage, Run
+from ullage.tools.replay.report import Drawn, packed
+from ullage.tools.replay.run import Replayed, WatchOf, replay_run, watch_session
+from ullage.tools.replay.tracer import Tracer
+
+Wanted: TypeAlias = Iterator[tuple[str, Run, int]]
+"""Each run with the name of its file, and how many bytes were read by then."""
+Outcome: TypeAlias = Replayed | Drawn | Damage
+Outcomes: TypeAlias = Iterator[tuple[str, Outcome, int]]
+"""What came out of each, with the name of its file, and how far in the files its run was."""
+Try: TypeAlias = tuple[str, Room]
+"""A policy, and the room it is tried in."""
+
+
+class Job(Struct, frozen=True):
+    """What is the same for every run.
+
+    Attributes:
+        profiles: whose caches and prices to reckon with; the first is the one asked for.
+        common: values that are no evidence, sorted (`ullage.tools.replay.evidence.common`).
+        draws: whether the turns are wanted too; what was kept before comes without them.
+        user_tools: the runs' own tools by which the user answers.
+    """
+
+    profiles: tuple[WantedProfile, ...]
+    common: tuple[str, ...] = ()
+    draws: bool = False
+    user_tools: tuple[str, ...] = ()
+
+
+Replay: TypeAlias = Callable[[Run, int, Job, str], tuple[Replayed, Tracer | None]]
+"""Replays a run in a window of so many tokens under a policy; its turns too, if they are wanted."""
+
+
+def replay_session(
+    run: Run, window_tokens: int, job: Job, policy: str, watch_of: WatchOf = watch_session
+) -> tuple[Replayed, Tracer | None]:
+    """The run as a session under a preset would have kept it; its views watched by this."""
+    tracer = Tracer(Judge().text) if job.draws else None
+    found = replay_run(
+        run,
+        window_tokens,
+        profiles=profiles_for(job.profiles, run),
+        policy=policy,
+        common=frozenset(job.common),
+        watch_of=watch_of,
+        user_tools=job.user_tools,
+        on_view=tracer,
+    )
+    return found, tracer
+
+
+class Replayer(Struct, frozen=True):
+    """How a run is replayed, and as what its outcome is kept.
+
+    Attributes:
+        replay: a function of a module, since other processes get it by its name.
+        outcome: the type of its outcome.
+        name: part of the key of what is kept.
+    """
+
+    replay: Replay = replay_session
+    outcome: type[Replayed] = Replayed
+    name: str = "session"
+
+
+SESSIONS = Replayer()
+"""Sessions under presets: what a user replays."""
+
+
+class _Line(Struct, frozen=True):
+    key: str
+    replayed: msgspec.Raw
+
+
+class Finished:
+    """What was finished, in a file of JSON Lines; nothing without a path.
+
+    A line cut short by a crash counts as not done.
+    """
+
+    def __init__(self, path: Path | None, outcome: type[Replayed] = Replayed) -> None:
+        self._path, self._done = path, dict[str, Replayed]()
+        kept = b""
+        if path is not None:
+            path.touch()
+            kept = path.read_bytes()
+        for line in kept.splitlines():
+            with suppress(msgspec.DecodeError, UnicodeDecodeError):
+                found = msgspec.json.decode(line, type=_Line)
+                self._done[found.key] = msgspec.json.decode(found.replayed, type=outcome)
+        if path is not None and kept and not kept.endswith(b"\n"):
+            _append(path, b"\n")
+
+    def get(self, key: str) -> Replayed | None:
+        """What was finished under this key."""
+        return self._done.get(key)
+
+    def add(self, key: str, replayed: Replayed) -> None:
+        """Keep what is finished, on disk when this returns."""
+        if self._path is not None:
+            line = _Line(key, msgspec.Raw(msgspec.json.encode(replayed)))
+            _append(self._path, msgspec.json.encode(line) + b"\n")
+
+
+def _append(path: Path, line: bytes) -> None:
+    with path.open("ab") as file:
+        file.write(line)
+
+
+class _Unit(Struct, frozen=True):
+    """A run to be replayed in one room under one policy."""
+
+    file: str
+    run: Run
+    policy: str
+    room: Room
+    digest: str
+
+
+class _Tag(Struct, frozen=True):
+    """What is known of a unit here: under what it is kept, and where it was read."""
+
+    key: str
+    file: str
+    line: int
+    read_so_far: int
+
+
+def replay_all(
+    wanted: Wanted,
+    tries: tuple[Try, ...],
+    job: Job,
+    engine: Engine,
+    kept: Finished,
+    replayer: Replayer = SESSIONS,
+) -> Outcomes:
+    """Replay every run with every policy in every room, in any order.
+
+    A run that cannot be replayed is a `Damage` with the line it begins at.
+    """
+    known = deque[tuple[str, Outcome, int]]()
+
+    def units() -> Iterator[tuple[_Tag, _Unit]]:
+        for name, run, done in wanted:
+            digest = _digest((run.id, run.format, run.request, run.messages))
+            run_key = _digest((__version__, replayer.name, digest, replace(job, draws=False)))
+            for policy, room in tries:
+                key = f"{run_key} {policy} {room}"
+                if (before := kept.get(key)) is not None:
+                    known.append((name, before, done))
+                else:
+                    tag = _Tag(key, name, run.line, done)
+                    yield tag, _Unit(name, run, policy, room, digest)
+
+    for tag, outcome in engine.map(partial(_outcome, replayer, job), units()):
+        while known:
+            yield known.popleft()
+        yield tag.file, _kept(tag, outcome, kept), tag.read_so_far
+    yield from known
+
+
+def _kept(tag: _Tag, outcome: Outcome | Died, kept: Finished) -> Outcome:
+    """What came out, kept if it is a replay."""
+    if isinstance(outcome, Died):
+        why = f"a run that cannot be replayed: its worker died, {outcome.tries} times (memory?)"
+        return Damage(tag.file, tag.line, why)
+    if not isinstance(outcome, Damage):
+        kept.add(tag.key, outcome.replayed if isinstance(outcome, Drawn) else outcome)
+    return outcome
+
+
+def _outcome(replayer: Replayer, job: Job, unit: _Unit) -> Outcome:
+    name, run, policy, room = unit.file, unit.run, unit.policy, unit.room
+    try:
+        replayed, tracer = replayer.replay(run, window_of(run, room), job, policy)
+    except FormatError as error:
+        return Damage(name, run.line, f"a run that cannot be replayed: {error.where}: {error.rule}")
+    except (AttributeError, KeyError, TypeError) as error:
+        why = f"a message is not in the shape of {run.format} ({type(error).__name__})"
+        return Damage(name, run.line, f"a run that cannot be replayed: {why}")
+    except Exception as error:  # noqa: BLE001 - a defect of ours must not cost the other runs
+        place = traceback.extract_tb(error.__traceback__)[-1]
+        where = f"{type(error).__name__} in {place.name}, line {place.lineno}"
+        return Damage(name, run.line, f"ullage failed on a run under {policy}: {where}")
+    share = room if isinstance(room, float) else None
+    is_own = room == OWN_WINDOW
+    replayed = replace(replayed, share=share, is_own=is_own, digest=unit.digest)
+    if tracer is None:
+        return replayed
+    story, trace = packed(tracer.story(run)), packed(tracer.trace(policy, share))
+    return Drawn(replayed=replayed, line=run.line, story=story, trace=trace)
+
+
+def _digest(value: object) -> str:
+    """What distinguishes a value from others."""
+    try:
+        encoded = msgspec.json.encode(value)
+    except UnicodeEncodeError:  # a lone surrogate: still a digest of its own
+        encoded = msgspec.msgpack.encode(repr(value).encode("utf-8", "surrogatepass"))
+    return hashlib.blake2b(encoded, digest_size=16).hexdigest()

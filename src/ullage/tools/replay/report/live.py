@@ -1,0 +1,84 @@
+"""The live page of a proxy, and the page of one conversation behind it.
+
+The proxy knows this module by its name (`ullage.doors.proxy.pages`) and loads it for who looks.
+Nothing is fetched from elsewhere.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Mapping
+from functools import cache
+from importlib.resources import files
+from string import Template
+from typing import Any, cast
+
+from ullage.core.errors import UllageError
+from ullage.stores import Store, innermost
+from ullage.tools.replay.cost.prices import OWN, PROFILES, Wanted
+from ullage.tools.replay.readers import Run
+from ullage.tools.replay.report.pages import page_of_session
+from ullage.tools.replay.stored import from_store
+from ullage.wires import FORMATS, Format
+
+
+@cache
+def live_page() -> str:
+    """The page that shows what goes through the proxy."""
+    style, script = _text("page.css") + _text("live.css"), _text("live.js")
+    policy = (
+        f"default-src 'none'; script-src 'sha256-{_hash(script)}'; "
+        f"style-src 'sha256-{_hash(style)}'; img-src data:; connect-src 'self'; "
+        "base-uri 'none'; form-action 'none'"
+    )
+    page = Template(_text("live.html"))
+    return page.substitute(policy=policy, style=style, script=script)
+
+
+def page_of_conversation(key: str, session: Any) -> str | None:
+    """What a session did to its history, turn by turn; None if that cannot be shown.
+
+    Args:
+        key: what the session is kept under.
+        session: the session; its store is read.
+    """
+    settings, request = session.settings, session.newest_request()
+    if request is None:
+        return None
+    profiles: list[Wanted] = [OWN, *PROFILES.values()]
+    try:
+        found = from_store(
+            _run(key, FORMATS[session.state.format], request),
+            _store(session),
+            profiles=profiles,
+            window_tokens=settings.limits and settings.limits.window_tokens,
+            tenant=settings.tenant,
+        )
+    except UllageError:
+        return None
+    return page_of_session(key, found, profiles)
+
+
+def _run(key: str, wire: Format, request: Mapping[str, Any]) -> Run:
+    """The conversation as a run that was recorded."""
+    return Run(
+        id=key[:6],
+        format=wire.name,  # type: ignore[arg-type]
+        request={name: value for name, value in request.items() if name != wire.key},
+        messages=list(wire.history(request)),
+        sent_whole=True,
+    )
+
+
+def _store(session: Any) -> Store:
+    """The store underneath that of a session."""
+    return cast("Store", innermost(session.store))
+
+
+def _text(name: str) -> str:
+    return files("ullage.tools.replay.report").joinpath(name).read_text(encoding="utf-8")
+
+
+def _hash(text: str) -> str:
+    return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()

@@ -1,0 +1,82 @@
+"""What the pages say above the window: of recorded runs, and of one session that was live."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Protocol
+
+from ullage import __version__
+from ullage.tools.replay.cost.prices import Wanted
+from ullage.tools.replay.report import Picture, page_of
+from ullage.tools.replay.rows import Row
+from ullage.tools.replay.stored import Stored
+
+
+class Replays(Protocol):
+    """What came of a replay."""
+
+    @property
+    def pictures(self) -> Sequence[Picture]:
+        """The runs drawn turn by turn."""
+
+    @property
+    def rows(self) -> Sequence[Row]:
+        """The sums; the last of a policy and room is over all runs."""
+
+    @property
+    def profiles(self) -> Sequence[Wanted]:
+        """The price profiles."""
+
+
+def page_of_replays(found: Replays, *, command: str = "", share: bool = False) -> str:
+    """The page of recorded runs that were replayed.
+
+    Args:
+        found: what came out.
+        command: what prints the same figures again.
+        share: take out what is not for others.
+    """
+    pictures, rows, profiles = found.pictures, found.rows, found.profiles
+    runs, notes = max(row.runs for row in rows), list[str]()
+    if len(pictures) < runs:
+        notes.append(
+            f"{len(pictures):,} of {runs:,} runs are drawn turn by turn: those with the "
+            "largest requests that were replayed now and not taken over from a file (--draw)."
+        )
+    return page_of(
+        "An agent's context window, with and without ullage",
+        f"{runs:,} recorded run{'s' * (runs != 1)} put through ullage call by call; no model was "
+        f"called. ullage {__version__}, {datetime.now(UTC):%d %B %Y}.",
+        pictures=pictures,
+        rows=rows,
+        profiles=profiles,
+        command=command,
+        notes=notes,
+        share=share,
+    )
+
+
+def page_of_session(
+    name: str, found: Stored, profiles: Sequence[Wanted], *, command: str = "", share: bool = False
+) -> str:
+    """The page of one session, as it went.
+
+    Args:
+        name: what to call it.
+        found: what its ledger and history tell.
+        profiles: the price profiles.
+        command: what prints the same figures again.
+        share: take out what is not for others.
+    """
+    trace, clipped = found.trace, found.story.clipped
+    return page_of(
+        "A session's context window, with and without ullage",
+        f"One session under {found.policy}: {len(trace.lengths):,} requests, "
+        f"{len(trace.marks):,} edits, as its store tells.",
+        pictures=[Picture.of(name, found.story, trace)],
+        profiles=profiles,
+        command=command,
+        notes=[f"{clipped:,} long texts are shown without their middle."] if clipped else (),
+        share=share,
+    )

@@ -1,0 +1,198 @@
+"""The tables of a replay for a terminal: what was sent, what was kept, what it cost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from rich import box
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from ullage.tools.replay.calls import label_of
+from ullage.tools.replay.cost.prices import OWN
+from ullage.tools.replay.rows import Charge, Row, ratio
+
+WIDTH = 120
+"""Characters that every table fits in; a longer name is folded. In less, a row is a paragraph."""
+
+
+class Figures(Table):
+    """A table of figures. Where its columns have no room, each row becomes a paragraph.
+
+    A heading that is folded letter by letter, or a ref that is cut, tells nothing.
+    """
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        needed = self.__rich_measure__(console, options.update(max_width=WIDTH)).maximum
+        if needed <= options.max_width:
+            yield from super().__rich_console__(console, options)
+            return
+        yield Text(str(self.title))
+        for index in range(self.row_count):
+            yield from self._paragraph(index)
+        if self.caption is not None:
+            yield Text(f"\n{self.caption}", "dim")
+
+    def _paragraph(self, index: int) -> RenderResult:
+        """A row: its names, then each figure behind its heading."""
+        names, figures = list[str](), list[str]()
+        for column in self.columns:
+            heading, cell = str(column.header).replace("\n", " "), str(list(column.cells)[index])
+            if column.justify == "left":
+                names.append(cell)
+            elif cell:
+                figures.append(f"{heading} {cell}")
+        yield Text("\n" + " · ".join(names), "bold")
+        yield Padding(Text(" · ".join(figures)), (0, 0, 0, 2), expand=False)
+
+
+def tables_of(
+    rows: Sequence[Row], totals: Sequence[Row], *, is_short: bool = False
+) -> Iterator[Table]:
+    """What was sent, what was kept, and of all runs what they cost."""
+    first = totals[-1].charges[0] if totals[-1].charges else None
+    title = f"what was sent · without a model; prices of {_whose(first) if first else 'nobody'}"
+    sent = table_with(title, ("runs of", "policy"), _SENT, notes=_SENT_NOTES)
+    kept = table_with("what was kept", ("runs of", "policy"), _KEPT, notes=_KEPT_NOTES)
+    for row in rows:
+        style = "bold" if row.name == "all" else None
+        sent.add_row(row.name, row.policy, label_of(row.room), *_sent(row), style=style)
+        kept.add_row(row.name, row.policy, label_of(row.room), *_kept(row), style=style)
+    yield sent
+    yield kept
+    for row in totals:
+        title = f"{row.name} · {row.policy} · {label_of(row.room)}: what it costs, raw and shown"
+        notes = _COSTS_NOTES if row is totals[-1] else ()
+        costs = table_with(title, ("prices of",), _COSTS, notes=notes)
+        for charge in row.charges:
+            if is_short and charge.profile != row.charges[0].profile:
+                break  # the charges of a profile stand together
+            costs.add_row(
+                _whose(charge),
+                charge.clock,
+                f"{charge.runs:,}",
+                dollars(charge.raw.cost_usd),
+                dollars(charge.shown.cost_usd),
+                percent(charge.usd_share, "unknown"),
+                percent(charge.raw.cached_share),
+                percent(charge.shown.cached_share),
+            )
+        yield costs
+    for row in totals:
+        if len(row.bands) > 1:
+            yield _bill_table(row, is_last=row is totals[-1])
+
+
+def _bill_table(row: Row, *, is_last: bool) -> Table:
+    """The whole bill of a row, by how many calls its runs have."""
+    title = f"{row.name} · {row.policy} · {label_of(row.room)}: the whole bill, by calls of a run"
+    table = table_with(title, ("calls",), _BILL, notes=_BILL_NOTES if is_last else ())
+    for band in row.bands:
+        share = ratio(band.usd, band.raw_usd)
+        table.add_row(
+            band.calls,
+            f"{band.runs:,}",
+            dollars(band.raw_usd),
+            dollars(band.usd),
+            percent(share, "unknown"),
+            f"{band.unsaved:,} ({percent(band.unsaved / band.runs)})",
+        )
+    return table
+
+
+_SENT = (
+    *("window", "runs", "over", "calls", "peak\nraw", "peak\nview", "tokens", "cached", "cost"),
+    *("ms", "p99", "gates"),
+)
+_SENT_NOTES = (
+    "over: runs that would not have fitted · peak: the largest request · tokens: views of raw",
+    "requests, summed · cost: of the input, of that of the raw requests · ms, p99: of one fit",
+    "gates: legal, within the limit, reproducible, nothing lost, no larger",
+)
+_KEPT = (
+    *("window", "needed", "visible", "recallable", "lost"),
+    *("cut", "pruned", "condensed", "breaks\n/100"),
+)
+_KEPT_NOTES = (
+    "needed: values the agent took from old results; of them in view, recallable, or lost",
+    "cut at first sight, pruned in batches, condensed near the limit",
+    "breaks/100: views in 100 that rewrote something already sent",
+)
+_COSTS = ("gaps", "runs", "raw $", "$", "cost", "cached raw", "cached")
+_COSTS_NOTES = (
+    "gaps: warm, no pause outlives the cache; lossy, one in twenty does; recorded, by time stamps",
+    "cost: $ of raw $, answers included · prices of other providers: --cache NAME, or --json",
+)
+
+_BILL = ("runs", "raw $", "$", "cost", "nothing saved")
+_BILL_NOTES = (
+    "input and answers at the first prices, no pause outlives the cache; raw: without ullage",
+    "nothing saved: runs that cost as much as without it, or more (each has the tool)",
+    "what a model would open again is not in it",
+)
+
+
+def _whose(charge: Charge) -> str:
+    """A profile, and of each run's own whose they are: the first ones, and how many more."""
+    if charge.profile != OWN:
+        return charge.profile
+    more = [f"{len(charge.models) - 2} more"] if len(charge.models) > 2 else []
+    return f"{OWN}: {', '.join([*charge.models[:2], *more])}"
+
+
+def _sent(row: Row) -> list[str]:
+    broken = [f"{gate} {count}" for gate, count in sorted(row.broken.items())]
+    over = [f"{row.over_limit} over limit"] if row.over_limit else []
+    charge = row.charges[0] if row.charges else None
+    return [
+        *(f"{count:,}" for count in (row.runs, row.over_window, row.calls)),
+        *(f"{tokens:,}" for tokens in (row.raw_peak_tokens, row.peak_tokens)),
+        percent(ratio(row.tokens, row.raw_tokens)),
+        percent(charge.shown.cached_share) if charge else "",
+        percent(charge.input_share) if charge else "",
+        f"{row.fit_ms_median:.2f}",
+        f"{row.fit_ms_p99:.1f}",
+        ", ".join([*broken, *over]) or "kept",
+    ]
+
+
+def _kept(row: Row) -> list[str]:
+    kept = row.evidence
+    return [
+        f"{kept.needed:,}",
+        *(percent(share) for share in (kept.visible, kept.recallable, kept.lost)),
+        *(f"{row.events.get(kind, 0):,}" for kind in ("truncated", "pruned", "condensed")),
+        f"{row.breaks_per_100:.1f}",
+    ]
+
+
+def table_with(
+    title: str, names: Sequence[str], figures: Sequence[str], *, notes: Sequence[str] = ()
+) -> Figures:
+    """A table without rows: names to the left, figures to the right."""
+    table = Figures(
+        title=f"\n{title}",
+        title_justify="left",
+        caption="\n".join(notes) or None,
+        caption_justify="left",
+        box=box.SIMPLE_HEAD,
+        collapse_padding=True,
+        pad_edge=False,
+    )
+    for heading in names:
+        table.add_column(heading, overflow="fold")
+    for heading in figures:
+        table.add_column(heading, justify="right")
+    return table
+
+
+def percent(share: float | None, unknown: str = "") -> str:
+    """A share as a cell; ``unknown`` where there is none."""
+    return unknown if share is None else f"{share:.0%}"
+
+
+def dollars(usd: float | None) -> str:
+    """A sum as a cell."""
+    return "unknown" if usd is None else f"{usd:,.4f}" if usd < 1 else f"{usd:,.2f}"

@@ -1,0 +1,289 @@
+"""What a session showed, folded into a trace.
+
+A trace is folded from windows, one after each fit, and from nothing else. So a replay and a
+live session whose ledger was kept (`ullage inspect`) give the same value. A turn costs what is
+new in it: counts are kept by message until an edit changes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from typing import TypeAlias
+
+from msgspec.structs import replace
+
+from ullage import Replace, Summary, Window
+from ullage.core.values.edits import whole
+from ullage.doors.host import Content, Media, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
+from ullage.policy import leaves_of
+from ullage.tools.replay.cost.money import Priced
+from ullage.tools.replay.readers import Run
+from ullage.tools.replay.trace import (
+    KINDS,
+    REASONING_DROPPED,
+    SHORTENED,
+    STUB,
+    SUMMED_UP,
+    WHOLE,
+    Mark,
+    Role,
+    Said,
+    Story,
+    Trace,
+)
+
+_FRAMING_TOKENS = 4
+_TEXT_CHARS = 1_600
+_SHOWN_CHARS = 900
+_SUMMARY_CHARS = 4_000
+_SUBJECT_CHARS = 120
+
+_State: TypeAlias = tuple[int, tuple[Replace, ...]]
+"""How a message is shown, and the edits in it."""
+
+
+class Tracer:
+    """Folds windows into a trace; ``count`` gives the tokens of a text."""
+
+    def __init__(self, count: Callable[[str], int]) -> None:
+        self._count = count
+        self._counts: list[dict[tuple[int, int], tuple[str, int]]] = []
+        self._vectors: list[list[int]] = []
+        self._raws: list[int] = []
+        self._states: dict[int, _State] = {}
+        self._summaries: set[Summary] = set()
+        self._head = -1
+        self._window: Window | None = None
+        self._trace = Trace(policy="")
+
+    def __call__(self, window: Window, priced: Priced) -> None:
+        """Take in the window after one fit, and what its request came to."""
+        trace, call = self._trace, priced.call
+        turn = len(trace.lengths)
+        if self._head < 0:
+            self._head = sum(map(self._count, window.head_texts))
+        self._window = window
+        for index in range(len(self._vectors), window.size):
+            self._add(window, index)
+        self._look(window, turn)
+        notice = self._condensed(window, turn)
+        sums = [sum(column) for column in zip(*self._vectors, strict=True)] or [0] * len(KINDS)
+        sums[_AT["head"]] += self._head
+        sums[_AT["notice"]] += notice
+        trace.lengths.append(window.size)
+        trace.sizes.append(sums)
+        trace.raw.append(self._head + sum(self._raws))
+        trace.cached.append(call.cached_tokens)
+        trace.written.append(call.written_tokens)
+        trace.fresh.append(call.fresh_tokens)
+        trace.rewritten.append(call.rewritten_tokens)
+        trace.cost_usd.append(priced.cost_usd)
+        trace.raw_cost_usd.append(priced.raw_cost_usd)
+        self._trace = replace(
+            trace,
+            window_tokens=window.context_tokens,
+            limit_tokens=window.limit_tokens,
+            profile=priced.profile,
+        )
+
+    def trace(self, policy: str, share: float | None = None) -> Trace:
+        """Everything taken in so far."""
+        return replace(self._trace, policy=policy, share=share)
+
+    def story(self, run: Run) -> Story:
+        """The messages behind it, and what the recording says of itself."""
+        window, head = self._window, ""
+        messages = window.transcript.messages[: len(self._vectors)] if window else []
+        if window is not None and window.head_texts:
+            head = clipped("\n\n".join(window.head_texts), _SUMMARY_CHARS)
+        parts = [list(self._said(window, index)) for index in range(len(messages)) if window]
+        cut = sum(said.chars > _TEXT_CHARS for row in parts for said in row)
+        began_s = min(run.stamps.values(), default=0.0)
+        roles: list[Role] = [message.role for message in messages]
+        return Story(
+            run=run.id,
+            head=head,
+            roles=roles,
+            parts=parts,
+            clipped=cut,
+            model=run.model,
+            began=f"{datetime.fromtimestamp(began_s, UTC):%Y-%m-%d}" if run.stamps else "",
+        )
+
+    # ── counting ─────────────────────────────────────────────────────────────────────
+
+    def _add(self, window: Window, index: int) -> None:
+        """Take in a new message, unedited."""
+        message, counts = window.transcript.messages[index], window.leaf_counts(index)
+        leaves = zip(leaves_of(message), counts, strict=True)
+        self._counts.append(
+            {
+                (number, item): (
+                    _kind(message.role, message.parts[number]),
+                    self._leaf(leaf, estimated),
+                )
+                for (number, item, leaf), estimated in leaves
+            }
+        )
+        self._vectors.append(self._vector(window, index, (WHOLE, ())))
+        self._raws.append(sum(self._vectors[-1]))
+
+    def _leaf(self, leaf: Part | Content, estimated: int) -> int:
+        """Tokens of a leaf: its text's, or what the meter makes of what is no text."""
+        if isinstance(leaf, ToolCall):
+            return self._count(leaf.name) + self._count(leaf.arguments)
+        if isinstance(leaf, Text) or (isinstance(leaf, Reasoning) and leaf.text):
+            return self._count(leaf.text)
+        return estimated
+
+    def _vector(self, window: Window, index: int, state: _State) -> list[int]:
+        """Tokens of a message by kind, as it is shown."""
+        vector, (how, edits) = [0] * len(KINDS), state
+        if how == SUMMED_UP:
+            return vector
+        message = window.transcript.messages[index]
+        shown = window.shown(index) if edits else {}
+        vector[_AT[_kind(message.role, message.parts[0]) if message.parts else "user"]] += (
+            _FRAMING_TOKENS
+        )
+        for place, (kind, tokens) in self._counts[index].items():
+            edit = shown.get(place)
+            if edit is not None:
+                kind = "notice" if edit.kind == "pruned" else kind
+                tokens = self._count(edit.text)
+            elif (
+                isinstance(message.parts[place[0]], Reasoning) and index in window.reasoning_dropped
+            ):
+                continue
+            vector[_AT[kind]] += tokens
+        return vector
+
+    # ── what changed ─────────────────────────────────────────────────────────────────
+
+    def _look(self, window: Window, turn: int) -> None:
+        """Note every message that looks otherwise than at the turn before."""
+        now = _states(window)
+        for index in sorted({*now, *self._states}):
+            state, before = now.get(index, (WHOLE, ())), self._states.get(index, (WHOLE, ()))
+            if state == before:
+                continue
+            self._vectors[index] = self._vector(window, index, state)
+            if state[0] != before[0]:
+                self._trace.changes.append((turn, index, state[0]))
+            for edit in state[1]:
+                if edit not in before[1]:
+                    self._trace.marks.append(self._replaced(window, turn, index, edit))
+        self._states = now
+
+    def _replaced(self, window: Window, turn: int, index: int, edit: Replace) -> Mark:
+        spot = window.spot_of(edit.ref) or (index, 0, 0)
+        _, before = self._counts[index].get(spot[1:], ("", 0))
+        return Mark(
+            turn=turn,
+            message=index,
+            stop=index + 1,
+            kind=edit.kind,
+            first=index >= window.fresh,
+            what=_what(window, index, spot[1]),
+            why=edit.why,
+            ref=edit.ref,
+            before=before,
+            after=self._count(edit.text),
+            text=clipped(edit.text, _SHOWN_CHARS),
+        )
+
+    def _condensed(self, window: Window, turn: int) -> int:
+        """Tokens of the summaries shown in place of messages; a new one is marked."""
+        total = 0
+        for start, stop, edit in window.summaries:
+            after = sum(self._count(text) + _FRAMING_TOKENS for text in edit.texts)
+            total += after
+            if edit in self._summaries:
+                continue
+            self._summaries.add(edit)
+            self._trace.marks.append(
+                Mark(
+                    turn=turn,
+                    message=start,
+                    stop=stop,
+                    kind=edit.kind,
+                    first=False,
+                    what=f"messages {start + 1} to {stop}",
+                    why=edit.why,
+                    ref=edit.ref,
+                    before=sum(self._raws[start:stop]),
+                    after=after,
+                    text=clipped("\n\n".join(edit.texts), _SUMMARY_CHARS),
+                )
+            )
+        return total
+
+    def _said(self, window: Window, index: int) -> Iterator[Said]:
+        message = window.transcript.messages[index]
+        for number, item, leaf in leaves_of(message):
+            kind, tokens = self._counts[index][number, item]
+            text = _text(leaf)
+            part = message.parts[number]
+            tool = part.name if isinstance(part, ToolCall) else ""
+            if isinstance(part, ToolResult):
+                tool = window.tool_of((index, number, 0))
+            yield Said(kind, tool, clipped(text, _TEXT_CHARS), tokens, len(text))
+
+
+_AT = {kind: at for at, kind in enumerate(KINDS)}
+
+
+def _states(window: Window) -> dict[int, _State]:
+    """Every message that is not shown as it is."""
+    found: dict[int, _State] = {}
+    for index in window.reasoning_dropped:
+        found[index] = (REASONING_DROPPED, ())
+    for index in window.changed:
+        edits = tuple(window.shown(index).values())
+        stub = any(edit.kind == "pruned" for edit in edits)
+        found[index] = (STUB if stub else SHORTENED, edits)
+    for start, stop, _ in window.summaries:
+        for index in range(start, stop):
+            if window.hidden(index):
+                found[index] = (SUMMED_UP, ())
+    return found
+
+
+def _kind(role: str, part: Part) -> str:
+    """What a part is of (`KINDS`)."""
+    return _OF_PART.get(type(part)) or {"system": "head", "tool": "result"}.get(role, role)
+
+
+_OF_PART: dict[type, str] = {ToolCall: "call", ToolResult: "result", Reasoning: "reasoning"}
+
+
+def _what(window: Window, index: int, number: int) -> str:
+    """The call that a place belongs to, or who speaks there."""
+    message = window.transcript.messages[index]
+    part = message.parts[number]
+    call = part if isinstance(part, ToolCall) else window.transcript.call_for(index, number)
+    if call is None:
+        return f"{message.role} text"
+    subject = " ".join(call.arguments.split())
+    more = "…" if len(subject) > _SUBJECT_CHARS else ""
+    return whole(f"{call.name} {subject[:_SUBJECT_CHARS]}{more}")
+
+
+def _text(leaf: Part | Content) -> str:
+    if isinstance(leaf, ToolCall):
+        return leaf.arguments
+    if isinstance(leaf, (Text, Reasoning)):
+        return leaf.text
+    if isinstance(leaf, Media):
+        return f"[{leaf.kind}, {leaf.mime}]"
+    return f"[{leaf.kind}]" if isinstance(leaf, Opaque) else ""
+
+
+def clipped(text: str, most_chars: int) -> str:
+    """A text of at most so many characters, and how many were left out of its middle."""
+    if len(text) <= most_chars:
+        return whole(text)
+    head, tail = most_chars * 2 // 3, most_chars // 3
+    gap = f" ⟨… {len(text) - head - tail:,} characters not in this page …⟩ "
+    return whole(text[:head] + gap + text[-tail:])

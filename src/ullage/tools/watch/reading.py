@@ -1,0 +1,144 @@
+"""What is new in a store that another process writes to.
+
+The file is opened to be read, each time anew, so that nobody waits for us and a file that is
+replaced is noticed. What happened is in the ledger: a batch of edits, what a provider reported.
+Times are in whole seconds, as the store has them, so two happenings of one second may stand in
+either order.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+from msgspec import Struct
+
+from ullage import Batch, Record
+from ullage.core.errors import StoreError
+from ullage.core.history.ledger import Ledger
+from ullage.stores._packing import from_utf8, to_utf8
+from ullage.stores._schema import APPLICATION_ID
+
+_REMEDY = "Give the file that a session was given."
+MOST = 200
+"""The newest records that are looked at."""
+
+_NEWEST = (
+    "SELECT key, kind, n, name, data, used_s FROM records "
+    "WHERE tenant = ? AND kind IN ('batch', 'observed') ORDER BY used_s DESC LIMIT ?"
+)
+_CONVERSATIONS = "SELECT count(*) FROM records WHERE tenant = ? AND kind = 'latest'"
+_ASIDE = (
+    "SELECT count(*), coalesce(sum(size_bytes), 0) FROM grants "
+    "JOIN blobs ON blobs.digest = grants.digest WHERE tenant = ?"
+)
+
+
+class Happened(Struct, frozen=True, kw_only=True):
+    """One row of the ledger, as it is told.
+
+    Attributes:
+        at_s: when, in seconds since 1970.
+        kind: the kind of the batch's first edit, or ``"observed"``.
+        tokens_before: estimated tokens of the view before a batch; 0 for a report.
+        tokens_after: and after; of a report the tokens of the prompt.
+        told: how many edits and why, or the model and what it answered.
+    """
+
+    at_s: int
+    kind: str
+    tokens_before: int
+    tokens_after: int
+    told: str
+
+
+class Seen(Struct, frozen=True, kw_only=True):
+    """What a store holds at a moment.
+
+    Attributes:
+        conversations: of which something was decided.
+        outputs: what was set aside.
+        size_bytes: of all of it, before compression.
+        happened: the newest, oldest first.
+    """
+
+    conversations: int
+    outputs: int
+    size_bytes: int
+    happened: tuple[Happened, ...]
+
+    @property
+    def prompts(self) -> list[int]:
+        """Tokens of the newest prompts, as their provider reported them."""
+        return [each.tokens_after for each in self.happened if each.kind == "observed"]
+
+
+def read(path: Path, tenant: str = "") -> Seen | None:
+    """What the store at a path holds now; None while there is no file, or an empty one.
+
+    Args:
+        path: of the SQLite file.
+        tenant: whose sessions.
+
+    Raises:
+        StoreError: it is no store of ullage's, or cannot be read.
+    """
+    try:
+        if not path.stat().st_size:
+            return None
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise StoreError("sqlite", "watch", error.strerror or type(error).__name__) from error
+    try:
+        where = f"{path.absolute().as_uri()}?mode=ro"
+        with closing(sqlite3.connect(where, uri=True, timeout=5)) as db:
+            return _read(db, path, to_utf8(tenant))
+    except sqlite3.Error as error:
+        raise StoreError("sqlite", "watch", f"{error}. {_REMEDY}") from error
+
+
+def _read(db: sqlite3.Connection, path: Path, tenant: bytes) -> Seen | None:
+    (found,) = db.execute("PRAGMA application_id").fetchone()
+    if found != APPLICATION_ID:
+        (tables,) = db.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        if not tables:
+            return None  # it is being made
+        raise StoreError("sqlite", "watch", f"it is no store of ullage's. {_REMEDY}")
+    rows = db.execute(_NEWEST, (tenant, MOST)).fetchall()
+    (conversations,) = db.execute(_CONVERSATIONS, (tenant,)).fetchone()
+    outputs, size_bytes = db.execute(_ASIDE, (tenant,)).fetchone()
+    told = [each for row in reversed(rows) for each in _told(row)]
+    told.sort(key=lambda each: (each.at_s, each.kind == "observed"))
+    return Seen(
+        conversations=conversations,
+        outputs=outputs,
+        size_bytes=size_bytes,
+        happened=tuple(told),
+    )
+
+
+def _told(row: tuple[bytes, str, int, bytes, bytes, int]) -> list[Happened]:
+    """A row as it is told; nothing of a record that a newer version wrote."""
+    key, kind, n, name, data, at_s = row
+    entry = Ledger().with_records([Record(key, kind, n, data, from_utf8(name))]).at(key)
+    told = [_batch(batch, at_s) for batch in entry.batches if batch.edits]
+    for reported in entry.observed.values():
+        said = f"{reported.model or 'the model'} answered {reported.output_tokens:,} tokens"
+        prompt = reported.reported_tokens
+        sizes = {"tokens_before": 0, "tokens_after": prompt}
+        told.append(Happened(at_s=at_s, kind="observed", told=said, **sizes))
+    return told
+
+
+def _batch(batch: Batch, at_s: int) -> Happened:
+    first, count = batch.edits[0], len(batch.edits)
+    kind = getattr(first, "kind", "reasoning")
+    return Happened(
+        at_s=at_s,
+        kind=kind,
+        tokens_before=batch.tokens_before,
+        tokens_after=batch.tokens_after,
+        told=f"{count:,} edit{'s' * (count != 1)}: {first.why}",
+    )
