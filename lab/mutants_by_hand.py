@@ -141,8 +141,8 @@ MUTANTS = (
     ),
     Mutant(
         "core/turn/batches.py",
-        "        self.record(stage, key, edits, before)\n        self.set_aside(cuts)",
-        "        self.record(stage, key, edits, before)",
+        "        self.record(stage, key, edits, before, decision)\n        self.set_aside(cuts)",
+        "        self.record(stage, key, edits, before, decision)",
         _TESTS_ENGINE,
         "what a batch leaves out is never kept",
     ),
