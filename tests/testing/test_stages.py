@@ -151,4 +151,4 @@ def test_the_runs_are_legal_in_every_format_and_the_same_everywhere(format):
 
 def test_first_sight_is_a_moment_of_its_own():
     policy = Policy(name="p", at_first_sight=DEFAULT.at_first_sight)
-    assert check_policy(policy, runs=RUNS, window_tokens=30_000) > 5
+    assert check_policy(policy, runs=example_runs(2, scale=4), window_tokens=30_000) > 5

@@ -27,15 +27,18 @@ _TOOLS = ("read_file", "bash", "grep", "web_fetch")
 _WORDS = ("cache", "retry", "socket", "index", "token", "röntgen", "名前", "🙂", "path/to.py:12")
 
 
-def example_runs(count: int = 6, *, seed: int = 0, turns: int = 16) -> tuple[list[Any], ...]:
+def example_runs(
+    count: int = 6, *, seed: int = 0, turns: int = 16, scale: int = 1
+) -> tuple[list[Any], ...]:
     """Runs of an agent: single and parallel calls, what was read twice, what failed.
 
     Args:
         count: how many.
         seed: where to begin; each run has a seed of its own.
         turns: how many replies each run has.
+        scale: how many times longer the large outputs are: at 4 the default cuts some on arrival.
     """
-    return tuple(_run(random.Random(f"{seed} {n}"), turns) for n in range(count))
+    return tuple(_run(random.Random(f"{seed} {n}"), turns, scale) for n in range(count))
 
 
 def boundaries(run: Run) -> list[int]:
@@ -51,7 +54,7 @@ def in_format(run: Run, format: str) -> dict[str, Any]:
     return request
 
 
-def _run(rng: random.Random, turns: int) -> list[Any]:
+def _run(rng: random.Random, turns: int, scale: int) -> list[Any]:
     messages: list[Any] = [{"role": "user", "content": f"Find out why {_text(rng, 60)} fails."}]
     seen: list[str] = []
     for number in range(turns):
@@ -60,7 +63,7 @@ def _run(rng: random.Random, turns: int) -> list[Any]:
         calls = [_call(rng, id) for id in ids]
         messages.append({"role": "assistant", "content": said or None, "tool_calls": calls})
         for id in ids:
-            seen.append(rng.choice(seen) if seen and rng.random() < 0.2 else _output(rng))
+            seen.append(rng.choice(seen) if seen and rng.random() < 0.2 else _output(rng, scale))
             messages.append({"role": "tool", "tool_call_id": id, "content": seen[-1]})
         if rng.random() < 0.25:
             messages.append({"role": "assistant", "content": "Done so far."})
@@ -78,7 +81,7 @@ def _call(rng: random.Random, id: str) -> dict[str, Any]:
     }
 
 
-def _output(rng: random.Random) -> str:
+def _output(rng: random.Random, scale: int) -> str:
     """Nothing, a line, a log with an error in it, JSON, or one line without an end."""
     kind = rng.randrange(6)
     if kind == 0:
@@ -86,11 +89,11 @@ def _output(rng: random.Random) -> str:
     if kind == 1:
         return _text(rng, 60)
     if kind == 2:
-        rows = [{"id": n, "name": _text(rng, 20)} for n in range(rng.randrange(10, 100))]
+        rows = [{"id": n, "name": _text(rng, 20)} for n in range(scale * rng.randrange(10, 100))]
         return json.dumps(rows, ensure_ascii=False)
     if kind == 3:
-        return _text(rng, rng.randrange(2_000, 5_000))
-    lines = [f"{n:05} INFO {_text(rng, 50)}" for n in range(rng.randrange(40, 120))]
+        return _text(rng, scale * rng.randrange(2_000, 5_000))
+    lines = [f"{n:05} INFO {_text(rng, 50)}" for n in range(scale * rng.randrange(40, 120))]
     lines[rng.randrange(len(lines))] = f"ERROR exit code 1: {_text(rng, 30)}"
     return "\n".join(lines)
 
