@@ -398,7 +398,8 @@ def _rewritten(format, said):
             written = again(given if isinstance(given, str) else json.dumps(given))
             is_text = isinstance(given, str)
             call["function"]["arguments"] = written if is_text else json.loads(written)
-        blocks = message.get("content") or () if "openai" not in format else ()
+        content = message.get("content")
+        blocks = content if isinstance(content, list) else ()
         for block in (block.get("toolUse", block) for block in blocks):
             if "input" in block:
                 block["input"] = json.loads(again(json.dumps(block["input"])))

@@ -50,6 +50,10 @@ TOOLS = {
         "type": "function",
         "function": {"name": "grep", "description": "Looks.", "parameters": PARAMETERS},
     },
+    "ollama": {
+        "type": "function",
+        "function": {"name": "grep", "description": "Looks.", "parameters": PARAMETERS},
+    },
     "openai-responses": {
         "type": "function",
         "name": "grep",
