@@ -228,6 +228,22 @@ def test_the_server_that_is_named_stays_the_end_of_the_way(named, server, path):
     assert setting.upstreams[path.partition("/")[0]] == server
 
 
+@pytest.mark.parametrize("named", ["gpu", "tcp://gpu"])
+@pytest.mark.parametrize(
+    ("name", "other"),
+    [("OLLAMA_HOST", "OLLAMA_API_BASE"), ("OLLAMA_API_BASE", "OLLAMA_HOST")],
+)
+def test_no_other_variable_leads_away_from_the_server_that_is_named(name, other, named):
+    """A program may read both: a key for the server must not go to this machine's."""
+    setting = setting_for({name: named})
+    assert other not in setting.variables
+    assert "ollama" not in setting.upstreams
+
+
+def test_where_the_server_of_this_machine_is_named_it_is_found_by_the_other_variable_too():
+    assert setting_for({"OLLAMA_HOST": "0.0.0.0"}).variables["OLLAMA_API_BASE"] == "ollama"
+
+
 @pytest.mark.parametrize("named", ["gpu:no-port", "tcp://gpu", "https://me:secret@gpu"])
 def test_an_address_that_is_none_is_left_as_it_is(named):
     assert "OLLAMA_HOST" not in setting_for({"OLLAMA_HOST": named}).variables

@@ -9,6 +9,8 @@ from ullage.doors.proxy.own_settings import own_settings
 
 URL = "http://127.0.0.1:1"
 GATEWAY = "https://gateway.example/v1"
+OLLAMA = {"ollama": "http://127.0.0.1:11434"}
+"""Where goose and aider ask Ollama's models by default, and so the end of the way to us as well."""
 
 
 def set_in(folder, agent, name, text, **environment):
@@ -70,8 +72,14 @@ def test_claude_code_has_no_feature_of_its_vendor_s_where_its_organisation_names
 def test_goose_ends_where_its_configuration_says(tmp_path):
     text = f"GOOSE_MODEL: x\nOPENAI_HOST: {GATEWAY}\nextensions:\n  OPENAI_HOST: no\n"
     setting = set_in(tmp_path, "goose", ".config/goose/config.yaml", text)
-    assert setting.upstreams == {"openai-host.gateway.example": "https://gateway.example"}
+    assert setting.upstreams == {"openai-host.gateway.example": "https://gateway.example", **OLLAMA}
     assert "OPENAI_BASE_URL" not in setting.variables
+
+
+def test_goose_finds_the_ollama_server_that_its_configuration_names(tmp_path):
+    setting = set_in(tmp_path, "goose", ".config/goose/config.yaml", "OLLAMA_HOST: gpu\n")
+    assert setting.upstreams == {"ollama-host.gpu": "http://gpu:11434"}
+    assert setting.variables["OLLAMA_HOST"] == "ollama-host.gpu"
 
 
 @pytest.mark.parametrize("name", [".env", ".qwen/.env"])
@@ -94,6 +102,14 @@ def test_opencode_ends_where_its_files_say_the_project_s_first(tmp_path):
     assert made["google"]["options"]["baseURL"] == f"{URL}/gemini/v1beta"
 
 
+DEFAULTS = {
+    "qwen": {"openai-base-url.dashscope.aliyuncs.com": "https://dashscope.aliyuncs.com"},
+    "aider": OLLAMA,
+    "goose": OLLAMA,
+}
+"""Where an agent asks, if nothing names an address, and no upstream of ours leads there."""
+
+
 @pytest.mark.parametrize(
     "text", ["", "{", "[1]", '{"env": 3}', "\x00", '{"env": {"A": ' + "[" * 9_999]
 )
@@ -104,8 +120,7 @@ def test_a_file_that_cannot_be_read_names_nothing(agent, text, tmp_path):
         *(".env", ".qwen/settings.json", ".gemini/settings.json", "opencode.json"),
     ):
         setting = set_in(tmp_path, agent, name, text)
-    expected = agent == "qwen"  # Alibaba's, by default
-    assert bool(setting.upstreams) == expected
+    assert setting.upstreams == DEFAULTS.get(agent, {})
 
 
 def test_what_is_no_file_of_an_agent_s_is_not_read(tmp_path):

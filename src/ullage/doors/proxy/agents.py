@@ -270,16 +270,22 @@ def _ollamas(
 ) -> dict[str, str]:
     """The variables of Ollama's that a program reads, and the path of the proxy for each.
 
-    The server is the user's own: the one that is named, or the one on this machine.
+    The server is the user's own: the one that is named, or the one on this machine. Where one
+    variable names another than that, the one that the user has not set stays so: a program may read
+    both, and prefer it.
     """
+    read = OLLAMAS.get(agent, ())
     if "ollama" in configured:
-        return dict.fromkeys(OLLAMAS.get(agent, ()), "ollama")
+        return dict.fromkeys(read, "ollama")
+    servers = {name: _ollama_at(named[name]) for name in read if name in named}
+    if set(servers.values()) <= {_OWN_OLLAMA} and len(servers) < len(read):
+        upstreams["ollama"] = _OWN_OLLAMA
     variables = {}
-    for name in OLLAMAS.get(agent, ()):
-        address = named.get(name)
-        if address is None:
-            variables[name], upstreams["ollama"] = "ollama", _OWN_OLLAMA
-        elif (server := _ollama_at(address)) is not None:
+    for name in read:
+        server = servers.get(name)
+        if name not in servers and "ollama" in upstreams:
+            variables[name] = "ollama"
+        elif server is not None:
             variables[name] = _path_of(name, server, upstreams)
     return variables
 
