@@ -25,6 +25,7 @@ from msgspec.structs import replace
 
 from ullage.core.contract.policy import Policy
 from ullage.core.errors import BudgetExceeded, ConfigError, FormatError, OverLimitError
+from ullage.core.history.window import Window
 from ullage.core.redaction import Redact
 from ullage.core.tokens.catalog import lookup
 from ullage.core.tokens.models import preload
@@ -340,15 +341,16 @@ class SessionCore(Answering, Copied, Deciding, Hosted, Readable, ABC):
         output = min(reserve, info.max_output_tokens or reserve)
         return self.budget.most(sent.frozen.calibration.upper(sent.tokens), output, info.id)
 
-    def _count_view(self, sent: Sent) -> None:
+    def _count_view(self, sent: Sent) -> Window | None:
         """Count a view on the working window, if that has not moved on; under the session's lock.
 
-        So a text is counted once in the conversation, and not once a view.
+        So a text is counted once in the conversation, and not once a view. Returns that window.
         """
-        state, working = self._state, sent.working
-        is_unmoved = state.newest is sent and state.memo is not None
-        if is_unmoved and working is not None and not sent.frozen.is_counted:
+        state = self._state
+        working = sent.working if state.newest is sent and state.memo is not None else None
+        if working is not None and not sent.frozen.is_counted:
             sent.frozen.take_count(working.tokens)
+        return working
 
     def _take_memo(self) -> SessionState:
         """The state, whose memo is this call's from now on."""
@@ -442,7 +444,8 @@ class SessionCore(Answering, Copied, Deciding, Hosted, Readable, ABC):
     # ── a reply ──────────────────────────────────────────────────────────────────────
 
     def _observe(self, sent: Sent, reply: Any) -> Steps[None]:
-        self._count_view(sent)
+        payer = self._payer
+        payer.look_at(sent, self._count_view(sent))
         report = reports.report_of(reply, sent, self.settings.limits)
         thread = reports.thread_record(reply, report, sent, self.settings.tenant)
         if thread is not None:
@@ -481,7 +484,7 @@ class SessionCore(Answering, Copied, Deciding, Hosted, Readable, ABC):
         caches = _caches(self._state.persisted.usage)
         self._change(count)
         counted = None if earlier is None else earlier.usage
-        yield from self._payer.paid(sent, report.usage, counted, caches=caches)
+        yield from payer.paid(sent, report.usage, counted, caches=caches)
 
     def _leave_unreported(self, sent: Sent, report: Unreadable) -> Steps[None]:
         """Count our estimate for a reply of which nobody knows what it came to."""

@@ -1,9 +1,10 @@
 """What the sessions of one process write into the ledger of receipts of their store.
 
-A reply that is taken in is noted, which costs nothing. What it comes to is worked out and written
-later, of many replies at once: when the last write was `EVERY_S` seconds ago, when `MOST_NOTED`
-wait, when a session or the store is closed, and at the end of the process. So a process that is
-killed loses what came since its last write, and its rows stay open: a report tells of both.
+A reply that is taken in is noted in numbers, from sums that its window keeps. What it comes to is
+worked out and written later, of many replies at once: when the last write was `EVERY_S` seconds
+ago, when `MOST_NOTED` wait, when a session or the store is closed, and at the end of the process.
+So a process that is killed loses what came since its last write, and its rows stay open: a report
+tells of both.
 
 A store that keeps no receipts costs nothing and is asked for nothing. No session fails for its
 receipts: what cannot be written is kept, and tried again.
@@ -17,7 +18,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
-from functools import partial
+from functools import lru_cache, partial
 from inspect import iscoroutinefunction
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary, ref
@@ -25,11 +26,12 @@ from weakref import WeakKeyDictionary, ref
 from msgspec.structs import replace
 
 from ullage.core.errors import StoreError
+from ullage.core.history.window import Window
 from ullage.core.locks import Lock
 from ullage.core.values.effects import Do, Steps
 from ullage.core.values.receipts import Place, Receipt, Sums, name_of
 from ullage.core.values.usage import Usage
-from ullage.session.reckoning import as_it_came, beside, sums_of
+from ullage.session.reckoning import Request, as_it_came, beside, counted, sums_of
 from ullage.session.spend.calls import Spent
 from ullage.session.view import Sent
 from ullage.stores import receipts_of
@@ -41,6 +43,7 @@ _MOST_PLACES = 500
 """So many models and clients a day have rows of their own: their names are a client's to choose."""
 _MOST_CONVERSATIONS = 10_000
 _OTHERS = "(others)"
+_DAY_S = 86_400
 _PART = "\x1f"
 """Behind a tenant's name, where a conversation is an owner of its own (`ullage.doors.exchange`)."""
 
@@ -50,46 +53,44 @@ class Noted(NamedTuple):
 
     Attributes:
         place: whose it is.
-        sent: the view that it answers; None of a request that was sent as it came.
+        request: what it answers, as it was counted; None: it was sent as it came.
         usage: what it came to.
         instead_of: what was noted of the same reply before.
         is_reported: whether its provider reported it.
         caches: whether a prompt cache was seen at work in its conversation.
         at_s: when it was noted, by a clock of this process.
-        gap_s: how long ago the reply before it came, in this process; 0: not known.
-        adds_tools: whether the recall tools in its view are ours.
         beside: what summaries cost, which a model wrote; nobody would have asked for them.
     """
 
     place: Place
-    sent: Sent | None
+    request: Request | None
     usage: Usage = Usage()
     instead_of: Usage | None = None
     is_reported: bool = True
     caches: bool = False
     at_s: float = 0.0
-    gap_s: float = 0.0
-    adds_tools: bool = True
     beside: Spent | None = None
 
-    @property
-    def sums(self) -> Sums:
-        """What it adds."""
+    def sums(self, gap_s: float) -> Sums:
+        """What it adds.
+
+        Args:
+            gap_s: how long ago the reply before it came, in this process; 0: not known.
+        """
         if self.beside is not None:
             return beside(self.beside)
-        sums = self._sums_of(self.usage)
-        return sums if self.instead_of is None else sums - self._sums_of(self.instead_of)
+        sums = self._sums_of(self.usage, gap_s)
+        return sums if self.instead_of is None else sums - self._sums_of(self.instead_of, gap_s)
 
-    def _sums_of(self, usage: Usage) -> Sums:
-        if self.sent is None:
+    def _sums_of(self, usage: Usage, gap_s: float) -> Sums:
+        if self.request is None:
             return as_it_came(usage, self.place.model)
         return sums_of(
-            self.sent,
+            self.request,
             usage,
             is_reported=self.is_reported,
             caches=self.caches,
-            gap_s=self.gap_s,
-            adds_tools=self.adds_tools,
+            gap_s=gap_s,
         )
 
 
@@ -115,9 +116,8 @@ class Ledger:
         with self._lock:
             if self._pid != os.getpid():
                 self._begin()
-            now_s = time.monotonic()
-            self._noted.append(noted._replace(at_s=now_s))
-            waited_s = now_s - self._written_at_s
+            self._noted.append(noted)
+            waited_s = noted.at_s - self._written_at_s
             return len(self._noted) >= MOST_NOTED or waited_s >= EVERY_S
 
     def write(self, keeper: Any, *, is_over: bool = False) -> None:
@@ -175,16 +175,15 @@ class Ledger:
     def _worked_out(self, noted: Iterable[Noted]) -> Iterator[tuple[Place, Sums]]:
         for one in noted:
             try:
-                yield one.place, one._replace(gap_s=self._gap_s(one)).sums
+                yield one.place, one.sums(self._gap_s(one))
             except Exception:  # noqa: BLE001 - what a host put into its history must not end its run
                 yield one.place, as_it_came(one.usage, one.place.model)
 
     def _gap_s(self, noted: Noted) -> float:
         """How long before it a reply of its conversation came, which its first message names."""
-        if noted.sent is None:
+        if noted.request is None:
             return 0.0
-        chain = noted.sent.transcript.chain
-        begins = chain[min(1, len(chain) - 1)]
+        begins = noted.request.begins
         before_s = self._replied_at_s.pop(begins, noted.at_s)
         self._replied_at_s[begins] = noted.at_s
         if len(self._replied_at_s) > _MOST_CONVERSATIONS:
@@ -273,6 +272,19 @@ class Payer(NamedTuple):
     adds_tools: bool = True
     is_held_out: bool = False
 
+    def look_at(self, sent: Sent, window: Window | None) -> None:
+        """Count a view for the receipt of its reply, once.
+
+        Args:
+            sent: the view.
+            window: the working window where it still shows the same; None: it has moved on.
+        """
+        if sent.counted is None and receipts_of(self.store) is not None:
+            try:
+                sent.counted = counted(sent, window, adds_tools=self.adds_tools)
+            except Exception:  # noqa: BLE001 - what a host put into its history must not end its run
+                sent.counted = None
+
     def paid(
         self,
         sent: Sent,
@@ -294,12 +306,12 @@ class Payer(NamedTuple):
         before, sent.noted = sent.noted or before, usage
         noted = Noted(
             self._place(sent.model),
-            sent,
+            sent.counted,
             usage,
             before,
             is_reported=is_reported,
             caches=caches,
-            adds_tools=self.adds_tools,
+            at_s=time.monotonic(),
         )
         if self._note(noted):
             write = writes(self.store)
@@ -308,11 +320,11 @@ class Payer(NamedTuple):
 
     def paid_as_it_came(self, usage: Usage, model: str) -> None:
         """Note what a request came to that was sent as it came; written with the next reply."""
-        self._note(Noted(self._place(model), None, usage))
+        self._note(Noted(self._place(model), None, usage, at_s=time.monotonic()))
 
     def paid_beside(self, spent: Spent, model: str) -> None:
         """Note what summaries cost; written with the next reply."""
-        self._note(Noted(self._place(model), None, beside=spent))
+        self._note(Noted(self._place(model), None, at_s=time.monotonic(), beside=spent))
 
     def _note(self, noted: Noted) -> bool:
         """Note something, where the store keeps receipts; whether it is time to write."""
@@ -321,10 +333,16 @@ class Payer(NamedTuple):
 
     def _place(self, model: str) -> Place:
         """Where it is summed up today."""
-        day = datetime.now(UTC).date().isoformat()
-        owner = self.tenant.partition(_PART)[0]
-        names = name_of(owner), name_of(model), name_of(self.client)
-        return Place(day, *names, self.is_held_out)
+        today = int(time.time() // _DAY_S)
+        return _place_of(today, self.tenant, model, self.client, self.is_held_out)
+
+
+@lru_cache(maxsize=256)
+def _place_of(day: int, tenant: str, model: str, client: str, is_held_out: bool) -> Place:
+    """Where replies are summed up on a day, counted from the first of 1970 in UTC."""
+    date = datetime.fromtimestamp(day * _DAY_S, UTC).date().isoformat()
+    owner = tenant.partition(_PART)[0]
+    return Place(date, name_of(owner), name_of(model), name_of(client), is_held_out)
 
 
 @atexit.register

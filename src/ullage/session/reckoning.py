@@ -16,17 +16,16 @@ were made for nothing else. That is what recall cost.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-
 from msgspec import Struct
 from msgspec.structs import replace
 
 from ullage.core.history import canon
-from ullage.core.history.transcript import leaves_of
+from ullage.core.history.measures import Measure
+from ullage.core.history.remembered import REMEMBERED
 from ullage.core.history.window import Window
 from ullage.core.tokens.catalog import lookup
 from ullage.core.turn import names
-from ullage.core.values.messages import ToolCall, ToolResult
+from ullage.core.values.messages import Media, Reasoning, Text, ToolCall, ToolResult
 from ullage.core.values.receipts import Sums, Tokens
 from ullage.core.values.usage import Usage
 from ullage.session.spend.calls import Spent
@@ -46,6 +45,8 @@ _HIT_SHARE = 0.8
 """From this share on what was sent before was in the cache: the rest is rounding, and ours."""
 _MOST_SCALE = 2.0
 """A provider that reports so many times what we count, or so much less, counts something else."""
+_NEVER_RECALL = frozenset((Text, Reasoning, Media))
+"""Kinds of parts that neither call a tool nor answer a call."""
 
 
 class Side(Struct):
@@ -74,6 +75,10 @@ class Request(Struct, frozen=True, kw_only=True):
         recall_output: tokens of these calls.
         is_extra: whether it was made for recall alone.
         is_first: whether it is the first of its conversation.
+        model: the model it was made for.
+        tokens: uncalibrated tokens of the whole view.
+        breaks: whether its view shows what was sent before otherwise.
+        begins: names its conversation, by the first message.
     """
 
     old: Side
@@ -84,46 +89,48 @@ class Request(Struct, frozen=True, kw_only=True):
     recall_output: int = 0
     is_extra: bool = False
     is_first: bool = False
+    model: str = ""
+    tokens: int = 0
+    breaks: bool = False
+    begins: bytes = b""
 
 
 def sums_of(
-    sent: Sent,
+    request: Request,
     usage: Usage,
     *,
     is_reported: bool = True,
     caches: bool = False,
     gap_s: float = 0.0,
-    adds_tools: bool = True,
 ) -> Sums:
     """What one request came to, and would have come to.
 
     Args:
-        sent: the view that was sent, and the window behind it. It takes time proportional to its
-            length, so this is no work for a turn.
+        request: it, as the session counts it.
         usage: what the provider reported; our estimate where it reported nothing.
         is_reported: whether it did.
         caches: whether a prompt cache was seen at work in this conversation before.
         gap_s: how long ago the reply before this one came.
-        adds_tools: whether recall tools in it are ours, not the caller's own.
     """
-    request = counted(sent, adds_tools=adds_tools)
     caches = caches or bool(usage.cache_read_tokens or usage.cache_write_tokens)
     lives_s = _LIVES_LONG_S if usage.long_write_tokens else _LIVES_S
-    raw, without_recall = _reckoned(sent, usage, request, is_warm=caches and gap_s < lives_s)
-    price = lookup(sent.model)
-    sent_usd, raw_usd, cheaper_usd = (
-        cost_usd(each, price) for each in (usage, raw, without_recall)
-    )
+    raw, without_recall = _reckoned(usage, request, is_warm=caches and gap_s < lives_s)
+    price, tokens = lookup(request.model), _tokens(usage)
+    sent_usd = cost_usd(usage, price)
+    raw_usd = sent_usd if raw is usage else cost_usd(raw, price)
+    cheaper_usd = sent_usd if without_recall is usage else cost_usd(without_recall, price)
     is_priced = sent_usd is not None and raw_usd is not None and cheaper_usd is not None
     return Sums(
         requests=1,
         conversations=int(request.is_first),
         unreported=int(not is_reported),
         unpriced=int(not is_priced),
-        sent=_tokens(usage),
-        raw=_tokens(raw),
+        sent=tokens,
+        raw=tokens if raw is usage else _tokens(raw),
         recalls=request.recalls,
-        recall_tokens=usage.input_tokens - without_recall.input_tokens,
+        recall_tokens=(
+            0 if without_recall is usage else usage.input_tokens - without_recall.input_tokens
+        ),
         sent_usd=sent_usd or 0.0 if is_priced else 0.0,
         raw_usd=raw_usd or 0.0 if is_priced else 0.0,
         recall_usd=(sent_usd or 0.0) - (cheaper_usd or 0.0) if is_priced else 0.0,
@@ -153,43 +160,56 @@ def beside(spent: Spent) -> Sums:
     )
 
 
-def counted(sent: Sent, *, adds_tools: bool = True) -> Request:
-    """A request as the session counts it: what is old and new, raw and shown."""
-    window, messages = sent.window, sent.transcript.messages
-    size = window.size
-    asks = [index for index in range(size) if messages[index].role == "assistant"]
-    end = asks[-1] + 1 if asks else 0
-    start = end
-    while start and messages[start - 1].role == "assistant":
-        start -= 1
-    old, new = Side(), Side()
-    for index in range(size):
-        side = old if index < start else new
-        recall = _recall_tokens(window, index)
-        is_hidden = window.hidden(index)
-        is_touched = is_hidden or index in window.changed or index in window.reasoning_dropped
-        shown = 0 if is_hidden else window.message_tokens(index)
-        side.raw += (_as_it_came(window, index) if is_touched else shown) - recall
-        side.shown += shown
-        side.recall += 0 if is_hidden else recall
-    old.shown += window.summaries_tokens
+def counted(sent: Sent, window: Window | None = None, *, adds_tools: bool = True) -> Request:
+    """A request as the session counts it: what is old and new, raw and shown.
+
+    On a working window the work is proportional to what is new: the window keeps running sums.
+
+    Args:
+        sent: the view that was sent.
+        window: what shows the same as the view; None: the frozen one, which is summed up anew.
+        adds_tools: whether recall tools in it are ours, not the caller's own.
+    """
+    window = window or sent.window
+    transcript, size = window.transcript, window.size
+    start = transcript.turn_start(size)
+    is_first = not size or transcript.messages[start].role != "assistant"
+    end = 0 if is_first else transcript.decision_index(size)
+    left_out, recall = window.tally(_LEFT_OUT, with_hidden=True), window.tally(_RECALL)
+    new = Side(
+        shown=window.tokens_from(start),
+        recall=sum(recall.each[start:]),
+    )
+    new_left_out = sum(left_out.each[start:])
+    tokens = window.tokens
+    shown = tokens - window.head_tokens - (_added_tokens(window) if window.added else 0)
+    old = Side(shown=shown - new.shown, recall=recall.sum - new.recall)
+    summaries = window.summaries_tokens if window.summaries else 0
+    old.raw = old.shown - summaries - old.recall + left_out.sum - new_left_out
+    new.raw = new.shown - new.recall + new_left_out
     tools = _tools_tokens(sent) if adds_tools and sent.offers else 0
-    replies = range(start, end)
+    # of what a summary hides the sum tells nothing
+    may_recall = any(recall.each[start:end]) or bool(window.summaries)
+    recalls = _recall_calls(window, start, end) if may_recall else 0
     return Request(
         old=old,
         new=new,
         head=window.head_tokens - tools,
         tools=tools,
-        recalls=sum(1 for index in replies for _ in _recall_calls(window, index)),
-        recall_output=sum(_recall_tokens(window, index) for index in replies),
-        is_extra=_is_extra(window, start, end),
-        is_first=not asks,
+        recalls=recalls,
+        recall_output=sum(_recall_tokens(window, at) for at in range(start, end)) if recalls else 0,
+        is_extra=bool(recalls) and _is_extra(window, start, end, recalls),
+        is_first=is_first,
+        model=sent.model,
+        tokens=tokens,
+        breaks=bool(sent.events) and any(event.kind in _BREAKS for event in sent.events),
+        begins=transcript.chain[min(1, size)],
     )
 
 
-def _reckoned(sent: Sent, usage: Usage, request: Request, *, is_warm: bool) -> tuple[Usage, Usage]:
+def _reckoned(usage: Usage, request: Request, *, is_warm: bool) -> tuple[Usage, Usage]:
     """What would have been reported without ullage; and of what was, that without recall."""
-    scale = _scale(sent, usage)
+    scale = _scale(request, usage)
     old, new = request.old, request.new
     hit = _hit_share(usage, request, scale)
     if request.is_extra:
@@ -198,14 +218,17 @@ def _reckoned(sent: Sent, usage: Usage, request: Request, *, is_warm: bool) -> t
     pages = scale * old.recall * hit, scale * (old.recall * (1 - hit) + new.recall)
     without = _less(usage, *pages)
     left_out = old.raw - old.shown - request.tools
-    is_broken = any(event.kind in _BREAKS for event in sent.events)
-    is_short = hit < _HIT_SHARE and usage.input_tokens < _SHORT_TOKENS
-    if is_warm and (is_broken or is_short):
+    if is_warm and (request.breaks or _is_short(usage, hit)):
         read, more = scale * (request.head + old.raw), scale * new.raw
         nothing = replace(usage, fresh_tokens=0, cache_read_tokens=0, cache_write_tokens=0)
         return _less(nothing, -read, -more, into=usage), without
     more = left_out * (1 - hit) + new.raw - new.shown
     return _less(usage, -scale * left_out * hit, -scale * more), without
+
+
+def _is_short(usage: Usage, hit: float) -> bool:
+    """Whether what was sent before may have been too short for a cache."""
+    return hit < _HIT_SHARE and usage.input_tokens < _SHORT_TOKENS
 
 
 def _less(usage: Usage, read: float, uncached: float, *, into: Usage | None = None) -> Usage:
@@ -214,6 +237,8 @@ def _less(usage: Usage, read: float, uncached: float, *, into: Usage | None = No
     The others are those written to the cache, where the provider of ``into`` writes any; else
     fresh. No class falls below nought: what is left over is taken from the next one.
     """
+    if not (into or read or uncached):
+        return usage if usage.prompt_tokens is None else replace(usage, prompt_tokens=None)
     into = into or usage
     writes = bool(into.cache_write_tokens)
     fresh, written = usage.fresh_tokens, usage.cache_write_tokens
@@ -241,10 +266,10 @@ def _less(usage: Usage, read: float, uncached: float, *, into: Usage | None = No
     )
 
 
-def _scale(sent: Sent, usage: Usage) -> float:
+def _scale(request: Request, usage: Usage) -> float:
     """The provider's tokens for each of ours."""
     reported = usage.sent_tokens or usage.input_tokens
-    scale = reported / sent.tokens if sent.tokens and reported else 1.0
+    scale = reported / request.tokens if request.tokens and reported else 1.0
     return min(max(scale, 1 / _MOST_SCALE), _MOST_SCALE)
 
 
@@ -255,47 +280,70 @@ def _hit_share(usage: Usage, request: Request, scale: float) -> float:
     return 1.0 if share >= _HIT_SHARE else share
 
 
-def _as_it_came(window: Window, index: int) -> int:
-    message = window.transcript.messages[index]
-    return window.meter.framing(message) + sum(window.leaf_counts(index))
+def _added_tokens(window: Window) -> int:
+    """Tokens of the user's texts that the provider still reads."""
+    placed = (placed for placed in window.added if placed.at >= window.read_from)
+    return window.texts_tokens([one.edit.text for one in placed])
+
+
+def _left_out_tokens(window: Window, index: int) -> int:
+    """Tokens of a message as it came that are not in the view; less than 0 where it grew.
+
+    What recall put into a message was never left out.
+    """
+    is_hidden = window.hidden(index)
+    if not (is_hidden or index in window.changed or index in window.reasoning_dropped):
+        return 0
+    came = window.meter.framing(window.transcript.messages[index]) + sum(window.leaf_counts(index))
+    return came - (_recall_tokens(window, index) if is_hidden else window.message_tokens(index))
 
 
 def _recall_tokens(window: Window, index: int) -> int:
     """Tokens of recall in a message: calls with their frames, or pages with theirs."""
-    message, overhead = window.transcript.messages[index], window.meter.overhead
+    parts, overhead = window.transcript.messages[index].parts, window.meter.overhead
     total = 0
-    for number, item, _ in leaves_of(message):
-        spot = (index, number, item)
-        if window.is_recall(spot):
-            is_call = isinstance(message.parts[number], ToolCall)
-            frame = overhead.call if is_call else overhead.result
-            total += window.leaf_tokens(spot) + frame * (is_call or not item)
+    for number, part in enumerate(parts):
+        if type(part) in _NEVER_RECALL or not window.is_recall((index, number, 0)):
+            continue
+        items = len(part.content) if isinstance(part, ToolResult) else 1
+        frame = overhead.call if isinstance(part, ToolCall) else overhead.result
+        total += frame if items else 0
+        total += sum(window.leaf_tokens((index, number, item)) for item in range(items))
     return total
 
 
-def _recall_calls(window: Window, index: int) -> Iterator[ToolCall]:
-    """The calls of a message that are of recall."""
-    for part in window.transcript.messages[index].parts:
-        if isinstance(part, ToolCall) and window.words.is_recall(part.name, index):
-            yield part
+_LEFT_OUT = Measure("ullage.left_out", _left_out_tokens)
+_RECALL = Measure("ullage.recall", _recall_tokens)
 
 
-def _is_extra(window: Window, start: int, end: int) -> bool:
+def _recall_calls(window: Window, start: int, end: int) -> int:
+    """How many calls of some messages are of recall."""
+    messages, is_recall = window.transcript.messages, window.words.is_recall
+    return sum(is_recall(call.name, at) for at in range(start, end) for call in messages[at].calls)
+
+
+def _is_extra(window: Window, start: int, end: int, recalls: int) -> bool:
     """Whether the newest reply called recall alone, and nothing else came since."""
     messages = window.transcript.messages
     calls = [part for message in messages[start:end] for part in message.calls]
-    asked = sum(1 for index in range(start, end) for _ in _recall_calls(window, index))
     after = [part for message in messages[end : window.size] for part in message.parts]
     is_answered = bool(after) and all(isinstance(part, ToolResult) for part in after)
-    return bool(calls) and asked == len(calls) and is_answered
+    return recalls == len(calls) and is_answered
 
 
 def _tools_tokens(sent: Sent) -> int:
-    """Tokens of our tools, as they stand in a view."""
+    """Tokens of our tools, as they stand in a view; counted once in this process."""
     words, meter = sent.words, sent.frozen.meter
-    tools = names.definitions(sent.wire, words.prefix, words.toolset, is_renamed=bool(words.former))
-    count: Callable[[str], int] = meter.text
-    return sum(meter.overhead.tool + count(canon.canonical_json(tool)) for tool in tools)
+    named = words.prefix, words.toolset, bool(words.former)
+    key = "recall tools", sent.wire.name, *named, meter.counts_as, meter.overhead.tool
+    tokens: int | None = REMEMBERED.get(key)
+    if tokens is None:
+        prefix, toolset, is_renamed = named
+        tools = names.definitions(sent.wire, prefix, toolset, is_renamed=is_renamed)
+        texts = [canon.canonical_json(tool) for tool in tools]
+        tokens = sum(meter.overhead.tool + meter.text(text) for text in texts)
+        REMEMBERED.put(key, tokens, sum(map(len, texts)))
+    return tokens
 
 
 def _tokens(usage: Usage) -> Tokens:

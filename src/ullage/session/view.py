@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from ullage.session.aio import AsyncSession
     from ullage.session.core import SessionCore
     from ullage.session.preview import Preview
+    from ullage.session.reckoning import Request
     from ullage.session.session import Session
 
 _NUMBERS = count()
@@ -65,6 +66,7 @@ class Sent:
         number: of the view, in this process.
         reported: what its reply reported, as it was observed last; None: nothing yet.
         noted: what was noted of its reply for the ledger of receipts; None: nothing yet.
+        counted: the view as receipts count it; None: nothing is to be noted, or not yet.
         is_undercounted: whether the provider counted far less than was sent of the views before
             it, again and again.
         warning: what the reply gave reason to warn of, or None.
@@ -89,6 +91,7 @@ class Sent:
         self.number: int = next(_NUMBERS)
         self.reported: Usage | None = None
         self.noted: Usage | None = None
+        self.counted: Request | None = None
         self.is_undercounted: bool = False
         self.warning: Event | None = None
 

@@ -123,5 +123,7 @@ def receipts_of(store: object) -> Any:
 
     Of an asynchronous store its methods are to be awaited. None if it keeps none.
     """
-    own = (layer for layer in layers(store) if hasattr(type(layer), "keep_receipts"))
-    return next(own, None)
+    layer: Any = store
+    while layer is not None and not hasattr(type(layer), "keep_receipts"):
+        layer = getattr(layer, "store", None)
+    return layer

@@ -171,15 +171,17 @@ class Tally:
 
     def to(self, size: int, added: Callable[[int], int]) -> Tally:
         """Brought up to date for the first ``size`` messages; never fewer than at the last call."""
-        if size == len(self.each) and not self._outdated:
+        known = len(self.each)
+        if size == known and not self._outdated:
             return self
         for index in self._outdated:
-            if index < len(self.each):
-                self.sum -= self.each[index]
-                self.each[index] = added(index)
-                self.sum += self.each[index]
-        self._outdated.clear()
-        new = [added(index) for index in range(len(self.each), size)]
+            if index < known:
+                now = added(index)  # nothing is written where this is interrupted
+                self.sum += now - self.each[index]
+                self.each[index] = now
+        if self._outdated:
+            self._outdated.clear()
+        new = [added(index) for index in range(known, size)]
         self.each += new
         self.sum += sum(new)
         return self

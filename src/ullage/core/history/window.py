@@ -126,18 +126,22 @@ class Window(ShownHistory, frozen=True, eq=False, kw_only=True):
         part = self.transcript.messages[index].parts[number]
         if isinstance(part, ToolCall):
             return self.words.is_recall(part.name, index)
-        home = self.transcript.home(index, number)
-        return home is not None and self.words.is_recall(self.tool_of(spot), home)
+        call = self.transcript.call_for(index, number)
+        # where a tool was called matters once ours have had other names
+        home = self.transcript.home(index, number) if call and self.words.former else index
+        return call is not None and self.words.is_recall(call.name, home)
 
     # ── counting ─────────────────────────────────────────────────────────────────────
 
     def count(self) -> None:
         """Count what has not been counted yet."""
-        if not self._is_frozen:
-            self._count_into(self._sums)
-        elif self._sums.uncounted:
-            sums = self._sums.copy()
-            self._count_into(sums)
+        sums = self._sums
+        if not sums.uncounted:
+            return
+        if self._is_frozen:
+            sums = sums.copy()
+        self._count_into(sums)
+        if self._is_frozen:
             force_setattr(self, "_sums", sums)  # at once: another thread may be reading
 
     def _count_into(self, sums: Sums) -> None:
@@ -238,6 +242,12 @@ class Window(ShownHistory, frozen=True, eq=False, kw_only=True):
                 self._sums.touched.add(index)
         return tokens
 
+    def tokens_from(self, start: int) -> int:
+        """Tokens of the messages from an index on, as they are shown; of no summary."""
+        self.count()
+        tokens = self._sums.tokens
+        return sum([tokens[index] for index in self.visible_in(start, self.size)])
+
     def texts_tokens(self, texts: Sequence[str]) -> int:
         """Tokens of texts that are shown as a message each."""
         count = self.meter.message
@@ -269,18 +279,20 @@ class Window(ShownHistory, frozen=True, eq=False, kw_only=True):
 
     # ── measures ─────────────────────────────────────────────────────────────────────
 
-    def tally(self, measure: Measure[int]) -> Tally:
+    def tally(self, measure: Measure[int], *, with_hidden: bool = False) -> Tally:
         """A sum over the messages taken in, worked out for new and newly edited ones only.
 
         Args:
             measure: what a message adds, as it is shown; one behind a summary adds nothing.
+            with_hidden: one behind a summary adds something too; the same at each call.
 
         Raises:
             ConfigError: it is a plain function. A `Measure` gives it a name.
         """
         tallies = {} if self._is_frozen else self._tallies  # a tally is worked on in place
         tally = table_of(tallies, measure, partial(Tally, measure))
-        return tally.to(self.size, partial(self._added, measure))
+        added = partial(measure, self) if with_hidden else partial(self._added, measure)
+        return tally.to(self.size, added)
 
     def total(self, measure: Measure[int]) -> int:
         """Such a sum, as one number."""

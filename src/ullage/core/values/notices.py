@@ -70,7 +70,7 @@ class Words(Struct, frozen=True):
             tool: the name.
             at: the index of the message with the call or its result; None for a new one.
         """
-        prefix = self.prefix_at(at)
+        prefix = self.prefix_at(at) if self.former else self.prefix
         return tool.startswith(prefix) and tool[len(prefix) :] in self.toolset.names
 
     def prefix_at(self, at: int | None) -> str:

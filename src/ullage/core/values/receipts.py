@@ -12,11 +12,17 @@ from operator import add, sub
 from typing import Any, Literal, TypeAlias
 
 from msgspec import Struct
+from msgspec.structs import astuple
 
 By: TypeAlias = Literal["day", "tenant", "model", "client"]
 LAST_DAY = "9999-12-31"
 NAME_CHARS = 100
 """A name in a receipt is cut here: a model or a client may call itself anything."""
+
+
+def _each(of: Callable[[Any, Any], Any], one: Struct, other: Struct) -> dict[str, Any]:
+    """A function of each field of two values of a kind, by its name."""
+    return dict(zip(one.__struct_fields__, map(of, astuple(one), astuple(other)), strict=True))
 
 
 class Tokens(Struct, frozen=True, kw_only=True):
@@ -33,14 +39,10 @@ class Tokens(Struct, frozen=True, kw_only=True):
         return self.fresh + self.read + self.written
 
     def __add__(self, other: Tokens) -> Tokens:
-        return self._with(add, other)
+        return Tokens(**_each(add, self, other))
 
     def __sub__(self, other: Tokens) -> Tokens:
-        return self._with(sub, other)
-
-    def _with(self, of: Callable[[Any, Any], Any], other: Tokens) -> Tokens:
-        names = self.__struct_fields__
-        return Tokens(**{name: of(getattr(self, name), getattr(other, name)) for name in names})
+        return Tokens(**_each(sub, self, other))
 
 
 class Sums(Struct, frozen=True, kw_only=True):
@@ -84,14 +86,10 @@ class Sums(Struct, frozen=True, kw_only=True):
         return self.saved_usd / self.raw_usd if self.raw_usd else None
 
     def __add__(self, other: Sums) -> Sums:
-        return self._with(add, other)
+        return Sums(**_each(add, self, other))
 
     def __sub__(self, other: Sums) -> Sums:
-        return self._with(sub, other)
-
-    def _with(self, of: Callable[[Any, Any], Any], other: Sums) -> Sums:
-        names = self.__struct_fields__
-        return Sums(**{name: of(getattr(self, name), getattr(other, name)) for name in names})
+        return Sums(**_each(sub, self, other))
 
 
 class Place(Struct, frozen=True, order=True):
@@ -141,6 +139,8 @@ def in_order(receipt: Receipt) -> tuple[Place, str]:
 def name_of(text: str) -> str:
     """A name as it stands in a receipt: on one line, no longer than `NAME_CHARS`."""
     plain = text.encode("utf-8", "replace").decode()
+    if plain.isprintable():
+        return plain[:NAME_CHARS]
     return "".join(c if c.isprintable() else "?" for c in plain)[:NAME_CHARS]
 
 

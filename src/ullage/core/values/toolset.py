@@ -8,6 +8,7 @@ constant within a session: they stand at the head of every request.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any, Literal
 
 from msgspec import Struct
@@ -73,7 +74,13 @@ class Toolset(Struct, frozen=True, eq=False, kw_only=True):
     @property
     def names(self) -> frozenset[str]:
         """The names of its tools."""
-        return frozenset(tool.name for tool in self.tools)
+        return _names_of(tuple(self.tools))
+
+
+@lru_cache(maxsize=64)
+def _names_of(tools: tuple[ToolSpec, ...]) -> frozenset[str]:
+    """The names of some tools; asked for each call and each result of a conversation."""
+    return frozenset(tool.name for tool in tools)
 
 
 def _property(kind: str, description: str) -> dict[str, str]:

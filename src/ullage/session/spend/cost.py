@@ -9,10 +9,11 @@ included (`provider-rules` §3.4). An unknown price makes the cost unknown, neve
 from __future__ import annotations
 
 from ullage.core.tokens.catalog import ModelInfo, lookup
-from ullage.core.values.usage import Usage
+from ullage.core.values.usage import Modalities, Usage
 from ullage.session.spend.calls import Call
 
 _MILLION = 1_000_000
+_TEXT = Modalities()
 
 
 def cost_usd(usage: Usage, info: ModelInfo) -> float | None:
@@ -31,21 +32,27 @@ def cost_usd(usage: Usage, info: ModelInfo) -> float | None:
         return None
     read_usd = _first(price.cache_read_usd, price.input_usd)
     write_usd = _first(price.cache_write_usd, price.input_usd)
-    read_audio = min(usage.cache_read_media.audio_tokens, usage.cache_read_tokens)
-    audio = min(max(usage.input_media.audio_tokens - read_audio, 0), usage.fresh_tokens)
-    spoken = min(usage.output_media.audio_tokens, usage.output_tokens)
+    is_text = usage.input_media == usage.cache_read_media == usage.output_media == _TEXT
+    audio, read_audio, spoken = (0, 0, 0) if is_text else _audio(usage)
     long_writes = min(usage.long_write_tokens, usage.cache_write_tokens)
-    total = (
+    total = (  # what there is none of needs no price
         (usage.fresh_tokens - audio) * price.input_usd
-        + audio * _first(price.audio_input_usd, price.input_usd)
+        + (audio and audio * _first(price.audio_input_usd, price.input_usd))
         + (usage.cache_read_tokens - read_audio) * read_usd
-        + read_audio * _first(price.audio_cache_read_usd, read_usd)
+        + (read_audio and read_audio * _first(price.audio_cache_read_usd, read_usd))
         + (usage.cache_write_tokens - long_writes) * write_usd
-        + long_writes * _first(price.long_write_usd, write_usd)
+        + (long_writes and long_writes * _first(price.long_write_usd, write_usd))
         + (usage.output_tokens - spoken) * price.output_usd
-        + spoken * _first(price.audio_output_usd, price.output_usd)
+        + (spoken and spoken * _first(price.audio_output_usd, price.output_usd))
     )
     return total / _MILLION
+
+
+def _audio(usage: Usage) -> tuple[int, int, int]:
+    """Tokens that were heard: fresh, read from cache; and those that were spoken."""
+    read = min(usage.cache_read_media.audio_tokens, usage.cache_read_tokens)
+    fresh = min(max(usage.input_media.audio_tokens - read, 0), usage.fresh_tokens)
+    return fresh, read, min(usage.output_media.audio_tokens, usage.output_tokens)
 
 
 def priced(
