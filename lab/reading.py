@@ -78,9 +78,12 @@ def results(message: Wire) -> Iterator[tuple[str, list[str]]]:
 
 
 def _said(item: Wire) -> str:
-    """The text of an item of Converse: JSON as text."""
+    """The text of an item of Converse: JSON as text, and of a blank text what it wraps."""
     if "json" not in item:
         return str(item.get("text", ""))
+    match item["json"]:
+        case {"output": str(text), **more} if text.isspace() and not more:
+            return text
     return json.dumps(item["json"], ensure_ascii=False, separators=(",", ":"))
 
 

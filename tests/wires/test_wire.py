@@ -18,6 +18,7 @@ from tests.histories import CUTS_ALWAYS
 from tests.servers.loops import loop
 from tests.servers.replies import MODELS
 from ullage import Limits, Session
+from ullage.core.values.messages import ToolCall
 from ullage.wires import FORMATS
 
 FOLDER = Path(__file__).parents[1] / "fixtures" / "wire"
@@ -96,6 +97,16 @@ def test_any_history_is_written_as_it_was_read(format, turns, reuse):
         assert as_sent(format, wire.edit(raw, wire.parse(raw, "message"), ())) == as_sent(
             format, raw
         )
+
+
+@every
+@pytest.mark.parametrize("text", [" ", "\n \t\n", " x ", '{"output":" "}'])
+def test_a_page_is_read_as_it_was_given_though_it_is_blank(format, text):
+    """Converse takes no blank text (B6), and the last page of an output may be one."""
+    wire = FORMATS[format]
+    (carrier,) = wire.results([wire.result(ToolCall("call_1", "read", "{}", 0), text)])
+    (result,) = wire.parse(carrier, "message").results
+    assert [leaf.text for leaf in result.content] == [text]
 
 
 @every

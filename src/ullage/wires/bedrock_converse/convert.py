@@ -15,7 +15,7 @@ from ullage.core.values.messages import Media, Opaque, Text, ToolCall, ToolResul
 from ullage.core.values.toolset import ToolSpec
 from ullage.wires.base import at_path, field
 from ullage.wires.bedrock_converse.blocks import kind_of
-from ullage.wires.bedrock_converse.format import NO_REASON
+from ullage.wires.bedrock_converse.format import NO_REASON, blank
 from ullage.wires.bedrock_converse.media import form_of
 from ullage.wires.bedrock_converse.models import NAME
 from ullage.wires.block import fields
@@ -114,13 +114,15 @@ class ConverseWriter(Writer):
         return self._said(piece.text, turn.where)
 
     def _said(self, text: str, where: str) -> WireDict:
-        """A block of text, which may not be blank (B6)."""
+        """A block of text in a message, which may not be blank (B6)."""
         if text.isspace():
             return _text(self.conversion.lose(where, "text of nothing but spaces"))
         return _text(text)
 
     def _result(self, result: Result) -> WireDict:
-        content = self.blocks(result.content, lambda text: self._said(text, result.where))
+        content = self.blocks(
+            result.content, lambda text: blank(text) if text.isspace() else _text(text)
+        )
         content = [block for block in content if block != _text("")]
         body: WireDict = {"toolUseId": result.call_id, "content": content}
         if result.is_error:

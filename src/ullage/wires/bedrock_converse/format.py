@@ -81,6 +81,8 @@ _CUT_SHORT = (
     "malformed_tool_use",
     "model_context_window_exceeded",
 )
+_OUTPUT = "output"
+"""The field that holds a blank text as JSON."""
 _THINKING = ("thinking", "reasoning_config")
 """Fields of ``additionalModelRequestFields`` that set a Claude's thinking."""
 
@@ -335,8 +337,13 @@ class BedrockConverse(WireFormat):
 def _said(text: str) -> list[dict[str, Any]]:
     """A text as the content of a result."""
     if text.isspace():
-        return [{"json": {"output": text}}]
+        return [blank(text)]
     return [{"text": text}] if text else []
+
+
+def blank(text: str) -> dict[str, Any]:
+    """A text of nothing but spaces, as an item of a result: as JSON, for no text is blank (B6)."""
+    return {"json": {_OUTPUT: text}}
 
 
 NO_REASON = "[ullage: the tool gave no reason]"
@@ -380,7 +387,7 @@ def _content(block: Mapping[str, Any], kind: str, at: int, where: str) -> Conten
     if kind == "text":
         return Text(text_at(block["text"], f"{where}.text"), at)
     if kind == "json":
-        return Text(json_text(block["json"], f"{where}.json"), at)
+        return Text(_text_of_json(block["json"], f"{where}.json"), at)
     if media.is_medium(block):
         return _medium(block, kind, at, where)
     body = body_of(block, kind)
@@ -399,6 +406,15 @@ def _medium(block: Mapping[str, Any], kind: str, at: int, where: str) -> Media:
     form = at_path(block, row.mime)
     mime = media.type_of(kind, form) if isinstance(form, str) else ""
     return Media(row.media[0], mime, data, at, block=media.as_json(block, where))
+
+
+def _text_of_json(value: Any, where: str) -> str:
+    """The text of a JSON item: of a blank text (`blank`) that text, of all else the JSON."""
+    if isinstance(value, Mapping) and len(value) == 1:
+        text = value.get(_OUTPUT)
+        if isinstance(text, str) and text.isspace():
+            return text
+    return json_text(value, where)
 
 
 def json_text(value: Any, where: str) -> str:
