@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from lab import reading
 from tests import histories
 from ullage import AsyncSession, Limits, MemoryStore, Session, Usage
-from ullage.core.turn.rendering import groups
+from ullage.core.turn.rendering import groups, layout
 from ullage.stores.threaded import Threaded
 from ullage.wires import FORMATS
 from ullage.wires.rules.checker import problems_of
@@ -29,11 +29,17 @@ def as_bytes(value):
 
 
 def recount(session, view):
-    """Tokens of a view, counted from its own bytes."""
+    """Tokens of a view, counted from its own bytes.
+
+    A window counts each summary as a message of its own, also where the wire wants turns and it
+    goes into one of the user's: which that is, is known only when the view is written.
+    """
     window, wire = session.window, FORMATS[session.state.format]
     meter, total = window.meter, window.head_tokens
-    leading = len(wire.leading(view))
-    for raw in view[wire.key][leading:]:
+    raws = view[wire.key][len(wire.leading(view)) :]
+    if wire.wants_turns(window.meter.model):
+        total += meter.overhead.message * (len(layout(window)) - len(raws))
+    for raw in raws:
         message = wire.parse(raw, "view")
         total += meter.framing(message)
         for part in message.parts:
