@@ -90,6 +90,8 @@ def test_a_compaction_after_any_event_is_legal(turns, format, model, data):
     for message, shown in zip(
         FORMATS[format].history(request)[:1], FORMATS[format].history(view), strict=False
     ):
+        if format not in histories.APART:  # a summary goes into it, behind what the user said
+            shown = {**shown, "content": shown["content"][: len(message["content"])]}
         assert message == shown
 
 
