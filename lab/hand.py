@@ -12,7 +12,6 @@ is printed by its seed with the steps that led there; the status is 1 then.
 from __future__ import annotations
 
 import argparse
-import logging
 import random
 import sys
 import tempfile
@@ -20,6 +19,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from lab.fuzz.tally import be_quiet
 from tests import histories
 from tests.properties.test_hand import Hands
 from tests.world import FORMAT_NAMES, as_bytes
@@ -172,7 +172,7 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=10_000, help="steps in all")
     parser.add_argument("--seed", type=int, default=0, help="the first seed")
     asked = parser.parse_args()
-    logging.disable(logging.CRITICAL)
+    be_quiet()
     runs, wrong = max(asked.steps // STEPS_A_RUN, 1), 0
     for seed in range(asked.seed, asked.seed + runs):
         failed = run(seed)

@@ -18,7 +18,6 @@ from ullage.tools.replay.cost.prices import PROFILES
 from ullage.tools.replay.gates import Judge
 from ullage.tools.replay.readers import Run
 from ullage.tools.replay.run import replay_run
-from ullage.wires import FORMATS
 from ullage.wires.rules.checker import problems_of
 
 WINDOW = 8_000
@@ -87,7 +86,7 @@ def test_views_are_legal_and_within_the_budget(format, policy):
         assert judge.tokens(view) <= 4_000
 
 
-@given(histories.histories, st.sampled_from(FRAMES), st.sampled_from(tuple(FORMATS)))
+@given(histories.histories, st.sampled_from(FRAMES), st.sampled_from(histories.APART))
 @settings(max_examples=25, deadline=None)
 def test_no_call_is_parted_from_its_result(turns, policy, format):
     run = Run("any", format, {}, histories.wire(format, turns))
