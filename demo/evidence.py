@@ -60,6 +60,7 @@ class View:
         messages: the request's messages.
         offered: the names of the tools in the request.
         search: the tool that searches a ref and its argument for the ref, or None.
+        finds: whether a tool finds lines by words in all that left the view.
         results: the tool results in order, each with its call.
         notices: the lines that say how to read on, the newest first.
     """
@@ -68,6 +69,7 @@ class View:
         self.messages = messages
         self.offered = {tool["function"]["name"] for tool in tools}
         self.search = _search_of(tools)
+        self.finds = "words" in _parameters(tools).get(notices.CONTINUATION, {})
         self._uses = {call_id: use for m in messages for call_id, use in uses(m)}
         self.results = [self._shown(m) for m in messages if m["role"] == "tool"]
         self.notices = list(_notices(self))
@@ -97,11 +99,16 @@ class View:
         return False
 
 
-def _search_of(tools: Sequence[Any]) -> tuple[str, str] | None:
-    taken = {
+def _parameters(tools: Sequence[Any]) -> dict[str, Any]:
+    """The parameters of each tool, by its name."""
+    return {
         tool["function"]["name"]: tool["function"].get("parameters", {}).get("properties", {})
         for tool in tools
     }
+
+
+def _search_of(tools: Sequence[Any]) -> tuple[str, str] | None:
+    taken = _parameters(tools)
     if notices.GREP in taken:
         return notices.GREP, "ref_id"
     searches = "pattern" in taken.get(notices.CONTINUATION, {})
@@ -145,11 +152,15 @@ def find(view: View, need: Need) -> str | None:
     read = re.compile(rf"^ *{line}\|(.*)$", re.MULTILINE)
     recalled = re.compile(rf"(?:^|\D){line}\|(.*)$", re.MULTILINE)
     for shown in reversed(view.results):
-        if shown.name in notices.RECALL:
+        text = shown.text
+        if shown.name in notices.RECALL and not _ref(shown.arguments):
+            text = notices.lines_of(text, "read_file", path)
+            ours, pattern = bool(text), recalled
+        elif shown.name in notices.RECALL:
             ours, pattern = view.opens(_ref(shown.arguments), path), recalled
         else:
             ours, pattern = _reads(shown, path), read
-        for match in pattern.finditer(shown.text) if ours else ():
+        for match in pattern.finditer(text) if ours else ():
             if re.search(need.word, match[1]):
                 return match[1]
     return None
@@ -158,14 +169,17 @@ def find(view: View, need: Need) -> str | None:
 def ways(view: View, need: Need) -> Iterator[ToolUse]:
     """The calls that may bring a needed line back, the best first.
 
-    Searching what the notices of the right results open; reading it on page by page; the
-    same through an index that is itself set aside; at the very last the file again.
+    Searching what the notices of the right results open; finding the line by words in all that
+    left the view; reading on page by page; the same through an index that is itself set aside; at
+    the very last the file again.
     """
     path, line = need.place.path, need.place.line
     named = need.word.startswith("(def|class) ")
     pattern = need.word if named else rf"\b{line}\|.*{need.word}"
     direct = _sources(view, need)
     yield from _greps(view, direct, pattern)
+    if view.finds:
+        yield notices.CONTINUATION, {"words": f"read_file {path}", "pattern": pattern}
     yield from _pages(view, direct)
     index = [call for notice in view.notices if notice.shown is None for call in notice.calls]
     yield from _greps(view, index, re.escape(path))

@@ -14,7 +14,17 @@ from typing import Any
 
 from msgspec import Struct
 
-__all__ = ["CONTINUATION", "GREP", "RECALL", "Call", "calls", "may_call", "page", "read_all"]
+__all__ = [
+    "CONTINUATION",
+    "GREP",
+    "RECALL",
+    "Call",
+    "calls",
+    "lines_of",
+    "may_call",
+    "page",
+    "read_all",
+]
 
 CONTINUATION = "get_continuation"
 GREP = "tool_output_cache_grep"
@@ -29,6 +39,7 @@ _ARGUMENT = re.compile(r'(\w+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|(\d[\d_,]*))')
 _BARE = re.compile(r"\bref=([0-9a-z]{16})\b")
 _REFS = ("tool_call_id", "ref_id", "ref")
 _MORE = re.compile(r"\n(\[[^\n]*get_continuation[^\n]*offset=(\d+)[^\n]*)\Z")
+_HEAD = re.compile(r"ref=[0-9a-z]{16} offset=\d+ of (\w+) ?(\S*)")
 _MAX_PAGES = 10_000
 
 
@@ -66,6 +77,22 @@ def calls(text: str) -> list[Call]:
             found.append((match.start(), Call(match[1], ref, offset)))
     found += [(match.start(), Call(CONTINUATION, match[1])) for match in _BARE.finditer(plain)]
     return list(dict.fromkeys(call for _, call in sorted(found, key=lambda pair: pair[0])))
+
+
+def lines_of(found: str, tool: str, path: str) -> str:
+    """The lines that a search by words found in results of a tool about a path.
+
+    They stand under heads such as ``ref=k3x… offset=10 of read_file src/tide.py``, where a long
+    path begins with ``…``.
+    """
+    lines, is_wanted = list[str](), False
+    for line in found.split("\n"):
+        head = _HEAD.match(line)
+        if head is not None:
+            is_wanted = head[1] == tool and path.endswith(head[2].removeprefix("…"))
+        elif is_wanted:
+            lines.append(line)
+    return "\n".join(lines)
 
 
 def may_call(text: str) -> bool:

@@ -51,6 +51,30 @@ def test_ways_go_from_search_to_pages_to_the_file_itself():
     assert [name for name, _ in ways(view_of(GONE, offered=()), NEED)] == ["read_file"]
 
 
+HEAD = f"ref={REF} offset=400 of read_file"
+FOUND = f"{HEAD} …dlib/a.py\n12:     12|def f():\n{HEAD} b.py\n12:     12|def g():\n[lines 1 to 2]"
+
+
+def test_a_line_found_by_words_counts_under_the_head_of_its_file():
+    asked = {"words": "read_file stdlib/a.py", "pattern": "x"}
+    assert find(view_of((CONTINUATION, asked, FOUND)), NEED) == "def f():"
+    other = Need(Address("stdlib/c.py", 12), "(def|class) f")
+    assert find(view_of((CONTINUATION, asked, FOUND)), other) is None
+    said = FOUND.replace("read_file", "search")
+    assert find(view_of((CONTINUATION, asked, said)), NEED) is None
+
+
+def test_a_tool_that_finds_by_words_is_asked_before_pages_are_read():
+    messages = view_of(GONE).messages
+    parameters = {"properties": {"tool_call_id": {}, "pattern": {}, "words": {}}}
+    view = View(messages, [{"function": {"name": CONTINUATION, "parameters": parameters}}])
+    assert [arguments for _, arguments in ways(view, NEED)][:3] == [
+        {"tool_call_id": REF, "pattern": "(def|class) f"},
+        {"words": "read_file stdlib/a.py", "pattern": "(def|class) f"},
+        {"tool_call_id": REF, "offset": 0},
+    ]
+
+
 def test_a_part_that_did_not_hold_the_line_is_no_source():
     elsewhere = (*GONE[:1], {"path": "stdlib/a.py", "start_line": 20, "end_line": 90}, GONE[2])
     assert [name for name, _ in ways(view_of(elsewhere), NEED)] == ["read_file"]

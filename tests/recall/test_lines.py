@@ -301,6 +301,22 @@ def test_the_session_for_an_event_loop_finds_the_same(session):
     assert asyncio.run(asked()) == ask(session, words="high_water_7")
 
 
+@pytest.mark.parametrize("asked", [{"words": "cat tide_7.py"}, {"pattern": r"cat tide_7\.py"}])
+def test_a_call_that_is_found_by_its_arguments_names_what_it_gave(session, asked):
+    """Whoever looks for a path or a command wants what was read there."""
+    head = next(line for line in ask(session, **asked).split("\n") if "its result" in line)
+    ref = re.fullmatch(
+        r"ref=\w{16} offset=\d+ of bash cat tide_7.*, its result: ref=(\w{16})", head
+    )
+    assert session.open(ref[1]) == step(7)[1]["content"]
+
+
+def test_a_call_that_nothing_answered_yet_names_no_result():
+    open_call = {"role": "assistant", "content": None, "tool_calls": [call_of(99, command="dig")]}
+    with closing(fitted([*history_of(), open_call])) as session:
+        assert session.window.transcript.result_for(len(history_of()), 0) is None
+
+
 def test_it_is_answered_on_the_wire(session):
     call = call_of(1) | {
         "function": {"name": "get_continuation", "arguments": '{"words":"berth2"}'}

@@ -409,6 +409,11 @@ class Transcript:
         found = self._pairs.of((index, number)) if self.call_for(index, number) else None
         return found[0] if found else None
 
+    def result_for(self, index: int, number: int) -> Location | None:
+        """Where the result of the call at (message, part) is, or None."""
+        results = self._pairs.results_of((index, number))
+        return (*results[0], 0) if results else None
+
     def newest_result(self, call_id: str, length: int) -> Location | None:
         """Where the newest result of a call id is in a history of this length."""
         found = self._spots["result"].get(whole(call_id), ())

@@ -106,12 +106,19 @@ class HistoryCorpus(Corpus):
         return "" if output is None else output.ref
 
     def about(self, number: int) -> str:
-        """See `Corpus.about`."""
+        """See `Corpus.about`. Of a call's arguments also what opens its result.
+
+        Whoever looks for a path or a command finds it in the arguments, and wants the result.
+        """
         index, part, _ = self._spots[number]
         transcript = self._window.transcript
         own = transcript.messages[index].parts[part]
-        call = own if isinstance(own, ToolCall) else transcript.call_for(index, part)
-        return transcript.messages[index].role if call is None else _called(call)
+        if not isinstance(own, ToolCall):
+            call = transcript.call_for(index, part)
+            return transcript.messages[index].role if call is None else _called(call)
+        spot = transcript.result_for(index, part)
+        result = None if spot is None or spot[0] >= self._window.size else transcript.output(spot)
+        return _called(own) + ("" if result is None else f", its result: ref={result.ref}")
 
     def is_left(self, number: int) -> bool:
         """See `Corpus.is_left`."""
