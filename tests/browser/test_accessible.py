@@ -5,14 +5,13 @@
 
 import json
 import os
-import time
 from pathlib import Path
 
 import pytest
 
 from tests.browser.test_page import written
 from tests.proxy.test_fitting import CUTS_ALWAYS, long_chat
-from tests.proxy.upstream import ask, proxy, upstream
+from tests.proxy.upstream import ask, proxy, settle, upstream
 from tests.replay.test_run import small_run
 
 pytestmark = [pytest.mark.timeout(300), pytest.mark.xdist_group("the browser")]
@@ -30,16 +29,6 @@ def axe():
     return AXE.read_text(encoding="utf-8")
 
 
-def first_listed(url):
-    """A conversation of a proxy. It is listed when its reply was counted: shortly after it came."""
-    end_s = time.monotonic() + 10
-    while time.monotonic() < end_s:
-        listed = json.loads(ask(url, "GET", "/_ullage/state")[2])["conversations"]
-        if listed:
-            return listed[0]
-    raise AssertionError("no conversation is listed")
-
-
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory):
     """The address of each page, and what it shows when it is drawn."""
@@ -47,7 +36,8 @@ def pages(tmp_path_factory):
     replay = written(folder, small_run("openai-chat", 24))
     with upstream() as there, proxy(there, policy=CUTS_ALWAYS) as url:
         ask(url, "POST", "/v1/chat/completions", long_chat())
-        key = first_listed(url)["key"]
+        settle(url)
+        key = json.loads(ask(url, "GET", "/_ullage/state")[2])["conversations"][0]["key"]
         yield {
             "replay": (replay.as_uri(), "#charts svg"),
             "session": (f"{url}/_ullage/conversations/{key}", "#charts svg"),

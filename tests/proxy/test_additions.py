@@ -7,7 +7,7 @@ import pytest
 
 from tests.proxy.told import of
 from tests.proxy.upstream import ask as ask_raw
-from tests.proxy.upstream import proxy
+from tests.proxy.upstream import proxy, settle
 from tests.servers import Refusal
 from tests.servers.behind import behind
 from tests.servers.loops import request, user
@@ -48,6 +48,7 @@ def test_the_header_the_log_and_the_page_tell_it(serve):
     with proxy(server, seen.append) as url:
         given = json.dumps(request("openai-chat", [user("openai-chat", "secret words")]))
         answers = [ask_raw(url, "POST", PATHS["openai-chat"], given.encode()) for _ in range(2)]
+        settle(url)
         _, _, state = ask_raw(url, "GET", "/_ullage/state")
     assert [headers["X-Ullage"] for _, headers, _ in answers] == ["unchanged; without=tools"] * 2
     lines = [line_of(each) for each in seen]

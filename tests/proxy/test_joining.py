@@ -7,7 +7,7 @@ import pytest
 from tests.exchange.test_exchange import PATHS
 from tests.exchange.test_joining import body
 from tests.proxy.told import FITTED, PRUNED, of, relayed
-from tests.proxy.upstream import ask, proxy, upstream
+from tests.proxy.upstream import ask, proxy, settle, upstream
 from tests.session.test_joining import TURNS, assert_costs_little, steps
 from ullage.core.turn.standing import Standing
 from ullage.core.values.events import Event
@@ -29,6 +29,7 @@ def through(format, turns, first, **settings):
             raw = json.dumps(body(format, turns[:count])).encode()
             said.append(ask(url, "POST", PATHS[format], raw)[1]["X-Ullage"])
             bodies.append(json.loads(there.requests[-1].body))
+        settle(url)
         state = json.loads(ask(url, path="/_ullage/state")[2])
     return bodies, said, state
 

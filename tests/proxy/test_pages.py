@@ -7,7 +7,7 @@ import pytest
 
 from tests.proxy.started import started
 from tests.proxy.test_fitting import CUTS_ALWAYS, long_chat
-from tests.proxy.upstream import all_of, ask, proxy, talking, upstream
+from tests.proxy.upstream import all_of, ask, proxy, settle, talking, until, upstream
 
 CHAT = "/v1/chat/completions"
 
@@ -16,6 +16,7 @@ CHAT = "/v1/chat/completions"
 def url():
     with upstream() as there, proxy(there, policy=CUTS_ALWAYS) as url:
         ask(url, "POST", CHAT, long_chat())
+        settle(url)
         yield url
 
 
@@ -86,6 +87,7 @@ def test_workers_are_seen_as_one_proxy(tmp_path):
         url = running.url
         for _ in range(8):
             ask(url, "POST", CHAT, long_chat())
+        until(lambda: json.loads(ask(url, path="/_ullage/state")[2])["totals"]["requests"] == 8)
         for _ in range(4):
             state = json.loads(ask(url, path="/_ullage/state")[2])
             assert state["totals"]["requests"] == 8

@@ -8,8 +8,10 @@ requests as they came in, to the byte.
 
 import asyncio
 import http.client
+import json
 import socket
 import threading
+import time
 from contextlib import contextmanager
 from tempfile import TemporaryDirectory
 from urllib.parse import urlsplit
@@ -126,6 +128,19 @@ def ask(url, method="GET", path="/", body=None, headers=()):
         return reply.status, reply.headers, reply.read()
     finally:
         connection.close()
+
+
+def until(holds):
+    """Wait until something holds."""
+    end_s = time.monotonic() + 10
+    while not holds():
+        assert time.monotonic() < end_s, "it does not hold in ten seconds"
+        time.sleep(0.001)
+
+
+def settle(url):
+    """Wait until a proxy has counted every reply: a client has its answer a little earlier."""
+    until(lambda: json.loads(ask(url, path="/_ullage/ready")[2])["in_flight"] == 0)
 
 
 @contextmanager
