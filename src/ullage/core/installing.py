@@ -4,8 +4,7 @@ Nothing is published yet, so ullage is installed from a clone of its repository.
 image may name a package on an index before there is one: whoever publishes that name first would be
 given the credentials of everybody who follows the advice.
 
-``python -m lab.release`` switches this constant and every page that follows it
-(issue 6 of the third round, 4).
+``python -m lab.release`` switches this constant and every page that follows it.
 """
 
 from __future__ import annotations

@@ -6,6 +6,7 @@ its place among the messages, whatever is summarised around it.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 
 from ullage.core.history.frozen import Changes
@@ -17,7 +18,7 @@ from ullage.core.values.decisions import Target
 from ullage.core.values.edits import Added, Replace, Whole
 
 
-class ShownAgain:
+class ShownAgain(ABC):
     """The part of a `ullage.core.history.builder.WindowBuilder` that a user's decisions move.
 
     Attributes:
@@ -27,17 +28,21 @@ class ShownAgain:
     window: Window
     _changes: Changes
 
+    @abstractmethod
     def _set(self, **values: object) -> None:
-        raise NotImplementedError
+        """Set fields of the window."""
 
+    @abstractmethod
     def _show_at(self, spot: Location, edit: Replace | None) -> None:
-        raise NotImplementedError
+        """Show an edit in place of a leaf, or the leaf itself."""
 
+    @abstractmethod
     def _note_edited(self, index: int) -> None:
-        raise NotImplementedError
+        """Note that a message is shown otherwise than it was."""
 
+    @abstractmethod
     def _outdate(self, index: int) -> None:
-        raise NotImplementedError
+        """Forget what was worked out of a message as it was shown."""
 
     def _show_whole(self, edit: Whole) -> bool:
         """Show a message, or a leaf of it, as it came."""
