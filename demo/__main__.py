@@ -95,7 +95,9 @@ def demonstrate(wiring: Wiring) -> bool:
     count, tokens = set_aside(session.events)
     costs_usd = (_cost_usd(unlimited), _cost_usd(limited))
     console.print(
-        report.table(unlimited, limited, window_tokens=wiring.window_tokens, costs_usd=costs_usd)
+        report.table(
+            unlimited, limited, window_tokens=wiring.window_tokens, costs_usd=costs_usd
+        )
     )
     without, _ = report.evidence(full["messages"][-1]["content"])
     within, asked = report.evidence(request["messages"][-1]["content"])
@@ -114,11 +116,17 @@ def demonstrate(wiring: Wiring) -> bool:
     return within == without and not proof.lost
 
 
-def _inside(wiring: Wiring, session: Any, request: dict[str, Any]) -> tuple[dict[str, Any], Tally]:
+def _inside(
+    wiring: Wiring, session: Any, request: dict[str, Any]
+) -> tuple[dict[str, Any], Tally]:
     tally = Tally(request, wiring.count, wiring.cache())
     client = Investigator(wiring.agenda, wiring.count)
     with Display(
-        wiring.console, wiring.agenda, wiring.window_tokens, tally, lambda: session.events
+        wiring.console,
+        wiring.agenda,
+        wiring.window_tokens,
+        tally,
+        lambda: session.events,
     ) as display:
 
         def watch(view: dict[str, Any], reply: dict[str, Any]) -> None:
@@ -145,20 +153,42 @@ def _cost_usd(tally: Tally) -> float:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Parse the command line, run, and return the exit status."""
     parser = argparse.ArgumentParser(prog="python -m demo", description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="two questions instead of twelve")
-    parser.add_argument("--run", metavar="PATH", help="replay a recorded run of yours instead")
-    parser.add_argument("--window", type=int, help="tokens (64,000; with --quick 20,000)")
     parser.add_argument(
-        "--record", metavar="PATH", type=Path, help="write the whole history, for ullage replay"
+        "--quick", action="store_true", help="two questions instead of twelve"
     )
-    asked = parser.add_argument_group("a real model, with a key of yours in the environment")
-    asked.add_argument("--model", metavar="NAME", help="claude-…, gpt-…, gemini-…, or a URL")
-    asked.add_argument("--url", help="of a server of your own, up to /v1, that has this model")
-    asked.add_argument(
-        "--recording", metavar="PATH", type=Path, help="read, and gone on with (recordings/…)"
+    parser.add_argument(
+        "--run", metavar="PATH", help="replay a recorded run of yours instead"
+    )
+    parser.add_argument(
+        "--window", type=int, help="tokens (64,000; with --quick 20,000)"
+    )
+    parser.add_argument(
+        "--record",
+        metavar="PATH",
+        type=Path,
+        help="write the whole history, for ullage replay",
+    )
+    asked = parser.add_argument_group(
+        "a real model, with a key of yours in the environment"
     )
     asked.add_argument(
-        "--most", metavar="USD", type=float, default=real.MOST_USD, help="for each run (5.00)"
+        "--model", metavar="NAME", help="claude-…, gpt-…, gemini-…, or a URL"
+    )
+    asked.add_argument(
+        "--url", help="of a server of your own, up to /v1, that has this model"
+    )
+    asked.add_argument(
+        "--recording",
+        metavar="PATH",
+        type=Path,
+        help="read, and gone on with (recordings/…)",
+    )
+    asked.add_argument(
+        "--most",
+        metavar="USD",
+        type=float,
+        default=real.MOST_USD,
+        help="for each run (5.00)",
     )
     options = parser.parse_args(arguments)
     if options.run:
@@ -186,7 +216,9 @@ def _played(agenda: Sequence[Question], window_tokens: int, record: Path | None)
 
         def session(window_tokens: int) -> Any:
             limits = ullage.Limits(window_tokens=window_tokens)
-            return ullage.Session(model=MODEL, limits=limits, store=Path(folder) / "demo.db")
+            return ullage.Session(
+                model=MODEL, limits=limits, store=Path(folder) / "demo.db"
+            )
 
         wiring = Wiring(
             console=Console(),

@@ -41,7 +41,11 @@ class Question(Struct, frozen=True):
     @property
     def words(self) -> str:
         """The question as a person would ask it."""
-        constant = f", and where is {self.meaning} set ({self.constant})" if self.constant else ""
+        constant = (
+            f", and where is {self.meaning} set ({self.constant})"
+            if self.constant
+            else ""
+        )
         return f"Where is {self.name} defined, what does its module import, who calls it{constant}?"
 
 
@@ -53,7 +57,9 @@ AGENDA: tuple[Question, ...] = (
         "_GLOBAL_DEFAULT_TIMEOUT",
         "the default timeout",
     ),
-    Question("tarfile.TarFile", "stdlib", r"\bTarFile\b", "BLOCKSIZE", "the size of a block"),
+    Question(
+        "tarfile.TarFile", "stdlib", r"\bTarFile\b", "BLOCKSIZE", "the size of a block"
+    ),
     Question(
         "rich.console.Console",
         "site/rich",
@@ -70,8 +76,12 @@ AGENDA: tuple[Question, ...] = (
         "HTTP_PORT",
         "the default port",
     ),
-    Question("re.compile", "stdlib", r"\bre\.compile\(", "_MAXCACHE", "the size of its cache"),
-    Question("click.core.Context", "site/click", r"\bContext\b", usage_scope="site/click"),
+    Question(
+        "re.compile", "stdlib", r"\bre\.compile\(", "_MAXCACHE", "the size of its cache"
+    ),
+    Question(
+        "click.core.Context", "site/click", r"\bContext\b", usage_scope="site/click"
+    ),
     Question(
         "argparse.ArgumentParser",
         "stdlib",
@@ -92,8 +102,20 @@ AGENDA: tuple[Question, ...] = (
         r"import .*\bRegexLexer\b",
         usage_scope="site/pygments",
     ),
-    Question("zipfile.ZipFile", "stdlib", r"\bZipFile\(", "ZIP64_LIMIT", "the limit of the format"),
-    Question("shutil.copyfileobj", "stdlib", r"\bcopyfileobj\(", "COPY_BUFSIZE", "the buffer size"),
+    Question(
+        "zipfile.ZipFile",
+        "stdlib",
+        r"\bZipFile\(",
+        "ZIP64_LIMIT",
+        "the limit of the format",
+    ),
+    Question(
+        "shutil.copyfileobj",
+        "stdlib",
+        r"\bcopyfileobj\(",
+        "COPY_BUFSIZE",
+        "the buffer size",
+    ),
 )
 
 QUICK: tuple[Question, ...] = (

@@ -108,7 +108,11 @@ class Asked:
     @property
     def repeated(self) -> int:
         """Calls of the agent's own tools that were made before, word for word."""
-        own = [(done.call.name, done.call.arguments) for done in self.done if not done.is_recall]
+        own = [
+            (done.call.name, done.call.arguments)
+            for done in self.done
+            if not done.is_recall
+        ]
         return len(own) - len(set(own))
 
     def run(self) -> Asked:
@@ -122,7 +126,9 @@ class Asked:
             try:
                 reply = self._ask()
             except (AskError, ullage.OverLimitError) as error:
-                if not isinstance(error, ullage.OverLimitError) and not ullage.is_overflow(error):
+                if not isinstance(
+                    error, ullage.OverLimitError
+                ) and not ullage.is_overflow(error):
                     raise
                 self.ended = f"too long, call {self.calls + 1}"
                 return self
@@ -183,7 +189,9 @@ class Asked:
         if self._session is not None and self._session.owns(raw):
             result = self._session.recall(raw)
             texts = [
-                text for each in self.wire.results([result]) for text in texts_of(self.wire, [each])
+                text
+                for each in self.wire.results([result])
+                for text in texts_of(self.wire, [each])
             ]
             self.done.append(Done(call, "\n".join(texts), is_recall=True))
             self.recalls += 1
@@ -199,7 +207,9 @@ class Asked:
     def _seen(self) -> list[str]:
         """What was shown when the answer was asked for, but by the model and by recall tools."""
         recalled = {done.call.id for done in self.done if done.is_recall}
-        messages = [self.wire.parse(raw, self.wire.key) for raw in self.wire.history(self._view)]
+        messages = [
+            self.wire.parse(raw, self.wire.key) for raw in self.wire.history(self._view)
+        ]
         return [
             text
             for message in messages
@@ -222,13 +232,17 @@ class Asked:
         self.cached_tokens += usage.cache_read_tokens
         self.output_tokens += usage.output_tokens
         cost = cost_usd(usage, self._info)
-        self.cost_usd = None if cost is None or self.cost_usd is None else self.cost_usd + cost
+        self.cost_usd = (
+            None if cost is None or self.cost_usd is None else self.cost_usd + cost
+        )
 
 
 def texts_of(wire: Format, messages: Sequence[Any]) -> list[str]:
     """Every text in some messages: said, asked for, and returned by a tool."""
     parsed = [wire.parse(raw, wire.key) for raw in messages]
-    return [text for message in parsed for part in message.parts for text in _texts(part)]
+    return [
+        text for message in parsed for part in message.parts for text in _texts(part)
+    ]
 
 
 def _texts(part: Part) -> list[str]:
@@ -243,7 +257,10 @@ def _texts(part: Part) -> list[str]:
 
 def _tools(wire: Format) -> list[dict[str, Any]]:
     functions = [spec["function"] for spec in SPECS]
-    return [wire.tool(ToolSpec(f["name"], f["description"], f["parameters"])) for f in functions]
+    return [
+        wire.tool(ToolSpec(f["name"], f["description"], f["parameters"]))
+        for f in functions
+    ]
 
 
 def _digest(view: Mapping[str, Any]) -> str:

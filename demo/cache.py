@@ -20,8 +20,12 @@ class OpenAICache:
     """
 
     def __init__(self, count_tokens: Callable[[Sequence[str]], Sequence[int]]) -> None:
-        self._simulator = CacheSimulator("openai-5", lambda text: count_tokens([text])[0])
+        self._simulator = CacheSimulator(
+            "openai-5", lambda text: count_tokens([text])[0]
+        )
 
-    def feed(self, head: Mapping[str, Any], messages: Sequence[Mapping[str, Any]]) -> Cached:
+    def feed(
+        self, head: Mapping[str, Any], messages: Sequence[Mapping[str, Any]]
+    ) -> Cached:
         """Take in one request: all but its messages, and its messages."""
         return self._simulator.call(messages, head_of(head))

@@ -47,7 +47,11 @@ class Display:
     ) -> None:
         self._console, self._agenda = console, agenda
         self._window_tokens, self._tally, self._events = window_tokens, tally, events
-        self._live = Live(console=console, refresh_per_second=12) if console.is_terminal else None
+        self._live = (
+            Live(console=console, refresh_per_second=12)
+            if console.is_terminal
+            else None
+        )
 
     def __enter__(self) -> Display:
         if self._live:
@@ -88,9 +92,19 @@ class Display:
         tally, (count, tokens) = self._tally, set_aside(self._events())
         scale = max(tally.history_tokens, self._window_tokens)
         asked = question < len(self._agenda)
-        named = self._agenda[question].words if asked else "all answers, with their evidence"
+        named = (
+            self._agenda[question].words
+            if asked
+            else "all answers, with their evidence"
+        )
         rows = [
-            _bar("window", tally.view_tokens, scale, "green", f"of {self._window_tokens:,}"),
+            _bar(
+                "window",
+                tally.view_tokens,
+                scale,
+                "green",
+                f"of {self._window_tokens:,}",
+            ),
             _bar("history", tally.history_tokens, scale, "yellow", "tokens"),
             _row("set aside", f"{tokens:,} tokens, in {count} cuts"),
             _row("recalls", str(tally.recalls)),
@@ -103,7 +117,9 @@ class Display:
 
 def _bar(name: str, tokens: int, scale: int, colour: str, after: str) -> Text:
     full = max(1, round(_BAR_COLUMNS * min(tokens / scale, 1.0)))
-    bar = Text("█" * full, style=colour) + Text("░" * (_BAR_COLUMNS - full), style="dim")
+    bar = Text("█" * full, style=colour) + Text(
+        "░" * (_BAR_COLUMNS - full), style="dim"
+    )
     return Text(f"{name:10}") + bar + Text(f" {tokens:,} {after}")
 
 
@@ -115,6 +131,9 @@ def _row(name: str, text: str, style: str = "") -> Text:
 
 def _words(event: Any) -> str:
     """An event as a sentence: what happened, where, why, and what it saved."""
-    before, after = getattr(event, "tokens_before", 0), getattr(event, "tokens_after", 0)
+    before, after = (
+        getattr(event, "tokens_before", 0),
+        getattr(event, "tokens_after", 0),
+    )
     saved = f" ({before:,} → {after:,})" if before else ""
     return f"{event.kind} {getattr(event, 'where', '')}{saved}: {getattr(event, 'why', '')}"

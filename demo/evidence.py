@@ -65,7 +65,9 @@ class View:
         notices: the lines that say how to read on, the newest first.
     """
 
-    def __init__(self, messages: Sequence[Mapping[str, Any]], tools: Sequence[Any]) -> None:
+    def __init__(
+        self, messages: Sequence[Mapping[str, Any]], tools: Sequence[Any]
+    ) -> None:
         self.messages = messages
         self.offered = {tool["function"]["name"] for tool in tools}
         self.search = _search_of(tools)
@@ -102,7 +104,9 @@ class View:
 def _parameters(tools: Sequence[Any]) -> dict[str, Any]:
     """The parameters of each tool, by its name."""
     return {
-        tool["function"]["name"]: tool["function"].get("parameters", {}).get("properties", {})
+        tool["function"]["name"]: tool["function"]
+        .get("parameters", {})
+        .get("properties", {})
         for tool in tools
     }
 
@@ -117,7 +121,9 @@ def _search_of(tools: Sequence[Any]) -> tuple[str, str] | None:
 
 def _notices(view: View) -> Iterator[Notice]:
     """Every visible line that spells out a recall call, newest first."""
-    texts: list[tuple[Shown | None, str]] = [(shown, shown.text) for shown in view.results]
+    texts: list[tuple[Shown | None, str]] = [
+        (shown, shown.text) for shown in view.results
+    ]
     texts += [(None, text_of(m)) for m in view.messages if m["role"] != "tool"]
     for shown, text in reversed(texts):
         for line in text.split("\n") if notices.may_call(text) else ():
@@ -181,7 +187,9 @@ def ways(view: View, need: Need) -> Iterator[ToolUse]:
     if view.finds:
         yield notices.CONTINUATION, {"words": f"read_file {path}", "pattern": pattern}
     yield from _pages(view, direct)
-    index = [call for notice in view.notices if notice.shown is None for call in notice.calls]
+    index = [
+        call for notice in view.notices if notice.shown is None for call in notice.calls
+    ]
     yield from _greps(view, index, re.escape(path))
     yield from _pages(view, index)
     yield "read_file", {"path": path, "start_line": line, "end_line": line}
@@ -212,7 +220,9 @@ def _speaks_of(line: str, need: Need) -> bool:
     return part is None or int(part[1]) <= need.place.line <= int(part[2])
 
 
-def _greps(view: View, sources: Sequence[notices.Call], pattern: str) -> Iterator[ToolUse]:
+def _greps(
+    view: View, sources: Sequence[notices.Call], pattern: str
+) -> Iterator[ToolUse]:
     if view.search is not None:
         name, key = view.search
         for ref in dict.fromkeys(call.ref for call in sources):

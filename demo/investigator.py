@@ -53,7 +53,9 @@ class Investigator:
     """
 
     def __init__(
-        self, agenda: Sequence[Question], count_tokens: Callable[[Sequence[str]], Sequence[int]]
+        self,
+        agenda: Sequence[Question],
+        count_tokens: Callable[[Sequence[str]], Sequence[int]],
     ) -> None:
         self.agenda = tuple(agenda)
         self._count = count_tokens
@@ -79,7 +81,10 @@ class Investigator:
         move = self._steps[before.step](view, before)
         status = replace(move.status, call=before.call + 1)
         message = _message(move, status)
-        said = [message["content"], *(c["function"]["arguments"] for c in message["tool_calls"])]
+        said = [
+            message["content"],
+            *(c["function"]["arguments"] for c in message["tool_calls"]),
+        ]
         if not move.calls:
             del message["tool_calls"]
         return {
@@ -93,7 +98,9 @@ class Investigator:
                     "finish_reason": "tool_calls" if move.calls else "stop",
                 }
             ],
-            "usage": _usage(count_request(request, self._count), sum(self._count(said))),
+            "usage": _usage(
+                count_request(request, self._count), sum(self._count(said))
+            ),
         }
 
     def _question(self, status: Status) -> Question:
@@ -112,7 +119,9 @@ class Investigator:
             ),
             ("list_dir", {"path": question.scope}),
         )
-        text = f"Question {status.question + 1}: {question.name}. I search its definition."
+        text = (
+            f"Question {status.question + 1}: {question.name}. I search its definition."
+        )
         return Move(text, calls, replace(status, step="find", tries=0, found=()))
 
     def _read(self, view: View, status: Status) -> Move:
@@ -133,15 +142,22 @@ class Investigator:
         listed = ", ".join(found)
         calls = tuple(("read_file", {"path": module}) for module in found)
         after = replace(status.keep("imp", Address(path, line)), step="imports")
-        return Move(f"Its module imports, among others, {listed}. I read these.", calls, after)
+        return Move(
+            f"Its module imports, among others, {listed}. I read these.", calls, after
+        )
 
     def _packages(self, view: View, status: Status) -> Move:
         """Some of the modules may be packages: read those again, the rest is done."""
-        hints = [re.search(r"there is a folder (\S+)/", shown.text) for shown in view.latest()]
+        hints = [
+            re.search(r"there is a folder (\S+)/", shown.text)
+            for shown in view.latest()
+        ]
         folders = [hint[1] for hint in hints if hint]
         if not folders:
             return self._callers(view, status)
-        calls = tuple(("read_file", {"path": f"{folder}/__init__.py"}) for folder in folders)
+        calls = tuple(
+            ("read_file", {"path": f"{folder}/__init__.py"}) for folder in folders
+        )
         return Move("Some are packages.", calls, replace(status, step="packages"))
 
     def _callers(self, view: View, status: Status) -> Move:
@@ -149,7 +165,9 @@ class Investigator:
         calls: tuple[ToolUse, ...] = (
             ("search", {"pattern": question.usage, "path": question.usage_scope}),
         )
-        return Move(f"Who uses {question.symbol}?", calls, replace(status, step="callers"))
+        return Move(
+            f"Who uses {question.symbol}?", calls, replace(status, step="callers")
+        )
 
     def _around(self, view: View, status: Status) -> Move:
         own = status.places["def"].path
@@ -165,7 +183,9 @@ class Investigator:
         if not question.constant:
             return self._answer(view, status)
         pattern = rf"^\s*{question.constant}\b.*="
-        calls: tuple[ToolUse, ...] = (("search", {"pattern": pattern, "path": question.scope}),)
+        calls: tuple[ToolUse, ...] = (
+            ("search", {"pattern": pattern, "path": question.scope}),
+        )
         text = f"Now {question.meaning}: {question.constant}."
         return Move(text, calls, replace(status, step="constant"))
 
@@ -185,7 +205,9 @@ class Investigator:
         quotes = _quotes(view, needs, status)
         asked = _ways_on(view, needs, quotes, status)
         if asked:
-            text = "\n".join(["I need my evidence again.", *_quoted(needs, quotes, found=True)])
+            text = "\n".join(
+                ["I need my evidence again.", *_quoted(needs, quotes, found=True)]
+            )
             after = replace(status, step="recall", tries=status.tries + 1)
             return Move(text, tuple(asked), after)
         if status.question == len(self.agenda):
@@ -193,7 +215,11 @@ class Investigator:
         return self._finish(view, needs, quotes, status)
 
     def _finish(
-        self, view: View, needs: Sequence[Need], quotes: Mapping[Address, str], status: Status
+        self,
+        view: View,
+        needs: Sequence[Need],
+        quotes: Mapping[Address, str],
+        status: Status,
     ) -> Move:
         """Answer a question and begin the next one in the same message."""
         number, places = status.question, status.places
@@ -201,7 +227,10 @@ class Investigator:
         done = status.answered
         if "def" in places:
             imported = places["imp"].line if "imp" in places else 0
-            done = (*done, Answered(number, places["def"].path, places["def"].line, imported))
+            done = (
+                *done,
+                Answered(number, places["def"].path, places["def"].line, imported),
+            )
         following = Status(call=status.call, question=number + 1, answered=done)
         last = number + 1 == len(self.agenda)
         move = (self._answer if last else self._ask)(view, following)
@@ -212,14 +241,18 @@ class Investigator:
     ) -> Move:
         lines = [CONCLUSION]
         for answered in status.answered:
-            lines.append(f"{answered.question + 1}. {self.agenda[answered.question].name}")
+            lines.append(
+                f"{answered.question + 1}. {self.agenda[answered.question].name}"
+            )
             lines += _quoted([n for n in needs if n.place in _places(answered)], quotes)
         return Move("\n".join(lines), (), replace(status, step="done"))
 
     def _needs(self, status: Status) -> list[Need]:
         """The lines an answer quotes: of one question, or at the end of all of them."""
         if status.question == len(self.agenda):
-            return [n for answered in status.answered for n in self._needs_again(answered)]
+            return [
+                n for answered in status.answered for n in self._needs_again(answered)
+            ]
         question = self._question(status)
         words = {
             "def": f"(def|class) {question.symbol}",
@@ -232,7 +265,10 @@ class Investigator:
     def _needs_again(self, answered: Answered) -> list[Need]:
         symbol = self.agenda[answered.question].symbol
         words = [f"(def|class) {symbol}", "import"]
-        return [Need(place, word) for place, word in zip(_places(answered), words, strict=False)]
+        return [
+            Need(place, word)
+            for place, word in zip(_places(answered), words, strict=False)
+        ]
 
 
 def count_request(
@@ -284,13 +320,18 @@ def _places(answered: Answered) -> list[Address]:
     return [Address(answered.path, line) for line in lines if line]
 
 
-def _phase(messages: Sequence[Mapping[str, Any]], status: Status) -> list[Mapping[str, Any]]:
+def _phase(
+    messages: Sequence[Mapping[str, Any]], status: Status
+) -> list[Mapping[str, Any]]:
     """The replies so far that looked for the same evidence, the newest first."""
     phase = []
     for message in reversed(messages):
         if message["role"] == "assistant":
             then = Status.read(text_of(message))
-            if then is None or (then.question, then.step) != (status.question, "recall"):
+            if then is None or (then.question, then.step) != (
+                status.question,
+                "recall",
+            ):
                 break
             phase.append(message)
     return phase
@@ -321,7 +362,10 @@ def _ways_on(
     asked: list[ToolUse] = []
     for need in needs:
         if need.place not in quotes and len(asked) < _PARALLEL:
-            way = next((way for way in list(ways(view, need))[first:] if way not in tried), None)
+            way = next(
+                (way for way in list(ways(view, need))[first:] if way not in tried),
+                None,
+            )
             if way is not None and way not in asked:
                 asked.append(way)
     return asked

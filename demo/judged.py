@@ -64,9 +64,15 @@ def pieces_of(question: Question) -> list[Piece]:
     defines = re.compile(rf"\s*(async )?(def|class) {symbol}\b")
     usage = re.compile(question.usage)
     pieces = [
-        Piece(lambda line: _module(line.path) == module and bool(defines.match(line.text))),
-        Piece(lambda line: _module(line.path) == module and bool(_IMPORT.match(line.text))),
-        Piece(lambda line: _module(line.path) != module and bool(usage.search(line.text))),
+        Piece(
+            lambda line: _module(line.path) == module and bool(defines.match(line.text))
+        ),
+        Piece(
+            lambda line: _module(line.path) == module and bool(_IMPORT.match(line.text))
+        ),
+        Piece(
+            lambda line: _module(line.path) != module and bool(usage.search(line.text))
+        ),
     ]
     if question.constant:
         sets = re.compile(rf"{re.escape(question.constant)}\b.*=")
@@ -76,7 +82,9 @@ def pieces_of(question: Question) -> list[Piece]:
 
 def judged(agenda: Sequence[Question], asked: Asked) -> Judged:
     """Judge a run by its last answer, and by what it had been sent for it."""
-    shown = {line for done in asked.done if not done.is_recall for line in _returned(done)}
+    shown = {
+        line for done in asked.done if not done.is_recall for line in _returned(done)
+    }
     quotes = set(_placed(asked.answer))
     seen = set(_lines(asked.seen))
     recalled = set(_lines(done.text for done in asked.done if done.is_recall))

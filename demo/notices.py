@@ -70,13 +70,20 @@ def calls(text: str) -> list[Call]:
     found: list[tuple[int, Call]] = []
     plain = text.replace('\\"', '"')
     for match in _CALL.finditer(plain):
-        given = {m[1]: m[2] if m[2] is not None else m[3] for m in _ARGUMENT.finditer(match[2])}
+        given = {
+            m[1]: m[2] if m[2] is not None else m[3]
+            for m in _ARGUMENT.finditer(match[2])
+        }
         ref = next((given[name] for name in _REFS if name in given), "")
         if ref:
             offset = int(given.get("offset", "0").replace(",", "").replace("_", ""))
             found.append((match.start(), Call(match[1], ref, offset)))
-    found += [(match.start(), Call(CONTINUATION, match[1])) for match in _BARE.finditer(plain)]
-    return list(dict.fromkeys(call for _, call in sorted(found, key=lambda pair: pair[0])))
+    found += [
+        (match.start(), Call(CONTINUATION, match[1])) for match in _BARE.finditer(plain)
+    ]
+    return list(
+        dict.fromkeys(call for _, call in sorted(found, key=lambda pair: pair[0]))
+    )
 
 
 def lines_of(found: str, tool: str, path: str) -> str:
@@ -123,7 +130,9 @@ def read_all(call: Call, recall: Callable[[str, Mapping[str, Any]], str]) -> str
     parts: list[str] = []
     offset: int | None = call.offset
     while offset is not None and len(parts) < _MAX_PAGES:
-        text, following = page(recall(CONTINUATION, {"tool_call_id": call.ref, "offset": offset}))
+        text, following = page(
+            recall(CONTINUATION, {"tool_call_id": call.ref, "offset": offset})
+        )
         parts.append(text)
         offset = following if following is not None and following > offset else None
     return "".join(parts)

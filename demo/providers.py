@@ -63,7 +63,9 @@ class Provider(Struct, frozen=True):
         """
         key = next((value for name in self.keys if (value := os.environ.get(name))), "")
         if not key and self.keys != (LOCAL_KEY,):
-            raise AskError(f"No key: set {' or '.join(self.keys)} in the environment.", status=2)
+            raise AskError(
+                f"No key: set {' or '.join(self.keys)} in the environment.", status=2
+            )
         create = self.connect(key or "none")
 
         def asked(**request: Any) -> Any:
@@ -90,7 +92,11 @@ def provider_of(model: str, url: str | None = None) -> Provider:
     """
     if url:
         return _chat(url)
-    makers = {"anthropic": _anthropic, "gemini": _gemini, "openai-responses": _responses}
+    makers = {
+        "anthropic": _anthropic,
+        "gemini": _gemini,
+        "openai-responses": _responses,
+    }
     for format, pattern in _NAMES.items():
         if re.match(pattern, model):
             return makers[format]()
@@ -115,7 +121,9 @@ def server_model(url: str) -> str:
             raise
         raise AskError(words) from error
     if not listed:
-        raise AskError("The server lists no model: name one with MODEL=, its URL with URL=.")
+        raise AskError(
+            "The server lists no model: name one with MODEL=, its URL with URL=."
+        )
     return str(listed[0].id)
 
 
@@ -191,7 +199,9 @@ def _gemini() -> Provider:
 
     def connect(key: str) -> Callable[..., Any]:
         retry = types.HttpRetryOptions(attempts=RETRIES + 1)
-        client = genai.Client(api_key=key, http_options=types.HttpOptions(retry_options=retry))
+        client = genai.Client(
+            api_key=key, http_options=types.HttpOptions(retry_options=retry)
+        )
         # the client itself is held: one that nobody holds closes its connections
         return lambda **request: client.models.generate_content(**request)
 
@@ -209,9 +219,13 @@ def _gemini() -> Provider:
         import msgspec
 
         # from JSON text: signatures are bytes, which only that form tells from a string
-        return types.GenerateContentResponse.model_validate_json(msgspec.json.encode(values))
+        return types.GenerateContentResponse.model_validate_json(
+            msgspec.json.encode(values)
+        )
 
-    return Provider("gemini", ("GEMINI_API_KEY", "GOOGLE_API_KEY"), connect, dump, revive, first)
+    return Provider(
+        "gemini", ("GEMINI_API_KEY", "GOOGLE_API_KEY"), connect, dump, revive, first
+    )
 
 
 # ── errors ───────────────────────────────────────────────────────────────────────────────
@@ -222,15 +236,23 @@ def _words(error: Exception, model: str, keys: tuple[str, ...], key: str) -> str
     status = getattr(error, "status_code", None) or getattr(error, "code", None)
     if not isinstance(status, int):
         kinds = {kind.__name__ for kind in type(error).__mro__}
-        is_network = bool(kinds & {"APIConnectionError", "TransportError", "ConnectionError"})
-        return "The provider was not reached. Is it up, and its URL right?" if is_network else None
+        is_network = bool(
+            kinds & {"APIConnectionError", "TransportError", "ConnectionError"}
+        )
+        return (
+            "The provider was not reached. Is it up, and its URL right?"
+            if is_network
+            else None
+        )
     said = _said(error, key)
     if status in (401, 403):
         return f"The key is refused ({status}): is {' or '.join(keys)} right for this provider?"
     if status == 404:
         return f"The provider knows no model {model!r} ({status}). {said}"
     if status == 429:
-        return f"Too many requests, or the account's limit is reached ({status}). {said}"
+        return (
+            f"Too many requests, or the account's limit is reached ({status}). {said}"
+        )
     return f"The provider answers {status}. {said}"
 
 

@@ -14,10 +14,22 @@ __all__ = ["callers", "definition", "hits", "modules", "region"]
 
 _AROUND_LINES = 40
 _HIT = re.compile(r"^(\S+\.py):(\d+):(.*)$", re.MULTILINE)
-_IMPORT = re.compile(r"^ *(\d+)\|(?:import (\w[\w.]*)|from (\.*[\w.]*) import (\w+))", re.MULTILINE)
+_IMPORT = re.compile(
+    r"^ *(\d+)\|(?:import (\w[\w.]*)|from (\.*[\w.]*) import (\w+))", re.MULTILINE
+)
 _WELL_KNOWN = frozenset(
     (
-        *("__future__", "abc", "array", "builtins", "errno", "io", "itertools", "math", "os"),
+        *(
+            "__future__",
+            "abc",
+            "array",
+            "builtins",
+            "errno",
+            "io",
+            "itertools",
+            "math",
+            "os",
+        ),
         *("re", "struct", "sys", "time", "types", "typing", "warnings", "zlib"),
     )
 )
@@ -62,7 +74,9 @@ def _module_path(path: str, name: str) -> str | None:
     dots = len(name) - len(name.lstrip("."))
     if dots:
         base = folder.split("/")
-        return "/".join([*base[: len(base) - dots + 1], *name[dots:].split(".")]) + ".py"
+        return (
+            "/".join([*base[: len(base) - dots + 1], *name[dots:].split(".")]) + ".py"
+        )
     top = name.split(".")[0]
     if top in _WELL_KNOWN or top.startswith("_"):
         return None
@@ -82,4 +96,8 @@ def callers(results: Sequence[Shown], own: str) -> list[Address]:
 def region(place: Address) -> dict[str, Any]:
     """The arguments that read a file around a line."""
     start = max(place.line - _AROUND_LINES, 1)
-    return {"path": place.path, "start_line": start, "end_line": place.line + _AROUND_LINES}
+    return {
+        "path": place.path,
+        "start_line": start,
+        "end_line": place.line + _AROUND_LINES,
+    }

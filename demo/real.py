@@ -142,7 +142,9 @@ def ask(
             model, window_tokens = str(head["model"]), int(head["window_tokens"])
             agenda = [_QUESTIONS[name] for name in head["questions"]]
             url = "http://localhost" if head["format"] == "openai-chat" else None
-        recording = recording or FOLDER / f"{re.sub(r'[^A-Za-z0-9._-]+', '-', model)}.jsonl"
+        recording = (
+            recording or FOLDER / f"{re.sub(r'[^A-Za-z0-9._-]+', '-', model)}.jsonl"
+        )
         said = str(recording)
         asking = _Asking(
             model,
@@ -160,10 +162,14 @@ def ask(
     except AskError as error:
         console.print(f"{error}", highlight=False, markup=False, soft_wrap=True)
         if error.status == 1 and Path(said).exists():
-            console.print(f"What it said so far is in {said}: the same command goes on there.")
+            console.print(
+                f"What it said so far is in {said}: the same command goes on there."
+            )
         return error.status
     except KeyboardInterrupt:
-        console.print(f"\nStopped. {said} holds what was said: the same command goes on there.")
+        console.print(
+            f"\nStopped. {said} holds what was said: the same command goes on there."
+        )
         return 130
     _close(asking, unlimited, limited)
     return 0
@@ -203,7 +209,9 @@ def _add_evidence(table: Table, both: Sequence[tuple[Asked, Judged]]) -> None:
     table.add_section()
     rows: dict[str, Callable[[Asked, Judged], str]] = {
         "ended": lambda asked, _: asked.ended,
-        "evidence in the last answer": lambda _, found: f"{found.quoted} of {found.asked}",
+        "evidence in the last answer": lambda _, found: (
+            f"{found.quoted} of {found.asked}"
+        ),
         "quotes no tool returned": lambda _, found: str(found.untrue),
         "evidence that had left the window": lambda _, found: str(found.left),
         "of this called back": lambda _, found: f"{found.called_back} of {found.left}",

@@ -57,7 +57,9 @@ class Recording:
             raise AskError(f"There is no recording at {path}.", status=2)
         return _lines(path)[0]
 
-    def taken(self, run: str, kind: str, make: Callable[[], Any], digest: str = "") -> Any:
+    def taken(
+        self, run: str, kind: str, make: Callable[[], Any], digest: str = ""
+    ) -> Any:
         """What came next in a run: of the file, or else made now and written down.
 
         Args:

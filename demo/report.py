@@ -80,7 +80,9 @@ class _Reader:
         function = {"name": name, "arguments": json.dumps(arguments)}
         call_id = f"proof_{self.recall_calls}"
         return text_of(
-            self._session.recall({"id": call_id, "type": "function", "function": function})
+            self._session.recall(
+                {"id": call_id, "type": "function", "function": function}
+            )
         )
 
 
@@ -103,11 +105,18 @@ def prove(session: Session, view: Messages, history: Messages) -> Proof:
     for call_id, text in originals:
         if shown.get(call_id) == text:
             how["view"] += 1
-        elif any(_digest(back) == _digest(text) for back in _back(shown.get(call_id, ""), reader)):
+        elif any(
+            _digest(back) == _digest(text)
+            for back in _back(shown.get(call_id, ""), reader)
+        ):
             how["notice"] += 1
         else:
             missing.append((call_id, text))
-    reached = _reach(view, {_digest(text) for _, text in originals}, reader) if missing else set()
+    reached = (
+        _reach(view, {_digest(text) for _, text in originals}, reader)
+        if missing
+        else set()
+    )
     lost = tuple(call_id for call_id, text in missing if _digest(text) not in reached)
     return Proof(
         total=len(originals),
@@ -122,10 +131,17 @@ def prove(session: Session, view: Messages, history: Messages) -> Proof:
 def _originals(session: Session, history: Messages) -> list[tuple[str, str]]:
     """The results of the agent's own tools, by call id; results of recall are copies."""
     recalled = {
-        call["id"] for m in history for call in m.get("tool_calls") or () if session.owns(call)
+        call["id"]
+        for m in history
+        for call in m.get("tool_calls") or ()
+        if session.owns(call)
     }
     results = [m for m in history if m["role"] == "tool"]
-    return [(m["tool_call_id"], text_of(m)) for m in results if m["tool_call_id"] not in recalled]
+    return [
+        (m["tool_call_id"], text_of(m))
+        for m in results
+        if m["tool_call_id"] not in recalled
+    ]
 
 
 def _back(shown: str, reader: _Reader) -> Iterator[str]:

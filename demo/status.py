@@ -70,12 +70,15 @@ class Status(Struct, frozen=True, kw_only=True):
 
     def keep(self, name: str, place: Address | None) -> Status:
         """The same status with one more place, if there is one."""
-        return self if place is None else replace(self, found=(*self.found, (name, place)))
+        return (
+            self if place is None else replace(self, found=(*self.found, (name, place)))
+        )
 
     def __str__(self) -> str:
         found = " ".join(f"{name}={place}" for name, place in self.found)
         answered = " ".join(
-            f"{a.question + 1}={a.path}:{a.definition},{a.imported}" for a in self.answered
+            f"{a.question + 1}={a.path}:{a.definition},{a.imported}"
+            for a in self.answered
         )
         return (
             f"[status call={self.call} question={self.question + 1} step={self.step} "
@@ -94,7 +97,9 @@ class Status(Struct, frozen=True, kw_only=True):
             question=int(question) - 1,
             step=step,
             tries=int(tries),
-            found=tuple((name, Address(path, int(n))) for name, path, n in _PLACE.findall(found)),
+            found=tuple(
+                (name, Address(path, int(n))) for name, path, n in _PLACE.findall(found)
+            ),
             answered=tuple(
                 Answered(int(n) - 1, path, int(definition), int(imported))
                 for n, path, definition, imported in _ANSWERED.findall(answered)

@@ -33,7 +33,9 @@ class Cached(Protocol):
 class Cache(Protocol):
     """A simulated prompt cache; requests are fed in the order they are sent."""
 
-    def feed(self, head: Mapping[str, Any], messages: Sequence[Mapping[str, Any]]) -> Cached:
+    def feed(
+        self, head: Mapping[str, Any], messages: Sequence[Mapping[str, Any]]
+    ) -> Cached:
         """Take in one request: all but its messages, and its messages."""
 
 
@@ -73,7 +75,9 @@ class Tally:
         output_tokens: all replies together.
     """
 
-    def __init__(self, history: Mapping[str, Any], count_tokens: CountTokens, cache: Cache) -> None:
+    def __init__(
+        self, history: Mapping[str, Any], count_tokens: CountTokens, cache: Cache
+    ) -> None:
         self._history, self._count, self._cache = history, count_tokens, cache
         self.calls = self.recalls = self.view_tokens = self.history_tokens = 0
         self.peak_tokens = self.sum_tokens = self.history_sum_tokens = 0
@@ -123,7 +127,11 @@ class Unlimited:
 
 def set_aside(events: Iterable[Any]) -> tuple[int, int]:
     """How many outputs a session's events put away, and the tokens this took off the view."""
-    away = [e for e in events if getattr(e, "ref", None) and e.kind not in ("recalled", "observed")]
+    away = [
+        e
+        for e in events
+        if getattr(e, "ref", None) and e.kind not in ("recalled", "observed")
+    ]
     before = sum(getattr(event, "tokens_before", 0) for event in away)
     after = sum(getattr(event, "tokens_after", 0) for event in away)
     return len({event.ref for event in away}), before - after

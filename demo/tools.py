@@ -28,7 +28,9 @@ _HIDDEN = frozenset((*_HIDDEN_FOLDERS, *_HIDDEN_INSTALLS, *_HIDDEN_FILES))
 _HIDDEN_STARTS = (".", "_sysconfigdata", "__editable__", "_editable")
 
 
-def _spec(name: str, description: str, required: list[str], **properties: str) -> dict[str, Any]:
+def _spec(
+    name: str, description: str, required: list[str], **properties: str
+) -> dict[str, Any]:
     """One tool definition in the Chat Completions format; ``properties`` are name → type."""
     return {
         "type": "function",
@@ -77,7 +79,10 @@ class ToolError(Exception):
 
 def default_roots() -> dict[str, Path]:
     """The standard library of this interpreter, and the folder its packages are installed in."""
-    return {"stdlib": Path(sysconfig.get_path("stdlib")), "site": Path(rich.__file__).parents[1]}
+    return {
+        "stdlib": Path(sysconfig.get_path("stdlib")),
+        "site": Path(rich.__file__).parents[1],
+    }
 
 
 class Tools:
@@ -96,7 +101,9 @@ class Tools:
         """Run one tool call of an assistant message; returns the tool message to append."""
         function = call["function"]
         try:
-            content = self._dispatch(function["name"], json.loads(function["arguments"]))
+            content = self._dispatch(
+                function["name"], json.loads(function["arguments"])
+            )
         except (ToolError, ValueError, OSError) as error:
             content = f"error: {error if isinstance(error, ToolError) else 'of these arguments'}"
         return {"role": "tool", "tool_call_id": call["id"], "content": content}
@@ -112,7 +119,9 @@ class Tools:
         try:
             return tool[name](**arguments)
         except TypeError:
-            raise ToolError(f"{name} does not take these arguments: {sorted(arguments)}") from None
+            raise ToolError(
+                f"{name} does not take these arguments: {sorted(arguments)}"
+            ) from None
 
     def list_dir(self, path: str) -> str:
         """The entries of a folder, sorted, folders with a slash, files with their bytes.
@@ -128,7 +137,9 @@ class Tools:
         entries = [self._entry(child) for child in self._children(folder)]
         return "".join(f"{entry}\n" for entry in entries) or "(nothing here)\n"
 
-    def read_file(self, path: str, start_line: int = 1, end_line: int | None = None) -> str:
+    def read_file(
+        self, path: str, start_line: int = 1, end_line: int | None = None
+    ) -> str:
         """The lines of a file, each as ``number|text``, numbers right-aligned to six places.
 
         Args:
@@ -146,12 +157,19 @@ class Tools:
             beside = file.with_suffix("")
             hint = f"; there is a folder {path[:-3]}/" if beside.is_dir() else ""
             raise ToolError(f"{path} does not exist{hint}")
-        lines = self._bytes(file).decode("utf-8", "replace").replace("\r\n", "\n").split("\n")
+        lines = (
+            self._bytes(file)
+            .decode("utf-8", "replace")
+            .replace("\r\n", "\n")
+            .split("\n")
+        )
         if not lines[-1]:
             lines.pop()
         first = max(start_line, 1)
         chosen = lines[first - 1 : end_line]
-        numbered = [f"{number:6d}|{line}\n" for number, line in enumerate(chosen, first)]
+        numbered = [
+            f"{number:6d}|{line}\n" for number, line in enumerate(chosen, first)
+        ]
         return "".join(numbered) or f"({path} has {len(lines)} lines)\n"
 
     def search(self, pattern: str, path: str) -> str:
@@ -175,7 +193,11 @@ class Tools:
             hits += found
             files += bool(found)
         shown = "".join(f"{hit}\n" for hit in hits[:MAX_HITS])
-        left = f"({len(hits) - MAX_HITS} more hits not shown)\n" if len(hits) > MAX_HITS else ""
+        left = (
+            f"({len(hits) - MAX_HITS} more hits not shown)\n"
+            if len(hits) > MAX_HITS
+            else ""
+        )
         return f"{len(hits)} hits in {files} files\n{shown}{left}"
 
     def _hits(self, file: Path, regex: Any) -> Iterator[str]:
@@ -196,7 +218,9 @@ class Tools:
     def _resolve(self, path: str) -> Path:
         parts = PurePosixPath(path).parts
         if not parts or parts[0] not in self._roots:
-            raise ToolError(f"{path!r} is outside the roots: {', '.join(sorted(self._roots))}")
+            raise ToolError(
+                f"{path!r} is outside the roots: {', '.join(sorted(self._roots))}"
+            )
         root = self._roots[parts[0]]
         real = root.joinpath(*parts[1:]).resolve()
         if not real.is_relative_to(root):
@@ -208,7 +232,9 @@ class Tools:
     def _name(self, file: Path) -> str:
         """The path as it is shown: the root's name and what follows."""
         for name, root in self._roots.items():
-            if file.is_relative_to(root) and not _hidden(file.relative_to(root).parts[0]):
+            if file.is_relative_to(root) and not _hidden(
+                file.relative_to(root).parts[0]
+            ):
                 return f"{name}/{file.relative_to(root).as_posix()}"
         raise ToolError("outside the roots")
 
@@ -230,7 +256,11 @@ class Tools:
                 yield child
 
     def _entry(self, child: Path) -> str:
-        return f"{child.name}/" if child.is_dir() else f"{child.name}  {child.stat().st_size:,}"
+        return (
+            f"{child.name}/"
+            if child.is_dir()
+            else f"{child.name}  {child.stat().st_size:,}"
+        )
 
     def _is_shown(self, file: Path) -> bool:
         return file.is_file() and file.suffix == ".py"

@@ -19,13 +19,19 @@ from ullage.integrations.adk import UllagePlugin
 
 async def main(question: str, model: str = "gemini-2.5-pro") -> str:
     """Answer a question with the help of files."""
-    agent = Agent(name="reader", model=model, instruction="Find faults.", tools=[read_file])
+    agent = Agent(
+        name="reader", model=model, instruction="Find faults.", tools=[read_file]
+    )
     plugin = UllagePlugin(store="kept.db")  # ullage
     runner = InMemoryRunner(app=App(name="reading", root_agent=agent, plugins=[plugin]))
-    session = await runner.session_service.create_session(app_name="reading", user_id="ada")
+    session = await runner.session_service.create_session(
+        app_name="reading", user_id="ada"
+    )
     asked = types.Content(role="user", parts=[types.Part(text=question)])
     said = ""
-    async for event in runner.run_async(user_id="ada", session_id=session.id, new_message=asked):
+    async for event in runner.run_async(
+        user_id="ada", session_id=session.id, new_message=asked
+    ):
         for part in (event.content and event.content.parts) or []:
             said = part.text or said
     await runner.close()

@@ -48,10 +48,14 @@ class Histories:
 
     def save(self, chat: str, number: int, turn: list[Any]) -> None:
         """Keep a turn. Raises sqlite3.IntegrityError if another one has that number."""
-        self.db.execute("insert into turns values (?, ?, ?)", (chat, number, json.dumps(turn)))
+        self.db.execute(
+            "insert into turns values (?, ?, ?)", (chat, number, json.dumps(turn))
+        )
 
 
-async def answer(client: anthropic.AsyncAnthropic, messages: list[Any]) -> AsyncIterator[str]:
+async def answer(
+    client: anthropic.AsyncAnthropic, messages: list[Any]
+) -> AsyncIterator[str]:
     """One turn: the answer as it comes. The messages are appended to."""
     while True:
         async with client.messages.stream(
@@ -60,12 +64,16 @@ async def answer(client: anthropic.AsyncAnthropic, messages: list[Any]) -> Async
             async for text in stream.text_stream:
                 yield text
             reply = await stream.get_final_message()
-        messages.append({"role": "assistant", "content": reply.to_dict(mode="json")["content"]})
+        messages.append(
+            {"role": "assistant", "content": reply.to_dict(mode="json")["content"]}
+        )
         results: list[Any] = []
         for block in reply.content:
             if block.type == "tool_use":
                 text = read_file(str(block.input["path"]))
-                results.append({"type": "tool_result", "tool_use_id": block.id, "content": text})
+                results.append(
+                    {"type": "tool_result", "tool_use_id": block.id, "content": text}
+                )
         if not results:
             return
         messages.append({"role": "user", "content": results})
@@ -85,7 +93,9 @@ async def post(request: web.Request) -> web.StreamResponse:
     try:
         histories.save(chat, number, messages[begins:])
     except sqlite3.IntegrityError:
-        await response.write(b"\n[Not kept: this chat was answered elsewhere meanwhile.]")
+        await response.write(
+            b"\n[Not kept: this chat was answered elsewhere meanwhile.]"
+        )
     return response
 
 
@@ -99,7 +109,9 @@ def work(listening: socket.socket) -> None:
     """One worker."""
     app = web.Application()
     app[HISTORIES] = Histories("chats.db")
-    app[CLIENT] = ullage.wrap(anthropic.AsyncAnthropic(), store="kept.db")  # ullage: one store
+    app[CLIENT] = ullage.wrap(
+        anthropic.AsyncAnthropic(), store="kept.db"
+    )  # ullage: one store
     app.router.add_post("/chats/{chat}", post)
     web.run_app(app, sock=listening, print=None)
 
@@ -111,11 +123,15 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=2)
     options = parser.parse_args()
     with socket.create_server(("127.0.0.1", options.port)) as listening:
-        new = partial(multiprocessing.Process, target=work, args=(listening,), daemon=True)
+        new = partial(
+            multiprocessing.Process, target=work, args=(listening,), daemon=True
+        )
         workers = [new() for _ in range(options.workers)]
         for worker in workers:
             worker.start()
-        signal.signal(signal.SIGTERM, lambda *_: sys.exit())  # and the workers end with it
+        signal.signal(
+            signal.SIGTERM, lambda *_: sys.exit()
+        )  # and the workers end with it
         print(f"http://127.0.0.1:{listening.getsockname()[1]}/chats/", flush=True)
         with suppress(KeyboardInterrupt):
             for worker in workers:

@@ -48,7 +48,9 @@ DECLARED: list[Any] = [
         "description": tool.__doc__,
         "input_schema": {
             "type": "object",
-            "properties": {key: STRING for key in tool.__annotations__ if key != "return"},
+            "properties": {
+                key: STRING for key in tool.__annotations__ if key != "return"
+            },
             "required": [key for key in tool.__annotations__ if key != "return"],
         },
     }
@@ -62,7 +64,12 @@ def result_of(call: Any) -> dict[str, Any]:
         text, failed = TOOLS[call.name](**call.input), False
     except Exception as error:  # noqa: BLE001  (whatever it is, the model is to know)
         text, failed = f"{type(error).__name__}: {error}", True
-    return {"type": "tool_result", "tool_use_id": call.id, "content": text, "is_error": failed}
+    return {
+        "type": "tool_result",
+        "tool_use_id": call.id,
+        "content": text,
+        "is_error": failed,
+    }
 
 
 def main(task: str, model: str = "claude-sonnet-5") -> str:
@@ -76,8 +83,12 @@ def main(task: str, model: str = "claude-sonnet-5") -> str:
         messages.append({"role": "assistant", "content": reply.content})
         calls = [block for block in reply.content if block.type == "tool_use"]
         if not calls:
-            return "".join(block.text for block in reply.content if block.type == "text")
-        messages.append({"role": "user", "content": [result_of(call) for call in calls]})
+            return "".join(
+                block.text for block in reply.content if block.type == "text"
+            )
+        messages.append(
+            {"role": "user", "content": [result_of(call) for call in calls]}
+        )
 
 
 if __name__ == "__main__":

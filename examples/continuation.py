@@ -31,7 +31,9 @@ INSTRUCTIONS = (
 
 def new_session(model: str, store: str, tenant: str = "") -> Session:
     """The session of one conversation; what is set aside is kept in ``store``."""
-    return Session(model, policy=POLICY, store=store, format="openai-chat", tenant=tenant)
+    return Session(
+        model, policy=POLICY, store=store, format="openai-chat", tenant=tenant
+    )
 
 
 def agent_turn(

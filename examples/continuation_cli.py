@@ -26,7 +26,10 @@ def main() -> int:
     given = parser.parse_args()
     messages: list[object] = []
     create = openai.OpenAI().chat.completions.create
-    with mcp_tools(MEETING_SERVER) as tools, new_session(given.model, given.store) as session:
+    with (
+        mcp_tools(MEETING_SERVER) as tools,
+        new_session(given.model, given.store) as session,
+    ):
         for question in given.question or map(str.strip, sys.stdin):
             outcome = agent_turn(create, session, tools, messages, question)
             print(outcome.text)

@@ -74,9 +74,14 @@ class Handler(BaseHTTPRequestHandler):
             return self._send(404, {"error": "POST a message of at most 1 MB to /chat"})
         try:
             asked = json.loads(self.rfile.read(length))
-            said, name = str(asked["message"]), self.chat.find(asked.get("conversation"))
+            said, name = (
+                str(asked["message"]),
+                self.chat.find(asked.get("conversation")),
+            )
         except (ValueError, KeyError, TypeError, AttributeError):
-            remedy = 'send {"message": "…"}, with a "conversation" that this server named'
+            remedy = (
+                'send {"message": "…"}, with a "conversation" that this server named'
+            )
             return self._send(400, {"error": remedy})
         try:
             return self._send(200, self.chat.answer(name, said))
@@ -106,7 +111,9 @@ def main() -> None:
     with mcp_tools(MEETING_SERVER) as tools:
         Handler.chat = Chat(create, tools, given.model, given.store)
         with ThreadingHTTPServer(("127.0.0.1", given.port), Handler) as server:
-            print(f"listening on http://127.0.0.1:{server.server_port}/chat", flush=True)
+            print(
+                f"listening on http://127.0.0.1:{server.server_port}/chat", flush=True
+            )
             try:
                 server.serve_forever()
             except KeyboardInterrupt:

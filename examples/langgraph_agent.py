@@ -22,7 +22,9 @@ def main(thread: str, question: str, model: str = "claude-sonnet-5") -> str:
         agent = create_agent(
             ChatAnthropic(model=model, max_tokens=4_096),
             [read_file],
-            middleware=[UllageMiddleware()],  # ullage: fits, observes, brings the recall tools
+            middleware=[
+                UllageMiddleware()
+            ],  # ullage: fits, observes, brings the recall tools
             checkpointer=saver,
         )
         config = {"configurable": {"thread_id": thread}}

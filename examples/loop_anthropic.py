@@ -22,19 +22,27 @@ def main(question: str, model: str = "claude-sonnet-5") -> str:
     tools: list[Any] = [{"name": NAME, "description": SAYS, "input_schema": PARAMETERS}]
     while True:
         reply = session.call(  # ullage: fits, calls, observes
-            client.messages.create, model=model, max_tokens=4096, messages=messages, tools=tools
+            client.messages.create,
+            model=model,
+            max_tokens=4096,
+            messages=messages,
+            tools=tools,
         )
         messages.append({"role": "assistant", "content": reply.content})
         calls = [block for block in reply.content if block.type == "tool_use"]
         if not calls:
-            return "".join(block.text for block in reply.content if block.type == "text")
+            return "".join(
+                block.text for block in reply.content if block.type == "text"
+            )
         results = []
         for call in calls:
             if session.owns(call):  # ullage: a call of a recall tool
                 results.append(session.recall(call))
             else:
                 text = read_file(str(call.input["path"]))
-                results.append({"type": "tool_result", "tool_use_id": call.id, "content": text})
+                results.append(
+                    {"type": "tool_result", "tool_use_id": call.id, "content": text}
+                )
         messages.append({"role": "user", "content": results})
 
 

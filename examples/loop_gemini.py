@@ -19,16 +19,25 @@ def main(question: str, model: str = "gemini-2.5-pro") -> str:
     """Answer a question with the help of files."""
     client = genai.Client()
     session = ullage.Session(model)  # ullage
-    contents: list[Any] = [types.Content(role="user", parts=[types.Part(text=question)])]
+    contents: list[Any] = [
+        types.Content(role="user", parts=[types.Part(text=question)])
+    ]
     declared = types.FunctionDeclaration(
         name=NAME, description=SAYS, parameters_json_schema=PARAMETERS
     )
     tools = [types.Tool(function_declarations=[declared])]
-    ours = types.AutomaticFunctionCallingConfig(disable=True)  # this loop calls the tools
-    config = types.GenerateContentConfig(tools=list(tools), automatic_function_calling=ours)
+    ours = types.AutomaticFunctionCallingConfig(
+        disable=True
+    )  # this loop calls the tools
+    config = types.GenerateContentConfig(
+        tools=list(tools), automatic_function_calling=ours
+    )
     while True:
         reply = session.call(  # ullage: fits, calls, observes
-            client.models.generate_content, model=model, contents=contents, config=config
+            client.models.generate_content,
+            model=model,
+            contents=contents,
+            config=config,
         )
         content = (reply.candidates or [])[0].content
         contents.append(content)
@@ -40,7 +49,9 @@ def main(question: str, model: str = "gemini-2.5-pro") -> str:
                 parts.append(session.recall(call))
             else:
                 said = {"result": read_file(**(call.args or {}))}
-                answer = types.FunctionResponse(id=call.id, name=call.name, response=said)
+                answer = types.FunctionResponse(
+                    id=call.id, name=call.name, response=said
+                )
                 parts.append(types.Part(function_response=answer))
         contents.append({"role": "user", "parts": parts})
 

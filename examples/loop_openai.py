@@ -35,7 +35,9 @@ def main(question: str, model: str = "gpt-5.4") -> str:
                 messages.append(session.recall(call))
             elif call.type == "function":
                 text = read_file(**json.loads(call.function.arguments))
-                messages.append({"role": "tool", "tool_call_id": call.id, "content": text})
+                messages.append(
+                    {"role": "tool", "tool_call_id": call.id, "content": text}
+                )
 
 
 if __name__ == "__main__":

@@ -21,7 +21,12 @@ def main(question: str, model: str = "gpt-5.4") -> str:
     session = ullage.Session(model)  # ullage
     items: list[Any] = [{"role": "user", "content": question}]
     tools: list[Any] = [
-        {"type": "function", "name": NAME, "description": SAYS, "parameters": PARAMETERS}
+        {
+            "type": "function",
+            "name": NAME,
+            "description": SAYS,
+            "parameters": PARAMETERS,
+        }
     ]
     while True:
         reply = session.call(  # ullage: fits, calls, observes
@@ -36,7 +41,11 @@ def main(question: str, model: str = "gpt-5.4") -> str:
                 items.append(session.recall(call))
             else:
                 text = read_file(**json.loads(call.arguments))
-                result = {"type": "function_call_output", "call_id": call.call_id, "output": text}
+                result = {
+                    "type": "function_call_output",
+                    "call_id": call.call_id,
+                    "output": text,
+                }
                 items.append(result)
 
 

@@ -20,7 +20,10 @@ _DECISIONS = (
     "Jun writes the notice to customers by Friday.",
 )
 _TALK = (
-    ("Rosa", "The billing tables are larger than we thought, some rows are twelve years old."),
+    (
+        "Rosa",
+        "The billing tables are larger than we thought, some rows are twelve years old.",
+    ),
     ("Jun", "I asked three customers. Two of them have never seen the old importer."),
     ("Amadou", "Then let us go through the open questions one after the other."),
     ("Rosa", "If we copy at night, the lock is held for less than a minute."),

@@ -20,7 +20,12 @@ def main(question: str, model: str = "gpt-5.4") -> str:
     client = ullage.wrap(openai.OpenAI())  # ullage: recall is answered inside
     items: list[Any] = [{"role": "user", "content": question}]
     tools: list[Any] = [
-        {"type": "function", "name": NAME, "description": SAYS, "parameters": PARAMETERS}
+        {
+            "type": "function",
+            "name": NAME,
+            "description": SAYS,
+            "parameters": PARAMETERS,
+        }
     ]
     while True:
         reply = client.responses.create(model=model, input=items, tools=tools)
@@ -30,7 +35,13 @@ def main(question: str, model: str = "gpt-5.4") -> str:
             return reply.output_text
         for call in calls:
             text = read_file(**json.loads(call.arguments))
-            items.append({"type": "function_call_output", "call_id": call.call_id, "output": text})
+            items.append(
+                {
+                    "type": "function_call_output",
+                    "call_id": call.call_id,
+                    "output": text,
+                }
+            )
 
 
 if __name__ == "__main__":

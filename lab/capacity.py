@@ -98,9 +98,13 @@ class Counting(MemoryStore):
         self._count(finds=1)
         return super().find(tenant, keys)
 
-    def commit(self, tenant: str, outputs: Sequence[Any], records: Sequence[Any]) -> Any:
+    def commit(
+        self, tenant: str, outputs: Sequence[Any], records: Sequence[Any]
+    ) -> Any:
         """See `MemoryStore`."""
-        self._count(writes=1, synced=bool(outputs) or any(each.is_once for each in records))
+        self._count(
+            writes=1, synced=bool(outputs) or any(each.is_once for each in records)
+        )
         self._keep(records)
         for output in outputs:
             if output.ref not in self._refs:
@@ -117,7 +121,9 @@ class Counting(MemoryStore):
 
     def _count(self, **more: float) -> None:
         so_far = asdict(self.asked)
-        self.asked = replace(self.asked, **{name: so_far[name] + n for name, n in more.items()})
+        self.asked = replace(
+            self.asked, **{name: so_far[name] + n for name, n in more.items()}
+        )
 
 
 class Held(Struct, frozen=True):
@@ -140,10 +146,17 @@ class Held(Struct, frozen=True):
 
 def messages_of(conversation: int, traffic: Traffic) -> list[dict[str, Any]]:
     """A conversation: a task, then a call and its result for each turn."""
-    messages: list[dict[str, Any]] = [{"role": "user", "content": f"Task {conversation}: mend it."}]
+    messages: list[dict[str, Any]] = [
+        {"role": "user", "content": f"Task {conversation}: mend it."}
+    ]
     for n in range(traffic.turns):
         random = Random(f"{conversation}/{n}")
-        call = {"type": "tool_use", "id": f"c{n}", "name": "read", "input": {"path": f"{n}.py"}}
+        call = {
+            "type": "tool_use",
+            "id": f"c{n}",
+            "name": "read",
+            "input": {"path": f"{n}.py"},
+        }
         text = "".join(
             f"line {at} of {conversation}.{n}: {random.getrandbits(40)}\n"
             for at in range(random.randrange(4, traffic.lines))
@@ -157,12 +170,21 @@ def messages_of(conversation: int, traffic: Traffic) -> list[dict[str, Any]]:
 def worked(store: Store, traffic: Traffic, conversations: int) -> float:
     """Have a worker take all turns of these conversations; the processor time of its session, s."""
     limits, cpu_s = Limits(window_tokens=traffic.window_tokens), 0.0
-    sessions = Sessions(_MODEL, store=store, limits=limits, format="anthropic", recall=True)
+    sessions = Sessions(
+        _MODEL, store=store, limits=limits, format="anthropic", recall=True
+    )
     for conversation in range(conversations):
-        messages, session = messages_of(conversation, traffic), sessions.of(str(conversation))
+        messages, session = (
+            messages_of(conversation, traffic),
+            sessions.of(str(conversation)),
+        )
         for turn in range(traffic.turns):
             began = time.thread_time()
-            request = {"model": _MODEL, "max_tokens": 1_000, "messages": messages[: 1 + 2 * turn]}
+            request = {
+                "model": _MODEL,
+                "max_tokens": 1_000,
+                "messages": messages[: 1 + 2 * turn],
+            }
             view = session.fit(request)
             tokens = int(session.window.tokens * 1.1)
             view.observe(Usage(fresh_tokens=tokens, output_tokens=20))
@@ -186,8 +208,13 @@ def in_sqlite(traffic: Traffic, conversations: int) -> Held:
         store.close()
         db = sqlite3.connect(path)
         tables = ("blobs", "chunks", "grants", "records", "names")
-        rows = sum(db.execute(f"SELECT count(*) FROM {table}").fetchone()[0] for table in tables)
-        (stored,) = db.execute("SELECT coalesce(sum(length(body)), 0) FROM chunks").fetchone()
+        rows = sum(
+            db.execute(f"SELECT count(*) FROM {table}").fetchone()[0]
+            for table in tables
+        )
+        (stored,) = db.execute(
+            "SELECT coalesce(sum(length(body)), 0) FROM chunks"
+        ).fetchone()
         db.close()
         return Held(rows, stored, path.stat().st_size)
 
@@ -205,9 +232,16 @@ def in_postgres(server: Server, traffic: Traffic, conversations: int) -> Held:
         cpu_s = _cpu_s(server.pid) - cpu_s
         wal = "SELECT pg_wal_lsn_diff(pg_current_wal_lsn(), %s)"
         (wal_bytes,) = db.execute(wal, (began,)).fetchone()
-        tables = [f"ullage.{name}" for name in ("outputs", "chunks", "records", "names")]
-        rows = [db.execute(f"SELECT count(*) FROM {table}").fetchone()[0] for table in tables]
-        sizes = "SELECT sum(pg_total_relation_size(t::regclass)) FROM unnest(%s::text[]) t"
+        tables = [
+            f"ullage.{name}" for name in ("outputs", "chunks", "records", "names")
+        ]
+        rows = [
+            db.execute(f"SELECT count(*) FROM {table}").fetchone()[0]
+            for table in tables
+        ]
+        sizes = (
+            "SELECT sum(pg_total_relation_size(t::regclass)) FROM unnest(%s::text[]) t"
+        )
         (disk,) = db.execute(sizes, (tables,)).fetchone()
         (stored,) = db.execute(
             "SELECT coalesce(sum(stored_bytes), 0) FROM ullage.outputs"
@@ -306,13 +340,19 @@ def needs_of(
     shares = {
         "a budget of all, one row": turns_s / bookings_s,
         "the server's processors": server_cores / machine.cores,
-        "its disk's writes": 2 * turns_s * held.wal_bytes / asked.turns / machine.disk_bytes_s,
+        "its disk's writes": 2
+        * turns_s
+        * held.wal_bytes
+        / asked.turns
+        / machine.disk_bytes_s,
         "its disk's room": disk_bytes / machine.disk_bytes,
         "its connections": _CONNECTIONS * worker_cores / machine.connections,
     }
     conversation_s = (asked.cpu_s + held.cpu_s) / asked.turns * ONE.turns
     gb_months = held.disk_bytes / asked.turns * ONE.turns / 1e9 * keep_s / (30 * DAY_S)
-    usd = conversation_s / 3600 * machine.core_hour_usd + gb_months * machine.gb_month_usd
+    usd = (
+        conversation_s / 3600 * machine.core_hour_usd + gb_months * machine.gb_month_usd
+    )
     return Needs(
         live=live,
         turns_s=turns_s,
@@ -329,7 +369,9 @@ def bookings_s(server: Server, threads: int = 4, each: int = 150) -> float:
 
     def book(worker: int) -> None:
         for n in range(each):
-            call = Booked(f"{worker}/{n}".encode(), "agent", _MODEL, 1, 0, 0, 1, 0, 1, 0.0, 0)
+            call = Booked(
+                f"{worker}/{n}".encode(), "agent", _MODEL, 1, 0, 0, 1, 0, 1, 0.0, 0
+            )
             store.book("all", [call])
 
     book(-1)  # the connections are there
@@ -341,7 +383,9 @@ def bookings_s(server: Server, threads: int = 4, each: int = 150) -> float:
     return threads * each / took_s
 
 
-def checks(conversations: int, server: Server) -> Iterator[tuple[str, Asked, Held, Asked, Held]]:
+def checks(
+    conversations: int, server: Server
+) -> Iterator[tuple[str, Asked, Held, Asked, Held]]:
     """Each store after the first traffic and after the second."""
     first, second = asked_by(ONE, conversations), asked_by(OTHER, conversations)
     stores: dict[str, Callable[[Traffic, int], Held]] = {
@@ -349,18 +393,39 @@ def checks(conversations: int, server: Server) -> Iterator[tuple[str, Asked, Hel
         "PostgreSQL": lambda traffic, count: in_postgres(server, traffic, count),
     }
     for name, measure in stores.items():
-        yield name, first, measure(ONE, conversations), second, measure(OTHER, conversations)
+        yield (
+            name,
+            first,
+            measure(ONE, conversations),
+            second,
+            measure(OTHER, conversations),
+        )
 
 
 @click.command()
-@click.option("--live", multiple=True, default=(1_000, 100_000, 10_000_000), show_default=True)
-@click.option("--conversations", default=50, show_default=True, help="How many are simulated.")
-@click.option("--gap", "gap_s", default=30.0, show_default=True, help="Seconds between turns.")
-@click.option("--keep", "days", default=30.0, show_default=True, help="Days that all is kept.")
-@click.option("--cores", default=Machine().cores, show_default=True, help="Of the server.")
+@click.option(
+    "--live", multiple=True, default=(1_000, 100_000, 10_000_000), show_default=True
+)
+@click.option(
+    "--conversations", default=50, show_default=True, help="How many are simulated."
+)
+@click.option(
+    "--gap", "gap_s", default=30.0, show_default=True, help="Seconds between turns."
+)
+@click.option(
+    "--keep", "days", default=30.0, show_default=True, help="Days that all is kept."
+)
+@click.option(
+    "--cores", default=Machine().cores, show_default=True, help="Of the server."
+)
 @click.option("--disk-tb", default=16.0, show_default=True, help="Of the server.")
 def main(
-    live: tuple[int, ...], conversations: int, gap_s: float, days: float, cores: int, disk_tb: float
+    live: tuple[int, ...],
+    conversations: int,
+    gap_s: float,
+    days: float,
+    cores: int,
+    disk_tb: float,
 ) -> None:
     """Simulate, check the model, and print what is needed."""
     be_quiet()
@@ -391,8 +456,20 @@ def main(
 
 
 def _demand_table(found: Sequence[tuple[str, Asked, Held, Asked, Held]]) -> Table:
-    table = Table(title=f"a turn, of {ONE.turns} in a window of {ONE.window_tokens:,} tokens")
-    for heading in ("", "rows", "disk", "reads", "writes", "synced", "worker", "server", "log"):
+    table = Table(
+        title=f"a turn, of {ONE.turns} in a window of {ONE.window_tokens:,} tokens"
+    )
+    for heading in (
+        "",
+        "rows",
+        "disk",
+        "reads",
+        "writes",
+        "synced",
+        "worker",
+        "server",
+        "log",
+    ):
         table.add_column(heading, justify="left" if not heading else "right")
     for name, asked, held, *_ in found:
         table.add_row(
@@ -410,8 +487,17 @@ def _demand_table(found: Sequence[tuple[str, Asked, Held, Asked, Held]]) -> Tabl
 
 
 def _check_table(found: Sequence[tuple[str, Asked, Held, Asked, Held]]) -> Table:
-    table = Table(title=f"another traffic: {OTHER.turns} turns, twice the results, a larger window")
-    for heading in ("", "rows, model", "measured", "bytes, model", "measured", "off by"):
+    table = Table(
+        title=f"another traffic: {OTHER.turns} turns, twice the results, a larger window"
+    )
+    for heading in (
+        "",
+        "rows, model",
+        "measured",
+        "bytes, model",
+        "measured",
+        "off by",
+    ):
         table.add_column(heading, justify="left" if not heading else "right")
     for name, first, held, second, measured in found:
         rows, disk = predicted(first, held, second)
@@ -429,8 +515,18 @@ def _check_table(found: Sequence[tuple[str, Asked, Held, Asked, Held]]) -> Table
 
 def _needs_table(needs: Sequence[Needs]) -> Table:
     table = Table(title="live conversations on one PostgreSQL server")
-    for heading in ("live", "turns/s", "worker cores", "disk", "$ a million", "ends first", "then"):
-        table.add_column(heading, justify="left" if heading in ("ends first", "then") else "right")
+    for heading in (
+        "live",
+        "turns/s",
+        "worker cores",
+        "disk",
+        "$ a million",
+        "ends first",
+        "then",
+    ):
+        table.add_column(
+            heading, justify="left" if heading in ("ends first", "then") else "right"
+        )
     for each in needs:
         first, then = (f"{what} {share:,.0%}" for what, share in each.ends[:2])
         table.add_row(

@@ -21,13 +21,25 @@ from tests.servers import Captured, Reply
 
 OF_A_RUN = frozenset(
     (
-        *("host", "content-length", "connection", "accept-encoding", "traceparent", "baggage"),
+        *(
+            "host",
+            "content-length",
+            "connection",
+            "accept-encoding",
+            "traceparent",
+            "baggage",
+        ),
         *("user-agent", "x-ullage"),
     )
 )
 """Headers of a connection, or made anew for each run."""
 
-TITLES = {"claude": "Claude Code", "codex": "Codex", "gemini": "Gemini CLI", "qwen": "Qwen Code"}
+TITLES = {
+    "claude": "Claude Code",
+    "codex": "Codex",
+    "gemini": "Gemini CLI",
+    "qwen": "Qwen Code",
+}
 _WINDOW = re.compile(r"\*\*Tokens:\*\* [^/]*/ (\S+)")
 
 
@@ -41,7 +53,9 @@ class Seen(NamedTuple):
 
 def seen(agent: CodingAgent, folder: Path, *, is_behind: bool) -> Seen:
     """Run an agent twice, the second time to go on. Raises RuntimeError if it does not end well."""
-    with world(agent, lambda _: Reply("All is well."), folder, is_behind=is_behind) as there:
+    with world(
+        agent, lambda _: Reply("All is well."), folder, is_behind=is_behind
+    ) as there:
         first = there.run(agent.asked("Hello."))
         begun = len(there.server.requests)
         again = there.run(agent.asked("Again.", resumes=True))
@@ -53,7 +67,9 @@ def seen(agent: CodingAgent, folder: Path, *, is_behind: bool) -> Seen:
             told = _WINDOW.search(there.run(["claude", "-p", "/context"]).output)
             window = told[1] if told else ""
     largest = max(requests[:begun], key=lambda request: len(request.raw))
-    return Seen(largest, max(requests[begun:], key=lambda request: len(request.raw)), window)
+    return Seen(
+        largest, max(requests[begun:], key=lambda request: len(request.raw)), window
+    )
 
 
 def other(alone: Captured, behind: Captured) -> list[str]:
@@ -75,8 +91,12 @@ def row(agent: CodingAgent) -> str:
     with tempfile.TemporaryDirectory() as folder:
         alone = seen(agent, Path(folder, "alone"), is_behind=False)
         behind = seen(agent, Path(folder, "behind"), is_behind=True)
-    added = [name for name in tools_of(behind.first) if name not in tools_of(alone.first)]
-    lost = [name for name in tools_of(alone.first) if name not in tools_of(behind.first)]
+    added = [
+        name for name in tools_of(behind.first) if name not in tools_of(alone.first)
+    ]
+    lost = [
+        name for name in tools_of(alone.first) if name not in tools_of(behind.first)
+    ]
     words = other(alone.first, behind.first) + [f"lost: {name}" for name in lost]
     resumed = [len(messages_of(each.resumed)) for each in (alone, behind)]
     if resumed[0] != resumed[1]:
@@ -88,14 +108,17 @@ def row(agent: CodingAgent) -> str:
         *(f"{len(each.first.raw):,}" for each in (alone, behind)),
         *(str(len(tools_of(each.first))) for each in (alone, behind)),
         ", ".join(f"`{name}`" for name in added) or "nothing",
-        "; ".join(words) or "equal" + (f"; window of {alone.window}" if alone.window else ""),
+        "; ".join(words)
+        or "equal" + (f"; window of {alone.window}" if alone.window else ""),
     )
     return f"| {' | '.join(cells)} |"
 
 
 def main(names: list[str]) -> int:
     """Print the table of some agents, or all; the exit status."""
-    print("| agent | bytes | behind ullage | tools | behind ullage | added | all else |")
+    print(
+        "| agent | bytes | behind ullage | tools | behind ullage | added | all else |"
+    )
     print("|---|--:|--:|--:|--:|---|---|")
     is_equal = True
     for name in names or list(AGENTS):

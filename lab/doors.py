@@ -51,7 +51,9 @@ DOORS = {
     "loop_responses": Door(("openai",), "openai-responses"),
     "loop_gemini": Door(("google-genai",), "gemini"),
     "wrapped_client": Door(("openai",), "openai-responses"),
-    "coding_agent": Door(("anthropic",), "anthropic", "[proxy]", ("ullage", "run", "--")),
+    "coding_agent": Door(
+        ("anthropic",), "anthropic", "[proxy]", ("ullage", "run", "--")
+    ),
     "langgraph_agent": Door(
         ("langchain-anthropic", "langgraph-checkpoint-sqlite"),
         "anthropic",
@@ -70,7 +72,10 @@ def tried(name: str, wheel: Path, folder: Path) -> str:
     pip = (programs / "python", "-m", "pip", "--disable-pip-version-check")
     run(*pip, "install", "--quiet", f"{wheel}{door.extra}", *door.packages)
     installed_s = time.monotonic() - start_s
-    listed = {line.split("==")[0] for line in run(*pip, "list", "--format=freeze").splitlines()}
+    listed = {
+        line.split("==")[0]
+        for line in run(*pip, "list", "--format=freeze").splitlines()
+    }
     shutil.copytree(ROOT / "examples", folder / "examples")
     (folder / "app.log").write_text(LOG)
     serving: Any = provider(door.wire, REPLIES) if door.wire else nullcontext()
@@ -86,7 +91,9 @@ def tried(name: str, wheel: Path, folder: Path) -> str:
             check=True,
         ).stdout
         ran_s = time.monotonic() - start_s
-        sent = [len(request.raw) for request in server.requests] if server else [len(said)]
+        sent = (
+            [len(request.raw) for request in server.requests] if server else [len(said)]
+        )
     least = len(LOG) // 4
     if max(sent) > least or (server and "It is done." not in said):
         raise ValueError(f"{name}: {sent} bytes were sent; it said {said[-200:]!r}")
@@ -105,7 +112,11 @@ def _environment(folder: Path, programs: Path, url: str) -> dict[str, str]:
         "GOOGLE_GEMINI_BASE_URL": url,
     }
     keys = dict.fromkeys(KEYS, "none")
-    return {"PATH": f"{programs}:/usr/bin:/bin", "HOME": str(folder)} | keys | (urls if url else {})
+    return (
+        {"PATH": f"{programs}:/usr/bin:/bin", "HOME": str(folder)}
+        | keys
+        | (urls if url else {})
+    )
 
 
 def main(names: list[str]) -> int:
@@ -118,7 +129,10 @@ def main(names: list[str]) -> int:
                 print(tried(name, wheel, Path(root, name)), flush=True)
             except subprocess.CalledProcessError as error:
                 status = 1
-                print(f"{name:16} failed: {error.cmd}\n{error.stderr[-1_000:]}", flush=True)
+                print(
+                    f"{name:16} failed: {error.cmd}\n{error.stderr[-1_000:]}",
+                    flush=True,
+                )
             except ValueError as error:
                 status = 1
                 print(error, flush=True)

@@ -67,9 +67,24 @@ _ROWS = (
         "room = max(limit_chars - _NOTICE_ROOM_CHARS, limit_chars // 2)",
         "room = 1",
     ),
-    ("summary f53", "core/values/briefs.py", 'f"> {line}".rstrip()', 'f"{line}".rstrip()'),
-    ("summary f52", "core/values/briefs.py", 'f"> {line}".rstrip()', 'f"{line}".rstrip()'),
-    ("summary f46", "core/values/briefs.py", 'f"> {line}".rstrip()', 'f"{line}".rstrip()'),
+    (
+        "summary f53",
+        "core/values/briefs.py",
+        'f"> {line}".rstrip()',
+        'f"{line}".rstrip()',
+    ),
+    (
+        "summary f52",
+        "core/values/briefs.py",
+        'f"> {line}".rstrip()',
+        'f"{line}".rstrip()',
+    ),
+    (
+        "summary f46",
+        "core/values/briefs.py",
+        'f"> {line}".rstrip()',
+        'f"{line}".rstrip()',
+    ),
     (
         "spend f101",
         "wires/anthropic/format.py",
@@ -88,12 +103,27 @@ _ROWS = (
         "found = message if self._redact is None else redacted(message, self._redact)",
         "found = message",
     ),
-    ("pairing f04", "wires/repair/base.py", "                yield self._interrupted(call)\n", ""),
-    ("pairing f05", "wires/repair/base.py", "                yield self._interrupted(call)\n", ""),
+    (
+        "pairing f04",
+        "wires/repair/base.py",
+        "                yield self._interrupted(call)\n",
+        "",
+    ),
+    (
+        "pairing f05",
+        "wires/repair/base.py",
+        "                yield self._interrupted(call)\n",
+        "",
+    ),
     ("pairing f10", "wires/repair/base.py", "while found in taken:", "while False:"),
     ("pairing f11", "wires/repair/base.py", "self._outputs += kept", "pass"),
     ("pairing f17", "wires/repair/base.py", "(not text or text.isspace())", "False"),
-    ("control f24", "core/turn/filling.py", "if held and held + tokens > room:", "if False:"),
+    (
+        "control f24",
+        "core/turn/filling.py",
+        "if held and held + tokens > room:",
+        "if False:",
+    ),
     (
         "control f25",
         "policy/stages/emergency.py",
@@ -140,22 +170,42 @@ _ROWS = (
         'subject = "changed", path',
         'subject = "read", path',
     ),
-    ("summary f56", "core/turn/filling.py", "if tokens > brief.room_tokens:", "if False:"),
+    (
+        "summary f56",
+        "core/turn/filling.py",
+        "if tokens > brief.room_tokens:",
+        "if False:",
+    ),
     (
         "counting f57",
         "core/tokens/meter.py",
         "return text(said) if tokens is None else tokens",
         "return tokens or 0",
     ),
-    ("counting f62", "core/turn/beginning.py", "    return line.head[2]", "    return 0"),
+    (
+        "counting f62",
+        "core/turn/beginning.py",
+        "    return line.head[2]",
+        "    return 0",
+    ),
     (
         "recall f73",
         "policy/stages/shorten.py",
         "while floor < at < len(text) and _joined(text[at - 1], text[at]):",
         "while False:",
     ),
-    ("recall f74", "policy/stages/shorten.py", 'if text.lstrip()[:1] in ("{", "[")', "if False"),
-    ("recall f78", "policy/stages/truncate.py", "if window.is_recall(spot):", "if False:"),
+    (
+        "recall f74",
+        "policy/stages/shorten.py",
+        'if text.lstrip()[:1] in ("{", "[")',
+        "if False",
+    ),
+    (
+        "recall f78",
+        "policy/stages/truncate.py",
+        "if window.is_recall(spot):",
+        "if False:",
+    ),
     (
         "recall f80",
         "core/values/notices.py",
@@ -193,8 +243,18 @@ _ROWS = (
         "await self._run(self._observe(self._newest, reply))",
         "return",
     ),
-    ("spend f106_every", "session/summarise/_calls.py", "if self._budget.is_used_up:", "if False:"),
-    ("spend f108", "session/summarise/_calls.py", "if self._budget.is_used_up:", "if False:"),
+    (
+        "spend f106_every",
+        "session/summarise/_calls.py",
+        "if self._budget.is_used_up:",
+        "if False:",
+    ),
+    (
+        "spend f108",
+        "session/summarise/_calls.py",
+        "if self._budget.is_used_up:",
+        "if False:",
+    ),
     (
         "pairing f01",
         "core/history/transcript.py",
@@ -207,7 +267,12 @@ _ROWS = (
         "return self._closed[index] and self.starts_turn(index)",
         "return index > 0",
     ),
-    ("pairing f08", "wires/repair/base.py", "                yield self._interrupted(call)\n", ""),
+    (
+        "pairing f08",
+        "wires/repair/base.py",
+        "                yield self._interrupted(call)\n",
+        "",
+    ),
     ("pairing f07", "wires/repair/base.py", "self._outputs += kept", "pass"),
     (
         "control f26",
@@ -229,7 +294,12 @@ _ROWS = (
         '        return f"the view was near',
         '    if True:\n        return f"the view was near',
     ),
-    ("control f34", "core/turn/engine.py", "        _refuse(window)\n", "        pass\n"),
+    (
+        "control f34",
+        "core/turn/engine.py",
+        "        _refuse(window)\n",
+        "        pass\n",
+    ),
     (
         "control f35",
         "wires/overflow/__init__.py",
@@ -260,14 +330,24 @@ _ROWS = (
         '    number = int.from_bytes(content_digest(text, kind)[:10], "big")',
         "    number = int.from_bytes(__import__('os').urandom(10), \"big\")",
     ),
-    ("recall f81", "core/values/notices.py", "for bare in (_REF, _FILE):", "for bare in (_FILE,):"),
+    (
+        "recall f81",
+        "core/values/notices.py",
+        "for bare in (_REF, _FILE):",
+        "for bare in (_FILE,):",
+    ),
     (
         "spend f103",
         "session/core.py",
         "if (earlier and earlier.is_full(report))",
         "if sent.reported or (earlier and earlier.is_full(report))",
     ),
-    ("notices f83_no_tool", "doors/loop/steps.py", "        return _COPIED\n", "        pass\n"),
+    (
+        "notices f83_no_tool",
+        "doors/loop/steps.py",
+        "        return _COPIED\n",
+        "        pass\n",
+    ),
     ("notices f83_what", "doors/loop/steps.py", '"[ref=", " ref=", ', ""),
     (
         "storage f93",
@@ -443,7 +523,12 @@ _ROWS = (
         "unkept=memo.aside",
         "unkept=()",
     ),
-    ("recall f91_the_same", "stores/_reasons.py", ", sqlite3.SQLITE_IOERR_WRITE)", ",)"),
+    (
+        "recall f91_the_same",
+        "stores/_reasons.py",
+        ", sqlite3.SQLITE_IOERR_WRITE)",
+        ",)",
+    ),
     (
         "pairing f12",
         "wires/convert/names.py",
@@ -532,7 +617,12 @@ _ROWS = (
         '        return f"the view was near',
         '    if True:\n        return f"the view was near',
     ),
-    ("counting f63", "wires/reported.py", "    if not usage.input_tokens:", "    if False:"),
+    (
+        "counting f63",
+        "wires/reported.py",
+        "    if not usage.input_tokens:",
+        "    if False:",
+    ),
     (
         "counting f64",
         "core/tokens/calibrate.py",
@@ -577,7 +667,9 @@ _ROWS = (
 
 GUARDS = tuple(
     Mutant(file, right, wrong, f"failures/test_{tests}.py -k test_{number}_", number)
-    for (tests, number), file, right, wrong in ((name.split(), *rest) for name, *rest in _ROWS)
+    for (tests, number), file, right, wrong in (
+        (name.split(), *rest) for name, *rest in _ROWS
+    )
 )
 
 

@@ -79,10 +79,17 @@ class Outcome(NamedTuple):
 
 def messages_of(conversation: int, turns: int) -> list[dict[str, Any]]:
     """The beginning of a conversation: a user's task, then a call and its result for each turn."""
-    messages: list[dict[str, Any]] = [{"role": "user", "content": f"Task {conversation}: mend it."}]
+    messages: list[dict[str, Any]] = [
+        {"role": "user", "content": f"Task {conversation}: mend it."}
+    ]
     for n in range(turns):
         random = Random(f"{conversation}/{n}")
-        call = {"type": "tool_use", "id": f"c{n}", "name": "read", "input": {"path": f"{n}.py"}}
+        call = {
+            "type": "tool_use",
+            "id": f"c{n}",
+            "name": "read",
+            "input": {"path": f"{n}.py"},
+        }
         text = "".join(
             f"line {at} of {conversation}.{n}: {random.getrandbits(40)}\n"
             for at in range(random.randrange(4, 120))
@@ -103,14 +110,18 @@ def answer(session: Session, turn: Turn) -> Sent:
         blake2b(msgspec.json.encode(message), digest_size=8).digest()
         for message in view["messages"]
     )
-    missing = lost(session, messages, view["messages"]) if turn.number == _TURNS - 1 else ()
+    missing = (
+        lost(session, messages, view["messages"]) if turn.number == _TURNS - 1 else ()
+    )
     return Sent(turn, digests, sum(1 for _ in missing), took_s)
 
 
 def opened(store: Store, most: int) -> Sessions:
     """The sessions of one worker."""
     limits = Limits(window_tokens=_WINDOW)
-    return Sessions(_MODEL, store=store, limits=limits, format="anthropic", recall=True, most=most)
+    return Sessions(
+        _MODEL, store=store, limits=limits, format="anthropic", recall=True, most=most
+    )
 
 
 def work(url: str, asked: Connection) -> None:
@@ -132,7 +143,9 @@ class Fleet:
 
     def __init__(self, url: str, workers: int) -> None:
         self._url, self._context = url, multiprocessing.get_context("forkserver")
-        self._context.set_forkserver_preload(["lab.fuzz.trial", "ullage.stores.postgres.store"])
+        self._context.set_forkserver_preload(
+            ["lab.fuzz.trial", "ullage.stores.postgres.store"]
+        )
         self.under_way: dict[Connection, Turn | None] = {}
         self._processes: dict[Connection, Any] = {}
         for _ in range(workers):
@@ -140,7 +153,9 @@ class Fleet:
 
     def _start(self) -> None:
         ours, theirs = self._context.Pipe()
-        process = self._context.Process(target=work, args=(self._url, theirs), daemon=True)
+        process = self._context.Process(
+            target=work, args=(self._url, theirs), daemon=True
+        )
         process.start()
         theirs.close()
         self._processes[ours], self.under_way[ours] = process, None
@@ -188,9 +203,13 @@ def run(conversations: int, workers: int, kill_every: int, seed: int) -> Outcome
     server = Server()
     try:
         PostgresStore(server.url).close()
-        views, kills = _answered(server.url, conversations, workers, kill_every, Random(seed))
+        views, kills = _answered(
+            server.url, conversations, workers, kill_every, Random(seed)
+        )
         with server.connect() as db:
-            (deadlocks,) = db.execute("SELECT sum(deadlocks) FROM pg_stat_database").fetchone()
+            (deadlocks,) = db.execute(
+                "SELECT sum(deadlocks) FROM pg_stat_database"
+            ).fetchone()
     finally:
         server.stop()
     return _judged(views, conversations, kills, int(deadlocks))
@@ -215,20 +234,26 @@ def _answered(
     return views, kills
 
 
-def _judged(views: dict[Turn, Sent], conversations: int, kills: int, deadlocks: int) -> Outcome:
+def _judged(
+    views: dict[Turn, Sent], conversations: int, kills: int, deadlocks: int
+) -> Outcome:
     count = Counter[str]()
     for conversation in range(conversations):
         sessions = opened(MemoryStore(), most=1)
         turns = [Turn(conversation, number) for number in range(_TURNS)]
         alone = [answer(sessions.of("one"), turn).digests for turn in turns]
         fleet = [views[turn].digests for turn in turns]
-        count["differ"] += sum(ours != theirs for ours, theirs in zip(alone, fleet, strict=True))
+        count["differ"] += sum(
+            ours != theirs for ours, theirs in zip(alone, fleet, strict=True)
+        )
         count["alone"] += breaks(alone)
         count["fleet"] += breaks(fleet)
         count["lost"] += views[turns[-1]].lost
     both = (count["fleet"], count["alone"])
     took_s = [sent.took_s for sent in views.values()]
-    return Outcome(len(views), kills, count["differ"], both, count["lost"], deadlocks, took_s)
+    return Outcome(
+        len(views), kills, count["differ"], both, count["lost"], deadlocks, took_s
+    )
 
 
 def breaks(views: Sequence[tuple[bytes, ...]]) -> int:
@@ -239,8 +264,12 @@ def breaks(views: Sequence[tuple[bytes, ...]]) -> int:
 @click.command()
 @click.option("--conversations", default=10_000, show_default=True)
 @click.option("--workers", default=8, show_default=True)
-@click.option("--kill-every", default=40, show_default=True, help="Kill one every so many turns.")
-@click.option("--seed", default=1, show_default=True, help="Which worker gets what, and dies.")
+@click.option(
+    "--kill-every", default=40, show_default=True, help="Kill one every so many turns."
+)
+@click.option(
+    "--seed", default=1, show_default=True, help="Which worker gets what, and dies."
+)
 def main(conversations: int, workers: int, kill_every: float, seed: int) -> None:
     """Run it; the status is 1 if anything was wrong."""
     be_quiet()

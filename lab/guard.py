@@ -14,7 +14,14 @@ from typing import Any, NamedTuple
 from ullage import Limits, Session
 from ullage.documents.presets.three_layer import COMPACTION
 
-POLICIES = ("default", "output_cache", "three_layer", "multi_stage", "token_budget", "continuation")
+POLICIES = (
+    "default",
+    "output_cache",
+    "three_layer",
+    "multi_stage",
+    "token_budget",
+    "continuation",
+)
 WINDOWS = (4_000, 8_000, 16_000)
 _CALLS, _RULES = 120, 24
 _BEGINNINGS = (
@@ -46,7 +53,9 @@ def planted(seed: int) -> tuple[list[dict[str, Any]], list[str]]:
     """A run of tool calls between which the user plants rules and small talk, and the rules."""
     random, rules = Random(seed), list[str]()
     at = set(random.sample(range(2, _CALLS - 2), _RULES))
-    messages: list[dict[str, Any]] = [{"role": "user", "content": "Mend the failing build."}]
+    messages: list[dict[str, Any]] = [
+        {"role": "user", "content": "Mend the failing build."}
+    ]
     for number in range(_CALLS):
         messages += _call(f"call_{number}", _text(random, random.randint(1_000, 3_000)))
         if number in at:
@@ -85,7 +94,10 @@ def _rule(random: Random, number: int) -> str:
 
 
 def rules_kept(
-    policy: str, window_tokens: int, seed: int, summariser: Callable[[object], str] | None = None
+    policy: str,
+    window_tokens: int,
+    seed: int,
+    summariser: Callable[[object], str] | None = None,
 ) -> float:
     """The share of the planted rules that the last view of a run holds word for word."""
     messages, rules = planted(seed)
@@ -138,12 +150,18 @@ def _page(number: int) -> str:
     return f"PAGE {number}\n" + "value of the thing\n" * 150
 
 
-def seen(window_tokens: int, calls: int, *, thinking: bool, model: str = _CLAUDE) -> Seen:
+def seen(
+    window_tokens: int, calls: int, *, thinking: bool, model: str = _CLAUDE
+) -> Seen:
     """What a session shows of a loop, request by request."""
     session = Session(model, limits=Limits(window_tokens=window_tokens))
     messages, before, unseen, breaks = loop(calls, thought=thinking), list[Any](), 0, 0
     for number in range(calls):
-        request = {"model": model, "max_tokens": 2_000, "messages": messages[: 2 * number + 3]}
+        request = {
+            "model": model,
+            "max_tokens": 2_000,
+            "messages": messages[: 2 * number + 3],
+        }
         if thinking:
             request["thinking"] = {"type": "enabled", "budget_tokens": 1_024}
         view = session.fit(request)["messages"]
@@ -166,13 +184,18 @@ def main(arguments: list[str]) -> None:
                     for window in WINDOWS
                 ]
                 told = "  ".join(f"{sum(k) / len(k):5.0%} {min(k):5.0%}" for k in each)
-                print(f"{policy + (' + summariser' if summariser else ''):26}{told}", flush=True)
+                print(
+                    f"{policy + (' + summariser' if summariser else ''):26}{told}",
+                    flush=True,
+                )
     elif what == "thinking":
         for window_tokens, calls in ((16_000, 600), (32_000, 600), (64_000, 600)):
             for thinking in (True, False):
                 found = seen(window_tokens, calls, thinking=thinking)
                 kind = "manual thinking" if thinking else "without"
-                print(f"{window_tokens:>7,}  {kind:16} {found.unseen:>3} unseen", end="")
+                print(
+                    f"{window_tokens:>7,}  {kind:16} {found.unseen:>3} unseen", end=""
+                )
                 print(f"  {found.breaks:>3} breaks", flush=True)
     else:
         print(__doc__)

@@ -87,7 +87,9 @@ def _call(rng: random.Random) -> histories.Call:
     return histories.Call(
         tool=rng.choice(histories.TOOLS),
         argument=rng.choice(("a.py", histories.LARGE, "b")),
-        output="".join(f"{at} line of {rng.randrange(9)} output\n" for at in range(count)),
+        output="".join(
+            f"{at} line of {rng.randrange(9)} output\n" for at in range(count)
+        ),
         failed=rng.random() < 0.2,
         items=rng.choice((0, 0, 1, 2)),
     )
@@ -112,7 +114,9 @@ def _target(world: Any, rng: random.Random) -> str:
 
 
 def _restore(world: Any, rng: random.Random) -> None:
-    world.decide("restore", _target(world, rng), when=rng.choice(("batch", "end", "now")))
+    world.decide(
+        "restore", _target(world, rng), when=rng.choice(("batch", "end", "now"))
+    )
 
 
 def _pin_lines(world: Any, rng: random.Random) -> None:
@@ -141,7 +145,9 @@ def _work_beside(world: Any, rng: random.Random) -> None:
         other.fit(world.request())
         other.note("from beside")
         world.grown = False
-        assert as_bytes(other.fit(world.request())) == as_bytes(world.fit()), "two workers differ"
+        assert as_bytes(other.fit(world.request())) == as_bytes(world.fit()), (
+            "two workers differ"
+        )
 
 
 _STEPS: dict[str, tuple[int, Callable[[Any, random.Random], object]]] = {
@@ -168,7 +174,9 @@ _STEPS: dict[str, tuple[int, Callable[[Any, random.Random], object]]] = {
 
 def main() -> None:
     """Run as many steps as are asked for; end with status 1 where anything was wrong."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else "")
+    parser = argparse.ArgumentParser(
+        description=__doc__.partition("\n")[0] if __doc__ else ""
+    )
     parser.add_argument("--steps", type=int, default=10_000, help="steps in all")
     parser.add_argument("--seed", type=int, default=0, help="the first seed")
     asked = parser.parse_args()
@@ -181,7 +189,9 @@ def main() -> None:
             said = str(failed.error)[:200]
             print(f"seed {seed}: {type(failed.error).__name__}: {said}")
             print(f"  {', '.join(failed.steps)}")
-    print(f"{runs * STEPS_A_RUN:,} steps in {runs:,} runs from seed {asked.seed}: {wrong:,} wrong")
+    print(
+        f"{runs * STEPS_A_RUN:,} steps in {runs:,} runs from seed {asked.seed}: {wrong:,} wrong"
+    )
     sys.exit(1 if wrong else 0)
 
 

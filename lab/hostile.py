@@ -42,7 +42,9 @@ def main(what: str) -> None:
     for format in EVERYTHING:
         count, shown = bad_inputs(format)
         tried += count
-        click.echo(f"{count:>8,}  in {format}: {shown:,} got a view, the others a typed error")
+        click.echo(
+            f"{count:>8,}  in {format}: {shown:,} got a view, the others a typed error"
+        )
     click.echo(f"{tried:,} bad inputs withstood")
 
 

@@ -157,7 +157,12 @@ def _check_store(folder: Path) -> Iterator[str]:
         keys = [key for (key,) in db.execute("SELECT DISTINCT key FROM records")]
     with closing(SqliteStore(folder / "u.db")) as store:
         entries = Ledger().merged(store.find("", keys))[0].entries.values()
-        named = {getattr(e, "ref", None) for each in entries for b in each.batches for e in b.edits}
+        named = {
+            getattr(e, "ref", None)
+            for each in entries
+            for b in each.batches
+            for e in b.edits
+        }
         missing = named - {None, *every_ref(store, "")}
     yield from (f"{ref}, which the ledger names, is lost" for ref in missing)
 
@@ -204,7 +209,8 @@ CREATE TABLE Sessions (Id TEXT PRIMARY KEY, Title TEXT);
 
 def _service(folder: Path, random: Random) -> list[str]:
     texts = [
-        f"message {number} " * random.randint(1, 300) for number in range(random.randint(2, 9))
+        f"message {number} " * random.randint(1, 300)
+        for number in range(random.randint(2, 9))
     ]
     with closing(sqlite3.connect(folder / "chat.db")) as db:
         db.executescript(_SERVICE)
@@ -263,7 +269,9 @@ def survived(
         def killed(by: Callable[[], bool]) -> bool:
             shutil.copytree(before, folder)
             was_killed = by()
-            wrong.extend(f"seed {seed}, {work.name}: {what}" for what in work.check(folder, made))
+            wrong.extend(
+                f"seed {seed}, {work.name}: {what}" for what in work.check(folder, made)
+            )
             shutil.rmtree(folder)
             return was_killed
 
@@ -294,7 +302,9 @@ def _dies_in(work: Callable[[], object], delay_s: float) -> bool:
 
 @click.command()
 @click.option("--kills", default=2_000, show_default=True, help="Stop after so many.")
-@click.option("--seed", type=int, help="Of the conversations; without it one that nobody chose.")
+@click.option(
+    "--seed", type=int, help="Of the conversations; without it one that nobody chose."
+)
 def main(kills: int, seed: int | None) -> None:
     """Kill processes in the middle of their work; the status is 1 if anything was wrong."""
     be_quiet()

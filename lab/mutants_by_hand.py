@@ -196,7 +196,9 @@ def caught(mutant: Mutant, copy: Path) -> tuple[bool, float]:
     file = copy / "ullage" / mutant.file
     right = file.read_text(encoding="utf-8")
     if right.count(mutant.right) != 1:
-        raise SystemExit(f"{mutant.file} does not hold this once, write it anew: {mutant.right}")
+        raise SystemExit(
+            f"{mutant.file} does not hold this once, write it anew: {mutant.right}"
+        )
     wrong = right.replace(mutant.right, mutant.wrong)
     compile(wrong, mutant.file, "exec")  # a fault, and no file that cannot be read
     file.write_text(wrong, encoding="utf-8")
@@ -219,19 +221,25 @@ def caught(mutant: Mutant, copy: Path) -> tuple[bool, float]:
 def main(mutants: Sequence[Mutant] = MUTANTS, about: str | None = __doc__) -> int:
     """Try mutants, print what came of each; 1 if one lives."""
     parser = argparse.ArgumentParser(description=about)
-    parser.add_argument("--only", type=int, action="append", help="these mutants, by number")
+    parser.add_argument(
+        "--only", type=int, action="append", help="these mutants, by number"
+    )
     only = parser.parse_args().only
     lived = 0
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder) / "src"
-        shutil.copytree(ROOT / "src", copy, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(
+            ROOT / "src", copy, ignore=shutil.ignore_patterns("__pycache__")
+        )
         for number, mutant in enumerate(mutants):
             if only and number not in only:
                 continue
             is_caught, seconds = caught(mutant, copy)
             lived += not is_caught
             verdict = "caught" if is_caught else "LIVES "
-            print(f"{number:2} {verdict} {seconds:5.1f} s  {mutant.nearest:28} {mutant.what}")
+            print(
+                f"{number:2} {verdict} {seconds:5.1f} s  {mutant.nearest:28} {mutant.what}"
+            )
     return int(lived > 0)
 
 

@@ -30,7 +30,9 @@ POLICIES = ("three_layer", "output_cache")
 WINDOWS = (64_000, 128_000, 200_000)
 ACTS = {"pruned": "prune", "compacted": "compact", "condensed": "guard"}
 """The kinds of event that tell of each."""
-_SUMMARY = "\n\n".join(f"{heading}\nThe work goes on." for heading in COMPACTION.sections)
+_SUMMARY = "\n\n".join(
+    f"{heading}\nThe work goes on." for heading in COMPACTION.sections
+)
 
 
 class Played(NamedTuple):
@@ -81,9 +83,15 @@ def _may_need_room(run: Run, window_tokens: int) -> bool:
 
 
 @click.command()
-@click.argument("paths", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
-@click.option("--window", "windows", multiple=True, type=int, default=WINDOWS, show_default=True)
-@click.option("--most", type=int, help="Stop after so many runs of each path that may need room.")
+@click.argument(
+    "paths", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path)
+)
+@click.option(
+    "--window", "windows", multiple=True, type=int, default=WINDOWS, show_default=True
+)
+@click.option(
+    "--most", type=int, help="Stop after so many runs of each path that may need room."
+)
 def main(paths: tuple[Path, ...], windows: tuple[int, ...], most: int | None) -> None:
     """Print, for each policy and window, how many runs acted in which order."""
     logging.getLogger("ullage").setLevel(logging.CRITICAL)
@@ -91,11 +99,17 @@ def main(paths: tuple[Path, ...], windows: tuple[int, ...], most: int | None) ->
         runs = [
             run
             for path in paths
-            for run in islice((r for r in read(path) if _may_need_room(r, window_tokens)), most)
+            for run in islice(
+                (r for r in read(path) if _may_need_room(r, window_tokens)), most
+            )
         ]
         for name in POLICIES:
             found = [play(run, preset(name), window_tokens) for run in runs]
-            _say(name, window_tokens, [each for each in found if each.order or not each.fits])
+            _say(
+                name,
+                window_tokens,
+                [each for each in found if each.order or not each.fits],
+            )
 
 
 def _say(name: str, window_tokens: int, found: list[Played]) -> None:

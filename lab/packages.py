@@ -44,7 +44,11 @@ session.close()
 def run(*command: str | Path, folder: Path | None = None) -> str:
     """Run a command; gives what it prints. Raises CalledProcessError."""
     done = subprocess.run(
-        [str(word) for word in command], cwd=folder, capture_output=True, text=True, check=True
+        [str(word) for word in command],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=True,
     )
     return done.stdout
 
@@ -60,7 +64,9 @@ def tried(python: str, package: Path, folder: Path) -> str:
     """One package in an environment of its own; what came of it, in a line."""
     run(python, "-m", "venv", folder / "env")
     inside = folder / "env" / "bin" / "python"
-    only = ["--only-binary", ":all:"] if package.suffix == ".whl" else ["--prefer-binary"]
+    only = (
+        ["--only-binary", ":all:"] if package.suffix == ".whl" else ["--prefer-binary"]
+    )
     run(inside, "-m", "pip", "install", "--quiet", *only, package, folder=folder)
     listed = json.loads(run(inside, "-m", "pip", "list", "--format", "json"))
     names = {each["name"] for each in listed} - NOT_COUNTED
@@ -103,7 +109,9 @@ def main(pythons: list[str]) -> int:
     with tempfile.TemporaryDirectory(prefix="ullage-packages-") as name:
         packages = built(Path(name) / "dist")
         for python in pythons:
-            version = run(python, "-c", "import platform; print(platform.python_version())").strip()
+            version = run(
+                python, "-c", "import platform; print(platform.python_version())"
+            ).strip()
             for package in packages:
                 kind = "wheel" if package.suffix == ".whl" else "sdist"
                 with tempfile.TemporaryDirectory(dir=name) as folder:

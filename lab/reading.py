@@ -72,7 +72,10 @@ def results(message: Wire) -> Iterator[tuple[str, list[str]]]:
         for block in message["content"]:
             given = block.get("toolResult")
             if given is not None:
-                yield str(given["toolUseId"]), [_said(item) for item in given["content"]]
+                yield (
+                    str(given["toolUseId"]),
+                    [_said(item) for item in given["content"]],
+                )
             if block.get("type") == "tool_result":
                 yield str(block["tool_use_id"]), texts_of(block.get("content"))
 
@@ -98,7 +101,9 @@ def _responses(parts: Sequence[Wire]) -> Iterator[tuple[str, list[str]]]:
             if not isinstance(value, str):
                 value = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
             blobs = [blob.get("inlineData", {}) for blob in given.get("parts", ())]
-            plain = [blob["data"] for blob in blobs if blob.get("mimeType") == "text/plain"]
+            plain = [
+                blob["data"] for blob in blobs if blob.get("mimeType") == "text/plain"
+            ]
             texts = [value, *(base64.b64decode(data).decode() for data in plain)]
             yield str(given.get("id") or given["name"]), texts
 

@@ -31,9 +31,11 @@ FORMS = (
     (re.compile(r"\n*<!-- clone -->.*?<!-- /clone -->", re.DOTALL), ""),
 )
 """How a page says it before the release, and after it."""
-PROGRAM = (
-    "import ullage.core.installing as it; assert it.PUBLISHED; print(it.install_command('proxy'))"
-)
+PROGRAM = """
+import ullage.core.installing as it
+assert it.PUBLISHED
+print(it.install_command('proxy'))
+"""
 
 
 def pages(root: Path) -> Iterator[Path]:
@@ -44,7 +46,9 @@ def pages(root: Path) -> Iterator[Path]:
     """
     yield root / "README.md"
     generated = root / "docs" / "documents"
-    yield from (page for page in (root / "docs").rglob("*.md") if generated not in page.parents)
+    yield from (
+        page for page in (root / "docs").rglob("*.md") if generated not in page.parents
+    )
     yield from (root / "examples").rglob("*.py")
 
 
@@ -94,10 +98,30 @@ def check(folder: Path) -> None:
             shutil.copy(ROOT / name, tree / name)
     click.echo(f"{len(switch(tree))} files switched in a copy")
     # the copy's own test of install lines, with the copy's own package
-    test = [sys.executable, "-m", "pytest", "-q", "-n", "0", "tests/house/test_installing.py"]
+    test = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-n",
+        "0",
+        "tests/house/test_installing.py",
+    ]
     environment = {"PYTHONPATH": str(tree / "src"), "PATH": "/usr/bin:/bin"}
-    subprocess.run([*test, "-p", "no:cacheprovider"], cwd=tree, check=True, env=environment)
-    run(sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", index, folder=tree)
+    subprocess.run(
+        [*test, "-p", "no:cacheprovider"], cwd=tree, check=True, env=environment
+    )
+    run(
+        sys.executable,
+        "-m",
+        "hatchling",
+        "build",
+        "-t",
+        "wheel",
+        "-d",
+        index,
+        folder=tree,
+    )
     python = folder / "env" / "bin" / "python"
     run(sys.executable, "-m", "venv", folder / "env")
     offline = ["--quiet", "--no-deps", "--no-index", "--find-links", index]

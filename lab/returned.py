@@ -23,11 +23,15 @@ from ullage.wires.openai_responses.rules import type_of
 from ullage.wires.rules import checker
 from ullage.wires.rules.problem import Check, JsonObject, Problem, name_in
 
-SENTINELS = frozenset(("skip_thought_signature_validator", "context_engineering_is_the_way_to_go"))
+SENTINELS = frozenset(
+    ("skip_thought_signature_validator", "context_engineering_is_the_way_to_go")
+)
 """What Gemini takes for a signature that it did not make (G10)."""
 
 
-def problems(format: str, request: Any, *, history: Sequence[Any] | None = None) -> list[Problem]:
+def problems(
+    format: str, request: Any, *, history: Sequence[Any] | None = None
+) -> list[Problem]:
     """Every rule that a request breaks, by itself and against what was returned.
 
     Args:
@@ -48,7 +52,9 @@ def problems_of(
     return _compared(format, check, history)
 
 
-def _compared(format: str, check: Check, history: Sequence[Any] | None) -> list[Problem]:
+def _compared(
+    format: str, check: Check, history: Sequence[Any] | None
+) -> list[Problem]:
     found = check.problems()
     check.found = []
     if history is not None and format in _COMPARE:
@@ -63,9 +69,17 @@ def _newest_thinking(rule: str, check: Check, history: Sequence[Any]) -> None:
     """A13, B13: the last assistant message's thinking is what was returned, or all is gone."""
     messages = check.messages
     at, message = next(_replies(messages), (0, None))
-    returned = [_thinking(reply) for _, reply in _replies(history) if _are_one(message, reply)]
-    if returned and _thinking(message) not in returned and any(map(_thinking, messages)):
-        sentence = "the thinking of the last assistant message is not as it was returned"
+    returned = [
+        _thinking(reply) for _, reply in _replies(history) if _are_one(message, reply)
+    ]
+    if (
+        returned
+        and _thinking(message) not in returned
+        and any(map(_thinking, messages))
+    ):
+        sentence = (
+            "the thinking of the last assistant message is not as it was returned"
+        )
         check.add(rule, f"messages[{at}].content", sentence)
 
 
@@ -120,12 +134,18 @@ def _responses(check: Check, history: Sequence[Any]) -> None:
     for at, item in enumerate(items):
         name, where = _id_of(item), f"input[{at}]"
         returned, reasoning, follower = groups.get(name, (item, [], set()))
-        if name in groups and item.get("encrypted_content") != returned.get("encrypted_content"):
-            check.add("R8", f"{where}.encrypted_content", "it is not as it was returned")
+        if name in groups and item.get("encrypted_content") != returned.get(
+            "encrypted_content"
+        ):
+            check.add(
+                "R8", f"{where}.encrypted_content", "it is not as it was returned"
+            )
         if type_of(item) == "reasoning":
             present.add(name)
             if follower and not follower & _names(items, at + 1):
-                check.add("R3", where, "the item this reasoning was made with is missing")
+                check.add(
+                    "R3", where, "the item this reasoning was made with is missing"
+                )
             continue
         for each in reasoning:
             if each not in present:
@@ -148,7 +168,11 @@ def _groups(history: Sequence[Any]) -> dict[str, _Group]:
             reasoning = [*(reasoning if is_fresh else ()), _id_of(item)]
         is_fresh = thinks
         if _id_of(item):
-            found[_id_of(item)] = (item, reasoning, _names(history, at + 1) if thinks else set())
+            found[_id_of(item)] = (
+                item,
+                reasoning,
+                _names(history, at + 1) if thinks else set(),
+            )
     return found
 
 
@@ -172,7 +196,11 @@ def _gemini(check: Check, history: Sequence[Any]) -> None:
     A signature is compared as bytes: the SDK writes it in another alphabet of base64.
     """
     assert isinstance(check, gemini.Check)
-    came = [(_unsigned(part), seal) for _, part in _parts(history) if (seal := _signature(part))]
+    came = [
+        (_unsigned(part), seal)
+        for _, part in _parts(history)
+        if (seal := _signature(part))
+    ]
     seals = {seal for _, seal in came}
     calls = [part for part, _ in came if part.get("functionCall")]
     lost = check.unsigned_steps()

@@ -40,7 +40,9 @@ _LATE_S = 1.0
 _GROWS = 1.5
 """How much more memory the last third may hold than the first two."""
 
-_HEAD = "POST /v1/messages HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\n"
+_HEAD = (
+    "POST /v1/messages HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\n"
+)
 _HELD_S = 20
 _CONNECTIONS = 300
 
@@ -95,7 +97,9 @@ async def _provider() -> web.ServerRunner:
         loop = asyncio.get_running_loop()
         return web.BaseRequest(*given, loop, client_max_size=1 << 30)  # type: ignore[arg-type]
 
-    runner = web.ServerRunner(web.Server(answer, request_factory=roomy, access_log=None))
+    runner = web.ServerRunner(
+        web.Server(answer, request_factory=roomy, access_log=None)
+    )
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()
     return runner
@@ -105,7 +109,12 @@ async def _provider() -> web.ServerRunner:
 
 
 async def _client(
-    url: str, material: Material, number: int, until: float, tally: Tally, control: Control
+    url: str,
+    material: Material,
+    number: int,
+    until: float,
+    tally: Tally,
+    control: Control,
 ) -> None:
     """One conversation after another, each growing by a call and its result."""
     rng, round_number = random.Random(number), 0
@@ -146,7 +155,10 @@ async def _ask(
     tally.mixed += f"I am {name}." not in said
     late = took - control.during(began, took)
     tally.late += late > _LATE_S
-    tally.worst_s, tally.worst_late_s = max(tally.worst_s, took), max(tally.worst_late_s, late)
+    tally.worst_s, tally.worst_late_s = (
+        max(tally.worst_s, took),
+        max(tally.worst_late_s, late),
+    )
 
 
 async def _controlled(provider: str, until: float, control: Control) -> None:
@@ -176,7 +188,9 @@ class _Wire:
     @contextmanager
     def opened(self) -> Iterator[socket.socket]:
         """A connection, for as long as the block lasts."""
-        with socket.create_connection((self._address, self._port), timeout=_HELD_S) as raw:
+        with socket.create_connection(
+            (self._address, self._port), timeout=_HELD_S
+        ) as raw:
             yield raw
 
     def head(self, *more: str) -> bytes:
@@ -207,13 +221,19 @@ def _slow_head(wire: _Wire, rng: random.Random) -> None:
 
 def _half_body(wire: _Wire, rng: random.Random) -> None:
     with wire.opened() as raw:
-        raw.sendall(wire.head("Content-Length: 100000", "x-api-key: forged") + b'\r\n{"mess')
+        raw.sendall(
+            wire.head("Content-Length: 100000", "x-api-key: forged") + b'\r\n{"mess'
+        )
         time.sleep(_HELD_S)
 
 
 def _huge_body(wire: _Wire, rng: random.Random) -> None:
     text = b"x" * (70 << 20)
-    body = b'{"model":"claude-opus-4-8","messages":[{"role":"user","content":"' + text + b'"}]}'
+    body = (
+        b'{"model":"claude-opus-4-8","messages":[{"role":"user","content":"'
+        + text
+        + b'"}]}'
+    )
     wire.posted(body, "x-api-key: forged")
 
 
@@ -228,7 +248,11 @@ def _bad_json(wire: _Wire, rng: random.Random) -> None:
 
 
 def _cross_site(wire: _Wire, rng: random.Random) -> None:
-    for line in ("Origin: https://evil.example", "Sec-Fetch-Site: cross-site", "Origin: null"):
+    for line in (
+        "Origin: https://evil.example",
+        "Sec-Fetch-Site: cross-site",
+        "Origin: null",
+    ):
         answer = wire.posted(b"{}", line, "x-api-key: forged")
         assert b" 403 " in answer[:20] or not answer, answer[:100]
 
@@ -240,7 +264,11 @@ def _wrong_host(wire: _Wire, rng: random.Random) -> None:
 
 
 def _no_http(wire: _Wire, rng: random.Random) -> None:
-    for data in (b"\x16\x03\x01" + rng.randbytes(200), b"GET / HTTP/9.9\r\n\r\n", b"X" * 200_000):
+    for data in (
+        b"\x16\x03\x01" + rng.randbytes(200),
+        b"GET / HTTP/9.9\r\n\r\n",
+        b"X" * 200_000,
+    ):
         wire.sent(data)
 
 
@@ -248,7 +276,9 @@ def _many_connections(wire: _Wire, rng: random.Random) -> None:
     connections = []
     with suppress(OSError):
         for _ in range(_CONNECTIONS):
-            connections.append(socket.create_connection(wire.host.rsplit(":", 1), timeout=5))
+            connections.append(
+                socket.create_connection(wire.host.rsplit(":", 1), timeout=5)
+            )
     time.sleep(_HELD_S)
     for raw in connections:
         raw.close()
@@ -259,7 +289,9 @@ def _reset(wire: _Wire, rng: random.Random) -> None:
     for wait_s in (0.0, 0.02, 0.2):
         with wire.opened() as raw:
             body = _private(_LOST)
-            head = wire.head(f"Content-Length: {len(body)}", "x-api-key: good-for-nothing")
+            head = wire.head(
+                f"Content-Length: {len(body)}", "x-api-key: good-for-nothing"
+            )
             raw.sendall(head + b"\r\n" + body)
             time.sleep(wait_s)
             raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
@@ -332,7 +364,14 @@ async def _soak(minutes: float, folder: Path, hostile: Sequence[_Act]) -> bool:
     provider = await _provider()
     upstream = f"http://127.0.0.1:{provider.addresses[0][1]}"
     kept = folder / "kept.db"
-    command = [sys.executable, "-m", "ullage", "proxy", "--listen=127.0.0.1:0", "--workers=2"]
+    command = [
+        sys.executable,
+        "-m",
+        "ullage",
+        "proxy",
+        "--listen=127.0.0.1:0",
+        "--workers=2",
+    ]
     proxy = subprocess.Popen(  # noqa: ASYNC220 - before anything else runs
         [*command, f"--store={kept}", f"--upstream=anthropic={upstream}"],
         stderr=subprocess.PIPE,
@@ -361,17 +400,27 @@ async def _soak(minutes: float, folder: Path, hostile: Sequence[_Act]) -> bool:
         forged = store.held([ref_of(_FORGED)])
     third = max(len(sizes) // 3, 1)
     grows = max(sizes[-third:]) / max(sizes[: 2 * third])
-    print(f"{tally}; memory {grows:.2f}; status {status}; kept of forged keys: {len(forged)}")
-    return not (tally.lost or tally.mixed or tally.late or status or forged or grows > _GROWS)
+    print(
+        f"{tally}; memory {grows:.2f}; status {status}; kept of forged keys: {len(forged)}"
+    )
+    return not (
+        tally.lost or tally.mixed or tally.late or status or forged or grows > _GROWS
+    )
 
 
 @click.command()
 @click.argument("minutes", type=float)
-@click.option("--calm", is_flag=True, help="Without hostile clients: what the machine itself does.")
+@click.option(
+    "--calm",
+    is_flag=True,
+    help="Without hostile clients: what the machine itself does.",
+)
 def main(minutes: float, calm: bool) -> None:
     """Put a proxy among hostile clients for so many MINUTES."""
     with tempfile.TemporaryDirectory() as folder:
-        sys.exit(not asyncio.run(_soak(minutes, Path(folder), () if calm else _HOSTILE)))
+        sys.exit(
+            not asyncio.run(_soak(minutes, Path(folder), () if calm else _HOSTILE))
+        )
 
 
 if __name__ == "__main__":

@@ -53,12 +53,20 @@ async def _provider(seen: dict[str, list[bytes]], tally: Tally) -> web.ServerRun
         name = messages[0]["content"].split()[-1]
         before, now = seen.get(name), [json.dumps(each).encode() for each in messages]
         seen[name] = now
-        if before is not None and now[: len(before)] != before and len(now) > len(before):
-            tally.broken_prefix += 1  # a batch is one of them: they are few, and are told
+        if (
+            before is not None
+            and now[: len(before)] != before
+            and len(now) > len(before)
+        ):
+            tally.broken_prefix += (
+                1  # a batch is one of them: they are few, and are told
+            )
         response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
         await response.prepare(asked)
         for event in events(name, len(data) // 4):
-            await response.write(f"event: {event['type']}\ndata: {json.dumps(event)}\n\n".encode())
+            await response.write(
+                f"event: {event['type']}\ndata: {json.dumps(event)}\n\n".encode()
+            )
         await response.write_eof()
         return response
 
@@ -66,7 +74,9 @@ async def _provider(seen: dict[str, list[bytes]], tally: Tally) -> web.ServerRun
         loop = asyncio.get_running_loop()
         return web.BaseRequest(*given, loop, client_max_size=1 << 30)  # type: ignore[arg-type]
 
-    runner = web.ServerRunner(web.Server(answer, request_factory=roomy, access_log=None))
+    runner = web.ServerRunner(
+        web.Server(answer, request_factory=roomy, access_log=None)
+    )
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()
     return runner
@@ -74,11 +84,24 @@ async def _provider(seen: dict[str, list[bytes]], tally: Tally) -> web.ServerRun
 
 def events(name: str, tokens: int) -> list[dict[str, object]]:
     usage = {"input_tokens": tokens, "output_tokens": 5}
-    opened = {"id": "msg_1", "type": "message", "role": "assistant", "model": "m", "content": []}
+    opened = {
+        "id": "msg_1",
+        "type": "message",
+        "role": "assistant",
+        "model": "m",
+        "content": [],
+    }
     text = {"type": "text_delta", "text": f"I am {name}."}
     return [
-        {"type": "message_start", "message": {**opened, "stop_reason": None, "usage": usage}},
-        {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}},
+        {
+            "type": "message_start",
+            "message": {**opened, "stop_reason": None, "usage": usage},
+        },
+        {
+            "type": "content_block_start",
+            "index": 0,
+            "content_block": {"type": "text", "text": ""},
+        },
         {"type": "content_block_delta", "index": 0, "delta": text},
         {"type": "content_block_stop", "index": 0},
         {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": usage},
@@ -86,7 +109,9 @@ def events(name: str, tokens: int) -> list[dict[str, object]]:
     ]
 
 
-async def _client(url: str, material: Material, number: int, until: float, tally: Tally) -> None:
+async def _client(
+    url: str, material: Material, number: int, until: float, tally: Tally
+) -> None:
     """One conversation after another, each growing by a call and its result."""
     rng, round_number = random.Random(number), 0
     async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=60)) as http:
@@ -99,7 +124,12 @@ async def _client(url: str, material: Material, number: int, until: float, tally
                 output = material.text(rng, rng.choice((400, 4_000, 30_000)))
                 history = grown("anthropic", history, turn, output)
                 await _ask(
-                    http, url, {**request("anthropic", history), "stream": True}, name, tally, rng
+                    http,
+                    url,
+                    {**request("anthropic", history), "stream": True},
+                    name,
+                    tally,
+                    rng,
                 )
 
 
@@ -129,7 +159,9 @@ def resident_mb(pid: int) -> float:
     total = 0
     for each in (pid, *children(pid)):
         try:
-            total += int(Path(f"/proc/{each}/statm").read_text(encoding="ascii").split()[1])
+            total += int(
+                Path(f"/proc/{each}/statm").read_text(encoding="ascii").split()[1]
+            )
         except OSError:
             continue
     return total * os.sysconf("SC_PAGE_SIZE") / 1e6
@@ -146,7 +178,14 @@ async def _soak(minutes: float, folder: Path) -> bool:
     provider = await _provider(seen, tally)
     url = f"http://127.0.0.1:{provider.addresses[0][1]}"
     store = f"--store={folder / 'kept.db'}"
-    command = [sys.executable, "-m", "ullage", "proxy", "--listen=127.0.0.1:0", "--workers=2"]
+    command = [
+        sys.executable,
+        "-m",
+        "ullage",
+        "proxy",
+        "--listen=127.0.0.1:0",
+        "--workers=2",
+    ]
     proxy = subprocess.Popen(  # noqa: ASYNC220 - before anything else runs
         [*command, store, "--tenant=soak", f"--upstream=anthropic={url}"],
         stderr=subprocess.PIPE,
@@ -178,7 +217,9 @@ async def _soak(minutes: float, folder: Path) -> bool:
     await provider.cleanup()
     third = max(len(sizes) // 3, 1)
     grows = max(sizes[-third:]) / max(sizes[: 2 * third])
-    print(f"{tally}; memory of the last third over that before: {grows:.2f}; status {status}")
+    print(
+        f"{tally}; memory of the last third over that before: {grows:.2f}; status {status}"
+    )
     return not (tally.failed or tally.mixed or status or grows > _GROWS)
 
 

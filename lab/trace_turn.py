@@ -112,7 +112,11 @@ class Trace:
         called = f"{before.f_code.co_qualname} → {frame.f_code.co_qualname}"
         if self._row(stop) < self._row(start):
             self._climb("a", start, stop, called)
-        elif start in ORCHESTRATORS and stop not in (*ORCHESTRATORS, *VOCABULARY, _DRIVERS):
+        elif start in ORCHESTRATORS and stop not in (
+            *ORCHESTRATORS,
+            *VOCABULARY,
+            _DRIVERS,
+        ):
             self._enter(frame, stop, called)
 
     def _enter(self, frame: FrameType, room: str, called: str) -> None:
@@ -165,11 +169,17 @@ def _rows() -> dict[str, int]:
 def traced_session(turns: int = TURNS, watch: Trace | None = None) -> Trace:
     """Trace a session of so many turns; each reads a file of some 120 lines and reports usage."""
     trace = watch or Trace()
-    session = ullage.Session("gpt-4.1", limits=ullage.Limits(window_tokens=WINDOW_TOKENS))
-    history: list[dict[str, Any]] = [{"role": "user", "content": "Mend the build of the parser."}]
+    session = ullage.Session(
+        "gpt-4.1", limits=ullage.Limits(window_tokens=WINDOW_TOKENS)
+    )
+    history: list[dict[str, Any]] = [
+        {"role": "user", "content": "Mend the build of the parser."}
+    ]
     for turn in range(turns):
         with trace.fit():
-            view = session.fit({"model": "gpt-4.1", "messages": list(history), "tools": _TOOLS})
+            view = session.fit(
+                {"model": "gpt-4.1", "messages": list(history), "tools": _TOOLS}
+            )
         session.observe({"usage": {"prompt_tokens": 900 + _size(view) // 4}})
         history += _exchange(turn)
     return trace
@@ -186,12 +196,17 @@ def _exchange(turn: int) -> list[dict[str, Any]]:
     """A reply that asks for a file, and the file."""
     path = f"src/parser/part_{turn % 9}.py"
     call = {"name": "read_file", "arguments": f'{{"path": "{path}"}}'}
-    lines = (f"{turn}:{at} def rule_{turn}_{at}(text): return text[{at}:]" for at in range(LINES))
+    lines = (
+        f"{turn}:{at} def rule_{turn}_{at}(text): return text[{at}:]"
+        for at in range(LINES)
+    )
     return [
         {
             "role": "assistant",
             "content": f"I read {path}.",
-            "tool_calls": [{"id": f"call_{turn}", "type": "function", "function": call}],
+            "tool_calls": [
+                {"id": f"call_{turn}", "type": "function", "function": call}
+            ],
         },
         {"role": "tool", "tool_call_id": f"call_{turn}", "content": "\n".join(lines)},
     ]
@@ -206,7 +221,8 @@ def main() -> None:
     trace = traced_session(turns)
     console = Console(width=140)
     console.print(
-        f"{turns} turns, {trace.calls:,} calls between functions of ours", highlight=False
+        f"{turns} turns, {trace.calls:,} calls between functions of ours",
+        highlight=False,
     )
     for walk, count in trace.rooms.most_common(3):
         console.print(f"{count:3} × " + " → ".join(walk), highlight=False)

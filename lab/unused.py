@@ -24,10 +24,16 @@ def defined(tree: ast.AST) -> Iterator[tuple[str, int]]:
             if isinstance(node, ast.ClassDef):
                 fields = (each for each in node.body if isinstance(each, ast.AnnAssign))
                 yield from (
-                    (f.target.id, f.lineno) for f in fields if isinstance(f.target, ast.Name)
+                    (f.target.id, f.lineno)
+                    for f in fields
+                    if isinstance(f.target, ast.Name)
                 )
     for node in tree.body if isinstance(tree, ast.Module) else ():
-        targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+        targets = (
+            node.targets
+            if isinstance(node, ast.Assign)
+            else [getattr(node, "target", None)]
+        )
         yield from ((t.id, node.lineno) for t in targets if isinstance(t, ast.Name))
 
 

@@ -31,14 +31,22 @@ _FILES = ("src/café.py", "notes/猫.md", 'a "quoted" name', "empty")
 _CONTENTS = {
     "src/café.py": "def naïve():\n    return '🙂'\n",
     "notes/猫.md": "# 猫\n\nAll is well.\t<b>&amp;</b>\u2028\x7f\n",
-    'a "quoted" name': json.dumps({"rows": [1, 2.5, 1e-9, None, True], "path": "C:\\a"}),
+    'a "quoted" name': json.dumps(
+        {"rows": [1, 2.5, 1e-9, None, True], "path": "C:\\a"}
+    ),
     "empty": "",
 }
 SCRIPT = (
     Reply(
-        "I shall look at two files.", [Call("read_file", {"path": f}) for f in _FILES[:2]], "Hm."
+        "I shall look at two files.",
+        [Call("read_file", {"path": f}) for f in _FILES[:2]],
+        "Hm.",
     ),
-    Reply("", [Call("read_file", {"path": _FILES[2], "lines": [1, 2.5], "all": None})], "More."),
+    Reply(
+        "",
+        [Call("read_file", {"path": _FILES[2], "lines": [1, 2.5], "all": None})],
+        "More.",
+    ),
     Reply("And the last.", [Call("read_file", {"path": _FILES[3]})]),
     Reply("The cache is cold; naïve() is warm 🙂.", thought="Now I know."),
 )
@@ -55,8 +63,13 @@ def bodies(format):
         yield "agent-loop", server.requests[-1].raw
     with provider(format, ["Done."]) as server:
         go_on = user(format, "Thanks.")
-        tools = (READ,) if format == "bedrock-converse" else ()  # else its calls are refused (B8)
-        yield "next-task", _sent(server, request(format, [*messages, go_on], tools=tools))
+        tools = (
+            (READ,) if format == "bedrock-converse" else ()
+        )  # else its calls are refused (B8)
+        yield (
+            "next-task",
+            _sent(server, request(format, [*messages, go_on], tools=tools)),
+        )
 
 
 def _sent(server, asked):

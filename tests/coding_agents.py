@@ -23,7 +23,9 @@ from msgspec import Struct
 from tests.servers import Call, provider
 from tests.servers.vendors import vendors
 
-PATH = os.pathsep.join(filter(None, (os.environ.get("ULLAGE_AGENTS"), os.environ["PATH"])))
+PATH = os.pathsep.join(
+    filter(None, (os.environ.get("ULLAGE_AGENTS"), os.environ["PATH"]))
+)
 OURS = ("get_continuation", "tool_output_cache")
 """The recall tools that a first request may have besides the agent's own."""
 
@@ -65,7 +67,9 @@ class CodingAgent(Struct, frozen=True):
 
     def version(self):
         """Its version, as it says."""
-        done = subprocess.run([self.program, "--version"], capture_output=True, text=True)
+        done = subprocess.run(
+            [self.program, "--version"], capture_output=True, text=True
+        )
         version = _VERSION.search(done.stdout + done.stderr)
         return version[0] if version else "unknown"
 
@@ -74,7 +78,9 @@ def _words(text):
     return tuple(text.split())
 
 
-_CODEX = "--json --skip-git-repo-check -m gpt-5.2 --dangerously-bypass-approvals-and-sandbox"
+_CODEX = (
+    "--json --skip-git-repo-check -m gpt-5.2 --dangerously-bypass-approvals-and-sandbox"
+)
 _OPENCODE = "-m anthropic/claude-sonnet-4-5 --format json PROMPT"
 _QWEN = "-p PROMPT --yolo --auth-type openai -m qwen3-coder-plus"
 _AIDER = (
@@ -89,7 +95,9 @@ AGENTS = {
             "claude",
             "anthropic",
             "api.anthropic.com",
-            _words("-p PROMPT --allowedTools Bash --output-format stream-json --verbose"),
+            _words(
+                "-p PROMPT --allowedTools Bash --output-format stream-json --verbose"
+            ),
             _words(
                 "-p PROMPT --continue --allowedTools Bash --output-format stream-json --verbose"
             ),
@@ -108,13 +116,17 @@ AGENTS = {
             _words(f"exec {_CODEX} PROMPT"),
             _words(f"exec {_CODEX} resume --last PROMPT"),
             {"CODEX_API_KEY": "none"},
-            shell=lambda line: Call("exec_command", {"cmd": line, "max_output_tokens": 50_000}),
+            shell=lambda line: Call(
+                "exec_command", {"cmd": line, "max_output_tokens": 50_000}
+            ),
         ),
         CodingAgent(
             "gemini",
             "gemini",
             "generativelanguage.googleapis.com",
-            _words("-p PROMPT --yolo --skip-trust -m gemini-2.5-pro --output-format stream-json"),
+            _words(
+                "-p PROMPT --yolo --skip-trust -m gemini-2.5-pro --output-format stream-json"
+            ),
             _words("-p PROMPT --resume latest --yolo --skip-trust -m gemini-2.5-pro"),
             {"GEMINI_API_KEY": "none"},
             # as it keeps them once a key was chosen in it: see `ullage.doors.proxy.agents`
@@ -203,7 +215,14 @@ class World:
     def run(self, command, **environment):
         """Run a command at home, behind ullage or not."""
         if self._is_behind:
-            ullage = (sys.executable, "-m", "ullage", "run", f"--store={self._store}", "--")
+            ullage = (
+                sys.executable,
+                "-m",
+                "ullage",
+                "run",
+                f"--store={self._store}",
+                "--",
+            )
             command = [*ullage, *command]
         own = {
             "PATH": PATH,
@@ -230,7 +249,11 @@ class World:
     def of_the_conversation(self):
         """The requests of the conversation: not those for a title and the like."""
         longest = max((len(request.raw) for request in self.server.requests), default=0)
-        return [request for request in self.server.requests if len(request.raw) > longest // 2]
+        return [
+            request
+            for request in self.server.requests
+            if len(request.raw) > longest // 2
+        ]
 
 
 @contextmanager
@@ -249,7 +272,10 @@ def world(agent, replies, folder, *, is_behind):
     for name, text in agent.files.items():
         (home / name).parent.mkdir(parents=True, exist_ok=True)
         (home / name).write_text(text, encoding="utf-8")
-    with provider(agent.wire, replies) as server, vendors({agent.host: server}, folder) as there:
+    with (
+        provider(agent.wire, replies) as server,
+        vendors({agent.host: server}, folder) as there,
+    ):
         yield World(agent, folder, server, there, is_behind=is_behind)
 
 

@@ -36,7 +36,9 @@ def no_network():
 
     def refuse(self, address, *rest):
         host = address[0] if isinstance(address, tuple) else "localhost"
-        is_ours = host.startswith("10.213.")  # a namespace of this machine: tests.deploy.machines
+        is_ours = host.startswith(
+            "10.213."
+        )  # a namespace of this machine: tests.deploy.machines
         if host not in ("127.0.0.1", "::1", "localhost") and not is_ours:
             raise AssertionError("something tried to reach the network")
         return connect(self, address, *rest)
@@ -62,7 +64,11 @@ def pytest_configure(config):
     if is_worker and config.option.durations is None and not config.option.xmlpath:
         from tests.workers import tell_less
 
-        (worker,) = (one for one in config.pluginmanager.get_plugins() if hasattr(one, "sendevent"))
+        (worker,) = (
+            one
+            for one in config.pluginmanager.get_plugins()
+            if hasattr(one, "sendevent")
+        )
         tell_less(worker)
 
 

@@ -13,7 +13,9 @@ LOG = "a line of the log, as they all are\n" * 60
 STEPS = 60
 LIMITS = Limits(window_tokens=16_000, output_reserve_tokens=1_000)
 TURNS = [
-    Turn(user=RULE, calls=(Call("bash", "make", "TypeError: x is None\nexit code: 1"),)),
+    Turn(
+        user=RULE, calls=(Call("bash", "make", "TypeError: x is None\nexit code: 1"),)
+    ),
     *[
         Turn(said=f"Step {n}.", calls=(Call("bash", f"run {n}", f"{n}\n{LOG}"),))
         for n in range(STEPS)
@@ -69,4 +71,8 @@ def texts(format, messages):
 
 
 def summaries(format, messages):
-    return [t for t in texts(format, messages) if t.startswith("[Previous conversation compacted]")]
+    return [
+        t
+        for t in texts(format, messages)
+        if t.startswith("[Previous conversation compacted]")
+    ]

@@ -56,7 +56,11 @@ class Fields(SimpleNamespace):
 
     def model_dump(self, **_):
         """The fields as plain values."""
-        return {key: _dumped(value) for key, value in vars(self).items() if value is not None}
+        return {
+            key: _dumped(value)
+            for key, value in vars(self).items()
+            if value is not None
+        }
 
 
 def _dumped(value):
@@ -70,7 +74,9 @@ def claude(**request):
     content = [Fields(type="text", text="It is done.")]
     if _calls_a_tool(request):
         name = request["tools"][0]["name"]
-        content = [Fields(type="tool_use", id="toolu_1", name=name, input={"path": "app.log"})]
+        content = [
+            Fields(type="tool_use", id="toolu_1", name=name, input={"path": "app.log"})
+        ]
     usage = Fields(
         input_tokens=100,
         cache_read_input_tokens=0,
@@ -128,7 +134,9 @@ def stand_ins():
     """Modules to stand in for the SDKs, by name."""
     anthropic, openai = ModuleType("anthropic"), ModuleType("openai")
     anthropic.Anthropic = openai.OpenAI = _client(claude, chat)
-    anthropic.AsyncAnthropic = openai.AsyncOpenAI = _client(_awaited(claude), _awaited(chat))
+    anthropic.AsyncAnthropic = openai.AsyncOpenAI = _client(
+        _awaited(claude), _awaited(chat)
+    )
     return {"anthropic": anthropic, "openai": openai}
 
 
@@ -137,7 +145,12 @@ def vendors():
     sys.modules.pop("anthropic")
     module = importlib.import_module("anthropic")
     httpx = importlib.import_module("httpx2")
-    said = {"id": "msg_1", "type": "message", "role": "assistant", "model": "claude-opus-4-8"}
+    said = {
+        "id": "msg_1",
+        "type": "message",
+        "role": "assistant",
+        "model": "claude-opus-4-8",
+    }
 
     def answer(request):
         reply = claude(**json.loads(request.content)).model_dump()
@@ -157,7 +170,11 @@ async def canned_gemini(self, request, stream=False):
     if not any(each.function_response for each in results):
         name = request.config.tools[0].function_declarations[0].name
         part = {"function_call": {"name": name, "args": {"path": "app.log"}}}
-    counts = {"prompt_token_count": 100, "candidates_token_count": 10, "total_token_count": 110}
+    counts = {
+        "prompt_token_count": 100,
+        "candidates_token_count": 10,
+        "total_token_count": 110,
+    }
     content = {"role": "model", "parts": [part]}
     yield LlmResponse.model_validate({"content": content, "usage_metadata": counts})
 

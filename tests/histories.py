@@ -40,7 +40,9 @@ EAGER = replace(
     under_pressure=(
         partial(
             record,
-            is_due=partial(over_or_pays, high=0.7, times=15, tail_chars=16_000, least_calls=50),
+            is_due=partial(
+                over_or_pays, high=0.7, times=15, tail_chars=16_000, least_calls=50
+            ),
             least_share=0.1,
         ),
     ),
@@ -78,7 +80,11 @@ HUGE, LARGE = "(a huge argument)", "(a large argument)"
 
 
 def argument_of(call):
-    return "new text\n" * _LINES[call.argument] if call.argument in _LINES else call.argument
+    return (
+        "new text\n" * _LINES[call.argument]
+        if call.argument in _LINES
+        else call.argument
+    )
 
 
 _LINES = {HUGE: 340, LARGE: 100}
@@ -108,7 +114,9 @@ def _repeated(number, mark):
 
 def _text(least, most):
     return st.builds(
-        _repeated, st.integers(least * len(SEEDS), most * len(SEEDS)), st.integers(0, 999)
+        _repeated,
+        st.integers(least * len(SEEDS), most * len(SEEDS)),
+        st.integers(0, 999),
     )
 
 
@@ -126,7 +134,13 @@ OUTPUTS = {
 }
 """What a tool returns: nothing, text of any script and length, JSON, what it returned before."""
 CALLS = tuple(
-    product(TOOLS, ("a.py", "b.py", "", "", HUGE, HUGE), OUTPUTS, (False, True), (0, 0, 0, 1, 2))
+    product(
+        TOOLS,
+        ("a.py", "b.py", "", "", HUGE, HUGE),
+        OUTPUTS,
+        (False, True),
+        (0, 0, 0, 1, 2),
+    )
 )
 """Tool, argument ("": any short one), kind of output, whether it failed, how many items.
 
@@ -149,7 +163,8 @@ def sendable(turn):
     if not turn.thought:
         return turn
     shorter = [
-        replace(call, argument=LARGE) if call.argument == HUGE else call for call in turn.calls
+        replace(call, argument=LARGE) if call.argument == HUGE else call
+        for call in turn.calls
     ]
     return replace(turn, calls=tuple(shorter))
 
@@ -180,7 +195,9 @@ def wire(format, turns, *, reuse_ids=False, start=0):
     for number, turn in enumerate(turns, start):
         answered = number > start and not turns[number - start - 1].calls
         if format == "openai-responses" and answered and turn.user is None:
-            turn = replace(turn, user="Go on.")  # else its items are one reply with those before
+            turn = replace(
+                turn, user="Go on."
+            )  # else its items are one reply with those before
         messages += write(turn, number, reuse_ids)
     return in_turn(messages) if format == "bedrock-converse" else messages
 
@@ -191,7 +208,10 @@ def in_turn(messages):
     for message in messages:
         role = message["role"]
         if made and made[-1]["role"] == role == "user":
-            made[-1] = {**message, "content": [*made[-1]["content"], *message["content"]]}
+            made[-1] = {
+                **message,
+                "content": [*made[-1]["content"], *message["content"]],
+            }
             continue
         if made and made[-1]["role"] == role:
             made.append(user("bedrock-converse", "Go on."))
@@ -209,20 +229,28 @@ def user(format, text):
 
 
 def _ids(turn, number, reuse):
-    return [f"call_{n}" if reuse else f"call_{number}_{n}" for n in range(len(turn.calls))]
+    return [
+        f"call_{n}" if reuse else f"call_{number}_{n}" for n in range(len(turn.calls))
+    ]
 
 
 def _openai(turn, number, reuse):
     if turn.user is not None:
         yield {"role": "user", "content": turn.user}
-    message = {"role": "assistant", "content": turn.said or ("done" if not turn.calls else None)}
+    message = {
+        "role": "assistant",
+        "content": turn.said or ("done" if not turn.calls else None),
+    }
     ids = _ids(turn, number, reuse)
     if turn.calls:
         message["tool_calls"] = [
             {
                 "id": id,
                 "type": "function",
-                "function": {"name": c.tool, "arguments": json.dumps({"path": argument_of(c)})},
+                "function": {
+                    "name": c.tool,
+                    "arguments": json.dumps({"path": argument_of(c)}),
+                },
             }
             for id, c in zip(ids, turn.calls, strict=True)
         ]
@@ -239,7 +267,10 @@ def _ollama(turn, number, reuse):
     servers and clients write them."""
     if turn.user is not None:
         yield {"role": "user", "content": turn.user}
-    message = {"role": "assistant", "content": turn.said or ("done" if not turn.calls else "")}
+    message = {
+        "role": "assistant",
+        "content": turn.said or ("done" if not turn.calls else ""),
+    }
     if turn.thought:
         message["thinking"] = "hm " * 50
     ids = _ids(turn, number, False)
@@ -301,11 +332,18 @@ def _anthropic(turn, number, reuse):
     ids = _ids(turn, number, False)
     blocks = []
     if turn.thought:
-        blocks.append({"type": "thinking", "thinking": "hm " * 50, "signature": f"c2ln{number}"})
+        blocks.append(
+            {"type": "thinking", "thinking": "hm " * 50, "signature": f"c2ln{number}"}
+        )
     if turn.said or not turn.calls:
         blocks.append({"type": "text", "text": turn.said or "done"})
     blocks += [
-        {"type": "tool_use", "id": id, "name": c.tool, "input": {"path": argument_of(c)}}
+        {
+            "type": "tool_use",
+            "id": id,
+            "name": c.tool,
+            "input": {"path": argument_of(c)},
+        }
         for id, c in zip(ids, turn.calls, strict=True)
     ]
     yield {"role": "assistant", "content": blocks}
@@ -335,7 +373,13 @@ def _converse(turn, number, reuse):
     if turn.said or not turn.calls:
         blocks.append({"text": turn.said or "done"})
     blocks += [
-        {"toolUse": {"toolUseId": id, "name": c.tool, "input": {"path": argument_of(c)}}}
+        {
+            "toolUse": {
+                "toolUseId": id,
+                "name": c.tool,
+                "input": {"path": argument_of(c)},
+            }
+        }
         for id, c in zip(ids, turn.calls, strict=True)
     ]
     yield {"role": "assistant", "content": blocks}
@@ -346,7 +390,9 @@ def _converse(turn, number, reuse):
 
 def _converse_result(id, call):
     """A result: a text, several, or where the output is JSON that."""
-    content = [{"text": call.output}] * max(call.items, 1) if call.output.strip() else []
+    content = (
+        [{"text": call.output}] * max(call.items, 1) if call.output.strip() else []
+    )
     if call.items == 2 and call.output[:1] + call.output[-1:] == "[]":
         content = [{"json": {"rows": json.loads(call.output)}}]
     block = {"toolUseId": id, "content": content}
@@ -398,7 +444,11 @@ def _gemini_result(id, call):
         value = json.loads(call.output, parse_constant=str)
     except ValueError:
         value = call.output
-    response = ({"result": call.output}, {"output": value}, {"found": value, "more": False})
+    response = (
+        {"result": call.output},
+        {"output": value},
+        {"found": value, "more": False},
+    )
     given = {"error": call.output} if call.failed else response[call.items]
     return {"functionResponse": {**id, "name": call.tool, "response": given}}
 
@@ -424,20 +474,42 @@ def request(format, messages, **more):
     """A whole request around the messages."""
     if format == "gemini":
         system = {"parts": [{"text": "You are an agent."}]}
-        head = {"systemInstruction": system, "generationConfig": {"maxOutputTokens": 1_000}}
+        head = {
+            "systemInstruction": system,
+            "generationConfig": {"maxOutputTokens": 1_000},
+        }
         return {"model": MODEL[format], **head, "contents": messages, **more}
     if format == "bedrock-converse":
         tools = {"tools": [converse_tool()]}
-        head = {"system": [{"text": "You are an agent."}], "inferenceConfig": {"maxTokens": 1_000}}
-        return {"modelId": MODEL[format], **head, "toolConfig": tools, "messages": messages, **more}
+        head = {
+            "system": [{"text": "You are an agent."}],
+            "inferenceConfig": {"maxTokens": 1_000},
+        }
+        return {
+            "modelId": MODEL[format],
+            **head,
+            "toolConfig": tools,
+            "messages": messages,
+            **more,
+        }
     if format == "openai-responses":
-        head = {"instructions": "You are an agent.", "max_output_tokens": 1_000, "store": False}
+        head = {
+            "instructions": "You are an agent.",
+            "max_output_tokens": 1_000,
+            "store": False,
+        }
         return {"model": MODEL[format], **head, "input": messages, **more}
     if format == "ollama":
         head = {"options": {"num_predict": 1_000}}
         return {"model": MODEL[format], **head, "messages": messages, **more}
     head = {"system": "You are an agent."} if format == "anthropic" else {}
-    return {"model": MODEL[format], **head, "max_tokens": 1_000, "messages": messages, **more}
+    return {
+        "model": MODEL[format],
+        **head,
+        "max_tokens": 1_000,
+        "messages": messages,
+        **more,
+    }
 
 
 def converse_tool():

@@ -56,14 +56,21 @@ EVERYTHING = {
             user(
                 TEXT,
                 {"type": "image", "source": BASE64},
-                {"type": "document", "title": "t", "source": {"type": "text", "data": "x"}},
+                {
+                    "type": "document",
+                    "title": "t",
+                    "source": {"type": "text", "data": "x"},
+                },
             ),
             assistant(THOUGHT, SERVER, SERVED, use("a"), use("b")),
             user(
                 gave("a", content=LONG),
                 gave(
                     "b",
-                    content=[TEXT, {"type": "image", "source": {"type": "url", "url": "u"}}],
+                    content=[
+                        TEXT,
+                        {"type": "image", "source": {"type": "url", "url": "u"}},
+                    ],
                     is_error=True,
                 ),
             ),
@@ -82,7 +89,11 @@ EVERYTHING = {
             {
                 **asks(
                     call("a", **SIGNED),
-                    {"id": "b", "type": "custom", "custom": {"name": "n", "input": "i"}},
+                    {
+                        "id": "b",
+                        "type": "custom",
+                        "custom": {"name": "n", "input": "i"},
+                    },
                 ),
                 "reasoning_content": "r",
             },
@@ -103,12 +114,17 @@ EVERYTHING = {
         "instructions": "be brief",
         "store": False,
         "reasoning": {"effort": "low"},
-        "tools": [{"type": "function", "name": "run", "parameters": {}, "strict": None}],
+        "tools": [
+            {"type": "function", "name": "run", "parameters": {}, "strict": None}
+        ],
         "input": [
             user(
                 {"type": "input_text", "text": "x"},
                 {"type": "input_image", "image_url": PNG, "detail": "auto"},
-                {"type": "input_file", "file_data": f"data:application/pdf;base64,{PIXELS}"},
+                {
+                    "type": "input_file",
+                    "file_data": f"data:application/pdf;base64,{PIXELS}",
+                },
                 SOUND,
             ),
             mused(),
@@ -124,7 +140,11 @@ EVERYTHING = {
                 "type": "shell_call_output",
                 "call_id": "s1",
                 "output": [
-                    {"stdout": LONG, "stderr": "", "outcome": {"type": "exit", "exit_code": 0}}
+                    {
+                        "stdout": LONG,
+                        "stderr": "",
+                        "outcome": {"type": "exit", "exit_code": 0},
+                    }
                 ],
             },
             {"type": "compaction", "encrypted_content": "g", "id": "cmp_1"},
@@ -167,7 +187,11 @@ EVERYTHING = {
                     "mediaResolution": {"level": "MEDIA_RESOLUTION_LOW"},
                 },
             ),
-            model({"text": "t", "thought": True}, calls(signature="c2ln"), calls("b", id="2")),
+            model(
+                {"text": "t", "thought": True},
+                calls(signature="c2ln"),
+                calls("b", id="2"),
+            ),
             parts(
                 responds(response={"result": LONG}),
                 responds("b", id="2", response={"result": [1]}, parts=[BLOB]),
@@ -212,7 +236,12 @@ EVERYTHING = {
             user(
                 says("x"),
                 {"image": {"format": "png", "source": {"bytes": PIXELS}}},
-                {"document": {"name": "d", "source": {"content": [says("y"), says("z")]}}},
+                {
+                    "document": {
+                        "name": "d",
+                        "source": {"content": [says("y"), says("z")]},
+                    }
+                },
                 {"guardContent": {"text": {"text": "g", "qualifiers": ["query"]}}},
             ),
             assistant(REASONED, says("t"), uses("a"), uses("b")),
@@ -318,7 +347,11 @@ RECALLS = {
         "arguments": '{"tool_call_id": "c1"}',
     },
     "gemini": {
-        "functionCall": {"name": "get_continuation", "args": {"tool_call_id": "run#1"}, "id": "9"}
+        "functionCall": {
+            "name": "get_continuation",
+            "args": {"tool_call_id": "run#1"},
+            "id": "9",
+        }
     },
     "ollama": {
         "id": "c9",
@@ -361,14 +394,41 @@ ABSENT = object()
 
 ODD = (
     *(None, True, False, 0, -1, 5, 1.5, 10**30, 10**400, float("nan"), float("inf")),
-    *("", " ", "x", "7", "\x00", "\ud800", "robot", "tool", "tool_use", "function_call_output"),
+    *(
+        "",
+        " ",
+        "x",
+        "7",
+        "\x00",
+        "\ud800",
+        "robot",
+        "tool",
+        "tool_use",
+        "function_call_output",
+    ),
     *(b"bytes", ("a", "tuple"), frozenset((1,)), Strange(), len),
     *([], [None], [7], ["text"], [[]], [{}], {}, {7: 7}, {"a": None}),
-    *({"type": None}, {"type": 7}, {"type": [None]}, {"type": "text"}, {"type": "hologram"}),
+    *(
+        {"type": None},
+        {"type": 7},
+        {"type": [None]},
+        {"type": "text"},
+        {"type": "hologram"},
+    ),
     *([{"type": "hologram", "rays": [1, None]}], {"role": ["user"]}, {"role": "user"}),
-    *([{"type": "text"}], [{"type": "text", "text": 7}], {"text": None}, {"name": None}),
+    *(
+        [{"type": "text"}],
+        [{"type": "text", "text": 7}],
+        {"text": None},
+        {"name": None},
+    ),
 )
-ENDLESS = (holding_itself, lambda: [holding_itself()], lambda: nested(201), lambda: nested(5_000))
+ENDLESS = (
+    holding_itself,
+    lambda: [holding_itself()],
+    lambda: nested(201),
+    lambda: nested(5_000),
+)
 """What makes values that are refused wherever they stand."""
 
 EVERY_ODD = (ABSENT, *ODD, nested(90), *(make() for make in ENDLESS))

@@ -6,7 +6,15 @@ from ullage.core.history import index
 from ullage.core.history.remembered import REMEMBERED
 from ullage.core.values import notices
 from ullage.core.values.notices import Words
-from ullage.policy.stages import account, prints, quotes, record, shorten, summary, user_texts
+from ullage.policy.stages import (
+    account,
+    prints,
+    quotes,
+    record,
+    shorten,
+    summary,
+    user_texts,
+)
 
 ON_ARRIVAL, UNDER_PRESSURE = "on arrival", "under pressure"
 WORDS = (
@@ -76,7 +84,8 @@ def _with_word(code, old, new):
             constant = constant.replace(old, new)
         elif isinstance(constant, tuple):
             constant = tuple(
-                each.replace(old, new) if isinstance(each, str) else each for each in constant
+                each.replace(old, new) if isinstance(each, str) else each
+                for each in constant
             )
         elif isinstance(constant, CodeType):
             constant = _with_word(constant, old, new)

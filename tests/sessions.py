@@ -11,7 +11,9 @@ TASK = {"role": "user", "content": "Find the fault."}
 
 
 def new_session(format, **more):
-    return Session(MODEL[format], **{"limits": SMALL, "format": format, "recall": True, **more})
+    return Session(
+        MODEL[format], **{"limits": SMALL, "format": format, "recall": True, **more}
+    )
 
 
 def turn(output, **more):
@@ -33,7 +35,11 @@ def recall(session, tool, arguments):
         value = arguments if not isinstance(arguments, str) else {"text": arguments}
         call = {"type": "tool_use", "id": "toolu_r", "name": tool, "input": value}
     else:
-        call = {"id": "r", "type": "function", "function": {"name": tool, "arguments": text}}
+        call = {
+            "id": "r",
+            "type": "function",
+            "function": {"name": tool, "arguments": text},
+        }
     result = session.recall(call)
     assert isinstance(result["content"], str)
     return result["content"]

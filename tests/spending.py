@@ -9,8 +9,17 @@ OUTPUT_TOKENS = 1_000
 LIMITS = Limits(window_tokens=20_000)
 TOOL = {
     "openai-chat": {"type": "function", "function": {"name": "bash", "parameters": {}}},
-    "openai-responses": {"type": "function", "name": "bash", "parameters": {}, "strict": False},
-    "anthropic": {"name": "bash", "description": "Runs.", "input_schema": {"type": "object"}},
+    "openai-responses": {
+        "type": "function",
+        "name": "bash",
+        "parameters": {},
+        "strict": False,
+    },
+    "anthropic": {
+        "name": "bash",
+        "description": "Runs.",
+        "input_schema": {"type": "object"},
+    },
     "gemini": {"functionDeclarations": [{"name": "bash", "description": "Runs."}]},
     "ollama": {"type": "function", "function": {"name": "bash", "parameters": {}}},
     "bedrock-converse": {"toolSpec": {"name": "bash", "inputSchema": {"json": {}}}},
@@ -25,7 +34,9 @@ NO_CALLS = {
 
 
 def new_session(format="openai-chat", **more):
-    return Session(histories.MODEL[format], **{"limits": LIMITS, "format": format, **more})
+    return Session(
+        histories.MODEL[format], **{"limits": LIMITS, "format": format, **more}
+    )
 
 
 def new_async_session(**more):
@@ -36,7 +47,9 @@ def request(format="openai-chat", turns=1, *, tools=True, **more):
     """A request that waits for the model: its last turn's calls are answered."""
     call = histories.Call("bash", "a.py", "all is well\n" * 20)
     messages = histories.wire(format, [histories.Turn(calls=(call,))] * turns)
-    return histories.request(format, messages, **(tools_of(format) if tools else {}), **more)
+    return histories.request(
+        format, messages, **(tools_of(format) if tools else {}), **more
+    )
 
 
 def tools_of(format):
@@ -50,7 +63,10 @@ def reply(format="openai-chat", prompt=1_000, output=100, **more):
     """A reply that reports so many tokens."""
     match format:
         case "openai-chat":
-            return {"usage": {"prompt_tokens": prompt, "completion_tokens": output}, **more}
+            return {
+                "usage": {"prompt_tokens": prompt, "completion_tokens": output},
+                **more,
+            }
         case "bedrock-converse":
             counts = {"inputTokens": prompt, "outputTokens": output}
             return {"usage": counts, **more}

@@ -30,9 +30,13 @@ def title(page):
 
 def framework_of(page):
     """The module of the framework that a page is about, or None."""
-    imported = re.findall(r"(?m)^(?:from|import) ([\w.]+)", page.read_text(encoding="utf-8"))
+    imported = re.findall(
+        r"(?m)^(?:from|import) ([\w.]+)", page.read_text(encoding="utf-8")
+    )
     names = (
-        name for name in APART.values() if any(f"{i}.".startswith(f"{name}.") for i in imported)
+        name
+        for name in APART.values()
+        if any(f"{i}.".startswith(f"{name}.") for i in imported)
     )
     return next(names, None)
 
@@ -43,7 +47,9 @@ def reader(monkeypatch, tmp_path, request):
 
     A page of a framework runs where that is installed, on the SDKs it brings.
     """
-    page = getattr(request.node, "callspec", None) and request.node.callspec.params.get("page")
+    page = getattr(request.node, "callspec", None) and request.node.callspec.params.get(
+        "page"
+    )
     framework = page and framework_of(page)
     if framework:
         pytest.importorskip(framework, reason=f"{framework} is not installed")
@@ -79,7 +85,9 @@ def test_every_python_block_runs(page, reader, capsys, monkeypatch):
 
 
 def test_no_block_asks_to_be_left_out():
-    for name, block in ((title(page), block) for page in PAGES for block in blocks(page)):
+    for name, block in (
+        (title(page), block) for page in PAGES for block in blocks(page)
+    ):
         kind, place = block.kind.partition(" ")[0], f"{name}, line {block.line}"
         assert kind not in ("py", "python3", "pycon", "py3"), f"{place}: write python"
         assert kind != "python" or block.kind == "python", f"{place}: {block.kind}"
@@ -94,7 +102,9 @@ def test_checked_commands_print_what_is_written(page, reader):
             execute(block, page, reader)
         if block.kind == "console checked":
             for command, written in commands(block):
-                assert command[0] == "ullage", f"line {block.line}: only ullage can be checked"
+                assert command[0] == "ullage", (
+                    f"line {block.line}: only ullage can be checked"
+                )
                 ran = ullage(*command[1:])
                 assert like(written).fullmatch(ran.text + ran.err), f"line {block.line}"
 
@@ -107,7 +117,10 @@ def commands(block):
 
 
 def like(written):
-    lines = [".*" if line == "…" else re.escape(line) for line in written.rstrip().split("\n")]
+    lines = [
+        ".*" if line == "…" else re.escape(line)
+        for line in written.rstrip().split("\n")
+    ]
     return re.compile("\n".join(lines) + r"\s*", re.DOTALL)
 
 
@@ -127,7 +140,9 @@ def options_of(command):
 
 
 def test_targets_of_make_exist():
-    known = re.findall(r"(?m)^([\w-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"))
+    known = re.findall(
+        r"(?m)^([\w-]+):", (ROOT / "Makefile").read_text(encoding="utf-8")
+    )
     for place, target in shown(r"(?m)^(?:\$ )?make ([\w-]+)"):
         assert target in known, place
 
@@ -147,7 +162,9 @@ TO_COME: set[str] = set()
 
 def test_links_between_pages_lead_somewhere():
     for page in PAGES:
-        links = re.findall(r"\]\((?!https?://|#)([^)#\s]+)", page.read_text(encoding="utf-8"))
+        links = re.findall(
+            r"\]\((?!https?://|#)([^)#\s]+)", page.read_text(encoding="utf-8")
+        )
         lost = {link for link in links if not (page.parent / link).exists()}
         assert lost <= TO_COME, title(page)
 
@@ -184,7 +201,12 @@ assert kept == ["It is done."]
 
 def test_a_page_runs_in_order_and_in_one_set_of_names(reader):
     found = list(blocks_of(PAGE))
-    assert [block.kind for block in found] == ["setup", "python", "console checked", "python"]
+    assert [block.kind for block in found] == [
+        "setup",
+        "python",
+        "console checked",
+        "python",
+    ]
     for block in found:
         if block.kind != "console checked":
             execute(block, PAGES[0], reader)

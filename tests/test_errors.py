@@ -8,7 +8,9 @@ from ullage.core import errors
 
 CASES = {
     "FormatError": (
-        errors.FormatError("messages[3]", "unknown role 'bard'", "Roles here are user, tool."),
+        errors.FormatError(
+            "messages[3]", "unknown role 'bard'", "Roles here are user, tool."
+        ),
         "messages[3]: unknown role 'bard'. Roles here are user, tool.",
     ),
     "OverLimitError": (
@@ -18,7 +20,9 @@ CASES = {
         "output reserve, or use a model with a larger window.",
     ),
     "StoreError": (
-        errors.StoreError("sqlite", "commit", "the disk is full. Free some space", "ab12"),
+        errors.StoreError(
+            "sqlite", "commit", "the disk is full. Free some space", "ab12"
+        ),
         "sqlite store: commit of 'ab12' failed: the disk is full. Free some space",
     ),
     "RefNotFound": (
@@ -27,7 +31,9 @@ CASES = {
         "Check the ref against the notice it came from; refs are case-sensitive",
     ),
     "StageError": (
-        errors.StageError("mine", "message 3", "the user answered this", "Leave it out."),
+        errors.StageError(
+            "mine", "message 3", "the user answered this", "Leave it out."
+        ),
         "stage mine, message 3: the user answered this. Leave it out.",
     ),
     "ConfigError": (

@@ -64,12 +64,20 @@ def new_session(format="openai-chat", window=16_000, **more):
 
 def conversation(format, count=20):
     """Every output, argument and word of the user's has keys in it; the first is a large one."""
-    big = Turn(calls=(Call("bash", "printenv", f"{LINES * 400}{PLANTED}\n{LINES * 900}"),))
+    big = Turn(
+        calls=(Call("bash", "printenv", f"{LINES * 400}{PLANTED}\n{LINES * 900}"),)
+    )
     turns = [
         Turn(
             user=f"Use {KEYS['openai']}, never another." if number % 5 == 0 else None,
             said=f"I saw {KEYS['github']} in it.",
-            calls=(Call("bash", f"curl -H {KEYS['aws']}", f"{number}\n{PLANTED}\n{LINES * 60}"),),
+            calls=(
+                Call(
+                    "bash",
+                    f"curl -H {KEYS['aws']}",
+                    f"{number}\n{PLANTED}\n{LINES * 60}",
+                ),
+            ),
         )
         for number in range(count)
     ]
@@ -84,7 +92,9 @@ def bytes_of(folder):
 
 
 @pytest.mark.parametrize("name", KEYS)
-@pytest.mark.parametrize("around", ["{}", "key={}\n", '"{}"', "({})", "\\n{}\\n", "x {}, y"])
+@pytest.mark.parametrize(
+    "around", ["{}", "key={}\n", '"{}"', "({})", "\\n{}\\n", "x {}, y"]
+)
 def test_a_key_is_taken_out_wherever_it_stands(name, around):
     shown = common_keys(around.format(KEYS[name]))
     assert shown == around.format(REDACTED)
@@ -93,7 +103,13 @@ def test_a_key_is_taken_out_wherever_it_stands(name, around):
 
 @pytest.mark.parametrize(
     "text",
-    ["", "task-force sk-1 AKIA gh_x", "https://example.org:8080/a@b", LINES, "risk-" + "a" * 30],
+    [
+        "",
+        "task-force sk-1 AKIA gh_x",
+        "https://example.org:8080/a@b",
+        LINES,
+        "risk-" + "a" * 30,
+    ],
 )
 def test_what_is_no_key_stays_the_very_same_object(text):
     assert common_keys(text) is text
@@ -103,13 +119,18 @@ def test_a_private_key_in_json_a_password_in_an_address_and_a_bearer_token():
     pem = json.dumps({"key": KEYS["pem"], "n": 1})
     assert json.loads(common_keys(pem)) == {"key": REDACTED, "n": 1}
     assert common_keys("postgres://me:hunter2@db/x") == f"postgres://{REDACTED}@db/x"
-    assert common_keys("Authorization: Bearer " + "a1" * 20) == f"Authorization: Bearer {REDACTED}"
+    assert (
+        common_keys("Authorization: Bearer " + "a1" * 20)
+        == f"Authorization: Bearer {REDACTED}"
+    )
     cut = KEYS["pem"][:150]  # its end is not there
     assert not holds_a_secret(common_keys(cut + "\n" + LINES))
     assert LINES in common_keys(cut + "\n" + LINES)
 
 
-@pytest.mark.parametrize("part", ["-----BEGIN PRIVATE KEY-----", "sk-", "eyJ", "://a:", "xoxb-a"])
+@pytest.mark.parametrize(
+    "part", ["-----BEGIN PRIVATE KEY-----", "sk-", "eyJ", "://a:", "xoxb-a"]
+)
 def test_a_hostile_text_takes_no_longer_than_any_other(part):
     assert len(common_keys(part * 60_000)) <= len(part) * 60_000
 
@@ -120,10 +141,14 @@ def test_no_key_is_kept_summarised_or_opened(format, tmp_path):
     model, folder = Writer(), tmp_path / "kept"
     stages = (*histories.EAGER.under_pressure, *SUMMARISED.under_pressure)
     policy = replace(SUMMARISED, name="all", under_pressure=stages)
-    session = new_session(format, policy=policy, summariser=model, store=folder / "kept.db")
+    session = new_session(
+        format, policy=policy, summariser=model, store=folder / "kept.db"
+    )
     messages = conversation(format)
     lengths = [
-        at for at, raw in enumerate(messages) if FORMATS[format].parse(raw, "m").role == "assistant"
+        at
+        for at, raw in enumerate(messages)
+        if FORMATS[format].parse(raw, "m").role == "assistant"
     ]
     for length in [*lengths[1:], len(messages)]:
         request = histories.request(format, messages[:length])
@@ -135,7 +160,9 @@ def test_no_key_is_kept_summarised_or_opened(format, tmp_path):
     view = session.fit(request)
     kinds = {event.kind for event in session.events}
     assert {"truncated", "pruned", "compacted"} <= kinds
-    assert [asked for asked in model.asked if holds_a_secret("".join(asked.texts))] == []
+    assert [
+        asked for asked in model.asked if holds_a_secret("".join(asked.texts))
+    ] == []
     assert not holds_a_secret(str(session.news()))
     opened, texts = {}, list(reading.visible(FORMATS[format].history(view)))
     reading.reachable(session, texts, opened)
@@ -172,11 +199,18 @@ def test_the_history_and_the_store_give_the_same_bytes():
 
 
 def test_what_is_not_edited_is_the_callers_own_object_and_is_counted_as_it_is_sent():
-    messages = histories.wire("openai-chat", [Turn(calls=(Call("bash", "x", PLANTED),))])
+    messages = histories.wire(
+        "openai-chat", [Turn(calls=(Call("bash", "x", PLANTED),))]
+    )
     request = histories.request("openai-chat", messages)
-    session, plain = new_session(window=200_000), new_session(window=200_000, redact=None)
+    session, plain = (
+        new_session(window=200_000),
+        new_session(window=200_000, redact=None),
+    )
     view = session.fit(request)
-    assert all(one is other for one, other in zip(view["messages"], messages, strict=True))
+    assert all(
+        one is other for one, other in zip(view["messages"], messages, strict=True)
+    )
     plain.fit(request)
     assert session.window.tokens == plain.window.tokens
 
@@ -204,7 +238,9 @@ def test_what_repair_sets_aside_is_redacted():
 
 def test_switched_on_in_the_middle_it_is_reported():
     store, messages = MemoryStore(), conversation("openai-chat")
-    new_session(store=store, redact=None).fit(histories.request("openai-chat", messages[:-2]))
+    new_session(store=store, redact=None).fit(
+        histories.request("openai-chat", messages[:-2])
+    )
     session = new_session(store=store)
     session.fit(histories.request("openai-chat", messages))
     assert "changed" in {event.kind for event in session.events}
@@ -216,18 +252,26 @@ def test_what_gives_no_text_is_refused():
         session.fit(histories.request("openai-chat", conversation("openai-chat", 1)))
 
 
-@pytest.mark.parametrize("error", [ValueError, KeyError, UnicodeDecodeError, RecursionError])
+@pytest.mark.parametrize(
+    "error", [ValueError, KeyError, UnicodeDecodeError, RecursionError]
+)
 @pytest.mark.parametrize("format", sorted(FORMATS))
-def test_where_redact_raises_nothing_is_kept_and_nothing_of_the_text_is_told(format, error):
+def test_where_redact_raises_nothing_is_kept_and_nothing_of_the_text_is_told(
+    format, error
+):
     """The turn is refused; the session goes on with what can be redacted."""
 
     def redact(text):
         if "k3y" not in text:
             return text
-        raise error(*((text,) if error is not UnicodeDecodeError else ("a", b"", 0, 1, text)))
+        raise error(
+            *((text,) if error is not UnicodeDecodeError else ("a", b"", 0, 1, text))
+        )
 
     store, turns = MemoryStore(), conversation(format, 1)
-    secret = histories.Turn(calls=(histories.Call("bash", '{"a": "k3y"}', "k3y " * 20_000),))
+    secret = histories.Turn(
+        calls=(histories.Call("bash", '{"a": "k3y"}', "k3y " * 20_000),)
+    )
     session = new_session(format, redact=redact, store=store, repair=True)
     broken = histories.request(format, [*turns, *histories.wire(format, [secret])])
     for _ in range(2):
@@ -249,21 +293,27 @@ def test_what_takes_nothing_out_changes_nothing(turns, format):
 @given(turns=histories.histories, format=st.sampled_from(sorted(FORMATS)))
 def test_whatever_is_taken_out_the_view_is_legal_and_fits(turns, format):
     request = histories.request(format, histories.wire(format, turns))
-    session = new_session(format, 6_000, redact=lambda text: text.replace("e", "").replace("1", ""))
+    session = new_session(
+        format, 6_000, redact=lambda text: text.replace("e", "").replace("1", "")
+    )
     view = session.fit(request)
     assert problems(view, format) == problems(request, format)
     assert session.window.estimate <= session.window.limit_tokens
 
 
 @pytest.mark.parametrize("format", sorted(FORMATS))
-def test_a_conversation_that_is_kept_holds_no_key_and_is_sent_as_it_is_kept(format, tmp_path):
+def test_a_conversation_that_is_kept_holds_no_key_and_is_sent_as_it_is_kept(
+    format, tmp_path
+):
     writer = Writer()
     kept = ConversationStore(tmp_path / "chat.db", format=format, redact=common_keys)
 
     def opened():
         limits = Limits(window_tokens=16_000, output_reserve_tokens=1_000)
         model, store = histories.MODEL[format], str(tmp_path / "outputs.db")
-        return Conversation(kept, "one", model, limits=limits, store=store, summariser=writer)
+        return Conversation(
+            kept, "one", model, limits=limits, store=store, summariser=writer
+        )
 
     conversation_ = opened()
     request = histories.request(format, [])
@@ -289,11 +339,21 @@ def test_signatures_ids_and_media_of_a_kept_message_stay():
     source = {"type": "base64", "media_type": "image/png", "data": key}
     blocks = [
         {"type": "thinking", "thinking": f"a {key}", "signature": key},
-        {"type": "tool_use", "id": key, "name": key, "input": {"type": key, "deep": [key]}},
+        {
+            "type": "tool_use",
+            "id": key,
+            "name": key,
+            "input": {"type": key, "deep": [key]},
+        },
         {"type": "image", "source": source},
-        {"type": "document", "source": {"type": "text", "media_type": "text/plain", "data": key}},
+        {
+            "type": "document",
+            "source": {"type": "text", "media_type": "text/plain", "data": key},
+        },
     ]
-    thought, call, image, document = in_message({"content": blocks}, common_keys)["content"]
+    thought, call, image, document = in_message({"content": blocks}, common_keys)[
+        "content"
+    ]
     assert thought == {**blocks[0], "thinking": f"a {REDACTED}"}
     assert call == {**blocks[1], "input": {"type": REDACTED, "deep": [REDACTED]}}
     assert image == blocks[2]
@@ -302,17 +362,23 @@ def test_signatures_ids_and_media_of_a_kept_message_stay():
 
 def test_the_services_of_the_three_layers_keep_and_show_no_key(tmp_path):
     output = f"{PLANTED}\n{LINES * 3_000}"
-    result = truncate_output(output, "bash", spill_directory=tmp_path, redact=common_keys)
+    result = truncate_output(
+        output, "bash", spill_directory=tmp_path, redact=common_keys
+    )
     assert REDACTED in result.output
     assert retrieve_spilled(result.spill_path) == common_keys(output)
     assert not holds_a_secret(result.output + bytes_of(tmp_path))
-    settings = ThreeLayerSettings(prune_protect_tokens=1_000, prune_output_retain_chars=400)
+    settings = ThreeLayerSettings(
+        prune_protect_tokens=1_000, prune_output_retain_chars=400
+    )
     messages = conversation("openai-chat")
     pruned = prune_messages(messages, 10**6, 10**6, settings, redact=common_keys)
     assert pruned.was_pruned
     shown = zip(pruned.pruned_parts, pruned.is_pruned, strict=True)
     touched = [message for message, is_pruned in shown if is_pruned]
-    assert not holds_a_secret(json.dumps(touched) + "".join(out.text for out in pruned.outputs))
+    assert not holds_a_secret(
+        json.dumps(touched) + "".join(out.text for out in pruned.outputs)
+    )
 
 
 def test_one_request_is_fitted_without_a_key_in_what_was_cut(tmp_path):

@@ -114,8 +114,14 @@ BEHIND = {
     "Azure, account": ("AccountName=a;AccountKey=", MIXED[:86] + "=="),
     "Azure, shared access": ("SharedAccessKey=", MIXED[:43] + "="),
     "Azure, signature": ("https://a.example/b?se=2026&sig=", MIXED[:40] + "%3D"),
-    "Discord, webhook": ("https://discord.com/api/webhooks/123456789012345678/", MIXED[:68]),
-    "Slack, webhook": ("https://hooks.slack.com/services/", f"T0123/B0123/{MIXED[:24]}"),
+    "Discord, webhook": (
+        "https://discord.com/api/webhooks/123456789012345678/",
+        MIXED[:68],
+    ),
+    "Slack, webhook": (
+        "https://hooks.slack.com/services/",
+        f"T0123/B0123/{MIXED[:24]}",
+    ),
     "URL": ("postgres://", "user:hunter2"),
     "assigned": ("password=", "hunter2secret"),
 }
@@ -182,7 +188,9 @@ ASSIGNED = [
 def test_what_is_assigned_to_the_name_of_a_secret_is_one(text):
     shown = common_keys(text)
     assert REDACTED in shown
-    assert not any(part in shown for part in ("a1b2", "hunter2", "wJalr", "01234", "correct4"))
+    assert not any(
+        part in shown for part in ("a1b2", "hunter2", "wJalr", "01234", "correct4")
+    )
     assert common_keys(shown) == shown
 
 
@@ -215,8 +223,22 @@ def test_what_is_in_another_encoding_stays():
 
 
 HOSTILE = [
-    *("-----BEGIN PRIVATE KEY-----", "eyJa.", "://a:", "password=", "basic ", "api_key: a.b.c."),
-    *("secret=a1", "MAAAAAAAAAAAAAAAAAAAAAAA.", "pat", "0:AA", "hooks.slack.com/services/", "sk_"),
+    *(
+        "-----BEGIN PRIVATE KEY-----",
+        "eyJa.",
+        "://a:",
+        "password=",
+        "basic ",
+        "api_key: a.b.c.",
+    ),
+    *(
+        "secret=a1",
+        "MAAAAAAAAAAAAAAAAAAAAAAA.",
+        "pat",
+        "0:AA",
+        "hooks.slack.com/services/",
+        "sk_",
+    ),
 ]
 
 

@@ -25,7 +25,9 @@ class Scheduling(LoadGroupScheduling):
     def add_node_collection(self, node, collection):
         super().add_node_collection(node, collection)
         if node in self.registered_collections:
-            self.registered_collections[node] = _Numbered(self.registered_collections[node])
+            self.registered_collections[node] = _Numbered(
+                self.registered_collections[node]
+            )
 
     def mark_test_complete(self, node, item_index, duration=0):
         scope = self._split_scope(self.registered_collections[node][item_index])

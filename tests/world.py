@@ -44,14 +44,18 @@ def recount(session, view):
         total += meter.framing(message)
         for part in message.parts:
             items = getattr(part, "content", None)
-            total += sum(meter.leaf(leaf) for leaf in (items if items is not None else (part,)))
+            total += sum(
+                meter.leaf(leaf) for leaf in (items if items is not None else (part,))
+            )
     return total
 
 
 class World:
     """One session, one or two branches of one history, and what was sent so far."""
 
-    def __init__(self, format, window, store=None, *, reuse_ids=False, provider=(1.0, 0)):
+    def __init__(
+        self, format, window, store=None, *, reuse_ids=False, provider=(1.0, 0)
+    ):
         self.format = format
         self.provider = provider
         self.limits = Limits(window_tokens=window)
@@ -71,7 +75,11 @@ class World:
 
     def new_session(self, **more):
         return Session(
-            MODEL[self.format], limits=self.limits, format=self.format, recall=True, **more
+            MODEL[self.format],
+            limits=self.limits,
+            format=self.format,
+            recall=True,
+            **more,
         )
 
     def request(self):
@@ -84,7 +92,12 @@ class World:
     def leading(self):
         if self.format == "anthropic" or self.clock is None:
             return []
-        return [{"role": "system", "content": f"You are an agent. It is {self.clock} o'clock."}]
+        return [
+            {
+                "role": "system",
+                "content": f"You are an agent. It is {self.clock} o'clock.",
+            }
+        ]
 
     def drop_memo(self):
         self.session._state = replace(self.session._state, memo=None)
@@ -92,7 +105,9 @@ class World:
     def restart(self):
         """Another process: with a file, it knows what the file holds; else the state."""
         if self.path is None:
-            self.session = self.new_session(store=self.session.store, state=self.session.state)
+            self.session = self.new_session(
+                store=self.session.store, state=self.session.state
+            )
         else:
             self.session.close()
             self.session = self.new_session(store=self.path)
@@ -104,7 +119,9 @@ class World:
 
     def append(self, turn):
         self.turns += 1
-        more = histories.wire(self.format, [turn], reuse_ids=self.reuse_ids, start=self.turns)
+        more = histories.wire(
+            self.format, [turn], reuse_ids=self.reuse_ids, start=self.turns
+        )
         self.messages += more
 
     def say(self, text):
@@ -166,7 +183,9 @@ class World:
         if message["content"][0]["type"] == "thinking":
             del message["content"][0]
         else:
-            message["content"].insert(0, {"type": "thinking", "thinking": "hm", "signature": "s"})
+            message["content"].insert(
+                0, {"type": "thinking", "thinking": "hm", "signature": "s"}
+            )
 
     def move_markers(self):
         """The last two user messages have a cache marker, as in real loops."""
@@ -194,7 +213,11 @@ class World:
     def fit(self, *, use_async=False):
         """A view, judged."""
         request = self.request()
-        before, known, told = copy.deepcopy(request), self.session.state, len(self.session.events)
+        before, known, told = (
+            copy.deepcopy(request),
+            self.session.state,
+            len(self.session.events),
+        )
         view = self.fit_async(request) if use_async else self.session.fit(request)
         assert request == before, "the caller's data was changed"
         self.matches_sessions_without_memory(request, known, view)
@@ -229,19 +252,29 @@ class World:
 
     def matches_sessions_without_memory(self, request, known, view):
         """The same view from the ledger as it was before and as it is now, or from the file."""
-        cold = {"the ledger after": {"store": MemoryStore(), "state": self.session.state}}
+        cold = {
+            "the ledger after": {"store": MemoryStore(), "state": self.session.state}
+        }
         if self.path is None:
             cold["the ledger before"] = {"store": MemoryStore(), "state": known}
         else:
             cold["the file alone"] = {"store": self.path}
         for what, more in cold.items():
             with self.new_session(**more) as fresh:
-                assert as_bytes(fresh.fit(request)) == as_bytes(view), f"cold, with {what}"
-        assert as_bytes(self.session.fit(request)) == as_bytes(view), "called again, unchanged"
+                assert as_bytes(fresh.fit(request)) == as_bytes(view), (
+                    f"cold, with {what}"
+                )
+        assert as_bytes(self.session.fit(request)) == as_bytes(view), (
+            "called again, unchanged"
+        )
 
     def is_legal(self, request, view):
-        own = Counter(problem.rule for problem in problems_of(self.format, request["messages"]))
-        ours = Counter(problem.rule for problem in problems_of(self.format, view["messages"]))
+        own = Counter(
+            problem.rule for problem in problems_of(self.format, request["messages"])
+        )
+        ours = Counter(
+            problem.rule for problem in problems_of(self.format, view["messages"])
+        )
         assert not ours - own
 
     def hands_back_the_callers_own(self, request, view):

@@ -30,7 +30,12 @@ _AROUND_CHARS = 160
 
 
 def drawn(
-    runs: Sequence[Run], each: int, common: frozenset[str], *, age: int = 1, seed: int = 0
+    runs: Sequence[Run],
+    each: int,
+    common: frozenset[str],
+    *,
+    age: int = 1,
+    seed: int = 0,
 ) -> Iterator[tuple[Run, Story, Demand]]:
     """So many demands of these runs, in rounds over the runs in the order of the lot."""
     lot = random.Random(seed)
@@ -77,7 +82,9 @@ def told(run: Run, story: Story, demand: Demand) -> str:
 
 @click.command()
 @click.argument("files", nargs=-1, required=True)
-@click.option("--each", default=25, show_default=True, help="How many demands of each file.")
+@click.option(
+    "--each", default=25, show_default=True, help="How many demands of each file."
+)
 @click.option("--age", default=1, show_default=True, help="The least age of a demand.")
 @click.option("--seed", default=0, show_default=True)
 @click.option("--list", "listing", type=click.File("w", lazy=False), required=True)

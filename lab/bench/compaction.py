@@ -34,7 +34,9 @@ def measure(material: Material) -> Iterator[Figure]:
             yield from _of(material, format, messages, megabytes)
 
 
-def _of(material: Material, format: str, messages: int, megabytes: float) -> Iterator[Figure]:
+def _of(
+    material: Material, format: str, messages: int, megabytes: float
+) -> Iterator[Figure]:
     whole = request(format, material.history(format, messages, megabytes))
     name = f"{format}, {messages:,} messages, {megabytes:g} MB"
     session = _session(format)
@@ -47,7 +49,13 @@ def _of(material: Material, format: str, messages: int, megabytes: float) -> Ite
     ):
         times = [cpu_ms(work) for _ in range(REPEATS)]
         least = min(times)
-        yield Figure(GROUP, f"{name}: {what}", megabytes / least * 1e3, unit="MB/s", calls=REPEATS)
+        yield Figure(
+            GROUP,
+            f"{name}: {what}",
+            megabytes / least * 1e3,
+            unit="MB/s",
+            calls=REPEATS,
+        )
     times = []
     for _ in range(REPEATS):
         session = _session(format)

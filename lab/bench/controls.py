@@ -49,7 +49,11 @@ AGES = (1, 3, 10, 30, 100)
 def told(run: Run, common: frozenset[str]) -> tuple[Story, list[int], Demands]:
     wire, lengths = FORMATS[run.format], boundaries(run)
     story = Story(wire, run.messages)
-    return story, lengths, demands_of(story, lengths, Head.of(wire, run.request), common)
+    return (
+        story,
+        lengths,
+        demands_of(story, lengths, Head.of(wire, run.request), common),
+    )
 
 
 # ── N1 and N2 ────────────────────────────────────────────────────────────────────────────
@@ -62,7 +66,11 @@ def kept_all_and_none(run: Run, common: frozenset[str]) -> tuple[Tally, Tally]:
     for keeps in (True, False):
         watch = Watch(story, demands, PageLibrary())
         for number, length in enumerate(lengths):
-            view = [m for i, m in enumerate(run.messages[:length]) if keeps or story.is_fixed(i)]
+            view = [
+                m
+                for i, m in enumerate(run.messages[:length])
+                if keeps or story.is_fixed(i)
+            ]
             watch.see(number, length, view)
         found.append(evidence_of(watch.verdicts).far)
     return found[0], found[1]
@@ -116,9 +124,16 @@ def ranked(runs: list[Run], share: float, job: Job, jobs: int) -> Iterator[str]:
     """
     found = replays(runs, (*FRAMES, *ADVERSARIES, "default"), share, job, jobs)
     rows = {row.policy: row for row in rows_of(found, judged_row)}
-    beside = {point.policy: point for point in compared(found, [*rows.values()], "recency").points}
-    print(f"\nvisible at age 4 and more, mean over runs; budget {share:.0%} of the raw peak")
-    print(f"  {'':16} {'all uses':>8} {'first':>6}  {'first, to recency':24} floors not reached")
+    beside = {
+        point.policy: point
+        for point in compared(found, [*rows.values()], "recency").points
+    }
+    print(
+        f"\nvisible at age 4 and more, mean over runs; budget {share:.0%} of the raw peak"
+    )
+    print(
+        f"  {'':16} {'all uses':>8} {'first':>6}  {'first, to recency':24} floors not reached"
+    )
     for policy, row in sorted(rows.items(), key=lambda item: -_height(item[1])):
         line = f"  {policy:16} {_height(row):8.3f} {row.evidence.visible or 0:6.3f}"
         told_as = _difference(beside[policy].visible)
@@ -138,7 +153,11 @@ def _height(row: JudgedRow) -> float:
 
 
 def _difference(found: Interval | None) -> str:
-    return "" if found is None else f"{found.mean:+.3f} [{found.low:+.3f}, {found.high:+.3f}]"
+    return (
+        ""
+        if found is None
+        else f"{found.mean:+.3f} [{found.low:+.3f}, {found.high:+.3f}]"
+    )
 
 
 # ── full service, and the working set ────────────────────────────────────────────────────
@@ -170,11 +189,20 @@ def working_set(runs: list[Run], common: frozenset[str]) -> None:
             lru += [share for share in (least_recent(seen, size),) if share is not None]
             oracle += [share for share in (farthest(seen, size),) if share is not None]
     curve = survival(spans)
-    alive = [next((s for age, s in reversed(curve) if age <= limit), 1.0) for limit in AGES]
-    print("\nM4 results not yet demanded after", *AGES, "calls:", *(f"{s:.1%}" for s in alive))
+    alive = [
+        next((s for age, s in reversed(curve) if age <= limit), 1.0) for limit in AGES
+    ]
+    print(
+        "\nM4 results not yet demanded after",
+        *AGES,
+        "calls:",
+        *(f"{s:.1%}" for s in alive),
+    )
     print(f"   result tokens never demanded, mean over runs: {_mean(unused):.1%}")
     for size, (lru, oracle) in kept.items():
-        print(f"   cache of {size:>7,} tokens: LRU {_mean(lru):.1%}, Belady {_mean(oracle):.1%}")
+        print(
+            f"   cache of {size:>7,} tokens: LRU {_mean(lru):.1%}, Belady {_mean(oracle):.1%}"
+        )
 
 
 def _mean(values: list[float]) -> float:
@@ -192,7 +220,9 @@ def main() -> int:
     print(f"{len(every):,} runs; stop list: {len(common):,} values", end=" ")
     print(f"in {time.perf_counter() - started:.0f} s")
     hits, asked = shuffled(every, common)
-    print(f"N2 shuffled demands: {hits:,} of {asked:,} met by chance = {hits / max(asked, 1):.2%}")
+    print(
+        f"N2 shuffled demands: {hits:,} of {asked:,} met by chance = {hits / max(asked, 1):.2%}"
+    )
     failed = hits > 0.02 * asked
     long = [run for run in every if len(boundaries(run)) >= options.calls]
     chosen = random.Random(0).sample(long, min(options.most, len(long)))
@@ -200,7 +230,10 @@ def main() -> int:
     for run in chosen:
         one, other = kept_all_and_none(run, common)
         full, none = full + one, none + other
-    print(f"N1 {len(chosen)} of {len(long)} runs of {options.calls} calls and more;", end=" ")
+    print(
+        f"N1 {len(chosen)} of {len(long)} runs of {options.calls} calls and more;",
+        end=" ",
+    )
     print(f"all kept: {full.er_line}, lost {full.lost:g}; none kept: {none.er_line}")
     failed |= full.er_line != 1 or full.lost > 0
     job = Job((PROFILE,), common=tuple(sorted(common)))
@@ -221,8 +254,12 @@ def _runs(path: Path) -> list[Run]:
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("paths", nargs="+", type=Path)
-    parser.add_argument("--most", type=int, default=20, help="runs to replay, drawn by lot")
-    parser.add_argument("--calls", type=int, default=40, help="the fewest calls of such a run")
+    parser.add_argument(
+        "--most", type=int, default=20, help="runs to replay, drawn by lot"
+    )
+    parser.add_argument(
+        "--calls", type=int, default=40, help="the fewest calls of such a run"
+    )
     parser.add_argument("--share", type=float, action="append", help="of the raw peak")
     parser.add_argument("--jobs", type=int, default=2)
     options = parser.parse_args()

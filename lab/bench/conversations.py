@@ -34,7 +34,8 @@ def measure() -> Iterator[Figure]:
         for batch in batches[:-200]:
             ids += store.append("s", batch)
         last = [
-            timed_ms(lambda b=batch: ids.extend(store.append("s", b))) for batch in batches[-200:]
+            timed_ms(lambda b=batch: ids.extend(store.append("s", b)))
+            for batch in batches[-200:]
         ]
         yield of_times(GROUP, "append a call and its result", last)
         whole = [timed_ms(lambda: store.load("s")) for _ in range(5)]
@@ -42,12 +43,18 @@ def measure() -> Iterator[Figure]:
         yield Figure(
             GROUP,
             "mark as compacted all before the boundary",
-            timed_ms(lambda: store.mark_compacted(ids[-KEPT], "a summary", tokens=1_000_000)),
+            timed_ms(
+                lambda: store.mark_compacted(ids[-KEPT], "a summary", tokens=1_000_000)
+            ),
         )
         times = [timed_ms(lambda: store.load("s")) for _ in range(100)]
-        yield of_times(GROUP, f"load the last {KEPT} from the boundary", times, BOUNDARY_TARGET_MS)
         yield of_times(
-            GROUP, "open the file", [timed_ms(lambda: ConversationStore(path)) for _ in range(20)]
+            GROUP, f"load the last {KEPT} from the boundary", times, BOUNDARY_TARGET_MS
+        )
+        yield of_times(
+            GROUP,
+            "open the file",
+            [timed_ms(lambda: ConversationStore(path)) for _ in range(20)],
         )
         yield Figure(
             GROUP,
@@ -65,7 +72,11 @@ def conversation() -> list[dict[str, Any]]:
         call = {"id": f"call_{number}", "type": "function", "function": function}
         messages += [
             {"role": "assistant", "content": None, "tool_calls": [call]},
-            {"role": "tool", "tool_call_id": call["id"], "content": f"{number} is fine. " * 25},
+            {
+                "role": "tool",
+                "tool_call_id": call["id"],
+                "content": f"{number} is fine. " * 25,
+            },
         ]
     return messages
 

@@ -36,7 +36,9 @@ class Figure(Struct, frozen=True):
     target: float | None = None
 
 
-def timed_ms(work: Callable[[], object], clock: Callable[[], float] = time.perf_counter) -> float:
+def timed_ms(
+    work: Callable[[], object], clock: Callable[[], float] = time.perf_counter
+) -> float:
     """Milliseconds that ``work`` takes, the garbage collector as it is.
 
     Args:
@@ -71,11 +73,16 @@ def table(group: str, figures: Sequence[Figure]) -> Table:
     shown = Table(title=group, title_justify="left", min_width=110)
     shown.add_column("", ratio=1)
     for heading in ("median", "least", "p90", "p99", "unit", "target", "calls"):
-        shown.add_column(heading, justify="left" if heading == "unit" else "right", no_wrap=True)
+        shown.add_column(
+            heading, justify="left" if heading == "unit" else "right", no_wrap=True
+        )
     for figure in figures:
         shown.add_row(
             figure.what,
-            *(_number(value) for value in (figure.median, figure.least, figure.p90, figure.p99)),
+            *(
+                _number(value)
+                for value in (figure.median, figure.least, figure.p90, figure.p99)
+            ),
             figure.unit,
             _verdict(figure),
             f"{figure.calls:,}",

@@ -42,7 +42,18 @@ CHARACTERS_OF_TRANSLATIONS = 1_500_000
 CHARACTERS_OF_VARIANTS = 250_000
 WEIGHTS = Path(__file__).parents[2] / "src" / "ullage" / "tokens" / "weights.py"
 RIDGE = 0.3
-_SYMBOLS = (0x2190, 0x2500, 0x2580, 0x2700, 0x1F300, 0x1F380, 0x1F400, 0x1F600, 0x1F680, 0x1F900)
+_SYMBOLS = (
+    0x2190,
+    0x2500,
+    0x2580,
+    0x2700,
+    0x1F300,
+    0x1F380,
+    0x1F400,
+    0x1F600,
+    0x1F680,
+    0x1F900,
+)
 """Blocks of arrows, boxes, dingbats and emoji."""
 
 
@@ -54,7 +65,11 @@ def pieces(roots: list[Path]) -> list[str]:
     for suffix, texts in files.items():
         most = CHARACTERS_OF_TRANSLATIONS if suffix == "mo" else CHARACTERS_PER_KIND
         found += _cut(rng, texts, min(most, sum(map(len, texts)) // 2))
-    code = [text for suffix in ("py", "js", "c", "h", "sh", "md") for text in files.get(suffix, ())]
+    code = [
+        text
+        for suffix in ("py", "js", "c", "h", "sh", "md")
+        for text in files.get(suffix, ())
+    ]
     for variant in (_tabs, _numbered, _in_json):
         cut = _cut(rng, code, CHARACTERS_OF_VARIANTS)
         found += [variant(piece) for piece in cut]
@@ -94,9 +109,13 @@ def _in_json(text: str) -> str:
 def _odd(rng: random.Random) -> str:
     """Characters of one script, a few words of them; or runs of one character."""
     if rng.random() < 0.7:
-        anywhere = rng.choice((*range(0x80, 0xD800, 0x80), *range(0xE000, 0x30000, 0x80)))
+        anywhere = rng.choice(
+            (*range(0x80, 0xD800, 0x80), *range(0xE000, 0x30000, 0x80))
+        )
         block = rng.choice((anywhere, rng.choice(_SYMBOLS)))
-        letters = "".join(chr(block + rng.randrange(0x80)) for _ in range(rng.randint(50, 500)))
+        letters = "".join(
+            chr(block + rng.randrange(0x80)) for _ in range(rng.randint(50, 500))
+        )
         return " ".join(textwrap.wrap(letters, 7)) or "-"
     runs = (rng.choice("-=#*. _~\t\n\0aA0─│█═") * rng.randint(2, 80) for _ in range(30))
     return " ".join(runs)
@@ -112,7 +131,9 @@ def counted(texts: list[str], gemma: Any) -> Any:
     with ProcessPoolExecutor() as pool:
         both = list(pool.map(claude, texts, chunksize=50))
     o200k, cl100k = load("o200k_base"), load("cl100k_base")
-    rest = [(len(gemma.encode_ordinary(text)), o200k(text), cl100k(text)) for text in texts]
+    rest = [
+        (len(gemma.encode_ordinary(text)), o200k(text), cl100k(text)) for text in texts
+    ]
     rows = [(*row, *other) for row, other in zip(both, rest, strict=True)]
     return np.maximum(np.array(rows, float), 1)
 
@@ -159,7 +180,9 @@ def report(name: str, matrix: Any, truth: Any) -> None:
     """Prints the errors on held-out pieces."""
     order = np.random.default_rng(0).permutation(len(truth))
     train, held = order[::2], order[1::2]
-    weights = np.frombuffer(rounded(solve(matrix[train], truth[train])), np.uint8) / STEPS
+    weights = (
+        np.frombuffer(rounded(solve(matrix[train], truth[train])), np.uint8) / STEPS
+    )
     error = matrix[held] @ weights / truth[held] - 1
     print(
         f"{name}: median {np.median(np.abs(error)):.3f}, mean {np.abs(error).mean():.3f}, "
@@ -176,7 +199,9 @@ def write_weights(found: Iterable[tuple[str, bytes]]) -> None:
         rows.append(f"    {json.dumps(name)}: (\n{quoted}\n    ),\n")
     WEIGHTS.write_text(
         '"""Weights of `ullage.core.tokens.estimate`, written by ``lab.bench.fit_families``."""\n\n'
-        '__all__ = ["WEIGHTS"]\n\n# fmt: off\nWEIGHTS = {\n' + "".join(rows) + "}\n# fmt: on\n"
+        '__all__ = ["WEIGHTS"]\n\n# fmt: off\nWEIGHTS = {\n'
+        + "".join(rows)
+        + "}\n# fmt: on\n"
         '"""Of each vocabulary 512 bytes in base 85: a weight a byte, then one a pair."""\n',
         encoding="utf-8",
     )
@@ -197,7 +222,9 @@ def write_figures(gemma: Any) -> None:
             "gemini": [len(gemma.encode_ordinary(piece)) for piece in split(text)],
         }
     path = Path(__file__).with_name("token_figures.json")
-    rows = ",\n".join(f"{json.dumps(kind)}: {json.dumps(row)}" for kind, row in figures.items())
+    rows = ",\n".join(
+        f"{json.dumps(kind)}: {json.dumps(row)}" for kind, row in figures.items()
+    )
     path.write_text(f"{{\n{rows}\n}}\n", encoding="utf-8")
 
 

@@ -55,12 +55,16 @@ async def _gaps_ms(work: Callable[[], Awaitable[object]]) -> tuple[float, float]
 
 def measure(material: Material, format: Format, window_tokens: int) -> dict[str, float]:
     """The figures of one cold fit in ms: ``wall``, ``cpu``, ``idle``, and ``took`` for all."""
-    asked: dict[str, Any] = request(format, material.history(format, MESSAGES, MEGABYTES))
+    asked: dict[str, Any] = request(
+        format, material.history(format, MESSAGES, MEGABYTES)
+    )
     limits = Limits(window_tokens=window_tokens)
 
     async def run() -> dict[str, float]:
         REMEMBERED.clear()
-        session = AsyncSession(MODELS[format], format=format, limits=limits, recall=True)
+        session = AsyncSession(
+            MODELS[format], format=format, limits=limits, recall=True
+        )
         idle, _ = await _gaps_ms(lambda: asyncio.sleep(0.2))
         began_s = time.perf_counter()
         wall, cpu = await _gaps_ms(lambda: session.fit(asked))
@@ -73,7 +77,9 @@ def measure(material: Material, format: Format, window_tokens: int) -> dict[str,
 
 def main() -> None:
     """Print the least and the most of several runs for each format, and the switch interval."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else None)
+    parser = argparse.ArgumentParser(
+        description=__doc__.partition("\n")[0] if __doc__ else None
+    )
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--window", type=int, default=128_000, help="tokens")
     options = parser.parse_args()
@@ -84,7 +90,9 @@ def main() -> None:
         least = {name: min(run[name] for run in runs) for name in runs[0]}
         shown = ", ".join(f"{name} {value:6.1f}" for name, value in least.items())
         most = max(run["wall"] for run in runs)
-        print(f"{format:17} least of {options.runs}, ms: {shown}; most: wall {most:.1f}")
+        print(
+            f"{format:17} least of {options.runs}, ms: {shown}; most: wall {most:.1f}"
+        )
     print(f"switch interval: {sys.getswitchinterval() * 1_000:g} ms")
 
 

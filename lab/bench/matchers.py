@@ -29,7 +29,13 @@ from lab.replay.story import Story
 from tests.replay import second_matcher as second
 from ullage.tools.replay.calls import boundaries, is_models
 from ullage.tools.replay.evidence.atoms import plain, words
-from ullage.tools.replay.evidence.demands import Demand, Demands, Head, classes_of, demands_of
+from ullage.tools.replay.evidence.demands import (
+    Demand,
+    Demands,
+    Head,
+    classes_of,
+    demands_of,
+)
 from ullage.tools.replay.evidence.score import Sight, lines_of
 from ullage.tools.replay.gates import Judge
 from ullage.tools.replay.readers import Run, read
@@ -95,7 +101,9 @@ class Pair:
 
     def _second(self) -> Iterator[tuple[tuple[int, str], Found]]:
         before = 1 + is_models(self.run.messages[0])
-        for use, it in second.classes(self.run.messages, [self.head.said.text], frozenset()):
+        for use, it in second.classes(
+            self.run.messages, [self.head.said.text], frozenset()
+        ):
             lines = tuple(dict.fromkeys((it.source_line, *it.other_lines)))
             found = Found(_CLASSES[use], it.kind, it.age, lines, it)
             yield (it.call_index - before, it.atom), found
@@ -103,7 +111,9 @@ class Pair:
     def differences(self, use: str) -> Iterator[Difference]:
         """Every value that at least one gives this use; its group is ``alike`` if both do."""
         keys = {
-            key for key, found in chain(self.first.items(), self.second.items()) if found.use == use
+            key
+            for key, found in chain(self.first.items(), self.second.items())
+            if found.use == use
         }
         for call, value in sorted(keys):
             one, other = self.first.get((call, value)), self.second.get((call, value))
@@ -155,7 +165,9 @@ def _rows(lines: Iterable[str]) -> set[tuple[str, ...]]:
     return {tuple(words(plain(line))) for line in lines}
 
 
-def visibility(pair: Pair, views: Sequence[str], share: float) -> Iterator[tuple[str, Difference]]:
+def visibility(
+    pair: Pair, views: Sequence[str], share: float
+) -> Iterator[tuple[str, Difference]]:
     """What each shows of the values that both demand, view by view."""
     judge, memo, sight = Judge(), Memo(), Sight(pair.story)
     budget = int(share * judge.tokens(pair.run.messages))
@@ -174,9 +186,14 @@ def visibility(pair: Pair, views: Sequence[str], share: float) -> Iterator[tuple
                 one = sight.shows(it.one.demand, looked)
                 other = second.visible(it.other.demand, view)
                 group = (
-                    "alike" if one == other else f"shown by the {'first' if one else 'second'} only"
+                    "alike"
+                    if one == other
+                    else f"shown by the {'first' if one else 'second'} only"
                 )
-                yield name, Difference(group, it.run, it.call, it.value, it.one, it.other)
+                yield (
+                    name,
+                    Difference(group, it.run, it.call, it.value, it.one, it.other),
+                )
 
 
 def _policy(name: str, demands: Demands) -> Any:
@@ -193,14 +210,27 @@ def chosen(files: Sequence[str], most: int, calls: int) -> Iterator[Run]:
 
 @click.command()
 @click.argument("files", nargs=-1, required=True)
-@click.option("--most", default=8, show_default=True, help="How many runs of each file.")
-@click.option("--calls", default=40, show_default=True, help="The fewest calls of such a run.")
-@click.option("--view", "views", multiple=True, type=click.Choice([*FRAMES, *ADVERSARIES]))
 @click.option(
-    "--list", "listing", type=click.File("w", lazy=False), help="Where to write every difference."
+    "--most", default=8, show_default=True, help="How many runs of each file."
+)
+@click.option(
+    "--calls", default=40, show_default=True, help="The fewest calls of such a run."
+)
+@click.option(
+    "--view", "views", multiple=True, type=click.Choice([*FRAMES, *ADVERSARIES])
+)
+@click.option(
+    "--list",
+    "listing",
+    type=click.File("w", lazy=False),
+    help="Where to write every difference.",
 )
 def main(
-    files: Sequence[str], most: int, calls: int, views: Sequence[str], listing: TextIO | None
+    files: Sequence[str],
+    most: int,
+    calls: int,
+    views: Sequence[str],
+    listing: TextIO | None,
 ) -> None:
     """Compare the two on runs drawn by lot from each file."""
     started, runs = time.perf_counter(), 0
@@ -214,7 +244,9 @@ def main(
             "re-uses": list(pair.differences("reuse")),
         }
         kinds.update(details(found["demands"]))
-        for name, it in visibility(pair, views or ("head_tail", "recency"), _BUDGET_SHARE):
+        for name, it in visibility(
+            pair, views or ("head_tail", "recency"), _BUDGET_SHARE
+        ):
             found.setdefault(f"view {name}", []).append(it)
         for name, differences in found.items():
             groups.setdefault(name, Counter()).update(it.group for it in differences)
@@ -236,13 +268,23 @@ def _table(name: str, counts: Mapping[str, int]) -> None:
             click.echo(f"{count:>8,}  {group}")
 
 
-def _write(listing: TextIO | None, name: str, differences: Sequence[Difference]) -> None:
+def _write(
+    listing: TextIO | None, name: str, differences: Sequence[Difference]
+) -> None:
     for it in differences if listing else ():
         if it.group != "alike":
             lines = [
-                found.lines[0] if found and found.lines else "" for found in (it.one, it.other)
+                found.lines[0] if found and found.lines else ""
+                for found in (it.one, it.other)
             ]
-            row = (name, it.group, it.run, str(it.call), repr(it.value), *map(repr, lines))
+            row = (
+                name,
+                it.group,
+                it.run,
+                str(it.call),
+                repr(it.value),
+                *map(repr, lines),
+            )
             print("\t".join(row), file=listing)
 
 

@@ -86,7 +86,11 @@ class Material:
         said: list[Message] = [said_by_user(format, "Find out why the tests fail.")]
         for number in range(turns):
             chars = max(int(mean * rng.uniform(0.3, 1.7)), 20)
-            argument = self.source[number : number + ARGUMENT_CHARS] if number % 8 == 7 else "a.py"
+            argument = (
+                self.source[number : number + ARGUMENT_CHARS]
+                if number % 8 == 7
+                else "a.py"
+            )
             output = self.text(rng, chars, foreign=foreign)
             said += write(f"call_{number}", tool, argument, output)
             if number % 20 == 19 and len(said) < messages - 1:
@@ -96,7 +100,11 @@ class Material:
 
 
 def grown(
-    format: Format, history: Sequence[Message], number: int, output: str, tool: str = "read_file"
+    format: Format,
+    history: Sequence[Message],
+    number: int,
+    output: str,
+    tool: str = "read_file",
 ) -> list[Message]:
     """The history with one more call and its result: two new messages."""
     return [*history, *_WRITERS[format](f"new_{number}", tool, "b.py", output)]
@@ -113,21 +121,41 @@ def request(format: Format, messages: Sequence[Message]) -> dict[str, Any]:
     """A whole request around the messages, as an agent with thirty tools would send it."""
     body: dict[str, Any] = {"model": MODELS[format], "max_tokens": 8_000}
     system = NOTE * 40
-    schema = {"type": "object", "properties": {"path": {"type": "string", "description": NOTE}}}
-    names = ("read_file", "bash", "grep", "web_fetch", *(f"tool_{n}" for n in range(26)))
+    schema = {
+        "type": "object",
+        "properties": {"path": {"type": "string", "description": NOTE}},
+    }
+    names = (
+        "read_file",
+        "bash",
+        "grep",
+        "web_fetch",
+        *(f"tool_{n}" for n in range(26)),
+    )
     if format == "anthropic":
-        tools = [{"name": n, "description": NOTE, "input_schema": schema} for n in names]
+        tools = [
+            {"name": n, "description": NOTE, "input_schema": schema} for n in names
+        ]
         return {**body, "system": system, "tools": tools, "messages": list(messages)}
     functions = [{"name": n, "description": NOTE, "parameters": schema} for n in names]
     if format == "gemini":
         head = {"systemInstruction": {"parts": [{"text": system}]}}
         tools = [{"functionDeclarations": functions}]
-        return {"model": MODELS[format], **head, "tools": tools, "contents": list(messages)}
+        return {
+            "model": MODELS[format],
+            **head,
+            "tools": tools,
+            "contents": list(messages),
+        }
     if format == "openai-responses":
         tools = [{"type": "function", **function} for function in functions]
         return {**body, "instructions": system, "tools": tools, "input": list(messages)}
     tools = [{"type": "function", "function": function} for function in functions]
-    return {**body, "tools": tools, "messages": [{"role": "system", "content": system}, *messages]}
+    return {
+        **body,
+        "tools": tools,
+        "messages": [{"role": "system", "content": system}, *messages],
+    }
 
 
 def _openai(id: str, tool: str, argument: str, output: str) -> Iterator[Message]:

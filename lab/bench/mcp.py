@@ -79,7 +79,10 @@ class Session:
     def __init__(self, command: list[str]) -> None:
         began = time.perf_counter()
         self.process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
         )
         self._id = 0
         about = {"clientInfo": {"name": "bench", "version": "1"}, "capabilities": {}}
@@ -87,12 +90,19 @@ class Session:
         self.send(method="notifications/initialized")
         self.ask("tools/list")
         self.start_s = time.perf_counter() - began
-        ticks = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(") ")[2].split()
+        ticks = (
+            Path(f"/proc/{self.process.pid}/stat")
+            .read_text()
+            .rpartition(") ")[2]
+            .split()
+        )
         self.cpu_s = (int(ticks[11]) + int(ticks[12])) / os.sysconf("SC_CLK_TCK")
 
     def send(self, **message: object) -> None:
         """Write a message."""
-        self.process.stdin.write(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
+        self.process.stdin.write(
+            json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n"
+        )
         self.process.stdin.flush()
 
     def ask(self, method: str, **params: object) -> bytes:
@@ -114,7 +124,9 @@ class Session:
     def rss_mb(self) -> float:
         """Of the command itself, without the server it started."""
         rows = Path(f"/proc/{self.process.pid}/status").read_text().splitlines()
-        return next(int(row.split()[1]) for row in rows if row.startswith("VmRSS")) / 1024
+        return (
+            next(int(row.split()[1]) for row in rows if row.startswith("VmRSS")) / 1024
+        )
 
     def close(self) -> None:
         """End it, by force if need be."""
@@ -132,7 +144,12 @@ def commands(peers: str | None) -> dict[str, list[str]]:
     found = {
         "the server": server,
         "a bare pipe": [sys.executable, "-c", PIPE, *server],
-        "ullage mcp": [str(Path(sys.executable).with_name("ullage")), "mcp", "--", *server],
+        "ullage mcp": [
+            str(Path(sys.executable).with_name("ullage")),
+            "mcp",
+            "--",
+            *server,
+        ],
     }
     if peers:
         found["FastMCP's limiter"] = [peers, "-c", FASTMCP, *server]
@@ -141,7 +158,9 @@ def commands(peers: str | None) -> dict[str, list[str]]:
     return found
 
 
-def calls_ms(found: dict[str, list[str]], tool: str, rounds: int) -> dict[str, list[float]]:
+def calls_ms(
+    found: dict[str, list[str]], tool: str, rounds: int
+) -> dict[str, list[float]]:
     """The times of each: a few calls of each in turn."""
     open_now = {name: Session(command) for name, command in found.items()}
     times: dict[str, list[float]] = {name: [] for name in found}
@@ -160,7 +179,9 @@ RSS: dict[tuple[str, str], float] = {}
 
 def main() -> None:
     options = argparse.ArgumentParser()
-    options.add_argument("--peers", metavar="PYTHON", help="one that has fastmcp and ctxtual")
+    options.add_argument(
+        "--peers", metavar="PYTHON", help="one that has fastmcp and ctxtual"
+    )
     options.add_argument("--rounds", type=int, default=30)
     options.add_argument("--calls", type=int, default=10_000)
     given = options.parse_args()

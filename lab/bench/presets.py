@@ -66,7 +66,10 @@ def truncation(material: Material, name: str) -> Iterator[Figure]:
         shape = getattr(stage, "keywords", {}).get("shape", by_kind)
         for kind, text in _texts(material):
             source = Source(text, "bash", "call_1")
-            times = [timed_ms(lambda s=source, cut=shape: cut(s, Words())) for _ in range(ROUNDS)]
+            times = [
+                timed_ms(lambda s=source, cut=shape: cut(s, Words()))
+                for _ in range(ROUNDS)
+            ]
             speed = len(text.encode()) / 1e3 / sorted(times)[len(times) // 2]
             yield Figure("Truncation by content", f"{name}: {kind}", speed, unit="MB/s")
 
@@ -79,7 +82,10 @@ def _texts(material: Material) -> Iterator[tuple[str, str]]:
     yield "logs", material.logs[:1_000_000]
     yield "one line", material.source[:1_000_000].replace("\n", " ")
     yield "a JSON list", json.dumps(rows)
-    yield "a JSON dict", json.dumps({str(number): row for number, row in enumerate(rows)})
+    yield (
+        "a JSON dict",
+        json.dumps({str(number): row for number, row in enumerate(rows)}),
+    )
     yield "not ASCII", "名前は「猫」である。\n" * 90_000
 
 
@@ -90,11 +96,15 @@ def _lines(material: Material) -> list[str]:
 def _session(name: str) -> Session:
     policy: Policy = preset(name)
     limits = Limits(window_tokens=WINDOW)
-    return Session(MODELS["anthropic"], policy=policy, limits=limits, format="anthropic")
+    return Session(
+        MODELS["anthropic"], policy=policy, limits=limits, format="anthropic"
+    )
 
 
 if __name__ == "__main__":
     with redirect_stderr(StringIO()):  # a document wants its batches told there
         found = list(measure(Material()))
     for group in dict.fromkeys(figure.group for figure in found):
-        Console().print(table(group, [figure for figure in found if figure.group == group]))
+        Console().print(
+            table(group, [figure for figure in found if figure.group == group])
+        )

@@ -78,10 +78,14 @@ def measure(path: Path) -> Figures:
         "first page by character, ms": read(lambda s: characters(s, 0, WORDS)),
         "page in the middle, ms": read(lambda s: characters(s, chars // 2, WORDS)),
         "last page, ms": read(lambda s: characters(s, chars - 4_000, WORDS)),
-        "page by line in the middle, ms": read(lambda s: lines(s, count // 2, 200, WORDS)),
+        "page by line in the middle, ms": read(
+            lambda s: lines(s, count // 2, 200, WORDS)
+        ),
         "memory for pages, MB": peak_mb() - before,
         "grep, one line found, ms": read(lambda s: search(s, NEEDLE)),
-        "grep, one line in a hundred, ms": read(lambda s: search(s, r"(?i)request \d+ refused")),
+        "grep, one line in a hundred, ms": read(
+            lambda s: search(s, r"(?i)request \d+ refused")
+        ),
         "grep, nothing found, ms": read(lambda s: search(s, r"^\w+Error: .*$")),
         "memory for pages and grep, MB": peak_mb() - before,
     }
@@ -137,7 +141,8 @@ def main() -> None:
         for size in SIZES_MB:
             path = Path(folder) / f"{size}.db"
             columns.append(
-                in_a_fresh_process("put", path, size) | in_a_fresh_process("read", path, size)
+                in_a_fresh_process("put", path, size)
+                | in_a_fresh_process("read", path, size)
             )
     table = Table(title="Reading in one huge output, from an SQLite store")
     table.add_column("what")

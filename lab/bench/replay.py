@@ -37,7 +37,9 @@ _NAME = re.compile(r"\b[a-z]+_[a-z_]+\b")
 
 def recorded_run(material: Material) -> Run:
     """A run of 150 calls, as a reader would give it."""
-    body = request("openai-chat", _asking(material.history("openai-chat", MESSAGES, MEGABYTES)))
+    body = request(
+        "openai-chat", _asking(material.history("openai-chat", MESSAGES, MEGABYTES))
+    )
     messages = body.pop("messages")
     return Run("made up", "openai-chat", body, messages)
 
@@ -61,14 +63,18 @@ def _naming(message: Message, name: str) -> Message:
     return {**message, "tool_calls": [{**call, "function": function}]}
 
 
-def measure(material: Material, clock: Callable[[], float] = time.perf_counter) -> Iterator[Figure]:
+def measure(
+    material: Material, clock: Callable[[], float] = time.perf_counter
+) -> Iterator[Figure]:
     """Every figure; about a minute."""
     run, profiles = recorded_run(material), list(PROFILES.values())
     millions = Judge().tokens(run.messages) / 1e6
     group = f"Replay of {millions * 1e3:,.0f} thousand tokens in a window of {WINDOW:,}"
     works: dict[str, Callable[[], object]] = {
         "default": lambda: replay_run(run, WINDOW, profiles=profiles),
-        "recency": lambda: replay_frame(run, WINDOW, profiles=profiles, policy="recency"),
+        "recency": lambda: replay_frame(
+            run, WINDOW, profiles=profiles, policy="recency"
+        ),
         "default, at full service": lambda: full_service(
             run, WINDOW, profiles=profiles, policy="default"
         ),
@@ -80,7 +86,9 @@ def measure(material: Material, clock: Callable[[], float] = time.perf_counter) 
             REMEMBERED.clear()  # as for a new process
             seconds.append(timed_ms(work, clock) / 1e3 / millions)
         figure = of_times(group, f"{what}, for a million tokens", seconds)
-        yield Figure(group, figure.what, figure.median, figure.least, unit="s", calls=TIMES)
+        yield Figure(
+            group, figure.what, figure.median, figure.least, unit="s", calls=TIMES
+        )
 
 
 def main() -> None:

@@ -76,8 +76,14 @@ def _calls(stores: dict[str, Store]) -> Times:
         "find 4 keys": (400, lambda store, n: store.find("t", keys[n : n + 4])),
         "find 64 keys": (100, lambda store, n: store.find("t", keys[n : n + 64])),
         "find 5,000 keys": (7, lambda store, _: store.find("t", keys)),
-        "append what was observed": (400, lambda store, n: store.append("t", [_seen(n)])),
-        "commit a batch": (120, lambda store, n: store.commit("t", [], _batch(n, b"a"))),
+        "append what was observed": (
+            400,
+            lambda store, n: store.append("t", [_seen(n)]),
+        ),
+        "commit a batch": (
+            120,
+            lambda store, n: store.commit("t", [], _batch(n, b"a")),
+        ),
         "commit a batch and 50 KB": (
             120,
             lambda store, n: store.commit("t", [outputs[n]], _batch(n, b"b")),
@@ -128,8 +134,17 @@ def _reply(n: int, prompt: int) -> dict:
     function = {"name": "run", "arguments": json.dumps({"command": f"test {n}"})}
     call = {"id": f"c{n}", "type": "function", "function": function}
     message = {"role": "assistant", "content": None, "tool_calls": [call]}
-    usage = {"prompt_tokens": prompt, "completion_tokens": 20, "total_tokens": prompt + 20}
-    return {"id": f"r{n}", "choices": [{"message": message}], "usage": usage, "model": MODEL}
+    usage = {
+        "prompt_tokens": prompt,
+        "completion_tokens": 20,
+        "total_tokens": prompt + 20,
+    }
+    return {
+        "id": f"r{n}",
+        "choices": [{"message": message}],
+        "usage": usage,
+        "model": MODEL,
+    }
 
 
 def _filled(server: Server, rows: int) -> PostgresStore:

@@ -100,8 +100,13 @@ def measure_turn(store: Store) -> list[Figure]:
         store.append("turns", [report])
 
     return [
-        *least("sqlite: find 4 keys, all kept", lambda n: store.find("turns", keys[n : n + 4])),
-        *least("sqlite: find 4 keys, none kept", lambda n: store.find("turns", keys[-4:])),
+        *least(
+            "sqlite: find 4 keys, all kept",
+            lambda n: store.find("turns", keys[n : n + 4]),
+        ),
+        *least(
+            "sqlite: find 4 keys, none kept", lambda n: store.find("turns", keys[-4:])
+        ),
         *least("sqlite: append what was observed", observe),
     ]
 
@@ -114,7 +119,10 @@ def least(what: str, work: Callable[[int], object]) -> list[Figure]:
         work(n)
         cpu.append(time.thread_time() - began[0])
         wall.append(time.perf_counter() - began[1])
-    return [(f"{what}, CPU", min(cpu) * 1e3, "ms"), (f"{what}, clock", min(wall) * 1e3, "ms")]
+    return [
+        (f"{what}, CPU", min(cpu) * 1e3, "ms"),
+        (f"{what}, clock", min(wall) * 1e3, "ms"),
+    ]
 
 
 def measure_contention(store: SqliteStore, path: Path) -> list[Figure]:
@@ -130,7 +138,9 @@ def measure_contention(store: SqliteStore, path: Path) -> list[Figure]:
             fresh = f"{n} {text}"
             store.commit("t", [Output(ref_of(fresh), fresh)], [])
 
-    own = SqliteStore(path, busy_timeout_s=11.0)  # other settings: a connection of its own
+    own = SqliteStore(
+        path, busy_timeout_s=11.0
+    )  # other settings: a connection of its own
     writer = threading.Thread(target=write)
     writer.start()
     try:
@@ -162,7 +172,9 @@ def made_up_outputs(count: int) -> list[Output]:
 
 
 def log_line(rng: random.Random) -> str:
-    said = rng.choice(["served", "served", "queued", "cached", "retried"] * 20 + ["refused"])
+    said = rng.choice(
+        ["served", "served", "queued", "cached", "retried"] * 20 + ["refused"]
+    )
     stamp = f"2026-01-{rng.randint(1, 28):02} {rng.randint(0, 23):02}:{rng.randint(0, 59):02}"
     return f"{stamp} INFO api.{rng.randint(0, 9)} request {rng.getrandbits(20)} {said}"
 
@@ -183,7 +195,9 @@ def prose_line(rng: random.Random) -> str:
 def word(rng: random.Random) -> str:
     """One of two thousand words, the early ones much more often."""
     rank = int(2_000 ** rng.random())
-    return "".join("bcdfglmnprst"[rank // 12**at % 12] + "aeiou"[rank % 5] for at in range(3))
+    return "".join(
+        "bcdfglmnprst"[rank // 12**at % 12] + "aeiou"[rank % 5] for at in range(3)
+    )
 
 
 def timed(work: Callable[[], object]) -> float:

@@ -20,7 +20,9 @@ from ullage.stores import SqliteStore, Store
 _VICTIM, _GUESSER = "victim", "guesser"
 
 
-def measured(store: Store, *, rounds: int = 200, chars: int = 200_000) -> dict[str, float]:
+def measured(
+    store: Store, *, rounds: int = 200, chars: int = 200_000
+) -> dict[str, float]:
     """The median seconds of a commit by a tenant, by who holds the content already.
 
     Args:
@@ -40,12 +42,17 @@ def measured(store: Store, *, rounds: int = 200, chars: int = 200_000) -> dict[s
             began = time.perf_counter()
             store.commit(_GUESSER, [output], ())
             times.setdefault(case, []).append(time.perf_counter() - began)
-    return {case: median(times[case]) for case in ("nobody's", "another's", "one's own")}
+    return {
+        case: median(times[case]) for case in ("nobody's", "another's", "one's own")
+    }
 
 
 def main() -> None:
     """Print the figures for a store in a file."""
-    with tempfile.TemporaryDirectory() as folder, closing(SqliteStore(f"{folder}/u.db")) as store:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        closing(SqliteStore(f"{folder}/u.db")) as store,
+    ):
         for case, seconds in measured(store).items():
             print(f"{case:10} {seconds * 1e3:7.3f} ms")
 

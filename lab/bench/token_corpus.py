@@ -26,7 +26,15 @@ PIECES = 12
 """Into how many pieces the table cuts a text."""
 
 _STDLIB = Path(sysconfig.get_paths()["stdlib"])
-_MODULES = ("argparse", "ast", "asyncio/tasks", "calendar", "csv", "dataclasses", "difflib")
+_MODULES = (
+    "argparse",
+    "ast",
+    "asyncio/tasks",
+    "calendar",
+    "csv",
+    "dataclasses",
+    "difflib",
+)
 _WORDS = tuple(
     re.findall(
         r"\w+",
@@ -55,14 +63,19 @@ _RUSSIAN = (
 
 def generated(size: int = 24_000, seed: int = 7) -> dict[str, str]:
     """One text of about ``size`` characters a kind, the same for the same seed and Python."""
-    return {name: make(random.Random(f"{seed}{name}"), size) for name, make in _KINDS.items()}
+    return {
+        name: make(random.Random(f"{seed}{name}"), size)
+        for name, make in _KINDS.items()
+    }
 
 
 def features(text: str) -> list[int]:
     """How often each byte and then each pair of classes occurs, in the order of the weights."""
     raw = text.encode("utf-8", "surrogatepass")
     bytes_of, pairs_of = Counter(raw), Counter(pairs(raw))
-    return [bytes_of[byte] for byte in range(256)] + [pairs_of[pair] for pair in range(256)]
+    return [bytes_of[byte] for byte in range(256)] + [
+        pairs_of[pair] for pair in range(256)
+    ]
 
 
 def split(text: str) -> list[str]:
@@ -71,7 +84,9 @@ def split(text: str) -> list[str]:
     return [text[at * step : (at + 1) * step] for at in range(PIECES)]
 
 
-def machine(roots: Iterable[Path], per_kind: int, seed: int = 7) -> dict[str, list[str]]:
+def machine(
+    roots: Iterable[Path], per_kind: int, seed: int = 7
+) -> dict[str, list[str]]:
     """Up to ``per_kind`` files of each suffix under ``roots``, as text by kind."""
     found: dict[str, list[Path]] = {}
     for path in _walk(roots):
@@ -139,7 +154,9 @@ def _numbered(rng: random.Random, size: int) -> str:
 def _grep(rng: random.Random, size: int) -> str:
     """Matches with path and line number."""
     lines = [line for line in _python(rng, size).splitlines() if line.strip()]
-    return _fill(lambda: f"src/{_path(rng)}.py:{rng.randrange(2000)}:{rng.choice(lines)}", size)
+    return _fill(
+        lambda: f"src/{_path(rng)}.py:{rng.randrange(2000)}:{rng.choice(lines)}", size
+    )
 
 
 def _traceback(rng: random.Random, size: int) -> str:
@@ -157,7 +174,9 @@ def _diff(rng: random.Random, size: int) -> str:
     """A unified diff of a module with a third of its lines disturbed."""
     old = _python(rng, size * 2).splitlines()
     new = [line.replace("self", "this") for line in old if rng.random() > 0.1]
-    return "\n".join(difflib.unified_diff(old, new, "a/mod.py", "b/mod.py", lineterm=""))[:size]
+    return "\n".join(
+        difflib.unified_diff(old, new, "a/mod.py", "b/mod.py", lineterm="")
+    )[:size]
 
 
 def _json_value(rng: random.Random) -> dict[str, object]:
@@ -191,7 +210,8 @@ def _logs(rng: random.Random, size: int) -> str:
         day, hour, second = rng.randint(1, 28), rng.randint(0, 23), rng.random() * 60
         stamp = f"2026-11-{day:02d}T{hour:02d}:17:{second:06.3f}Z"
         fields = (
-            f"id={rng.getrandbits(48):012x} ms={rng.randrange(9000)} ip=10.0.{rng.randrange(256)}.7"
+            f"id={rng.getrandbits(48):012x} ms={rng.randrange(9000)} "
+            f"ip=10.0.{rng.randrange(256)}.7"
         )
         level = rng.choice(("INFO", "WARN", "ERROR", "DEBUG"))
         return f"{stamp} {level} [{rng.choice(_WORDS)}] {' '.join(rng.sample(_WORDS, 4))} {fields}"
@@ -204,7 +224,9 @@ def _listing(rng: random.Random, size: int) -> str:
 
     def line() -> str:
         size_bytes, day = rng.randrange(10**6), rng.randint(1, 28)
-        return f"-rw-r--r-- 1 root root {size_bytes:8d} Nov {day:2d} 06:55 {_path(rng)}.py"
+        return (
+            f"-rw-r--r-- 1 root root {size_bytes:8d} Nov {day:2d} 06:55 {_path(rng)}.py"
+        )
 
     return _fill(line, size)
 
@@ -225,9 +247,8 @@ def _html(rng: random.Random, size: int) -> str:
     def row() -> str:
         target = f"/{_path(rng)}?id={rng.randrange(9999)}"
         link = f'<a class="btn btn-{rng.choice(_WORDS)}" href="{target}">'
-        return (
-            f'<div class="row"><span>{" ".join(rng.sample(_WORDS, 5))}</span>{link}open</a></div>'
-        )
+        words = " ".join(rng.sample(_WORDS, 5))
+        return f'<div class="row"><span>{words}</span>{link}open</a></div>'
 
     return _fill(row, size)
 
@@ -245,7 +266,9 @@ def _script(rng: random.Random, size: int) -> str:
 
 def _hexdump(rng: random.Random, size: int) -> str:
     """What hexdump -C prints, without the last column."""
-    rows = (f"{at * 16:08x}  {rng.randbytes(16).hex(' ')}" for at in range(size // 57 + 1))
+    rows = (
+        f"{at * 16:08x}  {rng.randbytes(16).hex(' ')}" for at in range(size // 57 + 1)
+    )
     return "\n".join(rows)[:size]
 
 
@@ -262,7 +285,9 @@ def _uuids(rng: random.Random, size: int) -> str:
 def _tree(rng: random.Random, size: int) -> str:
     """What tree prints."""
     marks = ("├── ", "│   ├── ", "│   └── ", "└── ")
-    return _fill(lambda: f"{rng.choice(marks)}{rng.choice(_WORDS)}_{rng.choice(_WORDS)}.py", size)
+    return _fill(
+        lambda: f"{rng.choice(marks)}{rng.choice(_WORDS)}_{rng.choice(_WORDS)}.py", size
+    )
 
 
 def _status(rng: random.Random, size: int) -> str:

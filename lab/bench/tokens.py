@@ -43,15 +43,23 @@ def kinds_table() -> Table:
     """Errors by kind of content and family."""
     table = Table(title="error of growth, % (chars/4 → cold → calibrated)")
     for heading in ("kind", "OpenAI", *FAMILIES):
-        table.add_column(heading, justify="left" if heading == "kind" else "right", no_wrap=True)
-    figures = json.loads(Path(__file__).with_name("token_figures.json").read_text("utf-8"))
+        table.add_column(
+            heading, justify="left" if heading == "kind" else "right", no_wrap=True
+        )
+    figures = json.loads(
+        Path(__file__).with_name("token_figures.json").read_text("utf-8")
+    )
     for kind, text in generated().items():
         pieces = split(text)
-        cells = [_cell(pieces, counter_for("gpt-5"), [_second_opinion(p) for p in pieces])]
+        cells = [
+            _cell(pieces, counter_for("gpt-5"), [_second_opinion(p) for p in pieces])
+        ]
         same = figures[kind]["crc"] == zlib.crc32(text.encode())
         for model, family in FAMILIES.values():
             truths = figures[kind][family]
-            cells.append(_cell(pieces, counter_for(model), truths) if same else "other text")
+            cells.append(
+                _cell(pieces, counter_for(model), truths) if same else "other text"
+            )
         table.add_row(kind, *cells)
     return table
 
@@ -71,12 +79,16 @@ def _cell(pieces: list[str], counter: Counter, truths: list[int]) -> str:
         calibration = calibration.observe(reported, estimated)
     grown = calibration.apply(estimated + sum(estimates[REPLIES:])) - reported
     warm = grown / sum(truths[REPLIES:]) - 1
-    return f"{fourth:+.0%} → {sum(estimates) / total - 1:+.0%} → {warm:+.0%}".replace("%", "")
+    return f"{fourth:+.0%} → {sum(estimates) / total - 1:+.0%} → {warm:+.0%}".replace(
+        "%", ""
+    )
 
 
 def sessions_table(folder: Path) -> Table:
     """Errors against reported usage, by the harness that made the session."""
-    table = Table(title="recorded sessions, error against reported usage, %: median (p95)")
+    table = Table(
+        title="recorded sessions, error against reported usage, %: median (p95)"
+    )
     for heading in (
         "harness",
         "replies",
@@ -120,7 +132,10 @@ def _measure(run: dict[str, Any], errors: dict[str, list[float]]) -> None:
         grown = run["messages"][at : usage["message_index"]]
         at = usage["message_index"]
         if reported <= before or not before:
-            calibration, estimated = Calibration().observe(reported, reported // 2), reported // 2
+            calibration, estimated = (
+                Calibration().observe(reported, reported // 2),
+                reported // 2,
+            )
             before = reported
             continue
         cold, change = _tokens(grown, run["model"]), reported - before
@@ -155,7 +170,9 @@ def _tokens(messages: list[dict[str, Any]], model: str) -> int:
             function = call["function"]
             given = function["arguments"]
             shown = argument_text(given) if overhead.spoken_arguments else given
-            total += overhead.call + counter.count(function["name"]) + counter.count(shown)
+            total += (
+                overhead.call + counter.count(function["name"]) + counter.count(shown)
+            )
     return total
 
 
@@ -170,7 +187,9 @@ def _characters(messages: list[dict[str, Any]]) -> int:
 
 def _texts(message: dict[str, Any]) -> list[str]:
     texts = (message.get("content"), message.get("reasoning_content"))
-    return [text if isinstance(text, str) else json.dumps(text) for text in texts if text]
+    return [
+        text if isinstance(text, str) else json.dumps(text) for text in texts if text
+    ]
 
 
 def _spread(errors: list[float]) -> str:
@@ -219,7 +238,9 @@ def main() -> None:
     if (folder / "coding.jsonl.gz").is_file():
         console.print(sessions_table(folder))
     else:
-        console.print("no recorded sessions: set ULLAGE_TRACES to the folder that has them")
+        console.print(
+            "no recorded sessions: set ULLAGE_TRACES to the folder that has them"
+        )
     console.print(speed_table())
 
 

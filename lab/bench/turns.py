@@ -43,7 +43,15 @@ from lab.bench.material import (
     request,
     said_by_user,
 )
-from ullage import AsyncSession, Limits, MemoryStore, Policy, Session, SqliteStore, Store
+from ullage import (
+    AsyncSession,
+    Limits,
+    MemoryStore,
+    Policy,
+    Session,
+    SqliteStore,
+    Store,
+)
 from ullage.core.history import canon
 from ullage.core.history.remembered import REMEMBERED
 from ullage.core.tokens.models import counter_for
@@ -60,7 +68,12 @@ COLD = 3
 SIZES = ((478, 5.0), (5_000, 8.0))
 WARM_TARGET_MS = {
     478: dict.fromkeys(FORMATS, 0.3),
-    5_000: {"openai-chat": 4.0, "openai-responses": 4.0, "anthropic": 6.0, "gemini": 6.0},
+    5_000: {
+        "openai-chat": 4.0,
+        "openai-responses": 4.0,
+        "anthropic": 6.0,
+        "gemini": 6.0,
+    },
 }
 
 
@@ -179,7 +192,9 @@ def _least(format: Format, history: list[Message]) -> Iterator[Figure]:
         ("to hash it", lambda: [canon.content_digest(text) for text in texts]),
         ("to count its tokens", lambda: list(map(count, texts))),
     ):
-        yield of_times(_NEW_WORK, f"{name}, 5 MB: {what}", [timed_ms(work) for _ in range(5)])
+        yield of_times(
+            _NEW_WORK, f"{name}, 5 MB: {what}", [timed_ms(work) for _ in range(5)]
+        )
 
 
 def _texts(value: Any) -> Iterator[str]:
@@ -205,12 +220,20 @@ def _cold_all_the_way(format: Format, history: list[Message]) -> Iterator[Figure
         yield of_times(_NEW_WORK, f"{name}, 5 MB, a new process: {what}", times, target)
 
 
-def _one_turn_more(material: Material, format: Format, history: list[Message]) -> Iterator[Figure]:
+def _one_turn_more(
+    material: Material, format: Format, history: list[Message]
+) -> Iterator[Figure]:
     name, whole = name_of(format, history), request(format, history)
     session = cold_session(format, NARROW)
     fit_times(session, [whole] * 2)
-    yield of_times(_NEW_WORK, f"{name}: the same again", fit_times(session, [whole] * REPEATS), 0.2)
-    session, page, times = cold_session(format, VAST), material.source[:22_000], list[float]()
+    yield of_times(
+        _NEW_WORK, f"{name}: the same again", fit_times(session, [whole] * REPEATS), 0.2
+    )
+    session, page, times = (
+        cold_session(format, VAST),
+        material.source[:22_000],
+        list[float](),
+    )
     fit_times(session, [whole])
     for number in range(2 * GROWN):
         history = grown(format, history, number, f"{number} {page}")
@@ -221,14 +244,18 @@ def _one_turn_more(material: Material, format: Format, history: list[Message]) -
 # ── warm ─────────────────────────────────────────────────────────────────────────────────
 
 
-def nothing_decided(material: Material, format: Format, history: list[Message]) -> Iterator[Figure]:
+def nothing_decided(
+    material: Material, format: Format, history: list[Message]
+) -> Iterator[Figure]:
     """Calls that have nothing to decide: the same again, and a little more each time."""
     group, name = "A call that decides nothing", name_of(format, history)
     target = WARM_TARGET_MS[478 if len(history) < 1_000 else 5_000][format]
     whole = request(format, history)
     session = session_for(format, VAST)
     session.fit(whole)
-    yield of_times(group, f"{name}: repeated", fit_times(session, [whole] * REPEATS), target)
+    yield of_times(
+        group, f"{name}: repeated", fit_times(session, [whole] * REPEATS), target
+    )
     page = material.source[:22_000]
     for what, output, counted in (
         ("two new small messages", "ok", False),
@@ -248,14 +275,19 @@ def nothing_decided(material: Material, format: Format, history: list[Message]) 
 
 def independent_of_bytes(material: Material, format: Format) -> Iterator[Figure]:
     """The same number of messages with more and more in them, all of it shown."""
-    group, target = "Nothing decided does not depend on bytes", WARM_TARGET_MS[478][format]
+    group, target = (
+        "Nothing decided does not depend on bytes",
+        WARM_TARGET_MS[478][format],
+    )
     for megabytes in (0.5, 5, 20):
         history = material.history(format, 500, megabytes)
         whole = request(format, history)
         session = session_for(format, VAST, policy=Policy(name="no stages"))
         session.fit(whole)
         times = fit_times(session, [whole] * REPEATS)
-        yield of_times(group, f"{name_of(format, history)}, {megabytes:g} MB", times, target)
+        yield of_times(
+            group, f"{name_of(format, history)}, {megabytes:g} MB", times, target
+        )
 
 
 def edited(material: Material, format: Format) -> Iterator[Figure]:
@@ -287,7 +319,9 @@ def changed_by_the_caller(format: Format, history: list[Message]) -> Iterator[Fi
     middle.update(original)
     yield of_times(group, f"{name}: one in mid-history changed in place", times)
     here = request(format, history)
-    other = request(format, grown(format, history[: len(history) // 2], 0, "another way"))
+    other = request(
+        format, grown(format, history[: len(history) // 2], 0, "another way")
+    )
     session = session_for(format, VAST)
     fit_times(session, [here, other])
     times = fit_times(session, [here, other] * 20)
@@ -323,11 +357,16 @@ def beside_a_json_library(format: Format, history: list[Message]) -> Iterator[Fi
     for _ in range(COLD):
         whole, session = decode(sent), cold_session(format, VAST)
         raws = wire.history(whole)
-        parses.append(timed_ms(lambda r=raws: [wire.parse(raw, "message") for raw in r]))
+        parses.append(
+            timed_ms(lambda r=raws: [wire.parse(raw, "message") for raw in r])
+        )
         fits += fit_times(session, [whole])
     size = f"{len(sent) / 1e6:.1f} MB"
     yield of_times(group, f"{name}: msgspec.json reads {size}", reads)
-    for what, times in (("every message parsed", parses), ("the whole first fit", fits)):
+    for what, times in (
+        ("every message parsed", parses),
+        ("the whole first fit", fits),
+    ):
         yield of_times(group, f"{name}: {what}", times)
         multiple = median(times) / median(reads)
         yield Figure(group, f"{name}: {what}, of reading", multiple, unit="×")
@@ -353,7 +392,11 @@ def new_process() -> Iterator[Figure]:
     bare, imported, first = "pass", "import ullage", _FIRST
     spans = {
         code: sorted(
-            wall_ms(lambda code=code: subprocess.run([sys.executable, "-c", code], check=True))
+            wall_ms(
+                lambda code=code: subprocess.run(
+                    [sys.executable, "-c", code], check=True
+                )
+            )
             for _ in range(5)
         )
         for code in (bare, imported, first)
@@ -363,7 +406,9 @@ def new_process() -> Iterator[Figure]:
     over = middle[imported] - middle[bare]
     yield Figure(group, "import ullage, over bare Python", over, calls=5, target=100)
     turn = middle[first] - middle[imported]
-    yield Figure(group, "first Session and fit, vocabulary loaded and used", turn, calls=5)
+    yield Figure(
+        group, "first Session and fit, vocabulary loaded and used", turn, calls=5
+    )
 
 
 _FIRST = """
@@ -380,7 +425,11 @@ def deciding(material: Material) -> Iterator[Figure]:
     """Turns that set something aside, by the store that keeps it."""
     with tempfile.TemporaryDirectory() as folder:
         for name in ("memory", "sqlite"):
-            for what, work in (("cut", _cuts), ("prune", _prunes), ("emergency", _emergencies)):
+            for what, work in (
+                ("cut", _cuts),
+                ("prune", _prunes),
+                ("emergency", _emergencies),
+            ):
                 path = Path(folder) / f"{what}.db"
                 store: Store = MemoryStore() if name == "memory" else SqliteStore(path)
                 yield work(material, name, store)
@@ -399,7 +448,9 @@ def _cuts(material: Material, name: str, store: Store) -> Figure:
         output = f"{number}\n{material.logs[number * 1_000 :][:50_000]}"
         history = grown("openai-chat", history, number, output, tool="bash")
         times += fit_times(session, [request("openai-chat", history)])
-    return of_times(_DECIDING, f"a result of 50 KB cut at first sight, {name}", times, 10)
+    return of_times(
+        _DECIDING, f"a result of 50 KB cut at first sight, {name}", times, 10
+    )
 
 
 def _prunes(material: Material, name: str, store: Store) -> Figure:
@@ -413,7 +464,9 @@ def _prunes(material: Material, name: str, store: Store) -> Figure:
         )
         session.fit(request("openai-chat", history))
         longer = grown("openai-chat", history, number, material.source[:39_000])
-        longer = grown("openai-chat", longer, number + 100, material.source[9_000:48_000])
+        longer = grown(
+            "openai-chat", longer, number + 100, material.source[9_000:48_000]
+        )
         times += fit_times(session, [request("openai-chat", longer)])
         edits = sum(event.kind == "pruned" for event in session.events)
     return of_times(_DECIDING, f"a prune batch of {edits} edits, {name}", times, 40)
@@ -426,11 +479,15 @@ def _emergencies(material: Material, name: str, store: Store) -> Figure:
     limit = int(_tokens(history) * 1.08 / 0.97) + 8_100
     times, kept = [], 0
     for number in range(6):
-        session = cold_session("openai-chat", limit, store=store, policy=guard, tenant=str(number))
+        session = cold_session(
+            "openai-chat", limit, store=store, policy=guard, tenant=str(number)
+        )
         session.fit(request("openai-chat", history))
         longer = grown("openai-chat", history, number, material.source[:39_000])
         times += fit_times(session, [request("openai-chat", longer)])
-        kept = len(longer) - (session.window.summaries[-1].stop if session.window.summaries else 0)
+        kept = len(longer) - (
+            session.window.summaries[-1].stop if session.window.summaries else 0
+        )
     what = f"emergency: all but the last {kept} messages condensed, {name}"
     return of_times(_DECIDING, what, times)
 
@@ -454,12 +511,16 @@ def drivers(material: Material) -> Iterator[Figure]:
     session.fit(whole)
     sync = fit_times(session, [whole] * REPEATS)
     yield of_times(group, "Session.fit, nothing decided", sync)
-    yield of_times(group, "await AsyncSession.fit, the same", asyncio.run(_awaited(whole)))
+    yield of_times(
+        group, "await AsyncSession.fit, the same", asyncio.run(_awaited(whole))
+    )
 
 
 async def _awaited(whole: dict[str, Any]) -> list[float]:
     limits = Limits(window_tokens=VAST)
-    session = AsyncSession(MODELS["openai-chat"], limits=limits, format="openai-chat", recall=True)
+    session = AsyncSession(
+        MODELS["openai-chat"], limits=limits, format="openai-chat", recall=True
+    )
     await session.fit(whole)
     times = []
     for _ in range(REPEATS):
@@ -479,7 +540,12 @@ def memory(material: Material) -> Iterator[Figure]:
                 name = f"{name_of(format, history)}{', not ASCII' if foreign else ''}"
                 held, peak = _held(format, history)
                 yield Figure(group, f"{name}, {megabytes:g} MB: held", held, unit="MB")
-                yield Figure(group, f"{name}, {megabytes:g} MB: peak of the call", peak, unit="MB")
+                yield Figure(
+                    group,
+                    f"{name}, {megabytes:g} MB: peak of the call",
+                    peak,
+                    unit="MB",
+                )
 
 
 def _held(format: Format, history: list[Message]) -> tuple[float, float]:
@@ -497,16 +563,24 @@ def _held(format: Format, history: list[Message]) -> tuple[float, float]:
 
 def _load() -> str:
     """How busy the machine was meanwhile: with more than its cores, times are too high."""
-    return f"{os.getloadavg()[0]:.1f} processes wanted them" if hasattr(os, "getloadavg") else ""
+    return (
+        f"{os.getloadavg()[0]:.1f} processes wanted them"
+        if hasattr(os, "getloadavg")
+        else ""
+    )
 
 
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(prog="lab.bench.turns", description=__doc__)
     parser.add_argument("--json", action="store_true", help="print the figures as JSON")
-    parser.add_argument("--new", action="store_true", help="only the first table, in a minute")
     parser.add_argument(
-        "--cpu", action="store_true", help="count processor time of calls: for a busy machine"
+        "--new", action="store_true", help="only the first table, in a minute"
+    )
+    parser.add_argument(
+        "--cpu",
+        action="store_true",
+        help="count processor time of calls: for a busy machine",
     )
     asked = parser.parse_args()
     if asked.cpu:
@@ -519,9 +593,13 @@ def main() -> None:
         print(msgspec.json.format(msgspec.json.encode(figures)).decode())
         return
     console = Console(width=max(Console().width, 110))
-    console.print(f"Python {platform.python_version()}, {os.cpu_count()} cores, {_load()}\n")
+    console.print(
+        f"Python {platform.python_version()}, {os.cpu_count()} cores, {_load()}\n"
+    )
     for group in dict.fromkeys(figure.group for figure in figures):
-        console.print(table(group, [figure for figure in figures if figure.group == group]))
+        console.print(
+            table(group, [figure for figure in figures if figure.group == group])
+        )
 
 
 if __name__ == "__main__":

@@ -26,9 +26,11 @@ from pathlib import Path
 request = json.loads(Path({path!r}).read_text())
 ullage.Session({model!r}, limits=ullage.Limits(window_tokens={window})).fit(request)
 """
-FORWARD = (
-    "import ullage.policy.stages.truncate, ullage.session.recall.dispatch, ullage.stores.sqlite"
-)
+FORWARD = """
+import ullage.policy.stages.truncate
+import ullage.session.recall.dispatch
+import ullage.stores.sqlite
+"""
 
 _MEASURE = """
 import json, os, resource, sys
@@ -50,20 +52,30 @@ print(json.dumps([used.ru_utime + used.ru_stime, peak, proportional]))
 def request(model: str) -> dict[str, object]:
     """A request of `KILOBYTES` in an agent's shape: calls, and results of a few kilobytes."""
     claude = model.startswith("claude")
-    messages: list[dict[str, object]] = [{"role": "user", "content": "Why does the build fail?"}]
-    lines = "".join(f"src/module_{at}.py:{at}: def handler_{at}(request):\n" for at in range(80))
+    messages: list[dict[str, object]] = [
+        {"role": "user", "content": "Why does the build fail?"}
+    ]
+    lines = "".join(
+        f"src/module_{at}.py:{at}: def handler_{at}(request):\n" for at in range(80)
+    )
     for at in range(KILOBYTES * 1_000 // (len(lines) + 250)):
         call, path = f"call_{at}", {"path": f"src/part_{at}"}
         if claude:
             use = {"type": "tool_use", "id": call, "name": "grep", "input": path}
-            result = {"type": "tool_result", "tool_use_id": call, "content": f"{at}\n{lines}"}
+            result = {
+                "type": "tool_result",
+                "tool_use_id": call,
+                "content": f"{at}\n{lines}",
+            }
             messages.append({"role": "assistant", "content": [use]})
             messages.append({"role": "user", "content": [result]})
         else:
             function = {"name": "grep", "arguments": json.dumps(path)}
             use = {"id": call, "type": "function", "function": function}
             messages.append({"role": "assistant", "content": None, "tool_calls": [use]})
-            messages.append({"role": "tool", "tool_call_id": call, "content": f"{at}\n{lines}"})
+            messages.append(
+                {"role": "tool", "tool_call_id": call, "content": f"{at}\n{lines}"}
+            )
     limits = {"max_tokens": 4_000} if claude else {}
     return {"model": model, "messages": messages, **limits}
 
@@ -100,7 +112,8 @@ def measured(code: str, cache: Path) -> tuple[float, float, float | None]:
         )
         runs.append(json.loads(done.stdout.splitlines()[-1]))
     seconds, peak, proportional = (
-        min(column) if None not in column else None for column in zip(*runs[1:], strict=True)
+        min(column) if None not in column else None
+        for column in zip(*runs[1:], strict=True)
     )
     return seconds * 1e3, peak / 1e3, proportional and proportional / 1e3
 
@@ -116,7 +129,9 @@ def main() -> None:
             numbers = measured(code, folder / "bytecode")
             bare = bare or numbers
             cells = [
-                "–" if number is None or less is None else f"{number - less:.1f} ({number:.1f})"
+                "–"
+                if number is None or less is None
+                else f"{number - less:.1f} ({number:.1f})"
                 for number, less in zip(numbers, bare, strict=True)
             ]
             table.add_row(use, *cells)

@@ -98,7 +98,9 @@ def show() -> None:
         click.echo(f"{format}: {len(small)} letters, {len(every)} with every row")
         click.echo(f"    {', '.join(letter.name for letter in small)}")
         for family in families(format):
-            click.echo(f"    {family.name}, for {len(family.models)} models with its rules")
+            click.echo(
+                f"    {family.name}, for {len(family.models)} models with its rules"
+            )
 
 
 @click.command()
@@ -106,10 +108,21 @@ def show() -> None:
 @click.option("--every", is_flag=True, help="Each row of the block tables is a letter.")
 @click.option("--seconds", default=float("inf"), help="Stop after so long.")
 @click.option("--jobs", default=os.cpu_count() or 1, show_default=True)
-@click.option("--resume", type=click.Path(path_type=Path), help="Go on from, and write, this file.")
-@click.option("--list", "lists", is_flag=True, help="Print the letters and the families.")
+@click.option(
+    "--resume",
+    type=click.Path(path_type=Path),
+    help="Go on from, and write, this file.",
+)
+@click.option(
+    "--list", "lists", is_flag=True, help="Print the letters and the families."
+)
 def main(
-    length: int, every: bool, seconds: float, jobs: int, resume: Path | None, lists: bool
+    length: int,
+    every: bool,
+    seconds: float,
+    jobs: int,
+    resume: Path | None,
+    lists: bool,
 ) -> None:
     """Enumerate; the status is 1 if anything was found."""
     if lists:

@@ -92,15 +92,24 @@ def families(format: str) -> tuple[Family, ...]:
             else:
                 rule = FORMATS[format].reasoning(head, model)
                 found[mark] = Family(head, (model,), rule)
-    by_letters = sorted(found, key=lambda mark: sum(not first for first, _ in mark.tried))
+    by_letters = sorted(
+        found, key=lambda mark: sum(not first for first, _ in mark.tried)
+    )
     able = [found[mark] for mark in by_letters if not found[mark].is_manual]
     mending = {each.rule: each for each in able}  # the last of a rule takes the most
-    return tuple(replace(each, mends=each is mending.get(each.rule)) for each in found.values())
+    return tuple(
+        replace(each, mends=each is mending.get(each.rule)) for each in found.values()
+    )
 
 
 def _heads(format: str, model: str) -> list[dict[str, Any]]:
     if format == "gemini":
-        return [{"model": model, "systemInstruction": {"parts": [{"text": "You are an agent."}]}}]
+        return [
+            {
+                "model": model,
+                "systemInstruction": {"parts": [{"text": "You are an agent."}]},
+            }
+        ]
     if format == "openai-responses":
         return [{"model": model, "instructions": "You are an agent.", "store": False}]
     if format in ("openai-chat", "ollama"):
@@ -112,9 +121,15 @@ def _heads(format: str, model: str) -> list[dict[str, Any]]:
 
 def _mark(format: str, head: dict[str, Any], letters: tuple[Letter, ...]) -> _Mark:
     rule = FORMATS[format].reasoning(head, head["model"])
-    tried = [rules_broken(format, asked(format, head, history([letter]))) for letter in letters]
+    tried = [
+        rules_broken(format, asked(format, head, history([letter])))
+        for letter in letters
+    ]
     open_ended = [
-        rules_broken(format, {**head, FORMATS[format].key: [said(format, "go"), *letter.messages]})
+        rules_broken(
+            format,
+            {**head, FORMATS[format].key: [said(format, "go"), *letter.messages]},
+        )
         for letter in letters
     ]
     return _Mark(rule, "thinking" in head, tuple(tried), tuple(open_ended))
@@ -122,8 +137,16 @@ def _mark(format: str, head: dict[str, Any], letters: tuple[Letter, ...]) -> _Ma
 
 def asked(format: str, head: dict[str, Any], messages: list[Message]) -> dict[str, Any]:
     """A request that can be sent: it begins and ends with the user's words, where it has to."""
-    begins = [] if _begins_itself(messages) else [said(format, "Find out why the tests fail.")]
-    ends = [said(format, "And now?")] if messages and is_models(format, messages[-1]) else []
+    begins = (
+        []
+        if _begins_itself(messages)
+        else [said(format, "Find out why the tests fail.")]
+    )
+    ends = (
+        [said(format, "And now?")]
+        if messages and is_models(format, messages[-1])
+        else []
+    )
     return {**head, FORMATS[format].key: [*begins, *messages, *ends]}
 
 

@@ -69,7 +69,9 @@ SHAPES: dict[str, tuple[Step, ...]] = {
     "error": (_call(failed=True),),
     "empty": (_call(output=""),),
     "result in parts": (_call(items=2),),
-    "JSON": (_call(output=json.dumps([{"n": n, "name": "a long name"} for n in range(60)])),),
+    "JSON": (
+        _call(output=json.dumps([{"n": n, "name": "a long name"} for n in range(60)])),
+    ),
     "large arguments": (_call(arguments={"path": "a.py", "text": _LONG}),),
     "image in a result": (_call(media=IMAGE),),
     "document in a result": (_call(media=DOCUMENT),),
@@ -84,7 +86,10 @@ SHAPES: dict[str, tuple[Step, ...]] = {
     "open thinking, call": (replace(_ASKS, thought="open"),),
     "server tool": (replace(_ASKS, server="server tool"),),
     "paused server tool": (replace(_ASKS, server="paused server tool"),),
-    "mixed server tool": (replace(_ASKS, server="mixed server tool"), replace(_SAYS, number=1)),
+    "mixed server tool": (
+        replace(_ASKS, server="mixed server tool"),
+        replace(_SAYS, number=1),
+    ),
     "interrupted": (_with(_ASKS, "interrupted"),),
     "several messages": (_with(_ASKS, "several messages", said="Let me look."),),
     "compaction": (_with(_SAYS, "compaction"),),
@@ -122,7 +127,9 @@ BASIC = frozenset(
 """The letters of the small alphabet."""
 
 _FEATURES = frozenset(name for names in FEATURES.values() for name in names)
-_IDS = frozenset(("id", "tool_use_id", "tool_call_id", "call_id", "approval_request_id"))
+_IDS = frozenset(
+    ("id", "tool_use_id", "tool_call_id", "call_id", "approval_request_id")
+)
 _GIVEN = frozenset(("input", "arguments", "args", "response"))
 """What stands under these is the tool's own, and its ids are not the wire's."""
 
@@ -161,7 +168,9 @@ def _shapes(format: str) -> Iterator[Letter]:
     for number, (name, steps) in enumerate(SHAPES.items()):
         if name in _FEATURES and name not in FEATURES[format]:
             continue
-        page = Page(32 * number)  # of which Gemini's writer signs from the first word on
+        page = Page(
+            32 * number
+        )  # of which Gemini's writer signs from the first word on
         first = replace(steps[0], user=steps[0].user or "go on")
         wanted = {"signed reasoning"} if steps[0].thought == "signed" else set()
         WRITERS[format](page, [first, *steps[1:]], frozenset(wanted))
@@ -221,7 +230,11 @@ def _renamed(value: Any, mark: str) -> Any:
             else _renamed(each, mark)
             for key, each in value.items()
         }
-    return [_renamed(each, mark) for each in value] if isinstance(value, list | tuple) else value
+    return (
+        [_renamed(each, mark) for each in value]
+        if isinstance(value, list | tuple)
+        else value
+    )
 
 
 def history(letters: Sequence[Letter]) -> list[Message]:
@@ -231,6 +244,8 @@ def history(letters: Sequence[Letter]) -> list[Message]:
         again = times.get(letter.name, 0)
         times[letter.name] = again + 1
         messages += (
-            [_renamed(each, f"x{again}") for each in letter.messages] if again else letter.messages
+            [_renamed(each, f"x{again}") for each in letter.messages]
+            if again
+            else letter.messages
         )
     return messages

@@ -60,7 +60,9 @@ def _prune_all(window: Window, /) -> Sequence[Cut]:
     cuts = []
     for index in range(window.turn_start):
         message = window.transcript.messages[index]
-        for number, item, leaf in leaves_of(message) if not window.hidden(index) else ():
+        for number, item, leaf in (
+            leaves_of(message) if not window.hidden(index) else ()
+        ):
             is_result = isinstance(message.parts[number], ToolResult)
             is_call = isinstance(leaf, ToolCall) and not window.signed(index)
             if (is_result or is_call) and isinstance(leaf, Text | ToolCall):
@@ -71,7 +73,9 @@ def _prune_all(window: Window, /) -> Sequence[Cut]:
 def _condense_all(window: Window, /) -> Sequence[Cut]:
     """The longest run that may be condensed."""
     first, end = reach(window)
-    stops = [at for at in range(first + 1, min(end + 1, window.size)) if window.may_cut(at)]
+    stops = [
+        at for at in range(first + 1, min(end + 1, window.size)) if window.may_cut(at)
+    ]
     if not stops:
         return ()
     made = condense(window, Range(first, stops[-1]), _ACCOUNT)
@@ -91,7 +95,11 @@ TREATMENTS = (
     ),
     Treatment(
         "account",
-        Policy(name="condense-all", under_pressure=(_condense_all,), guard=partial(emergency)),
+        Policy(
+            name="condense-all",
+            under_pressure=(_condense_all,),
+            guard=partial(emergency),
+        ),
         frozenset(("condensed",)),
     ),
     Treatment("repair", Policy(name="repair"), frozenset(("repaired",)), repair=True),

@@ -99,7 +99,10 @@ def try_unit(unit: Unit) -> Tally:
 
 
 def _treat(
-    unit: Unit, treatment: Treatment, legal: list[tuple[str, dict[str, Any]]], tally: Tally
+    unit: Unit,
+    treatment: Treatment,
+    legal: list[tuple[str, dict[str, Any]]],
+    tally: Tally,
 ) -> None:
     """Give each history, or each fault in it, to one session, and judge what it sends."""
     format, head, key = unit.format, unit.family.head, FORMATS[unit.format].key

@@ -38,8 +38,12 @@ def run(
     with ProcessPoolExecutor(max_workers=jobs, initializer=be_quiet) as pool:
         starts = count_from(tally.next, BATCH)
         attempt = partial(try_batch, formats=formats, borders=tally.borders)
-        running = deque(pool.submit(attempt, tally.seed, next(starts)) for _ in range(2 * jobs))
-        while running:  # in order, so that a file holds all histories before its next one
+        running = deque(
+            pool.submit(attempt, tally.seed, next(starts)) for _ in range(2 * jobs)
+        )
+        while (
+            running
+        ):  # in order, so that a file holds all histories before its next one
             add(tally, running.popleft().result())
             if resume is not None:
                 _write(tally, resume)
@@ -47,7 +51,9 @@ def run(
             if not over and len(tally.found) < MOST_FINDINGS:
                 running.append(pool.submit(attempt, tally.seed, next(starts)))
     took = max(time.monotonic() - begun, 1e-9)
-    click.echo(f"{(tally.tried - before) / took:,.0f} histories a second, with {jobs} processes")
+    click.echo(
+        f"{(tally.tried - before) / took:,.0f} histories a second, with {jobs} processes"
+    )
 
 
 def _write(tally: Tally, file: Path) -> None:
@@ -65,7 +71,9 @@ def say(tally: Tally, coverage: bool) -> None:
     for name, count in sorted(tally.edits.items()):
         click.echo(f"{count:>10,}  {name.replace('|', ' × ')}")
     seen = seen_of(tally)
-    click.echo(f"{len(empty(seen))} cells of rule × feature × edit could be filled and are empty")
+    click.echo(
+        f"{len(empty(seen))} cells of rule × feature × edit could be filled and are empty"
+    )
     if coverage:
         for line in table(seen):
             click.echo(line)
@@ -78,14 +86,30 @@ def say(tally: Tally, coverage: bool) -> None:
 @click.command()
 @click.option("--seconds", default=60.0, show_default=True)
 @click.option("--until", default=10**9, help="Stop when so many histories are held.")
-@click.option("--seed", type=int, help="Of the histories; without it one that nobody chose.")
-@click.option("--start", default=0, show_default=True, help="Number of the first history.")
+@click.option(
+    "--seed", type=int, help="Of the histories; without it one that nobody chose."
+)
+@click.option(
+    "--start", default=0, show_default=True, help="Number of the first history."
+)
 @click.option("--jobs", default=os.cpu_count() or 1, show_default=True)
-@click.option("--resume", type=click.Path(path_type=Path), help="Go on from, and write, this file.")
-@click.option("--coverage", is_flag=True, help="Print the table of rules, features and edits.")
-@click.option("--borders/--plain", default=True, help="With joined, seeded, changed histories.")
-@click.option("--wire", type=click.Choice(FORMATS), help="Histories of this wire alone.")
-@click.option("--only", type=int, help="Try one history, and say what is wrong with it.")
+@click.option(
+    "--resume",
+    type=click.Path(path_type=Path),
+    help="Go on from, and write, this file.",
+)
+@click.option(
+    "--coverage", is_flag=True, help="Print the table of rules, features and edits."
+)
+@click.option(
+    "--borders/--plain", default=True, help="With joined, seeded, changed histories."
+)
+@click.option(
+    "--wire", type=click.Choice(FORMATS), help="Histories of this wire alone."
+)
+@click.option(
+    "--only", type=int, help="Try one history, and say what is wrong with it."
+)
 def main(
     seconds: float,
     until: int,

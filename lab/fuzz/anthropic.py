@@ -27,7 +27,10 @@ def write(page: Page, steps: list[Step], wanted: frozenset[str]) -> None:
             continue
         content: list[dict] = results
         if "interrupted" in step.more and owed is None:
-            content = [*_stopped(results), {"type": "text", "text": "Stop. Do the other."}]
+            content = [
+                *_stopped(results),
+                {"type": "text", "text": "Stop. Do the other."},
+            ]
             page.features.add("interrupted")
         if "cache marker" in step.more and markers < _MOST_MARKERS:
             content[-1] = {**content[-1], "cache_control": {"type": "ephemeral"}}
@@ -53,10 +56,23 @@ def think_once(messages: list[dict]) -> list[dict]:
             continue
         said = message["content"]
         blocks = said if isinstance(said, list) else [{"type": "text", "text": said}]
-        rest = [block for block in blocks if block["type"] not in ("thinking", "redacted_thinking")]
-        thought = {"type": "thinking", "thinking": "Let me see.", "signature": f"once{at}"}
+        rest = [
+            block
+            for block in blocks
+            if block["type"] not in ("thinking", "redacted_thinking")
+        ]
+        thought = {
+            "type": "thinking",
+            "thinking": "Let me see.",
+            "signature": f"once{at}",
+        }
         head, asked = [thought] if asked else [], False
-        found.append({**message, "content": [*head, *(rest or [{"type": "text", "text": "So."}])]})
+        found.append(
+            {
+                **message,
+                "content": [*head, *(rest or [{"type": "text", "text": "So."}])],
+            }
+        )
     return found
 
 
@@ -76,10 +92,14 @@ def _begun_with_thinking(step: Step) -> Step:
     server = "" if step.server == "mixed server tool" else step.server
     step = replace(step, thought=step.thought or "signed", server=server)
     if step.number % 2:
-        step = replace(step, said=step.said or "So.", more=step.more | {"several messages"})
+        step = replace(
+            step, said=step.said or "So.", more=step.more | {"several messages"}
+        )
     if step.number % 3 == 1:
         return replace(step, calls=())
-    return replace(step, user=step.user or "And then?") if step.number % 3 == 2 else step
+    return (
+        replace(step, user=step.user or "And then?") if step.number % 3 == 2 else step
+    )
 
 
 def _user(page: Page, step: Step) -> dict:
@@ -94,7 +114,11 @@ def _user(page: Page, step: Step) -> dict:
 
 
 def _note_of_upload(page: Page) -> dict:
-    source = {"type": "text", "media_type": "text/plain", "data": "a plain document\n" * 20}
+    source = {
+        "type": "text",
+        "media_type": "text/plain",
+        "data": "a plain document\n" * 20,
+    }
     return {"type": "document", "source": source, "title": page.name("doc")}
 
 
@@ -123,7 +147,9 @@ def _reply(page: Page, step: Step, owed: dict | None) -> dict | None:
         blocks = []
         page.features.add("several messages")
     for id, call in _asked(page, step):
-        blocks.append({"type": "tool_use", "id": id, "name": call.tool, "input": call.arguments})
+        blocks.append(
+            {"type": "tool_use", "id": id, "name": call.tool, "input": call.arguments}
+        )
     if step.calls and step.said:
         page.features.add("text and call")
     page.messages.append({"role": "assistant", "content": blocks})
@@ -135,7 +161,9 @@ def _said(page: Page, step: Step) -> list[dict]:
     blocks = _thinking(page, step)
     if "compaction" in step.more:
         sealed = {"encrypted_content": opaque(page, "cmp")}
-        blocks.append({"type": "compaction", "content": "What was done before.", **sealed})
+        blocks.append(
+            {"type": "compaction", "content": "What was done before.", **sealed}
+        )
         page.features.add("compaction")
     if step.said or not step.calls:
         blocks.append({"type": "text", "text": step.said or "done"})
@@ -154,7 +182,13 @@ def _asked(page: Page, step: Step) -> list[tuple[str, Call]]:
 def _thinking(page: Page, step: Step) -> list[dict]:
     if step.thought == "signed":
         page.features.add("signed reasoning")
-        return [{"type": "thinking", "thinking": "hm " * 30, "signature": opaque(page, "sig")}]
+        return [
+            {
+                "type": "thinking",
+                "thinking": "hm " * 30,
+                "signature": opaque(page, "sig"),
+            }
+        ]
     if step.thought == "sealed":
         page.features.add("sealed reasoning")
         return [{"type": "redacted_thinking", "data": opaque(page, "red")}]
@@ -167,7 +201,12 @@ def _serve(page: Page, step: Step) -> dict | None:
         return None
     page.features.add(step.server)
     id = page.name("srvtoolu_")
-    return {"type": "server_tool_use", "id": id, "name": "web_search", "input": {"query": "x"}}
+    return {
+        "type": "server_tool_use",
+        "id": id,
+        "name": "web_search",
+        "input": {"query": "x"},
+    }
 
 
 def _found(page: Page, id: str) -> dict:
@@ -208,7 +247,14 @@ def _texts(page: Page, texts: list[dict]) -> list[dict]:
 def _found_in(page: Page, texts: list[dict]) -> list[dict]:
     """A search result that holds these texts."""
     page.features.add("document or sound")
-    return [{"type": "search_result", "source": page.name("s"), "title": "t", "content": texts}]
+    return [
+        {
+            "type": "search_result",
+            "source": page.name("s"),
+            "title": "t",
+            "content": texts,
+        }
+    ]
 
 
 def _document_of(page: Page, texts: list[dict]) -> list[dict]:
@@ -222,4 +268,7 @@ def _document_of(page: Page, texts: list[dict]) -> list[dict]:
 def _stopped(results: list[dict]) -> list[dict]:
     """The last result says that its call was interrupted."""
     last = {key: value for key, value in results[-1].items() if key != "content"}
-    return [*results[:-1], {**last, "content": "interrupted by the user", "is_error": True}]
+    return [
+        *results[:-1],
+        {**last, "content": "interrupted by the user", "is_error": True},
+    ]

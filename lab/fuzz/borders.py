@@ -39,7 +39,9 @@ _SEEDS = (
     ),
 )
 _USER_COMES_FIRST = frozenset(("anthropic", "gemini"))
-_NOT_CHANGED = frozenset(("compaction", "bound reasoning", "signed reasoning", "manual thinking"))
+_NOT_CHANGED = frozenset(
+    ("compaction", "bound reasoning", "signed reasoning", "manual thinking")
+)
 """What a caller who changes a message would make invalid by itself."""
 
 
@@ -81,7 +83,10 @@ def _may_begin(format: str) -> bool:
 
 def _spoken(format: str, role: str, text: str) -> dict[str, Any]:
     if format == "gemini":
-        return {"role": "model" if role == "assistant" else role, "parts": [{"text": text}]}
+        return {
+            "role": "model" if role == "assistant" else role,
+            "parts": [{"text": text}],
+        }
     return {"role": role, "content": text}
 
 
@@ -118,7 +123,12 @@ def _before(format: str, index: int, message: dict[str, Any]) -> dict[str, Any] 
     if len(result_text(message)) > len(PENDING):
         return with_result_text(message, PENDING)
     plain = "parts" in message or isinstance(message.get("content"), str)
-    if index and message.get("role") == "user" and plain and message == _only_text(message):
+    if (
+        index
+        and message.get("role") == "user"
+        and plain
+        and message == _only_text(message)
+    ):
         return _spoken(format, "user", DRAFT)
     return None
 
@@ -138,7 +148,11 @@ def _allowed(random: Random, one: Case) -> Case:
     if any(map(refuses_force, one.models)) or "thinking" in one.request:
         choices = choices[:1]  # no tool may be forced there (A24)
     choice = random.choice(choices)
-    lengths = one.lengths if always else random.sample(one.lengths, (len(one.lengths) + 1) // 2)
+    lengths = (
+        one.lengths
+        if always
+        else random.sample(one.lengths, (len(one.lengths) + 1) // 2)
+    )
     features = one.features | {"allowed tools"}
     if always:
         features |= {"allowed tools always"}
@@ -177,14 +191,16 @@ _SCHEMA = {"type": "object", "properties": {}}
 _DECLARED: dict[str, list[dict[str, Any]]] = {
     "anthropic": [{"name": name, "input_schema": _SCHEMA} for name in TOOLS],
     "openai-chat": [
-        {"type": "function", "function": {"name": name, "parameters": _SCHEMA}} for name in TOOLS
+        {"type": "function", "function": {"name": name, "parameters": _SCHEMA}}
+        for name in TOOLS
     ],
     "openai-responses": [
         {"type": "function", "name": name, "parameters": _SCHEMA} for name in TOOLS
     ],
     "gemini": [{"functionDeclarations": [{"name": name} for name in TOOLS]}],
     "ollama": [
-        {"type": "function", "function": {"name": name, "parameters": _SCHEMA}} for name in TOOLS
+        {"type": "function", "function": {"name": name, "parameters": _SCHEMA}}
+        for name in TOOLS
     ],
 }
 _LISTED_CHAT = [{"type": "function", "function": {"name": name}} for name in TOOLS[:3]]
@@ -210,7 +226,13 @@ _CHOICES: dict[str, tuple[dict[str, Any], ...]] = {
     ),
     "openai-responses": (
         {"tool_choice": {"type": "allowed_tools", "mode": "auto", "tools": _LISTED}},
-        {"tool_choice": {"type": "allowed_tools", "mode": "required", "tools": _LISTED}},
+        {
+            "tool_choice": {
+                "type": "allowed_tools",
+                "mode": "required",
+                "tools": _LISTED,
+            }
+        },
         {"tool_choice": "none"},
         {"tool_choice": _LISTED[0]},
     ),

@@ -47,7 +47,11 @@ def _read(shown: list[Any]) -> list[Any]:
     """What of a view the provider reads: from the newest compaction on."""
     for at in reversed(range(len(shown))):
         content = shown[at]["content"]
-        kinds = [block.get("type") for block in content] if isinstance(content, list) else []
+        kinds = (
+            [block.get("type") for block in content]
+            if isinstance(content, list)
+            else []
+        )
         if "compaction" in kinds:
             newest = len(kinds) - 1 - kinds[::-1].index("compaction")
             return [{**shown[at], "content": content[newest:]}, *shown[at + 1 :]]
@@ -56,7 +60,9 @@ def _read(shown: list[Any]) -> list[Any]:
 
 def _seals(message: Any) -> list[str]:
     content = message["content"] if isinstance(message["content"], list) else ()
-    return [b.get("signature") or b["data"] for b in content if b.get("type") in _THOUGHTS]
+    return [
+        b.get("signature") or b["data"] for b in content if b.get("type") in _THOUGHTS
+    ]
 
 
 def _without_thinking(message: Any) -> Any:

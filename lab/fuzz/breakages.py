@@ -61,7 +61,9 @@ def with_result_text(message: dict, text: str) -> dict:
     elif message["role"] == "tool":
         message["content"] = text
     else:
-        block = next(block for block in message["content"] if block["type"] == "tool_result")
+        block = next(
+            block for block in message["content"] if block["type"] == "tool_result"
+        )
         block["content"] = text
     return message
 

@@ -14,14 +14,21 @@ def write(page: Page, steps: list[Step], wanted: frozenset[str]) -> None:
         if step.user is not None:
             page.messages.append(_user(page, step))
         if "note" in step.more:
-            page.messages.append({"role": "developer", "content": "Be brief from now on."})
+            page.messages.append(
+                {"role": "developer", "content": "Be brief from now on."}
+            )
             page.features.add("note")
-        ids = [f"call_{n}" if reuse else f"call_{step.number}_{n}" for n in range(len(step.calls))]
+        ids = [
+            f"call_{n}" if reuse else f"call_{step.number}_{n}"
+            for n in range(len(step.calls))
+        ]
         if reuse and step.calls and step.number:
             page.features.add("repeated ids")
         page.sent()
         page.messages += _reply(page, step, ids)
-        results = [_result(page, call, id) for id, call in zip(ids, step.calls, strict=True)]
+        results = [
+            _result(page, call, id) for id, call in zip(ids, step.calls, strict=True)
+        ]
         if results and "interrupted" in step.more:
             results[-1] = {**results[-1], "content": "interrupted by the user"}
             results.append({"role": "user", "content": "Stop. Do the other."})
@@ -62,7 +69,9 @@ def _reply(page: Page, step: Step, ids: list[str]) -> list[dict]:
         message["audio"] = {"id": page.name("audio_")}
         page.features.add("unknown part")
     if step.calls:
-        calls = [_call(page, call, id) for id, call in zip(ids, step.calls, strict=True)]
+        calls = [
+            _call(page, call, id) for id, call in zip(ids, step.calls, strict=True)
+        ]
         if step.thought == "signed":
             extra = {"google": {"thought_signature": opaque(page, "sig")}}
             calls[0]["extra_content"] = extra

@@ -56,7 +56,9 @@ SUBJECTS: dict[str, dict[str, frozenset[str]]] = {
     },
     "openai-responses": {
         "R0": _ANY,
-        "R1": frozenset(("function_call", "custom_tool_call", "shell_call", "computer_call")),
+        "R1": frozenset(
+            ("function_call", "custom_tool_call", "shell_call", "computer_call")
+        ),
         "R2": frozenset(
             ("function_call_output", "custom_tool_call_output", "mcp_approval_response")
         ),
@@ -100,18 +102,44 @@ ABOUT_THE_HEAD = {
 
 _EVERY = "*"
 IMPOSSIBLE: tuple[tuple[str, str, str, str, str], ...] = (
-    ("openai-chat", _EVERY, _EVERY, "reasoning", "no reasoning is bound to its prefix here"),
-    ("openai-responses", _EVERY, _EVERY, "reasoning", "an edit leaves its reasoning be (R11)"),
-    ("gemini", _EVERY, _EVERY, "reasoning", "signatures are not bound to what precedes them"),
+    (
+        "openai-chat",
+        _EVERY,
+        _EVERY,
+        "reasoning",
+        "no reasoning is bound to its prefix here",
+    ),
+    (
+        "openai-responses",
+        _EVERY,
+        _EVERY,
+        "reasoning",
+        "an edit leaves its reasoning be (R11)",
+    ),
+    (
+        "gemini",
+        _EVERY,
+        _EVERY,
+        "reasoning",
+        "signatures are not bound to what precedes them",
+    ),
     ("ollama", _EVERY, _EVERY, "reasoning", "no reasoning is bound to its prefix here"),
     *(
-        ("anthropic", "A13", "manual thinking", kind, "where that may be done, all thinking goes")
+        (
+            "anthropic",
+            "A13",
+            "manual thinking",
+            kind,
+            "where that may be done, all thinking goes",
+        )
         for kind in ("pruned", "stubbed")
     ),
 )
 """Format, rule, feature, kind of edit, and why such a cell cannot be filled; ``*`` is any."""
 
-_MARKED = frozenset(("id", "encrypted_content", "thoughtSignature", "tool_calls", "images"))
+_MARKED = frozenset(
+    ("id", "encrypted_content", "thoughtSignature", "tool_calls", "images")
+)
 
 
 def marks_of(message: Any) -> set[str]:
@@ -137,7 +165,11 @@ def marks_of(message: Any) -> set[str]:
 def exercised(format: str, near: list[Any], kinds: Iterable[str]) -> set[Cell]:
     """The rules whose subject is among these messages, with each kind of edit made."""
     marks = set[str]().union(*map(marks_of, near))
-    rules = [rule for rule, subject in SUBJECTS[format].items() if not marks.isdisjoint(subject)]
+    rules = [
+        rule
+        for rule, subject in SUBJECTS[format].items()
+        if not marks.isdisjoint(subject)
+    ]
     return {(rule, kind) for rule in rules for kind in kinds}
 
 
@@ -151,7 +183,9 @@ def rows_of(format: str, features: Iterable[str], cells: set[Cell]) -> Iterator[
 def reason(row: Row) -> str:
     """Why a cell cannot be filled; empty where it can."""
     for *pattern, why in IMPOSSIBLE:
-        if all(wanted in (_EVERY, name) for wanted, name in zip(pattern, row, strict=True)):
+        if all(
+            wanted in (_EVERY, name) for wanted, name in zip(pattern, row, strict=True)
+        ):
             return why
     return ""
 
@@ -174,7 +208,11 @@ def table(seen: Counter[Row]) -> Iterator[str]:
     """For each format and rule the least filled cell and the number of cells, as lines."""
     for format, subjects in SUBJECTS.items():
         for rule in subjects:
-            rows = [row for row in every_row() if row[:2] == (format, rule) and not reason(row)]
+            rows = [
+                row
+                for row in every_row()
+                if row[:2] == (format, rule) and not reason(row)
+            ]
             least = min(rows, key=seen.__getitem__)
             filled = sum(bool(seen[row]) for row in rows)
             counted = f"{filled:4} of {len(rows):4} cells, least {seen[least]:,}"

@@ -15,7 +15,9 @@ def write(page: Page, steps: list[Step], wanted: frozenset[str]) -> None:
     began = (0, 1, 1, 2)[page.number // 8 % 4]
     signed = False
     signs = "signed reasoning" in wanted
-    signs = signs and any(step.user is not None and step.number >= began for step in steps)
+    signs = signs and any(
+        step.user is not None and step.number >= began for step in steps
+    )
     for step in steps:
         if step.user is not None:
             page.messages.append(_user(page, step))
@@ -24,7 +26,9 @@ def write(page: Page, steps: list[Step], wanted: frozenset[str]) -> None:
         if signed == signs:  # what an earlier model was sent is not asked of this one
             page.sent()
         page.messages += _reply(page, step, ids, signed)
-        results = [_result(page, call, id) for id, call in zip(ids, step.calls, strict=True)]
+        results = [
+            _result(page, call, id) for id, call in zip(ids, step.calls, strict=True)
+        ]
         if results and "interrupted" in step.more:
             body = results[-1]["functionResponse"]
             stopped = {**body, "response": {"error": "interrupted by the user"}}
@@ -53,7 +57,10 @@ def _ids(page: Page, step: Step, wanted: frozenset[str]) -> list[dict]:
     reuse = "repeated ids" in wanted
     if reuse and step.number:
         page.features.add("repeated ids")
-    return [{"id": f"c{n}" if reuse else f"c{step.number}_{n}"} for n in range(len(step.calls))]
+    return [
+        {"id": f"c{n}" if reuse else f"c{step.number}_{n}"}
+        for n in range(len(step.calls))
+    ]
 
 
 def _user(page: Page, step: Step) -> dict:
@@ -80,7 +87,9 @@ def _reply(page: Page, step: Step, ids: list[dict], signed: bool) -> list[dict]:
         page.features.add("text and call")
     first = len(parts)
     for id, call in zip(ids, step.calls, strict=True):
-        parts.append({"functionCall": {**id, "name": call.tool, "args": call.arguments}})
+        parts.append(
+            {"functionCall": {**id, "name": call.tool, "args": call.arguments}}
+        )
     if signed:
         page.features.add("signed reasoning")
         _sign(page, step, parts, first)
@@ -94,8 +103,12 @@ def _said(page: Page, step: Step) -> list[dict]:
         parts.append({"text": "hm " * 30, "thought": True})
         page.features.add("open reasoning")
     if step.server == "server tool":
-        parts.append({"executableCode": {"language": "PYTHON", "code": page.name("print # ")}})
-        parts.append({"codeExecutionResult": {"outcome": "OUTCOME_OK", "output": "1\n"}})
+        parts.append(
+            {"executableCode": {"language": "PYTHON", "code": page.name("print # ")}}
+        )
+        parts.append(
+            {"codeExecutionResult": {"outcome": "OUTCOME_OK", "output": "1\n"}}
+        )
         page.features.add("server tool")
     if "unknown part" in step.more:
         parts.append({"futurePart": {"fingerprint": opaque(page, "fut")}})
@@ -123,9 +136,11 @@ def _result(page: Page, call: Call, id: dict) -> dict:
         value = call.output
     if not call.output:
         page.features.add("empty output")
-    response: dict = ({"result": call.output}, {"output": value}, {"found": value, "more": False})[
-        call.items
-    ]
+    response: dict = (
+        {"result": call.output},
+        {"output": value},
+        {"found": value, "more": False},
+    )[call.items]
     if call.failed:
         response = {"error": call.output}
         page.features.add("error")

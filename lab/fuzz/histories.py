@@ -130,28 +130,39 @@ def case(seed: int, number: int, formats: Sequence[str] = FORMATS) -> Case:
         messages = break_one(random, format, messages)
         page.features.add("broken")
     if format == "anthropic" and messages[-1]["role"] == "assistant":
-        messages.append({"role": "user", "content": "Go on."})  # nothing is sent before (A11)
-    page.features |= {name for step in steps for call in step.calls for name in _kinds_of(call)}
-    seen = 0 if "manual thinking" in page.features else 1  # any other session joins half-way
+        messages.append(
+            {"role": "user", "content": "Go on."}
+        )  # nothing is sent before (A11)
+    page.features |= {
+        name for step in steps for call in step.calls for name in _kinds_of(call)
+    }
+    seen = (
+        0 if "manual thinking" in page.features else 1
+    )  # any other session joins half-way
     lengths = [*page.lengths[seen:], len(messages)]
     if repair and format == "anthropic":
         lengths = [n for n in lengths if messages[n - 1]["role"] != "assistant"]
     size = _HEAD_TOKENS + sum(map(_size, steps))
     limit = max(
-        _LEAST_TOKENS.get(format, 1_200), int(size * random.choice((0.3, 0.45, 0.6, 0.75, 0.9)))
+        _LEAST_TOKENS.get(format, 1_200),
+        int(size * random.choice((0.3, 0.45, 0.6, 0.75, 0.9))),
     )
     policy = random.choice((0, random.randrange(1, 10**6), random.randrange(1, 10**6)))
     if _thinks_once(Random(f"{seed}/{number}/once"), format, request, page):
         messages = anthropic.think_once(messages)
         request["thinking"] = {"type": "enabled", "budget_tokens": 1_024}
-    models = _models(Random(f"{seed}/{number}/models"), request["model"], page, len(lengths))
+    models = _models(
+        Random(f"{seed}/{number}/models"), request["model"], page, len(lengths)
+    )
     features = frozenset(page.features)
     key = _KEYS.get(format, "messages")
     asked = (request, key, messages, lengths, models)
     return Case(number, format, *asked, limit, policy, repair, features)
 
 
-def _thinks_once(random: Random, format: str, request: dict[str, Any], page: Page) -> bool:
+def _thinks_once(
+    random: Random, format: str, request: dict[str, Any], page: Page
+) -> bool:
     """Whether thinking is manual and stands but at the beginning of each turn."""
     if format != "anthropic" or request["model"] == BOUND or page.features & _NO_LOOP:
         return False
@@ -188,13 +199,18 @@ def _kinds_of(call: Call) -> Iterator[str]:
 def _size(step: Step) -> int:
     """About how many tokens a step costs."""
     chars = sum(
-        len(call.output) + sum(map(len, call.arguments.values())) + 100 for call in step.calls
+        len(call.output) + sum(map(len, call.arguments.values())) + 100
+        for call in step.calls
     )
-    pictures = sum(call.media is not None for call in step.calls) + (step.media is not None)
+    pictures = sum(call.media is not None for call in step.calls) + (
+        step.media is not None
+    )
     return int(chars / _CHARS_PER_TOKEN) + 60 + pictures * _MEDIA_TOKENS
 
 
-def _request(random: Random, format: str, wanted: frozenset[str], page: Page) -> dict[str, Any]:
+def _request(
+    random: Random, format: str, wanted: frozenset[str], page: Page
+) -> dict[str, Any]:
     """Everything of a request but its messages; the model's family decides about reasoning."""
     model = _MODELS[format]
     if format == "gemini":
@@ -208,7 +224,10 @@ def _request(random: Random, format: str, wanted: frozenset[str], page: Page) ->
     if "note" in page.features:
         model = FREE  # the first one takes no system messages
     request: dict[str, Any] = {"system": "You are an agent.", "tools": [_SEARCH]}
-    if page.features & {"signed reasoning", "sealed reasoning"} and "bound reasoning" in wanted:
+    if (
+        page.features & {"signed reasoning", "sealed reasoning"}
+        and "bound reasoning" in wanted
+    ):
         page.features.add("bound reasoning")
         model = BOUND
         if anthropic.is_manual(wanted):

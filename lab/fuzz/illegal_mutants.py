@@ -13,7 +13,11 @@ Request: TypeAlias = dict[str, Any]
 IllegalMutant: TypeAlias = tuple[str, str, Callable[[Request], None]]
 """Format, rule, and what breaks it, in place."""
 
-_CHAT_CALL = {"id": "c1", "type": "function", "function": {"name": "run", "arguments": "{}"}}
+_CHAT_CALL = {
+    "id": "c1",
+    "type": "function",
+    "function": {"name": "run", "arguments": "{}"},
+}
 _OLLAMA_CALL = {"function": {"name": "run", "arguments": {}}}
 
 LEGAL: dict[str, Callable[[], Request]] = {
@@ -25,8 +29,17 @@ LEGAL: dict[str, Callable[[], Request]] = {
                 "role": "assistant",
                 "content": [
                     {"type": "thinking", "thinking": "hm", "signature": "s"},
-                    {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web", "input": {}},
-                    {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": []},
+                    {
+                        "type": "server_tool_use",
+                        "id": "srvtoolu_1",
+                        "name": "web",
+                        "input": {},
+                    },
+                    {
+                        "type": "web_search_tool_result",
+                        "tool_use_id": "srvtoolu_1",
+                        "content": [],
+                    },
                     {"type": "text", "text": "I look."},
                     {"type": "tool_use", "id": "t1", "name": "run", "input": {}},
                     {"type": "tool_use", "id": "t2", "name": "run", "input": {}},
@@ -37,7 +50,11 @@ LEGAL: dict[str, Callable[[], Request]] = {
                 "content": [
                     {"type": "tool_result", "tool_use_id": "t1", "content": "a"},
                     {"type": "tool_result", "tool_use_id": "t2", "content": "b"},
-                    {"type": "text", "text": "go on", "cache_control": {"type": "ephemeral"}},
+                    {
+                        "type": "text",
+                        "text": "go on",
+                        "cache_control": {"type": "ephemeral"},
+                    },
                 ],
             },
         ]
@@ -62,7 +79,12 @@ LEGAL: dict[str, Callable[[], Request]] = {
         "store": False,
         "input": [
             {"role": "user", "content": "go"},
-            {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "e"},
+            {
+                "type": "reasoning",
+                "id": "rs_1",
+                "summary": [],
+                "encrypted_content": "e",
+            },
             {
                 "type": "function_call",
                 "id": "fc_1",
@@ -71,8 +93,17 @@ LEGAL: dict[str, Callable[[], Request]] = {
                 "arguments": "{}",
             },
             {"type": "function_call_output", "call_id": "c1", "output": "ok"},
-            {"type": "mcp_approval_request", "id": "mcpr_1", "name": "d", "arguments": "{}"},
-            {"type": "mcp_approval_response", "approval_request_id": "mcpr_1", "approve": True},
+            {
+                "type": "mcp_approval_request",
+                "id": "mcpr_1",
+                "name": "d",
+                "arguments": "{}",
+            },
+            {
+                "type": "mcp_approval_response",
+                "approval_request_id": "mcpr_1",
+                "approve": True,
+            },
         ],
     },
     "gemini": lambda: {
@@ -81,7 +112,10 @@ LEGAL: dict[str, Callable[[], Request]] = {
             {
                 "role": "model",
                 "parts": [
-                    {"functionCall": {"name": "run", "args": {}}, "thoughtSignature": "c2ln"},
+                    {
+                        "functionCall": {"name": "run", "args": {}},
+                        "thoughtSignature": "c2ln",
+                    },
                     {"functionCall": {"name": "see", "args": {}}},
                 ],
             },
@@ -126,7 +160,9 @@ def _unsigned_step(request: Request) -> None:
         {"role": "model", "parts": [{"functionCall": {"name": "run", "args": {}}}]},
         {
             "role": "user",
-            "parts": [{"functionResponse": {"name": "run", "response": {"output": "a"}}}],
+            "parts": [
+                {"functionResponse": {"name": "run", "response": {"output": "a"}}}
+            ],
         },
     ]
 
@@ -165,13 +201,25 @@ ILLEGAL_MUTANTS: tuple[IllegalMutant, ...] = (
     ("anthropic", "A23", lambda r: _content(r, 2)[3].update(annotations=[])),
     ("anthropic", "A23", lambda r: _content(r, 2)[1].update(text=None)),
     ("openai-chat", "C0", lambda r: r["messages"][0].update(role="robot")),
-    ("openai-chat", "C0", lambda r: r["messages"][1]["tool_calls"][0].update(type=None)),
+    (
+        "openai-chat",
+        "C0",
+        lambda r: r["messages"][1]["tool_calls"][0].update(type=None),
+    ),
     ("openai-chat", "C1", lambda r: r["messages"].pop(2)),
     ("openai-chat", "C2", lambda r: r["messages"].pop(1)),
-    ("openai-chat", "C3", lambda r: r["messages"].insert(2, {"role": "user", "content": "x"})),
+    (
+        "openai-chat",
+        "C3",
+        lambda r: r["messages"].insert(2, {"role": "user", "content": "x"}),
+    ),
     ("openai-chat", "C4", lambda r: r["messages"][3].update(tool_calls=[])),
     ("openai-chat", "C5", lambda r: r["messages"][3].update(content=None)),
-    ("openai-chat", "C6", lambda r: r["messages"][1]["tool_calls"][0].update(id="x" * 65)),
+    (
+        "openai-chat",
+        "C6",
+        lambda r: r["messages"][1]["tool_calls"][0].update(id="x" * 65),
+    ),
     (
         "openai-chat",
         "C7",
@@ -191,7 +239,11 @@ ILLEGAL_MUTANTS: tuple[IllegalMutant, ...] = (
     ("ollama", "O1", lambda r: r["messages"].pop(2)),
     ("ollama", "O2", lambda r: r["messages"].pop(1)),
     ("ollama", "O2", lambda r: r["messages"][2].update(tool_name="other")),
-    ("ollama", "O3", lambda r: r["messages"].insert(2, {"role": "user", "content": "x"})),
+    (
+        "ollama",
+        "O3",
+        lambda r: r["messages"].insert(2, {"role": "user", "content": "x"}),
+    ),
     (
         "ollama",
         "O4",
@@ -199,14 +251,26 @@ ILLEGAL_MUTANTS: tuple[IllegalMutant, ...] = (
             function={"name": "run", "arguments": "{}"}
         ),
     ),
-    ("ollama", "O5", lambda r: r["messages"][0].update(images=["data:image/png;base64,AAAA"])),
+    (
+        "ollama",
+        "O5",
+        lambda r: r["messages"][0].update(images=["data:image/png;base64,AAAA"]),
+    ),
     ("ollama", "O6", lambda r: r.update(format="xml")),
     ("openai-responses", "R0", lambda r: r["input"][2].pop("name")),
     ("openai-responses", "R1", lambda r: r["input"].pop(3)),
     ("openai-responses", "R1", lambda r: r["input"].pop()),
-    ("openai-responses", "R1", lambda r: r["input"][3].update(type="custom_tool_call_output")),
+    (
+        "openai-responses",
+        "R1",
+        lambda r: r["input"][3].update(type="custom_tool_call_output"),
+    ),
     ("openai-responses", "R2", lambda r: r["input"].pop(4)),
-    ("openai-responses", "R3", lambda r: r["input"].insert(2, {"role": "user", "content": "x"})),
+    (
+        "openai-responses",
+        "R3",
+        lambda r: r["input"].insert(2, {"role": "user", "content": "x"}),
+    ),
     ("openai-responses", "R4", lambda r: r["input"].pop(1)),
     ("openai-responses", "R5", lambda r: r["input"][2].update(id="msg_1")),
     ("openai-responses", "R5", lambda r: r["input"][2].update(id="fcx")),
@@ -214,21 +278,43 @@ ILLEGAL_MUTANTS: tuple[IllegalMutant, ...] = (
     ("openai-responses", "R6", lambda r: r["input"].insert(2, {**r["input"][1]})),
     ("openai-responses", "R7", lambda r: r["input"][1].pop("encrypted_content")),
     ("openai-responses", "R8", lambda r: r["input"][1].update(encrypted_content="f")),
-    ("openai-responses", "R10", lambda r: r.update(previous_response_id="r", conversation="c")),
-    ("openai-responses", "R14", lambda r: r["input"].insert(0, {"type": "compaction_trigger"})),
+    (
+        "openai-responses",
+        "R10",
+        lambda r: r.update(previous_response_id="r", conversation="c"),
+    ),
+    (
+        "openai-responses",
+        "R14",
+        lambda r: r["input"].insert(0, {"type": "compaction_trigger"}),
+    ),
     ("gemini", "G1", lambda r: r["contents"][0].update(role="assistant")),
     ("gemini", "G2", lambda r: _parts(r, 0)[0].update(text="")),
     ("gemini", "G3", lambda r: _parts(r, 2).pop()),
     (
         "gemini",
         "G4",
-        lambda r: r["contents"].insert(1, {"role": "model", "parts": [{"text": "I look."}]}),
+        lambda r: r["contents"].insert(
+            1, {"role": "model", "parts": [{"text": "I look."}]}
+        ),
     ),
     ("gemini", "G5", _pair),
-    ("gemini", "G6", lambda r: _parts(r, 2)[0]["functionResponse"].update(name="other")),
+    (
+        "gemini",
+        "G6",
+        lambda r: _parts(r, 2)[0]["functionResponse"].update(name="other"),
+    ),
     ("gemini", "G7", _unsigned_step),
     ("gemini", "G8", lambda r: _parts(r, 1)[0].update(thoughtSignature="bW92ZWQ=")),
-    ("gemini", "G11", lambda r: r["contents"].append({"role": "model", "parts": [{"text": "x"}]})),
-    ("gemini", "G12", lambda r: r.update(cachedContent="c", tools=[{"functionDeclarations": []}])),
+    (
+        "gemini",
+        "G11",
+        lambda r: r["contents"].append({"role": "model", "parts": [{"text": "x"}]}),
+    ),
+    (
+        "gemini",
+        "G12",
+        lambda r: r.update(cachedContent="c", tools=[{"functionDeclarations": []}]),
+    ),
 )
 """A rule may be broken together with others; it must be among what the judge names."""

@@ -102,7 +102,9 @@ def _without(*names: str) -> Changed:
 
     def strip(thing: Any) -> Any:
         if isinstance(thing, dict):
-            return {key: strip(value) for key, value in thing.items() if key not in names}
+            return {
+                key: strip(value) for key, value in thing.items() if key not in names
+            }
         return [strip(item) for item in thing] if isinstance(thing, list) else thing
 
     return lambda right: lambda *given, **more: strip(right(*given, **more))
@@ -118,9 +120,13 @@ def _loud(right: Any) -> Any:
 def _hollow(right: Any) -> Any:
     """`edit` that leaves nothing in the place of a message of nothing but reasoning."""
 
-    def edit(self: Any, raw: Any, message: Any, changes: Any, drop_reasoning: bool = False) -> Any:
+    def edit(
+        self: Any, raw: Any, message: Any, changes: Any, drop_reasoning: bool = False
+    ) -> Any:
         new = right(self, raw, message, changes, drop_reasoning=drop_reasoning)
-        only = drop_reasoning and all(isinstance(part, Reasoning) for part in message.parts)
+        only = drop_reasoning and all(
+            isinstance(part, Reasoning) for part in message.parts
+        )
         return {**new, "content": []} if only else new
 
     return edit
@@ -170,8 +176,15 @@ def _bare_index(right: Any) -> Any:
 MUTANTS: tuple[Mutant, ...] = (
     # where a history may be cut
     Mutant("a cut may be anywhere", transcript.Transcript, "may_cut", _always(True)),
-    Mutant("a run may begin anywhere", transcript.Transcript, "may_split", _always(True)),
-    Mutant("open calls do not count", transcript.Transcript, "may_split", lambda _: _is_reply_edge),
+    Mutant(
+        "a run may begin anywhere", transcript.Transcript, "may_split", _always(True)
+    ),
+    Mutant(
+        "open calls do not count",
+        transcript.Transcript,
+        "may_split",
+        lambda _: _is_reply_edge,
+    ),
     Mutant(
         "a run may begin within a reply",
         transcript.Transcript,
@@ -183,7 +196,9 @@ MUTANTS: tuple[Mutant, ...] = (
         "a system message may be parted from what follows",
         transcript.Transcript,
         "may_split",
-        lambda _: lambda self, index: self._closed[index] and _is_reply_edge(self, index),
+        lambda _: (
+            lambda self, index: self._closed[index] and _is_reply_edge(self, index)
+        ),
         _A,
     ),
     Mutant("nothing ever waits", transcript.Transcript, "closed", _always(True)),
@@ -199,23 +214,49 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     # what is signed
     Mutant("nothing is signed", shown.ShownHistory, "signed", _always(False)),
-    Mutant("Gemini's calls are not signed", gemini.Gemini, "_parts", _unsigned_parts, _G),
-    Mutant("no call is signed in Chat", openai_chat, "_is_signed", _always(False), _C),
-    Mutant("a cut text keeps its signature", _gemini_fields, "unsigned", lambda _: dict, _G),
-    Mutant("edits lose the signature", anthropic.Anthropic, "edit", _without("signature"), _A),
     Mutant(
-        "edits lose sealed text", anthropic.Anthropic, "edit", _without("encrypted_content"), _A
+        "Gemini's calls are not signed", gemini.Gemini, "_parts", _unsigned_parts, _G
+    ),
+    Mutant("no call is signed in Chat", openai_chat, "_is_signed", _always(False), _C),
+    Mutant(
+        "a cut text keeps its signature", _gemini_fields, "unsigned", lambda _: dict, _G
     ),
     Mutant(
-        "edits lose Gemini's signature", gemini.Gemini, "edit", _without("thoughtSignature"), _G
+        "edits lose the signature",
+        anthropic.Anthropic,
+        "edit",
+        _without("signature"),
+        _A,
+    ),
+    Mutant(
+        "edits lose sealed text",
+        anthropic.Anthropic,
+        "edit",
+        _without("encrypted_content"),
+        _A,
+    ),
+    Mutant(
+        "edits lose Gemini's signature",
+        gemini.Gemini,
+        "edit",
+        _without("thoughtSignature"),
+        _G,
     ),
     # what is bound
     Mutant("reasoning is free", anthropic.Anthropic, "reasoning", _always("free"), _A),
     Mutant("bound reasoning stays", engine, "left_out", _always([]), _A),
-    Mutant("no bound reasoning is seen", shown.ShownHistory, "bound_reasoning", _always(False), _A),
+    Mutant(
+        "no bound reasoning is seen",
+        shown.ShownHistory,
+        "bound_reasoning",
+        _always(False),
+        _A,
+    ),
     Mutant("what another model left stays", engine, "_drop_stale", _always(None), _A),
     Mutant("the newest thinking goes alone", engine, "left_out", _from_the_edit, _A),
-    Mutant("a manual turn may be parted", window.Window, "may_go_on", _always(True), _A),
+    Mutant(
+        "a manual turn may be parted", window.Window, "may_go_on", _always(True), _A
+    ),
     Mutant("left out reasoning is shown", anthropic.Anthropic, "edit", _loud, _A),
     Mutant("nothing in place of reasoning", anthropic.Anthropic, "edit", _hollow, _A),
     # the window and the engine
@@ -226,7 +267,13 @@ MUTANTS: tuple[Mutant, ...] = (
     # the emergency
     Mutant("the guard sleeps", emergency, "_plan", _always(((), 0))),
     Mutant("a run begins one message early", emergency, "reach", _split),
-    Mutant("a compaction may go", transcript.Transcript, "compaction", _always(None), (*_A, *_R)),
+    Mutant(
+        "a compaction may go",
+        transcript.Transcript,
+        "compaction",
+        _always(None),
+        (*_A, *_R),
+    ),
     Mutant(
         "what the provider reads no more is counted",
         builder.WindowBuilder,
@@ -242,7 +289,13 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("arguments are no object", canon, "canonical_json", _always("[]")),
     Mutant("cuts are empty", anthropic.Anthropic, "edit", _emptied, _A),
     Mutant("cuts are empty in Chat", openai_chat.OpenAIChat, "edit", _emptied, _C),
-    Mutant("cuts are empty in Responses", openai_responses.OpenAIResponses, "edit", _emptied, _R),
+    Mutant(
+        "cuts are empty in Responses",
+        openai_responses.OpenAIResponses,
+        "edit",
+        _emptied,
+        _R,
+    ),
     Mutant("cuts are empty in Gemini", gemini.Gemini, "edit", _emptied, _G),
     Mutant("cuts are empty in Ollama", ollama.Ollama, "edit", _emptied, _O),
     Mutant(

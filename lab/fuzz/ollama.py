@@ -45,7 +45,10 @@ def _ids(page: Page, step: Step, wanted: frozenset[str]) -> list[str]:
     reuse = "repeated ids" in wanted
     if reuse and step.number:
         page.features.add("repeated ids")
-    return [f"call_{n}" if reuse else f"call_{step.number}_{n}" for n in range(len(step.calls))]
+    return [
+        f"call_{n}" if reuse else f"call_{step.number}_{n}"
+        for n in range(len(step.calls))
+    ]
 
 
 def _named(page: Page, step: Step, wanted: frozenset[str]) -> bool:
@@ -68,7 +71,9 @@ def _reply(page: Page, step: Step, ids: list[str]) -> list[dict]:
         message["thinking"] = "hm " * 30
         page.features.add("open reasoning")
     if step.calls:
-        message["tool_calls"] = [_call(call, id) for id, call in zip(ids, step.calls, strict=True)]
+        message["tool_calls"] = [
+            _call(call, id) for id, call in zip(ids, step.calls, strict=True)
+        ]
         if step.said:
             page.features.add("text and call")
         if len(step.calls) > 1:

@@ -59,7 +59,9 @@ def newest_compaction(messages: list[Any]) -> set[str]:
 def is_signed(message: Any) -> bool:
     """Whether reasoning that only the provider reads, or a signed call, stands in a message."""
     return any(
-        part.get("type") in _REASONING or "thoughtSignature" in part or "extra_content" in part
+        part.get("type") in _REASONING
+        or "thoughtSignature" in part
+        or "extra_content" in part
         for _, part in _sealed(message)
     )
 
@@ -70,7 +72,11 @@ def stubbed(shown: list[Any], own: set[int], messages: list[Any]) -> bool:
     signed = False
     for message in shown:
         signed = is_signed(message) or (signed and _goes_on(message))
-        if signed and id(message) not in own and not all(call in known for call in _calls(message)):
+        if (
+            signed
+            and id(message) not in own
+            and not all(call in known for call in _calls(message))
+        ):
             return True
     return False
 
@@ -78,7 +84,12 @@ def stubbed(shown: list[Any], own: set[int], messages: list[Any]) -> bool:
 def arguments(messages: list[Any]) -> Iterator[str]:
     """The long texts among the arguments of calls; what a custom tool is given is one."""
     for call in (call for message in messages for call in _calls(message)):
-        body = call.get("functionCall") or call.get("function") or call.get("custom") or call
+        body = (
+            call.get("functionCall")
+            or call.get("function")
+            or call.get("custom")
+            or call
+        )
         given = body.get("input") or body.get("args") or body.get("arguments") or ""
         if call.get("type") in ("function", "function_call"):
             given = json.loads(given)

@@ -15,7 +15,9 @@ def write(page: Page, steps: list[Step], wanted: frozenset[str]) -> None:
         if step.user is not None or _is_models(page.messages[-1:]):
             page.messages.append(_user(page, step))
         if "note" in step.more:
-            page.messages.append({"role": "developer", "content": "Be brief from now on."})
+            page.messages.append(
+                {"role": "developer", "content": "Be brief from now on."}
+            )
             page.features.add("note")
         page.sent()
         page.messages += _thinking(page, step)
@@ -67,7 +69,10 @@ def _user(page: Page, step: Step) -> dict:
     page.features.add("media from the user")
     if step.media.kind != "image":
         page.features.add("document or sound")
-    return {"role": "user", "content": [{"type": "input_text", "text": said}, _part(step.media)]}
+    return {
+        "role": "user",
+        "content": [{"type": "input_text", "text": said}, _part(step.media)],
+    }
 
 
 def _part(media: Media) -> dict:
@@ -102,7 +107,9 @@ def _said(page: Page, step: Step) -> list[dict]:
             "role": "assistant",
             "id": page.name("msg_"),
             "status": "completed",
-            "content": [{"type": "output_text", "text": text or "done", "annotations": []}],
+            "content": [
+                {"type": "output_text", "text": text or "done", "annotations": []}
+            ],
         }
         for text in texts
     ]
@@ -114,11 +121,20 @@ def _asides(page: Page, step: Step) -> list[dict]:
     if step.server == "server tool":
         action = {"type": "search", "query": "x"}
         id = page.name("ws_")
-        items.append({"type": "web_search_call", "id": id, "status": "completed", "action": action})
+        items.append(
+            {
+                "type": "web_search_call",
+                "id": id,
+                "status": "completed",
+                "action": action,
+            }
+        )
         page.features.add("server tool")
     if "compaction" in step.more:
         id = page.name("cmp_")
-        items.append({"type": "compaction", "id": id, "encrypted_content": opaque(page, "cmp")})
+        items.append(
+            {"type": "compaction", "id": id, "encrypted_content": opaque(page, "cmp")}
+        )
         page.features.add("compaction")
     if "unknown part" in step.more:
         id = page.name("prog_")
@@ -134,9 +150,19 @@ def _call(page: Page, call: Call, id: str, number: str) -> dict:
         text = call.arguments.get("text", "ls")
         item = {"type": "custom_tool_call", "id": f"ctc_{number}", "name": call.tool}
         return {**item, "call_id": id, "input": text, **_lateness(page, call)}
-    item = {"type": "function_call", "id": f"fc_{number}", "call_id": id, "name": call.tool}
+    item = {
+        "type": "function_call",
+        "id": f"fc_{number}",
+        "call_id": id,
+        "name": call.tool,
+    }
     arguments = json.dumps(call.arguments)
-    return {**item, "arguments": arguments, "status": "completed", **_lateness(page, call)}
+    return {
+        **item,
+        "arguments": arguments,
+        "status": "completed",
+        **_lateness(page, call),
+    }
 
 
 def _lateness(page: Page, call: Call) -> dict:
@@ -154,7 +180,10 @@ def _output(page: Page, call: Call, id: str) -> dict:
     elif call.items:
         output = [{"type": "input_text", "text": call.output}] * call.items
     if call.media is not None:
-        output = [{"type": "input_text", "text": call.output or "see"}, _part(call.media)]
+        output = [
+            {"type": "input_text", "text": call.output or "see"},
+            _part(call.media),
+        ]
         page.features.add("media in a result")
         if call.media.kind != "image":
             page.features.add("document or sound")
@@ -186,18 +215,43 @@ def _shell(page: Page) -> tuple[dict, dict, int]:
     """A command that the caller runs, and what it printed."""
     page.features.add("hosted call")
     call_id, id = page.name("shell_"), page.name("sh_")
-    call = {"type": "shell_call", "id": id, "call_id": call_id, "action": {"commands": ["ls"]}}
-    printed = {"stdout": "a line of a listing\n" * 60, "stderr": "", "outcome": {"type": "exit"}}
-    return call, {"type": "shell_call_output", "call_id": call_id, "output": [printed]}, 0
+    call = {
+        "type": "shell_call",
+        "id": id,
+        "call_id": call_id,
+        "action": {"commands": ["ls"]},
+    }
+    printed = {
+        "stdout": "a line of a listing\n" * 60,
+        "stderr": "",
+        "outcome": {"type": "exit"},
+    }
+    return (
+        call,
+        {"type": "shell_call_output", "call_id": call_id, "output": [printed]},
+        0,
+    )
 
 
 def _computer(page: Page) -> tuple[dict, dict, int]:
     """An action on a screen, and the screen after it."""
     page.features.add("hosted call")
     call_id, id = page.name("comp_"), page.name("cu_")
-    call = {"type": "computer_call", "id": id, "call_id": call_id, "action": {"type": "wait"}}
-    screen = {"type": "computer_screenshot", "image_url": "data:image/png;base64,iVBORw0KGgo="}
-    return call, {"type": "computer_call_output", "call_id": call_id, "output": screen}, 0
+    call = {
+        "type": "computer_call",
+        "id": id,
+        "call_id": call_id,
+        "action": {"type": "wait"},
+    }
+    screen = {
+        "type": "computer_screenshot",
+        "image_url": "data:image/png;base64,iVBORw0KGgo=",
+    }
+    return (
+        call,
+        {"type": "computer_call_output", "call_id": call_id, "output": screen},
+        0,
+    )
 
 
 def _approval(page: Page, kind: str) -> tuple[dict, dict, int]:
@@ -205,6 +259,10 @@ def _approval(page: Page, kind: str) -> tuple[dict, dict, int]:
     page.features.add(kind)
     id = page.name("mcpr_")
     asked = {"type": "mcp_approval_request", "id": id, "server_label": "files"}
-    answer = {"type": "mcp_approval_response", "approval_request_id": id, "approve": True}
+    answer = {
+        "type": "mcp_approval_response",
+        "approval_request_id": id,
+        "approve": True,
+    }
     late = int(kind == "late approval")
     return {**asked, "name": "delete", "arguments": '{"path": "a"}'}, answer, late

@@ -34,7 +34,9 @@ def policy_of(number: int) -> Policy:
     """The policy of a number: 0 is the default one, any other edits at random."""
     if not number:
         return DEFAULT
-    stages = [partial(stage, seed=number) for stage in (prune_any, cut_any, condense_any)]
+    stages = [
+        partial(stage, seed=number) for stage in (prune_any, cut_any, condense_any)
+    ]
     Random(number).shuffle(stages)
     return Policy(
         name=f"any-{number}",
@@ -49,7 +51,11 @@ def truncate_any(window: Window, /, *, seed: int) -> Sequence[Cut]:
     cuts = []
     for spot in window.results(window.fresh, window.size):
         leaf, output = window.transcript.leaf(spot), window.transcript.output(spot)
-        if not isinstance(leaf, Text) or output is None or len(leaf.text) < _WORTH_CHARS:
+        if (
+            not isinstance(leaf, Text)
+            or output is None
+            or len(leaf.text) < _WORTH_CHARS
+        ):
             continue
         random = Random(f"{seed}/{output.ref}")
         if random.random() < 0.4:
@@ -85,7 +91,9 @@ def cut_any(window: Window, /, *, seed: int) -> Sequence[Cut]:
     return cuts
 
 
-@lru_cache(maxsize=4_096)  # seeding hashes, and a place is asked again by the other stages
+@lru_cache(
+    maxsize=4_096
+)  # seeding hashes, and a place is asked again by the other stages
 def _draw(seed: int, size: int, spot: Location) -> float:
     """A number from 0 to 1 for a spot, in a window of a size."""
     return Random(f"{seed}/{size}/{spot}").random()
@@ -123,11 +131,17 @@ def condense_any(window: Window, /, *, seed: int) -> Sequence[Cut]:
     random = Random(f"{seed}/condense/{window.size}")
     if random.random() < 0.6:
         return ()
-    from_, to, room_chars = random.random(), random.random(), random.choice((600, 2_000))
+    from_, to, room_chars = (
+        random.random(),
+        random.random(),
+        random.choice((600, 2_000)),
+    )
     transcript, size = window.transcript, window.size
     old = summarised(window)
     least, end = reach(window)
-    begins = [old[0]] if old else [i for i in range(least, size) if transcript.may_split(i)]
+    begins = (
+        [old[0]] if old else [i for i in range(least, size) if transcript.may_split(i)]
+    )
     if not begins:
         return ()
     begin = begins[int(from_ * len(begins))]

@@ -43,7 +43,13 @@ FEATURES: dict[str, tuple[str, ...]] = {
         "note",
         "cache marker",
     ),
-    "openai-chat": (*EVERYWHERE, "open reasoning", "repeated ids", "custom tool", "note"),
+    "openai-chat": (
+        *EVERYWHERE,
+        "open reasoning",
+        "repeated ids",
+        "custom tool",
+        "note",
+    ),
     "openai-responses": (
         *EVERYWHERE,
         "media in a result",
@@ -105,14 +111,22 @@ _SEEDS = (
     "the same line of a log, again and again\n",
 )
 _SIZES = (420, 600, 900, 1_400)
-_POOL = tuple((seed * (size // len(seed) + 1))[:size] for seed in _SEEDS for size in _SIZES)
+_POOL = tuple(
+    (seed * (size // len(seed) + 1))[:size] for seed in _SEEDS for size in _SIZES
+)
 _LARGE = tuple((seed * 500)[:6_500] for seed in _SEEDS[:2])
 _ROWS = tuple(
-    json.dumps([{"n": n, "name": f"row {n} of a table with long names"} for n in range(rows)])
+    json.dumps(
+        [{"n": n, "name": f"row {n} of a table with long names"} for n in range(rows)]
+    )
     for rows in (6, 9, 14)
 )
 _WRITTEN = "new text\n" * 70
-_SAID = ("Let me look.", "I see: the cache is stale. " * 6, "It may be that, or not. " * 40)
+_SAID = (
+    "Let me look.",
+    "I see: the cache is stale. " * 6,
+    "It may be that, or not. " * 40,
+)
 
 
 class Media(Struct, frozen=True):
@@ -125,7 +139,9 @@ class Media(Struct, frozen=True):
 
 _PNG = b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR\x00\x00\x02\x58\x00\x00\x01\x90\x08\x02\x00\x00\x00"
 IMAGE = Media("image", "image/png", b64encode(_PNG + b"pixels" * 20).decode())
-DOCUMENT = Media("document", "application/pdf", b64encode(b"%PDF-1.4 " + b"page" * 40).decode())
+DOCUMENT = Media(
+    "document", "application/pdf", b64encode(b"%PDF-1.4 " + b"page" * 40).decode()
+)
 SOUND = Media("audio", "audio/wav", b64encode(b"RIFF" + b"wave" * 60).decode())
 
 
@@ -206,7 +222,9 @@ def draw(random: Random, format: str) -> tuple[list[Step], frozenset[str]]:
     return steps, wanted
 
 
-def _step(random: Random, wanted: frozenset[str], number: int, must_speak: bool) -> Step:
+def _step(
+    random: Random, wanted: frozenset[str], number: int, must_speak: bool
+) -> Step:
     def has(name: str, share: float = 0.5) -> bool:
         return name in wanted and random.random() < share
 
@@ -223,7 +241,9 @@ def _step(random: Random, wanted: frozenset[str], number: int, must_speak: bool)
     if number and has("media from the user", 0.5):
         kinds = (DOCUMENT, SOUND) if has("document or sound", 0.7) else (IMAGE,)
         media = random.choice(kinds)
-    thought = random.choice([t for t in ("", "signed", "sealed", "open") if _may(t, wanted)])
+    thought = random.choice(
+        [t for t in ("", "signed", "sealed", "open") if _may(t, wanted)]
+    )
     said = random.choice(_SAID)
     if count and not has("text and call", 0.7):
         said = ""

@@ -62,7 +62,9 @@ def try_batch(
         one = make(seed, number, formats)
         tried = try_case(one)
         tally.refused += tried.refused
-        tally.held += not tried.wrong and not tried.refused and not is_trivial(one, tried)
+        tally.held += (
+            not tried.wrong and not tried.refused and not is_trivial(one, tried)
+        )
         edits.update(f"{one.format}|{kind}" for kind in tried.edits)
         seen.update(rows_of(one.format, one.features, tried.cells))
         if tried.wrong:
@@ -92,4 +94,6 @@ def add(total: Tally, more: Tally) -> None:
 def seen_of(tally: Tally) -> Counter[Row]:
     """The tally's coverage by row."""
     split = ((name.split("|"), count) for name, count in tally.seen.items())
-    return Counter({(f, rule, feature, kind): n for (f, rule, feature, kind), n in split})
+    return Counter(
+        {(f, rule, feature, kind): n for (f, rule, feature, kind), n in split}
+    )

@@ -39,7 +39,13 @@ from ullage.wires import FORMATS
 from ullage.wires.rules.checker import check_of
 
 REFUSABLE = frozenset(
-    ("compaction", "mixed server tool", "late result", "never answered", "late approval")
+    (
+        "compaction",
+        "mixed server tool",
+        "late result",
+        "never answered",
+        "late approval",
+    )
 )
 """Only with one of these may the default policy leave a history refused: what stands before a
 compaction, and what waits for an answer, may not be condensed. Chance may begin a run so late
@@ -115,7 +121,9 @@ class _Trial:
         self.view: dict[str, Any] = {}
         self.model = ""
         self.was_noted = False
-        self.bound = Bound() if "bound reasoning" in case.features and not case.repair else None
+        self.bound = (
+            Bound() if "bound reasoning" in case.features and not case.repair else None
+        )
         earlier = (change.earlier for change in case.changes)
         self.own = {id(message) for message in (*case.messages, *earlier)}
         self.sealed = opaque.blocks(case.messages)
@@ -144,7 +152,12 @@ class _Trial:
         case = self.case
         model = case.models[case.lengths.index(length)]
         choice = case.choices.get(length, {})
-        return {**case.request, **choice, "model": model, case.key: case.beginning(length)}
+        return {
+            **case.request,
+            **choice,
+            "model": model,
+            case.key: case.beginning(length),
+        }
 
     def show(self, length: int) -> None:
         """The view of the history so far."""
@@ -183,7 +196,9 @@ class _Trial:
         self._borders(view, kinds, length)
         self.was_noted = _is_noted(self.session)
         if not case.policy and not case.repair and unseen(self.session.window):
-            self._wrong("a new result is not in the first view after it came (G8)", length)
+            self._wrong(
+                "a new result is not in the first view after it came (G8)", length
+            )
         self.shown, self.view, self.model = shown, view, request["model"]
 
     def _whole(self, shown: list[Any], kinds: set[str], length: int) -> None:
@@ -195,7 +210,11 @@ class _Trial:
             self._wrong("the first user message is not as it was", length)
         if window.summaries:
             self._parted(window, length)
-        if "manual thinking" in case.features and "reasoning" in kinds and not case.repair:
+        if (
+            "manual thinking" in case.features
+            and "reasoning" in kinds
+            and not case.repair
+        ):
             self._frozen(case.messages[:length], length)
 
     def _borders(self, view: dict[str, Any], kinds: set[str], length: int) -> None:
@@ -203,7 +222,9 @@ class _Trial:
         case = self.case
         if case.policy:
             return
-        closed = "allowed tools always" in case.features and not may_call(view, RECALL_NAMES)
+        closed = "allowed tools always" in case.features and not may_call(
+            view, RECALL_NAMES
+        )
         # of a conversation that was met under way what is new may be cut before tools are offered
         is_spared = self.spares_unopened and "joined" not in case.features
         if is_spared and closed and "truncated" in kinds:
@@ -212,7 +233,9 @@ class _Trial:
             text = result_text(case.messages[change.index])
             is_new = self.was_noted and change.until == length
             if is_new and text and not self._is_seen(text, view[case.key], kinds):
-                self._wrong("a changed result is not in the first view that holds it", length)
+                self._wrong(
+                    "a changed result is not in the first view that holds it", length
+                )
 
     def _is_seen(self, text: str, shown: list[Any], kinds: set[str]) -> bool:
         """Whether a text is in a view at the size it has on arrival, or the guard took its room."""
@@ -294,7 +317,9 @@ class _Trial:
             self._wrong("opaque parts are in another order", len(case.messages))
         for text in lost(self.session, case.messages, self.shown):
             self._wrong(f"a text of {len(text)} characters is lost", len(case.messages))
-        turn = case.number // 4 % 9  # four formats in turn; each of these costs a whole session
+        turn = (
+            case.number // 4 % 9
+        )  # four formats in turn; each of these costs a whole session
         if turn < len(_DEARER):
             _DEARER[turn](self)
 
@@ -305,10 +330,14 @@ class _Trial:
         """
         case = self.case
         counted = _recounted(self.session, self.shown)
-        if abs(counted - self.session.window.tokens) > _seams(case.messages, self.shown):
+        if abs(counted - self.session.window.tokens) > _seams(
+            case.messages, self.shown
+        ):
             self._wrong("the view is not counted as it is", len(case.messages))
         request = self._request(len(case.messages))
-        cold = self._session(state=self.session.state, store=self.session.store).fit(request)
+        cold = self._session(state=self.session.state, store=self.session.store).fit(
+            request
+        )
         again = self.session.fit(request) if case.policy else self.view
         if cold != again:
             self._wrong("a cold start gives another view", len(case.messages))
@@ -335,7 +364,9 @@ class _Trial:
         if not old or case.repair:
             return
         try:
-            view = self.session.fit({**self._request(len(case.messages)), case.key: messages})
+            view = self.session.fit(
+                {**self._request(len(case.messages)), case.key: messages}
+            )
         except OverLimitError:
             return
         texts = (" ".join(text.split()) for text in reading.visible(view[case.key]))
@@ -362,7 +393,11 @@ def _first_of_user(messages: list[Any]) -> Any:
 
 def _kind_of(event: Event) -> str:
     """The kind of an edit: arguments that were pruned are stubbed."""
-    return "stubbed" if event.kind == "pruned" and event.where.endswith(", call") else event.kind
+    return (
+        "stubbed"
+        if event.kind == "pruned" and event.where.endswith(", call")
+        else event.kind
+    )
 
 
 def _near(shown: list[Any], own: set[int]) -> list[Any]:
@@ -385,7 +420,9 @@ def _recounted(session: Session, shown: list[Any]) -> int:
     window, wire = session.window, FORMATS[str(session.state.format)]
     meter, total = window.meter, window.head_tokens
     messages = [wire.parse(raw, "view") for raw in shown]
-    read_from = max((at for at, message in enumerate(messages) if message.supersedes), default=0)
+    read_from = max(
+        (at for at, message in enumerate(messages) if message.supersedes), default=0
+    )
     for message in messages[read_from:]:
         leaves = leaves_of(message)
         total += meter.framing(message) + sum(meter.leaf(leaf) for _, _, leaf in leaves)

@@ -48,12 +48,16 @@ _SPLIT = click.Option(
     help="Only the runs whose task falls on this side: by a hash of it, half of all tasks each.",
 )
 _SERVE = click.Option(
-    ["--serve", "serves"], is_flag=True, help="Replay at full service too: pay for misses."
+    ["--serve", "serves"],
+    is_flag=True,
+    help="Replay at full service too: pay for misses.",
 )
 _SHARED = [each for each in users.command.params if each.name != "policies"]
 
 
-def _limits(context: Any, parameter: Any, values: tuple[str, ...]) -> tuple[tuple[str, float], ...]:
+def _limits(
+    context: Any, parameter: Any, values: tuple[str, ...]
+) -> tuple[tuple[str, float], ...]:
     return tuple(map(_limit, values))
 
 
@@ -76,7 +80,9 @@ _FLOOR = click.Option(
 
 
 @click.command("lab.replay", params=[*_SHARED, _POLICIES, _FLOOR, _SPLIT, _SERVE])
-def command(side: Side, serves: bool, limits: tuple[tuple[str, float], ...], **given: Any) -> None:
+def command(
+    side: Side, serves: bool, limits: tuple[tuple[str, float], ...], **given: Any
+) -> None:
     """Replay recorded runs, and put the policies beside each other.
 
     The status is that of ``ullage replay``.
@@ -86,11 +92,15 @@ def command(side: Side, serves: bool, limits: tuple[tuple[str, float], ...], **g
     found = users.replay_asked(asked, replayer=replayer, is_wanted=partial(is_on, side))
     rows = [
         replace(row, passes=row.passes and row.policy != ORACLE)
-        for row in rows_of(found.replays, partial(judged_row, floors=floors), each=asked.each)
+        for row in rows_of(
+            found.replays, partial(judged_row, floors=floors), each=asked.each
+        )
     ]
     found = replace(found, rows=rows)
     if asked.page is not None:
-        page = page_of_replays(found, command=typed("python -m lab.replay"), share=asked.share)
+        page = page_of_replays(
+            found, command=typed("python -m lab.replay"), share=asked.share
+        )
         save(asked.page, page)
     _print(asked, found, rows, floors)
     sys.exit(users.status_of(found))
@@ -111,7 +121,9 @@ def _print(
             for (policy, room), service in services.items()
         ]
         judged = {"floors": floors, "cheapest": cheapest_of(rows)}
-        print_json(users.json_of(found) | judged | {"compared": comparison, "services": sums})
+        print_json(
+            users.json_of(found) | judged | {"compared": comparison, "services": sums}
+        )
         return
     console, totals = users.show(found), users.totals_of(rows)
     console.print(evidence_table(totals, floors))
@@ -120,7 +132,9 @@ def _print(
     if comparison.curves:
         console.print(curves_table(comparison.curves))
     for (policy, room), service in services.items():
-        console.print(service_table(f"{policy} · {label_of(room)} at full service", service))
+        console.print(
+            service_table(f"{policy} · {label_of(room)} at full service", service)
+        )
     if services:
         console.print(SERVICE_NOTES, style="dim", highlight=False)
 

@@ -63,7 +63,9 @@ def giant_ref(past: Past, budget_tokens: int) -> Shown:
     """One ref; opening it returns everything."""
     everything = "\n".join(_older(past))
     ref = _ref(everything)
-    return _noted(past, budget_tokens, f"Everything is under ref={ref}", {ref: everything})
+    return _noted(
+        past, budget_tokens, f"Everything is under ref={ref}", {ref: everything}
+    )
 
 
 def line_refs(past: Past, budget_tokens: int) -> Shown:
@@ -97,7 +99,9 @@ def hidden_in_ids(past: Past, budget_tokens: int) -> Shown:
     hidden: dict[str, str] = {}
     for index, _ in past.results:
         for piece in past.story.pieces[index]:
-            hidden[piece.call_id] = f"{hidden.get(piece.call_id, piece.call_id)} {piece.text}"
+            hidden[piece.call_id] = (
+                f"{hidden.get(piece.call_id, piece.call_id)} {piece.text}"
+            )
     view = newest(past, budget_tokens, past.with_results(lambda _: "ok", past.results))
     return Shown([_renamed(raw, hidden) for raw in view])
 

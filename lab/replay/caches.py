@@ -48,7 +48,9 @@ class Totals(Struct, frozen=True, kw_only=True):
         if self.profile != other.profile:
             names = f"{self.profile.name!r} and {other.profile.name!r}"
             remedy = "Sum each profile by itself."
-            raise ConfigError("profile", f"totals under {names} cannot be added", remedy)
+            raise ConfigError(
+                "profile", f"totals under {names} cannot be added", remedy
+            )
         return Totals(
             profile=self.profile,
             input_usd=sum_usd(self.input_usd, other.input_usd),

@@ -69,7 +69,8 @@ class Stub(Struct, frozen=True):
 
 
 def stubs_in(
-    texts: Iterable[Sequence[Piece]], named: Callable[[str], Sequence[Pointer]] = refs_in
+    texts: Iterable[Sequence[Piece]],
+    named: Callable[[str], Sequence[Pointer]] = refs_in,
 ) -> list[Stub]:
     """Every ref that the texts of a view's messages name, once, where it is named last.
 
@@ -145,7 +146,9 @@ class Shelf:
             holding = self._with_term.get(term, ())
             rarity = log(1 + (len(scores) - len(holding) + 0.5) / (len(holding) + 0.5))
             for number, often in holding:
-                scores[number] += rarity * often * (_K1 + 1) / (often + self._damping[number])
+                scores[number] += (
+                    rarity * often * (_K1 + 1) / (often + self._damping[number])
+                )
         newest_first = range(len(scores) - 1, -1, -1)
         return [self.stubs[i] for i in sorted(newest_first, key=lambda i: -scores[i])]
 

@@ -97,7 +97,9 @@ def lives(
         upto = sum(place[0] < lengths[call] for place in story.results)
         needed = (index, part) in first
         told = before[upto] - before[number + 1]
-        result.append(Life(call - shown + 1, max(told, 0), needed, sizes.get(number, 0)))
+        result.append(
+            Life(call - shown + 1, max(told, 0), needed, sizes.get(number, 0))
+        )
     return result
 
 
@@ -126,10 +128,16 @@ def least_recent(found: Sequence[Touch], capacity_tokens: int) -> float | None:
     order: list[Touch] = []
     met = asked = 0
     for touch in found:
-        place = next((n for n, other in enumerate(order) if other.result == touch.result), None)
+        place = next(
+            (n for n, other in enumerate(order) if other.result == touch.result), None
+        )
         if touch.demanded:
             asked += 1
-            reach = None if place is None else sum(other.tokens for other in order[: place + 1])
+            reach = (
+                None
+                if place is None
+                else sum(other.tokens for other in order[: place + 1])
+            )
             met += reach is not None and reach <= capacity_tokens
         if place is not None:
             del order[place]
@@ -152,7 +160,9 @@ def farthest(found: Sequence[Touch], capacity_tokens: int) -> float | None:
         if _next(needs, touch.result, at) is not None:
             held[touch.result] = touch.tokens
         while sum(held.values()) > capacity_tokens:
-            del held[max(held, key=lambda result: _next(needs, result, at) or len(found))]
+            del held[
+                max(held, key=lambda result: _next(needs, result, at) or len(found))
+            ]
         for result in [result for result in held if _next(needs, result, at) is None]:
             del held[result]
     return met / asked if asked else None

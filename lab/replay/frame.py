@@ -95,7 +95,9 @@ def belady(past: Past, budget_tokens: int, *, demands: Demands) -> Shown:
     kept = fixed(past, budget_tokens)
     last = past.blocks[-1] if past.blocks else range(0)
     stays = sorted({index for block in (*kept, last) for index in block})
-    room = budget_tokens - past.tokens([past.story.messages[index] for index in stays]) - 4
+    room = (
+        budget_tokens - past.tokens([past.story.messages[index] for index in stays]) - 4
+    )
     recorded = {past.story.origins[index] for index in stays}
     lines: dict[str, None] = {}
     for line, tokens in sorted(_wanted(past, demands, recorded), key=_price):
@@ -107,7 +109,9 @@ def belady(past: Past, budget_tokens: int, *, demands: Demands) -> Shown:
     return Shown(with_note(past, rest, words))
 
 
-def _wanted(past: Past, demands: Demands, in_view: set[int]) -> list[tuple[str, tuple[float, int]]]:
+def _wanted(
+    past: Past, demands: Demands, in_view: set[int]
+) -> list[tuple[str, tuple[float, int]]]:
     """Each line that is still demanded and that nothing told later, with weight and tokens."""
     found: dict[str, tuple[float, int]] = {}
     told = past.length - past.story.origins[: past.length].count(-1)
@@ -135,7 +139,10 @@ def fixed(past: Past, budget_tokens: int) -> list[Block]:
     """What users and the system say; only the first of it if all is more than half the budget."""
     blocks = [block for block in past.blocks if past.is_fixed(block)]
     messages = past.story.messages
-    if past.tokens([messages[i] for block in blocks for i in block]) <= budget_tokens // 2:
+    if (
+        past.tokens([messages[i] for block in blocks for i in block])
+        <= budget_tokens // 2
+    ):
         return blocks
     leading = [block for block in blocks if block.start < 2]
     return leading
@@ -144,7 +151,9 @@ def fixed(past: Past, budget_tokens: int) -> list[Block]:
 def newest(past: Past, budget_tokens: int, edited: Mapping[int, Any]) -> list[Any]:
     """What is fixed, and the newest blocks that fit beside it; the last one always stays."""
     kept = set(fixed(past, budget_tokens))
-    room = budget_tokens - sum(past.tokens(_messages(past, block, edited)) for block in kept)
+    room = budget_tokens - sum(
+        past.tokens(_messages(past, block, edited)) for block in kept
+    )
     for number, block in enumerate(reversed(past.blocks)):
         if block in kept:
             continue
@@ -152,7 +161,12 @@ def newest(past: Past, budget_tokens: int, edited: Mapping[int, Any]) -> list[An
         if room < 0 and number:
             break
         kept.add(block)
-    return [raw for block in past.blocks if block in kept for raw in _messages(past, block, edited)]
+    return [
+        raw
+        for block in past.blocks
+        if block in kept
+        for raw in _messages(past, block, edited)
+    ]
 
 
 def with_note(past: Past, messages: Sequence[Any], text: str) -> list[Any]:
@@ -160,7 +174,11 @@ def with_note(past: Past, messages: Sequence[Any], text: str) -> list[Any]:
     if not text:
         return list(messages)
     first = next((block for block in past.blocks if not past.is_fixed(block)), range(0))
-    return [*messages[: first.start], past.story.wire.user(text), *messages[first.start :]]
+    return [
+        *messages[: first.start],
+        past.story.wire.user(text),
+        *messages[first.start :],
+    ]
 
 
 def _messages(past: Past, block: Block, edited: Mapping[int, Any]) -> list[Any]:

@@ -31,14 +31,22 @@ def replay(
     run: Run, window_tokens: int, job: Job, policy: str, *, serves: bool
 ) -> tuple[Tried, Tracer | None]:
     """Replay a run under a preset, a policy of the frame or an adversary."""
-    common, profiles, tracer = frozenset(job.common), profiles_for(job.profiles, run), None
+    common, profiles, tracer = (
+        frozenset(job.common),
+        profiles_for(job.profiles, run),
+        None,
+    )
     if policy in FRAME_NAMES:
-        found = replay_frame(run, window_tokens, profiles=profiles, policy=policy, common=common)
+        found = replay_frame(
+            run, window_tokens, profiles=profiles, policy=policy, common=common
+        )
     else:
         found, tracer = replay_session(run, window_tokens, job, policy, watch_pages)
     served = None
     if serves:
-        served = full_service(run, window_tokens, profiles=profiles, policy=policy, common=common)
+        served = full_service(
+            run, window_tokens, profiles=profiles, policy=policy, common=common
+        )
     return tried(found, served), tracer
 
 

@@ -55,7 +55,9 @@ class Blocks:
         self.ends, self.prefixes, self.marks = list[int](), list[bytes](), list[int]()
         end, prefix = 0, b""
         for number, (place, block) in enumerate(_blocks(request)):
-            bare = msgspec.json.encode({k: v for k, v in block.items() if k != "cache_control"})
+            bare = msgspec.json.encode(
+                {k: v for k, v in block.items() if k != "cache_control"}
+            )
             end += len(bare)
             prefix = blake2b(prefix + place.encode() + bare, digest_size=16).digest()
             self.ends.append(end)
@@ -101,7 +103,9 @@ Scheme = Callable[[Blocks, int, Sequence[int]], list[int]]
 SCHEMES: Mapping[str, Scheme] = {
     "none": lambda blocks, head, ends: [],
     "newest": lambda blocks, head, ends: [len(blocks.ends) - 1],
-    "usual": lambda blocks, head, ends: _within(blocks, [head, *ends[-2:], len(blocks.ends) - 1]),
+    "usual": lambda blocks, head, ends: _within(
+        blocks, [head, *ends[-2:], len(blocks.ends) - 1]
+    ),
     "ours": lambda blocks, head, ends: blocks.marks,
     "every": lambda blocks, head, ends: list(range(len(blocks.ends))),
 }
@@ -148,12 +152,23 @@ def _listed(content: Any) -> list[Mapping[str, Any]]:
 
 
 @click.command("lab.replay.marking")
-@click.argument("paths", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
-@click.option("--window", "windows", multiple=True, callback=window_of, default=("own",))
-@click.option("--split", "side", type=click.Choice(SIDES), default="dev", show_default=True)
-@click.option("--least-tokens", default=60_000, show_default=True, help="Of the largest request.")
+@click.argument(
+    "paths", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path)
+)
+@click.option(
+    "--window", "windows", multiple=True, callback=window_of, default=("own",)
+)
+@click.option(
+    "--split", "side", type=click.Choice(SIDES), default="dev", show_default=True
+)
+@click.option(
+    "--least-tokens", default=60_000, show_default=True, help="Of the largest request."
+)
 def command(
-    paths: tuple[Path, ...], windows: tuple[int | None, ...], side: Side, least_tokens: int
+    paths: tuple[Path, ...],
+    windows: tuple[int | None, ...],
+    side: Side,
+    least_tokens: int,
 ) -> None:
     """Print what each way to mark requests costs, in percent of the usual one."""
     damage, wanted = list[Damage](), partial(is_wanted, side, least_tokens, None)
@@ -165,12 +180,18 @@ def command(
         for window in windows:
             of = sums.setdefault(window, {name: [0.0] * len(READS) for name in SCHEMES})
             for name, bill in bills_of(on_anthropic, window).items():
-                of[name] = [sum_ + bill.cost(at) for sum_, at in zip(of[name], READS, strict=True)]
-    print(f"{runs} runs; cost where reads cost {', '.join(map(str, READS))}, in % of the usual")
+                of[name] = [
+                    sum_ + bill.cost(at)
+                    for sum_, at in zip(of[name], READS, strict=True)
+                ]
+    print(
+        f"{runs} runs; cost where reads cost {', '.join(map(str, READS))}, in % of the usual"
+    )
     for window, of in sums.items():
         for name, costs in of.items():
             shares = " / ".join(
-                f"{100 * cost / usual:.1f}" for cost, usual in zip(costs, of["usual"], strict=True)
+                f"{100 * cost / usual:.1f}"
+                for cost, usual in zip(costs, of["usual"], strict=True)
             )
             print(f"{window or 'own':>8}  {name:8} {shares}")
 

@@ -44,7 +44,9 @@ class Past:
         call: the number of the call.
     """
 
-    def __init__(self, story: Story, length: int, call: int, judge: Judge, memo: Memo) -> None:
+    def __init__(
+        self, story: Story, length: int, call: int, judge: Judge, memo: Memo
+    ) -> None:
         """Stand before a call. The memo is shared by all pasts of a run."""
         self.story, self.length, self.call = story, length, call
         self._judge, self._memo = judge, memo
@@ -72,29 +74,41 @@ class Past:
         """Whether users or the system say all of it."""
         return all(self.story.is_fixed(index) for index in block)
 
-    def with_results(self, cut: Callable[[str], str], which: Sequence[tuple[int, int]]) -> Edited:
+    def with_results(
+        self, cut: Callable[[str], str], which: Sequence[tuple[int, int]]
+    ) -> Edited:
         """The messages that change if these results are cut so, by index."""
         by_message: dict[int, list[int]] = {}
         for index, part in which:
             by_message.setdefault(index, []).append(part)
         edited: dict[int, Any] = {}
         for index, parts in by_message.items():
-            changes = [change for part in parts for change in self._changes(index, part, cut)]
+            changes = [
+                change for part in parts for change in self._changes(index, part, cut)
+            ]
             if changes:
                 edited[index] = self._edit(index, tuple(changes))
         return edited
 
-    def _changes(self, index: int, part: int, cut: Callable[[str], str]) -> list[Change]:
+    def _changes(
+        self, index: int, part: int, cut: Callable[[str], str]
+    ) -> list[Change]:
         result = self.story.parsed[index].parts[part]
         leaves = enumerate(result.content) if isinstance(result, ToolResult) else ()
         texts = [(item, leaf.text) for item, leaf in leaves if isinstance(leaf, Text)]
-        return [(part, item, new) for item, text in texts if len(new := cut(text)) < len(text)]
+        return [
+            (part, item, new)
+            for item, text in texts
+            if len(new := cut(text)) < len(text)
+        ]
 
     def _edit(self, index: int, changes: tuple[Change, ...]) -> Any:
         key = (index, changes)
         if key not in self._memo:
             message = self.story.parsed[index]
-            self._memo[key] = self.story.wire.edit(self.story.messages[index], message, changes)
+            self._memo[key] = self.story.wire.edit(
+                self.story.messages[index], message, changes
+            )
         return self._memo[key]
 
 

@@ -22,7 +22,13 @@ def leaves_unsaid(story: Story, length: int, view: View) -> bool:
     """
     said = story.said[: bisect_left(story.said, length)]
     gone = [index for index in said if index not in view.originals]
-    texts = (piece.text for index in gone for piece in story.pieces[index] if piece.by == "user")
+    texts = (
+        piece.text
+        for index in gone
+        for piece in story.pieces[index]
+        if piece.by == "user"
+    )
     return any(
-        text.strip() and not any(text in shown.text for shown in view.others) for text in texts
+        text.strip() and not any(text in shown.text for shown in view.others)
+        for text in texts
     )

@@ -83,7 +83,9 @@ class Counts(Struct, frozen=True, kw_only=True):
 
     def __add__(self, other: Counts) -> Counts:
         names = Counts.__struct_fields__
-        return Counts(**{name: getattr(self, name) + getattr(other, name) for name in names})
+        return Counts(
+            **{name: getattr(self, name) + getattr(other, name) for name in names}
+        )
 
     @property
     def failed_share(self) -> float:
@@ -123,7 +125,11 @@ def cost_usd(serviced: Serviced, at: int = 0) -> tuple[float | None, float | Non
 
 
 def serve(
-    run: Run, story: Story, demands: Demands, subject: Subject, profiles: Sequence[Profile]
+    run: Run,
+    story: Story,
+    demands: Demands,
+    subject: Subject,
+    profiles: Sequence[Profile],
 ) -> Serviced:
     """Replay one run and service every first use that is not in view.
 
@@ -195,7 +201,9 @@ class _Service:
     def _shows(self, view: Sequence[Any], demand: Demand) -> bool:
         return self.sight.shows(demand, self.sight.look(view))
 
-    def _serve(self, number: int, length: int, demand: Demand, opened: dict[Asked, str]) -> bool:
+    def _serve(
+        self, number: int, length: int, demand: Demand, opened: dict[Asked, str]
+    ) -> bool:
         """Ask for what is missing until it has come, and say whether it has."""
         if any(holds_in(page, demand.atom) for page in opened.values()):
             return True
@@ -206,7 +214,10 @@ class _Service:
         order = Shelf(stubs).ranked(asked, demand.atom)
         for stub in [stub for stub in order if stub not in opened][:_TRIES]:
             page = opened[stub] = self.subject.library.page(stub.pointer)
-            arguments = {"tool_call_id": stub.pointer.ref, "offset": stub.pointer.offset}
+            arguments = {
+                "tool_call_id": stub.pointer.ref,
+                "offset": stub.pointer.offset,
+            }
             self._ask(number, _READ_ON, json.dumps(arguments), page)
             found = holds_in(page, demand.atom)
             self.counts += Counts(tries=1, wrong=int(not found))
@@ -214,7 +225,9 @@ class _Service:
                 return True
         return self._repeat(number, demand)
 
-    def _search(self, number: int, words: str, demand: Demand, opened: dict[Asked, str]) -> bool:
+    def _search(
+        self, number: int, words: str, demand: Demand, opened: dict[Asked, str]
+    ) -> bool:
         """Read the first pages of a search by words, where a tool takes words."""
         for at in range(1, WORD_PAGES + 1):
             page = self.subject.library.find(words, at)

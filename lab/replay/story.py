@@ -21,7 +21,11 @@ class Story(demands.Story):
     """
 
     def __init__(
-        self, wire: Format, messages: Sequence[Any] = (), *, user_tools: tuple[str, ...] = ()
+        self,
+        wire: Format,
+        messages: Sequence[Any] = (),
+        *,
+        user_tools: tuple[str, ...] = (),
     ) -> None:
         """Begin with these messages."""
         self.results: list[tuple[int, int]] = []
@@ -44,7 +48,10 @@ class Story(demands.Story):
         index, message = len(self.messages), super().add(raw)
         if any(piece.by == "user" for piece in self.pieces[index]):
             self.said.append(index)
-        kinds = ((number, isinstance(p, ToolResult)) for number, p in enumerate(message.parts))
+        kinds = (
+            (number, isinstance(p, ToolResult))
+            for number, p in enumerate(message.parts)
+        )
         self.results += [(index, number) for number, is_result in kinds if is_result]
         self._fixed.append(message.role in ("system", "user") and not message.results)
         return message

@@ -83,4 +83,6 @@ def subject_for(
     """
     if policy in NAMES:
         return SessionSubject(run, window_tokens, policy)
-    return FrameSubject(run, window_tokens, ADVERSARIES.get(policy) or frame(policy, demands))
+    return FrameSubject(
+        run, window_tokens, ADVERSARIES.get(policy) or frame(policy, demands)
+    )

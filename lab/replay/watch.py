@@ -147,13 +147,19 @@ class Watch(score.Watch):
         rank = self._first(verdict, (self.library.page(stub.pointer) for stub in order))
         found = self._first(verdict, found_by_words(self.library, masked(asked, atom)))
         is_lost, is_mentioned = verdict.lost and not rank, mentions(view, atom)
-        return Ranked(verdict.demand, verdict.visible, is_lost, rank, found, is_mentioned)
+        return Ranked(
+            verdict.demand, verdict.visible, is_lost, rank, found, is_mentioned
+        )
 
     def _first(self, verdict: Verdict, pages: Iterable[str]) -> int:
         """The first of these pages that shows the line of a demand, from 1; 0: none does."""
         demand = verdict.demand
         for number, page in enumerate(pages, 1):
-            shown = Piece("tool", page, plain(page), 0) if holds_in(page, demand.atom) else None
+            shown = (
+                Piece("tool", page, plain(page), 0)
+                if holds_in(page, demand.atom)
+                else None
+            )
             if shown is not None and self._sight.is_in(demand, shown):
                 return number
         return 0
@@ -174,10 +180,14 @@ def watch_over(
     """Watch a run; see `ullage.tools.replay.evidence.score.watch_over`."""
     wire = FORMATS[run.format]
     story = Story(wire, run.messages, user_tools=user_tools)
-    return Watch(story, demands_of(story, lengths, Head.of(wire, run.request), common), library)
+    return Watch(
+        story, demands_of(story, lengths, Head.of(wire, run.request), common), library
+    )
 
 
-def watch_pages(run: Run, lengths: Sequence[int], session: Session, common: Set[str]) -> Watch:
+def watch_pages(
+    run: Run, lengths: Sequence[int], session: Session, common: Set[str]
+) -> Watch:
     """Watch a session's views of a run; refs are opened page by page, by its own tools."""
     user_tools = session.settings.user_tools
     return watch_over(run, lengths, SessionPages(session), common, user_tools)
@@ -194,7 +204,9 @@ def evidence_of(verdicts: Iterable[Verdict]) -> Evidence:
         far=_far(first),
         far_reuse=_far(reuse),
         line=_sum(first),
-        anchors=sum((_tally(v, 1) for v in found if v.demand.atom.kind == "quote"), Tally()),
+        anchors=sum(
+            (_tally(v, 1) for v in found if v.demand.atom.kind == "quote"), Tally()
+        ),
     )
 
 

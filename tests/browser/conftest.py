@@ -8,7 +8,11 @@ import pytest
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 FLAGS = (
     *("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
-    *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
+    *(
+        "--disable-background-networking",
+        "--disable-component-update",
+        "--disable-sync",
+    ),
     "--host-resolver-rules=MAP evil.example 127.0.0.1",
 )
 
@@ -19,7 +23,9 @@ def browser():
 
     Not for longer: its driver is an event loop that runs, and beside one no other may.
     """
-    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    playwright = pytest.importorskip(
+        "playwright.sync_api", reason="playwright is not installed"
+    )
     found = (shutil.which(name) for name in NAMES)
     path = os.environ.get("CHROMIUM") or next(filter(None, found), None)
     if path is None:
@@ -49,7 +55,9 @@ def new_page(browser, idle):
         page = idle.pop() if idle else browser.new_context().new_page()
         listeners = {
             "pageerror": lambda error: wrong.append(str(error)),
-            "console": lambda line: wrong.append(line.text) if line.type == "error" else None,
+            "console": lambda line: (
+                wrong.append(line.text) if line.type == "error" else None
+            ),
             "request": lambda asked: allowed(asked.url) or wrong.append(asked.url),
         }
         for event, listener in listeners.items():

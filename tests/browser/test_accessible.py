@@ -25,7 +25,9 @@ FOUND = """async () => (await axe.run(document, { resultTypes: ["violations"] })
 @pytest.fixture(scope="module")
 def axe():
     if not AXE.exists():
-        pytest.skip("axe-core is not here: make axe, or set AXE to the path of axe.min.js")
+        pytest.skip(
+            "axe-core is not here: make axe, or set AXE to the path of axe.min.js"
+        )
     return AXE.read_text(encoding="utf-8")
 
 
@@ -37,7 +39,9 @@ def pages(tmp_path_factory):
     with upstream() as there, proxy(there, policy=CUTS_ALWAYS) as url:
         ask(url, "POST", "/v1/chat/completions", long_chat())
         settle(url)
-        key = json.loads(ask(url, "GET", "/_ullage/state")[2])["conversations"][0]["key"]
+        key = json.loads(ask(url, "GET", "/_ullage/state")[2])["conversations"][0][
+            "key"
+        ]
         yield {
             "replay": (replay.as_uri(), "#charts svg"),
             "session": (f"{url}/_ullage/conversations/{key}", "#charts svg"),

@@ -12,7 +12,9 @@ from tests.proxy.upstream import ask, proxy, upstream
 pytestmark = [pytest.mark.timeout(300), pytest.mark.xdist_group("the browser")]
 
 CHAT = "/openai/v1/chat/completions"
-BODY = json.dumps({"model": "gpt-4.1", "messages": [{"role": "user", "content": "from a page"}]})
+BODY = json.dumps(
+    {"model": "gpt-4.1", "messages": [{"role": "user", "content": "from a page"}]}
+)
 
 TRIES = """async ([proxy, chat, body]) => {
   const tried = {};

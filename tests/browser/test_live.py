@@ -36,7 +36,12 @@ def test_a_conversation_appears_while_one_looks_on(live, url):
     page = live()
     expect(page.locator("#none")).to_be_visible()
     request = json.loads(long_chat())
-    ask(url, "POST", "/v1/chat/completions", json.dumps({**request, "model": EVIL}).encode())
+    ask(
+        url,
+        "POST",
+        "/v1/chat/completions",
+        json.dumps({**request, "model": EVIL}).encode(),
+    )
     ask(url, "POST", "/v1/chat/completions", long_chat())
     expect(page.locator(".conversation")).to_have_count(2)
     expect(page.locator("#none")).to_be_hidden()

@@ -15,7 +15,9 @@ pytestmark = [pytest.mark.timeout(300), pytest.mark.xdist_group("the browser")]
 POLICIES = ("default", "token_budget")
 
 
-def written(folder, run, policies=POLICIES, title="What would a policy have done?", **more):
+def written(
+    folder, run, policies=POLICIES, title="What would a policy have done?", **more
+):
     drawn, rows = picture(run, policies=policies)
     path = folder / "report.html"
     more |= {"rows": rows, "profiles": [PROFILE]}
@@ -162,7 +164,9 @@ def test_keys_move_the_turn_and_find_the_edits(opened, report):
 def test_the_history_shows_what_was_visible_at_a_turn(opened, report):
     page = opened(report)
     seen = page.locator(".msg:not([hidden])").count()
-    assert page.locator(".msg.s2, .msg.s3").count() > 0, "placeholders, or within a summary"
+    assert page.locator(".msg.s2, .msg.s3").count() > 0, (
+        "placeholders, or within a summary"
+    )
     page.evaluate("go(0)")
     expect(page.locator(".msg:not([hidden])")).to_have_count(1)
     assert seen > 100
@@ -194,7 +198,11 @@ def test_every_policy_can_be_looked_at_in_the_history(opened, report):
     page = opened(report)
     page.locator("#tries").select_option("1")
     assert "token_budget" in page.locator("#map").get_attribute("aria-label")
-    assert page.locator(".chart").nth(1).evaluate("box => box.classList.contains('chosen')")
+    assert (
+        page.locator(".chart")
+        .nth(1)
+        .evaluate("box => box.classList.contains('chosen')")
+    )
 
 
 def test_light_and_dark_follow_the_system_and_the_button(opened, report):
@@ -235,7 +243,9 @@ def test_a_table_that_goes_on_has_a_shadow_where_it_does(opened, report, scheme)
     assert pixels("edge") == pixels("card"), "the end"
 
 
-def test_the_policies_keep_their_names_while_the_table_is_scrolled_by_keys(opened, report):
+def test_the_policies_keep_their_names_while_the_table_is_scrolled_by_keys(
+    opened, report
+):
     page = opened(report, width=390)
     first, last = page.locator("tbody th").first, page.locator("tbody td.gates").first
     before = first.bounding_box()["x"], turn(page)
@@ -244,7 +254,9 @@ def test_the_policies_keep_their_names_while_the_table_is_scrolled_by_keys(opene
     for _ in range(30):
         page.keyboard.press("ArrowRight")
     expect(last).to_be_in_viewport()
-    assert (first.bounding_box()["x"], turn(page)) == before, "the arrows moved the table alone"
+    assert (first.bounding_box()["x"], turn(page)) == before, (
+        "the arrows moved the table alone"
+    )
 
 
 def test_a_phone_and_a_screen_reader_are_told_that_the_table_goes_on(opened, report):
@@ -289,7 +301,9 @@ def test_what_has_the_focus_is_never_hidden_by_the_bar(opened, report):
 
 
 def test_content_is_shown_as_text_and_never_taken_for_markup(opened, tmp_path):
-    page = opened(written(tmp_path, evil_run(), policies=("default",), title=EVIL, notes=[EVIL]))
+    page = opened(
+        written(tmp_path, evil_run(), policies=("default",), title=EVIL, notes=[EVIL])
+    )
     assert page.title() == EVIL
     assert page.locator("main img").count() == 0
     assert EVIL in page.locator(".msg").first.text_content()
@@ -339,7 +353,9 @@ def test_everything_one_can_use_has_a_name(opened, report):
     page = opened(report)
     assert page.evaluate(NAMELESS) == []
     assert page.locator("html").get_attribute("lang") == "en"
-    levels = page.evaluate("[...document.querySelectorAll('h1, h2, h3')].map((h) => h.tagName)")
+    levels = page.evaluate(
+        "[...document.querySelectorAll('h1, h2, h3')].map((h) => h.tagName)"
+    )
     assert levels[0] == "H1"
     assert levels.count("H1") == 1
 
@@ -350,7 +366,9 @@ def test_a_session_of_500_turns_can_be_looked_at(opened, tmp_path, capsys):
     page = opened(path)
     drawn_ms, size = page.evaluate("performance.now()"), path.stat().st_size
     with capsys.disabled():
-        sys.stdout.write(f"\na page of 500 turns, {size:,} bytes: drawn after {drawn_ms:.0f} ms\n")
+        sys.stdout.write(
+            f"\na page of 500 turns, {size:,} bytes: drawn after {drawn_ms:.0f} ms\n"
+        )
     assert turn(page) == "turn 500 of 500"
     page.evaluate("go(250)")
     expect(page.locator("#where")).to_have_text("turn 251 of 500")

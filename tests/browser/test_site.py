@@ -29,7 +29,9 @@ class Quiet(SimpleHTTPRequestHandler):
 def site():
     """The folder of the built site, and the address it is served at."""
     _, folder = built()
-    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=folder)) as server:
+    with ThreadingHTTPServer(
+        ("127.0.0.1", 0), partial(Quiet, directory=folder)
+    ) as server:
         Thread(target=server.serve_forever, daemon=True).start()
         yield folder, f"http://127.0.0.1:{server.server_port}"
         server.shutdown()
@@ -38,7 +40,9 @@ def site():
 def pages_of(folder):
     if not os.environ.get("EVERY_PAGE"):
         return KINDS
-    return sorted(f"{path.relative_to(folder).with_suffix('')}" for path in folder.rglob("*.html"))
+    return sorted(
+        f"{path.relative_to(folder).with_suffix('')}" for path in folder.rglob("*.html")
+    )
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -50,7 +54,9 @@ def test_nothing_is_found_in_the_site(browser, axe, site, scheme):
         for width in WIDTHS:
             page.set_viewport_size({"width": width, "height": 900})
             page.goto(f"{url}/{name}.html")
-            page.wait_for_function("document.querySelector('.md-code__nav')?.ariaLabel ?? true")
+            page.wait_for_function(
+                "document.querySelector('.md-code__nav')?.ariaLabel ?? true"
+            )
             page.wait_for_timeout(200)  # colours go over into one another
             page.evaluate(axe)
             wide = page.evaluate("document.documentElement.scrollWidth") > width

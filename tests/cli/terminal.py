@@ -42,7 +42,9 @@ def ran_by(command, words, stdin=b"", env=None):
 
 def told(ran):
     """The one line of an error; a second line or a traceback fails the test."""
-    lines = [line for line in ran.err.splitlines() if not line.startswith(("Usage:", "Try "))]
+    lines = [
+        line for line in ran.err.splitlines() if not line.startswith(("Usage:", "Try "))
+    ]
     assert ran.out == b""
     (line,) = filter(None, lines)
     assert line.startswith("Error: ")
@@ -52,7 +54,11 @@ def told(ran):
 
 def conversation(output, *, name="bash", model="gpt-4.1"):
     """A request with one tool output in it."""
-    call = {"id": "call_1", "type": "function", "function": {"name": name, "arguments": "{}"}}
+    call = {
+        "id": "call_1",
+        "type": "function",
+        "function": {"name": name, "arguments": "{}"},
+    }
     messages = [
         {"role": "user", "content": "Why does the build fail?"},
         {"role": "assistant", "content": None, "tool_calls": [call]},

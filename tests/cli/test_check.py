@@ -49,7 +49,9 @@ def test_a_rule_known_from_memory_alone_says_so():
     ran = check({"model": "gpt-5", "messages": [nobody_spoke]})
     assert ran.text.startswith("C5   messages[0].content: ")
     assert "(unverified). " in ran.text
-    (row,) = check({"model": "gpt-5", "messages": [nobody_spoke]}, options=["--json"]).json
+    (row,) = check(
+        {"model": "gpt-5", "messages": [nobody_spoke]}, options=["--json"]
+    ).json
     assert row["verified"] is False
 
 
@@ -110,7 +112,12 @@ def test_objects_of_an_sdk_are_taken_too():
     block = ToolUseBlock(id="toolu_1", name="bash", input={}, type="tool_use")
     usage = Usage(input_tokens=1, output_tokens=1)
     reply = Message(
-        id="m", content=[block], model="claude", role="assistant", type="message", usage=usage
+        id="m",
+        content=[block],
+        model="claude",
+        role="assistant",
+        type="message",
+        usage=usage,
     )
     messages = [
         {"role": "user", "content": "hi"},

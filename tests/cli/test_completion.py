@@ -13,7 +13,9 @@ from tests.cli.terminal import ullage
 def test_bash_completes_commands_and_options(tmp_path):
     script = tmp_path / "completion.bash"
     script.write_bytes(ullage("completion", "bash").out)
-    (tmp_path / "ullage").write_text(f'#!/bin/sh\nexec "{sys.executable}" -m ullage "$@"\n')
+    (tmp_path / "ullage").write_text(
+        f'#!/bin/sh\nexec "{sys.executable}" -m ullage "$@"\n'
+    )
     (tmp_path / "ullage").chmod(0o755)
     asked = """source "$0"; COMP_WORDS=(ullage $1); COMP_CWORD=$2; _ullage_completion ullage x x
                echo "${COMPREPLY[@]}" """
@@ -21,7 +23,9 @@ def test_bash_completes_commands_and_options(tmp_path):
 
     def completed(words, place):
         command = ["bash", "-c", asked, str(script), words, str(place)]
-        return subprocess.run(command, capture_output=True, env=env, check=True).stdout.split()
+        return subprocess.run(
+            command, capture_output=True, env=env, check=True
+        ).stdout.split()
 
     assert completed("re", 1) == [b"read", b"replay", b"report", b"restore"]
     assert completed("replay --pol", 2) == [b"--policy"]
@@ -31,9 +35,15 @@ def test_bash_completes_commands_and_options(tmp_path):
 def test_fish_completes_commands_options_and_values(tmp_path):
     script = tmp_path / "ullage.fish"
     script.write_bytes(ullage("completion", "fish").out)
-    (tmp_path / "ullage").write_text(f'#!/bin/sh\nexec "{sys.executable}" -m ullage "$@"\n')
+    (tmp_path / "ullage").write_text(
+        f'#!/bin/sh\nexec "{sys.executable}" -m ullage "$@"\n'
+    )
     (tmp_path / "ullage").chmod(0o755)
-    env = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}", "HOME": str(tmp_path)}
+    env = {
+        **os.environ,
+        "PATH": f"{tmp_path}:{os.environ['PATH']}",
+        "HOME": str(tmp_path),
+    }
     asked = f"source {script}; complete -C 'ullage re'; complete -C 'ullage replay --policy t'"
     command = ["fish", "--no-config", "-c", asked]
     ran = subprocess.run(command, capture_output=True, env=env, check=True, text=True)

@@ -81,7 +81,9 @@ def test_the_window_decides_and_what_does_not_fit_is_told_in_one_line(kept):
     assert fitted(LOG, kept, "--window", "3000", "--json").json["limit"] < 3_000
     big = conversation("small")
     big["messages"].insert(0, {"role": "system", "content": "Remember. " * 9_000})
-    ran = ullage("fit", "-", "--store", kept, "--window", 2_000, stdin=json.dumps(big).encode())
+    ran = ullage(
+        "fit", "-", "--store", kept, "--window", 2_000, stdin=json.dumps(big).encode()
+    )
     assert ran.status == 1
     assert "system text and tools" in told(ran)
 
@@ -95,10 +97,22 @@ def test_the_window_decides_and_what_does_not_fit_is_told_in_one_line(kept):
         (b"[1]", (), "expected a dict"),
         (b"{}", (), "format"),
         (b'{"messages": 3, "model": "gpt-4.1"}', (), "expected a list"),
-        (b'{"messages": [{"role": "bard"}], "model": "gpt-4.1"}', (), "messages[0].role"),
-        (b'{"messages": [], "model": "gpt-4.1"}', ("--window", "0"), "is less than 1 tokens"),
+        (
+            b'{"messages": [{"role": "bard"}], "model": "gpt-4.1"}',
+            (),
+            "messages[0].role",
+        ),
+        (
+            b'{"messages": [], "model": "gpt-4.1"}',
+            ("--window", "0"),
+            "is less than 1 tokens",
+        ),
         (b'{"messages": [], "model": "gpt-4.1"}', ("--format", "morse"), "--format"),
-        (b'{"messages": [], "model": "gpt-4.1", "conversation": "c"}', (), "Send the whole"),
+        (
+            b'{"messages": [], "model": "gpt-4.1", "conversation": "c"}',
+            (),
+            "Send the whole",
+        ),
         (AUDIO, (), "messages[0].content[0].input_audio.data"),
         (AUDIO, ("--repair",), "messages[0].content[0].input_audio.data"),
         (BLOB, ("--repair",), "contents[0].parts[0].inlineData"),
@@ -114,9 +128,13 @@ def test_what_is_wrong_is_told_in_one_helpful_line(kept, stdin, options, says):
 
 
 @pytest.mark.parametrize("output", [LOG, HARD], ids=["plain", "surrogates and NUL"])
-def test_a_ref_found_in_the_fitted_request_opens_the_original_byte_for_byte(kept, output):
+def test_a_ref_found_in_the_fitted_request_opens_the_original_byte_for_byte(
+    kept, output
+):
     ref = ref_in(fitted(output, kept, "--recall"))
-    assert ullage("read", ref, "--store", kept).out == output.encode("utf-8", "surrogatepass")
+    assert ullage("read", ref, "--store", kept).out == output.encode(
+        "utf-8", "surrogatepass"
+    )
     as_json = ullage("read", ref, "--store", kept, "--json").json
     assert (as_json["text"], as_json["characters"]) == (output, len(output))
 
@@ -129,7 +147,9 @@ def test_what_was_kept_cannot_rewrite_a_terminal(kept, words):
     main, side = os.openpty()
     program = "from ullage.tools.cli import main; main()"
     words = [words[0], *words[1:], ref, "--store", str(kept)]
-    with subprocess.Popen([sys.executable, "-c", program, *words], stdout=side) as process:
+    with subprocess.Popen(
+        [sys.executable, "-c", program, *words], stdout=side
+    ) as process:
         os.close(side)
         shown = os.read(main, 4_096)
         with suppress(OSError):  # the other end is closed
@@ -153,20 +173,29 @@ def test_lines_are_numbered_and_paged(kept):
 def test_another_tenant_cannot_read_it(kept):
     ref = ref_in(fitted(LOG, kept, "--recall", "--tenant", "one"))
     assert ullage("read", ref, "--store", kept, "--tenant", "one").text == LOG
-    assert "nothing is kept" in told(ullage("read", ref, "--store", kept, "--tenant", "two"))
+    assert "nothing is kept" in told(
+        ullage("read", ref, "--store", kept, "--tenant", "two")
+    )
 
 
-@pytest.mark.parametrize("ref", ["0123456789abcdef", "..", "../../etc/passwd", "x" * 5_000])
+@pytest.mark.parametrize(
+    "ref", ["0123456789abcdef", "..", "../../etc/passwd", "x" * 5_000]
+)
 def test_an_unknown_ref_is_told_in_one_line(kept, ref):
     fitted(LOG, kept, "--recall")
-    assert "nothing is kept under this ref" in told(ullage("read", ref, "--store", kept))
+    assert "nothing is kept under this ref" in told(
+        ullage("read", ref, "--store", kept)
+    )
 
 
 @pytest.mark.parametrize("command", ["read", "grep"])
 def test_reading_makes_no_store(tmp_path, command):
     nowhere = tmp_path / "no" / "kept.db"
     ran = ullage(command, "0123456789abcdef", "--store", nowhere)
-    assert told(ran) == "--store: there is no file at this path. Give the path fit was given."
+    assert (
+        told(ran)
+        == "--store: there is no file at this path. Give the path fit was given."
+    )
     assert list(tmp_path.iterdir()) == []
 
 
@@ -177,8 +206,14 @@ def test_grep_names_ref_line_and_text(kept):
     ref = ref_in(fitted(LOG, kept, "--recall"))
     ran = ullage("grep", "^0099[89]", "--store", kept)
     assert ran.status == 0
-    assert ran.text == f"{ref}:998:00998 the tide came in\n{ref}:999:00999 the tide came in\n"
-    assert ullage("grep", "TIDE", ref, "-i", "--most", 1, "--store", kept).text.count("\n") == 1
+    assert (
+        ran.text
+        == f"{ref}:998:00998 the tide came in\n{ref}:999:00999 the tide came in\n"
+    )
+    assert (
+        ullage("grep", "TIDE", ref, "-i", "--most", 1, "--store", kept).text.count("\n")
+        == 1
+    )
 
 
 def test_grep_prints_what_no_encoding_takes(kept):
@@ -209,7 +244,13 @@ def test_nothing_is_written_but_the_store(tmp_path, monkeypatch):
     for folder in (home, work, room):
         folder.mkdir()
     monkeypatch.chdir(work)
-    for name in ("HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "TMPDIR"):
+    for name in (
+        "HOME",
+        "XDG_DATA_HOME",
+        "XDG_CACHE_HOME",
+        "XDG_CONFIG_HOME",
+        "TMPDIR",
+    ):
         monkeypatch.setenv(name, str(home))
     kept = room / "kept.db"
     ref = ref_in(fitted(LOG, kept, "--recall"))
@@ -217,5 +258,9 @@ def test_nothing_is_written_but_the_store(tmp_path, monkeypatch):
     ullage("grep", "tide", env={"ULLAGE_STORE": str(kept)})
     assert list(home.rglob("*")) == []
     assert list(work.rglob("*")) == []
-    assert {file.name for file in room.iterdir()} <= {"kept.db", "kept.db-wal", "kept.db-shm"}
+    assert {file.name for file in room.iterdir()} <= {
+        "kept.db",
+        "kept.db-wal",
+        "kept.db-shm",
+    }
     assert kept.stat().st_mode & 0o777 == 0o600

@@ -16,26 +16,39 @@ MARKS = {who: random.Random(who).randbytes(30).hex() for who in ("anna", "bert")
 
 
 def turns(who):
-    lines = [f"{MARKS[who]} {n} " + random.Random(n).randbytes(40).hex() for n in range(60)]
-    return [Turn(user=MARKS[who], calls=(Call("bash", who, "\n".join(lines)),)) for _ in range(12)]
+    lines = [
+        f"{MARKS[who]} {n} " + random.Random(n).randbytes(40).hex() for n in range(60)
+    ]
+    return [
+        Turn(user=MARKS[who], calls=(Call("bash", who, "\n".join(lines)),))
+        for _ in range(12)
+    ]
 
 
 def lives(store, who):
     limits = Limits(window_tokens=12_000, output_reserve_tokens=1_000)
     session = Session("gpt-4.1", limits=limits, store=store, tenant=who, recall=True)
-    session.fit(histories.request("openai-chat", histories.wire("openai-chat", turns(who))))
+    session.fit(
+        histories.request("openai-chat", histories.wire("openai-chat", turns(who)))
+    )
     assert session.store.refs(who)
 
 
 def files(folder):
-    return {file.name: file.read_bytes() for file in sorted(folder.rglob("*")) if file.is_file()}
+    return {
+        file.name: file.read_bytes()
+        for file in sorted(folder.rglob("*"))
+        if file.is_file()
+    }
 
 
 def holding(folder, *texts):
     """The files in which a text stands as it is; names count too."""
     wanted = [text.encode() for text in texts]
     return [
-        name for name, raw in files(folder).items() if any(t in raw + name.encode() for t in wanted)
+        name
+        for name, raw in files(folder).items()
+        if any(t in raw + name.encode() for t in wanted)
     ]
 
 
@@ -52,7 +65,9 @@ def kept(tmp_path):
 def test_a_tenant_is_gone_from_every_file_and_the_others_keep_all_they_have(kept):
     folder, before = kept
     assert holding(folder, MARKS["anna"], "anna")
-    ran = ullage("forget", folder / "kept.db", "--tenant", "anna", "--spill", folder / "spill")
+    ran = ullage(
+        "forget", folder / "kept.db", "--tenant", "anna", "--spill", folder / "spill"
+    )
     assert ran.status == 0
     assert "outputs and " in ran.text
     assert holding(folder, MARKS["anna"], "anna") == []
@@ -85,7 +100,11 @@ def test_whatever_a_clock_said_all_of_it_goes():
 
 def session_records(store):
     own = store._tenants.get("anna")
-    return [] if own is None else [one for under in own.records.values() for one in under.values()]
+    return (
+        []
+        if own is None
+        else [one for under in own.records.values() for one in under.values()]
+    )
 
 
 @pytest.mark.parametrize("mode", ["DELETE", "WAL"])
@@ -110,6 +129,8 @@ def test_what_cannot_be_meant_is_refused_and_changes_nothing(kept):
     before = files(folder)
     path = folder / "kept.db"
     assert "one of them" in told(ullage("forget", path))
-    assert "one of them" in told(ullage("forget", path, "--tenant", "a", "--conversation", "b"))
+    assert "one of them" in told(
+        ullage("forget", path, "--tenant", "a", "--conversation", "b")
+    )
     assert "no conversations" in told(ullage("forget", path, "--conversation", "anna"))
     assert files(folder)["kept.db"] == before["kept.db"]

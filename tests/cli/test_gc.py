@@ -11,7 +11,8 @@ from ullage.core.values.notices import pointers
 from ullage.stores import SpillStore, SqliteStore
 
 NEEDED, OLD, NEW = (
-    output(f"{name} {random.Random(name).randbytes(40_000).hex()}") for name in ("a", "b", "c")
+    output(f"{name} {random.Random(name).randbytes(40_000).hex()}")
+    for name in ("a", "b", "c")
 )
 
 
@@ -62,7 +63,9 @@ def test_a_dry_run_prints_what_would_go_and_keeps_it(kept):
     assert OLD.ref in ran.text
     assert "would go" in ran.text
     assert len(refs(kept)) == 3
-    told_as_json = ullage("gc", "--older-than", "4w", "--dry-run", "--json", "--store", kept).json
+    told_as_json = ullage(
+        "gc", "--older-than", "4w", "--dry-run", "--json", "--store", kept
+    ).json
     assert [gone["ref"] for gone in told_as_json["removed"]] == [OLD.ref]
 
 
@@ -75,7 +78,9 @@ def test_a_size_takes_what_is_needed_only_when_told(kept):
 
 
 def test_spill_files_go_with_their_outputs(kept):
-    ullage("gc", "--older-than", "30d", "--store", kept, "--spill", kept.parent / "spill")
+    ullage(
+        "gc", "--older-than", "30d", "--store", kept, "--spill", kept.parent / "spill"
+    )
     left = {file.stem for file in (kept.parent / "spill").iterdir()}
     assert left == {NEEDED.ref, NEW.ref}
 
@@ -86,7 +91,10 @@ def test_another_tenants_are_left_alone(kept):
 
 
 def test_run_often_it_works_rarely(kept):
-    assert ullage("gc", "--older-than", "30d", "--every", "12h", "--store", kept).status == 0
+    assert (
+        ullage("gc", "--older-than", "30d", "--every", "12h", "--store", kept).status
+        == 0
+    )
     again = ullage("gc", "--older-than", "0s", "--every", "12h", "--store", kept)
     assert again.text == "cleaned up not long ago: nothing done\n"
     assert len(refs(kept)) == 2

@@ -67,7 +67,10 @@ def test_the_model_is_the_ledgers_where_the_history_names_none(tmp_path):
 def test_the_page_is_its_owners_alone(played, tmp_path):
     ledger, history, _ = played
     page = tmp_path / "session.html"
-    assert ullage("inspect", ledger, history, "--window", WINDOW, "--html", page).status == 0
+    assert (
+        ullage("inspect", ledger, history, "--window", WINDOW, "--html", page).status
+        == 0
+    )
     assert page.stat().st_mode & 0o077 == 0
     assert "A session's context window" in page.read_text()
     typed = f"ullage inspect {ledger.name} {history.name} --window {WINDOW}"
@@ -86,7 +89,10 @@ def test_a_page_for_others_says_what_is_left_out(played, tmp_path):
 def test_the_picture_is_of_what_was_sent(played, tmp_path):
     ledger, history, _ = played
     plot = tmp_path / "session.svg"
-    assert ullage("inspect", ledger, history, "--window", WINDOW, "--plot", plot).status == 0
+    assert (
+        ullage("inspect", ledger, history, "--window", WINDOW, "--plot", plot).status
+        == 0
+    )
     assert "A session under default" in plot.read_text()
 
 
@@ -100,7 +106,9 @@ def test_the_store_is_left_as_it_was(played):
 def test_another_history_is_told_in_one_line(played, tmp_path):
     ledger, _, _ = played
     other = tmp_path / "other.json"
-    other.write_text(json.dumps({"messages": [{"role": "user", "content": "else"}], "model": "m"}))
+    other.write_text(
+        json.dumps({"messages": [{"role": "user", "content": "else"}], "model": "m"})
+    )
     ran = ullage("inspect", ledger, other)
     assert ran.status == 1
     assert "no session with this history" in told(ran)

@@ -44,7 +44,9 @@ def test_help_lists_the_commands():
     assert all(len(line.split()) > 4 for line in commands if line)
 
 
-@pytest.mark.parametrize("group", [_cli, _cli.get_command(None, "mcp")], ids=["ullage", "mcp"])
+@pytest.mark.parametrize(
+    "group", [_cli, _cli.get_command(None, "mcp")], ids=["ullage", "mcp"]
+)
 def test_what_each_command_does_is_read_whole_on_a_narrow_terminal(group):
     settings = {**_cli.context_settings, "terminal_width": 60}
     shown = group.get_help(click.Context(group, info_name="ullage", **settings))
@@ -81,7 +83,15 @@ def test_main_takes_words_and_ends_with_a_status(words, capsys):
 
 def test_a_real_process_reads_standard_input_and_ends_with_a_status(tmp_path):
     ran = subprocess.run(
-        [sys.executable, "-m", "ullage", "fit", "-", "--store", str(tmp_path / "kept.db")],
+        [
+            sys.executable,
+            "-m",
+            "ullage",
+            "fit",
+            "-",
+            "--store",
+            str(tmp_path / "kept.db"),
+        ],
         input=b"[1, 2",
         capture_output=True,
         check=False,
@@ -95,7 +105,9 @@ def test_a_real_process_reads_standard_input_and_ends_with_a_status(tmp_path):
 
 def test_an_error_calls_an_option_as_it_was_typed(tmp_path):
     store = ("--store", tmp_path / "none.db")
-    assert told(ullage("read", "0123456789abcdef", *store)).startswith("--store: there is no file")
+    assert told(ullage("read", "0123456789abcdef", *store)).startswith(
+        "--store: there is no file"
+    )
     (tmp_path / "run.json").write_text("{}")
     unknown = ullage("replay", tmp_path / "run.json", "--cache", "ether")
     assert told(unknown).startswith("--cache: there is no price profile 'ether'")
@@ -110,7 +122,9 @@ def test_a_window_of_nothing_is_refused_before_any_run_is_read(tmp_path):
 @pytest.mark.parametrize("command", _COMMANDS)
 def test_every_number_that_is_asked_for_has_a_range(command):
     numbers = [
-        p for p in _cli.get_command(None, command).params if p.type.name in ("integer", "float")
+        p
+        for p in _cli.get_command(None, command).params
+        if p.type.name in ("integer", "float")
     ]
     assert numbers == []
 
@@ -128,7 +142,9 @@ def interrupted():
 cli._Commands.get_command = lambda *_: click.Command("x", callback=interrupted)
 cli.main(["x"])
 """
-    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, timeout=20)
+    ran = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, timeout=20
+    )
     assert (ran.returncode, ran.stdout.strip()) == (130, b"so far")
 
 

@@ -23,11 +23,19 @@ def trajectory(name, steps, lines=450):
         call = {"name": "bash", "arguments": json.dumps({"command": f"make {step}"})}
         output = "".join(f"{step} {line} the tide came in\n" for line in range(lines))
         messages += [
-            {"role": "assistant", "tool_calls": [{"id": id, "type": "function", "function": call}]},
+            {
+                "role": "assistant",
+                "tool_calls": [{"id": id, "type": "function", "function": call}],
+            },
             {"role": "tool", "tool_call_id": id, "content": output},
         ]
     messages.append({"role": "assistant", "content": "It is mended."})
-    return {"id": name, "format": "openai-chat", "model": "gpt-4.1", "messages": messages}
+    return {
+        "id": name,
+        "format": "openai-chat",
+        "model": "gpt-4.1",
+        "messages": messages,
+    }
 
 
 def lines_of(*values):
@@ -44,7 +52,9 @@ def recordings(tmp_path_factory):
     damaged = b'{"half": \n' + lines_of(trajectory("three", 2)) + b"\xff\xfe\x00\n7\n"
     (folder / "b" / "damaged.jsonl").write_bytes(damaged)
     request = conversation("all is well") | {
-        "response": {"choices": [{"message": {"role": "assistant", "content": "Fine."}}]}
+        "response": {
+            "choices": [{"message": {"role": "assistant", "content": "Fine."}}]
+        }
     }
     misnamed = json.dumps(request, indent=1).encode()
     (folder / "b" / "misnamed.txt").write_bytes(gzip.compress(misnamed))
@@ -95,10 +105,16 @@ def test_the_table_is_for_people(recordings, tmp_path):
     plain = tmp_path / "plain.jsonl"
     plain.write_bytes(gzip.decompress((recordings / "a.jsonl.gz").read_bytes()))
     windows = ("--window", 16_000, "--window", 64_000)
-    ran = ullage("replay", plain, *windows, "--runs", "--jobs", 1, env={"COLUMNS": "120"})
+    ran = ullage(
+        "replay", plain, *windows, "--runs", "--jobs", 1, env={"COLUMNS": "120"}
+    )
     assert ran.status == 0
     table = [line.split() for line in ran.text.splitlines()]
-    rows = [(line[0], line[2]) for line in table if line[1:2] == ["default"] and "kept" in line]
+    rows = [
+        (line[0], line[2])
+        for line in table
+        if line[1:2] == ["default"] and "kept" in line
+    ]
     assert rows == [
         *(("one", "16k"), ("one", "64k"), ("two", "16k"), ("two", "64k")),
         *(("all", "16k"), ("all", "64k")),
@@ -108,8 +124,19 @@ def test_the_table_is_for_people(recordings, tmp_path):
     assert "prices of own: gpt-4.1" in ran.text
 
 
-def test_it_opens_with_what_came_of_it_in_words_and_prints_the_runs_own_prices(recordings):
-    words = ("replay", recordings / "a.jsonl.gz", "--window", 16_000, "--most", 1, "--jobs", 1)
+def test_it_opens_with_what_came_of_it_in_words_and_prints_the_runs_own_prices(
+    recordings,
+):
+    words = (
+        "replay",
+        recordings / "a.jsonl.gz",
+        "--window",
+        16_000,
+        "--most",
+        1,
+        "--jobs",
+        1,
+    )
     ran = ullage(*words)
     first = ran.text.splitlines()[0]
     assert first.startswith("default · 16k: 1 run, ")
@@ -148,7 +175,9 @@ def test_a_narrow_terminal_has_a_paragraph_for_each_row(recordings):
 
 
 def test_calls_that_no_view_could_fit_have_a_status_of_their_own(recordings):
-    ran = ullage("replay", recordings / "a.jsonl.gz", "--window", 100, "--most", 1, "--jobs", 1)
+    ran = ullage(
+        "replay", recordings / "a.jsonl.gz", "--window", 100, "--most", 1, "--jobs", 1
+    )
     assert "over limit" in ran.text
     assert ran.status == 3
 
@@ -163,7 +192,9 @@ def test_short_runs_can_be_left_out_and_many_be_cut(recordings):
 def test_a_broken_gate_is_a_status_of_its_own(recordings, monkeypatch, capsys):
     sound = replay_run(small_run("openai-chat", 2), 16_000, profiles=[PROFILES["none"]])
     broken = structs.replace(sound, broken={"G4": 2})
-    monkeypatch.setattr(replay, "replay_all", lambda *_: iter([("a.jsonl.gz", broken, 1)]))
+    monkeypatch.setattr(
+        replay, "replay_all", lambda *_: iter([("a.jsonl.gz", broken, 1)])
+    )
     with pytest.raises(SystemExit) as ended:
         main(["replay", str(recordings)])
     assert ended.value.code == 1
@@ -193,7 +224,9 @@ def test_recordings_are_only_read(as_json, recordings):
     ]
 
 
-def test_a_page_is_written_for_its_owner_alone_and_draws_the_largest_runs(recordings, tmp_path):
+def test_a_page_is_written_for_its_owner_alone_and_draws_the_largest_runs(
+    recordings, tmp_path
+):
     page = tmp_path / "report.html"
     words = ("--window", 16_000, "--html", page, "--draw", 1, "--jobs", 1, "--json")
     ran = ullage("replay", recordings / "a.jsonl.gz", *words)
@@ -207,7 +240,9 @@ def test_a_page_is_written_for_its_owner_alone_and_draws_the_largest_runs(record
 
 def test_a_page_that_cannot_be_written_is_told(recordings, tmp_path):
     page = tmp_path / "nowhere" / "report.html"
-    ran = ullage("replay", recordings / "a.jsonl.gz", "--most", 1, "--html", page, "--jobs", 1)
+    ran = ullage(
+        "replay", recordings / "a.jsonl.gz", "--most", 1, "--html", page, "--jobs", 1
+    )
     assert ran.status == 1
     assert "the file cannot be written" in ran.err
 
@@ -221,10 +256,14 @@ def test_prices_can_be_chosen_and_given_as_a_file(recordings, tmp_path):
     ran = ullage("replay", recordings / "a.jsonl.gz", *words)
     (row,) = ran.json["rows"]
     charges = {(c["profile"], c["clock"]): c for c in row["charges"]}
-    assert set(charges) == {(n, c) for n in ("own", "deepseek") for c in ("warm", "lossy")}
+    assert set(charges) == {
+        (n, c) for n in ("own", "deepseek") for c in ("warm", "lossy")
+    }
     assert charges["own", "warm"]["usd_share"] is None, "it gives no price"
     assert charges["deepseek", "warm"]["usd_share"] > 0
-    assert "there is no price profile" in told(ullage("replay", recordings, "--cache", "ether"))
+    assert "there is no price profile" in told(
+        ullage("replay", recordings, "--cache", "ether")
+    )
 
 
 def errands(folder, count=4):
@@ -263,7 +302,10 @@ def test_the_same_logs_from_an_object_store_are_the_same_rows(recordings, as_jso
     words = ("--window", 16_000, "--json", "--jobs", 1)
     ran = ullage("replay", recordings.as_uri(), *words)
     times = {"fit_ms_median", "fit_ms_p99"}
-    bare = lambda rows: [{k: v for k, v in row.items() if k not in times} for row in rows]  # noqa: E731
+
+    def bare(rows):
+        return [{k: v for k, v in row.items() if k not in times} for row in rows]
+
     assert bare(ran.json["rows"]) == bare(as_json.json["rows"])
     assert ran.json["skipped"] == as_json.json["skipped"]
 
@@ -279,7 +321,9 @@ def test_an_object_store_that_is_not_known_is_told_of_without_its_address():
     assert "cannot be listed" in text
 
 
-def test_a_replay_that_was_stopped_goes_on_where_it_was_and_writes_what_was_kept(tmp_path):
+def test_a_replay_that_was_stopped_goes_on_where_it_was_and_writes_what_was_kept(
+    tmp_path,
+):
     kept, out, path = tmp_path / "kept", tmp_path / "out.parquet", errands(tmp_path, 3)
     words = ("--budget", "30%", "--cache", "none", "--resume", kept, "--json", "--jobs")
     first = ullage("replay", path, *words, 1)
@@ -288,10 +332,14 @@ def test_a_replay_that_was_stopped_goes_on_where_it_was_and_writes_what_was_kept
     again = ullage("replay", path, *words, 2, "--out", out)
     times = {"fit_ms_median", "fit_ms_p99"}
     for row, other in zip(first.json["rows"], again.json["rows"], strict=True):
-        assert {k: row[k] for k in row.keys() - times} == {k: other[k] for k in row.keys() - times}
+        assert {k: row[k] for k in row.keys() - times} == {
+            k: other[k] for k in row.keys() - times
+        }
     assert kept.read_bytes().count(b"\n") == 4, "of which one is cut short"
     with duckdb.connect() as db:
-        found = db.execute("SELECT run FROM read_parquet(?) ORDER BY run", [str(out)]).fetchall()
+        found = db.execute(
+            "SELECT run FROM read_parquet(?) ORDER BY run", [str(out)]
+        ).fetchall()
     assert found == [("errand 0",), ("errand 1",), ("errand 2",)]
 
 

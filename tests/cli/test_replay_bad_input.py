@@ -37,7 +37,10 @@ BAD = {
     "empty.jsonl": (b"", "skipped empty.jsonl: the file is empty"),
     "blank.jsonl": (b"\n \n", "skipped blank.jsonl: the file is empty"),
     "empty.jsonl.gz": (gzip.compress(b""), "skipped empty.jsonl.gz: the file is empty"),
-    "words.txt": (b"# Notes\n\nwords\n", "skipped words.txt line 1: is not JSON (and 1 more"),
+    "words.txt": (
+        b"# Notes\n\nwords\n",
+        "skipped words.txt line 1: is not JSON (and 1 more",
+    ),
     "access.jsonl": (
         lines_of({"level": "info", "msg": "GET /"}, {"level": "info", "msg": "GET /a"}),
         "skipped access.jsonl line 1: is of no kind known here (and 1 more in this file)",
@@ -46,12 +49,24 @@ BAD = {
         b'{"format": "openai-chat",\n "messages": [\n',
         "skipped half.json line 1: is nei",
     ),
-    "stub.gz": (gzip.compress(b"x" * 999)[:20], "skipped stub.gz line 1: cannot be decompressed"),
+    "stub.gz": (
+        gzip.compress(b"x" * 999)[:20],
+        "skipped stub.gz line 1: cannot be decompressed",
+    ),
     "unanswered.jsonl": (
-        lines_of({"type": "message", "timestamp": 0, "message": {"role": "user", "content": "x"}}),
+        lines_of(
+            {
+                "type": "message",
+                "timestamp": 0,
+                "message": {"role": "user", "content": "x"},
+            }
+        ),
         "skipped unanswered.jsonl: there is no run in it in which a model replies",
     ),
-    "broken.eval": (b"PK\x03\x04" + b"\0" * 99, "skipped broken.eval: cannot be unpacked"),
+    "broken.eval": (
+        b"PK\x03\x04" + b"\0" * 99,
+        "skipped broken.eval: cannot be unpacked",
+    ),
 }
 
 
@@ -63,7 +78,9 @@ def test_a_bad_file_is_told_and_the_rest_is_scored(tmp_path, good, name):
     assert ran.status == 3
     (line,) = skipped(ran)
     assert line.startswith(expected)
-    assert [(row["name"], row["runs"]) for row in ran.json["rows"]] == [("good.jsonl", 1)]
+    assert [(row["name"], row["runs"]) for row in ran.json["rows"]] == [
+        ("good.jsonl", 1)
+    ]
     alone = replay(tmp_path / name)
     assert alone.status == 1
     assert alone.out == b""
@@ -85,7 +102,11 @@ def test_a_gzip_cut_short_is_scored_up_to_the_cut(tmp_path):
 
 def test_a_damaged_line_is_told_with_its_number(tmp_path):
     path = tmp_path / "runs.jsonl"
-    parts = lines_of(trajectory("one", 1)), b'{"id": "t\n', lines_of(trajectory("two", 1))
+    parts = (
+        lines_of(trajectory("one", 1)),
+        b'{"id": "t\n',
+        lines_of(trajectory("two", 1)),
+    )
     path.write_bytes(b"".join(parts))
     ran = replay(path)
     assert ran.status == 3
@@ -94,9 +115,13 @@ def test_a_damaged_line_is_told_with_its_number(tmp_path):
 
 
 def test_a_run_without_tool_calls_is_scored(tmp_path):
-    messages = [{"role": role, "content": "well " * 900} for role in ("user", "assistant")] * 9
+    messages = [
+        {"role": role, "content": "well " * 900} for role in ("user", "assistant")
+    ] * 9
     path = tmp_path / "talk.jsonl"
-    path.write_bytes(lines_of({"id": "talk", "format": "openai-chat", "messages": messages}))
+    path.write_bytes(
+        lines_of({"id": "talk", "format": "openai-chat", "messages": messages})
+    )
     ran = replay(path)
     assert (ran.status, skipped(ran)) == (0, [])
     assert ran.json["rows"][0]["calls"] == 9
@@ -110,7 +135,9 @@ def test_a_run_that_is_no_conversation_is_told_and_the_rest_is_scored(tmp_path):
     ran = replay(path)
     assert ran.status == 3
     (line,) = skipped(ran)
-    assert line.startswith("skipped runs.jsonl line 2: a run that cannot be replayed: messages[2]")
+    assert line.startswith(
+        "skipped runs.jsonl line 2: a run that cannot be replayed: messages[2]"
+    )
     assert ran.json["rows"][0]["runs"] == 2
 
 
@@ -144,9 +171,15 @@ def test_what_is_finished_is_not_done_again(tmp_path, good):
     marked = json.loads(kept.read_bytes())
     marked["replayed"]["calls"] = 777  # what a second replay would not find
     kept.write_bytes(lines_of(marked) + b'{"key": "cut sh')
-    again = replay(good, "--resume", kept, "--policy", "default", "--policy", "continuation")
+    again = replay(
+        good, "--resume", kept, "--policy", "default", "--policy", "continuation"
+    )
     assert [row["calls"] for row in first.json["rows"]] == [3]
-    calls = {row["policy"]: row["calls"] for row in again.json["rows"] if row["name"] != "all"}
+    calls = {
+        row["policy"]: row["calls"]
+        for row in again.json["rows"]
+        if row["name"] != "all"
+    }
     assert calls == {"default": 777, "continuation": 3}
     assert len(kept.read_bytes().splitlines()) == 3
     last = replay(good, "--resume", kept, "--policy", "continuation")

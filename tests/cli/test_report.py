@@ -13,7 +13,15 @@ from ullage.tools.cli.report import report_of, sentences
 DAY = "2026-11-27"
 
 
-def receipt(client="agent", day=DAY, *, is_held_out=False, is_open=False, writer="a" * 16, **sums):
+def receipt(
+    client="agent",
+    day=DAY,
+    *,
+    is_held_out=False,
+    is_open=False,
+    writer="a" * 16,
+    **sums,
+):
     given = {
         "requests": 4,
         "conversations": 2,
@@ -32,7 +40,9 @@ def store(tmp_path):
     path = tmp_path / "kept.db"
     with_recall = receipt(recalls=2, recall_tokens=300, recall_usd=0.25)
     hostile = receipt('=cmd|"<script>alert(1)</script>', "2026-11-26")
-    SqliteStore(path).keep_receipts([with_recall, hostile, receipt("old", "2020-01-01")])
+    SqliteStore(path).keep_receipts(
+        [with_recall, hostile, receipt("old", "2020-01-01")]
+    )
     return path
 
 
@@ -42,7 +52,9 @@ def test_it_says_what_was_measured_and_what_is_reckoned(store):
     text = " ".join(ran.text.split())
     assert "8 requests, 4 new conversations, $6.00 at list price." in text
     assert "they would have come to $8.00 (reckoned): $2.00 less, 25%." in text
-    assert "Models opened what was set aside 2 times, for $0.25 of what was sent." in text
+    assert (
+        "Models opened what was set aside 2 times, for $0.25 of what was sent." in text
+    )
     assert "measured" in text
     assert "2020-01-01" not in text
 
@@ -53,13 +65,19 @@ def test_it_is_summed_up_by_what_is_asked_for(store):
     assert [line["client"] for line in by_client["lines"]][1:] == ["agent", "old"]
     both = ullage(*words, "--by", "model", "--by", "tenant").json
     (line,) = both["lines"]
-    assert (line["model"], line["tenant"], line["sums"]["requests"]) == ("gpt-4.1", "team", 12)
+    assert (line["model"], line["tenant"], line["sums"]["requests"]) == (
+        "gpt-4.1",
+        "team",
+        12,
+    )
     assert both["total"]["sent_usd"] == 9.0
     assert "raw_usd" in both["reckoned"]
 
 
 def test_a_spreadsheet_gets_rows_and_no_formula(store):
-    ran = ullage("report", "--store", store, "--since", "2026-11-01", "--by", "client", "--csv")
+    ran = ullage(
+        "report", "--store", store, "--since", "2026-11-01", "--by", "client", "--csv"
+    )
     rows = list(csv.DictReader(io.StringIO(ran.text)))
     assert [row["client"][:5] for row in rows] == ["'=cmd", "agent"]
     assert (rows[1]["sent_prompt_tokens"], rows[1]["raw_usd"]) == ("1000", "4.000000")
@@ -68,7 +86,15 @@ def test_a_spreadsheet_gets_rows_and_no_formula(store):
 def test_the_page_holds_names_as_text(store, tmp_path):
     page = tmp_path / "report.html"
     ran = ullage(
-        "report", "--store", store, "--since", "2026-11-01", "--by", "client", "--html", page
+        "report",
+        "--store",
+        store,
+        "--since",
+        "2026-11-01",
+        "--by",
+        "client",
+        "--html",
+        page,
     )
     assert ran.status == 0
     text = page.read_text()

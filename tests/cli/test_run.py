@@ -121,7 +121,13 @@ main(["run", "--", "true"])
 
 def test_without_the_extra_it_says_what_to_install():
     done = subprocess.run(
-        [sys.executable, "-c", WITHOUT_THE_EXTRA], capture_output=True, text=True, timeout=60
+        [sys.executable, "-c", WITHOUT_THE_EXTRA],
+        capture_output=True,
+        text=True,
+        timeout=60,
     )
     assert done.returncode == 1
-    assert done.stderr == f"Error: ullage proxy: aiohttp is missing. {install_remedy('proxy')}\n"
+    assert (
+        done.stderr
+        == f"Error: ullage proxy: aiohttp is missing. {install_remedy('proxy')}\n"
+    )

@@ -39,7 +39,9 @@ def test_what_is_decided_is_in_the_agents_next_request(agent):
     dry = ullage("pin", name, "--dry-run", *store).text
     assert "would be decided" in dry
     assert "written to the prompt cache anew" in dry
-    pinned = ullage("pin", name, "--reason", "the rules", "--author", "ann", *store).text
+    pinned = ullage(
+        "pin", name, "--reason", "the rules", "--author", "ann", *store
+    ).text
     assert "Take it back: ullage undo d" in pinned
     ullage("note", "Never touch main.", *store)
     view = fit(session, "anthropic", messages)

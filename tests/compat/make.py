@@ -23,7 +23,11 @@ import msgspec
 import ullage
 from tests.stores.postgres.server import Server, program
 from ullage import documents
-from ullage.documents.conversation import Conversation, ConversationStore, PostgresConversations
+from ullage.documents.conversation import (
+    Conversation,
+    ConversationStore,
+    PostgresConversations,
+)
 from ullage.integrations._entries import entry_of
 from ullage.stores import PostgresStore
 
@@ -56,8 +60,13 @@ def request(history):
 def step(number, lines=LINES):
     """A call of the model's, and what its tool returned."""
     names = [f"{number:02d}:{line:03d}" for line in range(lines)]
-    text = "".join(f"{name} {sha256(name.encode()).hexdigest()[:24]}\n" for name in names)
-    function = {"name": "read_file", "arguments": json.dumps({"path": f"part{number}.txt"})}
+    text = "".join(
+        f"{name} {sha256(name.encode()).hexdigest()[:24]}\n" for name in names
+    )
+    function = {
+        "name": "read_file",
+        "arguments": json.dumps({"path": f"part{number}.txt"}),
+    }
     call = {"id": f"call_{number}", "type": "function", "function": function}
     said = {"role": "assistant", "content": None, "tool_calls": [call]}
     return [said, {"role": "tool", "tool_call_id": call["id"], "content": text}]
@@ -79,13 +88,17 @@ def conversation(kept, store):
     """A chat as the one that was left."""
     limits = ullage.Limits(window_tokens=WINDOW_TOKENS)
     policy = documents.load("three_layer", {"EnableDiskSpillover": False})
-    return Conversation(kept, CHAT, MODEL, policy=policy, limits=limits, store=store, tenant=TENANT)
+    return Conversation(
+        kept, CHAT, MODEL, policy=policy, limits=limits, store=store, tenant=TENANT
+    )
 
 
 def played(store):
     """A conversation in which old results leave the window three times: history, view, ledger."""
     writer = session(store)
-    history = [{"role": "user", "content": "Which files are broken? Never touch notes.txt."}]
+    history = [
+        {"role": "user", "content": "Which files are broken? Never touch notes.txt."}
+    ]
     for number in range(FILES):
         view = writer.fit(request(history))
         said, result = step(number, LINES * (3 if number == 5 else 1))
@@ -99,7 +112,9 @@ def played(store):
 def chatted(kept, store):
     """A chat that is compacted on the way: what was sent in the end."""
     chat = conversation(kept, store)
-    chat.append([{"role": "user", "content": "Which parts are broken? Never touch notes.txt."}])
+    chat.append(
+        [{"role": "user", "content": "Which parts are broken? Never touch notes.txt."}]
+    )
     for number in range(FILES):
         view = chat.fit({"model": MODEL, "tools": [TOOL]})
         said, result = step(number)
@@ -118,7 +133,9 @@ def thinking_session(store, window_tokens=THINKER_WINDOW_TOKENS, **more):
 
 def thinking_request(history):
     """The request for the next reply of a model that thinks."""
-    tools = [{"name": "bash", "description": "Runs.", "input_schema": {"type": "object"}}]
+    tools = [
+        {"name": "bash", "description": "Runs.", "input_schema": {"type": "object"}}
+    ]
     thinking = {"type": "adaptive"}
     more = {"max_tokens": 1_000, "thinking": thinking, "tools": tools}
     return {"model": THINKER, "messages": history, **more}
@@ -126,8 +143,17 @@ def thinking_request(history):
 
 def thought_step(number, lines):
     """A thought and a call of the model's, and what its tool returned."""
-    thought = {"type": "thinking", "thinking": "hm", "signature": f"c2ln{number:04d}" * 8}
-    call = {"type": "tool_use", "id": f"toolu_{number}", "name": "bash", "input": {"n": number}}
+    thought = {
+        "type": "thinking",
+        "thinking": "hm",
+        "signature": f"c2ln{number:04d}" * 8,
+    }
+    call = {
+        "type": "tool_use",
+        "id": f"toolu_{number}",
+        "name": "bash",
+        "input": {"n": number},
+    }
     text = "".join(f"{number}: line {line} of the log\n" for line in range(lines))
     result = {"type": "tool_result", "tool_use_id": call["id"], "content": text}
     return [
@@ -138,7 +164,12 @@ def thought_step(number, lines):
 
 def worded(store):
     """A conversation with a cut on arrival, a record and an account: history and last view."""
-    history = [{"role": "user", "content": "Why does the gate stay shut? Never touch notes.txt."}]
+    history = [
+        {
+            "role": "user",
+            "content": "Why does the gate stay shut? Never touch notes.txt.",
+        }
+    ]
 
     def work(numbers, window_tokens):
         """Steps of the model's; of each tenth the result is cut on arrival."""
@@ -165,7 +196,9 @@ def dumped(server):
         text=True,
         check=True,
     ).stdout
-    return "".join(f"{line}\n" for line in text.splitlines() if not line.startswith(("\\", "--")))
+    return "".join(
+        f"{line}\n" for line in text.splitlines() if not line.startswith(("\\", "--"))
+    )
 
 
 def main(folder):

@@ -72,7 +72,9 @@ def whole(session, ref):
     """All that a ref opens, page by page."""
     text, offset = "", 0
     while offset is not None:
-        page = session.answer("get_continuation", {"tool_call_id": ref, "offset": offset}).text
+        page = session.answer(
+            "get_continuation", {"tool_call_id": ref, "offset": offset}
+        ).text
         more = re.search(r"\n\[[^\n]*offset=(\d+)[^\n]*\]\Z", page)
         text += page[: more.start()] if more else page
         offset = int(more[1]) if more else None
@@ -92,7 +94,9 @@ def test_what_was_decided_then_is_shown_now(left, opened):
 
 
 def test_a_ledger_that_a_host_kept_is_taken_without_the_store(left, opened):
-    records = msgspec.json.decode((left / "ledger.json").read_bytes(), type=list[Record])
+    records = msgspec.json.decode(
+        (left / "ledger.json").read_bytes(), type=list[Record]
+    )
     session = opened(None)
     session.take(records)
     now = session.fit(make.request(read(left, "history")))["messages"]
@@ -102,10 +106,14 @@ def test_a_ledger_that_a_host_kept_is_taken_without_the_store(left, opened):
 def test_every_ref_of_then_opens_what_it_opened(left, opened):
     history, view = read(left, "history"), read(left, "view")
     session = opened(left / "kept.db")
-    session.fit(make.request(history[:1]))  # the refs are found in the store, not in the history
+    session.fit(
+        make.request(history[:1])
+    )  # the refs are found in the store, not in the history
     refs = {ref for text in records_in(view) for ref in REF.findall(text)}
     texts = {whole(session, ref) for ref in refs}
-    gone = {m["content"] for m in history if m["role"] == "tool"} - {m["content"] for m in view}
+    gone = {m["content"] for m in history if m["role"] == "tool"} - {
+        m["content"] for m in view
+    }
     assert len(gone) > 10
     assert gone <= texts
 
@@ -126,7 +134,9 @@ def test_the_conversation_goes_on_and_is_kept_in_the_same_store(left, opened):
 
 
 def test_a_ledger_in_the_state_of_a_framework_is_the_same(left):
-    records = msgspec.json.decode((left / "ledger.json").read_bytes(), type=list[Record])
+    records = msgspec.json.decode(
+        (left / "ledger.json").read_bytes(), type=list[Record]
+    )
     entries = read(left, "entries")
     assert [record_of(*entry) for entry in entries.items()] == records
 
@@ -148,7 +158,9 @@ def goes_on(chat, left):
 def test_a_chat_goes_on_from_its_summary(left):
     kept = ConversationStore(left / "chat.db")
     goes_on(make.conversation(kept, left / "chat_kept.db"), left)
-    assert len(kept.history(make.CHAT)) > len(read(left, "chat_view")), "all of it is there"
+    assert len(kept.history(make.CHAT)) > len(read(left, "chat_view")), (
+        "all of it is there"
+    )
 
 
 @pytest.fixture
@@ -164,7 +176,9 @@ def test_a_server_shows_what_was_decided_on_it_then(left, filled, opened):
     view = read(left, "view")
     now = session.fit(make.request(read(left, "history")))["messages"]
     assert now[: len(records_in(view))] == view[: len(records_in(view))]
-    assert all(whole(session, ref) for text in records_in(view) for ref in REF.findall(text))
+    assert all(
+        whole(session, ref) for text in records_in(view) for ref in REF.findall(text)
+    )
 
 
 def test_a_chat_on_a_server_goes_on(left, filled):
@@ -180,7 +194,9 @@ def thinking_at(messages):
     places = []
     for place, message in enumerate(messages):
         content = message["content"]
-        if not isinstance(content, str) and any(part["type"] == "thinking" for part in content):
+        if not isinstance(content, str) and any(
+            part["type"] == "thinking" for part in content
+        ):
             places.append(place)
     return places
 
@@ -194,7 +210,12 @@ def goes_on_legally(then, view):
     now = view["messages"]
     assert problems_of("anthropic", now) == []
     same = next(
-        (at for at, pair in enumerate(zip(then, now, strict=False)) if pair[0] != pair[1]), -1
+        (
+            at
+            for at, pair in enumerate(zip(then, now, strict=False))
+            if pair[0] != pair[1]
+        ),
+        -1,
     )
     if same < 0:
         assert now == then
@@ -219,7 +240,11 @@ def thinks(left):
 
 def test_everything_in_our_words_is_in_what_was_left(left):
     then = str(read(left, "worded")["view"])
-    for words in ("are condensed here", "in short, a record", "characters shown. Read on"):
+    for words in (
+        "are condensed here",
+        "in short, a record",
+        "characters shown. Read on",
+    ):
         assert words in then
     assert "'thinking'" in then
 
@@ -233,7 +258,9 @@ def test_a_conversation_in_our_words_goes_on_and_what_changed_is_told(left, thin
     known = [opened.decides for entry in found for opened in entry.opened]
     kinds = [event.kind for event in session.events]
     assert kinds.count("changed") == (session.settings.decides != known[0])
-    assert shows_same == (arrival_part(session.settings.decides) == arrival_part(known[0]))
+    assert shows_same == (
+        arrival_part(session.settings.decides) == arrival_part(known[0])
+    )
 
 
 @pytest.fixture(scope="module")
@@ -259,7 +286,9 @@ def thinks_now(worded, tmp_path):
 
 
 @pytest.mark.parametrize(("place", "old", "new", "part"), rewording.WORDS)
-def test_one_word_that_changes_is_told_once(monkeypatch, worded, thinks_now, place, old, new, part):
+def test_one_word_that_changes_is_told_once(
+    monkeypatch, worded, thinks_now, place, old, new, part
+):
     _, history, then = worded
     rewording.forget()
     request = make.thinking_request(history)
@@ -280,6 +309,12 @@ def test_one_word_that_changes_is_told_once(monkeypatch, worded, thinks_now, pla
 
 def test_a_policy_of_the_same_name_has_the_fingerprint_that_ledgers_hold():
     """Else each conversation under way is told that another one decides."""
-    documents = ("token_budget", "multi_stage", "continuation", "three_layer", "output_cache")
+    documents = (
+        "token_budget",
+        "multi_stage",
+        "continuation",
+        "three_layer",
+        "output_cache",
+    )
     policies = [DEFAULT, SUMMARISED, *map(preset, documents)]
     assert {policy.name: fingerprint(policy) for policy in policies} == DECIDES

@@ -77,14 +77,18 @@ class Pruning(Identity):
         tools = [*request["tools"], definition(CONTINUATION, "tool_call_id", "offset")]
         if self.grep:
             tools.append(definition(GREP, "ref_id", "pattern"))
-        calls = {c["id"]: c for m in request["messages"] for c in m.get("tool_calls") or ()}
+        calls = {
+            c["id"]: c for m in request["messages"] for c in m.get("tool_calls") or ()
+        }
         messages = [self._first_sight(m, calls) for m in request["messages"]]
         old = [i for i, m in enumerate(messages) if m["role"] == "tool"][: -self.keep]
         for i in old:
             messages[i] = self._placeholder(messages[i], request["messages"][i], calls)
         if self.index and old:
             messages = self._indexed(messages, request["messages"], calls, old[-1])
-        self.peak_chars = max(self.peak_chars, sum(len(m.get("content") or "") for m in messages))
+        self.peak_chars = max(
+            self.peak_chars, sum(len(m.get("content") or "") for m in messages)
+        )
         return {**request, "messages": messages, "tools": tools}
 
     def _put(self, text, kind="truncated"):
@@ -106,7 +110,11 @@ class Pruning(Identity):
         name = calls[message["tool_call_id"]]["function"]["name"]
         text = original["content"]
         if len(text) < 400 or name in (CONTINUATION, GREP):
-            return message if len(text) < 400 else {**message, "content": "[recalled text]"}
+            return (
+                message
+                if len(text) < 400
+                else {**message, "content": "[recalled text]"}
+            )
         return {**message, "content": self._notice(self._put(text, "pruned"), 0)}
 
     def _indexed(self, messages, originals, calls, end):
@@ -126,10 +134,11 @@ class Pruning(Identity):
         return [messages[0], {"role": "user", "content": account}, *messages[end + 1 :]]
 
     def _notice(self, ref, offset):
-        search = f'; search it: {GREP}(ref_id="{ref}", pattern="…")' if self.grep else ""
-        return (
-            f'[set aside. Read on: {CONTINUATION}(tool_call_id="{ref}", offset={offset}){search}]'
+        search = (
+            f'; search it: {GREP}(ref_id="{ref}", pattern="…")' if self.grep else ""
         )
+        read = f'{CONTINUATION}(tool_call_id="{ref}", offset={offset})'
+        return f"[set aside. Read on: {read}{search}]"
 
     def owns(self, call):
         return call["function"]["name"] in (CONTINUATION, GREP)
@@ -140,7 +149,11 @@ class Pruning(Identity):
         if call["function"]["name"] == GREP:
             lines = self.kept[arguments["ref_id"]].split("\n")
             pattern = re.compile(arguments["pattern"])
-            hits = [f"{n:6d}\t{line}" for n, line in enumerate(lines, 1) if pattern.search(line)]
+            hits = [
+                f"{n:6d}\t{line}"
+                for n, line in enumerate(lines, 1)
+                if pattern.search(line)
+            ]
             content = "\n".join(hits[:50])
         else:
             content = self._page(arguments["tool_call_id"], arguments["offset"])
@@ -165,7 +178,9 @@ class Prefix:
     def feed(self, head, messages):
         pieces = [json.dumps(head, sort_keys=True), *(json.dumps(m) for m in messages)]
         same = 0
-        while same < min(len(pieces), len(self.last)) and pieces[same] == self.last[same]:
+        while (
+            same < min(len(pieces), len(self.last)) and pieces[same] == self.last[same]
+        ):
             same += 1
         self.last = pieces
         return Cached(sum(map(len, pieces)) // 4, sum(map(len, pieces[:same])) // 4)

@@ -67,7 +67,9 @@ def test_a_line_found_by_words_counts_under_the_head_of_its_file():
 def test_a_tool_that_finds_by_words_is_asked_before_pages_are_read():
     messages = view_of(GONE).messages
     parameters = {"properties": {"tool_call_id": {}, "pattern": {}, "words": {}}}
-    view = View(messages, [{"function": {"name": CONTINUATION, "parameters": parameters}}])
+    view = View(
+        messages, [{"function": {"name": CONTINUATION, "parameters": parameters}}]
+    )
     assert [arguments for _, arguments in ways(view, NEED)][:3] == [
         {"tool_call_id": REF, "pattern": "(def|class) f"},
         {"words": "read_file stdlib/a.py", "pattern": "(def|class) f"},
@@ -76,7 +78,11 @@ def test_a_tool_that_finds_by_words_is_asked_before_pages_are_read():
 
 
 def test_a_part_that_did_not_hold_the_line_is_no_source():
-    elsewhere = (*GONE[:1], {"path": "stdlib/a.py", "start_line": 20, "end_line": 90}, GONE[2])
+    elsewhere = (
+        *GONE[:1],
+        {"path": "stdlib/a.py", "start_line": 20, "end_line": 90},
+        GONE[2],
+    )
     assert [name for name, _ in ways(view_of(elsewhere), NEED)] == ["read_file"]
 
 
@@ -97,6 +103,10 @@ def test_an_account_names_refs_beside_paths_and_parts():
 
 
 def test_the_text_of_parts_is_put_together():
-    parts = [{"type": "text", "text": "a"}, {"type": "image_url"}, {"type": "text", "text": "b"}]
+    parts = [
+        {"type": "text", "text": "a"},
+        {"type": "image_url"},
+        {"type": "text", "text": "b"},
+    ]
     assert text_of({"role": "tool", "content": parts}) == "ab"
     assert text_of({"role": "assistant", "content": None}) == ""

@@ -81,7 +81,11 @@ def test_a_reply_reports_what_it_was_sent(whole, count):
     view, reply = whole[1][3]
     assert reply["usage"]["prompt_tokens"] == count_request(view, count)
     assert reply["usage"]["completion_tokens"] > 0
-    ids = [c["id"] for _, r in whole[1] for c in r["choices"][0]["message"].get("tool_calls", ())]
+    ids = [
+        c["id"]
+        for _, r in whole[1]
+        for c in r["choices"][0]["message"].get("tool_calls", ())
+    ]
     assert len(ids) == len(set(ids))
 
 
@@ -100,7 +104,9 @@ def test_some_steps_call_several_tools_at_once(whole):
         ({"cut_chars": 6_000}, GREP),
     ],
 )
-def test_what_left_the_window_is_called_back_and_quoted_the_same(play, whole, settings, asked):
+def test_what_left_the_window_is_called_back_and_quoted_the_same(
+    play, whole, settings, asked
+):
     session = Pruning(**settings)
     history, _ = play(QUICK, session)
     assert conclusion(history) == conclusion(whole[0])
@@ -126,11 +132,16 @@ def test_a_placeholder_is_followed_with_the_arguments_it_gives(play, count):
     reply = Investigator(QUICK[1:], count).create(**view)
     (call, *_) = reply["choices"][0]["message"]["tool_calls"]
     assert call["function"]["name"] == CONTINUATION
-    assert json.loads(call["function"]["arguments"]) == {"tool_call_id": "k3x", "offset": 70}
+    assert json.loads(call["function"]["arguments"]) == {
+        "tool_call_id": "k3x",
+        "offset": 70,
+    }
 
 
 def test_search_is_preferred_where_it_is_offered(play, count):
-    view = placeholder_view(play, '[gone: get_continuation(tool_call_id="k3x", offset=0)]')
+    view = placeholder_view(
+        play, '[gone: get_continuation(tool_call_id="k3x", offset=0)]'
+    )
     names = ({"function": {"name": name}} for name in (CONTINUATION, GREP))
     view["tools"] = [*view["tools"], *names]
     reply = Investigator(QUICK[1:], count).create(**view)
@@ -143,7 +154,9 @@ def test_search_is_preferred_where_it_is_offered(play, count):
 def test_without_a_notice_the_file_is_read_again(play, count):
     view = placeholder_view(play, "[gone]")
     reply = Investigator(QUICK[1:], count).create(**view)
-    names = {c["function"]["name"] for c in reply["choices"][0]["message"]["tool_calls"]}
+    names = {
+        c["function"]["name"] for c in reply["choices"][0]["message"]["tool_calls"]
+    }
     assert names == {"read_file"}
 
 
@@ -170,14 +183,25 @@ def test_evidence_that_cannot_be_had_is_said_to_be_missing(tools, count):
         def run(self, call):
             asked = json.loads(call["function"]["arguments"])
             whole = "end_line" not in asked or asked["start_line"] != asked["end_line"]
-            gone = {"role": "tool", "tool_call_id": call["id"], "content": "error: gone"}
+            gone = {
+                "role": "tool",
+                "tool_call_id": call["id"],
+                "content": "error: gone",
+            }
             return tools.run(call) if whole else gone
 
     class Forgetful(Pruning):
         def recall(self, call):
-            return {"role": "tool", "tool_call_id": call["id"], "content": "error: gone"}
+            return {
+                "role": "tool",
+                "tool_call_id": call["id"],
+                "content": "error: gone",
+            }
 
-    request = {"messages": [{"role": "user", "content": task(QUICK[1:])}], "tools": SPECS}
+    request = {
+        "messages": [{"role": "user", "content": task(QUICK[1:])}],
+        "tools": SPECS,
+    }
     run(Investigator(QUICK[1:], count), Forgetful(keep=3), Shut(), request)
     assert len(request["messages"]) < 200
     assert f": {NOT_FOUND}" in text_of(request["messages"][-1])

@@ -12,7 +12,9 @@ QUESTION = Question(
 )
 FILE = "stdlib/json/decoder.py"
 READ = "     3|import re\n    20|NUMBER_RE = re.compile(\n   255|class JSONDecoder(object):\n"
-SEARCH = "1 hits in 1 files\nstdlib/json/__init__.py:106:from .decoder import JSONDecoder\n"
+SEARCH = (
+    "1 hits in 1 files\nstdlib/json/__init__.py:106:from .decoder import JSONDecoder\n"
+)
 ALL = (
     f"> {FILE}:255: class JSONDecoder(object):\n> {FILE}:3: import re\n"
     "> stdlib/json/__init__.py:106: from .decoder import JSONDecoder\n"
@@ -21,7 +23,9 @@ ALL = (
 
 
 def call(name, arguments, text, *, is_recall=False):
-    return Done(ToolCall("1", name, json.dumps(arguments), 0), text, is_recall=is_recall)
+    return Done(
+        ToolCall("1", name, json.dumps(arguments), 0), text, is_recall=is_recall
+    )
 
 
 class Run:
@@ -49,7 +53,9 @@ def test_quotes_may_be_marked_up():
 
 
 def test_words_no_tool_returned_and_lines_that_are_not_there_are_untrue():
-    answer = ALL.replace(":255: class", ":256: class").replace("import re\n", "import regex\n")
+    answer = ALL.replace(":255: class", ":256: class").replace(
+        "import re\n", "import regex\n"
+    )
     assert found(answer, [READ, SEARCH]) == (2, 2, 0, 0)
 
 

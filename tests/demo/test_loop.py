@@ -42,7 +42,9 @@ def test_calls_go_to_whom_they_belong_and_the_history_keeps_everything():
     client, session = Scripted(asks, ends), Marked()
     request = {"messages": [{"role": "user", "content": "go"}]}
     seen = []
-    view = run(client, session, Theirs(), request, watch=lambda *both: seen.append(both))
+    view = run(
+        client, session, Theirs(), request, watch=lambda *both: seen.append(both)
+    )
     contents = [m.get("content") for m in request["messages"]]
     assert contents == ["go", None, "ran theirs", "recalled", "done"]
     assert [r["fitted"] for r in client.requests] == [1, 4]

@@ -10,7 +10,10 @@ REF = "k3x9a0b1c2d3e4f5"
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        (f'Read on: get_continuation(tool_call_id="{REF}", offset=28000)]', [(REF, 28_000)]),
+        (
+            f'Read on: get_continuation(tool_call_id="{REF}", offset=28000)]',
+            [(REF, 28_000)],
+        ),
         (f'[x: get_continuation(tool_call_id="{REF}")]', [(REF, 0)]),
         (f'tool_output_cache_grep(ref_id="{REF}", pattern="def f\\\\(")', [(REF, 0)]),
         (f'\\"get_continuation(tool_call_id=\\"{REF}\\", offset=7)\\"', [(REF, 7)]),
@@ -39,15 +42,22 @@ def paged(text, size):
 
 @given(st.text(max_size=200), st.integers(1, 40), st.integers(0, 60))
 def test_pages_put_together_are_the_original(text, size, offset):
-    assert read_all(Call("get_continuation", REF, offset), paged(text, size)) == text[offset:]
+    assert (
+        read_all(Call("get_continuation", REF, offset), paged(text, size))
+        == text[offset:]
+    )
 
 
 def test_a_line_break_at_the_end_of_a_page_belongs_to_the_original():
-    body, following = page('a\nb\n\n[more: get_continuation(tool_call_id="r", offset=4)]')
+    body, following = page(
+        'a\nb\n\n[more: get_continuation(tool_call_id="r", offset=4)]'
+    )
     assert (body, following) == ("a\nb\n", 4)
     assert page("a\n[not a notice]") == ("a\n[not a notice]", None)
 
 
 def test_a_recall_that_never_moves_on_ends():
     stuck = 'x\n[get_continuation(tool_call_id="r", offset=0)]'
-    assert read_all(Call("get_continuation", "r", 0), lambda name, arguments: stuck) == "x"
+    assert (
+        read_all(Call("get_continuation", "r", 0), lambda name, arguments: stuck) == "x"
+    )

@@ -52,9 +52,17 @@ def test_callers_are_three_other_files_and_no_comments():
         "stdlib/c.py:1:f()",
         "stdlib/d.py:1:f()",
     )
-    expected = [Address("stdlib/a.py", 5), Address("stdlib/b.py", 1), Address("stdlib/c.py", 1)]
+    expected = [
+        Address("stdlib/a.py", 5),
+        Address("stdlib/b.py", 1),
+        Address("stdlib/c.py", 1),
+    ]
     assert callers(found, "stdlib/own.py") == expected
 
 
 def test_a_region_begins_no_earlier_than_the_file():
-    assert region(Address("a.py", 7)) == {"path": "a.py", "start_line": 1, "end_line": 47}
+    assert region(Address("a.py", 7)) == {
+        "path": "a.py",
+        "start_line": 1,
+        "end_line": 47,
+    }

@@ -59,7 +59,9 @@ def asking(serve, monkeypatch, tmp_path, count, tools):
     def run(model, replies=None, *, key=KEY, on=None, **more):
         format = WIRES.get(model, "anthropic")
         server = on or serve(
-            format, plays(format, count) if replies is None else replies, **more.pop("server", {})
+            format,
+            plays(format, count) if replies is None else replies,
+            **more.pop("server", {}),
         )
         if key:
             for variable in set(VARIABLES[:4]) - set(os.environ):
@@ -96,7 +98,9 @@ def lines_of(path):
 
 def but_for_ids(table):
     """A provider numbers its calls by the requests it had, refused ones too."""
-    return [line for line in table.split("\n") if not re.search("cache|cost|prompt", line)]
+    return [
+        line for line in table.split("\n") if not re.search("cache|cost|prompt", line)
+    ]
 
 
 @pytest.mark.parametrize("model", WIRES)
@@ -142,7 +146,9 @@ def test_a_name_that_nobody_has_is_asked_of_nobody(asking, model):
 )
 def test_a_refusal_is_told_in_words_that_hold_no_key(asking, model, code, words):
     error = {"message": f"no, not {KEY}", "code": code, "status": "NO", "type": "error"}
-    status, text, server = asking(model, [Refusal(code, {"type": "error", "error": error})])
+    status, text, server = asking(
+        model, [Refusal(code, {"type": "error", "error": error})]
+    )
     assert status == 1
     assert words in " ".join(text.split())
     assert str(code) in text
@@ -154,7 +160,10 @@ def test_a_refusal_is_told_in_words_that_hold_no_key(asking, model, code, words)
 
 def test_a_provider_that_is_not_there_is_told(asking):
     status, text, _ = asking("http://127.0.0.1:9/v1")
-    assert (status, text) == (1, "The provider was not reached. Is it up, and its URL right?\n")
+    assert (status, text) == (
+        1,
+        "The provider was not reached. Is it up, and its URL right?\n",
+    )
 
 
 def test_a_server_of_ones_own_is_known_by_its_url(asking, serve, count, monkeypatch):
@@ -163,7 +172,9 @@ def test_a_server_of_ones_own_is_known_by_its_url(asking, serve, count, monkeypa
     status, text, _ = asking(f"{own.url}/v1")
     assert status == 0
     assert text.startswith("gpt-4.1 answers")
-    assert not [each for each in own.requests if "another" in each.headers["authorization"]]
+    assert not [
+        each for each in own.requests if "another" in each.headers["authorization"]
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -181,16 +192,24 @@ def uninterrupted(asking, whole):
     return whole
 
 
-def test_a_run_that_was_refused_in_the_middle_goes_on_there(asking, uninterrupted, count):
+def test_a_run_that_was_refused_in_the_middle_goes_on_there(
+    asking, uninterrupted, count
+):
     play, refusals = plays("openai-responses", count), [5]
 
     def replies(captured):
         refusals[0] -= 1
-        return play(captured) if refusals[0] else Refusal(429, {"error": {"message": "slow down"}})
+        return (
+            play(captured)
+            if refusals[0]
+            else Refusal(429, {"error": {"message": "slow down"}})
+        )
 
     status, text, server = asking("gpt-5.4", replies)
     assert status == 1
-    assert "recordings/gpt-5.4.jsonl: the same command goes on there" in " ".join(text.split())
+    assert "recordings/gpt-5.4.jsonl: the same command goes on there" in " ".join(
+        text.split()
+    )
     assert len(server.requests) == 5
     status, text, server = asking("gpt-5.4", on=server)
     assert status == 0

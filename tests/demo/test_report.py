@@ -32,7 +32,9 @@ def small():
         {
             "role": "assistant",
             "content": "",
-            "tool_calls": [{"id": "c1", "function": {"name": "read_file", "arguments": "{}"}}],
+            "tool_calls": [
+                {"id": "c1", "function": {"name": "read_file", "arguments": "{}"}}
+            ],
         },
         {"role": "tool", "tool_call_id": "c1", "content": "0123456789\n" * 2_000},
     ]
@@ -43,7 +45,9 @@ def small():
 def test_a_result_read_page_by_page_is_proved(small):
     proof = prove(*small)
     assert (proof.by_notice, proof.lost, proof.recall_calls) == (1, (), 3)
-    assert str(proof).startswith("1 of 1 tool results came back byte for byte (0 in the view")
+    assert str(proof).startswith(
+        "1 of 1 tool results came back byte for byte (0 in the view"
+    )
 
 
 def test_one_changed_byte_is_a_lost_result(small):

@@ -12,12 +12,14 @@ statuses = st.builds(
     step=st.sampled_from(["start", "find", "recall", "done"]),
     tries=st.integers(0, 99),
     found=st.lists(
-        st.tuples(st.sampled_from(["def", "imp", "call"]), st.builds(Address, paths, lines)),
+        st.tuples(
+            st.sampled_from(["def", "imp", "call"]), st.builds(Address, paths, lines)
+        ),
         max_size=3,
     ).map(tuple),
-    answered=st.lists(st.builds(Answered, st.integers(0, 20), paths, lines, lines), max_size=4).map(
-        tuple
-    ),
+    answered=st.lists(
+        st.builds(Answered, st.integers(0, 20), paths, lines, lines), max_size=4
+    ).map(tuple),
 )
 
 

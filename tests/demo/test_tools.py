@@ -31,7 +31,8 @@ def test_a_listing_is_sorted_and_leaves_out_tests_and_links(small):
 
 def test_a_file_is_numbered_by_line_breaks_alone(small):
     assert (
-        small.read_file("code/pkg/a.py") == "     1|def one():\n     2|\x0c\n     3|    return 1\n"
+        small.read_file("code/pkg/a.py")
+        == "     1|def one():\n     2|\x0c\n     3|    return 1\n"
     )
     assert small.read_file("code/pkg/b.py", 4, 4) == "     4|def two():\n"
     assert small.read_file("code/pkg/b.py", 99) == "(code/pkg/b.py has 5 lines)\n"
@@ -51,7 +52,15 @@ def test_search_of_one_file_and_hit_limit(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "path", ["/etc/passwd", "code/../secret.py", "code/link.py", "", "other/x.py", "../secret.py"]
+    "path",
+    [
+        "/etc/passwd",
+        "code/../secret.py",
+        "code/link.py",
+        "",
+        "other/x.py",
+        "../secret.py",
+    ],
 )
 def test_nothing_outside_the_roots_is_read(small, path):
     for tool in (small.read_file, small.list_dir, lambda p: small.search("key", p)):

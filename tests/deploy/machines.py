@@ -52,7 +52,9 @@ def why_not():
         return "network namespaces need Linux and iproute2"
     if os.geteuid() != 0:
         return "network namespaces need root"
-    made = subprocess.run(["ip", "netns", "add", "ullage-try"], capture_output=True, check=False)
+    made = subprocess.run(
+        ["ip", "netns", "add", "ullage-try"], capture_output=True, check=False
+    )
     if made.returncode:
         return "this machine allows no network namespaces"
     _ip("netns", "del", "ullage-try")
@@ -62,7 +64,10 @@ def why_not():
 @contextmanager
 def machines(count):
     """So many machines, for as long as the block lasts."""
-    found = [Machine(number, f"ullage-{os.getpid()}-{number}") for number in range(1, count + 1)]
+    found = [
+        Machine(number, f"ullage-{os.getpid()}-{number}")
+        for number in range(1, count + 1)
+    ]
     try:
         for machine in found:
             _ip("netns", "add", machine.name)
@@ -85,10 +90,29 @@ def _wire(machine, net):
 
 def _connect(machine, net):
     ours, theirs = _wire(machine, net), f"net{net}"
-    _ip("link", "add", ours, "type", "veth", "peer", "name", theirs, "netns", machine.name)
+    _ip(
+        "link",
+        "add",
+        ours,
+        "type",
+        "veth",
+        "peer",
+        "name",
+        theirs,
+        "netns",
+        machine.name,
+    )
     _ip("addr", "add", f"{machine.here(net)}/30", "dev", ours)
     _ip("link", "set", ours, "up")
-    _ip("-n", machine.name, "addr", "add", f"10.{net}.{machine.number}.2/30", "dev", theirs)
+    _ip(
+        "-n",
+        machine.name,
+        "addr",
+        "add",
+        f"10.{net}.{machine.number}.2/30",
+        "dev",
+        theirs,
+    )
     _ip("-n", machine.name, "link", "set", theirs, "up")
 
 

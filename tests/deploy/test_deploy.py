@@ -22,7 +22,9 @@ CHART = DEPLOY / "helm" / "ullage"
 DOCKERFILE = (DEPLOY / "Dockerfile").read_text()
 COMPOSE = yaml.safe_load((DEPLOY / "compose.yaml").read_text())
 VALUES = yaml.safe_load((CHART / "values.yaml").read_text())
-SCHEMA = jsonschema_rs.validator_for(json.loads((CHART / "values.schema.json").read_text()))
+SCHEMA = jsonschema_rs.validator_for(
+    json.loads((CHART / "values.schema.json").read_text())
+)
 GIVEN = {
     **VALUES,
     "image": {**VALUES["image"], "repository": "registry.example/ullage-proxy"},
@@ -90,7 +92,9 @@ def test_the_compose_file_starts_proxies_on_one_store():
 
 
 def test_no_port_of_the_compose_file_is_open_to_other_machines():
-    ports = [port for each in COMPOSE["services"].values() for port in each.get("ports", ())]
+    ports = [
+        port for each in COMPOSE["services"].values() for port in each.get("ports", ())
+    ]
     assert ports
     assert all(port.startswith("127.0.0.1:") for port in ports)
 
@@ -104,7 +108,9 @@ def test_every_extra_of_the_image_is_one_of_ours():
 def test_what_is_asked_for_health_answers(tmp_path):
     deployment = (CHART / "templates" / "proxy.yaml").read_text()
     probes = set(re.findall(r"path: (/\S+?),", deployment))
-    (by_compose,) = re.findall(r"8484(/[\w/]+)", str(COMPOSE["services"]["proxy"]["healthcheck"]))
+    (by_compose,) = re.findall(
+        r"8484(/[\w/]+)", str(COMPOSE["services"]["proxy"]["healthcheck"])
+    )
     assert probes == {"/_ullage/health", "/_ullage/ready"}
     with upstream() as there, started(there, f"--store={tmp_path}/kept.db") as proxy:
         for path in {*probes, by_compose}:
@@ -115,7 +121,9 @@ def test_every_value_that_a_template_asks_for_is_there_and_none_is_for_nothing()
     templates = "\n".join(path.read_text() for path in CHART.glob("templates/*"))
     asked = set(re.findall(r"\.Values\.([\w.]+)", templates))
     there = {
-        f"{name}.{inner}" if isinstance(value, dict) and value and name != "resources" else name
+        f"{name}.{inner}"
+        if isinstance(value, dict) and value and name != "resources"
+        else name
         for name, value in VALUES.items()
         for inner in (value if isinstance(value, dict) and value else (None,))
     }
@@ -134,11 +142,15 @@ def test_the_chart_starts_proxies_that_end_their_replies(chart):
     pod = spec["template"]["spec"]
     (proxy,) = pod["containers"]
     plain = {each["name"]: each["value"] for each in proxy["env"] if "value" in each}
-    secret = {each["name"]: each["valueFrom"] for each in proxy["env"] if "valueFrom" in each}
+    secret = {
+        each["name"]: each["valueFrom"] for each in proxy["env"] if "valueFrom" in each
+    }
     config = settings_of(plain)
     assert (config.listen, config.workers) == ("0.0.0.0:8484", 2)
     assert config.blobs == "s3://bucket/ullage"
-    assert secret == {"ULLAGE_STORE": {"secretKeyRef": {"name": "ullage-store", "key": "url"}}}
+    assert secret == {
+        "ULLAGE_STORE": {"secretKeyRef": {"name": "ullage-store", "key": "url"}}
+    }
     pause = int(proxy["lifecycle"]["preStop"]["exec"]["command"][-1])
     assert pod["terminationGracePeriodSeconds"] > pause + Room().drain_s
     assert proxy["image"] == "registry.example/ullage-proxy:0.1.0"
@@ -164,7 +176,9 @@ def test_the_chart_cleans_up_with_words_that_are_known(chart):
 
 
 def test_without_a_file_of_settings_none_is_mounted():
-    without = rendered({**GIVEN, "config": "", "envFrom": [{"secretRef": {"name": "keys"}}]})
+    without = rendered(
+        {**GIVEN, "config": "", "envFrom": [{"secretRef": {"name": "keys"}}]}
+    )
     (proxy,) = without["Deployment"]["spec"]["template"]["spec"]["containers"]
     assert "ConfigMap" not in without
     assert "ULLAGE_PROXY_CONFIG" not in {each["name"] for each in proxy["env"]}

@@ -12,7 +12,9 @@ from tests.stores.postgres.test_proxies import KEY, PATH, SETTINGS, sent_by_one,
 
 pytestmark = [
     pytest.mark.xdist_group("postgres"),
-    pytest.mark.skipif(not is_there(), reason="PostgreSQL is not installed (Debian: postgresql)"),
+    pytest.mark.skipif(
+        not is_there(), reason="PostgreSQL is not installed (Debian: postgresql)"
+    ),
 ]
 
 

@@ -21,7 +21,9 @@ def main():
     commands = parser.add_subparsers(dest="command", required=True)
     still = commands.add_parser("open", help="what no test proves yet")
     still.add_argument("documents", nargs="*", metavar="DOCUMENT", default=list(known))
-    still.add_argument("--part-two", action="store_true", help="of summaries and compaction")
+    still.add_argument(
+        "--part-two", action="store_true", help="of summaries and compaction"
+    )
     commands.add_parser("write", help="write docs/documents from the marks")
     asked = parser.parse_args()
     if asked.command == "write":
@@ -30,8 +32,12 @@ def main():
             page.write_text(text, encoding="utf-8")
         return 0
     if unknown := set(asked.documents) - set(known):
-        parser.error(f"no document {', '.join(sorted(unknown))}: there are {', '.join(known)}")
-    return max(_show(name, known[name], part_two=asked.part_two) for name in asked.documents)
+        parser.error(
+            f"no document {', '.join(sorted(unknown))}: there are {', '.join(known)}"
+        )
+    return max(
+        _show(name, known[name], part_two=asked.part_two) for name in asked.documents
+    )
 
 
 def _show(name, inventory, *, part_two):
@@ -44,7 +50,11 @@ def _show(name, inventory, *, part_two):
     left = open_units(text, inventory, marks, part_two=part_two)
     lines = [f"{name}: {len(left)} units to prove", *wrong]
     for section, units in groupby(left, key=lambda unit: unit.section):
-        lines += ["", f"  {section}", *(f"  {unit.line:>6}  {unit.text}" for unit in units)]
+        lines += [
+            "",
+            f"  {section}",
+            *(f"  {unit.line:>6}  {unit.text}" for unit in units),
+        ]
     sys.stdout.write("\n".join([*lines, "", ""]))
     return 1 if left or wrong else 0
 

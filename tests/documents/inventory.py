@@ -59,7 +59,9 @@ class Inventory(Struct, frozen=True, forbid_unknown_fields=True):
 def inventories(folder=HERE):
     """Every data file, by the document's name."""
     return {
-        file.stem: msgspec.convert(tomllib.loads(file.read_text(encoding="utf-8")), Inventory)
+        file.stem: msgspec.convert(
+            tomllib.loads(file.read_text(encoding="utf-8")), Inventory
+        )
         for file in sorted(folder.glob("*.toml"))
     }
 
@@ -80,11 +82,15 @@ def _numbers(document, aside):
         marked = [(aside.section, text) for text in aside.texts]
         missing = [text for place, text in marked if not document.places(place, text)]
         return document.held(marked), missing
-    starts = (n for n in document.within(aside.section) if _is(document, n, aside.first))
+    starts = (
+        n for n in document.within(aside.section) if _is(document, n, aside.first)
+    )
     start = next(starts, None)
     if start is None:
         return set(), [aside.first]
-    ends = (n for n in range(start, len(document.units)) if _is(document, n, aside.last))
+    ends = (
+        n for n in range(start, len(document.units)) if _is(document, n, aside.last)
+    )
     end = next(ends, None)
     return (set(), [aside.last]) if end is None else (set(range(start, end + 1)), [])
 
@@ -97,7 +103,9 @@ def open_units(document, inventory, marks, *, part_two=False):
     """The units that are behaviour and proved by no test, of part one or of part two."""
     kinds, _ = classed(document, inventory)
     later = kinds.pop("part two", set())
-    done = document.held((mark.section, mark.quote) for mark in marks).union(*kinds.values())
+    done = document.held((mark.section, mark.quote) for mark in marks).union(
+        *kinds.values()
+    )
     return [
         unit
         for number, unit in enumerate(document.units)
@@ -110,7 +118,9 @@ def wrong_quotes(document, marks):
     for mark in marks:
         if document.places(mark.section, mark.quote):
             continue
-        sections = [name for name in document.sections if document.places(name, mark.quote)]
+        sections = [
+            name for name in document.sections if document.places(name, mark.quote)
+        ]
         if sections:
             where = f"it stands in {sections[0]!r}"
         elif document.within(mark.section):

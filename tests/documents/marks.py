@@ -62,7 +62,9 @@ def collected(folder=TESTS, root=ROOT):
     return [
         mark
         for file in sorted(folder.rglob("test_*.py"))
-        for mark in marks_of(file.read_text(encoding="utf-8"), file.relative_to(root).as_posix())
+        for mark in marks_of(
+            file.read_text(encoding="utf-8"), file.relative_to(root).as_posix()
+        )
     ]
 
 
@@ -74,11 +76,17 @@ def _marks_on(node, file, test):
     """The marks on a function or class; ``test`` ends in ``::`` where its name is still to come."""
     decorators = getattr(node, "decorator_list", ())
     for decorator in decorators:
-        for mark in _marks(decorator, file, test + node.name if test.endswith(":") else test):
+        for mark in _marks(
+            decorator, file, test + node.name if test.endswith(":") else test
+        ):
             if not node.name.lower().startswith("test"):
-                raise BadMarkError(f"{file}:{node.lineno}: {node.name} is no test: proves nothing")
+                raise BadMarkError(
+                    f"{file}:{node.lineno}: {node.name} is no test: proves nothing"
+                )
             if any(_NEVER.match(ast.unparse(other)) for other in decorators):
-                raise BadMarkError(f"{file}:{node.lineno}: {node.name} never has to pass")
+                raise BadMarkError(
+                    f"{file}:{node.lineno}: {node.name} never has to pass"
+                )
             yield mark
 
 
@@ -92,7 +100,9 @@ def _marks(tree, file, test):
 def _read(node, file, test):
     try:
         document, section, quote = map(ast.literal_eval, node.args)
-        named = {keyword.arg: ast.literal_eval(keyword.value) for keyword in node.keywords}
+        named = {
+            keyword.arg: ast.literal_eval(keyword.value) for keyword in node.keywords
+        }
         texts = (document, section, quote, *named.values())
         if set(named) <= {"lives", "see"} and all(text.strip() for text in texts):
             return Mark(document, section, quote, test, **named)

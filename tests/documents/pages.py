@@ -75,7 +75,9 @@ def page(inventory, found, order, deviations):
         inventory.about.strip(),
         *_yields(rows),
     ]
-    for section, inside in groupby(sorted(found, key=order), key=lambda entry: entry.section):
+    for section, inside in groupby(
+        sorted(found, key=order), key=lambda entry: entry.section
+    ):
         parts += [f"## {section}", *map(_told, inside)]
     return "\n\n".join(parts) + "\n"
 
@@ -83,7 +85,9 @@ def page(inventory, found, order, deviations):
 def _concerns(name, row):
     """Whether a row is of a document, alone or with others: the names stand before the colon."""
     head, colon, _ = row.partition(": ")
-    return bool(colon) and row.startswith("| ") and (name in head or head == "| all five")
+    return (
+        bool(colon) and row.startswith("| ") and (name in head or head == "| all five")
+    )
 
 
 def _yields(rows):
@@ -101,7 +105,9 @@ def _told(entry):
     told = []
     if entry.lives:
         told.append(f"Lives in {_joined(entry.lives, _file_of)}.")
-    told.append(f"Proved by {_joined(entry.tests, lambda test: test.partition('::')[0])}.")
+    told.append(
+        f"Proved by {_joined(entry.tests, lambda test: test.partition('::')[0])}."
+    )
     if entry.see:
         told.append(f"See {', '.join(f'`{command}`' for command in entry.see)}.")
     return "\n\n".join([*said, "\n".join(told)])

@@ -65,7 +65,9 @@ class Document(Struct, frozen=True):
         for section, quote in quotes:
             spans.setdefault(bare(section), []).extend(self.places(section, quote))
         return {
-            number for section, found in spans.items() for number in self._inside(section, found)
+            number
+            for section, found in spans.items()
+            for number in self._inside(section, found)
         }
 
     def _inside(self, section, spans):
@@ -81,7 +83,10 @@ class Document(Struct, frozen=True):
 @cache
 def bare(text):
     """A text as it is compared."""
-    lines = (_LEAD.sub("", _ROW.sub(r"\1", _DRAWN.sub("", line)), 1) for line in text.splitlines())
+    lines = (
+        _LEAD.sub("", _ROW.sub(r"\1", _DRAWN.sub("", line)), 1)
+        for line in text.splitlines()
+    )
     return re.sub(r"\s+", "", "".join(lines))
 
 

@@ -53,7 +53,10 @@ def test_nothing_is_open_in_a_document_that_is_complete(text, marks):
     inventory = KNOWN[text.name]
     mine = [mark for mark in marks if mark.document == text.name]
     left = open_units(text, inventory, mine) if inventory.complete else ()
-    none(f"no test proves line {unit.line}, {unit.section!r}: {unit.text}" for unit in left)
+    none(
+        f"no test proves line {unit.line}, {unit.section!r}: {unit.text}"
+        for unit in left
+    )
 
 
 def test_every_mark_is_of_a_document_there_is(marks):
@@ -70,7 +73,9 @@ def test_where_something_lives_there_is_something(marks):
 
 
 def test_what_shows_it_can_be_typed(marks):
-    targets = re.findall(r"(?m)^([\w-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"))
+    targets = re.findall(
+        r"(?m)^([\w-]+):", (ROOT / "Makefile").read_text(encoding="utf-8")
+    )
     for shown in {mark.see for mark in marks} - {""}:
         program, command, *words = shlex.split(shown)
         assert program in ("ullage", "make"), shown
@@ -80,7 +85,9 @@ def test_what_shows_it_can_be_typed(marks):
             helped = ullage(command, "--help")
             options = {word.partition("=")[0] for word in words if word.startswith("-")}
             assert helped.status == 0, shown
-            assert options <= set(re.findall(r"(?<![\w-])--?[\w-]+", helped.text)), shown
+            assert options <= set(re.findall(r"(?<![\w-])--?[\w-]+", helped.text)), (
+                shown
+            )
 
 
 def test_the_pages_are_those_of_the_marks():

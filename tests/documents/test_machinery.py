@@ -2,7 +2,13 @@
 
 import pytest
 
-from tests.documents.inventory import Aside, Inventory, classed, open_units, wrong_quotes
+from tests.documents.inventory import (
+    Aside,
+    Inventory,
+    classed,
+    open_units,
+    wrong_quotes,
+)
 from tests.documents.marks import BadMarkError, Mark, marks_of
 from tests.documents.pages import entries, page, place_in, place_on
 from tests.documents.reading import read
@@ -72,7 +78,9 @@ def texts(units):
 
 
 def test_a_document_is_taken_apart_into_sentences_items_rows_lines_and_statements():
-    assert [(unit.section, unit.text, unit.line) for unit in TINY.units if unit.worth] == [
+    assert [
+        (unit.section, unit.text, unit.line) for unit in TINY.units if unit.worth
+    ] == [
         ("Tiny", "Histories grow (e.g. by logs).", 3),
         ("Tiny", "They are cut.", 3),
         ("Rule", "Old results are cut.", 7),
@@ -114,7 +122,10 @@ def test_a_part_proves_nothing_alone_and_all_of_it_with_the_other_part():
 
 def test_a_quote_may_be_wrapped_differently_and_run_over_several_units():
     long = mark("Rule", "if tokens > budget:\n    cut(old,)\nelse:")
-    listed = mark("Rule", "1. Old results are cut.\n   The newest stays.\n   - Skips what is short")
+    listed = mark(
+        "Rule",
+        "1. Old results are cut.\n   The newest stays.\n   - Skips what is short",
+    )
     assert texts(open_units(TINY, NOTHING, [long, listed])) == [
         "Histories grow (e.g. by logs).",
         "They are cut.",
@@ -144,7 +155,9 @@ def test_a_quote_that_is_not_there_is_found_and_said_where_it_is(section, quote,
 
 def test_what_is_classed_is_not_open_and_part_two_is_open_later():
     aside = (
-        Aside("context", "Tiny", texts=("Histories grow (e.g. by logs). They are cut.",)),
+        Aside(
+            "context", "Tiny", texts=("Histories grow (e.g. by logs). They are cut.",)
+        ),
         Aside("part two", "Rule", first="`Limit` | `5 * 2`", last="yes"),
         Aside("host", "Flow", texts=("yes",)),
     )
@@ -164,7 +177,9 @@ def test_what_is_classed_is_not_open_and_part_two_is_open_later():
         Aside("context", "Tiny", texts=("They are cut.", "Histories shrink.")),
         Aside("context", "Rule", first="Histories shrink.", last="yes"),
         Aside("context", "Rule", first="Skips what is short", last="Histories shrink."),
-        Aside("context", "Rule", first="Skips what is short", last="Old results are cut."),
+        Aside(
+            "context", "Rule", first="Skips what is short", last="Old results are cut."
+        ),
         Aside("context", "Nowhere", texts=("They are cut.",)),
     ],
 )
@@ -211,9 +226,15 @@ def test_marks_are_read_from_files_functions_classes_and_rows():
         ("@pytest.mark.says('d', 's')\ndef test_a(): ...", "t.py:1: says"),
         ("@pytest.mark.says('d', 's', '')\ndef test_a(): ...", "none of them empty"),
         ("@pytest.mark.says('d', 's', QUOTE)\ndef test_a(): ...", "literal texts"),
-        ("@pytest.mark.says('d', 's', 'q', live='x')\ndef test_a(): ...", "literal texts"),
+        (
+            "@pytest.mark.says('d', 's', 'q', live='x')\ndef test_a(): ...",
+            "literal texts",
+        ),
         ("@pytest.mark.says('d', 's', 'q')\ndef given(): ...", "given is no test"),
-        ("@pytest.mark.xfail\n@pytest.mark.says('d', 's', 'q')\ndef test_a(): ...", "never has"),
+        (
+            "@pytest.mark.xfail\n@pytest.mark.says('d', 's', 'q')\ndef test_a(): ...",
+            "never has",
+        ),
     ],
 )
 def test_a_mark_that_proves_nothing_or_cannot_be_read_is_refused(text, says):
@@ -239,7 +260,9 @@ def written(marks, order):
 def test_a_page_goes_by_the_document_and_says_where_and_how():
     marks = [
         mark(
-            "Rule", "if tokens > budget:\n    cut(old,)", lives="ullage.policy.stages.prune.prune"
+            "Rule",
+            "if tokens > budget:\n    cut(old,)",
+            lives="ullage.policy.stages.prune.prune",
         ),
         mark("Rule", "The newest stays.", see="make test"),
         Mark("tiny", "Rule", "The newest  stays.", "tests/test_it.py::test_too"),
@@ -285,6 +308,7 @@ def test_without_the_document_a_page_keeps_its_order_and_is_found_stale():
     assert written(EVERYTHING, place_on(standing)) != standing
     assert written(shuffled[1:], place_on(standing)) != standing
     moved = [
-        Mark("tiny", each.section, each.quote, "tests/test_new.py::test_it") for each in shuffled
+        Mark("tiny", each.section, each.quote, "tests/test_new.py::test_it")
+        for each in shuffled
     ]
     assert written(moved, place_on(standing)) != standing

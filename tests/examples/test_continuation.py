@@ -27,7 +27,9 @@ NOTICE = re.compile(
     r"\[truncated — showing (?P<shown>[-\d]+)/(?P<total>\d+) chars\. Call get_continuation with "
     r'tool_call_id="(?P<id>\w+)"(?: and offset=(?P<offset>\d+))? to read more\]$'
 )
-DECISIONS = [line for line in transcript().splitlines() if line.startswith("Decision: ")]
+DECISIONS = [
+    line for line in transcript().splitlines() if line.startswith("Decision: ")
+]
 
 
 def secretary(body):
@@ -40,7 +42,10 @@ def secretary(body):
         return calling(0, "transcribe_audio", path="meeting.wav")
     found = NOTICE.search(results[-1]["content"])
     if found and len(results) < 20:
-        asked = {"tool_call_id": found["id"], "offset": int(found["offset"] or found["shown"])}
+        asked = {
+            "tool_call_id": found["id"],
+            "offset": int(found["offset"] or found["shown"]),
+        }
         return calling(len(results), "get_continuation", **asked)
     lines = rebuilt([result["content"] for result in results]).splitlines()
     return saying("\n".join(line for line in lines if line.startswith("Decision: ")))
@@ -99,13 +104,21 @@ def test_the_server_is_called_once_and_all_the_rest_is_read_here():
         openai.OpenAI(base_url=url, api_key="none", max_retries=0) as client,
     ):
         create = client.chat.completions.create
-        outcome = agent_turn(create, session, [*map(counted, tools)], messages, "Decisions?")
+        outcome = agent_turn(
+            create, session, [*map(counted, tools)], messages, "Decisions?"
+        )
     assert [tool.name for tool in tools] == ["transcribe_audio"]
     assert reached == [("transcribe_audio", {"path": "meeting.wav"}, 24_591)]
     assert outcome.text.splitlines() == DECISIONS
-    calls = [call["function"] for m in bodies[-1]["messages"] for call in m.get("tool_calls", ())]
+    calls = [
+        call["function"]
+        for m in bodies[-1]["messages"]
+        for call in m.get("tool_calls", ())
+    ]
     asked = [json.loads(call["arguments"]).get("offset") for call in calls]
-    assert [call["name"] for call in calls] == ["transcribe_audio"] + ["get_continuation"] * 6
+    assert [call["name"] for call in calls] == ["transcribe_audio"] + [
+        "get_continuation"
+    ] * 6
     assert asked == [None, 4_000, 8_000, 12_000, 16_000, 20_000, 24_000]
     shown = [m["content"] for m in bodies[-1]["messages"] if m["role"] == "tool"]
     assert shown[1].startswith(transcript()[4_000:8_000])
@@ -113,9 +126,16 @@ def test_the_server_is_called_once_and_all_the_rest_is_read_here():
 
 
 def environment(url):
-    keep = {name: os.environ[name] for name in ("PATH", "SYSTEMROOT") if name in os.environ}
+    keep = {
+        name: os.environ[name] for name in ("PATH", "SYSTEMROOT") if name in os.environ
+    }
     path = os.pathsep.join((str(ROOT / "src"), str(ROOT)))
-    return {**keep, "OPENAI_BASE_URL": url, "OPENAI_API_KEY": "none", "PYTHONPATH": path}
+    return {
+        **keep,
+        "OPENAI_BASE_URL": url,
+        "OPENAI_API_KEY": "none",
+        "PYTHONPATH": path,
+    }
 
 
 def command(name, *arguments):
@@ -137,7 +157,9 @@ def test_on_the_command_line(tmp_path):
     question = "Which decisions were made?"
     with serving(secretary) as (url, bodies):
         done = subprocess.run(
-            command("continuation_cli", "--store", str(tmp_path / "kept.sqlite"), question),
+            command(
+                "continuation_cli", "--store", str(tmp_path / "kept.sqlite"), question
+            ),
             env=environment(url),
             cwd=ROOT,
             capture_output=True,
@@ -146,7 +168,9 @@ def test_on_the_command_line(tmp_path):
             check=True,
         )
     assert done.stdout.splitlines() == DECISIONS
-    told = re.search(r"\[answered; 2 calls of the model, and (\d+) to read on", done.stderr)
+    told = re.search(
+        r"\[answered; 2 calls of the model, and (\d+) to read on", done.stderr
+    )
     assert int(told[1]) == len(bodies) - 2 == 6
     assert bodies[-1]["messages"][1]["content"] == question
     first = next(m for m in bodies[1]["messages"] if m["role"] == "tool")
@@ -159,7 +183,9 @@ def test_on_the_command_line(tmp_path):
 
 def post(url, body):
     data = body if isinstance(body, bytes) else json.dumps(body).encode()
-    with urllib.request.urlopen(urllib.request.Request(url, data), timeout=30) as answer:
+    with urllib.request.urlopen(
+        urllib.request.Request(url, data), timeout=30
+    ) as answer:
         return json.loads(answer.read())
 
 
@@ -201,7 +227,9 @@ def test_behind_an_http_endpoint(http):
     )  # fmt: skip
     again = post(url, {"message": "Thanks.", "conversation": first["conversation"]})
     assert again["reply"] == "You are welcome."
-    assert bodies[-1]["messages"][-2]["content"] == first["reply"], "the history went on"
+    assert bodies[-1]["messages"][-2]["content"] == first["reply"], (
+        "the history went on"
+    )
     other = post(url, {"message": "And you?"})
     assert other["conversation"] != first["conversation"]
     assert other["reply"].splitlines() == DECISIONS

@@ -64,10 +64,16 @@ def test_a_client_of_mcp_is_given_a_part_and_how_to_read_on(monkeypatch):
     assert "get_continuation" in text
 
 
-@pytest.mark.parametrize("file", sorted(EXAMPLES.glob("*.py")), ids=lambda file: file.stem)
+@pytest.mark.parametrize(
+    "file", sorted(EXAMPLES.glob("*.py")), ids=lambda file: file.stem
+)
 def test_a_door_is_ten_lines_at_most(file):
     """The lines that name ullage, and those they go on over."""
-    lines = [line for line in file.read_text(encoding="utf-8").splitlines() if "# ullage" in line]
+    lines = [
+        line
+        for line in file.read_text(encoding="utf-8").splitlines()
+        if "# ullage" in line
+    ]
     assert len(lines) <= MOST_LINES
     knows = re.search(r"(?m)^(?:import|from) ullage", file.read_text(encoding="utf-8"))
     assert bool(lines) >= (file.stem in LOOPS)

@@ -23,7 +23,9 @@ LOG = "INFO the tide came in\n" * 20_000
 
 def environment(url):
     kept = {
-        name: os.environ[name] for name in ("PATH", "SYSTEMROOT", "TMPDIR") if name in os.environ
+        name: os.environ[name]
+        for name in ("PATH", "SYSTEMROOT", "TMPDIR")
+        if name in os.environ
     }
     path = os.pathsep.join((str(ROOT / "src"), str(ROOT)))
     return {
@@ -90,7 +92,10 @@ def services(tmp_path_factory):
     (services.folder / "app.log").write_text(LOG)
     with provider("anthropic", services.answer) as services.provider:
         folder, url = services.folder, services.provider.url
-        with chats(folder, url, 1) as services.alone, chats(folder, url, 2) as services.of_two:
+        with (
+            chats(folder, url, 1) as services.alone,
+            chats(folder, url, 2) as services.of_two,
+        ):
             yield services
 
 
@@ -111,8 +116,15 @@ def test_a_chat_goes_on_in_any_worker_with_the_bytes_it_had(services):
             "select chat, number, length(messages) from turns"
             " where chat in ('ada-1', 'bob-1') order by 1, 2"
         ).fetchall()
-    assert [row[:2] for row in kept] == [("ada-1", 0), ("ada-1", 1), ("ada-1", 2), ("bob-1", 0)]
-    assert min(length for *_, length in kept) > len(LOG), "the service's own history is whole"
+    assert [row[:2] for row in kept] == [
+        ("ada-1", 0),
+        ("ada-1", 1),
+        ("ada-1", 2),
+        ("bob-1", 0),
+    ]
+    assert min(length for *_, length in kept) > len(LOG), (
+        "the service's own history is whole"
+    )
 
 
 def unmarked(messages):
@@ -123,12 +135,16 @@ def unmarked(messages):
 @one_folder
 def test_several_workers_serve_many_at_once(services):
     with ThreadPoolExecutor(8) as threads:
-        asked = threads.map(lambda n: say(f"{services.of_two}chat-{n}", "Well?"), range(16))
+        asked = threads.map(
+            lambda n: say(f"{services.of_two}chat-{n}", "Well?"), range(16)
+        )
     assert list(asked) == ["I look.It is done."] * 16
 
 
 @one_folder
-def test_a_turn_that_another_worker_took_meanwhile_is_not_kept_twice(services, monkeypatch):
+def test_a_turn_that_another_worker_took_meanwhile_is_not_kept_twice(
+    services, monkeypatch
+):
     def answered_elsewhere_meanwhile(captured):
         histories = Histories(services.folder / "chats.db")
         histories.save("eve-1", 0, [{"role": "user", "content": "Sooner."}])
@@ -147,22 +163,38 @@ def test_a_turn_that_another_worker_took_meanwhile_is_not_kept_twice(services, m
 WRONG = "def tide():\n    return 'out'\n"
 TEST = "from tide import tide\nprint('a long line of a log\\n' * 20_000)\nassert tide() == 'in'\n"
 STEPS = [
-    Reply("I run the test.", [Call("run", {"command": f'"{sys.executable}" test_tide.py'})]),
-    Reply("", [Call("read_file", {"path": "tide.py"}), Call("read_file", {"path": "gone.py"})]),
+    Reply(
+        "I run the test.",
+        [Call("run", {"command": f'"{sys.executable}" test_tide.py'})],
+    ),
+    Reply(
+        "",
+        [
+            Call("read_file", {"path": "tide.py"}),
+            Call("read_file", {"path": "gone.py"}),
+        ],
+    ),
     Reply("", [Call("edit_file", {"path": "tide.py", "old": "'out'", "new": "'in'"})]),
     Reply("", [Call("run", {"command": f'"{sys.executable}" test_tide.py'})]),
     "The test passes.",
 ]
 
 
-def test_a_coding_agent_that_knows_nothing_of_it_does_its_work_under_the_proxy(serve, tmp_path):
+def test_a_coding_agent_that_knows_nothing_of_it_does_its_work_under_the_proxy(
+    serve, tmp_path
+):
     (tmp_path / "tide.py").write_text(WRONG)
     (tmp_path / "test_tide.py").write_text(TEST)
     server = serve("anthropic", [*STEPS])
     agent = [sys.executable, "-m", "examples.coding_agent", "Make the test pass."]
     under = [sys.executable, "-m", "ullage", "run", "--store", "kept.db", "--", *agent]
     done = subprocess.run(
-        under, env=environment(server.url), cwd=tmp_path, capture_output=True, text=True, timeout=60
+        under,
+        env=environment(server.url),
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=60,
     )
     assert done.stdout == "The test passes.\n", done.stderr
     assert "'in'" in (tmp_path / "tide.py").read_text()
@@ -171,6 +203,13 @@ def test_a_coding_agent_that_knows_nothing_of_it_does_its_work_under_the_proxy(s
     assert read["content"] == WRONG
     assert gone["is_error"]
     assert "FileNotFoundError" in gone["content"]
-    assert (edited[0]["content"], "exit code 1" in first[0]["content"]) == ("done", True)
+    assert (edited[0]["content"], "exit code 1" in first[0]["content"]) == (
+        "done",
+        True,
+    )
     assert "exit code 0" in last[0]["content"], "the end of an output is shown"
-    assert max(len(request.raw) for request in server.requests) < 100_000 < len(TEST) + 480_000
+    assert (
+        max(len(request.raw) for request in server.requests)
+        < 100_000
+        < len(TEST) + 480_000
+    )

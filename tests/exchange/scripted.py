@@ -18,7 +18,9 @@ def stream_type(format):
 def stream(format, *events):
     """Events as a streamed answer of a wire."""
     lines = b"".join(json.dumps(event).encode() + b"\n" for event in events)
-    return Reply(lines if format == "ollama" else sse(*events), content_type=stream_type(format))
+    return Reply(
+        lines if format == "ollama" else sse(*events), content_type=stream_type(format)
+    )
 
 
 def sse(*events, done=False):

@@ -20,7 +20,9 @@ from ullage.doors.exchange.refusals import KnownRefusals
 HERE = Target("ann", "https://gateway.example/v1", "openai-chat", "local")
 
 
-def learn(refusals, target=HERE, addition="tools", *, is_named=True, own_tools=1, now_s=0.0):
+def learn(
+    refusals, target=HERE, addition="tools", *, is_named=True, own_tools=1, now_s=0.0
+):
     return refusals.with_refusal(
         target, addition, is_named=is_named, own_tools=own_tools, now_s=now_s
     )
@@ -42,7 +44,9 @@ def test_what_no_word_named_holds_once_it_came_twice_within_an_hour():
 
 @pytest.mark.parametrize("field", Target.__struct_fields__)
 def test_it_holds_for_no_other_tenant_upstream_wire_or_model(field):
-    others = {name: getattr(HERE, name) for name in Target.__struct_fields__} | {field: "other"}
+    others = {name: getattr(HERE, name) for name in Target.__struct_fields__} | {
+        field: "other"
+    }
     assert learn(Refusals()).of(Target(**others), 1, 0.0) == set()
 
 
@@ -122,11 +126,17 @@ def test_many_threads_lose_nothing():
 @pytest.mark.parametrize(
     ("words", "named"),
     [
-        ("Invalid 'tools': array too long. Expected an array with maximum length 128", {"tools"}),
+        (
+            "Invalid 'tools': array too long. Expected an array with maximum length 128",
+            {"tools"},
+        ),
         ("Function calling is not supported by this model", {"tools"}),
         ("tool_choice.tools[1]: no such tool", {"tools"}),
         ("there is no get_continuation here", {"tools"}),
-        ('{"loc": ["body", "stream_options"], "msg": "Extra inputs are not permitted"}', None),
+        (
+            '{"loc": ["body", "stream_options"], "msg": "Extra inputs are not permitted"}',
+            None,
+        ),
         ("Unrecognized request argument supplied: include_usage", None),
         ("system.0.cache_control: Extra inputs are not permitted", {"cache_control"}),
         ("Bad request", set()),

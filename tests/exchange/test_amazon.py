@@ -9,7 +9,11 @@ from tests.exchange.test_sse import pieces_of
 from ullage.doors.exchange.amazon import AmazonReader, written
 from ullage.doors.exchange.frames import Frame
 
-EVENTS = [{"type": "message_start"}, {"type": "ping", "text": "é" * 300}, {"type": "message_stop"}]
+EVENTS = [
+    {"type": "message_start"},
+    {"type": "ping", "text": "é" * 300},
+    {"type": "message_stop"},
+]
 RAW = b"".join(map(written, EVENTS))
 
 
@@ -40,4 +44,7 @@ def test_an_error_of_amazons_is_no_event():
 
 
 def test_what_is_no_frame_is_left():
-    assert read([b"<html> no such thing </html>"]) == ([], b"<html> no such thing </html>")
+    assert read([b"<html> no such thing </html>"]) == (
+        [],
+        b"<html> no such thing </html>",
+    )

@@ -54,7 +54,9 @@ def replies(stream):
         raw = stream_of("anthropic", body, {}).decode()
         if "container" in body:
             delta = json.dumps({"container": USED})[1:-1]
-            raw = raw.replace('"delta": {"stop_reason"', f'"delta": {{{delta}, "stop_reason"')
+            raw = raw.replace(
+                '"delta": {"stop_reason"', f'"delta": {{{delta}, "stop_reason"'
+            )
             assert "container_1" in raw
         streams.append(Reply(raw.encode(), content_type=SSE))
     return streams
@@ -70,7 +72,9 @@ def played(stream, **more):
         **more,
     }
     _, answer, upstream = ask(exchanges()[0], PATH, request, *replies(stream))
-    return answer.decode(), [json.loads(body).get("container") for body in upstream.sent]
+    return answer.decode(), [
+        json.loads(body).get("container") for body in upstream.sent
+    ]
 
 
 @pytest.mark.parametrize("stream", [False, True])

@@ -6,7 +6,16 @@ import json
 import pytest
 
 from tests import histories
-from tests.exchange.scripted import SSE, Reply, Upstream, aask, ask, async_exchanges, exchanges, sse
+from tests.exchange.scripted import (
+    SSE,
+    Reply,
+    Upstream,
+    aask,
+    ask,
+    async_exchanges,
+    exchanges,
+    sse,
+)
 from tests.servers.refusals import too_long
 from tests.servers.replies import Prompt, body_of
 from tests.servers.streams import stream_of
@@ -86,7 +95,9 @@ def test_a_long_history_is_sent_shorter_and_says_so(format):
 @every
 def test_an_event_loop_sends_and_gives_the_same(format):
     asked = body(format, LONG)
-    here = ask(exchanges(limits=LIMITS)[0], PATHS[format], asked, Reply(replied(format)))
+    here = ask(
+        exchanges(limits=LIMITS)[0], PATHS[format], asked, Reply(replied(format))
+    )
     door, _ = async_exchanges(limits=LIMITS)
     there = asyncio.run(aask(door, PATHS[format], asked, Reply(replied(format))))
     assert here[:2] == there[:2]
@@ -111,11 +122,18 @@ def test_conversations_that_begin_alike_are_kept_warm_apart(format):
 @every
 def test_conversations_that_do_not_stay_warm_are_sent_as_if_they_did(format):
     names = [f"{n}.py" for n in range(18)]
-    sent, doors = [], [exchanges(limits=LIMITS, **room)[0] for room in ({}, {"older_bytes": 1})]
+    sent, doors = (
+        [],
+        [exchanges(limits=LIMITS, **room)[0] for room in ({}, {"older_bytes": 1})],
+    )
     for door in doors:
         for stop in (10, 11, 12):
             for name in names:
-                turns = [histories.Turn(calls=(histories.Call("bash", name, f"{name}\n" * 400),))]
+                turns = [
+                    histories.Turn(
+                        calls=(histories.Call("bash", name, f"{name}\n" * 400),)
+                    )
+                ]
                 asked = body(format, turns + LONG[:stop])
                 _, _, upstream = ask(door, PATHS[format], asked, Reply(replied(format)))
                 sent += upstream.sent
@@ -129,8 +147,14 @@ def test_conversations_that_do_not_stay_warm_are_sent_as_if_they_did(format):
     ("path", "format"),
     [
         ("/openai/deployments/gpt-4.1/chat/completions?api-version=1", "openai-chat"),
-        ("/v1/projects/p/locations/l/publishers/google/models/m:generateContent", "gemini"),
-        ("/v1/projects/p/locations/l/publishers/anthropic/models/m:rawPredict", "anthropic"),
+        (
+            "/v1/projects/p/locations/l/publishers/google/models/m:generateContent",
+            "gemini",
+        ),
+        (
+            "/v1/projects/p/locations/l/publishers/anthropic/models/m:rawPredict",
+            "anthropic",
+        ),
         ("/model/anthropic.m-v1%3A0/invoke", "anthropic"),
     ],
 )
@@ -151,7 +175,9 @@ def test_a_model_that_the_path_names_stays_out_of_the_body(path, format):
 @pytest.mark.parametrize("size", [1, 7, 100_000])
 def test_a_stream_leaves_as_the_bytes_that_came_however_they_are_cut(format, size):
     door, reports = exchanges()
-    options = {"stream_options": {"include_usage": True}} if format == "openai-chat" else {}
+    options = (
+        {"stream_options": {"include_usage": True}} if format == "openai-chat" else {}
+    )
     asked = body(format, stream=True, **options)
     raw = stream_of(format, replied(format), asked)
     pieces = [raw[at : at + size] for at in range(0, len(raw), size)]
@@ -168,12 +194,16 @@ def test_a_reply_is_given_before_it_is_taken_in(format, is_streamed, monkeypatch
     """Writing down what it reports is no reason to let a client wait."""
     done = []
     observe = Exchange.observe
-    monkeypatch.setattr(Exchange, "observe", lambda *given: done.append(1) or observe(*given))
+    monkeypatch.setattr(
+        Exchange, "observe", lambda *given: done.append(1) or observe(*given)
+    )
     door, reports = exchanges()
     asked = body(format, stream=True) if is_streamed else body(format)
     reply = streamed(format, asked) if is_streamed else Reply(replied(format))
     upstream = Upstream(reply)
-    answer = drive(door.of("POST", PATHS[format], json.dumps(asked).encode(), upstream).steps())
+    answer = drive(
+        door.of("POST", PATHS[format], json.dumps(asked).encode(), upstream).steps()
+    )
     while drive(answer.next()):
         assert not done
     assert not done
@@ -187,7 +217,9 @@ def test_usage_is_asked_for_and_kept_from_a_client_that_did_not_ask():
     door, reports = exchanges()
     asked = body("openai-chat", stream=True)
     wanted = {**asked, "stream_options": {"include_usage": True}}
-    _, said, upstream = ask(door, "/v1/chat/completions", asked, streamed("openai-chat", wanted))
+    _, said, upstream = ask(
+        door, "/v1/chat/completions", asked, streamed("openai-chat", wanted)
+    )
     assert json.loads(upstream.sent[0]) == wanted
     assert said == stream_of("openai-chat", replied("openai-chat"), asked)
     assert reports[0].usage == FORMATS["openai-chat"].usage(replied("openai-chat"))
@@ -200,7 +232,10 @@ def test_a_server_that_reports_no_usage_of_streams_is_not_asked_again():
     no = Reply({"error": {"message": "unknown field stream_options"}}, 400)
     plain = streamed("openai-chat", asked), streamed("openai-chat", asked)
     status, said, upstream = ask(door, "/v1/chat/completions", asked, no, plain[0])
-    assert (status, said) == (200, stream_of("openai-chat", replied("openai-chat"), asked))
+    assert (status, said) == (
+        200,
+        stream_of("openai-chat", replied("openai-chat"), asked),
+    )
     assert json.loads(upstream.sent[1]) == asked
     _, _, upstream = ask(door, "/v1/chat/completions", asked, plain[1])
     assert json.loads(upstream.sent[0]) == asked
@@ -210,9 +245,13 @@ def test_a_server_that_reports_no_usage_of_streams_is_not_asked_again():
 def test_a_client_that_goes_away_closes_the_upstream_and_is_counted(format):
     door, reports = exchanges()
     asked = body(format, stream=True)
-    reply = Reply([stream_of(format, replied(format), asked)[:60]] * 99, content_type=SSE)
+    reply = Reply(
+        [stream_of(format, replied(format), asked)[:60]] * 99, content_type=SSE
+    )
     upstream = Upstream(reply)
-    answer = drive(door.of("POST", PATHS[format], json.dumps(asked).encode(), upstream).steps())
+    answer = drive(
+        door.of("POST", PATHS[format], json.dumps(asked).encode(), upstream).steps()
+    )
     drive(answer.next())
     drive(answer.close())
     drive(answer.close())
@@ -226,7 +265,12 @@ def test_a_stream_that_breaks_off_breaks_off_for_the_client(format):
     asked = body(format, stream=True, stream_options={"include_usage": True})
     raw = stream_of(format, replied(format), asked)
     with pytest.raises(ConnectionError):
-        ask(door, PATHS[format], asked, Reply([raw, ConnectionError()], content_type=SSE))
+        ask(
+            door,
+            PATHS[format],
+            asked,
+            Reply([raw, ConnectionError()], content_type=SSE),
+        )
     assert reports[0].usage is not None
 
 
@@ -256,22 +300,32 @@ def test_two_refusals_are_one_for_the_client(format):
     door, _ = exchanges()
     last = refusal(format, 7_000)
     words = last.pieces[0]
-    status, said, upstream = ask(door, PATHS[format], body(format, LONG), refusal(format), last)
+    status, said, upstream = ask(
+        door, PATHS[format], body(format, LONG), refusal(format), last
+    )
     assert (status, said, len(upstream.sent)) == (400, words, 2)
 
 
 def test_a_text_over_a_limit_of_its_own_is_cut_and_sent_once_more():
     door, _ = exchanges(model="gpt-4.1", recall=False)
     door.recalls = False
-    long = [histories.Turn(calls=(histories.Call("bash", "a.py", "line of a log\n" * 3_000),))]
+    long = [
+        histories.Turn(
+            calls=(histories.Call("bash", "a.py", "line of a log\n" * 3_000),)
+        )
+    ]
     words = (
         "Invalid 'messages[2].content': string too long. Expected a string with maximum length "
         "20000, but got a string with length 42000 instead."
     )
     no = Reply({"error": {"message": words, "code": "string_above_max_length"}}, 400)
     yes = Reply(replied("openai-chat"))
-    status, _, upstream = ask(door, PATHS["openai-chat"], body("openai-chat", long), no, yes)
-    first, second = (json.loads(sent)["messages"][-1]["content"] for sent in upstream.sent)
+    status, _, upstream = ask(
+        door, PATHS["openai-chat"], body("openai-chat", long), no, yes
+    )
+    first, second = (
+        json.loads(sent)["messages"][-1]["content"] for sent in upstream.sent
+    )
     assert (status, len(first)) == (200, 42_000)
     assert len(second) <= 20_000
     assert second.startswith("line of a log\n")
@@ -289,8 +343,16 @@ def test_a_provider_that_counts_too_little_is_reported():
     door, reports = exchanges()
     asked = body("openai-chat", LONG)
     for _ in range(4):
-        reply = {**replied("openai-chat"), "usage": {"prompt_tokens": 9, "completion_tokens": 1}}
-        ask(door, PATHS["openai-chat"], asked, Reply({**reply, "id": f"chatcmpl-{len(reports)}"}))
+        reply = {
+            **replied("openai-chat"),
+            "usage": {"prompt_tokens": 9, "completion_tokens": 1},
+        }
+        ask(
+            door,
+            PATHS["openai-chat"],
+            asked,
+            Reply({**reply, "id": f"chatcmpl-{len(reports)}"}),
+        )
     assert [report.is_undercounted for report in reports] == [False, False, False, True]
     kinds = [[event.kind for event in report.events] for report in reports]
     assert ["undercounted" in each for each in kinds] == [False, False, True, False]
@@ -300,20 +362,29 @@ def test_another_refusal_is_the_clients():
     door, _ = exchanges()
     no = Reply({"error": {"message": "Rate limit of tokens per min"}}, 429)
     words = no.pieces[0]
-    status, said, upstream = ask(door, PATHS["openai-chat"], body("openai-chat", LONG), no)
+    status, said, upstream = ask(
+        door, PATHS["openai-chat"], body("openai-chat", LONG), no
+    )
     assert (status, said, len(upstream.sent)) == (429, words, 1)
 
 
 ERRORS = {
     "anthropic": {
         "type": "error",
-        "error": {"type": "invalid_request_error", "message": "prompt is too long: 9000 > 6000"},
+        "error": {
+            "type": "invalid_request_error",
+            "message": "prompt is too long: 9000 > 6000",
+        },
     },
     "openai-responses": {
         "type": "response.failed",
-        "response": {"error": {"code": "context_length_exceeded", "message": "too long"}},
+        "response": {
+            "error": {"code": "context_length_exceeded", "message": "too long"}
+        },
     },
-    "openai-chat": {"error": {"code": "context_length_exceeded", "message": "too long"}},
+    "openai-chat": {
+        "error": {"code": "context_length_exceeded", "message": "too long"}
+    },
 }
 OPENINGS = {
     "anthropic": [{"type": "message_start", "message": {"usage": {"input_tokens": 3}}}],
@@ -370,7 +441,9 @@ def test_an_error_under_status_200_is_one():
         }
     )
     yes = Reply(replied("openai-chat"))
-    _, said, upstream = ask(door, PATHS["openai-chat"], body("openai-chat", LONG), no, yes)
+    _, said, upstream = ask(
+        door, PATHS["openai-chat"], body("openai-chat", LONG), no, yes
+    )
     assert json.loads(said) == replied("openai-chat")
     assert len(upstream.sent) == 2
 
@@ -425,7 +498,10 @@ class Failing(MemoryStore):
 
 @pytest.mark.parametrize(
     ("error", "why"),
-    [(StoreError("memory", "commit", "no room"), "store"), (ZeroDivisionError(), "error")],
+    [
+        (StoreError("memory", "commit", "no room"), "store"),
+        (ZeroDivisionError(), "error"),
+    ],
 )
 def test_a_mistake_of_ours_breaks_no_run(error, why):
     store = Failing()
@@ -467,7 +543,10 @@ def test_a_spent_budget_is_an_error_of_ours_and_nothing_is_sent():
     status, said, upstream = ask(door, "/v1/messages", body("anthropic"))
     error = json.loads(said)
     assert (status, upstream.sent) == (402, [])
-    assert (error["type"], "budget of 10 tokens" in error["error"]["message"]) == ("error", True)
+    assert (error["type"], "budget of 10 tokens" in error["error"]["message"]) == (
+        "error",
+        True,
+    )
 
 
 def test_an_upstream_that_cannot_be_reached_is_the_clients_to_hear_of():
@@ -503,7 +582,9 @@ def test_a_compaction_of_the_providers_is_asked_of_what_its_turns_were_asked_of(
     asked = body("openai-responses", LONG)
     _, _, turn = ask(door, "/v1/responses", asked, Reply(replied("openai-responses")))
     bare = {key: asked[key] for key in ("model", "input")}
-    output = Reply({"object": "response.compaction", "output": [{"type": "compaction"}]})
+    output = Reply(
+        {"object": "response.compaction", "output": [{"type": "compaction"}]}
+    )
     status, said, compact = ask(door, "/v1/responses/compact", bare, output)
     assert (status, json.loads(said)["object"]) == (200, "response.compaction")
     shown = [json.loads(upstream.sent[0])["input"] for upstream in (turn, compact)]
@@ -517,11 +598,18 @@ def test_a_batch_is_fitted_one_by_one(format):
     long, short = body(format, LONG), body(format, LONG[:1])
     if format == "anthropic":
         path = "/v1/messages/batches"
-        batch = {"requests": [{"custom_id": "a", "params": each} for each in (long, short)]}
+        batch = {
+            "requests": [{"custom_id": "a", "params": each} for each in (long, short)]
+        }
     else:
         path = "/v1beta/models/gemini-3-pro:batchGenerateContent"
         inner = [{"request": each, "metadata": {"key": "a"}} for each in (long, short)]
-        batch = {"batch": {"displayName": "b", "inputConfig": {"requests": {"requests": inner}}}}
+        batch = {
+            "batch": {
+                "displayName": "b",
+                "inputConfig": {"requests": {"requests": inner}},
+            }
+        }
     door, _ = exchanges(limits=LIMITS)
     _, _, upstream = ask(door, path, batch, Reply(b"{}"))
     sent = json.loads(upstream.sent[0])
@@ -530,7 +618,9 @@ def test_a_batch_is_fitted_one_by_one(format):
         if format == "anthropic"
         else (sent["batch"]["inputConfig"]["requests"]["requests"])
     )
-    first, second = (item["params" if format == "anthropic" else "request"] for item in place)
+    first, second = (
+        item["params" if format == "anthropic" else "request"] for item in place
+    )
     assert len(json.dumps(first)) < len(json.dumps(long)) / 2
     assert second == short
     assert door.counts.changed == 1
@@ -544,9 +634,13 @@ def test_amazons_binary_stream_is_fitted_observed_and_given_as_it_comes():
     asked = body("anthropic", LONG, anthropic_version="bedrock-2023-05-31")
     del asked["model"]
     raw = stream_of("anthropic", replied("anthropic"), asked).decode()
-    events = [json.loads(line[5:]) for line in raw.splitlines() if line.startswith("data:")]
+    events = [
+        json.loads(line[5:]) for line in raw.splitlines() if line.startswith("data:")
+    ]
     frames = b"".join(map(amazon.written, events))
-    reply = Reply([frames[:50], frames[50:]], content_type="application/vnd.amazon.eventstream")
+    reply = Reply(
+        [frames[:50], frames[50:]], content_type="application/vnd.amazon.eventstream"
+    )
     path = "/model/anthropic.claude-opus-4-8-v1:0/invoke-with-response-stream"
     _, said, upstream = ask(door, path, asked, reply)
     assert said == frames
@@ -557,7 +651,9 @@ def test_amazons_binary_stream_is_fitted_observed_and_given_as_it_comes():
 def test_a_stream_that_is_one_json_array_is_observed_at_its_end():
     door, reports = exchanges()
     path = "/v1beta/models/gemini-3-pro:streamGenerateContent"
-    raw = b"[" + json.dumps(replied("gemini")).encode() + b",\n" + b'{"candidates": []}]'
+    raw = (
+        b"[" + json.dumps(replied("gemini")).encode() + b",\n" + b'{"candidates": []}]'
+    )
     _, said, _ = ask(door, path, body("gemini"), Reply([raw[:9], raw[9:]]))
     assert said == raw
     assert reports[0].usage == FORMATS["gemini"].usage(replied("gemini"))
@@ -580,6 +676,10 @@ def test_a_model_that_has_no_name_is_sent_as_it_came_and_nothing_is_kept_of_it(m
     raw = json.dumps(body("anthropic", model=model)).encode()
     _, _, upstream = ask(door, "/v1/messages", raw, Reply(replied("anthropic")))
     assert upstream.sent == [raw]
-    assert (reports[0].passed, reports[0].model, reports[0].conversation) == ("content", "", "")
+    assert (reports[0].passed, reports[0].model, reports[0].conversation) == (
+        "content",
+        "",
+        "",
+    )
     assert reports[0].problem == "FormatError at model"
     assert len(door.sessions) == 0

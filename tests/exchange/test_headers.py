@@ -23,4 +23,7 @@ def test_conversations_of_one_tenant_hold_the_tools_they_share_once():
 
 
 def asked(*texts):
-    return {"model": "gpt-4.1", "messages": [{"role": "user", "content": text} for text in texts]}
+    return {
+        "model": "gpt-4.1",
+        "messages": [{"role": "user", "content": text} for text in texts],
+    }

@@ -24,7 +24,9 @@ every = pytest.mark.parametrize("format", PATHS)
 
 def body(format, turns, before=()):
     messages = [*before, *histories.wire(format, turns)]
-    request = histories.request(format, messages, tools=TOOLS[format], model=UNBOUND[format])
+    request = histories.request(
+        format, messages, tools=TOOLS[format], model=UNBOUND[format]
+    )
     if format == "gemini":
         del request["model"]
     return request
@@ -55,10 +57,14 @@ def test_it_sends_little_more_than_what_it_saw_from_the_start(format):
 @every
 def test_each_report_tells_why_nothing_is_cut(format):
     views, reports = relayed(format, steps(12), 2)
-    joined = next(at for at, view in enumerate(views) if "get_continuation" in names(view))
+    joined = next(
+        at for at, view in enumerate(views) if "get_continuation" in names(view)
+    )
     assert joined > 0
     assert [report.standing.reason for report in reports[:joined]] == ["price"] * joined
-    assert [report.standing for report in reports[joined:]] == [None] * (len(views) - joined)
+    assert [report.standing for report in reports[joined:]] == [None] * (
+        len(views) - joined
+    )
 
 
 @every
@@ -97,6 +103,8 @@ def test_a_count_of_tokens_joins_nothing_for_want_of_tools(format):
     bare = body(format, steps(3))
     del bare["tools"]
     ask(door, paths[format], bare, Reply({"input_tokens": 1, "totalTokens": 1}))
-    _, _, upstream = ask(door, PATHS[format], body(format, steps(3)), Reply(replied(format)))
+    _, _, upstream = ask(
+        door, PATHS[format], body(format, steps(3)), Reply(replied(format))
+    )
     assert names(json.loads(upstream.sent[-1])) == {"bash"}
     assert [report.standing.reason for report in reports] == ["tools", "price"]

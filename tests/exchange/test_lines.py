@@ -11,7 +11,9 @@ from ullage.doors.exchange import lines
 from ullage.doors.exchange.frames import EventTooLong
 from ullage.doors.exchange.lines import LINES, LineReader, written
 
-events = st.lists(st.sampled_from(['{"done": false}', "{}", "", "  ", '{"é": "\\n"}']), max_size=6)
+events = st.lists(
+    st.sampled_from(['{"done": false}', "{}", "", "  ", '{"é": "\\n"}']), max_size=6
+)
 
 
 def read(pieces):
@@ -20,12 +22,16 @@ def read(pieces):
     return frames, reader.rest()
 
 
-@given(events, st.sampled_from(("\n", "\r\n")), st.lists(st.integers(0, 90), max_size=8))
+@given(
+    events, st.sampled_from(("\n", "\r\n")), st.lists(st.integers(0, 90), max_size=8)
+)
 def test_no_cut_changes_what_is_read_and_no_byte_is_lost(said, end, cuts):
     raw = "".join(each + end for each in said).encode() + b'{"half'
     frames, rest = read(pieces_of(raw, cuts))
     assert b"".join(frame.raw for frame in frames) + rest == raw
-    assert [frame.data for frame in frames] == [each.strip().encode() or None for each in said]
+    assert [frame.data for frame in frames] == [
+        each.strip().encode() or None for each in said
+    ]
     assert rest == b'{"half'
 
 

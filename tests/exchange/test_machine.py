@@ -51,7 +51,9 @@ class Store(MemoryStore):
 
     def lose(self):
         records = self._tenants["t"].records if self._tenants else {}
-        for key in [key for key in records if any(kind == "splice" for kind, *_ in records[key])]:
+        for key in [
+            key for key in records if any(kind == "splice" for kind, *_ in records[key])
+        ]:
             del records[key]
 
 
@@ -76,7 +78,9 @@ class Client(Talk):
     def request(self):
         request = super().request()
         own = self.wire.tool(TOOLS[0])
-        request["tools"] = [{"functionDeclarations": [own]}] if self.format == "gemini" else [own]
+        request["tools"] = (
+            [{"functionDeclarations": [own]}] if self.format == "gemini" else [own]
+        )
         if self.format == "anthropic":
             request["model"] = BINDS
         if self.format == "gemini":
@@ -89,11 +93,18 @@ class Client(Talk):
 
     def answer(self, said):
         """The results of the calls that the client knows of: long ones."""
-        calls = [self.wire.call(call) for message in said for call in self.wire.calls(message)]
+        calls = [
+            self.wire.call(call)
+            for message in said
+            for call in self.wire.calls(message)
+        ]
         results = []
         for call in calls:
             self.outputs += 1
-            lines = (f"{self.outputs}.{n}: value {n * self.outputs} of it\n" for n in range(110))
+            lines = (
+                f"{self.outputs}.{n}: value {n * self.outputs} of it\n"
+                for n in range(110)
+            )
             results.append(self.wire.result(call, "".join(lines)))
         self.history += self.wire.results(results) if results else []
 
@@ -102,10 +113,14 @@ class Client(Talk):
     @property
     def path(self):
         ends = {True: "streamGenerateContent?alt=sse", False: "generateContent"}
-        return PATHS[self.format] + (ends[self.streamed] if self.format == "gemini" else "")
+        return PATHS[self.format] + (
+            ends[self.streamed] if self.format == "gemini" else ""
+        )
 
     def exchange(self, request, upstream):
-        return self.worker.of("POST", self.path, json.dumps(request).encode(), upstream, tenant="t")
+        return self.worker.of(
+            "POST", self.path, json.dumps(request).encode(), upstream, tenant="t"
+        )
 
     def door(self, request):
         self.breaks, self.is_new = "", True
@@ -114,7 +129,11 @@ class Client(Talk):
         drive(answer.close())
         report = self.worker.reports[-1]
         assert (answer.status, report.passed, report.problem) == (200, None, ""), said
-        told = {event.kind for each in self.worker.reports[self.heard :] for event in each.events}
+        told = {
+            event.kind
+            for each in self.worker.reports[self.heard :]
+            for event in each.events
+        }
         assert not self.breaks or BATCHES & told, self.breaks
         self.heard = len(self.worker.reports)
         for name in RECALL_TOOLS:
@@ -206,29 +225,44 @@ def with_marker(request):
 
 def without_markers(value):
     if isinstance(value, dict):
-        return {k: without_markers(item) for k, item in value.items() if k != "cache_control"}
-    return [without_markers(item) for item in value] if isinstance(value, list) else value
+        return {
+            k: without_markers(item)
+            for k, item in value.items()
+            if k != "cache_control"
+        }
+    return (
+        [without_markers(item) for item in value] if isinstance(value, list) else value
+    )
 
 
 def without_nothing(said):
-    return [{k: v for k, v in message.items() if v not in (None, "")} for message in said]
+    return [
+        {k: v for k, v in message.items() if v not in (None, "")} for message in said
+    ]
 
 
 # ── the machine ──────────────────────────────────────────────────────────────────────────
 
 texts = st.sampled_from(("", "Let me look.", "Line 5\n  failed. ", "é🙂"))
 thoughts = st.sampled_from(("", "Hm."))
-private = st.builds(Said, texts, st.lists(st.just(RECALL), min_size=1, max_size=2), thoughts)
+private = st.builds(
+    Said, texts, st.lists(st.just(RECALL), min_size=1, max_size=2), thoughts
+)
 mixed = st.lists(st.sampled_from((RECALL, OWN)), min_size=1, max_size=3)
 endings = st.builds(Said, texts, mixed.filter(lambda calls: OWN in calls), thoughts)
 scripts = st.tuples(st.lists(private, max_size=2), endings)
 
 
 class Doors(RuleBasedStateMachine):
-    @initialize(format=st.sampled_from(list(FORMATS)), streamed=st.booleans(), seed=indices)
+    @initialize(
+        format=st.sampled_from(list(FORMATS)), streamed=st.booleans(), seed=indices
+    )
     def begin(self, format, streamed, seed):
         self.store, self.branches, self.reports = Store(), [], []
-        self.workers = [Worker(self.store, self.reports), Worker(self.store, self.reports)]
+        self.workers = [
+            Worker(self.store, self.reports),
+            Worker(self.store, self.reports),
+        ]
         self.client = Client(format, self.workers[0], streamed=streamed, seed=seed)
         self.client.user("What failed?")
         self.say([], Said("Let me look.", [OWN]))
@@ -294,7 +328,11 @@ class Doors(RuleBasedStateMachine):
     def asked(self):
         """Where the user speaks."""
         parsed = [self.client.wire.parse(raw, "raw") for raw in self.client.history]
-        return [n for n, each in enumerate(parsed) if each.role == "user" and not each.results]
+        return [
+            n
+            for n, each in enumerate(parsed)
+            if each.role == "user" and not each.results
+        ]
 
     # ── what happens to workers and stores ───────────────────────────────────────────
 
@@ -343,7 +381,10 @@ class Doors(RuleBasedStateMachine):
     def lose(self):
         """Every splice is lost."""
         self.store.lose()
-        self.workers = [Worker(self.store, self.reports), Worker(self.store, self.reports)]
+        self.workers = [
+            Worker(self.store, self.reports),
+            Worker(self.store, self.reports),
+        ]
         self.client.worker = self.workers[0]
         self.client.forgets()
 

@@ -19,12 +19,16 @@ from ullage.wires.rules.checker import problems
 LIMITS = Limits(window_tokens=8_000, output_reserve_tokens=500)
 TEXT = "\n".join(f"    return known_name_{n}(x) + another_name" for n in range(60))
 TURNS = [
-    Turn(calls=(Call("read_file", f"{n}.py", f"def part_{n}(x):\n{TEXT}"),)) for n in range(60)
+    Turn(calls=(Call("read_file", f"{n}.py", f"def part_{n}(x):\n{TEXT}"),))
+    for n in range(60)
 ]
 
 
 def request(turns=TURNS, **more):
-    return {**histories.request("anthropic", histories.wire("anthropic", turns)), **more}
+    return {
+        **histories.request("anthropic", histories.wire("anthropic", turns)),
+        **more,
+    }
 
 
 def fitted(asked, **more):
@@ -34,7 +38,12 @@ def fitted(asked, **more):
 
 def marks(view):
     """Where the markers stand: of the head, and the numbers of the messages."""
-    head = [key for key in ("system", "tools") for block in _listed(view.get(key)) if _has(block)]
+    head = [
+        key
+        for key in ("system", "tools")
+        for block in _listed(view.get(key))
+        if _has(block)
+    ]
     contents = [_listed(message["content"]) for message in view["messages"]]
     return head, [at for at, blocks in enumerate(contents) if any(map(_has, blocks))]
 
@@ -51,7 +60,9 @@ def test_they_stand_behind_the_head_the_newest_record_and_what_was_sent_last():
     view = fitted(request(system="Be brief."))
     messages = view["messages"]
     head, found = marks(marked(view))
-    records = [at for at, each in enumerate(messages) if "[ullage" in json.dumps(each)[:200]]
+    records = [
+        at for at, each in enumerate(messages) if "[ullage" in json.dumps(each)[:200]
+    ]
     assert head == ["system"]
     assert found == [records[-1], len(messages) - 1]
 
@@ -77,7 +88,9 @@ def test_before_there_is_a_record_what_was_sent_last_is_marked():
 
 def test_of_many_records_those_before_a_batch_are_found_too():
     turns = [
-        turn for part in range(30) for turn in (Turn(user=f"Part {part}."), *TURNS[part : part + 3])
+        turn
+        for part in range(30)
+        for turn in (Turn(user=f"Part {part}."), *TURNS[part : part + 3])
     ]
     view = fitted(request(turns))
     found = marks(marked(view))[1]
@@ -91,7 +104,9 @@ def test_nothing_but_markers_is_new_and_nothing_is_changed_in_place():
     view = fitted(asked)
     made = marked(view)
     assert asked == before
-    bare = json.loads(json.dumps(made).replace(', "cache_control": {"type": "ephemeral"}', ""))
+    bare = json.loads(
+        json.dumps(made).replace(', "cache_control": {"type": "ephemeral"}', "")
+    )
     assert Blocks(bare).prefixes == Blocks(view).prefixes == Blocks(made).prefixes
     assert problems(made, "anthropic") == []
 
@@ -100,7 +115,11 @@ def test_nothing_but_markers_is_new_and_nothing_is_changed_in_place():
     "more",
     [
         {"cache_control": {"type": "ephemeral"}},
-        {"system": [{"type": "text", "text": "a", "cache_control": {"type": "ephemeral"}}]},
+        {
+            "system": [
+                {"type": "text", "text": "a", "cache_control": {"type": "ephemeral"}}
+            ]
+        },
     ],
 )
 def test_who_sets_markers_keeps_them_as_they_are(more):
@@ -117,7 +136,10 @@ def test_another_wire_has_none():
 def test_no_marker_stands_on_thinking_or_on_empty_text():
     thought = {"type": "thinking", "thinking": "so", "signature": "s"}
     blocks = [{"type": "text", "text": "Done."}, thought]
-    said = [{"role": "user", "content": "Go."}, {"role": "assistant", "content": blocks}]
+    said = [
+        {"role": "user", "content": "Go."},
+        {"role": "assistant", "content": blocks},
+    ]
     asked = {"model": "claude-sonnet-4-5", "max_tokens": 9, "messages": said}
     made = marked(fitted(asked))
     assert [_has(block) for block in made["messages"][-1]["content"]] == [True, False]

@@ -9,11 +9,20 @@ from ullage.doors.exchange.problems import place_of, problem_of
 @pytest.mark.parametrize(
     ("error", "told"),
     [
-        (FormatError("messages[3].content[0]", "no role 'SECRET'", "…"), "messages[3].content[0]"),
+        (
+            FormatError("messages[3].content[0]", "no role 'SECRET'", "…"),
+            "messages[3].content[0]",
+        ),
         (FormatError("tools[0].SECRET", "SECRET", "…"), "FormatError at tools[0].…"),
         (OverLimitError(10, 20, {"tool SECRET": 20}), "20 tokens, 10 allowed"),
-        (StoreError("sqlite", "commit", "SECRET", "SECRET"), "StoreError: sqlite, commit"),
-        (ConfigError("model", "no window is known for 'SECRET'", "…"), "ConfigError: model"),
+        (
+            StoreError("sqlite", "commit", "SECRET", "SECRET"),
+            "StoreError: sqlite, commit",
+        ),
+        (
+            ConfigError("model", "no window is known for 'SECRET'", "…"),
+            "ConfigError: model",
+        ),
         (KeyError("SECRET"), "KeyError"),
     ],
 )
@@ -25,7 +34,10 @@ def test_kind_place_and_numbers_are_told(error, told):
 @pytest.mark.parametrize(
     ("where", "place"),
     [
-        ("contents[0].parts[12].functionCall.args", "contents[0].parts[12].functionCall.args"),
+        (
+            "contents[0].parts[12].functionCall.args",
+            "contents[0].parts[12].functionCall.args",
+        ),
         ("messages[0].sk-ant-key-1", "messages[0].…"),
         ("messages[0]['a b']", "messages[0][…]"),
     ],

@@ -16,7 +16,9 @@ from ullage.doors.exchange.readings import Readings
 from ullage.doors.exchange.requests import beginning
 
 WHITE = st.sampled_from(["", "", " ", "\n  "])
-TEXTS = st.text(max_size=4) | st.sampled_from(['"messages": [', "],", "}{", "\\", "[{", "é", "日"])
+TEXTS = st.text(max_size=4) | st.sampled_from(
+    ['"messages": [', "],", "}{", "\\", "[{", "é", "日"]
+)
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | TEXTS,
     lambda inner: (
@@ -25,10 +27,27 @@ VALUES = st.recursive(
     ),
     max_leaves=4,
 )
-MESSAGES = st.lists(st.dictionaries(st.sampled_from(["role", "content"]), VALUES), max_size=4)
+MESSAGES = st.lists(
+    st.dictionaries(st.sampled_from(["role", "content"]), VALUES), max_size=4
+)
 NAMES = st.sampled_from(["model", "system", "tools", "messages", "\\u006dessages"])
 TOKENS = st.sampled_from(
-    [b"", b",", b"[", b"]", b"{", b"}", b" ", b'"', b'"a":', b"1", b"{}", b",{}", b"]}", b"\\"]
+    [
+        b"",
+        b",",
+        b"[",
+        b"]",
+        b"{",
+        b"}",
+        b" ",
+        b'"',
+        b'"a":',
+        b"1",
+        b"{}",
+        b",{}",
+        b"]}",
+        b"\\",
+    ]
 )
 
 
@@ -52,7 +71,11 @@ def parts(draw):
     items = [draw(WHITE) + written(draw, each) + draw(WHITE) for each in draw(MESSAGES)]
     head = "".join(f"{each},{draw(WHITE)}" for each in before)
     tail = "".join(f"{draw(WHITE)},{each}" for each in after)
-    return f'{{{head}"messages"{draw(WHITE)}:{draw(WHITE)}[', items, f"{draw(WHITE)}]{tail}}}"
+    return (
+        f'{{{head}"messages"{draw(WHITE)}:{draw(WHITE)}[',
+        items,
+        f"{draw(WHITE)}]{tail}}}",
+    )
 
 
 def body_of(head, items, tail):
@@ -69,7 +92,10 @@ def two_bodies(draw):
         start, stop = sorted(draw(st.tuples(*[st.integers(0, len(one))] * 2)))
         return one, one[:start] + draw(TOKENS) + one[stop:]
     kept = items[: draw(st.integers(0, len(items)))]
-    heads, tails = st.sampled_from([head, head, other_head]), st.sampled_from([tail, other_tail])
+    heads, tails = (
+        st.sampled_from([head, head, other_head]),
+        st.sampled_from([tail, other_tail]),
+    )
     return one, body_of(draw(heads), [*kept, *more], draw(tails))
 
 
@@ -102,15 +128,30 @@ def said_in_parts(body, found):
 @example(both=(b'{"messages":[{"a":1}]}', b'{"messages":[{"a":1},]}'))
 @example(both=(b'{"messages":[{"a":1}]}', b'{"messages":[{"a":1}{"a":2}]}'))
 @example(both=(b'{"messages":[{"a":1}]}', b'{"messages":[{"a":1} ,{"a":2}]}'))
-@example(both=(b'{"messages":[{"a":1}],"b":2}', b'{"messages":[{"a":1}],"b":2,"messages":[]}'))
+@example(
+    both=(
+        b'{"messages":[{"a":1}],"b":2}',
+        b'{"messages":[{"a":1}],"b":2,"messages":[]}',
+    )
+)
 @example(both=(b'{"messages":[]}', b'{"messages":[,{"a":1}]}'))
 @example(both=(b'{"messages":[{}]}', b'{"messages":[{},{"a":1}],"":[{"a":1}]}'))
-@example(both=(b'{"a":[{}],"a":[{}],"messages":[{}]}', b'{"b":1,"\\u0061":2,"messages":[{}]}'))
+@example(
+    both=(
+        b'{"a":[{}],"a":[{}],"messages":[{}]}',
+        b'{"b":1,"\\u0061":2,"messages":[{}]}',
+    )
+)
 @example(both=(b'{"messages":[{}],"":[{}]}', b'{"messages":[{},{}],"":[{}]}'))
 @example(both=(b'{"messages":[{}],"":0}', b'{"messages":[{}],"b":0}'))
-@example(both=(b'{"messages":[{}],"messages":[{}]}', b'{"messages":[{},{}],"messages":[{}]}'))
 @example(
-    both=(b'{"x":{"messages":[{}]},"messages":[{}]}', b'{"x":{"messages":[{}]},"messages":[{},{}]}')
+    both=(b'{"messages":[{}],"messages":[{}]}', b'{"messages":[{},{}],"messages":[{}]}')
+)
+@example(
+    both=(
+        b'{"x":{"messages":[{}]},"messages":[{}]}',
+        b'{"x":{"messages":[{}]},"messages":[{},{}]}',
+    )
 )
 def test_what_is_read_on_says_what_the_whole_body_does(span_bytes, both):
     one, other = both
@@ -123,8 +164,12 @@ def test_what_is_read_on_says_what_the_whole_body_does(span_bytes, both):
 
 
 def conversation(count, text="x" * 900):
-    said = [{"role": "user", "content": f"{n} {text}", "n": {"n": n}} for n in range(count)]
-    return json.dumps({"model": "m", "messages": said, "tools": [{"name": "read"}]}).encode()
+    said = [
+        {"role": "user", "content": f"{n} {text}", "n": {"n": n}} for n in range(count)
+    ]
+    return json.dumps(
+        {"model": "m", "messages": said, "tools": [{"name": "read"}]}
+    ).encode()
 
 
 class Session:
@@ -168,7 +213,11 @@ def test_what_one_owner_sent_is_nothing_to_another():
 
 def test_what_stands_around_the_messages_is_held_once_by_conversations_of_one_owner():
     readings, mine, yours, others = Readings(), Session(), Session(), Session()
-    for session, owner, text in ((mine, "me", "a"), (yours, "me", "b"), (others, "you", "c")):
+    for session, owner, text in (
+        (mine, "me", "a"),
+        (yours, "me", "b"),
+        (others, "you", "c"),
+    ):
         kept(readings, conversation(20, text * 900), owner, session)
     one, same, other = (
         readings.read(conversation(21, text * 900), "messages", owner).value
@@ -192,16 +241,23 @@ def test_a_long_body_is_read_on_too_and_most_of_its_bytes_are_not_held():
     assert third == bodies.read(changed)
     fourth = kept(readings, changed.replace(b'"395 x', b'"last x'))
     assert shared(third, fourth)[:320] == [True] * 320
-    assert fourth["messages"][395] == {**third["messages"][395], "content": f"last {'x' * 900}"}
+    assert fourth["messages"][395] == {
+        **third["messages"][395],
+        "content": f"last {'x' * 900}",
+    }
 
 
 WORDS = st.text("ab", max_size=2)
-TURNS = st.lists(st.tuples(st.sampled_from(["system", "user", "assistant"]), WORDS), max_size=12)
+TURNS = st.lists(
+    st.tuples(st.sampled_from(["system", "user", "assistant"]), WORDS), max_size=12
+)
 
 
 @pytest.mark.parametrize("wire", ["anthropic", "openai-chat"])
 @given(TURNS, TURNS, st.integers(0, 12))
-def test_how_a_history_begins_is_remembered_only_as_long_as_it_does(wire, before, after, shared):
+def test_how_a_history_begins_is_remembered_only_as_long_as_it_does(
+    wire, before, after, shared
+):
     one, other = ([*before], [*before[:shared], *after])
     found = []
     for turns in (one, other):
@@ -223,8 +279,13 @@ def test_what_was_read_goes_with_the_session_that_it_was_read_for():
     ]
     del mine
     gc.collect()
-    again = [readings.read(conversation(20, text), "messages", "me").value for text in texts]
-    assert [all(shared(*pair)) for pair in zip(first, again, strict=True)] == [False, True]
+    again = [
+        readings.read(conversation(20, text), "messages", "me").value for text in texts
+    ]
+    assert [all(shared(*pair)) for pair in zip(first, again, strict=True)] == [
+        False,
+        True,
+    ]
     del yours
     assert (len(readings), first[0]) == (0, again[0])
 

@@ -30,8 +30,16 @@ LOOKS = Said("I look.", [RECALL])
 def asked(format, **more):
     tool = FORMATS[format].tool(READ)
     tools = [{"functionDeclarations": [tool]}] if format == "gemini" else [tool]
-    head = {"anthropic": {"max_tokens": 500}, "ollama": {"options": {"num_ctx": 100_000}}}
-    request = {FORMATS[format].key: [user(format)], "tools": tools, **head.get(format, {}), **more}
+    head = {
+        "anthropic": {"max_tokens": 500},
+        "ollama": {"options": {"num_ctx": 100_000}},
+    }
+    request = {
+        FORMATS[format].key: [user(format)],
+        "tools": tools,
+        **head.get(format, {}),
+        **more,
+    }
     return request if format == "gemini" else {"model": "m", **request}
 
 
@@ -63,7 +71,9 @@ def test_rounds_are_counted_and_their_usage_is_summed(format):
 def test_a_refusal_of_a_later_round_is_an_event_of_the_stream(format):
     door, reports = exchanges()
     no = Reply({"error": {"message": "overloaded", "type": "overloaded_error"}}, 529)
-    _, said, _ = ask(door, PATHS[format], asked(format, stream=True), streamed(format, LOOKS), no)
+    _, said, _ = ask(
+        door, PATHS[format], asked(format, stream=True), streamed(format, LOOKS), no
+    )
     text = said.decode()
     assert "I l" in text
     assert "overloaded" in text.rpartition("data: ")[2]
@@ -187,12 +197,17 @@ def test_bedrocks_stream_recalls_too():
         lines = reply.pieces[0].decode().splitlines()
         events = [json.loads(line[5:]) for line in lines if line.startswith("data:")]
         raw = b"".join(map(amazon.written, events))
-        return Reply([raw[:99], raw[99:]], content_type="application/vnd.amazon.eventstream")
+        return Reply(
+            [raw[:99], raw[99:]], content_type="application/vnd.amazon.eventstream"
+        )
 
     door, reports = exchanges()
     request = asked("anthropic", anthropic_version="bedrock-2023-05-31")
     del request["model"]
-    replies = framed(streamed("anthropic", LOOKS)), framed(streamed("anthropic", "Nothing.", 2))
+    replies = (
+        framed(streamed("anthropic", LOOKS)),
+        framed(streamed("anthropic", "Nothing.", 2)),
+    )
     path = "/model/anthropic.claude-opus-4-8-v1:0/invoke-with-response-stream"
     _, said, _ = ask(door, path, request, *replies)
     reader = amazon.AmazonReader()
@@ -209,17 +224,28 @@ def test_bedrocks_stream_recalls_too():
 
 def held(previous, *items, **more):
     """A request of Responses whose history is at the provider."""
-    return {**asked("openai-responses"), "previous_response_id": previous, "input": items, **more}
+    return {
+        **asked("openai-responses"),
+        "previous_response_id": previous,
+        "input": items,
+        **more,
+    }
 
 
 def said_both(door):
     """The id of a reply with a private call and one of the client's, and the result of that."""
     both = Said("Both.", [RECALL, Call("read_file", {"path": "a"}, "call_mine")])
     path = "/v1/responses"
-    _, said, _ = ask(door, path, asked("openai-responses"), whole("openai-responses", both))
+    _, said, _ = ask(
+        door, path, asked("openai-responses"), whole("openai-responses", both)
+    )
     reply = json.loads(said)
     assert [item.get("name") for item in reply["output"]][1:] == ["read_file"]
-    return reply["id"], {"type": "function_call_output", "call_id": "call_mine", "output": "x"}
+    return reply["id"], {
+        "type": "function_call_output",
+        "call_id": "call_mine",
+        "output": "x",
+    }
 
 
 def test_what_waits_for_a_client_whose_history_is_at_the_provider_is_put_in():
@@ -250,11 +276,19 @@ def test_what_is_new_to_a_history_at_the_provider_is_fitted_and_recalled():
     _, said, upstream = ask(door, "/v1/responses", request, *replies)
     first, second = map(json.loads, upstream.sent)
     assert len(first["input"][0]["output"]) < len(output) / 4
-    assert first["previous_response_id"] == second["previous_response_id"] == "resp_before"
+    assert (
+        first["previous_response_id"] == second["previous_response_id"] == "resp_before"
+    )
     assert second["input"][: len(first["input"])] == first["input"]
     assert b"get_continuation" not in said
-    assert (reports[0].recalled, reports[0].passed, reports[0].conversation) == (1, None, "")
-    _, _, upstream = ask(door, "/v1/responses", held(json.loads(said)["id"]), Reply(b"{}"))
+    assert (reports[0].recalled, reports[0].passed, reports[0].conversation) == (
+        1,
+        None,
+        "",
+    )
+    _, _, upstream = ask(
+        door, "/v1/responses", held(json.loads(said)["id"]), Reply(b"{}")
+    )
     last = body_of("openai-responses", "Done.", 2, Prompt(900))["id"]
     assert json.loads(upstream.sent[0])["previous_response_id"] == last
 
@@ -280,7 +314,10 @@ def test_one_reply_may_take_only_so_long_to_look_things_up():
     door, reports = exchanges()
     ticks = iter(range(0, 1_000, 3))
     door.now_s = lambda: next(ticks)  # each call takes three seconds
-    replies = whole("anthropic", Said("I look.", [RECALL] * 5)), whole("anthropic", "Enough.", 2)
+    replies = (
+        whole("anthropic", Said("I look.", [RECALL] * 5)),
+        whole("anthropic", "Enough.", 2),
+    )
     _, _, upstream = ask(door, "/v1/messages", asked("anthropic"), *replies)
     assert reports[0].recalled == 2
     assert upstream.sent[1].count(b"this reply has looked up as much as one may") == 3

@@ -23,10 +23,15 @@ VERTEX = "/v1/projects/p/locations/global/publishers"
             f"{VERTEX}/anthropic/models/claude-opus-4-5:streamRawPredict",
             Route("anthropic", model="claude-opus-4-5", streams=True),
         ),
-        (f"{VERTEX}/anthropic/models/count-tokens:rawPredict", Route("anthropic", "count")),
+        (
+            f"{VERTEX}/anthropic/models/count-tokens:rawPredict",
+            Route("anthropic", "count"),
+        ),
         (
             "/model/us.anthropic.claude-opus-4-5-v1%3A0/invoke",
-            Route("anthropic", model="us.anthropic.claude-opus-4-5-v1:0", streams=False),
+            Route(
+                "anthropic", model="us.anthropic.claude-opus-4-5-v1:0", streams=False
+            ),
         ),
         (
             "/model/eu.anthropic.claude/invoke-with-response-stream",
@@ -52,7 +57,10 @@ VERTEX = "/v1/projects/p/locations/global/publishers"
             "/v1beta/models/gemini-3-pro:streamGenerateContent",
             Route("gemini", model="gemini-3-pro", streams=True, is_array=True),
         ),
-        ("/v1beta/models/gemini-3-pro:countTokens", Route("gemini", "count", "gemini-3-pro")),
+        (
+            "/v1beta/models/gemini-3-pro:countTokens",
+            Route("gemini", "count", "gemini-3-pro"),
+        ),
         (
             "/v1beta/models/gemini-3-pro:batchGenerateContent",
             Route("gemini", "batch", "gemini-3-pro"),

@@ -26,9 +26,14 @@ def pieces_of(raw, cuts):
     return [raw[a:b] for a, b in pairwise(places)]
 
 
-@given(events, st.sampled_from(ENDS), st.lists(st.integers(0, 200), max_size=8), st.text())
+@given(
+    events, st.sampled_from(ENDS), st.lists(st.integers(0, 200), max_size=8), st.text()
+)
 def test_no_cut_changes_what_is_read_and_no_byte_is_lost(events, end, cuts, rest):
-    raw = "".join(end.join(event) + end + end for event in events).encode() + rest.encode()
+    raw = (
+        "".join(end.join(event) + end + end for event in events).encode()
+        + rest.encode()
+    )
     whole, _ = read([raw])
     frames, left = read(pieces_of(raw, cuts))
     assert b"".join(frame.raw for frame in frames) + left == raw

@@ -67,7 +67,9 @@ def test_a_reply_of_two_rounds_is_fetched_as_it_was_given(format):
 
 @both
 def test_a_call_beside_the_clients_own_is_left_out(format):
-    door, given, kept, _ = played(format, Said("Two things.", [RECALL, OWN]), store=True)
+    door, given, kept, _ = played(
+        format, Said("Two things.", [RECALL, OWN]), store=True
+    )
     said, _ = fetch(door, "GET", path_of(format, given), kept[0])
     assert json.loads(said) == given
     assert b"read_file" in said
@@ -94,8 +96,17 @@ def test_what_needs_no_change_is_passed_on_byte_for_byte(format):
 
 
 def test_a_tool_of_the_clients_that_has_the_same_name_stays():
-    own = {"type": "function", "name": "get_continuation", "description": "The client's own."}
-    call = {"type": "function_call", "call_id": "c", "name": "get_continuation", "arguments": "{}"}
+    own = {
+        "type": "function",
+        "name": "get_continuation",
+        "description": "The client's own.",
+    }
+    call = {
+        "type": "function_call",
+        "call_id": "c",
+        "name": "get_continuation",
+        "arguments": "{}",
+    }
     raw = json.dumps({"id": "resp_9", "output": [call], "tools": [own]}).encode()
     assert fetch(exchanges()[0], "GET", "/v1/responses/resp_9", raw)[0] == raw
 
@@ -103,9 +114,16 @@ def test_a_tool_of_the_clients_that_has_the_same_name_stays():
 def test_the_items_of_a_request_have_no_private_call():
     """The next request is sent with the hidden turn in it."""
     door, given, _, _ = played(RESPONSES, LOOKS, "Nothing there.", store=True)
-    history = [*asked(RESPONSES)["input"], *given["output"], {"role": "user", "content": "Why?"}]
+    history = [
+        *asked(RESPONSES)["input"],
+        *given["output"],
+        {"role": "user", "content": "Why?"},
+    ]
     _, _, upstream = ask(
-        door, PATHS[RESPONSES], {**asked(RESPONSES), "input": history}, whole(RESPONSES, "So.", 3)
+        door,
+        PATHS[RESPONSES],
+        {**asked(RESPONSES), "input": history},
+        whole(RESPONSES, "So.", 3),
     )
     sent = json.loads(upstream.sent[0])["input"]
     assert "get_continuation" in json.dumps(sent)
@@ -129,7 +147,9 @@ def test_the_messages_of_a_request_have_no_private_call():
     )
     sent = json.loads(upstream.sent[0])["messages"]
     assert "get_continuation" in json.dumps(sent)
-    said, _ = fetch(door, "GET", "/v1/chat/completions/chatcmpl-3/messages", {"data": sent})
+    said, _ = fetch(
+        door, "GET", "/v1/chat/completions/chatcmpl-3/messages", {"data": sent}
+    )
     messages = json.loads(said)["data"]
     assert [message["role"] for message in messages] == ["user", "assistant", "tool"]
     assert "get_continuation" not in json.dumps(messages)
@@ -154,7 +174,9 @@ def test_what_is_deleted_goes_with_its_hidden_rounds(format):
 @both
 def test_nothing_else_is_deleted_where_the_provider_refuses(format):
     door, given, _, _ = played(format, LOOKS, "Nothing there.", store=True)
-    _, upstream = fetch(door, "DELETE", path_of(format, given), {"error": "no"}, status=403)
+    _, upstream = fetch(
+        door, "DELETE", path_of(format, given), {"error": "no"}, status=403
+    )
     assert upstream.deleted == []
 
 

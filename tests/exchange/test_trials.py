@@ -43,7 +43,9 @@ class Ruled:
         if refused is not None:
             return refused
         if asked.get("stream"):
-            return Reply(stream_of(self.format, replied(self.format), asked), content_type=SSE)
+            return Reply(
+                stream_of(self.format, replied(self.format), asked), content_type=SSE
+            )
         return Reply(replied(self.format))
 
 
@@ -132,7 +134,9 @@ def test_a_refusal_by_chance_takes_nothing_away():
         asked = body("openai-chat", [Turn(said="Hello."), Turn(user=f"And {number}?")])
         _, _, upstream = talk(door, "openai-chat", lambda _: next(refused, None), asked)
         assert offers(json.loads(upstream.sent[0]))
-    refused = iter([Reply(BAD, 400)])  # once more, after replies that disproved the first
+    refused = iter(
+        [Reply(BAD, 400)]
+    )  # once more, after replies that disproved the first
     talk(door, "openai-chat", lambda _: next(refused, None), body("openai-chat"))
     asked = body("openai-chat", [Turn(said="Hello."), Turn(user="And now?")])
     _, _, upstream = talk(door, "openai-chat", lambda _: None, asked)
@@ -149,7 +153,9 @@ def test_where_it_is_refused_as_it_came_too_that_refusal_is_the_clients(format):
     assert (status, said) == (400, mine)
     assert upstream.sent[1:] == [raw]
     assert door.refusals.newest.rows == {}
-    assert not [event for event in reports[0].events if event.kind == "addition_refused"]
+    assert not [
+        event for event in reports[0].events if event.kind == "addition_refused"
+    ]
     _, _, upstream = talk(door, format, lambda _: None, body(format))
     assert offers(json.loads(upstream.sent[0]))
 
@@ -157,7 +163,9 @@ def test_where_it_is_refused_as_it_came_too_that_refusal_is_the_clients(format):
 @pytest.mark.parametrize("status", [401, 403, 404, 405, 409, 429, 500, 503, 529])
 def test_no_other_status_puts_anything_on_trial(status):
     door, _ = exchanges(limits=ROOMY)
-    given, said, upstream = talk(door, "openai-chat", no_tools(NAMED, status), body("openai-chat"))
+    given, said, upstream = talk(
+        door, "openai-chat", no_tools(NAMED, status), body("openai-chat")
+    )
     assert (given, said, len(upstream.sent)) == (status, NAMED, 1)
     assert door.refusals.newest.rows == {}
 
@@ -174,7 +182,9 @@ def test_what_meets_another_error_without_our_additions_teaches_nothing(status):
 def test_a_request_without_additions_is_sent_once():
     door, _ = exchanges(limits=ROOMY)
     asked = body("openai-chat", tools=[])
-    status, said, upstream = talk(door, "openai-chat", lambda _: Reply(NAMED, 400), asked)
+    status, said, upstream = talk(
+        door, "openai-chat", lambda _: Reply(NAMED, 400), asked
+    )
     assert (status, said, len(upstream.sent)) == (400, NAMED, 1)
 
 
@@ -182,7 +192,9 @@ def test_the_log_has_a_line_without_content(caplog):
     door, _ = exchanges(limits=ROOMY)
     for text in ("a secret", "another secret"):
         talk(door, "openai-chat", no_tools(), body("openai-chat", [Turn(user=text)]))
-    (line,) = [one.getMessage() for one in caplog.records if "addition_refused" in one.message]
+    (line,) = [
+        one.getMessage() for one in caplog.records if "addition_refused" in one.message
+    ]
     assert line == (
         "addition_refused: tools: the upstream refused the request with the recall tools and took "
         "it without: requests for this model go without for 60 minutes"
@@ -235,13 +247,18 @@ def test_cache_markers_are_on_trial_too():
     door, reports = exchanges(limits=ROOMY)
     door.marks_cache = True
     words = b'{"error": {"message": "tools.0.cache_control: Extra inputs are not permitted"}}'
-    rule = lambda asked: Reply(words, 400) if "cache_control" in json.dumps(asked) else None  # noqa: E731
+
+    def rule(request):
+        return Reply(words, 400) if "cache_control" in json.dumps(request) else None
+
     raw = json.dumps(body("anthropic")).encode()
     status, _, upstream = talk(door, "anthropic", rule, raw)
     assert status == 200
     assert len(upstream.sent) == 2
     assert reports[0].without == ("tools", "cache_control")
-    _, _, upstream = talk(door, "anthropic", rule, body("anthropic", [Turn(user="More.")]))
+    _, _, upstream = talk(
+        door, "anthropic", rule, body("anthropic", [Turn(user="More.")])
+    )
     assert len(upstream.sent) == 1
     assert "cache_control" in reports[-1].without
 
@@ -258,7 +275,9 @@ def test_a_limit_of_tools_that_nobody_knew_keeps_recall_where_there_is_room(form
     sizes = []
     for own in (most, most, most - 1, most):
         tools = _tools(format, own)
-        asked = body(format, [Turn(said="Hi."), Turn(user=f"{own} {len(sizes)}")], tools=tools)
+        asked = body(
+            format, [Turn(said="Hi."), Turn(user=f"{own} {len(sizes)}")], tools=tools
+        )
         _, _, upstream = talk(door, format, rule, asked)
         sizes.append([count(json.loads(each)) for each in upstream.sent])
     assert sizes == [[most + 1, most], [most], [most], [most]]
@@ -269,7 +288,13 @@ def _tools(format, count):
     if format != "gemini":
         return [json.loads(text.replace("bash", f"tool_{n}")) for n in range(count)]
     declared = TOOLS[format][0]["functionDeclarations"][0]
-    return [{"functionDeclarations": [{**declared, "name": f"tool_{n}"} for n in range(count)]}]
+    return [
+        {
+            "functionDeclarations": [
+                {**declared, "name": f"tool_{n}"} for n in range(count)
+            ]
+        }
+    ]
 
 
 # ── whose it is, where it goes, for how long ─────────────────────────────────────────────
@@ -278,7 +303,9 @@ def _tools(format, count):
 def test_one_tenant_switches_nothing_off_for_another():
     door, _ = exchanges(limits=ROOMY)
     talk(door, "openai-chat", no_tools(), body("openai-chat"), tenant="mallory")
-    _, _, upstream = talk(door, "openai-chat", lambda _: None, body("openai-chat"), tenant="ann")
+    _, _, upstream = talk(
+        door, "openai-chat", lambda _: None, body("openai-chat"), tenant="ann"
+    )
     assert offers(json.loads(upstream.sent[0]))
 
 
@@ -372,7 +399,9 @@ def test_where_results_were_cut_before_the_fitted_messages_go_without_our_tools(
         _, _, upstream = talk(door, format, no_tools(), body(format, turns[:count]))
         (view,) = map(json.loads, upstream.sent)
         assert not offers(view)
-        assert view[key][: len(second[key])] == second[key], "what was sent stays as it is"
+        assert view[key][: len(second[key])] == second[key], (
+            "what was sent stays as it is"
+        )
         is_whole = json.dumps(large(count - 1))[1:-1] in json.dumps(view)
         assert is_whole, "what is new is not cut: nothing could open it"
 
@@ -391,10 +420,15 @@ def test_a_conversation_is_not_joined_by_a_request_that_is_refused(format):
 
 
 @every
-def test_a_conversation_with_reasoning_that_could_not_be_joined_stays_legal_and_whole(format):
+def test_a_conversation_with_reasoning_that_could_not_be_joined_stays_legal_and_whole(
+    format,
+):
     door, reports = exchanges(limits=ROOMY)
     whole = steps(16, thought=True)
-    turns = [replace(turn, user="And?" if at % 3 == 2 else None) for at, turn in enumerate(whole)]
+    turns = [
+        replace(turn, user="And?" if at % 3 == 2 else None)
+        for at, turn in enumerate(whole)
+    ]
     views = []
     for count in range(9, 17):
         asked = body(format, turns[:count], model=MODELS[format])
@@ -420,11 +454,15 @@ def test_what_is_over_the_limit_as_it_came_is_not_sent_as_it_came():
     )
     assert (status, said) == (400, BAD)
     first, second = upstream.sent
-    assert len(second) < len(first) < len(json.dumps(body("openai-chat", turns[:8]))) / 2
+    assert (
+        len(second) < len(first) < len(json.dumps(body("openai-chat", turns[:8]))) / 2
+    )
 
 
 @every
-def test_where_the_cut_messages_are_what_is_refused_it_goes_as_it_came_and_teaches_nothing(format):
+def test_where_the_cut_messages_are_what_is_refused_it_goes_as_it_came_and_teaches_nothing(
+    format,
+):
     door, reports = exchanges(limits=ROOMY)
     turns = steps(3)
     for count in range(4):
@@ -443,9 +481,13 @@ def test_where_the_cut_messages_are_what_is_refused_it_goes_as_it_came_and_teach
 def test_a_refusal_for_length_is_no_refusal_of_an_addition(format):
     limits = Limits(window_tokens=30_000, output_reserve_tokens=500)
     door, _ = exchanges(limits=limits)
-    turns = [Turn(calls=(Call("bash", f"{n}.py", f"line {n}\n" * 500),)) for n in range(12)]
+    turns = [
+        Turn(calls=(Call("bash", f"{n}.py", f"line {n}\n" * 500),)) for n in range(12)
+    ]
     no = iter([refusal(format)])
-    status, _, upstream = talk(door, format, lambda _: next(no, None), body(format, turns))
+    status, _, upstream = talk(
+        door, format, lambda _: next(no, None), body(format, turns)
+    )
     assert status == 200
     first, second = upstream.sent
     assert len(second) < len(first)
@@ -455,8 +497,12 @@ def test_a_refusal_for_length_is_no_refusal_of_an_addition(format):
 def test_a_refusal_for_length_after_one_of_an_addition_is_cut_as_ever():
     limits = Limits(window_tokens=30_000, output_reserve_tokens=500)
     door, _ = exchanges(limits=limits)
-    turns = [Turn(calls=(Call("bash", f"{n}.py", f"line {n}\n" * 500),)) for n in range(12)]
-    asked = json.dumps(body("openai-chat", turns, stream=True), separators=(",", ":")).encode()
+    turns = [
+        Turn(calls=(Call("bash", f"{n}.py", f"line {n}\n" * 500),)) for n in range(12)
+    ]
+    asked = json.dumps(
+        body("openai-chat", turns, stream=True), separators=(",", ":")
+    ).encode()
     no = iter([Reply(OPTIONS, 422), refusal("openai-chat")])
     status, _, upstream = talk(door, "openai-chat", lambda _: next(no, None), asked)
     first, second, third = upstream.sent
@@ -521,7 +567,10 @@ def test_an_event_loop_tries_and_learns_alike(format):
 def test_many_at_once_on_a_loop_each_get_their_reply():
     async def run():
         door, reports = async_exchanges(limits=ROOMY)
-        bodies = [body("openai-chat", [Turn(said="Hi."), Turn(user=str(n))]) for n in range(20)]
+        bodies = [
+            body("openai-chat", [Turn(said="Hi."), Turn(user=str(n))])
+            for n in range(20)
+        ]
         upstreams = [Ruled("openai-chat", no_tools()) for _ in bodies]
         asking = [
             partial(aask, _Given(door, upstream), CHAT, asked)

@@ -13,7 +13,9 @@ LINES = "a line of the output, as they all are\n"
 def new_session(format, window=8_000, **more):
     limits = Limits(window_tokens=window, output_reserve_tokens=1_000)
     model = histories.MODEL[format]
-    return Session(model, **{"limits": limits, "format": format, "recall": True, **more})
+    return Session(
+        model, **{"limits": limits, "format": format, "recall": True, **more}
+    )
 
 
 def after_a_restart(session, format):
@@ -29,7 +31,8 @@ def steps(count, lines=60, calls=1, **more):
         Turn(
             said=f"Step {n}.",
             calls=tuple(
-                Call("bash", f"run {n}.{c}", f"{n}.{c}\n{LINES * lines}") for c in range(calls)
+                Call("bash", f"run {n}.{c}", f"{n}.{c}\n{LINES * lines}")
+                for c in range(calls)
             ),
             **more,
         )

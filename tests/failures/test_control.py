@@ -19,7 +19,15 @@ from tests.failures.scenes import (
     tagged,
 )
 from tests.histories import Call, Turn
-from ullage import OverLimitError, Policy, Session, Usage, is_overflow, problems, summarise
+from ullage import (
+    OverLimitError,
+    Policy,
+    Session,
+    Usage,
+    is_overflow,
+    problems,
+    summarise,
+)
 
 wires = pytest.mark.parametrize("format", WIRES)
 apart = pytest.mark.parametrize("format", histories.APART)
@@ -67,7 +75,9 @@ def test_f23_a_batch_that_cannot_win_enough_does_not_fire_at_every_turn():
     fired = batches_over(new_session(CHAT, 10_000), CHAT, turns)
     assert 0 < len(fired) <= 20
     with pytest.raises(OverLimitError, match="system text and tools"):
-        new_session(CHAT, 2_000).fit(whole(CHAT, [Turn(user="Go.")], tools=[big_tool(40_000)]))
+        new_session(CHAT, 2_000).fit(
+            whole(CHAT, [Turn(user="Go.")], tools=[big_tool(40_000)])
+        )
 
 
 def big_tool(chars):
@@ -87,7 +97,9 @@ def test_f24_a_conversation_larger_than_the_summarisers_window_goes_in_parts():
 
 @wires
 @pytest.mark.parametrize("who", ["user", "said", "result"])
-def test_f25_one_message_larger_than_the_window_is_cut_and_the_session_goes_on(format, who):
+def test_f25_one_message_larger_than_the_window_is_cut_and_the_session_goes_on(
+    format, who
+):
     """One message of three windows: 104 compactions in an hour, and none of them helped."""
     text = LINES * 2_000
     huge = {
@@ -146,7 +158,10 @@ def test_f29_what_is_reported_as_done_made_the_view_smaller():
 def test_f30_a_summary_that_failed_is_not_asked_for_again_over_the_same_messages():
     """A failed compaction was retried, unchanged and billed, at every turn."""
     model = Writer(tagged("", usage=PAID))
-    session, request = new_session(CHAT, 100_000, summariser=model), whole(CHAT, steps(9))
+    session, request = (
+        new_session(CHAT, 100_000, summariser=model),
+        whole(CHAT, steps(9)),
+    )
     for _ in range(5):
         session.compact(request)
         view = session.fit(request)
@@ -256,7 +271,11 @@ def test_f38_a_summariser_that_hangs_is_given_up():
 @pytest.mark.parametrize("window", [3_000, 5_000, 9_000])
 def test_f39_the_last_resort_always_gives_a_view_that_fits(format, window):
     """Whatever was tried last refused as well: a deadlock."""
-    turns = [Turn(user=LINES * 300), *steps(9, lines=400, calls=3), Turn(user=LINES * 300)]
+    turns = [
+        Turn(user=LINES * 300),
+        *steps(9, lines=400, calls=3),
+        Turn(user=LINES * 300),
+    ]
     session = new_session(format, window)
     view = session.fit(whole(format, turns))
     assert fits(session)
@@ -266,7 +285,8 @@ def test_f39_the_last_resort_always_gives_a_view_that_fits(format, window):
 def test_f40_what_was_read_is_named_in_the_summary_and_reading_all_of_it_again_is_reported():
     """After each compaction the agent read the same files: 48 compactions, 128 reads."""
     again = [
-        Turn(calls=(Call("read_file", f"{n % 6}.py", f"{n % 6}\n{LINES * 30}"),)) for n in range(60)
+        Turn(calls=(Call("read_file", f"{n % 6}.py", f"{n % 6}\n{LINES * 30}"),))
+        for n in range(60)
     ]
     session = new_session(CHAT, 200_000, summariser=Writer(tagged("I read them.")))
     for number, request in enumerate(requests(CHAT, again), 1):

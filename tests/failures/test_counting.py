@@ -45,8 +45,13 @@ def shot(filler):
     data = {"type": "base64", "media_type": "image/png", "data": png(1000, 800, filler)}
     result = {"type": "tool_result", "tool_use_id": "s", "content": [{"type": "image"}]}
     result["content"][0]["source"] = data
-    said = [{"role": "assistant", "content": [call]}, {"role": "user", "content": [result]}]
-    return histories.request("anthropic", [{"role": "user", "content": "Click."}, *said])
+    said = [
+        {"role": "assistant", "content": [call]},
+        {"role": "user", "content": [result]},
+    ]
+    return histories.request(
+        "anthropic", [{"role": "user", "content": "Click."}, *said]
+    )
 
 
 def tokens_of(request, format="anthropic"):
@@ -84,10 +89,18 @@ def shots(pictures, model="claude-opus-5"):
     messages = [{"role": "user", "content": "Click."}]
     for number, data in enumerate(pictures):
         source = {"type": "base64", "media_type": "image/png", "data": data}
-        call = {"type": "tool_use", "id": f"s{number}", "name": "screenshot", "input": {}}
+        call = {
+            "type": "tool_use",
+            "id": f"s{number}",
+            "name": "screenshot",
+            "input": {},
+        }
         result = {"type": "tool_result", "tool_use_id": f"s{number}"}
         content = [{**result, "content": [{"type": "image", "source": source}]}]
-        messages += [{"role": "assistant", "content": [call]}, {"role": "user", "content": content}]
+        messages += [
+            {"role": "assistant", "content": [call]},
+            {"role": "user", "content": content},
+        ]
     return {**histories.request("anthropic", messages), "model": model}
 
 
@@ -120,7 +133,9 @@ def test_f60_screenshots_that_weigh_too_much_go_the_oldest_first():
     assert pictures[0] in json.dumps(block)
 
 
-@pytest.mark.parametrize("size", [(9_000, 10, 10), (100, 100, 10_000_001)], ids=["long", "heavy"])
+@pytest.mark.parametrize(
+    "size", [(9_000, 10, 10), (100, 100, 10_000_001)], ids=["long", "heavy"]
+)
 @pytest.mark.parametrize("who", ["tool", "user"])
 def test_f61_a_picture_that_no_request_may_hold_is_set_aside_at_once(size, who):
     """One image over a provider's limit made every later request fail."""
@@ -163,7 +178,9 @@ def test_f62_system_text_and_tools_are_a_part_of_the_request():
         new_session(CHAT, 16_000).fit(request)
 
 
-@pytest.mark.parametrize("usage", [None, {"prompt_tokens": 0}, {"prompt_tokens": -1}, {}, "no"])
+@pytest.mark.parametrize(
+    "usage", [None, {"prompt_tokens": 0}, {"prompt_tokens": -1}, {}, "no"]
+)
 def test_f63_without_usage_it_is_decided_by_estimate(usage):
     """No usage: it never compacted; a sentinel: it always did."""
     session, alone = new_session(CHAT), new_session(CHAT)
@@ -205,7 +222,9 @@ def test_f65_a_reply_is_taken_in_for_the_view_it_answers():
 
 def breaks(format, views):
     """How many views do not go on where the one before ended."""
-    sent = [[json.dumps(message) for message in history(format, view)] for view in views]
+    sent = [
+        [json.dumps(message) for message in history(format, view)] for view in views
+    ]
     return sum(new[: len(old)] != old for old, new in pairwise(sent))
 
 
@@ -224,7 +243,11 @@ def test_f67_nothing_that_changes_is_put_before_what_stays(format):
     """The time, or a status, was written into the beginning or into old messages."""
     views = run(new_session(format, 200_000), format, steps(12))
     assert breaks(format, views) == 0
-    key = {"anthropic": "system", "openai-responses": "instructions", "gemini": "systemInstruction"}
+    key = {
+        "anthropic": "system",
+        "openai-responses": "instructions",
+        "gemini": "systemInstruction",
+    }
     if format in key:
         assert len({json.dumps(view[key[format]]) for view in views}) == 1
 
@@ -255,15 +278,23 @@ def test_f71_a_single_cold_report_changes_no_decision():
         tokens = 2 * warm.window.tokens
         assert warm.window.estimate == cold.window.estimate
         warm.observe(Usage(cache_read_tokens=tokens))
-        cold.observe(Usage(fresh_tokens=tokens) if number == 9 else Usage(cache_read_tokens=tokens))
+        cold.observe(
+            Usage(fresh_tokens=tokens)
+            if number == 9
+            else Usage(cache_read_tokens=tokens)
+        )
 
 
 @wires
 def test_f72_the_same_history_gives_the_same_bytes(format):
     """Markers held random ids or the time, and no cache was ever hit."""
-    turns = [Turn(calls=(Call("bash", f"{n}", f"{n}\n{LINES * 900}"),)) for n in range(9)]
+    turns = [
+        Turn(calls=(Call("bash", f"{n}", f"{n}\n{LINES * 900}"),)) for n in range(9)
+    ]
     once = [json.dumps(view) for view in run(new_session(format), format, turns)]
-    assert [json.dumps(view) for view in run(new_session(format), format, turns)] == once
+    assert [
+        json.dumps(view) for view in run(new_session(format), format, turns)
+    ] == once
 
 
 def test_f69_what_a_batch_breaks_is_paid_back():
@@ -290,9 +321,14 @@ def price(before, now):
 
 def test_f109_a_summariser_has_a_window_and_a_price_of_its_own():
     """Summaries ran on the dearest model, or on a cheap one whose window was too small."""
-    model = Writer(tagged("It went on.", usage=Usage(fresh_tokens=9_000), model="gpt-4.1-nano"))
+    model = Writer(
+        tagged("It went on.", usage=Usage(fresh_tokens=9_000), model="gpt-4.1-nano")
+    )
     session = Session(
-        "gpt-4.1", limits=Limits(window_tokens=200_000), summariser=model, store=MemoryStore()
+        "gpt-4.1",
+        limits=Limits(window_tokens=200_000),
+        summariser=model,
+        store=MemoryStore(),
     )
     session.compact(whole(CHAT, steps(9)))
     assert session.cost_usd == pytest.approx(9_000 * 0.1 / 1e6)

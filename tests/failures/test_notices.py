@@ -32,7 +32,9 @@ def writes(text, policy=DEFAULT, format=CHAT):
         number = 3 - len(script)
         calls = {"read": [("read", {"path": "a"})], "say": ()}
         if (now := script.pop(0)) == "write":
-            shown = [given for _, given in reading.results(view[FORMATS[format].key][-1])][-1]
+            shown = [
+                given for _, given in reading.results(view[FORMATS[format].key][-1])
+            ][-1]
             content = "\n".join(shown) if text is None else text
             calls["write"] = [("write", {"path": "b", "content": content})]
         return reply(format, "Done." if now == "say" else "", calls[now], number)
@@ -40,7 +42,10 @@ def writes(text, policy=DEFAULT, format=CHAT):
     told = [FORMATS[format].user("Copy a to b.")]
     session = new_session(format, 32_000, policy=policy)
     outcome = run_turn(
-        call, session, {"model": MODEL[format], FORMATS[format].key: told}, tools=[read, write]
+        call,
+        session,
+        {"model": MODEL[format], FORMATS[format].key: told},
+        tools=[read, write],
     )
     assert outcome.why == "answered"
     assert ("notice" in str(outcome.history[-2])) == (not files)

@@ -47,7 +47,11 @@ def call(id, name="bash"):
 
 
 def calling(*ids):
-    return {"role": "assistant", "content": None, "tool_calls": [call(id) for id in ids]}
+    return {
+        "role": "assistant",
+        "content": None,
+        "tool_calls": [call(id) for id in ids],
+    }
 
 
 def answer(id, text):
@@ -66,7 +70,9 @@ def chat(*messages, **more):
 def test_f01_a_cut_leaves_no_result_without_its_call(format):
     """A call was summarised away and its result stayed: every later request was refused."""
     session = new_session(format)
-    assert all(is_legal(format, view) for view in run(session, format, steps(60, calls=2)))
+    assert all(
+        is_legal(format, view) for view in run(session, format, steps(60, calls=2))
+    )
     assert "condensed" in kinds(session)
 
 
@@ -112,7 +118,9 @@ def test_f04_a_turn_that_was_interrupted_is_closed_once_and_stays_as_it_is(forma
         assert is_legal(format, view)
         later = [*cut, *histories.wire(format, steps(1), start=9)]
         again = session.fit(histories.request(format, later))
-        assert history(format, again)[: len(history(format, view))] == history(format, view)
+        assert history(format, again)[: len(history(format, view))] == history(
+            format, view
+        )
 
 
 @wires
@@ -134,7 +142,9 @@ def test_f06_a_call_that_is_never_answered_does_not_stop_compaction():
     more = histories.wire(CHAT, steps(60), start=1)
     for repair in (True, False):
         session = new_session(CHAT, repair=repair)
-        view = session.fit(chat(user("Go."), calling("lost"), user("Never mind."), *more))
+        view = session.fit(
+            chat(user("Go."), calling("lost"), user("Never mind."), *more)
+        )
         assert "condensed" in kinds(session)
         assert is_legal(CHAT, view)
         assert session.window.estimate <= session.window.limit_tokens
@@ -184,12 +194,17 @@ def test_f09_calls_of_one_name_without_ids_are_paired_by_position():
     session = new_session("gemini", 200_000)
     session.fit(histories.request("gemini", contents))
     calls = [session.window.transcript.call_for(2, part) for part in (0, 1)]
-    assert [json.loads(one.arguments)["path"] for one in calls] == ["run 0.0", "run 0.1"]
+    assert [json.loads(one.arguments)["path"] for one in calls] == [
+        "run 0.0",
+        "run 0.1",
+    ]
 
 
 def test_f10_ids_that_come_again_are_told_apart():
     """Gateways reuse ids: "tool_use ids must be unique", or a new call taken for a replay."""
-    turns = [Turn(calls=(Call("bash", f"{n}", f"{n}\n{LINES * 400}"),)) for n in range(6)]
+    turns = [
+        Turn(calls=(Call("bash", f"{n}", f"{n}\n{LINES * 400}"),)) for n in range(6)
+    ]
     messages = histories.wire(CHAT, turns, reuse_ids=True)
     session = new_session(CHAT, repair=True)
     view = session.fit(chat(*messages))
@@ -239,7 +254,9 @@ def thinking(count):
 
 
 def thoughts(messages):
-    blocks = [b for m in messages if isinstance(m["content"], list) for b in m["content"]]
+    blocks = [
+        b for m in messages if isinstance(m["content"], list) for b in m["content"]
+    ]
     return [block for block in blocks if block["type"] == "thinking"]
 
 
@@ -253,7 +270,9 @@ def test_f14_no_message_is_left_with_reasoning_alone():
     session = new_session("anthropic")
     for stop in range(1, len(messages) + 1):
         if messages[stop - 1]["role"] == "user":
-            shown = session.fit(histories.request("anthropic", messages[:stop]))["messages"]
+            shown = session.fit(histories.request("anthropic", messages[:stop]))[
+                "messages"
+            ]
             for one, behind in pairwise(shown):
                 is_call = "tool_use" in str(behind["content"])
                 assert is_call or not thoughts([one])
@@ -290,7 +309,9 @@ def test_f16_sealed_reasoning_is_not_handed_to_who_cannot_open_it(to):
 @pytest.mark.parametrize("text", ["", "  ", "\n"])
 def test_f17_nothing_empty_is_made_and_repair_fills_what_was(format, text):
     """An empty text block: "text content blocks must be non-empty", on every later request."""
-    *_, whole = requests(format, [Turn(user=text or None, calls=(Call("bash", "x", text),))])
+    *_, whole = requests(
+        format, [Turn(user=text or None, calls=(Call("bash", "x", text),))]
+    )
     whole[FORMATS[format].key].insert(0, histories.user(format, text))
     assert is_legal(format, new_session(format, repair=True).fit(whole))
 
@@ -319,7 +340,12 @@ def test_f20_a_servers_tool_and_its_result_go_together():
     messages = [user("Search.")]
     for n in range(30):
         id, found = f"srvtoolu_{n}", [{"type": "text", "text": f"{n} {LINES * 30}"}]
-        searched = {"type": "server_tool_use", "id": id, "name": "web_search", "input": {"q": "x"}}
+        searched = {
+            "type": "server_tool_use",
+            "id": id,
+            "name": "web_search",
+            "input": {"q": "x"},
+        }
         result = {"type": "web_search_tool_result", "tool_use_id": id, "content": []}
         ran = {"type": "tool_use", "id": f"toolu_{n}", "name": "bash", "input": {}}
         printed = {"type": "tool_result", "tool_use_id": f"toolu_{n}", "content": "ok"}

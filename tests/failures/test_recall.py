@@ -74,7 +74,9 @@ def test_f74_json_that_is_cut_is_json_still(limit):
 
 def test_f75_a_progress_bar_takes_no_more_room_than_other_output():
     """Colour codes and progress bars filled the window, and nothing cleaned them."""
-    bar = "".join(f"\x1b[32m{n / 100:.2f}%\x1b[0m {'#' * (n // 400)}\r" for n in range(10_000))
+    bar = "".join(
+        f"\x1b[32m{n / 100:.2f}%\x1b[0m {'#' * (n // 400)}\r" for n in range(10_000)
+    )
     session = new_session(CHAT, 400_000)
     view = session.fit(one(f"{bar}\nInstalled.\n"))
     assert len(result(view)) < len(bar) // 10
@@ -100,7 +102,9 @@ def test_f77_one_line_of_ten_megabytes_has_a_view_and_pages():
     view = session.fit(one(text))
     ref = pointers(result(view))[0].ref
     assert len(result(view)) > 1_000
-    page = recall(session, "get_continuation", {"tool_call_id": ref, "offset": 5_000_000})
+    page = recall(
+        session, "get_continuation", {"tool_call_id": ref, "offset": 5_000_000}
+    )
     assert page.startswith(text[5_000_000:5_001_000])
 
 
@@ -173,7 +177,9 @@ def test_f80_where_nothing_opens_a_ref_no_notice_names_a_tool():
 @pytest.mark.parametrize("chars", [0, 7, 10**9])
 def test_f81_what_writes_a_ref_is_read_by_what_reads_one(chars):
     """Writer and reader of a marker disagreed."""
-    assert [one.ref for one in pointers(Words().placeholder(REF, "x" * (chars % 99)))] == [REF]
+    assert [
+        one.ref for one in pointers(Words().placeholder(REF, "x" * (chars % 99)))
+    ] == [REF]
     assert [one.ref for one in pointers(ref_line(REF, chars))] == [REF]
 
 
@@ -214,7 +220,9 @@ def test_f85_what_a_living_conversation_names_stays_and_what_went_is_answered():
 
 
 @pytest.mark.skipif(os.name != "posix", reason="modes are POSIX")
-def test_f86_what_is_kept_is_private_whatever_the_umask_and_links_are_not_followed(tmp_path):
+def test_f86_what_is_kept_is_private_whatever_the_umask_and_links_are_not_followed(
+    tmp_path,
+):
     """Spilled output that everybody could read, under a name that could be guessed."""
     before = os.umask(0)
     try:
@@ -242,14 +250,19 @@ def test_f87_an_id_is_a_name_and_never_a_path(tmp_path, id):
     files = [file.relative_to(tmp_path / "spill") for file in tmp_path.rglob("*.txt")]
     assert [re.sub(r"[0-9a-z]{16}", "x", str(file)) for file in files] == ["x/x.txt"]
     assert {file.name.split(".")[0] for file in tmp_path.iterdir()} == {"kept", "spill"}
-    assert "nothing is kept" in recall(session, "get_continuation", {"tool_call_id": "../kept.db"})
+    assert "nothing is kept" in recall(
+        session, "get_continuation", {"tool_call_id": "../kept.db"}
+    )
 
 
 def test_f88_keys_are_taken_out_of_what_is_kept_and_compaction_goes_on():
     """Secrets stayed in spill files and summaries, or a scanner for them blocked compaction."""
     key, store = "sk-ant-" + "a1B2" * 9, MemoryStore()
     session = new_session(CHAT, 12_000, store=store, redact=common_keys)
-    turns = [Turn(calls=(Call("bash", f"echo {key}", f"{key}\n{LINES * 60}"),)) for _ in range(20)]
+    turns = [
+        Turn(calls=(Call("bash", f"echo {key}", f"{key}\n{LINES * 60}"),))
+        for _ in range(20)
+    ]
     request = whole(turns)
     session.fit(request)
     assert session.compact(request)
@@ -283,7 +296,9 @@ def test_f91_a_full_disk_ends_no_session_and_nothing_is_shown_that_is_not_kept()
     assert session.fit(request) == new_session(CHAT).fit(request)
 
 
-def test_f91_on_a_full_disk_what_is_new_is_shown_whole_or_opens_out_of_the_history(tmp_path):
+def test_f91_on_a_full_disk_what_is_new_is_shown_whole_or_opens_out_of_the_history(
+    tmp_path,
+):
     """Flagged, and cut as ever once there is room again."""
     store = SqliteStore(tmp_path / "u.db")
     session = new_session(CHAT, 200_000, store=store)
@@ -300,7 +315,9 @@ def test_f91_on_a_full_disk_what_is_new_is_shown_whole_or_opens_out_of_the_histo
         bounded = small.fit(request)
         assert small.window.estimate <= small.window.limit_tokens
         assert small.events[-1].kind == "unkept"
-        assert all(text in known(small, bounded) for text in texts)  # out of the history
+        assert all(
+            text in known(small, bounded) for text in texts
+        )  # out of the history
     assert session.fit(request) == new_session(CHAT, 200_000).fit(request)
     assert result(session.fit(request)) != texts[-1]
 

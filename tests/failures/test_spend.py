@@ -33,7 +33,9 @@ def test_f101_a_cached_token_is_counted_once_whoever_reports_it():
         session = spending(format)
         session.fit(request(format))
         session.observe({"usage": usage})
-        assert session.usage == Usage(fresh_tokens=100, cache_read_tokens=900, output_tokens=5)
+        assert session.usage == Usage(
+            fresh_tokens=100, cache_read_tokens=900, output_tokens=5
+        )
 
 
 def test_f102_what_compaction_costs_is_in_the_account():
@@ -106,7 +108,10 @@ def test_f107_what_was_spent_is_not_forgotten_by_compaction_or_rewind():
 def test_f108_a_summariser_that_fails_spends_no_more_than_there_is():
     """Failed summaries were charged to nobody, and never stopped."""
     paid = Usage(fresh_tokens=400, output_tokens=10)
-    model, budget = Writer(tagged("", usage=paid)), Budget(tokens=1_000, on_exceeded="warn")
+    model, budget = (
+        Writer(tagged("", usage=paid)),
+        Budget(tokens=1_000, on_exceeded="warn"),
+    )
     session = new_session(CHAT, 200_000, summariser=model, budget=budget)
     for count in range(4, 20):
         session.compact(whole(steps(count)))
@@ -118,7 +123,9 @@ def test_f106_the_same_for_an_event_loop():
     limits = Limits(window_tokens=20_000)
 
     async def spent():
-        session = AsyncSession("gpt-4.1", limits=limits, format=CHAT, budget=Budget(tokens=900))
+        session = AsyncSession(
+            "gpt-4.1", limits=limits, format=CHAT, budget=Budget(tokens=900)
+        )
         await session.fit(request())
         await session.observe(reply())
         return await session.fit(request())

@@ -11,7 +11,15 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from tests.conversations import opened
-from tests.failures.scenes import WIRES, Writer, new_session, requests, run, steps, tagged
+from tests.failures.scenes import (
+    WIRES,
+    Writer,
+    new_session,
+    requests,
+    run,
+    steps,
+    tagged,
+)
 from ullage import AsyncSession, Limits, MemoryStore, Record, StoreError
 from ullage.documents.conversation import ConversationStore
 
@@ -51,7 +59,9 @@ def test_f93_of_eight_compactions_at_once_one_takes_effect():
         return model(question)
 
     session = new_session(CHAT, 100_000, summariser=summariser)
-    threads = [threading.Thread(target=session.compact, args=(request,)) for _ in range(8)]
+    threads = [
+        threading.Thread(target=session.compact, args=(request,)) for _ in range(8)
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -102,7 +112,9 @@ def test_f95_a_compaction_that_was_given_up_is_not_running_for_ever():
         return tagged("It went on.")
 
     async def cancelled():
-        session = AsyncSession("gpt-4.1", limits=Limits(window_tokens=100_000), summariser=hangs)
+        session = AsyncSession(
+            "gpt-4.1", limits=Limits(window_tokens=100_000), summariser=hangs
+        )
         task = asyncio.create_task(session.compact(whole(steps(9))))
         await begun.wait()
         task.cancel()
@@ -140,7 +152,11 @@ def test_f98_a_record_of_a_later_version_is_passed_over():
     session = new_session(CHAT, store=store)
     session.fit(request)
     keys = list(session.state.ledger.entries)
-    later = [Record(key, kind, 7, b"{") for key in keys for kind in ("of-2031", "opened", "batch")]
+    later = [
+        Record(key, kind, 7, b"{")
+        for key in keys
+        for kind in ("of-2031", "opened", "batch")
+    ]
     store.commit("", (), later)
     assert new_session(CHAT, store=store).fit(request) == session.fit(request)
 
@@ -169,7 +185,9 @@ def test_f100_what_is_prepared_beside_the_turns_is_shown_when_it_is_there_and_no
 
         limits = Limits(window_tokens=16_000, output_reserve_tokens=1_000)
         session = AsyncSession("gpt-4.1", limits=limits, format=CHAT, summariser=slow)
-        talk = [replace(one, said="I think about it. " * 40) for one in steps(100, lines=0)]
+        talk = [
+            replace(one, said="I think about it. " * 40) for one in steps(100, lines=0)
+        ]
         every = iter(requests(CHAT, talk))
         for request in every:
             view = await session.fit(request)

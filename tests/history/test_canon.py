@@ -34,7 +34,9 @@ THOUGHT = {"type": "thinking", "thinking": "Hm.", "signature": "c2ln"}
 def test_a_string_equals_one_text_block_and_a_cache_marker_says_nothing(format):
     marked = BLOCK | {"cache_control": {"type": "ephemeral"}}
     for content in ([BLOCK], [marked], [BLOCK, {"type": "text", "text": ""}]):
-        assert digest({"role": "user", "content": content}, format) == digest(SAID, format)
+        assert digest({"role": "user", "content": content}, format) == digest(
+            SAID, format
+        )
 
 
 def test_nulls_and_the_order_and_spacing_of_arguments_say_nothing():
@@ -56,7 +58,8 @@ def test_reasoning_says_nothing():
         call('{"a": "x"}'),
         call('{"a": "x", "b": 1'),
         call('{"a": "x", "b": 1}', content="So."),
-        call('{"a": "x", "b": 1}') | {"role": "user", "tool_calls": None, "content": "x"},
+        call('{"a": "x", "b": 1}')
+        | {"role": "user", "tool_calls": None, "content": "x"},
     ],
 )
 def test_whatever_else_changes_changes_the_digest(other):
@@ -69,13 +72,17 @@ def test_whatever_else_changes_changes_the_digest(other):
      {"is_error": True}],
 )  # fmt: skip
 def test_a_changed_byte_of_a_result_changes_the_digest(change):
-    result, other = ({"role": "user", "content": [GAVE | more]} for more in ({}, change))
+    result, other = (
+        {"role": "user", "content": [GAVE | more]} for more in ({}, change)
+    )
     assert digest(result, CLAUDE) != digest(other, CLAUDE)
 
 
 def test_every_byte_of_a_text_counts_and_lone_surrogates_are_told_apart():
     texts = ("a", "b", "A", "a ", "é", "e\u0301", "\ud800", "\udc80", "\x00", "\ufffd")
-    assert len({digest({"role": "user", "content": text}) for text in texts}) == len(texts)
+    assert len({digest({"role": "user", "content": text}) for text in texts}) == len(
+        texts
+    )
 
 
 # Golden: these may change only together with canon.VERSION
@@ -83,7 +90,10 @@ def test_every_byte_of_a_text_counts_and_lone_surrogates_are_told_apart():
 GOLDEN = {
     "chat user": (CHAT, SAID),
     "chat call": (CHAT, call('{"b": 1, "a": "x"}')),
-    "chat result": (CHAT, {"role": "tool", "tool_call_id": "call_1", "content": "disk full"}),
+    "chat result": (
+        CHAT,
+        {"role": "tool", "tool_call_id": "call_1", "content": "disk full"},
+    ),
     "claude user": (CLAUDE, SAID),
     "claude call": (CLAUDE, {"role": "assistant", "content": [THOUGHT, BLOCK, USED]}),
     "claude result": (CLAUDE, {"role": "user", "content": [GAVE | {"is_error": True}]}),
@@ -94,14 +104,21 @@ GOLDEN = {
             "content": [
                 {
                     "type": "image",
-                    "source": {"type": "base64", "media_type": "image/png", "data": "aGk="},
+                    "source": {
+                        "type": "base64",
+                        "media_type": "image/png",
+                        "data": "aGk=",
+                    },
                 }
             ],
         },
     ),
     "claude unknown block": (
         CLAUDE,
-        {"role": "user", "content": [{"type": "hologram", "z": [1, None], "cache_control": {}}]},
+        {
+            "role": "user",
+            "content": [{"type": "hologram", "z": [1, None], "cache_control": {}}],
+        },
     ),
     "chat lone surrogate": (CHAT, {"role": "user", "content": "\ud800"}),
 }
@@ -137,7 +154,10 @@ def test_roots_chain_and_refs_of_version_1_are_pinned():
     "block",
     [
         {"type": "\ud800"},
-        {"type": "image", "source": {"type": "base64", "media_type": "\ud800", "data": "\ud800"}},
+        {
+            "type": "image",
+            "source": {"type": "base64", "media_type": "\ud800", "data": "\ud800"},
+        },
         USED | {"id": "\ud800", "name": "\ud800"},
         USED | {"input": {"\ud800": 1}},
         GAVE | {"tool_use_id": "\ud800"},
@@ -148,12 +168,18 @@ def test_a_lone_surrogate_anywhere_has_a_digest(block):
 
 
 def test_formats_and_tenants_have_chains_of_their_own():
-    roots = {canon.root(f, t) for f in ("openai-chat", "anthropic") for t in ("", "a", "\ud800")}
+    roots = {
+        canon.root(f, t)
+        for f in ("openai-chat", "anthropic")
+        for t in ("", "a", "\ud800")
+    }
     assert len(roots) == 6
 
 
 def test_canonical_json_sorts_and_takes_what_json_takes():
-    assert canon.canonical_json({"b": [1, None], "a": "猫"}) == '{"a":"猫","b":[1,null]}'
+    assert (
+        canon.canonical_json({"b": [1, None], "a": "猫"}) == '{"a":"猫","b":[1,null]}'
+    )
     assert canon.canonical_json({"b": "\ud800", "a": 1}) == '{"a":1,"b":"\\ud800"}'
     with pytest.raises(TypeError):
         canon.canonical_json({"a": object()})

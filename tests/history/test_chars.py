@@ -22,5 +22,11 @@ def test_what_is_shown_shrinks_with_an_edit_and_what_came_does_not():
 
 
 def test_a_picture_counts_as_what_it_costs_and_not_by_its_bytes():
-    small, large = (Media("image", "image/png", "A" * size, at=0) for size in (10, 100_000))
-    assert chars_of(None, small) == chars_of(None, large) > chars_of(None, Text("the tide", at=0))
+    small, large = (
+        Media("image", "image/png", "A" * size, at=0) for size in (10, 100_000)
+    )
+    assert (
+        chars_of(None, small)
+        == chars_of(None, large)
+        > chars_of(None, Text("the tide", at=0))
+    )

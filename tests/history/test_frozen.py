@@ -15,10 +15,14 @@ from ullage.core.values.edits import Drop
 from ullage.core.values.messages import Opaque, Reasoning
 from ullage.core.values.notices import Words
 
-OUTPUTS = [f"result {number}: " + "a line of it\n" * (number + 1) for number in range(8)]
+OUTPUTS = [
+    f"result {number}: " + "a line of it\n" * (number + 1) for number in range(8)
+]
 CHARS = Measure(
     "test.frozen_chars",
-    lambda window, index: window.leaf_tokens((index, 0, 0)) if window.leaf_counts(index) else 0,
+    lambda window, index: (
+        window.leaf_tokens((index, 0, 0)) if window.leaf_counts(index) else 0
+    ),
 )
 
 
@@ -66,7 +70,10 @@ class Conversation:
         at = 1 + 2 * (at % 8)
         if at < self.window.size:
             message = self.window.transcript.messages[at]
-            parts = (Reasoning(f"another thought, and a longer one {at}", 0), *message.parts[1:])
+            parts = (
+                Reasoning(f"another thought, and a longer one {at}", 0),
+                *message.parts[1:],
+            )
             self.window.transcript.refresh(at, with_fields(message, parts=parts))
             self.builder.refresh(at)
 
@@ -79,7 +86,9 @@ class Conversation:
         if not self.window.read_from and not self.window.summaries and at > 8:
             part = Opaque("compaction", "what came before", 0, supersedes=True)
             last = transcript.messages[0]
-            transcript.append(with_fields(last, role="assistant", parts=(part,)), b"c" * 16)
+            transcript.append(
+                with_fields(last, role="assistant", parts=(part,)), b"c" * 16
+            )
             self.builder.extend(len(transcript))
 
     def count(self, _):
@@ -94,7 +103,13 @@ def shown(window):
     transcript = window.transcript
     indices = range(window.size)
     return (
-        (window.size, window.fresh, window.tokens, window.summaries, dict(window.applied)),
+        (
+            window.size,
+            window.fresh,
+            window.tokens,
+            window.summaries,
+            dict(window.applied),
+        ),
         [window.message_tokens(index) for index in indices],
         [window.hidden(index) for index in indices],
         [dict(window.shown(index)) for index in indices],
@@ -106,11 +121,15 @@ def shown(window):
     )
 
 
-OPERATIONS = [name for name in vars(Conversation) if not name.startswith("_") and name != "window"]
+OPERATIONS = [
+    name for name in vars(Conversation) if not name.startswith("_") and name != "window"
+]
 
 
 @settings(max_examples=200)
-@given(st.lists(st.tuples(st.sampled_from(OPERATIONS), st.integers(1, 16)), max_size=14))
+@given(
+    st.lists(st.tuples(st.sampled_from(OPERATIONS), st.integers(1, 16)), max_size=14)
+)
 def test_it_shows_what_the_working_window_showed_then(operations):
     conversation, twin, frozen = Conversation(), Conversation(), []
     for name, argument in [("extend", 2), *operations]:
@@ -155,7 +174,12 @@ def test_readers_fill_tables_of_their_own():
     conversation.builder._changes.edited.add(spot[0])
     frozen = conversation.builder.freeze()
     shown(frozen.window)
-    tables = working.transcript.counts, working._edit_tokens, working._tallies, working._settled
+    tables = (
+        working.transcript.counts,
+        working._edit_tokens,
+        working._tallies,
+        working._settled,
+    )
     assert tables == ({}, {}, {}, {})
     assert frozen.window._tallies == {}
     assert working._sums.uncounted

@@ -2,7 +2,14 @@
 
 from tests.history.test_transcript import transcript_of
 from tests.history.test_window import history
-from ullage.core.history.hand import EMPTY, Pins, hand_of, name_of, shown_under, spots_of
+from ullage.core.history.hand import (
+    EMPTY,
+    Pins,
+    hand_of,
+    name_of,
+    shown_under,
+    spots_of,
+)
 from ullage.core.history.ledger import Ledger, changes, taken
 from ullage.core.values.decisions import Decision, Made, Target
 from ullage.core.values.edits import Batch
@@ -39,7 +46,9 @@ def test_a_decision_stands_where_its_place_is():
     assert [one.decision for one in hand.decisions] == [PIN]
     assert hand.due == hand.decisions
     assert hand.pins == Pins(messages=frozenset({0}), whole=frozenset({0}))
-    assert hand_of(TRANSCRIPT.upto(1), ledger) is EMPTY, "the other branch ends before it"
+    assert hand_of(TRANSCRIPT.upto(1), ledger) is EMPTY, (
+        "the other branch ends before it"
+    )
 
 
 def test_the_newest_undo_is_asked_first():

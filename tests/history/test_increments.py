@@ -32,7 +32,9 @@ def played(format, turns=30):
     """A conversation as it went: its increments after each turn, its boundaries and views."""
     session, history = session_of(format), long_history(format, turns)
     increments, views = [], []
-    for stop in (n for n in range(1, len(history) + 1) if history[n - 1]["role"] != "assistant"):
+    for stop in (
+        n for n in range(1, len(history) + 1) if history[n - 1]["role"] != "assistant"
+    ):
         view = session.fit(asked(format, history[:stop]))
         session.observe(usage(format, session.window.tokens + 300))
         increments.append(session.news())
@@ -132,12 +134,16 @@ def test_nonsense_in_a_hosts_state_is_passed_over(record):
     fresh.take([record, *(each for increment in increments for each in increment)])
     again = session_of("openai-chat")
     again.take(each for increment in increments for each in increment)
-    assert fresh.fit(asked("openai-chat", history)) == again.fit(asked("openai-chat", history))
+    assert fresh.fit(asked("openai-chat", history)) == again.fit(
+        asked("openai-chat", history)
+    )
 
 
 def test_where_two_decided_at_one_place_every_reader_takes_the_same():
     one, _, increments, _ = played("openai-chat", 30)
-    (batch,) = [r for increment in increments for r in increment if r.kind == "batch"][:1]
+    (batch,) = [r for increment in increments for r in increment if r.kind == "batch"][
+        :1
+    ]
     key, data = batch.key, one.state.ledger.at(batch.key).batches[0]
     other = Ledger().with_batch(key, msgspec.structs.replace(data, edits=()))[1]
     assert other != batch
@@ -164,5 +170,7 @@ def test_a_record_waits_for_the_one_before_it():
 def test_changes_are_those_of_one_ledger_beside_another():
     _, _, increments, _ = played("openai-chat", 12)
     ledger, _ = taken(Ledger(), [r for increment in increments for r in increment])
-    assert set(changes(ledger, Ledger())) == {r for increment in increments for r in increment}
+    assert set(changes(ledger, Ledger())) == {
+        r for increment in increments for r in increment
+    }
     assert changes(ledger, ledger) == ()

@@ -21,6 +21,10 @@ def test_layers_copy_an_entry_a_logarithmic_number_of_times():
     layers, before, copied = Layers(), (), 0
     for number in range(4_096):
         layers = layers.with_changes({number: number})
-        copied += sum(len(layer) for layer in layers._layers if not any(layer is b for b in before))
+        copied += sum(
+            len(layer)
+            for layer in layers._layers
+            if not any(layer is b for b in before)
+        )
         before = layers._layers
     assert copied <= 4_096 * 13

@@ -16,18 +16,29 @@ places = st.builds(
 )
 edits = st.one_of(
     st.builds(
-        Replace, places, texts, texts, st.sampled_from(("truncated", "pruned", "cut")), texts
+        Replace,
+        places,
+        texts,
+        texts,
+        st.sampled_from(("truncated", "pruned", "cut")),
+        texts,
     ),
     st.builds(Summary, keys, keys, texts, texts, texts),
 )
-batches = st.builds(Batch, texts, texts, st.lists(edits, max_size=4).map(tuple), counts, counts)
+batches = st.builds(
+    Batch, texts, texts, st.lists(edits, max_size=4).map(tuple), counts, counts
+)
 observed = st.builds(Observed, counts, counts)
 opened = st.builds(Opened, st.just("default-1"), st.booleans(), st.just("ullage_"))
 steps = st.lists(st.tuples(keys, st.one_of(batches, observed, opened)), max_size=8)
 
 KEY = bytes(range(16))
 BATCH = Batch(
-    "prune", "default-1", (Replace(Address("result", "a", 0), "r", "t", "cut", "w"),), 9, 4
+    "prune",
+    "default-1",
+    (Replace(Address("result", "a", 0), "r", "t", "cut", "w"),),
+    9,
+    4,
 )
 
 
@@ -96,7 +107,9 @@ def test_a_step_changes_no_earlier_ledger(steps):
 
 
 def test_however_much_is_in_it_a_step_copies_what_came_last_and_the_rest_stays_in_place():
-    steps = [(number.to_bytes(16, "big"), Observed(number, 1)) for number in range(1_000)]
+    steps = [
+        (number.to_bytes(16, "big"), Observed(number, 1)) for number in range(1_000)
+    ]
     ledger, records = written([*steps, (steps[3][0], BATCH)])
     assert ledger == Ledger().with_records(records)
     assert set(ledger.entries) == {key for key, _ in steps}
@@ -117,8 +130,12 @@ def test_the_stored_form_is_pinned():
         "a174a46b696e64a3637574a3776879a177ad746f6b656e735f6265666f726509ac746f6b656e735f"
         "616674657204"
     )
-    assert Ledger().with_records([Record(KEY, "batch", 0, old)]).at(KEY).batches == (BATCH,)
+    assert Ledger().with_records([Record(KEY, "batch", 0, old)]).at(KEY).batches == (
+        BATCH,
+    )
     seen = Record(KEY, "observed", 0, bytes.fromhex("92cd03e8cd0384"))
     began = Record(KEY, "opened", 0, bytes.fromhex("93a964656661756c742d31c3a0"))
     entry = Ledger().with_records([seen, began]).at(KEY)
-    assert entry == Entry((), {"": Observed(1_000, 900)}, (Opened("default-1", recall=True),))
+    assert entry == Entry(
+        (), {"": Observed(1_000, 900)}, (Opened("default-1", recall=True),)
+    )

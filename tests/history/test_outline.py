@@ -5,11 +5,20 @@ import pytest
 from tests.histories import Call, Turn, wire
 from tests.session.test_deciding import WIRES, fit, new_session
 from ullage.core.history.ledger import Ledger
-from ullage.core.history.outline import HEAD_CHARS, head_of, outline_of, outlined, transcript_of
+from ullage.core.history.outline import (
+    HEAD_CHARS,
+    head_of,
+    outline_of,
+    outlined,
+    transcript_of,
+)
 
 SECRET = "the first line of it\n" + "what nobody else is to read " * 20
 TURNS = [
-    Turn(user="Find the fault.", calls=(Call("bash", "a.py", SECRET), Call("grep", "b", "two"))),
+    Turn(
+        user="Find the fault.",
+        calls=(Call("bash", "a.py", SECRET), Call("grep", "b", "two")),
+    ),
     Turn(said="I look.", calls=(Call("bash", "c.py", "three", items=2),), thought=True),
 ]
 
@@ -46,7 +55,12 @@ def test_the_stand_ins_have_the_chain_of_the_messages(format):
 def test_it_holds_the_beginning_of_each_text_and_no_more():
     session = session_of()
     (outline,) = outlines_of(session, len(session._newest.transcript))
-    heads = [item.head for row in outline.messages for part in row.parts for item in part.items]
+    heads = [
+        item.head
+        for row in outline.messages
+        for part in row.parts
+        for item in part.items
+    ]
     assert "the first line of it what nobody else is to read what nobody…" in heads
     assert max(map(len, heads)) <= HEAD_CHARS + 1
     assert outline.title == "Find out why the tests fail."
@@ -70,7 +84,9 @@ def test_how_a_text_begins(text, head):
 
 def test_what_cannot_be_read_is_no_outline():
     session = session_of()
-    _, (record,) = outlined(session._newest.working, 3, Ledger(), wire="anthropic", tokens=9)
+    _, (record,) = outlined(
+        session._newest.working, 3, Ledger(), wire="anthropic", tokens=9
+    )
     assert outline_of(record) is not None
     from msgspec.structs import replace
 

@@ -6,7 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.wires.test_repair import ALL, WRITERS, break_up, chat, formats, gemini, legal, responses
+from tests.wires.test_repair import (
+    ALL,
+    WRITERS,
+    break_up,
+    chat,
+    formats,
+    gemini,
+    legal,
+    responses,
+)
 from ullage import Session, convert
 from ullage.core.errors import FormatError
 from ullage.core.history.pairing import INTERRUPTED, Pairing
@@ -28,7 +37,9 @@ def paired(*words, **more):
         elif word[0] == "?":
             pairs.call((at, 0), word[1:], **more)
         else:
-            pairs.result((at, 0), word[1:].rstrip("!"), is_placeholder=word.endswith("!"))
+            pairs.result(
+                (at, 0), word[1:].rstrip("!"), is_placeholder=word.endswith("!")
+            )
     return pairs
 
 
@@ -81,7 +92,11 @@ def test_what_waits_are_the_calls_of_the_newest_reply_and_late_ones():
     ("format", "messages", "answers"),
     [
         ("openai-chat", chat("u:do a?x?x x=1 x=2"), {(2, 0): (1, 0), (3, 0): (1, 1)}),
-        ("openai-responses", responses("u:do a?x?x x=1 x=2"), {(3, 0): (1, 0), (4, 0): (2, 0)}),
+        (
+            "openai-responses",
+            responses("u:do a?x?x x=1 x=2"),
+            {(3, 0): (1, 0), (4, 0): (2, 0)},
+        ),
     ],
 )
 def test_calls_of_one_message_or_reply_are_answered_in_order(format, messages, answers):
@@ -119,9 +134,13 @@ def by_transcript(format, messages):
         transcript.append(FORMATS[format].parse(raw, "messages"), b"")
     pairs = transcript._pairs
     assert all(
-        transcript.home(*result) == call[0] for result, call in pairs.calls.items() if result in at
+        transcript.home(*result) == call[0]
+        for result, call in pairs.calls.items()
+        if result in at
     )
-    return {at[result]: at[call] for result, call in pairs.calls.items() if result in at}
+    return {
+        at[result]: at[call] for result, call in pairs.calls.items() if result in at
+    }
 
 
 def by_repair(format, messages):
@@ -149,14 +168,20 @@ def judged(format, messages):
 def of_clients(format, messages, pairs):
     """The pairs of calls that a client's tools answer."""
     known = set(places(format, messages).values())
-    return {result: call for result, call in pairs.items() if result in known and call in known}
+    return {
+        result: call
+        for result, call in pairs.items()
+        if result in known and call in known
+    }
 
 
 def drawn(data, format):
     if data.draw(st.booleans()):
         return break_up(data, format, data.draw(legal(format)))
     write, words = WRITERS[format]
-    return write(" ".join(data.draw(st.lists(st.sampled_from(words.split()), max_size=12))))
+    return write(
+        " ".join(data.draw(st.lists(st.sampled_from(words.split()), max_size=12)))
+    )
 
 
 @given(formats, st.data())
@@ -187,7 +212,10 @@ def test_the_judge_agrees_with_repair(format, data):
         assert asked < calls
 
 
-@given(st.sampled_from([name for name in ALL if name not in ("gemini", "ollama")]), st.data())
+@given(
+    st.sampled_from([name for name in ALL if name not in ("gemini", "ollama")]),
+    st.data(),
+)
 def test_conversion_gives_each_result_the_name_of_its_call(format, data):
     """Every call is of another tool, and Gemini names the tool in the result, as Ollama does."""
     messages = copy.deepcopy(drawn(data, format))
@@ -206,9 +234,13 @@ def test_conversion_gives_each_result_the_name_of_its_call(format, data):
                 call = transcript.call_for(index, number)
                 named.append(call.name if call else "")
     key = FORMATS[format].key
-    other = convert({"model": "gpt-4.1", key: messages}, "gemini", format=format, lossy="describe")
+    other = convert(
+        {"model": "gpt-4.1", key: messages}, "gemini", format=format, lossy="describe"
+    )
     parts = [part for content in other["contents"] for part in content["parts"]]
-    assert [p["functionResponse"]["name"] for p in parts if "functionResponse" in p] == named
+    assert [
+        p["functionResponse"]["name"] for p in parts if "functionResponse" in p
+    ] == named
     assert len(mine) <= len(named)
 
 
@@ -230,19 +262,28 @@ def test_an_interrupted_call_and_another_with_its_id():
     request = {"model": "gpt-4.1", "messages": messages}
     session = Session("gpt-4.1", repair=True)
     view = session.fit(request)["messages"]
-    assert [m["content"] for m in view if m["role"] == "tool"] == [INTERRUPTED, "RESULT"]
+    assert [m["content"] for m in view if m["role"] == "tool"] == [
+        INTERRUPTED,
+        "RESULT",
+    ]
     session = Session("gpt-4.1")
     session.fit(request)
     assert session.window.tool_of((4, 0, 0)) == "beta"
     parts = [
-        p for c in convert(request, "gemini", lossy="describe")["contents"] for p in c["parts"]
+        p
+        for c in convert(request, "gemini", lossy="describe")["contents"]
+        for p in c["parts"]
     ]
-    assert [p["functionResponse"]["name"] for p in parts if "functionResponse" in p] == ["beta"]
+    assert [
+        p["functionResponse"]["name"] for p in parts if "functionResponse" in p
+    ] == ["beta"]
     assert by_judge("openai-chat", messages) == {(4, 0): (3, 0)}
     history = History("log", "openai-chat", Report("log", lambda damage: None))
     for message in messages[:4]:
         ids = [call["id"] for call in message.get("tool_calls", ())]
-        history.reply([message], dict.fromkeys(ids, "t")) if ids else history.say(message)
+        history.reply([message], dict.fromkeys(ids, "t")) if ids else history.say(
+            message
+        )
     history.result("c", messages[4])
     results = [m["content"] for m in history.run().messages if m["role"] == "tool"]
     assert results[-1] == "RESULT"
@@ -257,7 +298,9 @@ def test_gemini_pairs_by_tool_and_order_where_one_side_has_no_id():
         messages[1]["parts"][0]["functionCall"]["id"] = one
         messages[2]["parts"][0]["functionResponse"]["id"] = other
         assert (
-            by_transcript("gemini", messages) == by_repair("gemini", messages) == {(2, 0): (1, 0)}
+            by_transcript("gemini", messages)
+            == by_repair("gemini", messages)
+            == {(2, 0): (1, 0)}
         )
 
 

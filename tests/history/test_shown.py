@@ -17,7 +17,9 @@ def view_of(messages, format="openai-chat"):
 
 
 def test_the_fresh_ones_are_those_new_at_this_boundary():
-    builder = WindowBuilder(transcript_of(history("one", "two"), "openai-chat"), METER, Words())
+    builder = WindowBuilder(
+        transcript_of(history("one", "two"), "openai-chat"), METER, Words()
+    )
     view = builder.window
     builder.extend(1)
     builder.extend(3)
@@ -32,7 +34,8 @@ def test_only_signed_thoughts_tie_the_calls_beside_them():
     thought = {"type": "thinking", "thinking": "hm", "signature": "c2ln"}
     unsigned = {"type": "thinking", "thinking": "hm"}
     messages = [
-        {"role": "assistant", "content": [*b, *blocks]} for b in ([thought], [unsigned], [])
+        {"role": "assistant", "content": [*b, *blocks]}
+        for b in ([thought], [unsigned], [])
     ]
     view = view_of(messages, "anthropic")
     assert [view.signed(index) for index in range(3)] == [True, False, False]
@@ -47,7 +50,9 @@ def test_every_message_is_visible_or_behind_the_account_and_every_edit_in_its_pl
     format, window_tokens, turns
 ):
     limits = Limits(window_tokens=window_tokens)
-    session = Session(histories.MODEL[format], policy=histories.EAGER, limits=limits, format=format)
+    session = Session(
+        histories.MODEL[format], policy=histories.EAGER, limits=limits, format=format
+    )
     session.fit(histories.request(format, histories.wire(format, turns)))
     view = session.window
     hidden = [index for index in range(view.size) if view.hidden(index)]

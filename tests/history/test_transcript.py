@@ -30,7 +30,10 @@ def gave(id, text):
     return {"role": "tool", "tool_call_id": id, "content": text}
 
 
-ASKED, SAID = {"role": "user", "content": "Go."}, {"role": "assistant", "content": "Done."}
+ASKED, SAID = (
+    {"role": "user", "content": "Go."},
+    {"role": "assistant", "content": "Done."},
+)
 HISTORY = [ASKED, called("a", "b"), gave("a", "one"), gave("b", "two"), SAID, ASKED]
 
 
@@ -47,7 +50,9 @@ def test_every_leaf_is_found_again_at_its_place(format, turns, reuse):
 @given(formats, histories.histories, st.booleans())
 def test_a_place_holds_in_a_longer_history_and_after_a_detour(format, turns, reuse):
     messages = histories.wire(format, turns, reuse_ids=reuse)
-    short, long = (transcript_of(m, format) for m in (messages[: len(messages) // 2], messages))
+    short, long = (
+        transcript_of(m, format) for m in (messages[: len(messages) // 2], messages)
+    )
     for index, message in enumerate(short.messages):
         for number, item, _ in leaves_of(message):
             place = short.place((index, number, item))
@@ -59,7 +64,9 @@ def test_the_chain_is_one_for_a_shared_beginning_and_parts_with_it(format, turns
     messages = histories.wire(format, turns)
     whole, half = transcript_of(messages, format), transcript_of(messages[:2], format)
     assert whole.chain[:3] == half.chain
-    other = transcript_of([{"role": "user", "content": "Something else."}, *messages[1:]], format)
+    other = transcript_of(
+        [{"role": "user", "content": "Something else."}, *messages[1:]], format
+    )
     assert whole.chain[0] == other.chain[0]
     assert not set(whole.chain[1:]) & set(other.chain[1:])
     assert len(whole.chain) == len(whole) + 1 == len(messages) + 1
@@ -77,8 +84,24 @@ def test_a_decision_is_keyed_by_the_last_assistant_message():
     transcript = transcript_of(HISTORY)
     keys = [transcript.decision_key(length) for length in range(len(HISTORY) + 1)]
     chain = transcript.chain
-    assert keys == [chain[0], chain[1], chain[2], chain[2], chain[2], chain[5], chain[5]]
-    assert [transcript.turn_start(length) for length in range(7)] == [0, 0, 1, 1, 1, 4, 4]
+    assert keys == [
+        chain[0],
+        chain[1],
+        chain[2],
+        chain[2],
+        chain[2],
+        chain[5],
+        chain[5],
+    ]
+    assert [transcript.turn_start(length) for length in range(7)] == [
+        0,
+        0,
+        1,
+        1,
+        1,
+        4,
+        4,
+    ]
 
 
 def test_what_a_user_adds_after_the_decision_does_not_change_its_key():
@@ -88,7 +111,14 @@ def test_what_a_user_adds_after_the_decision_does_not_change_its_key():
 
 def test_a_result_answers_the_newest_call_with_its_id():
     first = called("a") | {"content": "first"}
-    messages = [ASKED, first, gave("a", "one"), called("a"), gave("a", "two"), gave("z", "?")]
+    messages = [
+        ASKED,
+        first,
+        gave("a", "one"),
+        called("a"),
+        gave("a", "two"),
+        gave("z", "?"),
+    ]
     transcript = transcript_of(messages)
     assert transcript.call_for(2, 0) is transcript.messages[1].parts[1]
     assert transcript.call_for(4, 0) is transcript.messages[3].parts[0]
@@ -115,14 +145,20 @@ def test_a_history_may_begin_anew_only_where_no_call_is_open():
 def test_what_a_leaf_is_set_aside_as():
     body = {"name": "bash", "arguments": '{"a": 1}'}
     call = {"id": "1", "type": "function", "function": body}
-    transcript = transcript_of([{"role": "assistant", "content": "so", "tool_calls": [call]}])
-    texts = [output.text for number in (0, 1) for output in transcript.outputs(0, number)]
+    transcript = transcript_of(
+        [{"role": "assistant", "content": "so", "tool_calls": [call]}]
+    )
+    texts = [
+        output.text for number in (0, 1) for output in transcript.outputs(0, number)
+    ]
     assert texts == ["so", '{"a": 1}']
     assert transcript.output((0, 5, 0)) is None
 
 
 @given(formats, histories.histories, st.booleans(), st.data())
-def test_the_beginning_of_a_transcript_is_as_if_nothing_more_had_come(format, turns, reuse, data):
+def test_the_beginning_of_a_transcript_is_as_if_nothing_more_had_come(
+    format, turns, reuse, data
+):
     messages = histories.wire(format, turns, reuse_ids=reuse)
     at = data.draw(st.integers(0, len(messages)))
     whole, alone = transcript_of(messages, format), transcript_of(messages[:at], format)
@@ -135,7 +171,9 @@ def test_the_beginning_of_a_transcript_is_as_if_nothing_more_had_come(format, tu
     cut = whole.upto(at)
     assert worked_out(cut) == worked_out(alone)
     for other in (cut, alone):
-        for message, digest in zip(whole.messages[at:], whole.digests[at:], strict=True):
+        for message, digest in zip(
+            whole.messages[at:], whole.digests[at:], strict=True
+        ):
             other.append(message, digest)
     assert worked_out(cut) == worked_out(alone)
     again = data.draw(st.integers(0, len(messages)))
@@ -145,18 +183,30 @@ def test_the_beginning_of_a_transcript_is_as_if_nothing_more_had_come(format, tu
 
 def worked_out(transcript):
     caches = "_made", "_fed", "_folded"
-    return {name: value for name, value in vars(transcript).items() if name not in caches}
+    return {
+        name: value for name, value in vars(transcript).items() if name not in caches
+    }
 
 
 def test_a_result_is_late_where_its_history_could_have_been_parted_before_it():
-    at_once = transcript_of([called("a", "b"), gave("b", "1"), gave("a", "2"), called("c")])
+    at_once = transcript_of(
+        [called("a", "b"), gave("b", "1"), gave("a", "2"), called("c")]
+    )
     assert at_once.marked("late", 0, 4) == []
     said = {"role": "assistant", "content": "It takes long."}
-    messages = [called("a", "b"), gave("b", "1"), said, gave("a", "2"), gave("b", "again")]
+    messages = [
+        called("a", "b"),
+        gave("b", "1"),
+        said,
+        gave("a", "2"),
+        gave("b", "again"),
+    ]
     assert transcript_of(messages).marked("late", 0, 5) == [3, 4]
     assert transcript_of(messages).upto(4).marked("late", 0, 4) == [3]
     placeholder = gave("a", INTERRUPTED)
-    assert transcript_of([called("a"), placeholder, gave("a", "2")]).marked("late", 0, 3) == [2]
+    assert transcript_of([called("a"), placeholder, gave("a", "2")]).marked(
+        "late", 0, 3
+    ) == [2]
 
 
 CALLER = {"type": "code_execution_20260120", "tool_id": "srvtoolu_1"}
@@ -216,14 +266,21 @@ def test_a_client_may_leave_the_caller_out_later_and_a_fork_knows_what_was_said(
     plain = FORMATS["anthropic"].parse(asked("query")[1], "messages[1]")
     transcript.refresh(1, plain)
     assert people(transcript) == TOOLS
-    transcript.refresh(1, FORMATS["anthropic"].parse(asked("query", caller=CALLER)[1], "m"))
+    transcript.refresh(
+        1, FORMATS["anthropic"].parse(asked("query", caller=CALLER)[1], "m")
+    )
     assert people(transcript) == PROGRAMS
     assert not transcript.upto(2).has_program(2)
 
 
 def test_a_message_is_shown_with_all_that_its_calls_and_results_are_joined_to():
     """A tool of the provider's is called in one reply and answered in the next."""
-    searching = {"type": "server_tool_use", "id": "s1", "name": "web_search", "input": {}}
+    searching = {
+        "type": "server_tool_use",
+        "id": "s1",
+        "name": "web_search",
+        "input": {},
+    }
     found = {"type": "web_search_tool_result", "tool_use_id": "s1", "content": []}
     call = {"type": "tool_use", "name": "query", "input": {}}
     transcript = taken_in(

@@ -50,7 +50,11 @@ def history(*outputs):
 def replace(window, index, text, kind="pruned"):
     spot = (index, 0, 0)
     return Replace(
-        window.transcript.place(spot), window.transcript.output(spot).ref, text, kind, "so"
+        window.transcript.place(spot),
+        window.transcript.output(spot).ref,
+        text,
+        kind,
+        "so",
     )
 
 
@@ -59,7 +63,9 @@ def test_the_sum_is_the_sum_of_its_messages_and_never_over_the_bound(format, tur
     messages = histories.wire(format, turns)
     window = window_of(messages, format)
     bound = window.head_tokens + sum(METER.bound(m) for m in window.transcript.messages)
-    assert window.tokens == sum(window.message_tokens(index) for index in range(window.size))
+    assert window.tokens == sum(
+        window.message_tokens(index) for index in range(window.size)
+    )
     assert window.tokens <= bound
 
 
@@ -89,10 +95,18 @@ def test_an_edit_is_void_where_the_history_no_longer_holds_what_it_replaces():
     builder = builder_of(history("tide " * 400))
     window = builder.window
     before = window.tokens
-    other = Replace(Address("result", "call_0", 0), ref_of("something else"), "x", "pruned", "so")
-    missing = Replace(Address("result", "call_9", 0), ref_of("tide " * 400), "x", "pruned", "so")
+    other = Replace(
+        Address("result", "call_0", 0), ref_of("something else"), "x", "pruned", "so"
+    )
+    missing = Replace(
+        Address("result", "call_9", 0), ref_of("tide " * 400), "x", "pruned", "so"
+    )
     span = Summary(bytes(16), bytes(16), "an account", "r" * 16, "so")
-    assert [builder.apply(edit) for edit in (other, missing, span)] == [None, None, None]
+    assert [builder.apply(edit) for edit in (other, missing, span)] == [
+        None,
+        None,
+        None,
+    ]
     assert window.tokens == before
     assert window.changed == {}
 
@@ -120,7 +134,9 @@ def test_every_leaf_has_a_count():
 def test_a_stage_cannot_write_to_the_window(name):
     window = window_of(history("tide"))
     assert isinstance(window, Window)
-    with pytest.raises(AttributeError, match=f"'{name}' of a Window cannot be written.*return"):
+    with pytest.raises(
+        AttributeError, match=f"'{name}' of a Window cannot be written.*return"
+    ):
         setattr(window, name, 1)
     with pytest.raises(AttributeError, match="cannot be written"):
         delattr(window, name)
@@ -164,7 +180,10 @@ def test_what_is_kept_of_measures_is_bounded():
     for number in range(3 * TABLES):
         assert window.total(Measure("test.chars", result_chars, least=number)) >= 0
         assert (
-            window.transcript.once(Measure("test.n", lambda of, index, n: n, n=number), 0) == number
+            window.transcript.once(
+                Measure("test.n", lambda of, index, n: n, n=number), 0
+            )
+            == number
         )
     assert len(window._tallies) == len(window.transcript._made) == TABLES
 
@@ -176,7 +195,9 @@ def test_what_a_summary_hides_adds_nothing_to_a_total():
     assert builder.window.total(Measure("test.chars", result_chars)) == len("Go.ebb")
 
 
-RANGES = st.lists(st.tuples(st.integers(0, 8), st.integers(0, 8)), min_size=1, max_size=6)
+RANGES = st.lists(
+    st.tuples(st.integers(0, 8), st.integers(0, 8)), min_size=1, max_size=6
+)
 
 
 @given(RANGES)
@@ -188,7 +209,8 @@ def test_several_summaries_each_stand_for_a_range_of_their_own(ranges):
     for number, (start, stop) in enumerate(ranges):
         edit = Summary(chain[start], chain[stop], f"summary {number}", "r" * 16, "so")
         may = start < stop and all(
-            stop <= a or b <= start or (start <= a and b <= stop) for a, b, _ in expected
+            stop <= a or b <= start or (start <= a and b <= stop)
+            for a, b, _ in expected
         )
         assert (builder.apply(edit) is not None) == may
         if may:
@@ -199,7 +221,9 @@ def test_several_summaries_each_stand_for_a_range_of_their_own(ranges):
     gone = {index for start, stop, _ in expected for index in range(start, stop)}
     assert {index for index in range(window.size) if window.hidden(index)} == gone
     held = sum(window.message_tokens(index) for index in window.visible)
-    assert window.tokens == held + sum(METER.message(edit.text) for _, _, edit in expected)
+    assert window.tokens == held + sum(
+        METER.message(edit.text) for _, _, edit in expected
+    )
     laid = [each for each in layout(window) if isinstance(each, int)]
     assert laid == window.visible
     texts = [each for each in layout(window) if isinstance(each, str)]
@@ -217,18 +241,27 @@ def test_an_older_summary_stays_where_it_is_when_one_is_added_behind_it():
     whole = Summary(chain[1], chain[5], "both", "t" * 16, "so")
     assert builder.apply(whole) is not None
     assert layout(window) == [0, "both", 5, 6]
-    assert window.shows(first), "it is covered, so showing it again would change nothing"
+    assert window.shows(first), (
+        "it is covered, so showing it again would change nothing"
+    )
     assert builder.apply(first) is None
 
 
 def kept_behind_a_reply():
     """A summary of a user's message and of a call that stays with its result; a reply before."""
     turns = history("tide")
-    messages = [turns[0], {"role": "assistant", "content": "Shall I?"}, turns[0], *turns[1:]]
+    messages = [
+        turns[0],
+        {"role": "assistant", "content": "Shall I?"},
+        turns[0],
+        *turns[1:],
+    ]
     builder = builder_of([*messages, {"role": "assistant", "content": "Done."}])
     chain = builder.window.transcript.chain
     keeps = (chain[4], chain[5])
-    builder.apply(Summary(chain[2], chain[5], "the account", "r" * 16, "so", keeps=keeps))
+    builder.apply(
+        Summary(chain[2], chain[5], "the account", "r" * 16, "so", keeps=keeps)
+    )
     return builder
 
 
@@ -236,7 +269,9 @@ def test_an_account_stands_before_a_call_that_stays_where_a_reply_is_before_both
     builder = kept_behind_a_reply()
     assert layout(builder.window) == [0, 1, "the account", 3, 4, 5]
     builder.reason(builder.window.reasoning, thinks_first=True)
-    assert layout(builder.window) == [0, 1, 3, 4, "the account", 5], "its turn has begun already"
+    assert layout(builder.window) == [0, 1, 3, 4, "the account", 5], (
+        "its turn has begun already"
+    )
 
 
 def test_a_message_costs_its_framing_beside_its_leaves():
@@ -263,7 +298,10 @@ def _thinks_and_calls():
         {"role": "user", "content": "Go."},
         {"role": "assistant", "content": said},
         {"role": "user", "content": [result]},
-        *({"role": role, "content": "On."} for role in ("assistant", "user", "assistant", "user")),
+        *(
+            {"role": role, "content": "On."}
+            for role in ("assistant", "user", "assistant", "user")
+        ),
     ]
 
 

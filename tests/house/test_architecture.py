@@ -27,7 +27,9 @@ def test_it_makes_promises():
 @pytest.mark.parametrize(("file", "name"), PROMISES, ids=[name for _, name in PROMISES])
 def test_a_promise_has_its_test(file, name):
     tree = ast.parse((ROOT / file).read_text(encoding="utf-8"))
-    assert name in {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
+    assert name in {
+        node.name for node in tree.body if isinstance(node, ast.FunctionDef)
+    }
 
 
 @pytest.mark.parametrize("place", PLACES)

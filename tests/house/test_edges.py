@@ -18,7 +18,9 @@ EDGES = TOOLS["ullage"]["edges"]
 
 
 def module_of(file):
-    return ".".join(file.relative_to(SRC).with_suffix("").parts).removesuffix(".__init__")
+    return ".".join(file.relative_to(SRC).with_suffix("").parts).removesuffix(
+        ".__init__"
+    )
 
 
 MODULES = {module_of(file): file for file in sorted(SRC.rglob("*.py"))}
@@ -32,7 +34,9 @@ def imported(file):
         if isinstance(node, ast.Import):
             found.update(alias.name.partition(".")[0] for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
-            found |= {(node.module or "").partition(".")[0]} | ({node.module} & FORBIDDEN)
+            found |= {(node.module or "").partition(".")[0]} | (
+                {node.module} & FORBIDDEN
+            )
     return found
 
 
@@ -48,7 +52,10 @@ def test_a_module_is_pure_or_an_edge_and_never_both():
         if file.name == "__init__.py" and not is_in(module, EDGES)
     }
     assert [module for module in lists if imported(MODULES[module]) & FORBIDDEN] == []
-    named = {module: (is_in(module, PURE), is_in(module, EDGES)) for module in {*MODULES} - lists}
+    named = {
+        module: (is_in(module, PURE), is_in(module, EDGES))
+        for module in {*MODULES} - lists
+    }
     assert [module for module, (pure, edge) in named.items() if pure == edge] == []
 
 
@@ -68,5 +75,11 @@ def test_what_a_socket_needs_is_in_the_proxies_alone():
     """Nothing in the library itself reaches for the network: models are the caller's."""
     network = {"socket", "ssl", "http", "urllib", "httpx", "requests", "aiohttp"}
     found = {name for name, file in MODULES.items() if imported(file) & network}
-    proxies = ["ullage.doors.proxy", "ullage.doors.mcp.front", "ullage.doors.mcp.remote"]
-    assert found - {"ullage.tools.cli.proxy"} == {name for name in found if is_in(name, proxies)}
+    proxies = [
+        "ullage.doors.proxy",
+        "ullage.doors.mcp.front",
+        "ullage.doors.mcp.remote",
+    ]
+    assert found - {"ullage.tools.cli.proxy"} == {
+        name for name in found if is_in(name, proxies)
+    }

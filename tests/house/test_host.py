@@ -16,7 +16,9 @@ MOST_NAMES = 60
 PAGE = (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")
 PAGE = PAGE[PAGE.index("## A door") : PAGE.index("## A wire")]
 LINES = re.findall(r"^\| ((?:`\w+`(?:, )?)+) \| (.+) \|$", PAGE, re.M)
-CONTRACTS = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["importlinter"]
+CONTRACTS = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"][
+    "importlinter"
+]
 LAYERS, DOORS = CONTRACTS["contracts"][:2]
 ROW_OF = {
     room.strip("() "): row
@@ -51,7 +53,9 @@ def homes():
 def test_the_interface_is_small_and_sorted():
     listed = ullage.doors.host.__all__
     assert len(listed) <= MOST_NAMES, "make it a method of what a door has already"
-    assert listed == sorted(listed, key=lambda name: (not name.isupper(), name[0].islower(), name))
+    assert listed == sorted(
+        listed, key=lambda name: (not name.isupper(), name[0].islower(), name)
+    )
 
 
 def test_a_name_is_no_public_one_too():
@@ -66,13 +70,19 @@ def test_each_name_has_a_line_on_the_page():
 @pytest.mark.parametrize("name", ullage.doors.host.__all__)
 def test_each_function_and_class_is_documented(name):
     value = getattr(ullage.doors.host, name)
-    if callable(value) and hasattr(value, "__module__") and value.__module__.startswith("ullage"):
+    if (
+        callable(value)
+        and hasattr(value, "__module__")
+        and value.__module__.startswith("ullage")
+    ):
         assert value.__doc__
 
 
 def test_each_name_is_taken_by_a_door():
     """One that no door needs is the core's own again."""
-    taken = {name for file in files_of(DOORS["source_modules"]) for _, name in imports(file)}
+    taken = {
+        name for file in files_of(DOORS["source_modules"]) for _, name in imports(file)
+    }
     assert {*ullage.doors.host.__all__} - taken == set()
 
 
@@ -80,11 +90,17 @@ def test_every_door_is_held_to_it():
     """Doors and integrations are; the page says of the rest above the interface why they are
     not.
     """
-    doors = {f"ullage.doors.{path.name}" for path in (SRC / "doors").iterdir() if path.is_dir()}
+    doors = {
+        f"ullage.doors.{path.name}"
+        for path in (SRC / "doors").iterdir()
+        if path.is_dir()
+    }
     doors -= {"ullage.doors.host", "ullage.doors.__pycache__"}
     held = {".".join(module.split(".")[:3]) for module in DOORS["source_modules"]}
     assert held == doors | {"ullage.integrations"}
-    tools = {path.name for path in (SRC / "tools").iterdir() if path.is_dir()} - {"__pycache__"}
+    tools = {path.name for path in (SRC / "tools").iterdir() if path.is_dir()} - {
+        "__pycache__"
+    }
     assert all(f"`{tool}`" in PAGE for tool in {*tools, "testing"})
 
 

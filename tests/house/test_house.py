@@ -94,7 +94,9 @@ def public(tree, path=""):
     """Every public class and function of a module, by its path in it; overloads are one."""
     for node in tree.body:
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-            overload = any(ast.unparse(each) == "overload" for each in node.decorator_list)
+            overload = any(
+                ast.unparse(each) == "overload" for each in node.decorator_list
+            )
             if node.name.startswith("_") or overload:
                 continue
             yield f"{path}{node.name}", node
@@ -115,7 +117,9 @@ def test_what_a_module_lists_it_has(package):
     if needed := APART.get(package):
         pytest.importorskip(needed, reason=f"{needed} is not installed")
     apart = () if needed else tuple(APART)
-    names = (name for name in map(module_of, FILES) if f"{name}.".startswith(f"{package}."))
+    names = (
+        name for name in map(module_of, FILES) if f"{name}.".startswith(f"{package}.")
+    )
     for module in (import_module(name) for name in names if not name.startswith(apart)):
         listed = getattr(module, "__all__", [])
         assert [name for name in listed if not hasattr(module, name)] == [], module
@@ -123,7 +127,9 @@ def test_what_a_module_lists_it_has(package):
 
 
 def test_the_version_is_told_once():
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))[
+        "project"
+    ]
     assert project["version"] == ullage.__version__
 
 
@@ -155,7 +161,11 @@ def test_the_errors_are_those_of_the_drawing():
             above = [*above[:depth], found[2]]
             drawn[found[2]] = above[depth - 1] if depth else "Exception"
     kinds = (kind for kind in vars(errors).values() if isinstance(kind, type))
-    real = {kind.__name__: kind.__base__.__name__ for kind in kinds if issubclass(kind, Exception)}
+    real = {
+        kind.__name__: kind.__base__.__name__
+        for kind in kinds
+        if issubclass(kind, Exception)
+    }
     assert drawn == real
     assert {name for name in ullage.__all__ if name in real} == set(real)
 
@@ -169,7 +179,11 @@ def test_a_file_is_read_in_one_sitting():
 
 def test_a_function_is_seen_at_once(trees):
     found = ((file, node) for file, tree in trees.items() for node in functions(tree))
-    long = [f"{name_of(file)} {node.name}" for file, node in found if height(node) > FUNCTION_LINES]
+    long = [
+        f"{name_of(file)} {node.name}"
+        for file, node in found
+        if height(node) > FUNCTION_LINES
+    ]
     assert long == []
 
 
@@ -198,14 +212,21 @@ def test_every_module_has_a_test_that_imports_it():
     assert wanted - private - tested == set(UNTESTED)
     for name in private - tested:
         package = name.rpartition(".")[0]
-        assert package in tested | set(UNTESTED), f"{name} is reached through nothing tested"
+        assert package in tested | set(UNTESTED), (
+            f"{name} is reached through nothing tested"
+        )
 
 
 def _imported(node):
     """The modules of ours that an import reaches: by name, or where a name comes from."""
     if isinstance(node, ast.Import):
-        yield from (alias.name for alias in node.names if alias.name.startswith("ullage"))
-    elif isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "ullage":
+        yield from (
+            alias.name for alias in node.names if alias.name.startswith("ullage")
+        )
+    elif (
+        isinstance(node, ast.ImportFrom)
+        and (node.module or "").split(".")[0] == "ullage"
+    ):
         yield node.module
         if node.module.startswith(tuple(APART)):
             return
@@ -233,14 +254,27 @@ print(seen)
 print(sorted({name.split(".")[0] for name in sys.modules}))
 """
 HEAVY = {
-    *("toktok", "genai_prices", "rich", "click", "pydantic", "httpx", "httpx2", "aiohttp"),
+    *(
+        "toktok",
+        "genai_prices",
+        "rich",
+        "click",
+        "pydantic",
+        "httpx",
+        "httpx2",
+        "aiohttp",
+    ),
     *("anthropic", "openai", "numpy", "requests"),
 }
 
 
 def _bare_python(code):
     return subprocess.run(
-        [sys.executable, "-B", "-c", code], capture_output=True, text=True, check=True, timeout=60
+        [sys.executable, "-B", "-c", code],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
     ).stdout
 
 
@@ -257,13 +291,17 @@ def committed():
     """The text files that git would hand out; all but build products where git is not there."""
     git = ["git", "-C", str(ROOT), "ls-files", "-z"]
     try:
-        names = subprocess.run(git, capture_output=True, check=True, timeout=60).stdout.split(b"\0")
+        names = subprocess.run(
+            git, capture_output=True, check=True, timeout=60
+        ).stdout.split(b"\0")
         files = [ROOT / name.decode() for name in names if name]
     except (OSError, subprocess.CalledProcessError):
         tops = ("src", "tests", "docs", "demo", "lab")
         files = [file for top in tops for file in (ROOT / top).rglob("*")]
         files += [file for file in ROOT.iterdir() if not file.name.startswith(".")]
-    return [file for file in files if file.is_file() and "__pycache__" not in file.parts]
+    return [
+        file for file in files if file.is_file() and "__pycache__" not in file.parts
+    ]
 
 
 def text_of(file):
@@ -308,4 +346,6 @@ def test_no_file_tells_of_a_machine_or_an_index():
     telling = re.compile("|".join(TELLING))
     files = [file for file in committed() if file != Path(__file__)]
     found = ((file, telling.search(text_of(file))) for file in files)
-    assert [f"{file.relative_to(ROOT).as_posix()}: {hit[0]}" for file, hit in found if hit] == []
+    assert [
+        f"{file.relative_to(ROOT).as_posix()}: {hit[0]}" for file, hit in found if hit
+    ] == []

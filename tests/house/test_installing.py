@@ -12,12 +12,20 @@ from ullage.core import installing
 from ullage.core.installing import PUBLISHED, install_command, install_remedy
 
 ROOT = Path(__file__).parents[2]
-EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"][
+    "optional-dependencies"
+]
 PAGES = sorted(pages(ROOT))
 SOURCE = sorted((ROOT / "src").rglob("*.py"))
 DEPLOYED = sorted(file for file in (ROOT / "deploy").rglob("*") if file.is_file())
-FROM_CLONE = re.compile(r"'\.\[|pip install \.(?=[\s`]|$)|in a clone of ullage|<!-- clone -->")
-WRONG = FROM_CLONE if PUBLISHED else re.compile(r"(?<!`)ullage\[[a-z]|pip install ['\"]?ullage")
+FROM_CLONE = re.compile(
+    r"'\.\[|pip install \.(?=[\s`]|$)|in a clone of ullage|<!-- clone -->"
+)
+WRONG = (
+    FROM_CLONE
+    if PUBLISHED
+    else re.compile(r"(?<!`)ullage\[[a-z]|pip install ['\"]?ullage")
+)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -34,7 +42,9 @@ def test_the_source_asks_the_constant():
 
 def test_an_image_is_built_from_the_tree():
     for file in DEPLOYED:
-        assert not re.search(r"pip install[^\n]*[ \"']ullage", file.read_text()), file.name
+        assert not re.search(r"pip install[^\n]*[ \"']ullage", file.read_text()), (
+            file.name
+        )
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -74,6 +84,10 @@ def test_the_image_is_given_what_the_wheel_is_built_from():
     assert let_in >= {"src", "pyproject.toml", "hatch_build.py", "README.md"}
     assert set(project["license-files"]) <= let_in
     tracked = subprocess.run(
-        ["git", "ls-files", *let_in], cwd=ROOT, capture_output=True, text=True, check=False
+        ["git", "ls-files", *let_in],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
     ).stdout.split()
     assert not tracked or {name.partition("/")[0] for name in tracked} == let_in

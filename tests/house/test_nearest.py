@@ -10,7 +10,9 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 SRC, TESTS = ROOT / "src" / "ullage", ROOT / "tests"
 MODULES = sorted(
-    file.relative_to(SRC).as_posix() for file in SRC.rglob("*.py") if file.name != "__init__.py"
+    file.relative_to(SRC).as_posix()
+    for file in SRC.rglob("*.py")
+    if file.name != "__init__.py"
 )
 
 NEAREST = {
@@ -158,14 +160,18 @@ def own_of(module):
     """The test file of a module's own name. A room's name is not repeated among the tests."""
     folder, _, name = module.rpartition("/")
     file = f"test_{name.lstrip('_')}"
-    whole, within = (f"{each}/{file}".lstrip("/") for each in (folder, folder.partition("/")[2]))
+    whole, within = (
+        f"{each}/{file}".lstrip("/") for each in (folder, folder.partition("/")[2])
+    )
     return whole if (TESTS / whole).exists() else within
 
 
 def nearest_of(module):
     if (TESTS / own_of(module)).exists():
         return own_of(module)
-    return next((file for pattern, file in NEAREST.items() if fnmatch(module, pattern)), None)
+    return next(
+        (file for pattern, file in NEAREST.items() if fnmatch(module, pattern)), None
+    )
 
 
 def test_every_module_has_a_nearest_test_file():

@@ -13,19 +13,27 @@ from ullage.core.on_demand import names
 
 SRC = Path(__file__).parents[2] / "src" / "ullage"
 PACKAGES = sorted(
-    file for file in SRC.rglob("__init__.py") if "on_demand import names" in file.read_text("utf-8")
+    file
+    for file in SRC.rglob("__init__.py")
+    if "on_demand import names" in file.read_text("utf-8")
 )
 SEVERAL = {"core", "policy", "session", "documents", "doors", "tools"}
 """The rooms that have packages within them."""
 CLAUDE, GPT = "claude-opus-4-5", "gpt-4.1"
-FIT = "ullage.Session({!r}{}).fit({{'messages': [{{'role': 'user', 'content': 'hi'}}]}})"
+FIT = (
+    "ullage.Session({!r}{}).fit({{'messages': [{{'role': 'user', 'content': 'hi'}}]}})"
+)
 
 
 def loaded(code):
     """The modules that ``code`` loads in a process of its own."""
     code = f"import sys; before = {{*sys.modules}}\n{code}\nprint(*{{*sys.modules}} - before)"
     done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
     )
     return set(done.stdout.split())
 
@@ -58,9 +66,13 @@ def test_what_checkers_see_is_what_is_found(file):
         if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
     )
     seen = {alias.name: node.module for node in branch.body for alias in node.names}
-    (call,) = (node for node in ast.walk(branch.orelse[0]) if isinstance(node, ast.Call))
+    (call,) = (
+        node for node in ast.walk(branch.orelse[0]) if isinstance(node, ast.Call)
+    )
     table = ast.literal_eval(call.args[1])
-    assert seen == {name: home for home, listed in table.items() for name in listed.split()}
+    assert seen == {
+        name: home for home, listed in table.items() for name in listed.split()
+    }
     package = importlib.import_module(module_of(file))
     assert all(getattr(package, name) is not None for name in seen)
     assert {*package.__all__} - {"__version__"} <= {*seen} <= {*dir(package)}
@@ -70,7 +82,9 @@ def test_what_checkers_see_is_what_is_found(file):
 
 
 def test_a_name_that_is_not_there_is_no_attribute():
-    with pytest.raises(AttributeError, match=r"module 'ullage' has no attribute 'Sesion'"):
+    with pytest.raises(
+        AttributeError, match=r"module 'ullage' has no attribute 'Sesion'"
+    ):
         _ = ullage.Sesion
     with pytest.raises(ImportError):
         from ullage import Sesion  # noqa: F401
@@ -106,20 +120,36 @@ def test_importing_the_package_loads_nothing_else():
         ("ullage.stores.memory", {"errors", "values"}),
         ("ullage.stores.sqlite", {"errors", "history", "values"}),
         ("ullage.session.recall.dispatch", {"errors", "history", "stages", "values"}),
-        ("ullage.policy.stages.truncate", {"errors", "history", "redaction", "tokens", "values"}),
+        (
+            "ullage.policy.stages.truncate",
+            {"errors", "history", "redaction", "tokens", "values"},
+        ),
     ],
 )
 def test_a_module_loads_only_the_rooms_it_stands_on(module, others):
     modules = loaded(f"import {module}")
-    assert rooms(modules) - {"contract", "locks", "on_demand", *rooms({module})} <= others
+    assert (
+        rooms(modules) - {"contract", "locks", "on_demand", *rooms({module})} <= others
+    )
 
 
 def test_a_forwarder_that_cuts_keeps_and_recalls_loads_no_session_and_no_wire():
     modules = loaded(
         "import ullage.policy.stages.truncate, ullage.session.recall.dispatch, ullage.stores.sqlite"
     )
-    assert not rooms(modules) & {"wires", "turn", "session", "presets", "spend", "summarise"}
-    assert not modules & {"asyncio", "ullage.policy.stages.prune", "ullage.core.tokens.catalog"}
+    assert not rooms(modules) & {
+        "wires",
+        "turn",
+        "session",
+        "presets",
+        "spend",
+        "summarise",
+    }
+    assert not modules & {
+        "asyncio",
+        "ullage.policy.stages.prune",
+        "ullage.core.tokens.catalog",
+    }
 
 
 @pytest.mark.parametrize("model", [CLAUDE, GPT])
@@ -132,8 +162,15 @@ def test_a_fit_loads_neither_what_judges_nor_what_prices_nor_an_event_loop(model
 def test_a_proxy_on_a_file_loads_no_database_driver_and_no_page():
     pytest.importorskip("aiohttp")
     code = "from ullage.doors.proxy.tenants import secret_of\nfrom ullage.doors.proxy import server"
-    modules = loaded(f"{code}\nimport tempfile\nsecret_of(tempfile.mkdtemp() + '/kept.db')")
-    assert not modules & {"psycopg", "psycopg_pool", "genai_prices", "ullage.tools.replay"}
+    modules = loaded(
+        f"{code}\nimport tempfile\nsecret_of(tempfile.mkdtemp() + '/kept.db')"
+    )
+    assert not modules & {
+        "psycopg",
+        "psycopg_pool",
+        "genai_prices",
+        "ullage.tools.replay",
+    }
 
 
 @pytest.mark.parametrize("model", [CLAUDE, "gemini-2.5-pro", "qwen3-coder"])
@@ -147,7 +184,9 @@ def test_models_without_a_vocabulary_load_none(model):
 def test_of_a_wire_a_fit_loads_the_format_alone(model):
     """What converts, hides turns or stands behind HTTP loads for who asks for it."""
     of_wires = [
-        name for name in loaded(f"import ullage; {FIT.format(model, '')}") if ".wires." in name
+        name
+        for name in loaded(f"import ullage; {FIT.format(model, '')}")
+        if ".wires." in name
     ]
     modules = {name.rpartition(".")[2] for name in of_wires if name.count(".") == 3}
     assert modules <= {

@@ -17,7 +17,10 @@ pytest.importorskip("hatchling", reason="hatchling is not installed")
 
 ROOT = Path(__file__).parents[2]
 DATA = {".py", ".typed", ".toml", ".html", ".css", ".js", ".json"}
-pytestmark = [pytest.mark.timeout(300), pytest.mark.xdist_group("package")]  # built once
+pytestmark = [
+    pytest.mark.timeout(300),
+    pytest.mark.xdist_group("package"),
+]  # built once
 
 
 @pytest.fixture(scope="module")
@@ -50,10 +53,18 @@ def test_the_wheel_holds_the_library_whole_and_nothing_else(names):
 def test_the_sdist_holds_the_tests_and_no_rubbish(built):
     with tarfile.open(built[1]) as sdist:
         files = {name.split("/", 1)[1] for name in sdist.getnames()}
-    assert {"pyproject.toml", "hatch_build.py", "README.md", "LICENSE", "CHANGELOG.md"} <= files
+    assert {
+        "pyproject.toml",
+        "hatch_build.py",
+        "README.md",
+        "LICENSE",
+        "CHANGELOG.md",
+    } <= files
     assert any(name.startswith("tests/") for name in files)
     assert not [name for name in files if name.startswith(".") and name != ".gitignore"]
-    assert not [name for name in files if "__pycache__" in name or name.endswith(".pyc")]
+    assert not [
+        name for name in files if "__pycache__" in name or name.endswith(".pyc")
+    ]
 
 
 def test_its_metadata_say_what_it_is(built, names):
@@ -68,14 +79,18 @@ def test_its_metadata_say_what_it_is(built, names):
     )
     needed = [each for each in told.get_all("Requires-Dist") if "extra ==" not in each]
     assert len(needed) <= 8
-    assert not [each for each in told.get_all("Requires-Dist") if "==" in each.split(";")[0]]
+    assert not [
+        each for each in told.get_all("Requires-Dist") if "==" in each.split(";")[0]
+    ]
 
 
 def test_whoever_builds_a_release_is_named_by_a_commit():
     for workflow in (ROOT / ".github" / "workflows").glob("*.yml"):
         used = re.findall(r"uses: (\S+)", workflow.read_text(encoding="utf-8"))
         assert used
-        assert not [each for each in used if not re.fullmatch(r"[\w/-]+@[0-9a-f]{40}", each)]
+        assert not [
+            each for each in used if not re.fullmatch(r"[\w/-]+@[0-9a-f]{40}", each)
+        ]
 
 
 def test_where_the_repository_is_told_the_readme_leads_there_from_anywhere():
@@ -85,7 +100,9 @@ def test_where_the_repository_is_told_the_readme_leads_there_from_anywhere():
     assert len(places) > 15
     for image, place in places:
         assert place.startswith(at % ("raw" if image else "blob"))
-        assert (ROOT / place.removeprefix(at % ("raw" if image else "blob"))).exists(), place
+        assert (
+            ROOT / place.removeprefix(at % ("raw" if image else "blob"))
+        ).exists(), place
     assert told["urls"]["Homepage"] == "https://git.example/ullage"
     assert {"Changelog", "Documentation", "Issues", "Security"} <= set(told["urls"])
 
@@ -102,7 +119,9 @@ LINK = re.compile(r"(!?)\[[^\]]*\]\(([^)]*)\)")
 def metadata(**environment):
     command = [sys.executable, "-m", "hatchling", "metadata"]
     env = {**os.environ, "ULLAGE_REPOSITORY": "", **environment}
-    return json.loads(subprocess.run(command, cwd=ROOT, env=env, capture_output=True).stdout)
+    return json.loads(
+        subprocess.run(command, cwd=ROOT, env=env, capture_output=True).stdout
+    )
 
 
 def test_installed_in_an_environment_of_its_own_it_works(built, tmp_path):
@@ -116,10 +135,19 @@ def test_installed_in_an_environment_of_its_own_it_works(built, tmp_path):
     python = tmp_path / "env" / "bin" / "python"
     found = "import ullage, sys; print(ullage.__file__); ullage.Session('gpt-5.4')"
     run = subprocess.run(
-        [python, "-c", found], cwd=tmp_path, env={}, capture_output=True, text=True, check=True
+        [python, "-c", found],
+        cwd=tmp_path,
+        env={},
+        capture_output=True,
+        text=True,
+        check=True,
     )
     assert Path(run.stdout.strip()).is_relative_to(site)
     run = subprocess.run(
-        [python, "-m", "ullage", "--version"], cwd=tmp_path, env={}, capture_output=True, check=True
+        [python, "-m", "ullage", "--version"],
+        cwd=tmp_path,
+        env={},
+        capture_output=True,
+        check=True,
     )
     assert b"ullage" in run.stdout

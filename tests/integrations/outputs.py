@@ -4,7 +4,9 @@ import re
 
 from ullage.session.recall.tools import recall_tools
 
-(GREP,) = (tool.name for tool in recall_tools() if "pattern" in tool.parameters["properties"])
+(GREP,) = (
+    tool.name for tool in recall_tools() if "pattern" in tool.parameters["properties"]
+)
 """The default's tool that searches an output."""
 LINES = 6_500
 NEEDLE = "the needle is in the fourth drawer"
@@ -19,9 +21,15 @@ def big(n):
 
 def page(n):
     """About 4 KB."""
-    return "\n".join(f"page {n}, line {i}: nothing of note, {i * n}" for i in range(100))
+    return "\n".join(
+        f"page {n}, line {i}: nothing of note, {i * n}" for i in range(100)
+    )
 
 
 def refs_in(text):
     """The refs that notices in a prompt name, in order, each once."""
-    return list(dict.fromkeys(re.findall(r"(?:ref_id|tool_call_id|ref)=\W*([0-9a-z]{16})\b", text)))
+    return list(
+        dict.fromkeys(
+            re.findall(r"(?:ref_id|tool_call_id|ref)=\W*([0-9a-z]{16})\b", text)
+        )
+    )

@@ -109,7 +109,9 @@ class Scenario:
         return [both, w.recalls, w.says("In the fourth drawer.", read=700)]
 
     def turns(self, count, **more):
-        return [self.driver.calls(("turn", {"n": n}), **more) for n in range(1, count + 1)]
+        return [
+            self.driver.calls(("turn", {"n": n}), **more) for n in range(1, count + 1)
+        ]
 
     def sent(self, script):
         return [self.driver.items(messages) for messages in script.sent]
@@ -161,9 +163,13 @@ class Scenario:
             assert is_paired(after)
             kept += after[: len(before)] == before
         assert kept > 70
-        assert not [fault for each in script.sent[::10] for fault in self.driver.faults(each)]
+        assert not [
+            fault for each in script.sent[::10] for fault in self.driver.faults(each)
+        ]
 
-    def test_what_is_not_touched_is_the_very_object_that_was_given(self, tmp_path, monkeypatch):
+    def test_what_is_not_touched_is_the_very_object_that_was_given(
+        self, tmp_path, monkeypatch
+    ):
         given, script = [], self.script(*self.turns(30), self.driver.says("Done."))
         for kind in (Session, AsyncSession):
             monkeypatch.setattr(kind, "fit", _spied(kind.fit, given))
@@ -180,8 +186,12 @@ class Scenario:
             same += sum(id(message) in whole for message in sent)
             if len(asked) == len(sent):  # nothing is condensed: what differs was edited
                 for was, now in zip(asked, sent, strict=True):
-                    assert was is now or self.driver.items([was]) != self.driver.items([now])
-        assert {*map(id, given[2])} <= {*map(id, script.sent[2])}  # a system message may be added
+                    assert was is now or self.driver.items([was]) != self.driver.items(
+                        [now]
+                    )
+        assert {*map(id, given[2])} <= {
+            *map(id, script.sent[2])
+        }  # a system message may be added
         assert same > len(given) * 4
 
     def test_a_request_that_is_refused_once_is_cut_deeper(self, tmp_path):
@@ -204,7 +214,9 @@ class Scenario:
 
     def test_what_is_refused_for_ever_comes_out_as_the_frameworks_error(self, tmp_path):
         budget = Budget(tokens=1_000_000)
-        script = self.script(*self.turns(2), *[self.driver.too_long() for _ in range(9)])
+        script = self.script(
+            *self.turns(2), *[self.driver.too_long() for _ in range(9)]
+        )
 
         async def main():
             process = self.process(tmp_path, budget=budget)
@@ -218,7 +230,10 @@ class Scenario:
         assert budget.spent.calls == 2
 
     def test_any_other_error_comes_out_at_once(self, tmp_path):
-        budget, script = Budget(tokens=1_000_000), self.script(ValueError("no such key"))
+        budget, script = (
+            Budget(tokens=1_000_000),
+            self.script(ValueError("no such key")),
+        )
 
         async def main():
             process = self.process(tmp_path, budget=budget)
@@ -250,7 +265,9 @@ class Scenario:
         assert after == before
         assert "[ullage" in text_of(after)
 
-    def test_a_run_that_waits_for_a_signature_goes_on_in_another_process(self, tmp_path):
+    def test_a_run_that_waits_for_a_signature_goes_on_in_another_process(
+        self, tmp_path
+    ):
         w = self.driver
         first = self.script(w.calls(("look", {"n": 1})), w.calls(("sign", {"n": 2})))
         second = self.script(w.recalls, w.says("In the fourth drawer."))
@@ -273,7 +290,9 @@ class Scenario:
         before, after = self.sent(first)[-1], self.sent(second)[0]
         assert after[: len(before)] == before
 
-    def test_twelve_conversations_at_once_and_none_opens_what_is_anothers(self, tmp_path):
+    def test_twelve_conversations_at_once_and_none_opens_what_is_anothers(
+        self, tmp_path
+    ):
         w = self.driver
 
         async def main():
@@ -281,7 +300,9 @@ class Scenario:
 
             async def talk(n):
                 look = w.calls(("look", {"n": n}))
-                script = self.script(look, w.recalls, w.says("Done."), w.recalls, w.says("Yes."))
+                script = self.script(
+                    look, w.recalls, w.says("Done."), w.recalls, w.says("Yes.")
+                )
                 await process.say(script, GO, str(n))
                 await asyncio.sleep(0)
                 await process.say(script, "Sure?", str(n))
@@ -323,7 +344,9 @@ class Scenario:
         assert len(text_of(self.sent(inner)[2])) < 40_000
         assert NEEDLE not in text_of(self.sent(outer)[1])
 
-    def test_reasoning_that_is_bound_stands_upon_what_it_was_thought_upon(self, tmp_path):
+    def test_reasoning_that_is_bound_stands_upon_what_it_was_thought_upon(
+        self, tmp_path
+    ):
         """What is sent before a thought is what it was thought upon, to the byte, or it is out."""
         thought = self.turns(30, thought="A page.")
         model = self.driver.BINDS or "gpt-5.2"
@@ -347,9 +370,15 @@ class Scenario:
         assert max(counts) < 30
         assert len(counts) > 1  # they go in batches, and new ones stay
 
-    def test_the_last_request_of_a_budget_forbids_tools_and_the_next_is_refused(self, tmp_path):
+    def test_the_last_request_of_a_budget_forbids_tools_and_the_next_is_refused(
+        self, tmp_path
+    ):
         budget = Budget(tokens=4_000)
-        steps = [*self.turns(4), self.driver.says("That is all."), self.driver.says("More.")]
+        steps = [
+            *self.turns(4),
+            self.driver.says("That is all."),
+            self.driver.says("More."),
+        ]
         script = self.script(*steps)
 
         async def main():
@@ -368,7 +397,9 @@ class Scenario:
         assert budget.allowance.words in text_of(self.sent(script)[-1])
 
     @pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
-    def test_a_run_that_is_cancelled_claims_nothing_and_can_go_on(self, tmp_path, stream):
+    def test_a_run_that_is_cancelled_claims_nothing_and_can_go_on(
+        self, tmp_path, stream
+    ):
         budget, hang = Budget(tokens=1_000_000), Hang()
         script = self.script(self.driver.calls(("look", {"n": 1})), hang)
         again = self.script(self.driver.says("Done."))
@@ -396,7 +427,13 @@ def _spied(fit, given):
 
     def spy(self, request, **more):
         given.append(
-            list(next(v for k in ("messages", "input", "contents") if (v := request.get(k))))
+            list(
+                next(
+                    v
+                    for k in ("messages", "input", "contents")
+                    if (v := request.get(k))
+                )
+            )
         )
         return fit(self, request, **more)
 

@@ -7,7 +7,13 @@ import pytest
 
 from ullage import Usage
 from ullage.core.values.messages import Media, Opaque, Text
-from ullage.integrations._base import counted, read_parts, show_text, wire_of, with_bytes
+from ullage.integrations._base import (
+    counted,
+    read_parts,
+    show_text,
+    wire_of,
+    with_bytes,
+)
 from ullage.wires.unknown_media import MOST_TOKENS
 
 
@@ -42,7 +48,12 @@ def test_a_model_is_asked_on_its_makers_wire(model, wire):
 
 def test_content_is_read_and_shown_in_any_form():
     picture = {"type": "image", "base64": "aGk=", "mime_type": "image/png"}
-    content = ["bare", {"type": "text", "text": "a block"}, picture, {"type": "odd", "n": 1}]
+    content = [
+        "bare",
+        {"type": "text", "text": "a block"},
+        picture,
+        {"type": "odd", "n": 1},
+    ]
     found = read_parts(content, "content")
     assert [type(part) for part in found] == [Text, Text, Media, Opaque]
     assert found[2].mime == "image/png"
@@ -52,7 +63,8 @@ def test_content_is_read_and_shown_in_any_form():
 
 
 PNG = (
-    b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR\x00\x00\x02\x58\x00\x00\x01\x90" + bytes(range(256)) * 900
+    b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR\x00\x00\x02\x58\x00\x00\x01\x90"
+    + bytes(range(256)) * 900
 )
 IN_BASE64 = b64encode(PNG).decode()
 CONVERSE = {"format": "png", "source": {"bytes": PNG}}
@@ -61,9 +73,21 @@ CONVERSE = {"format": "png", "source": {"bytes": PNG}}
 @pytest.mark.parametrize(
     ("block", "kind", "mime"),
     [
-        ({"type": "media", "mime_type": "image/png", "data": IN_BASE64}, "image", "image/png"),
-        ({"type": "media", "mime_type": "image/png", "data": PNG}, "image", "image/png"),
-        ({"type": "media", "mime_type": "audio/wav", "data": PNG}, "audio", "audio/wav"),
+        (
+            {"type": "media", "mime_type": "image/png", "data": IN_BASE64},
+            "image",
+            "image/png",
+        ),
+        (
+            {"type": "media", "mime_type": "image/png", "data": PNG},
+            "image",
+            "image/png",
+        ),
+        (
+            {"type": "media", "mime_type": "audio/wav", "data": PNG},
+            "audio",
+            "audio/wav",
+        ),
         (
             {"type": "media", "mime_type": "video/mp4", "file_uri": "gs://a"},
             "document",
@@ -75,8 +99,16 @@ CONVERSE = {"format": "png", "source": {"bytes": PNG}}
             "image",
             "image/png",
         ),
-        ({"document": {"format": "pdf", "source": {"bytes": PNG}}}, "document", "application/pdf"),
-        ({"type": "image", "data": PNG, "mime_type": "image/png"}, "image", "image/png"),
+        (
+            {"document": {"format": "pdf", "source": {"bytes": PNG}}},
+            "document",
+            "application/pdf",
+        ),
+        (
+            {"type": "image", "data": PNG, "mime_type": "image/png"},
+            "image",
+            "image/png",
+        ),
         ({"type": "audio", "data": PNG}, "audio", "audio/*"),
         (
             {"type": "file", "base64": IN_BASE64, "mime_type": "application/pdf"},
@@ -88,9 +120,17 @@ CONVERSE = {"format": "png", "source": {"bytes": PNG}}
             "image",
             "image/png",
         ),
-        ({"type": "image_url", "image_url": f"data:image/png;base64,{IN_BASE64}"}, "image", ""),
+        (
+            {"type": "image_url", "image_url": f"data:image/png;base64,{IN_BASE64}"},
+            "image",
+            "",
+        ),
         ({"type": "input_image", "image_url": IN_BASE64}, "image", ""),
-        ({"type": "image", "base64": IN_BASE64, "mime_type": "image/png"}, "image", "image/png"),
+        (
+            {"type": "image", "base64": IN_BASE64, "mime_type": "image/png"},
+            "image",
+            "image/png",
+        ),
     ],
 )
 def test_a_medium_in_a_framework_s_own_form_is_a_medium(block, kind, mime):
@@ -105,7 +145,11 @@ def test_a_medium_in_a_framework_s_own_form_is_a_medium(block, kind, mime):
 
 
 def test_a_block_that_is_not_as_its_type_has_it_is_carried_through():
-    odd = [{"type": "text", "text": 7}, {"type": "image", "base64": 7}, {"type": "new", "raw": PNG}]
+    odd = [
+        {"type": "text", "text": 7},
+        {"type": "image", "base64": 7},
+        {"type": "new", "raw": PNG},
+    ]
     found = read_parts(odd, "content")
     assert [type(part) for part in found] == [Opaque, Opaque, Opaque]
     assert MOST_TOKENS <= found[2].tokens < MOST_TOKENS + 10

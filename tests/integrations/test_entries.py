@@ -15,9 +15,9 @@ def test_a_record_is_an_entry_and_a_record_again():
     key, value = entry_of(record())
     assert key == f"ullage:{'00' * 16}:opened:0"
     assert record_of(key, value) == record()
-    assert [record_of(*other) for other in ((f"{key}0", value), ("a", value), (key, 7))] == [
-        None
-    ] * 3
+    assert [
+        record_of(*other) for other in ((f"{key}0", value), ("a", value), (key, 7))
+    ] == [None] * 3
 
 
 def test_of_two_values_for_one_record_the_state_can_hold_but_one():
@@ -31,7 +31,9 @@ def test_a_state_that_lost_what_was_written_is_given_it_again():
     session.fit(REQUEST)
     first = entries.missing(session, {})
     assert first
-    assert entries.missing(session, {}) == first  # the step that should have written it failed
+    assert (
+        entries.missing(session, {}) == first
+    )  # the step that should have written it failed
     assert entries.missing(session, first) == {}
 
 

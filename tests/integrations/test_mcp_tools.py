@@ -24,7 +24,9 @@ CALLS = [
 ]
 
 
-pytestmark = pytest.mark.xdist_group("tools of a server")  # one process of it for many tests
+pytestmark = pytest.mark.xdist_group(
+    "tools of a server"
+)  # one process of it for many tests
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +46,12 @@ def test_what_they_answer_is_text_or_an_error(tools):
     calls, format = CALLS[:5], "anthropic"
     script = [reply(format, "", calls, 1), reply(format, "Done.")]
     history = asking(format)
-    run_turn(lambda **_: script.pop(0), new_session(format), request(format, history), tools=tools)
+    run_turn(
+        lambda **_: script.pop(0),
+        new_session(format),
+        request(format, history),
+        tools=tools,
+    )
     repeated, table, failed, picture, refused = results(format, history)
     assert repeated == ("ababab", False)
     assert table[0].replace(" ", "").replace("\n", "") == '{"rows":[0,1]}'
@@ -63,7 +70,10 @@ def test_a_server_that_dies_is_an_error_to_the_model_and_no_end_of_the_turn():
     history = asking(format)
     with mcp_tools(SERVER) as tools:
         outcome = run_turn(
-            lambda **_: script.pop(0), new_session(format), request(format, history), tools=tools
+            lambda **_: script.pop(0),
+            new_session(format),
+            request(format, history),
+            tools=tools,
         )
     assert outcome.text == "It is gone."
     assert all(text != "ab" for text, _ in results(format, history))
@@ -83,7 +93,10 @@ def test_async_in_the_four_formats():
 
 
 def test_a_program_that_cannot_be_started_is_told():
-    with pytest.raises(OSError, match="no-such-program"), mcp_tools(["no-such-program"]):
+    with (
+        pytest.raises(OSError, match="no-such-program"),
+        mcp_tools(["no-such-program"]),
+    ):
         pass
 
 

@@ -29,7 +29,9 @@ ROOT = Path(__file__).parents[2]
 def test_every_adapter_is_here_and_its_extra_exists():
     files = (ROOT / "src/ullage/integrations").iterdir()
     assert {file.stem for file in files if not file.stem.startswith("_")} == set(EXTRAS)
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))[
+        "project"
+    ]
     assert set(EXTRAS.values()) <= set(project["optional-dependencies"])
 
 
@@ -54,8 +56,12 @@ def test_a_module_of_ours_that_is_missing_is_no_framework():
 
 
 def test_the_oldest_release_is_the_one_that_the_extra_asks_for():
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    asked = {extra: project["optional-dependencies"][extra] for extra in EXTRAS.values()}
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))[
+        "project"
+    ]
+    asked = {
+        extra: project["optional-dependencies"][extra] for extra in EXTRAS.values()
+    }
     assert OLDEST.keys() == asked.keys()
     for extra, (framework, oldest) in OLDEST.items():
         assert f"{framework}>={oldest}" in asked[extra], extra
@@ -70,7 +76,9 @@ def importing(extra, installed, monkeypatch):
 
 
 @pytest.mark.parametrize("extra", OLDEST)
-def test_one_that_is_too_old_is_named_with_the_version_that_is_needed(extra, monkeypatch):
+def test_one_that_is_too_old_is_named_with_the_version_that_is_needed(
+    extra, monkeypatch
+):
     framework, oldest = OLDEST[extra]
     with pytest.raises(ImportError) as raised:
         importing(extra, "0.1.9", monkeypatch)
@@ -81,7 +89,15 @@ def test_one_that_is_too_old_is_named_with_the_version_that_is_needed(extra, mon
 
 
 def test_the_oldest_and_all_that_are_newer_are_taken(monkeypatch):
-    for installed in ("2.13", "2.13.0", "2.13.0rc1", "2.13.1.dev3+local", "3.0", "10.0", "1!2.13"):
+    for installed in (
+        "2.13",
+        "2.13.0",
+        "2.13.0rc1",
+        "2.13.1.dev3+local",
+        "3.0",
+        "10.0",
+        "1!2.13",
+    ):
         assert importing("adk", installed, monkeypatch), installed
     for installed in ("2.12.9", "2.9", "1.99", "0.9"):
         with pytest.raises(ImportError):

@@ -2,7 +2,9 @@
 
 import pytest
 
-pytest.importorskip("opentelemetry.metrics", reason="opentelemetry-api is not installed")
+pytest.importorskip(
+    "opentelemetry.metrics", reason="opentelemetry-api is not installed"
+)
 
 from opentelemetry import metrics, trace
 
@@ -49,7 +51,11 @@ def test_what_a_session_decides_is_counted_and_on_the_span_that_is_open():
     kept, span = Kept(), Span()
     told = events_told("gpt-5.4", meter_provider=kept, conversation="c-1")
     session = ullage.Session("gpt-5.4", on_event=told, recall=True)
-    result = {"role": "tool", "tool_call_id": "call_1", "content": f"{SECRET}\n" * 20_000}
+    result = {
+        "role": "tool",
+        "tool_call_id": "call_1",
+        "content": f"{SECRET}\n" * 20_000,
+    }
     messages = [{"role": "user", "content": "Why?"}, calling(1, "read_log"), result]
     with trace.use_span(span):
         session.fit({"model": "gpt-5.4", "messages": messages})
@@ -65,6 +71,10 @@ def test_what_a_session_decides_is_counted_and_on_the_span_that_is_open():
 
 
 def test_without_an_sdk_nothing_is_told_and_nothing_fails():
-    session = ullage.Session("house-7b", format="openai-chat", on_event=events_told("house-7b"))
-    session.fit({"model": "house-7b", "messages": [{"role": "user", "content": "Why?"}]})
+    session = ullage.Session(
+        "house-7b", format="openai-chat", on_event=events_told("house-7b")
+    )
+    session.fit(
+        {"model": "house-7b", "messages": [{"role": "user", "content": "Why?"}]}
+    )
     assert session.events

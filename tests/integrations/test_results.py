@@ -8,7 +8,10 @@ from ullage.integrations._sessions import AsyncHostSessions
 from ullage.wires import FORMATS
 
 FUNCTION = {"name": "look", "arguments": "{}"}
-CALL = {"role": "assistant", "tool_calls": [{"id": "c", "type": "function", "function": FUNCTION}]}
+CALL = {
+    "role": "assistant",
+    "tool_calls": [{"id": "c", "type": "function", "function": FUNCTION}],
+}
 RESULT = {"role": "tool", "tool_call_id": "c", "content": big(1)}
 
 

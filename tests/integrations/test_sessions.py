@@ -52,7 +52,9 @@ def test_what_others_keep_beside_ours_is_never_written_back():
 
 def test_a_family_spends_one_budget_which_goes_on_in_another_process():
     def members(state):
-        sessions = HostSessions("openai-chat", budget=lambda _: Budget(tokens=1_000_000))
+        sessions = HostSessions(
+            "openai-chat", budget=lambda _: Budget(tokens=1_000_000)
+        )
         agents = ("logs", "metrics")
         opened = {
             name: sessions.opened(f"case/{name}", state, parent="case", agent=name)
@@ -195,12 +197,18 @@ def conversation(count):
 
 @pytest.mark.parametrize("recall", ["host", "auto"])
 @pytest.mark.parametrize("first", [1, 3, 10])
-def test_a_conversation_that_an_adapter_meets_under_way_costs_little_more(recall, first):
+def test_a_conversation_that_an_adapter_meets_under_way_costs_little_more(
+    recall, first
+):
     """Where the framework offers the tools itself, its prefix is another one anyway."""
     limits = Limits(window_tokens=1_000_000)
 
     def sizes(first):
-        sessions, state, sent = HostSessions("openai-chat", recall=recall, limits=limits), {}, []
+        sessions, state, sent = (
+            HostSessions("openai-chat", recall=recall, limits=limits),
+            {},
+            [],
+        )
         for count in range(first, 41):
             session = sessions.opened("a", state)
             sent.append(len(str(session.fit(conversation(count)))))

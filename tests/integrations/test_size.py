@@ -11,7 +11,9 @@ import ullage.integrations
 
 HERE = Path(ullage.integrations.__file__).parent
 ADAPTERS = sorted(
-    path for path in HERE.iterdir() if not path.name.startswith("_") and path.name != "mcp_tools.py"
+    path
+    for path in HERE.iterdir()
+    if not path.name.startswith("_") and path.name != "mcp_tools.py"
 )
 MOST = 200
 NO_CODE = {

@@ -97,8 +97,16 @@ OWN = {
 def table():
     """What the page says: for each row, what it says of each framework."""
     page = (HERE.parents[1] / "docs" / "frameworks.md").read_text()
-    rows = page.partition("## What each was seen to do")[2].partition("\n1. ")[0].splitlines()
-    cells = [[cell.strip() for cell in row.strip("|").split("|")] for row in rows if "|" in row]
+    rows = (
+        page.partition("## What each was seen to do")[2]
+        .partition("\n1. ")[0]
+        .splitlines()
+    )
+    cells = [
+        [cell.strip() for cell in row.strip("|").split("|")]
+        for row in rows
+        if "|" in row
+    ]
     names = cells[0][1:]
     return {row[0]: dict(zip(names, row[1:], strict=True)) for row in cells[2:]}
 
@@ -115,7 +123,9 @@ def test_what_runs_the_scenario_says_yes_but_where_it_leaves_a_test_out(name):
     scenario = (HERE / "scenario.py").read_text()
     for row, cells in table().items():
         assert f"def {ROWS[row]}(" in scenario
-        ways = inherits.count("scenario.Scenario)")  # LangChain's is both invoked and awaited
+        ways = inherits.count(
+            "scenario.Scenario)"
+        )  # LangChain's is both invoked and awaited
         left_out = inherits.count(f"{ROWS[row]} = None") == ways
         if row.startswith("bound"):
             left_out = "BINDS = None" in driver

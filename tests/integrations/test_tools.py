@@ -28,7 +28,14 @@ def test_arguments_are_plain_values_that_every_framework_can_declare(tool):
     assert set(schema) <= {"type", "properties", "required", "additionalProperties"}
     assert set(schema.get("required", ())) <= set(schema["properties"])
     for declared in schema["properties"].values():
-        assert set(declared) <= {"type", "description", "default", "minimum", "maximum", "enum"}
+        assert set(declared) <= {
+            "type",
+            "description",
+            "default",
+            "minimum",
+            "maximum",
+            "enum",
+        }
         assert declared["type"] in ("string", "integer", "boolean", "number")
 
 

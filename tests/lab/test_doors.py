@@ -28,5 +28,7 @@ def test_a_door_that_sends_too_much_fails(monkeypatch, tmp_path, capsys):
 def test_its_environment_is_bare(url, tmp_path):
     environment = doors._environment(tmp_path, tmp_path / "bin", url)
     assert set(environment) - {"PATH", "HOME"} == set(doors.KEYS) | (
-        {"ANTHROPIC_BASE_URL", "OPENAI_BASE_URL", "GOOGLE_GEMINI_BASE_URL"} if url else set()
+        {"ANTHROPIC_BASE_URL", "OPENAI_BASE_URL", "GOOGLE_GEMINI_BASE_URL"}
+        if url
+        else set()
     )

@@ -13,14 +13,19 @@ from ullage.documents import preset
 from ullage.tools.replay.readers import read
 
 OUTPUT = "".join(f"{number}: what there is to see\n" for number in range(900))
-TURNS = [Turn(said=" thought" * 1_500, calls=(Call("bash", f"{n}", OUTPUT),)) for n in range(30)]
+TURNS = [
+    Turn(said=" thought" * 1_500, calls=(Call("bash", f"{n}", OUTPUT),))
+    for n in range(30)
+]
 
 
 @pytest.fixture(scope="module")
 def recorded(tmp_path_factory):
     path = tmp_path_factory.mktemp("runs") / "run.json"
     path.write_text(
-        json.dumps(histories.request("openai-chat", histories.wire("openai-chat", TURNS)))
+        json.dumps(
+            histories.request("openai-chat", histories.wire("openai-chat", TURNS))
+        )
     )
     return path
 
@@ -38,7 +43,9 @@ def test_the_layers_of_a_document_act_before_the_guard(recorded, name):
 
 
 def test_the_command_prints_the_order_and_leaves_out_what_needs_no_room(recorded):
-    said = CliRunner().invoke(main, [str(recorded), "--window", "64000", "--window", "900000"])
+    said = CliRunner().invoke(
+        main, [str(recorded), "--window", "64000", "--window", "900000"]
+    )
     assert said.exit_code == 0
     assert "three_layer, 64,000: 1 runs; the summariser was asked in 1" in said.output
     assert "     1  prune, compact\n" in said.output

@@ -51,11 +51,19 @@ def test_a_call_into_a_room_above_is_a_climb_also_through_foreign_code():
 @pytest.mark.usefixtures("files_are_rooms")
 def test_to_come_back_into_a_room_that_was_left_is_a_climb():
     turn = "turn.turn"
-    there = ((turn, "wires"), (turn, "wires"), (turn, "values"), (turn, "wires"), (turn, "history"))
+    there = (
+        (turn, "wires"),
+        (turn, "wires"),
+        (turn, "values"),
+        (turn, "wires"),
+        (turn, "history"),
+    )
     assert climbs(*there) == set()
     assert climbs(*there, (turn, "wires")) == {Climb("b", "history", "wires")}
     elsewhere = (*there, (turn, "tokens"))
-    assert climbs(*elsewhere, ("stages", "history")) == set(), "only who directs comes back"
+    assert climbs(*elsewhere, ("stages", "history")) == set(), (
+        "only who directs comes back"
+    )
 
 
 CLIMBS = 4

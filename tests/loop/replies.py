@@ -31,7 +31,9 @@ INPUT_TOKENS, OUTPUT_TOKENS = 400, 20
 def reply(format, text="", calls=(), number=0):
     """A reply that says something, or asks for tools: pairs of name and arguments."""
     ids = [f"call_{number}_{n}" for n in range(len(calls))]
-    named = [(id, name, arguments) for id, (name, arguments) in zip(ids, calls, strict=True)]
+    named = [
+        (id, name, arguments) for id, (name, arguments) in zip(ids, calls, strict=True)
+    ]
     return _BODIES[format](text, named, number)
 
 
@@ -39,14 +41,20 @@ def as_sdk(format, body):
     if format == "ollama":
         ollama = pytest.importorskip("ollama", reason="ollama is not installed")
         return ollama.ChatResponse.model_validate(body)
-    return SDK[format].model_validate(body) if format in SDK else body  # boto3 gives dicts
+    return (
+        SDK[format].model_validate(body) if format in SDK else body
+    )  # boto3 gives dicts
 
 
 def _chat(text, calls, number):
     message = {"role": "assistant", "content": text or None}
     if calls:
         message["tool_calls"] = [
-            {"id": id, "type": "function", "function": {"name": n, "arguments": json.dumps(a)}}
+            {
+                "id": id,
+                "type": "function",
+                "function": {"name": n, "arguments": json.dumps(a)},
+            }
             for id, n, a in calls
         ]
     return {
@@ -109,7 +117,9 @@ def _responses(text, calls, number):
 
 def _anthropic(text, calls, number):
     content = [{"type": "text", "text": text}] if text else []
-    content += [{"type": "tool_use", "id": id, "name": n, "input": a} for id, n, a in calls]
+    content += [
+        {"type": "tool_use", "id": id, "name": n, "input": a} for id, n, a in calls
+    ]
     return {
         "id": f"msg_{number}",
         "type": "message",
@@ -124,10 +134,15 @@ def _anthropic(text, calls, number):
 
 def _gemini(text, calls, number):
     parts = [{"text": text}] if text else []
-    parts += [{"functionCall": {"name": name, "args": arguments}} for _, name, arguments in calls]
+    parts += [
+        {"functionCall": {"name": name, "args": arguments}}
+        for _, name, arguments in calls
+    ]
     return {
         "responseId": f"gemini_{number}",
-        "candidates": [{"content": {"role": "model", "parts": parts}, "finishReason": "STOP"}],
+        "candidates": [
+            {"content": {"role": "model", "parts": parts}, "finishReason": "STOP"}
+        ],
         "usageMetadata": {
             "promptTokenCount": INPUT_TOKENS,
             "candidatesTokenCount": OUTPUT_TOKENS,
@@ -139,7 +154,9 @@ def _gemini(text, calls, number):
 def _ollama(text, calls, number):
     message = {"role": "assistant", "content": text}
     if calls:
-        message["tool_calls"] = [{"function": {"name": n, "arguments": a}} for _, n, a in calls]
+        message["tool_calls"] = [
+            {"function": {"name": n, "arguments": a}} for _, n, a in calls
+        ]
     return {
         "model": MODEL["ollama"],
         "created_at": "2026-11-27T05:00:00Z",
@@ -153,7 +170,9 @@ def _ollama(text, calls, number):
 
 def _converse(text, calls, number):
     content = [{"text": text}] if text else []
-    content += [{"toolUse": {"toolUseId": id, "name": n, "input": a}} for id, n, a in calls]
+    content += [
+        {"toolUse": {"toolUseId": id, "name": n, "input": a}} for id, n, a in calls
+    ]
     return {
         "output": {"message": {"role": "assistant", "content": content}},
         "stopReason": "tool_use" if calls else "end_turn",

@@ -19,7 +19,9 @@ def serving(script):
             body = json.loads(self.rfile.read(int(self.headers["content-length"])))
             bodies.append(body)
             said = script(body)
-            status, answer = said if isinstance(said, tuple) else (200, completion(body, said))
+            status, answer = (
+                said if isinstance(said, tuple) else (200, completion(body, said))
+            )
             data = json.dumps(answer).encode()
             self.send_response(status)
             self.send_header("content-type", "application/json")
@@ -32,7 +34,9 @@ def serving(script):
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     server.daemon_threads = True
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+    thread = threading.Thread(
+        target=server.serve_forever, kwargs={"poll_interval": 0.02}
+    )
     thread.start()
     try:
         yield f"http://127.0.0.1:{server.server_port}/v1", bodies
@@ -44,7 +48,11 @@ def serving(script):
 
 def completion(body, message):
     tokens = len(json.dumps(body)) // 4
-    usage = {"prompt_tokens": tokens, "completion_tokens": 10, "total_tokens": tokens + 10}
+    usage = {
+        "prompt_tokens": tokens,
+        "completion_tokens": 10,
+        "total_tokens": tokens + 10,
+    }
     return {
         "id": "chatcmpl-1",
         "object": "chat.completion",

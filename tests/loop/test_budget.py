@@ -32,13 +32,22 @@ def test_a_turn_whose_budget_is_spent_ends_with_what_the_model_has(format):
     outcome, client, _ = run(
         format, wanting_logs(format), history=history, session=session, tools=[read_log]
     )
-    assert (outcome.text, outcome.why) == ("What I have so far: all is well.", "answered")
+    assert (outcome.text, outcome.why) == (
+        "What I have so far: all is well.",
+        "answered",
+    )
     assert len(client.views) < 6
     assert [event.kind for event in session.events].count("wrapped_up") == 1
     history += asking(format, "Go on.")
     length = len(history)
     with pytest.raises(BudgetExceeded):
-        run(format, wanting_logs(format), history=history, session=session, tools=[read_log])
+        run(
+            format,
+            wanting_logs(format),
+            history=history,
+            session=session,
+            tools=[read_log],
+        )
     assert len(history) == length
 
 

@@ -30,7 +30,9 @@ from ullage.wires.rules.checker import problems_of
 
 def played(conversation, format, messages):
     """The views of a conversation that is played through."""
-    came = [getattr(conversation, call)(given) for call, given in calls(format, messages)]
+    came = [
+        getattr(conversation, call)(given) for call, given in calls(format, messages)
+    ]
     return [view for view in came if isinstance(view, dict)]
 
 
@@ -40,7 +42,9 @@ def played(conversation, format, messages):
     "Layer 3: CONVERSATION COMPACTION (Overflow imminent)",
 )
 @pytest.mark.says(
-    "three-layer-management", "Target State (opencode-aligned)", "LLM summarizes older messages"
+    "three-layer-management",
+    "Target State (opencode-aligned)",
+    "LLM summarizes older messages",
 )
 @pytest.mark.says(
     "three-layer-management",
@@ -89,15 +93,21 @@ def test_it_is_loaded_from_its_newest_summary_and_nothing_is_lost(format, tmp_pa
         assert not problems_of(format, wire.history(view))
         assert len(summaries(format, wire.history(view))) <= 1
     (text,) = summaries(format, wire.history(views[-1]))
-    assert wire.parse(wire.history(views[-1])[0], "m").role == "user"  # tools speak in it (F53)
+    assert (
+        wire.parse(wire.history(views[-1])[0], "m").role == "user"
+    )  # tools speak in it (F53)
     made = len(model.asked)
     assert made > 1
     assert f"Part {made}." in text
-    assert "Part 1." in model.asked[1].texts[0]  # what was before goes in with what is new
+    assert (
+        "Part 1." in model.asked[1].texts[0]
+    )  # what was before goes in with what is new
     assert RULE in text
     assert "TypeError: x is None" in text
     assert "Find out why the tests fail." in text
-    assert conversation.session.window.estimate <= conversation.session.window.limit_tokens
+    assert (
+        conversation.session.window.estimate <= conversation.session.window.limit_tokens
+    )
     kept = ConversationStore(tmp_path / "chat.db", format=format)
     history = kept.history("s")
     assert [stored.message for stored in history] == messages
@@ -110,7 +120,9 @@ def test_it_is_loaded_from_its_newest_summary_and_nothing_is_lost(format, tmp_pa
     shown, found = texts(format, wire.history(views[-1])), {}
     reading.reachable(again.session, shown, found)
     said = "\n".join([*shown, *found.values()])
-    assert [n for n in range(STEPS) if f"Step {n}." not in said or f"{n}\n{LOG}" not in said] == []
+    assert [
+        n for n in range(STEPS) if f"Step {n}." not in said or f"{n}\n{LOG}" not in said
+    ] == []
 
 
 @pytest.mark.parametrize("format", sorted(FORMATS))
@@ -127,7 +139,9 @@ def test_a_store_that_has_never_seen_the_outputs_is_given_all_of_them(format, tm
     shown, found = texts(format, wire.history(view)), {}
     reading.reachable(fresh.session, shown, found)
     said = "\n".join([*shown, *found.values()])
-    assert [n for n in range(STEPS) if f"Step {n}." not in said or f"{n}\n{LOG}" not in said] == []
+    assert [
+        n for n in range(STEPS) if f"Step {n}." not in said or f"{n}\n{LOG}" not in said
+    ] == []
 
 
 def test_what_is_too_little_to_compact_is_loaded_whole(tmp_path):
@@ -141,7 +155,9 @@ def test_what_is_too_little_to_compact_is_loaded_whole(tmp_path):
 def test_what_cannot_be_meant_is_refused(tmp_path):
     conversation = opened(tmp_path, "openai-chat")
     with pytest.raises(ConfigError, match="it is kept already"):
-        conversation.fit(histories.request("openai-chat", [{"role": "user", "content": "x"}]))
+        conversation.fit(
+            histories.request("openai-chat", [{"role": "user", "content": "x"}])
+        )
     with pytest.raises(ConfigError, match="no compaction"):
         opened(tmp_path, "openai-chat", policy="continuation")
 
@@ -167,7 +183,10 @@ def test_killed_at_any_step_of_a_compaction_the_history_is_whole_and_the_boundar
 
     after, seen = 0, set()
     while dies(compacts, after, prepare=prepare, file="chat.db"):
-        part, loaded = kept.newest_compaction("s"), [each.message for each in kept.load("s")]
+        part, loaded = (
+            kept.newest_compaction("s"),
+            [each.message for each in kept.load("s")],
+        )
         assert [stored.message for stored in kept.history("s")] == messages
         marked = sum(stored.is_compacted for stored in kept.history("s"))
         assert marked == (part.compacted_message_count if part else 0)
@@ -197,7 +216,9 @@ def test_a_database_that_fails_leaves_the_old_boundary(tmp_path):
     assert [stored.message for stored in kept.load("s")] == messages
 
 
-def test_a_compaction_may_be_any_stage_and_what_stands_before_its_summary_is_not_lost(tmp_path):
+def test_a_compaction_may_be_any_stage_and_what_stands_before_its_summary_is_not_lost(
+    tmp_path,
+):
     """A policy is data here too: nobody asks which function its compaction is."""
     ours = DEFAULT.on_request
 
@@ -211,7 +232,9 @@ def test_a_compaction_may_be_any_stage_and_what_stands_before_its_summary_is_not
     ) as it:
         it.append([{"role": "user", "content": "The task: mend the loader."}])
         for number in range(40):
-            it.append([{"role": "assistant", "content": f"Step {number} is done. " * 60}])
+            it.append(
+                [{"role": "assistant", "content": f"Step {number} is done. " * 60}]
+            )
             it.append([{"role": "user", "content": f"Go on, {number}."}])
             view = it.fit({"model": "gpt-4.1"})
             assert not problems_of("openai-chat", view["messages"])

@@ -83,7 +83,9 @@ async def played(conversation, format, messages, then=None):
 
 def played_sync(folder, format, messages, model=None, **more):
     with opened(folder, format, model, **more) as made:
-        came = [getattr(made, call)(argument) for call, argument in calls(format, messages)]
+        came = [
+            getattr(made, call)(argument) for call, argument in calls(format, messages)
+        ]
         return [view for view in came if isinstance(view, dict)]
 
 
@@ -197,9 +199,13 @@ def test_the_same_things_are_refused(tmp_path):
     async def run():
         async with awaited(tmp_path) as made:
             with pytest.raises(ConfigError, match="it is kept already"):
-                await made.fit(histories.request(CHAT, [{"role": "user", "content": "x"}]))
+                await made.fit(
+                    histories.request(CHAT, [{"role": "user", "content": "x"}])
+                )
             with pytest.raises(FormatError):
-                await made.append([{"role": "user", "content": "x"}, {"role": "nobody"}])
+                await made.append(
+                    [{"role": "user", "content": "x"}, {"role": "nobody"}]
+                )
             assert await made.messages == []
         with pytest.raises(ConfigError, match="no compaction"):
             awaited(tmp_path, policy="continuation")
@@ -261,13 +267,17 @@ def test_it_is_begun_before_it_is_needed_and_written_down_by_the_fit_that_needs_
     for view in views:
         assert not problems_of(format, wire.history(view))
         assert len(summaries(format, wire.history(view))) <= 1
-    assert "Part 1." in model.asked[1].texts[0]  # what was before goes in with what is new
+    assert (
+        "Part 1." in model.asked[1].texts[0]
+    )  # what was before goes in with what is new
     with opened(tmp_path, format) as again:
         shown, found = texts(format, wire.history(again.fit(bare(format)))), {}
         reading.reachable(again.session, shown, found)
     said = "\n".join([*shown, *found.values()])
     steps = range(len(SHORT) - 1)
-    assert [n for n in steps if f"Step {n}." not in said or f"{n}\n{LOG}" not in said] == []
+    assert [
+        n for n in steps if f"Step {n}." not in said or f"{n}\n{LOG}" not in said
+    ] == []
 
 
 LONG = [
@@ -315,14 +325,18 @@ class Silent(Model):
 
 
 @pytest.mark.parametrize("fate", ["late", "raises", "refused", "cancelled"])
-def test_one_that_cannot_be_used_leaves_what_would_have_been_without_a_model(fate, tmp_path):
+def test_one_that_cannot_be_used_leaves_what_would_have_been_without_a_model(
+    fate, tmp_path
+):
     """No turn waits for it, and nobody is asked in its place."""
     messages = histories.wire(CHAT, SHORT)
     sync, other = folder_of(tmp_path, "sync"), folder_of(tmp_path, "async")
     views = played_sync(sync, CHAT, messages)
 
     async def run():
-        model = {"raises": Raising, "refused": Silent}.get(fate, lambda: Writer(may=False))()
+        model = {"raises": Raising, "refused": Silent}.get(
+            fate, lambda: Writer(may=False)
+        )()
 
         async def between():
             if made.preparing is None:
@@ -337,7 +351,9 @@ def test_one_that_cannot_be_used_leaves_what_would_have_been_without_a_model(fat
 
         async with awaited(other, model=model) as made:
             came = await played(made, CHAT, messages, between)
-            told = {event.why.partition(";")[0] for event in kinds(made, "summary_refused")}
+            told = {
+                event.why.partition(";")[0] for event in kinds(made, "summary_refused")
+            }
             begun = len(kinds(made, "preparing"))
             assert (made.preparing is not None) == (fate == "late")
         return came, told, begun, len(model.asked)
@@ -362,7 +378,9 @@ def test_one_that_cannot_be_used_leaves_what_would_have_been_without_a_model(fat
 
 @settings(max_examples=5)
 @given(answers=st.lists(st.booleans(), min_size=40, max_size=40))
-def test_however_late_the_answers_come_no_turn_waits_and_each_is_counted(answers, tmp_path_factory):
+def test_however_late_the_answers_come_no_turn_waits_and_each_is_counted(
+    answers, tmp_path_factory
+):
     folder, messages = tmp_path_factory.mktemp("late"), histories.wire(CHAT, SHORT)
     left = iter(answers)
 
@@ -401,7 +419,11 @@ def test_a_late_one_is_in_the_totals_when_it_comes_back(tmp_path):
             assert made.usage == Usage()
             model.may.set()
             await made.preparing
-            assert made.usage == made.session.budget.spent.usage == Usage(fresh_tokens=1_000)
+            assert (
+                made.usage
+                == made.session.budget.spent.usage
+                == Usage(fresh_tokens=1_000)
+            )
             assert await made.fit(bare(CHAT)) == view
 
     asyncio.run(run())
@@ -474,7 +496,13 @@ def test_a_slow_database_does_not_hold_up_the_loop(tmp_path):
 
     assert asyncio.run(run()) > 0
     waited = dict(Slow.waited)
-    assert waited.keys() == {"append", "load", "history", "newest_compaction", "mark_compacted"}
+    assert waited.keys() == {
+        "append",
+        "load",
+        "history",
+        "newest_compaction",
+        "mark_compacted",
+    }
     assert all(ticked for _, ticked in Slow.waited)
 
 
@@ -523,7 +551,10 @@ def test_killed_at_any_step_after_the_answer_the_history_is_whole(tmp_path):
         folder = folder_of(tmp_path, f"{after}")
     assert seen == sorted(seen)
     assert set(seen) == {False, True}
-    assert "Part 1." in ConversationStore(folder / "chat.db").newest_compaction("s").summary
+    assert (
+        "Part 1."
+        in ConversationStore(folder / "chat.db").newest_compaction("s").summary
+    )
 
 
 def test_what_is_ready_is_not_lost_where_the_row_could_not_be_written(tmp_path):
@@ -638,14 +669,18 @@ def test_a_history_that_cannot_be_read_beside_a_turn_disturbs_no_turn(tmp_path):
 
 
 def test_a_chat_service_on_the_real_sdk_goes_on_from_the_boundary(serve, tmp_path):
-    steps = [Says(f"Step {n}.", [Asks("bash", {"command": f"run {n}"})]) for n in range(24)]
+    steps = [
+        Says(f"Step {n}.", [Asks("bash", {"command": f"run {n}"})]) for n in range(24)
+    ]
     server = serve(CHAT, [*steps, "Done."], strict=True)
     store = ConversationStore(tmp_path / "chat.db")
 
     async def turn(client, kept, said):
         await kept.append([{"role": "user", "content": said}])
         while True:
-            reply = await client.chat.completions.create(**await kept.fit({"model": "gpt-4.1"}))
+            reply = await client.chat.completions.create(
+                **await kept.fit({"model": "gpt-4.1"})
+            )
             await kept.session.observe(reply)
             message = reply.choices[0].message
             await kept.append([message])
@@ -657,8 +692,12 @@ def test_a_chat_service_on_the_real_sdk_goes_on_from_the_boundary(serve, tmp_pat
 
     async def run():
         async with (
-            openai.AsyncOpenAI(base_url=f"{server.url}/v1", api_key="x", max_retries=0) as client,
-            AsyncConversation(store, "s", "gpt-4.1", limits=LIMITS, store=MemoryStore()) as kept,
+            openai.AsyncOpenAI(
+                base_url=f"{server.url}/v1", api_key="x", max_retries=0
+            ) as client,
+            AsyncConversation(
+                store, "s", "gpt-4.1", limits=LIMITS, store=MemoryStore()
+            ) as kept,
         ):
             assert await turn(client, kept, "Go.") == "Done."
             return await kept.messages

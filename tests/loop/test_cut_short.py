@@ -62,7 +62,9 @@ def check(format, outcome, disk, reason):
     assert disk.files == {"a": "all of it"}
     (first, failed), second = results(format, outcome.history)
     assert first.startswith(f"not run: the reply was cut short ({reason})")
-    assert failed or format in ("openai-chat", "openai-responses", "ollama"), "no flag there"
+    assert failed or format in ("openai-chat", "openai-responses", "ollama"), (
+        "no flag there"
+    )
     assert second[0] == "wrote 9 characters"
     assert (outcome.text, outcome.iterations) == ("Done.", 3)
 
@@ -71,7 +73,9 @@ def check(format, outcome, disk, reason):
 @pytest.mark.parametrize("sdk", [False, True], ids=["dicts", "objects"])
 def test_a_call_of_a_reply_that_was_cut_short_is_not_run(format, reason, sdk):
     disk = Disk()
-    outcome, client, _ = run(format, *script(format, reason), sdk=sdk, tools=[disk.write_file])
+    outcome, client, _ = run(
+        format, *script(format, reason), sdk=sdk, tools=[disk.write_file]
+    )
     check(format, outcome, disk, reason)
     assert is_legal(format, client.views)
 
@@ -87,7 +91,9 @@ def test_the_same_of_a_stream(format):
 @formats
 def test_the_same_in_an_event_loop(format):
     disk, reason = Disk(), REASONS[format][0]
-    outcome, _, _ = asyncio.run(arun(format, *script(format, reason), tools=[disk.write_file]))
+    outcome, _, _ = asyncio.run(
+        arun(format, *script(format, reason), tools=[disk.write_file])
+    )
     check(format, outcome, disk, reason)
 
 
@@ -95,7 +101,9 @@ def test_the_same_in_an_event_loop(format):
 def test_none_of_several_calls_is_run_and_each_has_its_result(format):
     disk, calls = Disk(), [("write_file", {"path": name}) for name in "abc"]
     cut = ended(format, reply(format, "", calls, 1), REASONS[format][0])
-    outcome, client, _ = run(format, cut, reply(format, "Done."), tools=[disk.write_file])
+    outcome, client, _ = run(
+        format, cut, reply(format, "Done."), tools=[disk.write_file]
+    )
     assert disk.files == {}
     assert len(results(format, outcome.history)) == 3
     assert is_legal(format, client.views)
@@ -111,5 +119,7 @@ def test_a_model_that_is_cut_short_again_and_again_comes_to_the_cap(format):
 
 @formats
 def test_a_text_that_was_cut_short_is_the_answer(format):
-    outcome, _, _ = run(format, ended(format, reply(format, "It is"), REASONS[format][0]))
+    outcome, _, _ = run(
+        format, ended(format, reply(format, "It is"), REASONS[format][0])
+    )
     assert (outcome.text, outcome.why) == ("It is", "answered")

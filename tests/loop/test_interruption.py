@@ -61,7 +61,10 @@ class Model:
     def __call__(self, **view):
         assert problems(self.format, plain(view)) == []
         history = FORMATS[self.format].history(view)
-        number, shown = len(history), [text for text, _ in results(self.format, history)]
+        number, shown = (
+            len(history),
+            [text for text, _ in results(self.format, history)],
+        )
         if not any("line 0\n" in text for text in shown):
             logs = [("read_log", {"path": f"{number}-{n}"}) for n in (1, 2)]
             return reply(self.format, "Let me look.", logs, number)
@@ -118,7 +121,9 @@ def one_async_run(format, history, logs, length):
     async def main():
         fuse.task = asyncio.current_task()
         tools = [logs.atool(fuse)]
-        return await arun_turn(fuse.aaround(ask), session, request(format, history), tools=tools)
+        return await arun_turn(
+            fuse.aaround(ask), session, request(format, history), tools=tools
+        )
 
     return asyncio.run(main())
 
@@ -140,7 +145,9 @@ def test_a_turn_interrupted_anywhere_goes_on_from_its_history(format, kind):
             outcome = run(format, history, logs, length)
         except interruption:
             interrupted += 1
-            assert problems(format, plain(request(format, history))) == [] or is_answered(history)
+            assert problems(
+                format, plain(request(format, history))
+            ) == [] or is_answered(history)
             outcome = run(format, history, logs, POINTS)
         else:
             break
@@ -201,7 +208,11 @@ def test_an_answered_history_is_not_asked_again(format):
         raise AssertionError("nothing is to be asked")
 
     outcome = run_turn(call, new_session(format), request(format, history))
-    assert (outcome.text, outcome.why, outcome.iterations) == ("All is well.", "answered", 0)
+    assert (outcome.text, outcome.why, outcome.iterations) == (
+        "All is well.",
+        "answered",
+        0,
+    )
 
 
 @formats

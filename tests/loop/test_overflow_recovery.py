@@ -40,7 +40,9 @@ class Provider:
         asked = len(self.sizes) - self.refused
         if asked > self.logs:
             return reply(self.format, "All is well.")
-        body = reply(self.format, "", [("read_log", {"path": f"{asked}", "lines": 500})], asked)
+        body = reply(
+            self.format, "", [("read_log", {"path": f"{asked}", "lines": 500})], asked
+        )
         self.report(body, size)
         return body
 
@@ -86,7 +88,9 @@ def test_a_provider_that_counts_more_than_we_do_is_obeyed(format, says):
     outcome, session = run(format, provider, history=history)
     assert outcome.text == "All is well."
     assert 1 <= provider.refused <= (2 if says == "numbers" else 4)
-    assert all(sent > after for sent, after in pairwise(provider.sizes) if sent > WINDOW)
+    assert all(
+        sent > after for sent, after in pairwise(provider.sizes) if sent > WINDOW
+    )
     told = [event for event in session.events if event.kind == "refused"]
     assert len(told) == provider.refused
     assert all(event.tokens_after < event.tokens_before for event in told)
@@ -114,9 +118,13 @@ def test_a_window_smaller_than_ours_is_learnt_from_the_refusal():
     session.fit(asked)
     session.observe(reply(format, "Done."))
     session.fit(asked)
-    assert session.window.limit_tokens == Limits(window_tokens=32_000).prompt_tokens(None)
+    assert session.window.limit_tokens == Limits(window_tokens=32_000).prompt_tokens(
+        None
+    )
     session.fit({**asked, "model": "gpt-4.1-mini"})
-    assert session.window.limit_tokens == Limits(window_tokens=100_000).prompt_tokens(None)
+    assert session.window.limit_tokens == Limits(window_tokens=100_000).prompt_tokens(
+        None
+    )
 
 
 @formats
@@ -146,7 +154,9 @@ def test_a_refusal_with_http_200_is_one_too():
 
     class Gateway(Provider):
         def refuse(self, size):
-            message = f"maximum context length is 8000 tokens. However, you requested {size}"
+            message = (
+                f"maximum context length is 8000 tokens. However, you requested {size}"
+            )
             return {"error": {"code": 400, "message": f"This model's {message} tokens"}}
 
     provider = Gateway(format, WINDOW, logs=1)
@@ -179,7 +189,9 @@ def test_an_sdk_over_a_socket_is_recovered_from():
         sizes.append(len(json.dumps(body["messages"])))
         if sizes[-1] > 12_000:
             message = "Your input exceeds the context window of this model."
-            return 400, {"error": {"message": message, "code": "context_length_exceeded"}}
+            return 400, {
+                "error": {"message": message, "code": "context_length_exceeded"}
+            }
         if body["messages"][-1]["role"] == "user":
             return calling(99, "read_log", path="a", lines=3)
         return saying("All is well.")
@@ -222,4 +234,6 @@ def test_a_retry_keeps_to_less_until_a_reply_reports_and_a_named_window_stays():
     lowered = session.fit(asked).sent.limit_tokens
     assert lowered < Limits(window_tokens=32_000).prompt_tokens(None)
     session.observe(reply(format, "Done."))
-    assert session.fit(asked).sent.limit_tokens == Limits(window_tokens=32_000).prompt_tokens(None)
+    assert session.fit(asked).sent.limit_tokens == Limits(
+        window_tokens=32_000
+    ).prompt_tokens(None)

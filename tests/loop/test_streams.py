@@ -17,7 +17,9 @@ formats = pytest.mark.parametrize("format", FORMAT_NAMES)
 
 def events_of(format, body):
     """The events of a reply, as a client parses them."""
-    return events_in(stream_of(format, body, {"stream_options": {"include_usage": True}}))
+    return events_in(
+        stream_of(format, body, {"stream_options": {"include_usage": True}})
+    )
 
 
 def script(format):
@@ -32,7 +34,9 @@ def test_a_turn_of_streams_is_a_turn_of_whole_replies(format):
     streamed, _, other = run(format, *streams, tools=[read_log])
     assert (streamed.text, streamed.why) == ("All is well.", "answered")
     wire = FORMATS[format]
-    parsed = [[wire.parse(raw, "x") for raw in each.history] for each in (streamed, whole)]
+    parsed = [
+        [wire.parse(raw, "x") for raw in each.history] for each in (streamed, whole)
+    ]
     assert parsed[0] == parsed[1]
     assert results(format, streamed.history) == results(format, whole.history)
     assert streamed.usage == whole.usage == other.usage == session.usage

@@ -19,7 +19,15 @@ from tests.loop.replies import (
     request,
     results,
 )
-from ullage import AsyncSession, ConfigError, FormatError, Limits, OverLimitError, Policy, Session
+from ullage import (
+    AsyncSession,
+    ConfigError,
+    FormatError,
+    Limits,
+    OverLimitError,
+    Policy,
+    Session,
+)
 from ullage.doors.loop import Outcome, Returned, Tool, arun_turn, run_turn
 from ullage.wires import FORMATS
 
@@ -63,7 +71,9 @@ class AsyncScripted(Scripted):
 
 
 def new_session(format, kind=Session, **more):
-    return kind(request(format, [])["model"], **{"format": format, "recall": True, **more})
+    return kind(
+        request(format, [])["model"], **{"format": format, "recall": True, **more}
+    )
 
 
 def run(format, *script, history=None, sdk=False, session=None, **more):
@@ -94,27 +104,42 @@ def is_legal(format, views):
 def test_tools_are_run_in_order_and_the_answer_ends_the_turn(format, sdk):
     history = asking(format)
     before = copy.deepcopy(history)
-    both = [("read_log", {"path": "a", "lines": 2}), ("read_log", {"path": "b", "lines": 1})]
+    both = [
+        ("read_log", {"path": "a", "lines": 2}),
+        ("read_log", {"path": "b", "lines": 1}),
+    ]
     script = [reply(format, "Let me look.", both, 1), reply(format, "All is well.")]
-    outcome, client, session = run(format, *script, history=history, sdk=sdk, tools=[read_log])
+    outcome, client, session = run(
+        format, *script, history=history, sdk=sdk, tools=[read_log]
+    )
     assert (outcome.text, outcome.why) == ("All is well.", "answered")
     assert (outcome.iterations, outcome.uncounted) == (2, 0)
     assert outcome.history is history
     assert history[:1] == before
-    assert results(format, history) == [("a line 0\na line 1", False), ("b line 0", False)]
+    assert results(format, history) == [
+        ("a line 0\na line 1", False),
+        ("b line 0", False),
+    ]
     assert outcome.usage == session.usage, "what the session calibrates by"
     assert outcome.usage.input_tokens == 2 * INPUT_TOKENS
     assert outcome.usage.output_tokens == 2 * OUTPUT_TOKENS
     assert is_legal(format, client.views)
     wire = FORMATS[format]
     assert "read_log" in [wire.tool_name(tool) for tool in wire.tools(client.views[0])]
-    assert history[-1] in (wire.reply(script[1])[-1], *wire.reply(as_sdk(format, script[1])))
+    assert history[-1] in (
+        wire.reply(script[1])[-1],
+        *wire.reply(as_sdk(format, script[1])),
+    )
 
 
 @formats
 @pytest.mark.parametrize("sdk", [False, True], ids=["dicts", "objects"])
 def test_sync_and_async_are_the_same(format, sdk):
-    calls = [("read_log", {"path": "a", "lines": 6_000}), ("fail", {"path": "b"}), ("hm", {})]
+    calls = [
+        ("read_log", {"path": "a", "lines": 6_000}),
+        ("fail", {"path": "b"}),
+        ("hm", {}),
+    ]
     script = [reply(format, "", calls, 1), reading_on(format), reply(format, "Done.")]
     tools = [read_log, fail]
     one, client, session = run(format, *script, sdk=sdk, tools=tools)
@@ -169,7 +194,10 @@ def test_every_call_has_a_result_whatever_is_wrong_with_it(format):
         ("read_log", {"path": "a", "colour": "red"}),
     ]
     outcome, client, _ = run(
-        format, reply(format, "", calls, 1), reply(format, "I see."), tools=[read_log, fail]
+        format,
+        reply(format, "", calls, 1),
+        reply(format, "I see."),
+        tools=[read_log, fail],
     )
     texts = [text for text, _ in results(format, outcome.history)]
     assert texts[0] == "OSError: a.log is not there"
@@ -189,7 +217,9 @@ def test_arguments_that_are_no_object_are_told_to_the_model(arguments):
     broken = reply("openai-chat", "", [("read_log", {})], 1)
     call = broken["choices"][0]["message"]["tool_calls"][0]
     call["function"]["arguments"] = arguments
-    outcome, _, _ = run("openai-chat", broken, reply("openai-chat", "Again."), tools=[read_log])
+    outcome, _, _ = run(
+        "openai-chat", broken, reply("openai-chat", "Again."), tools=[read_log]
+    )
     [(text, _)] = results("openai-chat", outcome.history)
     assert "Send the call again" in text
 
@@ -199,10 +229,17 @@ def test_a_tool_may_return_anything_json_has_and_say_that_it_failed(format):
     tools = [
         Tool("table", "", {"type": "object"}, lambda _: {"rows": [1, 2]}),
         Tool("quiet", "", {"type": "object"}, lambda _: None),
-        Tool("refuses", "", {"type": "object"}, lambda _: Returned("not today", is_error=True)),
+        Tool(
+            "refuses",
+            "",
+            {"type": "object"},
+            lambda _: Returned("not today", is_error=True),
+        ),
     ]
     calls = [(tool.name, {}) for tool in tools]
-    outcome, _, _ = run(format, reply(format, "", calls, 1), reply(format, "Ok."), tools=tools)
+    outcome, _, _ = run(
+        format, reply(format, "", calls, 1), reply(format, "Ok."), tools=tools
+    )
     texts = [text for text, _ in results(format, outcome.history)]
     assert texts == ['{"rows":[1,2]}', "", "not today"]
 
@@ -219,9 +256,15 @@ def test_the_cap_stops_a_model_that_never_answers_and_the_turn_can_go_on(format)
 
     history = asking(format)
     outcome, client, _ = run(format, again, history=history, tools=[read_log])
-    assert (outcome.why, outcome.iterations, len(client.views)) == ("iteration_cap", 20, 20)
+    assert (outcome.why, outcome.iterations, len(client.views)) == (
+        "iteration_cap",
+        20,
+        20,
+    )
     assert is_legal(format, client.views)
-    outcome, _, _ = run(format, reply(format, "Done."), history=history, tools=[read_log])
+    outcome, _, _ = run(
+        format, reply(format, "Done."), history=history, tools=[read_log]
+    )
     assert (outcome.text, outcome.why) == ("Done.", "answered")
 
 
@@ -231,9 +274,16 @@ def test_a_model_that_reads_on_for_ever_is_stopped_by_a_ceiling_of_its_own(forma
         ref, _ = READ_ON.findall(str(plain(view)))[0]
         return reply(format, "", [("get_continuation", {"tool_call_id": ref})], number)
 
-    script = [reply(format, "", [("read_log", {"path": "a", "lines": 6_000})], 1), first_page]
+    script = [
+        reply(format, "", [("read_log", {"path": "a", "lines": 6_000})], 1),
+        first_page,
+    ]
     outcome, client, _ = run(format, *script, tools=[read_log], max_uncounted=30)
-    assert (outcome.why, outcome.iterations, outcome.uncounted) == ("uncounted_ceiling", 1, 30)
+    assert (outcome.why, outcome.iterations, outcome.uncounted) == (
+        "uncounted_ceiling",
+        1,
+        30,
+    )
     assert len(client.views) == 31
 
 
@@ -243,14 +293,22 @@ def test_reading_on_does_not_count_but_beside_a_tool_it_does():
     def mixed(view, number):
         ref, offset = READ_ON.findall(str(view))[-1]
         page = ("get_continuation", {"tool_call_id": ref, "offset": int(offset)})
-        return reply(format, "", [page, ("read_log", {"path": "b", "lines": 1})], number)
+        return reply(
+            format, "", [page, ("read_log", {"path": "b", "lines": 1})], number
+        )
 
     script = [reply(format, "", [("read_log", {"path": "a", "lines": 6_000})], 1)]
     script += [reading_on(format)] * 3 + [mixed, reply(format, "Done.")]
     outcome, _, _ = run(format, *script, tools=[read_log], max_iterations=3)
     assert (outcome.why, outcome.iterations, outcome.uncounted) == ("answered", 3, 3)
-    counted, _, _ = run(format, *script, tools=[read_log], max_iterations=3, uncounted=())
-    assert (counted.why, counted.iterations, counted.uncounted) == ("iteration_cap", 3, 0)
+    counted, _, _ = run(
+        format, *script, tools=[read_log], max_iterations=3, uncounted=()
+    )
+    assert (counted.why, counted.iterations, counted.uncounted) == (
+        "iteration_cap",
+        3,
+        0,
+    )
 
 
 def test_a_tool_of_the_callers_own_with_a_recall_name_counts_as_what_it_is():
@@ -283,7 +341,9 @@ def test_a_reply_that_says_nothing_ends_the_turn_and_leaves_no_trace(format):
 def test_the_history_is_seen_to_before_the_final_return():
     """`output-cache-and-compaction` §2.8: "just before finishing (before final return)"."""
     format = "openai-chat"
-    session = new_session(format, limits=Limits(window_tokens=8_000, output_reserve_tokens=500))
+    session = new_session(
+        format, limits=Limits(window_tokens=8_000, output_reserve_tokens=500)
+    )
     calls = [("read_log", {"path": "a", "lines": 300})] * 2
     script = [reply(format, "", calls, n) for n in range(1, 6)]
     long = reply(format, "It says: " + "so it goes, and so on. " * 500)
@@ -291,17 +351,26 @@ def test_the_history_is_seen_to_before_the_final_return():
     decided = batches(session)
     session.fit(request(format, outcome.history))
     assert outcome.why == "answered"
-    assert batches(session) == decided, "what the answer made necessary was decided already"
+    assert batches(session) == decided, (
+        "what the answer made necessary was decided already"
+    )
 
 
 def batches(session):
-    return [batch for entry in session.state.ledger.entries.values() for batch in entry.batches]
+    return [
+        batch
+        for entry in session.state.ledger.entries.values()
+        for batch in entry.batches
+    ]
 
 
 def test_an_answer_is_given_even_if_the_history_no_longer_fits():
     """The next turn tells; this one has its answer."""
     format = "openai-chat"
-    limits, bare = Limits(window_tokens=2_000, output_reserve_tokens=100), Policy(name="bare")
+    limits, bare = (
+        Limits(window_tokens=2_000, output_reserve_tokens=100),
+        Policy(name="bare"),
+    )
     session = new_session(format, limits=limits, policy=bare)
     long = "It says: " + "so it goes. " * 2_000
     outcome, _, _ = run(format, reply(format, long), session=session)
@@ -336,7 +405,10 @@ async def slow(path: str) -> str:
 
 
 def test_a_tool_that_must_be_awaited_needs_the_async_loop():
-    script = [reply("anthropic", "", [("slow", {"path": "a"})], 1), reply("anthropic", "Done.")]
+    script = [
+        reply("anthropic", "", [("slow", {"path": "a"})], 1),
+        reply("anthropic", "Done."),
+    ]
     with pytest.raises(ConfigError, match="arun_turn"):
         run("anthropic", *script, tools=[slow])
     outcome, _, _ = asyncio.run(arun("anthropic", *script, tools=[slow]))
@@ -359,7 +431,10 @@ def test_parallel_calls_run_at_once_in_the_async_loop_and_stand_in_order():
         await first.wait()
         return "right"
 
-    script = [reply("gemini", "", [("left", {}), ("right", {})], 1), reply("gemini", "Done.")]
+    script = [
+        reply("gemini", "", [("left", {}), ("right", {})], 1),
+        reply("gemini", "Done."),
+    ]
     outcome, _, _ = asyncio.run(arun("gemini", *script, tools=[left, right]))
     assert [text for text, _ in results("gemini", outcome.history)] == ["left", "right"]
 
@@ -376,7 +451,10 @@ def test_plain_functions_run_in_threads_in_the_async_loop():
         """Waits for left."""
         return both.wait() * 0
 
-    script = [reply("gemini", "", [("left", {}), ("right", {})], 1), reply("gemini", "Done.")]
+    script = [
+        reply("gemini", "", [("left", {}), ("right", {})], 1),
+        reply("gemini", "Done."),
+    ]
     outcome, _, _ = asyncio.run(arun("gemini", *script, tools=[left, right]))
     assert [text for text, _ in results("gemini", outcome.history)] == ["0", "0"]
 

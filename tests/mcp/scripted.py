@@ -10,7 +10,11 @@ import sys
 import time
 
 PIXEL = "R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7"
-TEXT = {"type": "object", "properties": {"content": {"type": "string"}}, "required": ["content"]}
+TEXT = {
+    "type": "object",
+    "properties": {"content": {"type": "string"}},
+    "required": ["content"],
+}
 ROWS = {
     "type": "object",
     "properties": {
@@ -27,7 +31,10 @@ ROWS = {
     "required": ["rows"],
     "additionalProperties": False,
 }
-STRICT = {"type": "object", "properties": {"key": {"type": "string", "pattern": "^a+$"}}}
+STRICT = {
+    "type": "object",
+    "properties": {"key": {"type": "string", "pattern": "^a+$"}},
+}
 
 
 def line(n):
@@ -68,7 +75,11 @@ def result(given, meta):
 
 def progress(given, meta):
     for n in range(given["steps"]):
-        params = {"progressToken": meta["progressToken"], "progress": n, "total": given["steps"]}
+        params = {
+            "progressToken": meta["progressToken"],
+            "progress": n,
+            "total": given["steps"],
+        }
         send(method="notifications/progress", params=params)
     return {"content": [text("done")]}
 
@@ -86,15 +97,24 @@ def crash(given, meta):
     os._exit(given["code"])
 
 
-CALLS = {each.__name__: each for each in (say, both, rows, strict, result, progress, flood, crash)}
+CALLS = {
+    each.__name__: each
+    for each in (say, both, rows, strict, result, progress, flood, crash)
+}
 SCHEMAS = {"both": TEXT, "rows": ROWS, "strict": STRICT}
 
 
 def main(names):
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may have it ignored
+    signal.signal(
+        signal.SIGINT, signal.default_int_handler
+    )  # a shell may have it ignored
     for received in sys.stdin:
         message = json.loads(received)
-        id, method, params = message.get("id"), message.get("method"), message.get("params", {})
+        id, method, params = (
+            message.get("id"),
+            message.get("method"),
+            message.get("params", {}),
+        )
         if id is None or method is None:
             continue
         if method == "initialize":

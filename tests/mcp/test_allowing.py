@@ -76,7 +76,9 @@ def test_claude_code_is_permitted_ours_where_it_is_permitted_tools_by_name():
     assert rules(unpermit(text, ["git"])) == rules(PERMISSIONS)
 
 
-@pytest.mark.parametrize("text", ["{}", '{"permissions": {}}', '{"permissions": {"allow": 5}}'])
+@pytest.mark.parametrize(
+    "text", ["{}", '{"permissions": {}}', '{"permissions": {"allow": 5}}']
+)
 def test_settings_without_permissions_are_left(text):
     assert permit(text, ["git"]) == unpermit(text, ["git"]) == text
 
@@ -95,4 +97,7 @@ def test_install_shows_both_files_and_uninstall_gives_them_back(tmp_path, monkey
     assert ullage("mcp", "install", "claude-code", "--yes").status == 0
     assert "mcp__git__get_continuation" in settings.read_text()
     assert ullage("mcp", "uninstall", "claude-code", "--yes").status == 0
-    assert (servers.read_text(), rules(settings.read_text())) == (before[0], rules(before[1]))
+    assert (servers.read_text(), rules(settings.read_text())) == (
+        before[0],
+        rules(before[1]),
+    )

@@ -54,7 +54,9 @@ async def read(opened, ref):
 @pytest.mark.parametrize(
     ("mode", "is_far"), [("legacy", True), ("2026-07-28", True), ("2026-07-28", False)]
 )
-def test_python_takes_every_cut_result_and_reads_on_and_all_else_passes(typed, mode, is_far):
+def test_python_takes_every_cut_result_and_reads_on_and_all_else_passes(
+    typed, mode, is_far
+):
     steps = []
 
     async def progress(done, total, message):
@@ -64,19 +66,25 @@ def test_python_takes_every_cut_result_and_reads_on_and_all_else_passes(typed, m
         async with client(mode, *(["--url", typed] if is_far else PROCESS)) as opened:
             listed = (await opened.list_tools()).tools
             assert [tool.name for tool in listed][-3:] == OURS
-            made = await opened.call_tool("table", {"rows": 2_000})  # it checks the schema
+            made = await opened.call_tool(
+                "table", {"rows": 2_000}
+            )  # it checks the schema
             assert 3 < len(made.structured_content["rows"]) < 200
             assert made.structured_content["note"] == "as declared"
             many = await opened.call_tool("names", {"count": 5_000})
             assert 3 < len(many.structured_content["result"]) < 1_000
-            said = await opened.call_tool("say", {"text": "all is well\n", "times": 5_000})
+            said = await opened.call_tool(
+                "say", {"text": "all is well\n", "times": 5_000}
+            )
             assert len(said.structured_content["result"]) < 8_000
             ref = pointers(texts(said)[0])[0].ref
             assert await read(opened, ref) == "all is well\n" * 5_000
             searched = {"ref_id": ref, "pattern": "x"}
             found = await opened.call_tool("tool_output_cache_grep", searched)
             assert "0 of 0 matching" in texts(found)[0]
-            gone = await opened.call_tool("get_continuation", {"tool_call_id": "0" * 16})
+            gone = await opened.call_tool(
+                "get_continuation", {"tool_call_id": "0" * 16}
+            )
             assert gone.is_error
 
             there = await opened.call_tool("where", {"region": "naïve"})
@@ -86,7 +94,9 @@ def test_python_takes_every_cut_result_and_reads_on_and_all_else_passes(typed, m
             assert prompt.messages[0].content.text == "about x"
             picture = await opened.call_tool("picture", {"kilobytes": 100})
             assert len(picture.content[0].data) > 100_000
-            slow = await opened.call_tool("slowly", {"steps": 50}, progress_callback=progress)
+            slow = await opened.call_tool(
+                "slowly", {"steps": 50}, progress_callback=progress
+            )
             assert texts(slow) == ["done"]
             note = await opened.read_resource("note://one")
             assert note.contents[0].text == "a note"
@@ -110,5 +120,7 @@ def test_typescript_takes_them_too(typed, mode):
     assert seen["said"] < 8_000
     assert seen["whole"] is True
     assert seen["picture"] > 100_000
-    assert seen["steps"] == sorted(seen["steps"])  # it drops those that come with the answer
+    assert seen["steps"] == sorted(
+        seen["steps"]
+    )  # it drops those that come with the answer
     assert (seen["note"], seen["wrong"]) == ("a note", True)

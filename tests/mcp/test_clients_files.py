@@ -8,7 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ullage.core.errors import ConfigError
-from ullage.doors.mcp.clients import CLIENTS, changed, is_ours, servers_of, unwrapped, wrapped
+from ullage.doors.mcp.clients import (
+    CLIENTS,
+    changed,
+    is_ours,
+    servers_of,
+    unwrapped,
+    wrapped,
+)
 
 BEFORE = ("/opt/bin/ullage", "mcp", "--limit", "6000")
 CURSOR, CODEX, OPENCODE = CLIENTS["cursor"], CLIENTS["codex"], CLIENTS["opencode"]
@@ -16,7 +23,9 @@ CURSOR, CODEX, OPENCODE = CLIENTS["cursor"], CLIENTS["codex"], CLIENTS["opencode
 
 def around(text, client):
     """The text with every server behind the proxy, and that with every server out again."""
-    behind = {name: wrapped(words, BEFORE) for name, words in servers_of(text, client).items()}
+    behind = {
+        name: wrapped(words, BEFORE) for name, words in servers_of(text, client).items()
+    }
     there = changed(text, client, behind)
     assert servers_of(there, client) == behind
     out = {name: unwrapped(words) for name, words in servers_of(there, client).items()}
@@ -89,7 +98,8 @@ NAMES = st.text("abc /-,[]{}", min_size=1, max_size=6)
 SERVERS = st.dictionaries(
     NAMES,
     st.fixed_dictionaries(
-        {"command": NAMES}, optional={"args": st.lists(NAMES, max_size=3), "env": st.just({})}
+        {"command": NAMES},
+        optional={"args": st.lists(NAMES, max_size=3), "env": st.just({})},
     ),
     max_size=3,
 )
@@ -101,7 +111,9 @@ def test_any_servers_come_out_as_they_went_in(servers, indent):
     _, back = around(text, CURSOR)
     was = {name: {"args": [], **server} for name, server in servers.items()}
     said = json.loads(back)
-    assert {name: {"args": [], **server} for name, server in said["mcpServers"].items()} == was
+    assert {
+        name: {"args": [], **server} for name, server in said["mcpServers"].items()
+    } == was
     assert (said["a"], said["b"]) == (1, [2])
     if all(server.get("args") for server in servers.values()):
         assert back == text
@@ -134,6 +146,8 @@ def test_a_file_that_cannot_be_read_is_told(text):
         servers_of(text, CURSOR)
 
 
-@pytest.mark.parametrize("text", ["{}", '{"mcpServers": []}', '{"mcpServers": {"a": 5}}'])
+@pytest.mark.parametrize(
+    "text", ["{}", '{"mcpServers": []}', '{"mcpServers": {"a": 5}}']
+)
 def test_a_file_without_servers_has_none(text):
     assert servers_of(text, CURSOR) == {}

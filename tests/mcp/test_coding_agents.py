@@ -16,19 +16,27 @@ from tests.mcp.test_real_servers import PLACES
 from tests.servers import Call, Reply
 
 pytestmark = pytest.mark.timeout(180)
-PATH = os.pathsep.join(filter(None, (os.environ.get("ULLAGE_AGENTS"), os.environ["PATH"])))
+PATH = os.pathsep.join(
+    filter(None, (os.environ.get("ULLAGE_AGENTS"), os.environ["PATH"]))
+)
 LINES = "".join(f"line {n}: all is well\n" for n in range(4_000))
 
 
 def filesystem(folder):
     (folder / "log.txt").write_text(LINES)
-    return ["mcp-server-filesystem", str(folder)], "read_text_file", {"path": f"{folder}/log.txt"}
+    return (
+        ["mcp-server-filesystem", str(folder)],
+        "read_text_file",
+        {"path": f"{folder}/log.txt"},
+    )
 
 
 def git(folder):
     def run(*words):
         author = ["-c", "user.name=a", "-c", "user.email=a@example.com"]
-        subprocess.run(["git", *author, *words], cwd=folder, check=True, capture_output=True)
+        subprocess.run(
+            ["git", *author, *words], cwd=folder, check=True, capture_output=True
+        )
 
     run("init", "-q")
     (folder / "log.txt").write_text(LINES)
@@ -52,7 +60,10 @@ def claude(folder, server, tool, given):
     """The command, what it is told beside it, its wire, and the call that its model makes."""
     (folder / "mcp.json").write_text(json.dumps({"mcpServers": {"s": server}}))
     words = ["claude", "-p", "go", "--mcp-config", "mcp.json", "--strict-mcp-config"]
-    quiet = {"ANTHROPIC_API_KEY": "none", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1"}
+    quiet = {
+        "ANTHROPIC_API_KEY": "none",
+        "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+    }
     call = Call(f"mcp__s__{tool}", given)
     return [*words, "--allowedTools", "mcp__s"], quiet, "anthropic", call
 
@@ -61,7 +72,10 @@ def codex(folder, server, tool, given):
     (folder / ".codex").mkdir()
     lines = ["[mcp_servers.s]", "startup_timeout_sec = 60"]
     lines += (f"{name} = {json.dumps(server[name])}" for name in _WORDS)
-    lines += ["[mcp_servers.s.env]", *(f"{k} = {json.dumps(v)}" for k, v in server["env"].items())]
+    lines += [
+        "[mcp_servers.s.env]",
+        *(f"{k} = {json.dumps(v)}" for k, v in server["env"].items()),
+    ]
     (folder / ".codex/config.toml").write_text("\n".join(lines))
     words = ["codex", "exec", "--json", "--skip-git-repo-check", "-m", "gpt-5.2"]
     words += ["--dangerously-bypass-approvals-and-sandbox"]
@@ -74,8 +88,12 @@ ADDRESSES = {"claude": "ANTHROPIC_BASE_URL", "codex": "OPENAI_BASE_URL"}
 
 @pytest.mark.parametrize("server", SERVERS)
 @pytest.mark.parametrize("agent", [claude, codex], ids=["claude", "codex"])
-def test_a_model_is_told_of_a_cut_whatever_its_client_shows(agent, server, serve, tmp_path):
-    program, tool, given = SERVERS[server](tmp_path)  # a server may read the client's folder alone
+def test_a_model_is_told_of_a_cut_whatever_its_client_shows(
+    agent, server, serve, tmp_path
+):
+    program, tool, given = SERVERS[server](
+        tmp_path
+    )  # a server may read the client's folder alone
     places = os.pathsep.join((*map(str, PLACES), PATH))
     for needed in (agent.__name__, program[0]):
         if shutil.which(needed, path=places) is None:
@@ -97,7 +115,9 @@ def test_a_model_is_told_of_a_cut_whatever_its_client_shows(agent, server, serve
     provider = serve(wire, answer)
     if agent is codex:
         config = tmp_path / ".codex/config.toml"
-        config.write_text(f'openai_base_url = "{provider.url}/v1"\n{config.read_text()}')
+        config.write_text(
+            f'openai_base_url = "{provider.url}/v1"\n{config.read_text()}'
+        )
     address = {ADDRESSES[agent.__name__]: provider.url}
     done = subprocess.run(
         words,

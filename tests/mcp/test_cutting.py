@@ -28,7 +28,9 @@ def shown(result, limit=4_000, schema=None, **settings):
 
 
 def refs(result):
-    return [p.ref for block in result["content"] for p in pointers(block.get("text", ""))]
+    return [
+        p.ref for block in result["content"] for p in pointers(block.get("text", ""))
+    ]
 
 
 def test_a_text_keeps_its_ends_and_names_its_ref():
@@ -48,7 +50,10 @@ def test_a_json_text_stays_json():
 
 
 def test_what_fits_is_left():
-    result = {"content": [text("x" * 2_000)], "structuredContent": {"result": "x" * 1_900}}
+    result = {
+        "content": [text("x" * 2_000)],
+        "structuredContent": {"result": "x" * 1_900},
+    }
     assert shown(result) == (result, {})
 
 
@@ -61,7 +66,9 @@ def test_texts_share_the_limit_and_small_ones_stay():
 
 def test_many_small_texts_become_one():
     blocks = [text(line(n)) for n in range(2_000)]
-    result, kept = shown({"content": [*blocks, {"type": "image", "data": PIXEL}, text("end")]})
+    result, kept = shown(
+        {"content": [*blocks, {"type": "image", "data": PIXEL}, text("end")]}
+    )
     assert len(result["content"]) == 3
     assert result["content"][-1] == text("end")
     assert [*kept.values()] == ["\n".join(block["text"] for block in blocks)]
@@ -121,16 +128,24 @@ def test_text_and_structure_that_say_the_same_share_limit_and_ref():
     assert [*kept.values()] == [LOG]
     assert len(result["content"]) == 1
     assert result["structuredContent"]["content"].startswith(line(0))
-    assert len(result["content"][0]["text"]) + len(json.dumps(result["structuredContent"])) <= 4_000
+    assert (
+        len(result["content"][0]["text"]) + len(json.dumps(result["structuredContent"]))
+        <= 4_000
+    )
 
 
 @pytest.mark.parametrize("wrap", [lambda rows: rows, lambda rows: {"result": rows}])
 def test_rows_said_as_json_are_the_same_too(wrap):
     rows = [{"id": n, "name": f"name {n}"} for n in range(2_000)]
-    _, kept = shown({"content": [text(json.dumps(rows))], "structuredContent": wrap(rows)})
+    _, kept = shown(
+        {"content": [text(json.dumps(rows))], "structuredContent": wrap(rows)}
+    )
     assert len(kept) == 1
     _, kept = shown(
-        {"content": [text(json.dumps(row)) for row in rows], "structuredContent": wrap(rows)}
+        {
+            "content": [text(json.dumps(row)) for row in rows],
+            "structuredContent": wrap(rows),
+        }
     )
     assert len(kept) == 1
 
@@ -209,7 +224,9 @@ def test_a_text_with_half_a_surrogate_pair_is_cut_and_kept_as_it_is():
     assert result["content"][0]["text"].startswith("\ud83d" + line(0))
 
 
-@pytest.mark.parametrize("raw", [b"5", b'{"content": 5}', b'{"content": [5]}', b'{"content": ["x"'])
+@pytest.mark.parametrize(
+    "raw", [b"5", b'{"content": 5}', b'{"content": [5]}', b'{"content": ["x"']
+)
 def test_what_is_no_result_is_unreadable(raw):
     with pytest.raises(Unreadable):
         cut(raw, "get", 1, None, WORDS)

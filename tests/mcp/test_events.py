@@ -24,8 +24,9 @@ def read(text, size, tell=None):
 
 
 def test_events_come_in_any_blocks():
-    text = b': note\nid: 7\ndata: {"a":\ndata: 1}\r\n\r\nevent: x\n\ndata: %b\n\ndata:2\n\n' % (
-        b"x" * 90
+    text = (
+        b': note\nid: 7\ndata: {"a":\ndata: 1}\r\n\r\nevent: x\n\ndata: %b\n\ndata:2\n\n'
+        % (b"x" * 90)
     )
     for size in (1, 3, 1_000):
         told = []

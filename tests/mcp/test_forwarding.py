@@ -39,7 +39,9 @@ def test_two_servers_are_one_with_their_names_kept_apart(config):
         assert session.text("two_say", lines=3) == "".join(map(line, range(3)))
         shown = session.text("two_say", lines=3_000)
         assert len(shown) <= 8_000
-        page = session.text("get_continuation", tool_call_id=pointers(shown)[0].ref, offset=9)
+        page = session.text(
+            "get_continuation", tool_call_id=pointers(shown)[0].ref, offset=9
+        )
         assert page.startswith(LOG[9:1_000])
         assert len(json.dumps(session.call("two_rows", rows=2_000))) < 10_000
 
@@ -47,7 +49,9 @@ def test_two_servers_are_one_with_their_names_kept_apart(config):
 def test_one_that_ends_is_told_of_and_the_others_go_on(config):
     with wired(*MCP, "--config", config) as session:
         session.begin()
-        error = session.ask("tools/call", name="two_crash", arguments={"code": 3})["error"]
+        error = session.ask("tools/call", name="two_crash", arguments={"code": 3})[
+            "error"
+        ]
         assert "two: the server ended with exit code 3" in error["message"]
         assert session.text("say", lines=1) == line(0)
         again = session.ask("tools/call", name="two_say", arguments={"lines": 1})
@@ -59,7 +63,8 @@ def test_one_that_ends_is_told_of_and_the_others_go_on(config):
 
 def test_without_what_checks_every_schema_some_structures_go_whole_and_that_is_told():
     code = (
-        "import sys; sys.modules['jsonschema_rs'] = None; from ullage.tools.cli import main; main()"
+        "import sys; sys.modules['jsonschema_rs'] = None; "
+        "from ullage.tools.cli import main; main()"
     )
     with wired(sys.executable, "-c", code, "mcp", "--", *SCRIPTED) as session:
         session.begin()

@@ -20,7 +20,9 @@ from ullage.doors.mcp.frames import (
     with_field,
 )
 
-STREAMS = st.binary(max_size=60) | st.lists(st.sampled_from([b"a", b"\n", b"bc\r\n"])).map(b"".join)
+STREAMS = st.binary(max_size=60) | st.lists(
+    st.sampled_from([b"a", b"\n", b"bc\r\n"])
+).map(b"".join)
 
 
 def pieces(stream, cuts, most_bytes):
@@ -31,7 +33,9 @@ def pieces(stream, cuts, most_bytes):
 
 
 @given(STREAMS, st.lists(st.integers(0, 60)), st.integers(1, 20))
-def test_all_pieces_joined_are_the_stream_and_each_frame_comes_whole(stream, cuts, most):
+def test_all_pieces_joined_are_the_stream_and_each_frame_comes_whole(
+    stream, cuts, most
+):
     found = list(pieces(stream, cuts, most))
     assert b"".join(piece.data for piece in found) == stream
     *lines, rest = stream.split(b"\n")
@@ -42,7 +46,11 @@ def test_all_pieces_joined_are_the_stream_and_each_frame_comes_whole(stream, cut
 
 def test_an_overlong_frame_comes_in_parts_and_the_next_one_whole_again():
     splitter = Splitter(4)
-    found = [*splitter.feed(b"12345"), *splitter.feed(b"67"), *splitter.feed(b"8\nok\n")]
+    found = [
+        *splitter.feed(b"12345"),
+        *splitter.feed(b"67"),
+        *splitter.feed(b"8\nok\n"),
+    ]
     assert [tuple(piece) for piece in found] == [
         (b"12345", False, False),
         (b"67", False, False),
@@ -59,7 +67,10 @@ def test_what_is_no_message_has_no_envelope(frame):
 
 
 def test_a_message_with_half_a_surrogate_pair_is_read_too():
-    frame = rb'{"jsonrpc":"2.0","id":"7","result":{"content":[{"text":"\ud83d"}]}}' + b"\r\n"
+    frame = (
+        rb'{"jsonrpc":"2.0","id":"7","result":{"content":[{"text":"\ud83d"}]}}'
+        + b"\r\n"
+    )
     message = envelope_of(frame)
     assert message.id == "7"
     (block,) = items_of(fields_of(message.result)["content"])
@@ -82,7 +93,11 @@ def test_a_number_that_json_has_not_is_never_written_as_something_else(raw):
 @given(JSON)
 def test_slices_are_what_was_there(value):
     frame = json.dumps({"id": 1, "result": value, "x": [value]}).encode() + b"\n"
-    assert json.loads(with_field(frame, "id", b"2")) == {"id": 2, "result": value, "x": [value]}
+    assert json.loads(with_field(frame, "id", b"2")) == {
+        "id": 2,
+        "result": value,
+        "x": [value],
+    }
     assert value_of(envelope_of(frame).result) == value
 
 
@@ -101,5 +116,8 @@ def test_answers_of_our_own():
         "id": "a",
         "result": {"t": "\ud83d"},
     }
-    assert json.loads(failure(3, -32000, "gone"))["error"] == {"code": -32000, "message": "gone"}
+    assert json.loads(failure(3, -32000, "gone"))["error"] == {
+        "code": -32000,
+        "message": "gone",
+    }
     assert encode({"é": 1}) == '{"é":1}'.encode()

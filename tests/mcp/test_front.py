@@ -31,7 +31,9 @@ def front(typed, tmp_path_factory):
     words = [*MCP, "--limit", "3000", "--url", typed, "--listen"]
     said = tmp_path_factory.mktemp("front") / "stderr"
     with said.open("wb") as stderr:
-        process, port = started(lambda port: [*words, f"127.0.0.1:{port}"], stderr=stderr)
+        process, port = started(
+            lambda port: [*words, f"127.0.0.1:{port}"], stderr=stderr
+        )
         yield f"http://127.0.0.1:{port}/mcp"
         process.terminate()
         assert process.wait(100) in (0, -15)
@@ -47,18 +49,26 @@ def test_results_are_cut_and_read_on_over_http(front, mode):
 
     async def talk():
         async with Client(front, mode=mode) as client:
-            assert (await client.list_tools()).tools[-1].name == "tool_output_cache_grep"
+            assert (await client.list_tools()).tools[
+                -1
+            ].name == "tool_output_cache_grep"
             made = await client.call_tool("table", {"rows": 2_000})
             assert 3 < len(made.structured_content["rows"]) < 100
             ref = pointers(made.content[0].text)[0].ref
-            page = await client.call_tool("get_continuation", {"tool_call_id": ref, "offset": 9})
+            page = await client.call_tool(
+                "get_continuation", {"tool_call_id": ref, "offset": 9}
+            )
             assert not page.is_error
-            slow = await client.call_tool("slowly", {"steps": 20}, progress_callback=progress)
+            slow = await client.call_tool(
+                "slowly", {"steps": 20}, progress_callback=progress
+            )
             assert slow.content[0].text == "done"
         async with Client(front, mode=mode) as other:
             await other.list_tools()
             page = await other.call_tool("get_continuation", {"tool_call_id": ref})
-            assert page.is_error == (mode == "legacy")  # without sessions there is one nobody
+            assert page.is_error == (
+                mode == "legacy"
+            )  # without sessions there is one nobody
 
     anyio.run(talk)
     assert steps == list(range(20))
@@ -66,7 +76,11 @@ def test_results_are_cut_and_read_on_over_http(front, mode):
 
 def post(url, **headers):
     body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "ping"}).encode()
-    given = {"Content-Type": "application/json", "Accept": "application/json", **headers}
+    given = {
+        "Content-Type": "application/json",
+        "Accept": "application/json",
+        **headers,
+    }
     request = urllib.request.Request(url, body, given)
     try:
         with urllib.request.urlopen(request, timeout=100) as response:
@@ -136,8 +150,15 @@ def test_a_ref_opens_for_the_credential_it_was_made_for_alone(header):
 
             async def call(tool, whose, **arguments):
                 params = {"name": tool, "arguments": arguments}
-                message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
-                response = await client.post("/mcp", json=message, headers={header: whose})
+                message = {
+                    "jsonrpc": "2.0",
+                    "id": 1,
+                    "method": "tools/call",
+                    "params": params,
+                }
+                response = await client.post(
+                    "/mcp", json=message, headers={header: whose}
+                )
                 return (await response.json())["result"]
 
             cut = (await call("say", "alice"))["content"][0]["text"]
@@ -154,7 +175,9 @@ def test_nobody_behind_it_is_told():
     async def talk():
         front = Front("http://127.0.0.1:9/mcp", {}, Settings())
         async with TestClient(TestServer(front.application())) as client:
-            assert (await client.post("/mcp", json={"id": 1, "method": "ping"})).status == 502
+            assert (
+                await client.post("/mcp", json={"id": 1, "method": "ping"})
+            ).status == 502
 
     asyncio.run(talk())
 
@@ -164,12 +187,16 @@ EVENTS = b': hello\r\n\r\nid: 5\ndata: {"jsonrpc":"2.0",\ndata: "method":"x"}\n\
 
 def test_events_that_are_not_ours_arrive_as_they_were_sent():
     async def answer(request):
-        return await streamed(request, *(EVENTS[at : at + 7] for at in range(0, len(EVENTS), 7)))
+        return await streamed(
+            request, *(EVENTS[at : at + 7] for at in range(0, len(EVENTS), 7))
+        )
 
     async def talk():
         async with before(answer) as client:
             for method in ("POST", "GET"):
-                response = await client.request(method, "/mcp", json={"id": 1, "method": "x"})
+                response = await client.request(
+                    method, "/mcp", json={"id": 1, "method": "x"}
+                )
                 assert await response.read() == EVENTS
 
     asyncio.run(talk())
@@ -210,7 +237,9 @@ def test_what_a_task_gives_is_cut_as_what_its_tool_gives():
         result = LONG
         if asked["method"] == "tools/call":
             result = {"resultType": "task", "taskId": "t1", "status": "working"}
-        return web.json_response({"jsonrpc": "2.0", "id": asked["id"], "result": result})
+        return web.json_response(
+            {"jsonrpc": "2.0", "id": asked["id"], "result": result}
+        )
 
     async def talk():
         async with before(answer, "slow=1000", "whole") as client:
@@ -233,11 +262,16 @@ def test_a_batch_has_our_answers_beside_the_server_s(kind):
         message = [{"jsonrpc": "2.0", "id": asked["id"], "result": {}}]
         if kind == "json":
             return web.json_response(message)
-        return await streamed(request, b"data: " + json.dumps(message).encode() + b"\n\n")
+        return await streamed(
+            request, b"data: " + json.dumps(message).encode() + b"\n\n"
+        )
 
     async def talk():
         ours = {"name": "get_continuation", "arguments": {"tool_call_id": "0" * 16}}
-        both = [{"id": 1, "method": "ping"}, {"id": 2, "method": "tools/call", "params": ours}]
+        both = [
+            {"id": 1, "method": "ping"},
+            {"id": 2, "method": "tools/call", "params": ours},
+        ]
         async with before(answer) as client:
             text = await (await client.post("/mcp", json=both)).text()
             lines = [text] if kind == "json" else text.replace("data: ", "").split("\n")
@@ -276,7 +310,9 @@ def test_a_response_with_the_answer_to_another_request_is_an_error_for_its_own()
 
     async def talk():
         async with before(answer) as client:
-            message = await (await client.post("/mcp", json={"id": 1, "method": "x"})).json()
+            message = await (
+                await client.post("/mcp", json={"id": 1, "method": "x"})
+            ).json()
             assert (message["id"], message["error"]["code"]) == (1, -32000)
 
     asyncio.run(talk())

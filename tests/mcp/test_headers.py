@@ -19,13 +19,18 @@ def headers(arguments, marks, **params):
     asked = {"name": "t", "arguments": arguments, **META, **params}
     frame = json.dumps({"id": 1, "method": "tools/call", "params": asked}).encode()
     found = said(envelope_of(frame), marks)
-    return {name: value for name, value in found.items() if name.startswith("Mcp-Param")}
+    return {
+        name: value for name, value in found.items() if name.startswith("Mcp-Param")
+    }
 
 
 def test_marked_arguments_are_said_and_only_those():
     inner = {"properties": {"zone": {"x-mcp-header": "Zone"}}}
     marks = marked(
-        region={"x-mcp-header": "Region"}, n={"x-mcp-header": "N"}, at=inner, other={"type": "null"}
+        region={"x-mcp-header": "Region"},
+        n={"x-mcp-header": "N"},
+        at=inner,
+        other={"type": "null"},
     )
     assert marks == {"t": {("region",): "Region", ("n",): "N", ("at", "zone"): "Zone"}}
     given = {"region": "eu", "n": True, "at": {"zone": 7}, "other": "x"}
@@ -44,14 +49,21 @@ def test_what_a_header_cannot_hold_is_written_in_base64(text):
 
 def test_a_mark_that_is_no_header_or_stands_elsewhere_means_nothing():
     assert marked(a={"x-mcp-header": "A: b\r\n"}, b={"x-mcp-header": 5}) == {"t": {}}
-    assert marked(a={"items": {"properties": {"b": {"x-mcp-header": "B"}}}}) == {"t": {}}
+    assert marked(a={"items": {"properties": {"b": {"x-mcp-header": "B"}}}}) == {
+        "t": {}
+    }
     with pytest.raises(Unreadable):
         marked_in(b'{"tools": 5}')
 
 
 @pytest.mark.parametrize(
     "frame",
-    [b"[]", b'{"id":1,"result":{}}', b'{"id":1,"method":"x"}', b'{"method":"x","params":5}'],
+    [
+        b"[]",
+        b'{"id":1,"result":{}}',
+        b'{"id":1,"method":"x"}',
+        b'{"method":"x","params":5}',
+    ],
 )
 def test_before_that_protocol_nothing_is_said(frame):
     assert said(envelope_of(frame), {}) == {}

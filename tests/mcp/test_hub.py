@@ -21,7 +21,9 @@ class Talk:
         self.hub = Hub(servers or ("one", "two"))
 
     def ask(self, id, method, **params):
-        return self.read(self.hub.from_client(framed(id=id, method=method, params=params)))
+        return self.read(
+            self.hub.from_client(framed(id=id, method=method, params=params))
+        )
 
     def answer(self, server, id, **result):
         return self.read(self.hub.from_server(server, framed(id=id, result=result)))
@@ -37,7 +39,9 @@ class Talk:
     def list(self, *lists, method="tools/list", field="tools", key="name", id=1):
         self.ask(id, method)
         for server, names in zip(("one", "two"), lists, strict=False):
-            moves = self.answer(server, id, **{field: [{key: name, "x": server} for name in names]})
+            moves = self.answer(
+                server, id, **{field: [{key: name, "x": server} for name in names]}
+            )
         ((_, message),) = moves
         return [(item[key], item["x"]) for item in message["result"][field]]
 
@@ -46,7 +50,12 @@ def test_what_both_have_is_told_apart_and_stays_so():
     talk = Talk()
     both = [("status", "one"), ("a", "one"), ("two_status", "two"), ("b", "two")]
     assert talk.list(["status", "a"], ["status", "b"]) == both
-    assert talk.list(["a", "status"], ["b", "status"], id=2) == [both[1], both[0], both[3], both[2]]
+    assert talk.list(["a", "status"], ["b", "status"], id=2) == [
+        both[1],
+        both[0],
+        both[3],
+        both[2],
+    ]
     assert talk.list([], ["status"], id=3) == [("two_status", "two")]
 
 
@@ -55,7 +64,10 @@ def test_a_call_goes_to_the_server_under_its_own_name():
     talk.list(["status"], ["status"])
     for shown, server in (("status", "one"), ("two_status", "two")):
         ((to, message),) = talk.ask(5, "tools/call", name=shown, arguments={"n": 1})
-        assert (to, message["params"]) == (server, {"name": "status", "arguments": {"n": 1}})
+        assert (to, message["params"]) == (
+            server,
+            {"name": "status", "arguments": {"n": 1}},
+        )
         frame = framed(id=5, result={"content": []})
         assert talk.hub.from_server(server, frame) == [(None, frame)]
 
@@ -118,12 +130,20 @@ def test_resources_are_read_where_they_were_listed():
 
 def test_introductions_are_joined():
     talk = Talk()
-    assert [to for to, _ in talk.ask(1, "initialize", protocolVersion="2025-11-25")] == [
+    assert [
+        to for to, _ in talk.ask(1, "initialize", protocolVersion="2025-11-25")
+    ] == [
         "one",
         "two",
     ]
     can = {"tools": {"listChanged": True}}
-    talk.answer("one", 1, protocolVersion="2025-06-18", capabilities=can, serverInfo={"name": "1"})
+    talk.answer(
+        "one",
+        1,
+        protocolVersion="2025-06-18",
+        capabilities=can,
+        serverInfo={"name": "1"},
+    )
     ((_, message),) = talk.answer(
         "two",
         1,
@@ -165,7 +185,9 @@ def test_a_cancellation_goes_to_whom_it_is_for():
     talk.ask(5, "tools/call", name="b")
     cancelled = framed(method="notifications/cancelled", params={"requestId": 5})
     assert talk.hub.from_client(cancelled) == [("two", cancelled)]
-    ((_, asks),) = talk.read(talk.hub.from_server("one", framed(id=7, method="roots/list")))
+    ((_, asks),) = talk.read(
+        talk.hub.from_server("one", framed(id=7, method="roots/list"))
+    )
     gone = framed(method="notifications/cancelled", params={"requestId": 7})
     ((_, message),) = talk.read(talk.hub.from_server("one", gone))
     assert message["params"]["requestId"] == asks["id"]
@@ -203,7 +225,10 @@ def test_a_second_answer_to_a_joined_request_changes_nothing():
     assert talk.answer("one", 1, tools=[{"name": "a"}]) == []
     assert talk.answer("one", 1, tools=[{"name": "forged"}]) == []
     ((to, message),) = talk.answer("two", 1, tools=[{"name": "b"}])
-    assert (to, [tool["name"] for tool in message["result"]["tools"]]) == (None, ["a", "b"])
+    assert (to, [tool["name"] for tool in message["result"]["tools"]]) == (
+        None,
+        ["a", "b"],
+    )
     assert told == ["an answer to no open request was dropped"]
 
 
@@ -229,7 +254,9 @@ def test_a_batch_goes_to_each_message_s_server():
     talk = Talk()
     talk.list(["a"], ["b"])
     calls = [framed(id=n, method="tools/call", params={"name": n}) for n in "ab"]
-    moves = talk.hub.from_client(b"[" + calls[0].strip() + b"," + calls[1].strip() + b"]\n")
+    moves = talk.hub.from_client(
+        b"[" + calls[0].strip() + b"," + calls[1].strip() + b"]\n"
+    )
     assert moves == [("one", calls[0]), ("two", calls[1])]
     both = b'[{"id":"a","result":{}},{"method":"x"}]\n'
     assert talk.hub.from_server("one", both) == [

@@ -73,7 +73,9 @@ def test_the_change_is_shown_and_asked_for(home):
     assert "+" in ran.text
     assert everything(home) == before
     ullage("mcp", "install", "cursor", stdin=b"y\n")
-    changed = {path.name for path, data in everything(home).items() if before.get(path) != data}
+    changed = {
+        path.name for path, data in everything(home).items() if before.get(path) != data
+    }
     assert changed == {"mcp.json", "mcp.json.before-ullage"}
 
 
@@ -116,7 +118,9 @@ def test_a_project_s_file_is_named(home):
     assert "done" in ullage("mcp", "install", "cursor", "--file", path, "--yes").text
     assert "ullage" in path.read_text()
     assert (home / FILES["cursor"]).read_bytes() == before
-    assert "it is of one client" in told(ullage("mcp", "install", "--file", path, "--yes"))
+    assert "it is of one client" in told(
+        ullage("mcp", "install", "--file", path, "--yes")
+    )
 
 
 def test_a_file_that_changed_in_the_meantime_is_left(home):

@@ -13,11 +13,19 @@ from ullage.doors.mcp.keywords import Keywords, understood
 NAMES = st.sampled_from("ab")
 SMALL = st.integers(0, 3)
 VALUES = st.recursive(
-    st.none() | st.booleans() | st.integers(-2, 4) | st.just(1.5) | st.text("ab", max_size=3),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(NAMES, inner, max_size=2),
+    st.none()
+    | st.booleans()
+    | st.integers(-2, 4)
+    | st.just(1.5)
+    | st.text("ab", max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(NAMES, inner, max_size=2)
+    ),
     max_leaves=5,
 )
-KINDS = st.sampled_from(["object", "array", "string", "boolean", "null", "number", "integer"])
+KINDS = st.sampled_from(
+    ["object", "array", "string", "boolean", "null", "number", "integer"]
+)
 
 
 def written(inner):
@@ -48,7 +56,11 @@ SCHEMAS = written(st.recursive(st.booleans(), written, max_leaves=3))
 
 
 @settings(max_examples=150, deadline=None)
-@given(SCHEMAS, st.booleans() | written(st.booleans()).filter(lambda s: "$ref" not in s), VALUES)
+@given(
+    SCHEMAS,
+    st.booleans() | written(st.booleans()).filter(lambda s: "$ref" not in s),
+    VALUES,
+)
 def test_it_finds_what_the_library_finds(schema, inner, value):
     schema = {**schema, "$defs": {"inner": inner}}
     assert understood(schema)
@@ -61,8 +73,15 @@ def place(schema, value, *, formats=True):
 
 
 def test_a_fault_has_the_place_of_what_is_at_fault():
-    row = {"type": "object", "properties": {"id": {"type": "integer"}}, "required": ["id"]}
-    schema = {"properties": {"rows": {"items": {"$ref": "#/$defs/row"}}}, "$defs": {"row": row}}
+    row = {
+        "type": "object",
+        "properties": {"id": {"type": "integer"}},
+        "required": ["id"],
+    }
+    schema = {
+        "properties": {"rows": {"items": {"$ref": "#/$defs/row"}}},
+        "$defs": {"row": row},
+    }
     assert place(schema, {"rows": [{"id": 1}, {"id": "2"}]}) == ("rows", None, "id")
     assert place(schema, {"rows": [{"id": 1}, {}]}) == ("rows", None)
     assert place({"additionalProperties": {"type": "null"}}, {"a": 1}) == ("a",)

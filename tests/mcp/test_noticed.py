@@ -41,7 +41,11 @@ def test_a_schema_that_may_forbid_another_name_has_no_room(root):
 
 
 def test_a_name_that_is_declared_or_required_is_the_server_s():
-    schema = {"type": "object", "properties": {"ullage": {}}, "required": ["ullage_notice"]}
+    schema = {
+        "type": "object",
+        "properties": {"ullage": {}},
+        "required": ["ullage_notice"],
+    }
     assert [*told(schema)["properties"]] == ["ullage", "ullage_cut"]
     assert notice_name(("ullage", "ullage_notice", "ullage_cut")) is None
 

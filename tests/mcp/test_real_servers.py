@@ -50,7 +50,9 @@ def test_filesystem(tmp_path):
 
     async def talk():
         async with opened("mcp-server-filesystem", tmp_path) as client:
-            made = await client.call_tool("read_text_file", {"path": str(tmp_path / "log")})
+            made = await client.call_tool(
+                "read_text_file", {"path": str(tmp_path / "log")}
+            )
             shown = len(made.content[0].text) + len(json.dumps(made.structured_content))
             assert shown < 42_000
             assert await read(client, pointers(made.content[0].text)[0].ref) == megabyte
@@ -60,14 +62,18 @@ def test_filesystem(tmp_path):
 
 def test_git(tmp_path):
     words = [f"commit {n}: " + "because " * 90 for n in range(40)]
-    commits = (f"commit HEAD\ncommitter a <a@b> 0 +0000\ndata {len(w)}\n{w}\n" for w in words)
+    commits = (
+        f"commit HEAD\ncommitter a <a@b> 0 +0000\ndata {len(w)}\n{w}\n" for w in words
+    )
     subprocess.run(["git", "init", "-q", tmp_path], check=True)
     into = ["git", "-C", tmp_path, "fast-import", "--quiet"]
     subprocess.run(into, input="".join(commits), text=True, check=True)
 
     async def talk():
         async with opened("mcp-server-git") as client:
-            made = await client.call_tool("git_log", {"repo_path": str(tmp_path), "max_count": 40})
+            made = await client.call_tool(
+                "git_log", {"repo_path": str(tmp_path), "max_count": 40}
+            )
             assert len(made.content[0].text) <= 8_000
             whole = await read(client, pointers(made.content[0].text)[0].ref)
             assert all(f"commit {n}: " in whole for n in range(40))
@@ -90,7 +96,9 @@ def test_memory(tmp_path, monkeypatch):
     async def talk():
         async with opened("mcp-server-memory") as client:
             names = [f"entity {n}" for n in range(400)]
-            entities = [{"name": n, "entityType": "x", "observations": ["so"]} for n in names]
+            entities = [
+                {"name": n, "entityType": "x", "observations": ["so"]} for n in names
+            ]
             await client.call_tool("create_entities", {"entities": entities})
             made = await client.call_tool("read_graph", {})
             assert 1 < len(made.structured_content["entities"]) < 400

@@ -40,10 +40,16 @@ class Talk:
         return self.relay.from_client(framed(id=id, method=method, params=params))
 
     def answer(self, id, **result):
-        return json.loads(self.relay.from_server(framed(id=id, result=result)))["result"]
+        return json.loads(self.relay.from_server(framed(id=id, result=result)))[
+            "result"
+        ]
 
     def call(self, id, tool, /, meta=None, **arguments):
-        params = {"name": tool, "arguments": arguments, **({"_meta": meta} if meta else {})}
+        params = {
+            "name": tool,
+            "arguments": arguments,
+            **({"_meta": meta} if meta else {}),
+        }
         return self.ask(id, "tools/call", **params)
 
     def read(self, tool, /, meta=None, **arguments):
@@ -82,7 +88,9 @@ def test_an_old_notice_opens_though_the_server_took_the_name():
 
 # What is not ours
 
-METHODS = st.sampled_from(["initialize", "ping", "prompts/get", "sampling/createMessage", "x"])
+METHODS = st.sampled_from(
+    ["initialize", "ping", "prompts/get", "sampling/createMessage", "x"]
+)
 IDS = st.integers(0, 3) | st.sampled_from(["0", "a"])
 MESSAGES = st.one_of(
     st.builds(
@@ -91,7 +99,9 @@ MESSAGES = st.one_of(
         METHODS,
         JSON,
     ),
-    st.builds(lambda method, params: {"method": method, "params": params}, METHODS, JSON),
+    st.builds(
+        lambda method, params: {"method": method, "params": params}, METHODS, JSON
+    ),
     st.builds(lambda id, result: {"id": id, "result": result}, IDS, JSON),
     st.builds(lambda id, error: {"id": id, "error": error}, IDS, JSON),
     st.builds(lambda id: {"id": id, "method": "tools/list"}, IDS),
@@ -103,7 +113,10 @@ FRAMES = (
     st.binary(max_size=40)
     | MESSAGES.map(lambda m: json.dumps(m).encode())
     | MESSAGES.map(
-        lambda m: json.dumps(m, indent=1, ensure_ascii=False).replace("\n", " ").encode() + b"\r\n"
+        lambda m: (
+            json.dumps(m, indent=1, ensure_ascii=False).replace("\n", " ").encode()
+            + b"\r\n"
+        )
     )
 )
 
@@ -117,15 +130,23 @@ def test_any_frames_in_any_order_arrive_unchanged(frames):
             assert talk.relay.from_client(frame) == (frame, b"")
         else:
             message = envelope_of(frame)
-            is_answer = message and message.method is UNSET and message.id in talk.relay.asked
-            is_other = not message or message.method is not UNSET or not isinstance(message.id, Id)
+            is_answer = (
+                message and message.method is UNSET and message.id in talk.relay.asked
+            )
+            is_other = (
+                not message
+                or message.method is not UNSET
+                or not isinstance(message.id, Id)
+            )
             given = talk.relay.from_server(frame)
             assert given in ((frame,) if is_answer or is_other else (frame, b""))
 
 
 @given(
     st.lists(
-        st.tuples(st.sampled_from(["ask", "cancel", "answer", "twice", "stray", "batch"]), IDS)
+        st.tuples(
+            st.sampled_from(["ask", "cancel", "answer", "twice", "stray", "batch"]), IDS
+        )
     )
 )
 def test_a_client_gets_one_answer_to_what_it_asked_and_none_to_anything_else(steps):
@@ -191,8 +212,12 @@ def test_an_id_that_the_server_writes_as_a_string_is_the_same():
     assert talk.relay.from_server(framed(id=1, result=said(LOG))) == b""
 
 
-@pytest.mark.parametrize("unread", [b'{"id": 7, "method": "x", \n', b'[{"id": 7}, 5]\n'])
-def test_behind_a_frame_that_was_passed_on_unread_an_unknown_answer_may_be_its_own(unread):
+@pytest.mark.parametrize(
+    "unread", [b'{"id": 7, "method": "x", \n', b'[{"id": 7}, 5]\n']
+)
+def test_behind_a_frame_that_was_passed_on_unread_an_unknown_answer_may_be_its_own(
+    unread,
+):
     talk = Talk()
     talk.call(1, "say")
     talk.relay.from_client(unread)
@@ -242,7 +267,9 @@ def test_an_answer_that_cannot_be_read_is_passed_on_and_told_of():
     talk.call(1, "say")
     answer = framed(id=1, result={"content": LOG})
     assert talk.relay.from_server(answer) == answer
-    assert talk.told == ["an answer to tools/call could not be read; it was passed on as it is"]
+    assert talk.told == [
+        "an answer to tools/call could not be read; it was passed on as it is"
+    ]
 
 
 # Lists
@@ -254,7 +281,11 @@ def test_ours_are_listed_from_the_start_and_the_list_stays_as_it_is():
     talk.call(2, "say")
     talk.answer(2, **said(LOG))
     assert talk.list({"name": "say"}, id=3) == first
-    assert first[1:] == ["get_continuation", "tool_output_cache", "tool_output_cache_grep"]
+    assert first[1:] == [
+        "get_continuation",
+        "tool_output_cache",
+        "tool_output_cache_grep",
+    ]
 
 
 def test_a_tool_of_the_same_name_is_the_servers():
@@ -280,7 +311,9 @@ def test_a_large_result_is_cut_and_read_on_byte_for_byte():
     assert len(json.dumps(result)) < 2_600
     ref, text = ref_in(result), ""
     while (at := len(text)) < len(LOG):
-        page = talk.read("get_continuation", tool_call_id=ref, offset=at)["content"][0]["text"]
+        page = talk.read("get_continuation", tool_call_id=ref, offset=at)["content"][0][
+            "text"
+        ]
         text += page.rpartition("\n[characters ")[0] or page
     assert text == LOG
 
@@ -289,7 +322,9 @@ def test_by_line_and_by_pattern():
     talk = Talk()
     talk.call(1, "say")
     ref = ref_in(talk.answer(1, **said(LOG)))
-    lines = talk.read("tool_output_cache", ref_id=ref, offset=10, limit=1)["content"][0]["text"]
+    lines = talk.read("tool_output_cache", ref_id=ref, offset=10, limit=1)["content"][
+        0
+    ]["text"]
     assert lines.startswith("    11\tline 10 of a log")
     found = talk.read("tool_output_cache_grep", ref_id=ref, pattern="line 299\\d")
     assert "10 of 10 matching lines" in found["content"][0]["text"]
@@ -318,7 +353,9 @@ def test_a_structure_is_cut_under_the_schema_that_was_listed_and_else_not():
     rows = {"rows": [{"id": n, "name": f"name {n}"} for n in range(2_000)]}
     talk = Talk()
     talk.call(1, "rows")
-    assert talk.answer(1, content=[], structuredContent=rows)["structuredContent"] == rows
+    assert (
+        talk.answer(1, content=[], structuredContent=rows)["structuredContent"] == rows
+    )
     talk.list({"name": "rows", "outputSchema": ROWS})
     talk.call(2, "rows")
     result = talk.answer(2, content=[], structuredContent=rows)
@@ -337,7 +374,9 @@ def test_limits_by_tool_and_argument():
 NEW_TASK = {"resultType": "task", "taskId": "t1", "status": "working"}
 
 
-@pytest.mark.parametrize("made", [{"task": {"taskId": "t1", "status": "working"}}, NEW_TASK])
+@pytest.mark.parametrize(
+    "made", [{"task": {"taskId": "t1", "status": "working"}}, NEW_TASK]
+)
 def test_the_result_of_a_task_is_cut_as_that_of_its_tool(made):
     talk = Talk("slow=1000", "whole")
     talk.call(1, "slow")
@@ -362,7 +401,9 @@ def test_the_result_within_a_task_is_cut_too():
             assert each["status"] == "completed"
         assert talk.store.get("", ref_in(polled["result"])).text == LOG
     talk.ask(3, "tasks/get", taskId="t1")
-    assert talk.answer(3, **{**NEW_TASK, "resultType": "complete"})["status"] == "working"
+    assert (
+        talk.answer(3, **{**NEW_TASK, "resultType": "complete"})["status"] == "working"
+    )
 
 
 # Several messages in one frame, as older protocols have them
@@ -381,7 +422,9 @@ def test_each_message_of_a_batch_is_what_it_would_be_alone():
     ref = ref_in(first["result"])
     assert second["result"] == said("short")
     ours = {"name": "get_continuation", "arguments": {"tool_call_id": ref}}
-    frame = batch(framed(id=3, method="ping"), framed(id=4, method="tools/call", params=ours))
+    frame = batch(
+        framed(id=3, method="ping"), framed(id=4, method="tools/call", params=ours)
+    )
     on, back = talk.relay.from_client(frame)
     assert json.loads(on) == [{"jsonrpc": "2.0", "id": 3, "method": "ping"}]
     (page,) = json.loads(back)
@@ -414,7 +457,9 @@ def test_what_was_not_answered_is_told_when_the_server_ends():
     talk.ask(1, "ping")
     talk.call("b", "say")
     talk.call(3, "say")
-    talk.relay.from_client(framed(method="notifications/cancelled", params={"requestId": 3}))
+    talk.relay.from_client(
+        framed(method="notifications/cancelled", params={"requestId": 3})
+    )
     talk.answer(1)
     (frame,) = talk.relay.ended("the server ended with exit code 3")
     error = json.loads(frame)

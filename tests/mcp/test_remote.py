@@ -107,7 +107,11 @@ def test_every_failure_is_an_answer(scripted):
         "down": (503, "text/plain", b"down"),
         "moved": (307, "text/plain", b""),
         "cut": (200, EVENTS, b'data: {"method": "x"}\n\n'),
-        "wrong": (400, "application/json", b'{"jsonrpc":"2.0","id":4,\n"error":{"code":-5}}'),
+        "wrong": (
+            400,
+            "application/json",
+            b'{"jsonrpc":"2.0","id":4,\n"error":{"code":-5}}',
+        ),
     }
     with far(scripted, Authorization="Bearer k") as session:
         assert "HTTP 503" in session.ask("down")["error"]["message"]
@@ -127,8 +131,12 @@ def answer(id):
 
 
 @pytest.mark.parametrize("is_cut", [False, True])
-def test_a_stream_that_ends_before_its_answer_is_taken_up_where_it_was(scripted, is_cut):
-    begun = b'retry: 1\nid: a\ndata:\n\nid: b\ndata: {"method":"x"}\n\nid: lost\ndata: {"me'
+def test_a_stream_that_ends_before_its_answer_is_taken_up_where_it_was(
+    scripted, is_cut
+):
+    begun = (
+        b'retry: 1\nid: a\ndata:\n\nid: b\ndata: {"method":"x"}\n\nid: lost\ndata: {"me'
+    )
     more = b'id: c\ndata: {"method":"y"}\n\n'
     Scripted.answers = {
         "slow": (200, EVENTS, [begun] if is_cut else begun),
@@ -137,8 +145,15 @@ def test_a_stream_that_ends_before_its_answer_is_taken_up_where_it_was(scripted,
     }
     with far(scripted) as session:
         session.send(id=1, method="slow")
-        assert [session.came.get(timeout=100).get("method") for _ in range(3)] == ["x", "y", None]
-    assert [h.get("Last-Event-ID") for m, h in Scripted.asked if m == "GET"] == ["b", "c"]
+        assert [session.came.get(timeout=100).get("method") for _ in range(3)] == [
+            "x",
+            "y",
+            None,
+        ]
+    assert [h.get("Last-Event-ID") for m, h in Scripted.asked if m == "GET"] == [
+        "b",
+        "c",
+    ]
     assert all(h["Mcp-Session-Id"] == "s1" for m, h in Scripted.asked if m == "GET")
 
 
@@ -153,7 +168,9 @@ def test_one_that_cannot_be_taken_up_is_a_failure(scripted, then):
 
 
 def test_an_answer_to_several_at_once_comes_as_several(scripted):
-    both = b'[{"jsonrpc":"2.0","id":1,"result":{}},\n{"jsonrpc":"2.0","id":2,"result":{}}]'
+    both = (
+        b'[{"jsonrpc":"2.0","id":1,"result":{}},\n{"jsonrpc":"2.0","id":2,"result":{}}]'
+    )
     Scripted.answers = {"batch": (200, "application/json", both)}
     with far(scripted) as session:
         session.remote.send(b'[{"id":1,"method":"ping"},{"id":2,"method":"ping"}]\n')
@@ -165,7 +182,9 @@ def test_a_stateless_request_says_in_its_headers_what_it_is(scripted):
     region = {"type": "string", "x-mcp-header": "Region"}
     tool = {"name": "naïve", "inputSchema": {"properties": {"region": region}}}
     tools = {"jsonrpc": "2.0", "id": 1, "result": {"tools": [tool]}}
-    Scripted.answers = {"tools/list": (200, "application/json", json.dumps(tools).encode())}
+    Scripted.answers = {
+        "tools/list": (200, "application/json", json.dumps(tools).encode())
+    }
     with far(scripted) as session:
         session.ask("tools/list", _meta=meta)
         session.ask("tools/call", name="naïve", arguments={"region": "eu"}, _meta=meta)

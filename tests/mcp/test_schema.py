@@ -12,7 +12,9 @@ def first(schema, value):
 
 
 def test_a_fault_is_told_by_its_place_in_any_item():
-    schema = {"properties": {"rows": {"items": {"properties": {"id": {"type": "integer"}}}}}}
+    schema = {
+        "properties": {"rows": {"items": {"properties": {"id": {"type": "integer"}}}}}
+    }
     assert first(schema, {"rows": [{"id": 1}, {"id": "2"}]}) == ("rows", None, "id")
     assert first(schema, {"rows": [{"id": 1}]}) is None
 
@@ -31,7 +33,10 @@ def test_a_schema_that_is_none_or_points_elsewhere_tells_nothing(schema):
 
 
 def test_drafts_are_told_apart():
-    old = {"$schema": "http://json-schema.org/draft-07/schema#", "prefixItems": [{"type": "null"}]}
+    old = {
+        "$schema": "http://json-schema.org/draft-07/schema#",
+        "prefixItems": [{"type": "null"}],
+    }
     new = {"prefixItems": [{"type": "null"}]}
     assert first(old, [1]) is None
     assert first(new, [1]) == (None,)

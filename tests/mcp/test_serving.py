@@ -65,9 +65,12 @@ def test_it_is_read_by_character_by_line_and_by_pattern(asked):
         LOG[-5:],
         False,
     )
-    assert "    11\tline 10: " in asked.call("tool_output_cache", ref_id=ref, offset=10)[0]
     assert (
-        "1 of 1 matching" in asked.call("tool_output_cache_grep", ref_id=ref, pattern="line 7:")[0]
+        "    11\tline 10: " in asked.call("tool_output_cache", ref_id=ref, offset=10)[0]
+    )
+    assert (
+        "1 of 1 matching"
+        in asked.call("tool_output_cache_grep", ref_id=ref, pattern="line 7:")[0]
     )
 
 
@@ -75,7 +78,9 @@ def test_a_pattern_without_a_ref_searches_everything(asked):
     text, is_error = asked.call("tool_output_cache_grep", pattern="other|line 7:")
     assert {ref_of(LOG) + ":", ref_of("the other one") + ":"} <= {*text.splitlines()}
     assert not is_error
-    assert asked.call("tool_output_cache_grep", pattern="somebody")[0].startswith("[no output")
+    assert asked.call("tool_output_cache_grep", pattern="somebody")[0].startswith(
+        "[no output"
+    )
     assert asked.call("tool_output_cache_grep", pattern="(")[1] is True
 
 
@@ -111,17 +116,25 @@ def test_several_stores_are_read_as_one():
 def test_both_ages_of_the_protocol(asked):
     about = asked.ask("initialize", protocolVersion="2025-06-18")["result"]
     assert about["protocolVersion"] == "2025-06-18"
-    assert asked.ask("initialize", protocolVersion="1")["result"]["protocolVersion"] == "2025-11-25"
+    assert (
+        asked.ask("initialize", protocolVersion="1")["result"]["protocolVersion"]
+        == "2025-11-25"
+    )
     assert "resultType" not in asked.ask("tools/list")["result"]
     key = "io.modelcontextprotocol/protocolVersion"
-    assert asked.ask("tools/list", meta={key: "2026-07-28"})["result"]["resultType"] == "complete"
+    assert (
+        asked.ask("tools/list", meta={key: "2026-07-28"})["result"]["resultType"]
+        == "complete"
+    )
     assert asked.ask("tools/list", meta={key: "2099-01-01"})["error"]["code"] == -32022
     assert asked.ask("server/discover")["result"]["supportedVersions"] == ["2026-07-28"]
     assert asked.ask("ping")["result"] == {}
     assert asked.ask("prompts/list")["error"]["code"] == -32601
 
 
-@pytest.mark.parametrize("frame", [b"", b"{", b"[]", b'{"method":"x"}', b'{"id":1,"result":{}}'])
+@pytest.mark.parametrize(
+    "frame", [b"", b"{", b"[]", b'{"method":"x"}', b'{"id":1,"result":{}}']
+)
 def test_what_asks_for_nothing_gets_nothing(asked, frame):
     assert answered(frame, asked.shelf) == b""
 
@@ -140,7 +153,9 @@ def test_the_official_client_reads_a_store(tmp_path, mode):
 
     async def talk():
         command, *args = [*MCP, "serve", str(path)]
-        parameters = StdioServerParameters(command=command, args=args, env=dict(os.environ))
+        parameters = StdioServerParameters(
+            command=command, args=args, env=dict(os.environ)
+        )
         async with Client(parameters, mode=mode) as client:
             tools = (await client.list_tools()).tools
             assert tools[0].name == LIST
@@ -152,7 +167,10 @@ def test_the_official_client_reads_a_store(tmp_path, mode):
 
 def test_a_store_that_is_not_there_is_told(tmp_path):
     done = subprocess.run(
-        [*MCP, "serve", str(tmp_path / "none.db")], input=b"", capture_output=True, timeout=110
+        [*MCP, "serve", str(tmp_path / "none.db")],
+        input=b"",
+        capture_output=True,
+        timeout=110,
     )
     assert b"there is no file" in done.stderr
     assert done.returncode == 1

@@ -25,7 +25,10 @@ from ullage.doors.mcp.settings import (
         ("read_*=20_000", Rule(20_000, "read_*")),
         ("get=whole", Rule("whole", "get")),
         ("read[path=*.log]=4000", Rule(4_000, "read", {"path": "*.log"})),
-        ("read[path=*.log, tail=5]=4000", Rule(4_000, "read", {"path": "*.log", "tail": "5"})),
+        (
+            "read[path=*.log, tail=5]=4000",
+            Rule(4_000, "read", {"path": "*.log", "tail": "5"}),
+        ),
     ],
 )
 def test_an_option_writes_a_rule(written, rule):
@@ -40,7 +43,9 @@ def test_what_is_no_rule_is_refused(written):
         rule_of(written)
 
 
-RULES = tuple(map(rule_of, ["read[path=*.log]=4000", "read[n=5]=5000", "read=6000", "get*=whole"]))
+RULES = tuple(
+    map(rule_of, ["read[path=*.log]=4000", "read[n=5]=5000", "read=6000", "get*=whole"])
+)
 
 
 @pytest.mark.parametrize(
@@ -56,7 +61,9 @@ RULES = tuple(map(rule_of, ["read[path=*.log]=4000", "read[n=5]=5000", "read=600
         ("weather", {}, 8_000),
     ],
 )
-def test_the_first_rule_that_matches_holds_and_else_the_kind_of_tool(tool, arguments, limit):
+def test_the_first_rule_that_matches_holds_and_else_the_kind_of_tool(
+    tool, arguments, limit
+):
     raw = None if arguments is None else json.dumps(arguments).encode()
     assert limit_of(RULES, tool, raw) == limit
 
@@ -92,7 +99,13 @@ def test_a_file_writes_the_same():
 
 @pytest.mark.parametrize(
     "written",
-    ["x", "limit = 5", "[[limits]]\nchars = 5", "[servers.a]", '[servers.a]\ncommand="a"\nurl="b"'],
+    [
+        "x",
+        "limit = 5",
+        "[[limits]]\nchars = 5",
+        "[servers.a]",
+        '[servers.a]\ncommand="a"\nurl="b"',
+    ],
 )
 def test_a_file_that_writes_something_else_is_refused(written):
     with pytest.raises(ConfigError):

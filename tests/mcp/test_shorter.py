@@ -55,7 +55,9 @@ def test_what_is_cut_is_valid_under_any_schema_the_original_is(data, room):
             jsonschema_rs.validate(schema, json.loads(shown))
 
 
-ROWS = {"rows": [{"id": n, "name": f"name {n}", "path": "/x" * 40} for n in range(2_000)]}
+ROWS = {
+    "rows": [{"id": n, "name": f"name {n}", "path": "/x" * 40} for n in range(2_000)]
+}
 
 
 def cut(value, schema, room=2_000):
@@ -100,7 +102,9 @@ def test_one_of_several_forms_is_kept_in_its_form():
 
 
 def test_what_cannot_be_shortened_is_not():
-    assert cut({"n": list(range(500))}, {"properties": {"n": {"minItems": 500}}}) is None
+    assert (
+        cut({"n": list(range(500))}, {"properties": {"n": {"minItems": 500}}}) is None
+    )
     assert cut({"k": "a" * 5_000}, {"properties": {"k": {"pattern": "^a*$"}}}) is None
 
 
@@ -119,9 +123,13 @@ def test_numbers_stay_as_they_are_written():
     assert shown.startswith(b'{"a":1.10,"b":123456789012345678901234567890,"c":"xxx')
 
 
-@pytest.mark.parametrize("raw", [b"5", b"null", b'"' + b"x" * 50 + b'"', b"[[[[]]]]", b"{}"])
+@pytest.mark.parametrize(
+    "raw", [b"5", b"null", b'"' + b"x" * 50 + b'"', b"[[[[]]]]", b"{}"]
+)
 def test_what_has_nothing_to_give_is_left(raw):
-    assert shorter(raw, 1, no_fault) is None or len(shorter(raw, 1, no_fault)) < len(raw)
+    assert shorter(raw, 1, no_fault) is None or len(shorter(raw, 1, no_fault)) < len(
+        raw
+    )
 
 
 def test_a_deep_value_is_no_danger():

@@ -65,14 +65,28 @@ def test_a_megabyte_is_read_back_byte_for_byte():
 def test_progress_passes_while_a_call_runs():
     with wired(*MCP, *SCRIPTED) as session:
         session.begin()
-        params = {"name": "progress", "arguments": {"steps": 3_000}, "_meta": {"progressToken": 7}}
-        assert session.ask("tools/call", **params)["result"]["content"][0]["text"] == "done"
-        steps = [m["params"]["progress"] for m in session.seen if m["method"].endswith("progress")]
+        params = {
+            "name": "progress",
+            "arguments": {"steps": 3_000},
+            "_meta": {"progressToken": 7},
+        }
+        assert (
+            session.ask("tools/call", **params)["result"]["content"][0]["text"]
+            == "done"
+        )
+        steps = [
+            m["params"]["progress"]
+            for m in session.seen
+            if m["method"].endswith("progress")
+        ]
         assert steps == list(range(3_000))
 
 
 def test_a_server_that_floods_stderr_is_not_held_up_and_loses_nothing(tmp_path):
-    with (tmp_path / "err").open("wb") as file, wired(*MCP, *SCRIPTED, stderr=file) as session:
+    with (
+        (tmp_path / "err").open("wb") as file,
+        wired(*MCP, *SCRIPTED, stderr=file) as session,
+    ):
         session.begin()
         assert session.text("flood", kilobytes=4_000) == "said"
     assert (tmp_path / "err").stat().st_size == 4_000 * 1_024
@@ -82,7 +96,9 @@ def test_a_server_that_floods_stderr_is_not_held_up_and_loses_nothing(tmp_path):
 def test_a_crash_in_a_call_is_told_and_passed_on(code):
     with wired(*MCP, *SCRIPTED) as session:
         session.begin()
-        error = session.ask("tools/call", name="crash", arguments={"code": code})["error"]
+        error = session.ask("tools/call", name="crash", arguments={"code": code})[
+            "error"
+        ]
         name = signal.Signals(-code).name if code < 0 else f"exit code {code}"
         assert name in error["message"]
         assert session.process.wait(100) == code
@@ -95,7 +111,9 @@ def test_a_signal_reaches_the_server_and_we_end_as_it_does(number):
         session.begin()
         session.process.send_signal(number)
         code = session.process.wait(100)
-        assert code == (-number if number == signal.SIGTERM else 130 if code == 130 else -number)
+        assert code == (
+            -number if number == signal.SIGTERM else 130 if code == 130 else -number
+        )
 
 
 def test_a_server_that_ends_by_itself_ends_us_with_its_code():
@@ -106,14 +124,18 @@ def test_a_server_that_ends_by_itself_ends_us_with_its_code():
 def test_what_comes_without_a_line_end_before_the_end_arrives():
     server = "import sys; sys.stdout.write('half a frame')"
     done = subprocess.run(
-        [*MCP, sys.executable, "-c", server], stdin=subprocess.DEVNULL, capture_output=True
+        [*MCP, sys.executable, "-c", server],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
     )
     assert done.stdout == b"half a frame"
 
 
 def test_a_stream_arrives_as_it_is_whatever_is_in_it():
     blob = os.urandom(300_000) + b"\n[]\n\n{}\r\n" + b"x" * 200_000
-    done = subprocess.run([*MCP, "--", "cat"], input=blob, capture_output=True, timeout=110)
+    done = subprocess.run(
+        [*MCP, "--", "cat"], input=blob, capture_output=True, timeout=110
+    )
     assert done.stdout == blob
 
 
@@ -134,7 +156,10 @@ def test_a_frame_over_the_bound_is_passed_on_unread(tmp_path):
     [
         ([], "Usage: ullage mcp"),
         (["--", "no-such-program-at-all"], "cannot be started"),
-        (["--limit", "5", "--", *SCRIPTED], "--limit: 5 characters leave no room for a notice"),
+        (
+            ["--limit", "5", "--", *SCRIPTED],
+            "--limit: 5 characters leave no room for a notice",
+        ),
         (["--limit", "x=y", "--", *SCRIPTED], "is no limit"),
         (["--tenant", "me", "--", *SCRIPTED], "only a store has tenants"),
     ],
@@ -174,11 +199,21 @@ def test_what_nobody_reads_any_more_is_dropped():
 
 def test_importing_what_starts_the_server_is_light():
     code = "import sys, ullage.tools.cli.mcp; print(*sys.modules)"
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    run = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
     loaded = {*run.stdout.split()}
-    assert not loaded & {"msgspec", "asyncio", "mcp", "ullage.doors.mcp.relay", "sqlite3"}
+    assert not loaded & {
+        "msgspec",
+        "asyncio",
+        "mcp",
+        "ullage.doors.mcp.relay",
+        "sqlite3",
+    }
     code = "import sys, ullage.doors.mcp.relay, ullage.doors.mcp.spool; print(*sys.modules)"
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    run = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
     loaded = {*run.stdout.split()}
     assert not loaded & {
         "asyncio",
@@ -188,4 +223,6 @@ def test_importing_what_starts_the_server_is_light():
         "ullage.documents",
         "_hashlib",
     }
-    assert not {name for name in loaded if name.startswith(("ullage.core.turn", "ullage.wires"))}
+    assert not {
+        name for name in loaded if name.startswith(("ullage.core.turn", "ullage.wires"))
+    }

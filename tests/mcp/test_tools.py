@@ -34,7 +34,9 @@ def test_the_same_list_gives_the_same_bytes():
 
 
 def test_a_clash_on_any_page_puts_a_prefix_before_all_of_ours():
-    _, listed = extended(page("tool_output_cache", nextCursor="2"), Listed(), is_first_page=True)
+    _, listed = extended(
+        page("tool_output_cache", nextCursor="2"), Listed(), is_first_page=True
+    )
     last, listed = extended(page("b"), listed, is_first_page=False)
     assert names(last) == ["b", *("ullage_" + name for name in OURS)]
     assert listed.words.read_on("r", 0).startswith("ullage_get_continuation(")
@@ -61,12 +63,18 @@ def listed_schema(schema, **how):
     page, listed = extended(raw, Listed(), is_first_page=True, **how)
     assert json.loads(listed.schemas["a"]) == schema
     return (
-        tool["outputSchema"] if page is None else json.loads(page)["tools"][0].get("outputSchema")
+        tool["outputSchema"]
+        if page is None
+        else json.loads(page)["tools"][0].get("outputSchema")
     )
 
 
 def test_a_schema_declares_the_notice():
-    schema = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
+    schema = {
+        "type": "object",
+        "properties": {"n": {"type": "integer"}},
+        "required": ["n"],
+    }
     told = listed_schema(schema)
     assert told["properties"].pop("ullage")["type"] == "string"
     assert told == schema
@@ -86,13 +94,16 @@ def test_a_tool_that_is_never_cut_keeps_its_schema():
 def test_tools_stay_the_bytes_they_were_and_schemas_are_remembered():
     tool = b'{"name":"a", "outputSchema": {"x":1.10},"_meta":{"n":123456789012345678901234567890}}'
     raw = b'{"tools":[' + tool + b"]}"
-    made, listed = extended(raw, Listed(), is_first_page=True, may_cut=lambda name: False)
+    made, listed = extended(
+        raw, Listed(), is_first_page=True, may_cut=lambda name: False
+    )
     assert made.startswith(b'{"tools":[' + tool + b",")
     assert listed.schemas == {"a": b'{"x":1.10}'}
 
 
 @pytest.mark.parametrize(
-    "raw", [b"{}", b"[]", b'{"tools": 5}', b'{"tools": [{}]}', b'{"tools": [{"name": 5}]}']
+    "raw",
+    [b"{}", b"[]", b'{"tools": 5}', b'{"tools": [{}]}', b'{"tools": [{"name": 5}]}'],
 )
 def test_what_is_no_list_of_tools_is_unreadable(raw):
     with pytest.raises(Unreadable):
@@ -102,4 +113,7 @@ def test_what_is_no_list_of_tools_is_unreadable(raw):
 def test_ours_only_read():
     tool = as_listed(TOOLSET.tools[0])
     assert tool["annotations"] == {"readOnlyHint": True, "openWorldHint": False}
-    assert tool["inputSchema"]["properties"]["tool_call_id"]["description"] == "The ref to read"
+    assert (
+        tool["inputSchema"]["properties"]["tool_call_id"]["description"]
+        == "The ref to read"
+    )

@@ -8,7 +8,9 @@ TEXTS = st.text(max_size=8)
 SCALARS = st.none() | st.booleans() | st.integers(-(2**53), 2**53) | TEXTS
 JSON = st.recursive(
     SCALARS,
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(TEXTS, inner, max_size=4),
+    lambda inner: (
+        st.lists(inner, max_size=4) | st.dictionaries(TEXTS, inner, max_size=4)
+    ),
     max_leaves=12,
 )
 

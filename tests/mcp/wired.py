@@ -49,7 +49,12 @@ class Wired:
 
     def begin(self):
         about = {"name": "wired", "version": "1"}
-        self.ask("initialize", protocolVersion="2025-11-25", capabilities={}, clientInfo=about)
+        self.ask(
+            "initialize",
+            protocolVersion="2025-11-25",
+            capabilities={},
+            clientInfo=about,
+        )
         self.send(method="notifications/initialized")
         return self.list()
 

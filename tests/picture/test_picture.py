@@ -18,12 +18,20 @@ from ullage.session.picture.terminal import columns, text
 from ullage.session.picture.values import KINDS, OneWindow, OverCalls
 from ullage.session.picture.window import one_window
 
-CALL = {"id": "call_1", "type": "function", "function": {"name": "read", "arguments": "{}"}}
+CALL = {
+    "id": "call_1",
+    "type": "function",
+    "function": {"name": "read", "arguments": "{}"},
+}
 MESSAGES = [
     {"role": "system", "content": "Be brief. " * 40},
     {"role": "user", "content": "What does the log say? " * 40},
     {"role": "assistant", "tool_calls": [CALL]},
-    {"role": "tool", "tool_call_id": "call_1", "content": "all is secretly well\n" * 20_000},
+    {
+        "role": "tool",
+        "tool_call_id": "call_1",
+        "content": "all is secretly well\n" * 20_000,
+    },
 ]
 
 
@@ -54,7 +62,9 @@ def test_an_old_run_comes_to_what_is_sent_with_its_records_and_what_they_hide():
     messages = [MESSAGES[1]]
     for number in range(80):
         call = {**CALL, "id": f"call_{number}"}
-        messages.append({"role": "assistant", "content": f"step {number}", "tool_calls": [call]})
+        messages.append(
+            {"role": "assistant", "content": f"step {number}", "tool_calls": [call]}
+        )
         told = f"line {number} of it all\n" * 300
         messages.append({"role": "tool", "tool_call_id": call["id"], "content": told})
     session, view = seen(messages)
@@ -131,7 +141,9 @@ def test_nothing_set_aside_is_said_so():
 
 
 def test_a_run_is_two_rows_of_columns_on_one_scale():
-    run = OverCalls(title="A run", said="", limit_tokens=5, history=[10, 80], sent=[10, 40])
+    run = OverCalls(
+        title="A run", said="", limit_tokens=5, history=[10, 80], sent=[10, 40]
+    )
     assert text(run).plain.splitlines()[2:] == ["history ▂█ 80", "sent    ▂▅ 40"]
     none = OverCalls(title="A run", said="", limit_tokens=5, history=[], sent=[])
     assert "call 0" in svg(none)
@@ -148,5 +160,7 @@ def test_a_session_does_not_load_rich():
         "s.fit({'messages': [{'role': 'user', 'content': 'x'}]}); s._repr_html_();"
         "print('rich' in sys.modules)"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
     assert done.stdout.strip() == "False"

@@ -32,7 +32,10 @@ def _mutated(bound, place):
     """The partials that differ from one in a keyword of it, or of one bound in it."""
     for name, value in bound.keywords.items():
         for where, other in _others(value, f"{place}.{name}"):
-            yield where, partial(bound.func, *bound.args, **{**bound.keywords, name: other})
+            yield (
+                where,
+                partial(bound.func, *bound.args, **{**bound.keywords, name: other}),
+            )
 
 
 def _others(value, here):

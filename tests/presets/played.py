@@ -15,7 +15,9 @@ ROOMY, SMALL = 400_000, 5_000
 def new_session(policy, format, window_tokens=ROOMY, **more):
     limits = Limits(window_tokens=window_tokens)
     model = histories.MODEL[format]
-    return Session(model, policy=policy, format=format, limits=limits, recall=True, **more)
+    return Session(
+        model, policy=policy, format=format, limits=limits, recall=True, **more
+    )
 
 
 def played(policy, format, turns, window_tokens=ROOMY, **more):
@@ -33,7 +35,9 @@ def check_gates(policy, format, turns, window_tokens):
     """Live through a history under a policy, and hold every view against the gates."""
     session, messages, views = played(policy, format, turns, window_tokens)
     for length, view in zip(boundaries(format, messages), views, strict=True):
-        own = Counter(problem.rule for problem in problems_of(format, messages[:length]))
+        own = Counter(
+            problem.rule for problem in problems_of(format, messages[:length])
+        )
         ours = Counter(problem.rule for problem in problems_of(format, view))
         assert not ours - own, "G1"
         cold = new_session(policy, format, window_tokens)
@@ -51,5 +55,7 @@ def check_lossless(session, messages, view):
     texts, opened = list(reading.visible(view)), {}
     reading.reachable(session, texts, opened)
     found, shown = {*texts, *opened.values()}, "\n".join(texts)
-    for text in (text for m in messages for _, given in reading.results(m) for text in given):
+    for text in (
+        text for m in messages for _, given in reading.results(m) for text in given
+    ):
         assert text in found or (len(text) <= 80 and text in shown), "G4"

@@ -9,7 +9,11 @@ from tests.servers import Call as Asks
 from tests.servers import Reply as Says
 from ullage import ConfigError, Limits, Session, Usage, documents
 from ullage.core.values.effects import Reply
-from ullage.documents.presets.multi_stage import NARRATIVE, MultiStageSettings, multi_stage
+from ullage.documents.presets.multi_stage import (
+    NARRATIVE,
+    MultiStageSettings,
+    multi_stage,
+)
 from ullage.documents.presets.output_cache import (
     CompactionConfig,
     TokenUsage,
@@ -40,7 +44,10 @@ class Writer:
 
 
 TAGGED = "<retain>ref=abc is the trace</retain><summary>The loader was read.</summary>"
-SHORT = [Turn(user="Mend it.", calls=(Call("bash", "x", "output\n" * 300),)) for _ in range(5)]
+SHORT = [
+    Turn(user="Mend it.", calls=(Call("bash", "x", "output\n" * 300),))
+    for _ in range(5)
+]
 MESSAGES = histories.wire("openai-chat", SHORT)
 REQUEST = histories.request("openai-chat", MESSAGES)
 
@@ -86,9 +93,18 @@ def compactions(session):
 def test_the_settings_of_a_compaction_and_their_keys():
     config = CompactionConfig()
     assert (config.enabled, config.auto, config.threshold_ratio) == (True, True, 0.8)
-    assert (config.model, config.retain_prompt, config.retain_last_turns) == (None, None, 1)
+    assert (config.model, config.retain_prompt, config.retain_last_turns) == (
+        None,
+        None,
+        1,
+    )
     assert config.summary_directives == config.retain_directives == ()
-    keys = {"thresholdRatio": 0.5, "model": "m", "summaryPrompt": "Sum up.", "retainLastTurns": 2}
+    keys = {
+        "thresholdRatio": 0.5,
+        "model": "m",
+        "summaryPrompt": "Sum up.",
+        "retainLastTurns": 2,
+    }
     loaded = documents.load("output_cache", {"compaction": keys})
     assert loaded.on_request.keywords["prompt"].closing == "Sum up."
     assert loaded.on_request.keywords["prompt"].model == "m"
@@ -107,14 +123,22 @@ def test_the_settings_of_a_compaction_and_their_keys():
     "2.3 Token Usage",
     "Being able to create `TokenUsage` from `ChatInvokeUsage`.",
 )
-@pytest.mark.says("output-cache-and-compaction", "2.3 Token Usage", "input_tokens: number;")
-@pytest.mark.says("output-cache-and-compaction", "2.3 Token Usage", "output_tokens: number;")
+@pytest.mark.says(
+    "output-cache-and-compaction", "2.3 Token Usage", "input_tokens: number;"
+)
+@pytest.mark.says(
+    "output-cache-and-compaction", "2.3 Token Usage", "output_tokens: number;"
+)
 @pytest.mark.says(
     "output-cache-and-compaction", "2.3 Token Usage", "cache_creation_tokens: number;"
 )
-@pytest.mark.says("output-cache-and-compaction", "2.3 Token Usage", "cache_read_tokens: number;")
 @pytest.mark.says(
-    "output-cache-and-compaction", "2.3 Token Usage", "total_tokens: number; // computed"
+    "output-cache-and-compaction", "2.3 Token Usage", "cache_read_tokens: number;"
+)
+@pytest.mark.says(
+    "output-cache-and-compaction",
+    "2.3 Token Usage",
+    "total_tokens: number; // computed",
 )
 def test_token_usage_has_each_token_once_whatever_the_provider_calls_it():
     assert TokenUsage() == TokenUsage(
@@ -137,7 +161,9 @@ def test_token_usage_has_each_token_once_whatever_the_provider_calls_it():
     assert (made.input_tokens, made.cache_read_tokens, made.total_tokens) == (12, 8, 24)
 
 
-@pytest.mark.says("output-cache-and-compaction", "2.5 shouldCompact", "`enabled=false` → false")
+@pytest.mark.says(
+    "output-cache-and-compaction", "2.5 shouldCompact", "`enabled=false` → false"
+)
 @pytest.mark.says(
     "output-cache-and-compaction",
     "2.5 shouldCompact",
@@ -302,8 +328,12 @@ def test_the_interrupt_message_comes_last_and_stays_out_of_the_history():
     assert asked.texts[0].startswith("[user]\nMend it.")
     assert "<retain>" not in prompt_of(CompactionConfig()).closing
     assert "<retain>" in prompt_of(CompactionConfig(retain_directives=("x",))).closing
-    untagged = prompt_of(CompactionConfig(retain_prompt="Keep the refs.", retain_directives=("x",)))
-    assert untagged.closing.endswith("Keep the refs. Put it between <retain> and </retain>.\n- x")
+    untagged = prompt_of(
+        CompactionConfig(retain_prompt="Keep the refs.", retain_directives=("x",))
+    )
+    assert untagged.closing.endswith(
+        "Keep the refs. Put it between <retain> and </retain>.\n- x"
+    )
     text = str(view)
     for mine in ("please", "Name every pod", "Refs first", "<summary>", "<retain>"):
         assert mine not in text
@@ -376,7 +406,9 @@ def test_whose_model_is_asked(model):
 )
 @pytest.mark.parametrize("said", ["I look.", ""])
 def test_calls_of_the_last_message_are_not_in_the_summary_request(said):
-    messages = histories.wire("openai-chat", [*SHORT, Turn(said=said, calls=SHORT[0].calls)])[:-1]
+    messages = histories.wire(
+        "openai-chat", [*SHORT, Turn(said=said, calls=SHORT[0].calls)]
+    )[:-1]
     session = Session("gpt-4.1", limits=LIMITS)
     session.fit(histories.request("openai-chat", messages))
     transcript = session.window.transcript
@@ -399,8 +431,12 @@ def test_calls_of_the_last_message_are_not_in_the_summary_request(said):
     "therefore discarded.",
 )
 def test_the_items_of_the_responses_api_are_rebuilt_from_the_compacted_history():
-    items = histories.wire("openai-responses", [Turn(thought=True, calls=t.calls) for t in SHORT])
-    session = Session("gpt-5.6", policy="output_cache", limits=Limits(window_tokens=50_000))
+    items = histories.wire(
+        "openai-responses", [Turn(thought=True, calls=t.calls) for t in SHORT]
+    )
+    session = Session(
+        "gpt-5.6", policy="output_cache", limits=Limits(window_tokens=50_000)
+    )
     request = histories.request("openai-responses", items)
     assert session.compact(request)
     sent = session.fit(request)["input"]
@@ -430,10 +466,17 @@ def test_the_items_of_the_responses_api_are_rebuilt_from_the_compacted_history()
 @pytest.mark.parametrize("full_at", [1, 3])
 def test_the_loop_compacts_after_the_tools_and_before_the_final_return(full_at, serve):
     """With the usage of the reply before: after the tools of the first, or at the very end."""
-    script = [Says("", [Asks("look")]), Says("", [Asks("look")]), Says("", [Asks("look")]), "Done."]
+    script = [
+        Says("", [Asks("look")]),
+        Says("", [Asks("look")]),
+        Says("", [Asks("look")]),
+        "Done.",
+    ]
     server = serve("openai-chat", script)
     writer = Writer(TAGGED)
-    session = Session("gpt-4.1", policy="output_cache", limits=LIMITS, summariser=writer)
+    session = Session(
+        "gpt-4.1", policy="output_cache", limits=LIMITS, summariser=writer
+    )
     client, seen = server.client(), []
 
     def look() -> str:
@@ -458,7 +501,10 @@ def test_the_loop_compacts_after_the_tools_and_before_the_final_return(full_at, 
 
 def events(count):
     return [
-        Turn(said=f"Event {n}.", calls=(Call("query", f"{n}", "a metric and its value\n" * 300),))
+        Turn(
+            said=f"Event {n}.",
+            calls=(Call("query", f"{n}", "a metric and its value\n" * 300),),
+        )
         for n in range(count)
     ]
 
@@ -476,10 +522,14 @@ def events(count):
     "The `context_compactor.py` implements a persistent sliding window at the `Runner` level.",
 )
 @pytest.mark.says(
-    "multi-stage-strategy", "Sliding Window Compaction (Runner Level)", "**Trigger**: ~24k tokens."
+    "multi-stage-strategy",
+    "Sliding Window Compaction (Runner Level)",
+    "**Trigger**: ~24k tokens.",
 )
 @pytest.mark.says(
-    "multi-stage-strategy", "Sliding Window Compaction (Runner Level)", "**Budget**: ~32k tokens."
+    "multi-stage-strategy",
+    "Sliding Window Compaction (Runner Level)",
+    "**Budget**: ~32k tokens.",
 )
 @pytest.mark.parametrize("format", sorted(FORMATS))
 def test_a_window_slides_over_the_events(format, tmp_path):
@@ -514,7 +564,9 @@ def test_the_window_and_the_brake_can_each_be_switched_off():
         MultiStageSettings(COMPACTION_BUDGET_TOKENS=10)
     messages = histories.wire("openai-chat", events(60))
     session = Session("gpt-4.1", policy=still)
-    assert session.fit(histories.request("openai-chat", messages))["messages"] == messages
+    assert (
+        session.fit(histories.request("openai-chat", messages))["messages"] == messages
+    )
 
 
 # ── three-layer, layer 3 ─────────────────────────────────────────────────────────────────
@@ -557,8 +609,12 @@ def played(writer, outputs=9, settings=CALM):
     "public const int CompactionTargetPercent = 50; // Target 50% after compaction",
     lives="ullage.documents.presets.three_layer.ThreeLayerSettings",
 )
-@pytest.mark.says("three-layer-management", "Configuration", '"CompactionThreshold": 0.90,')
-@pytest.mark.says("three-layer-management", "Configuration", '"CompactionTargetPercent": 50,')
+@pytest.mark.says(
+    "three-layer-management", "Configuration", '"CompactionThreshold": 0.90,'
+)
+@pytest.mark.says(
+    "three-layer-management", "Configuration", '"CompactionTargetPercent": 50,'
+)
 @pytest.mark.says(
     "three-layer-management",
     "Compaction Service",
@@ -600,9 +656,13 @@ def test_the_synthetic_message_stands_for_what_was_before():
     start, stop = asked.session.window.summaries[-1][:2]
     assert start == 0
     assert text.startswith(f"[Previous conversation compacted]\n\n{WRITTEN}\n\n")
-    assert text.splitlines()[-1].startswith(f"[End of compacted summary - {stop} messages, ")
+    assert text.splitlines()[-1].startswith(
+        f"[End of compacted summary - {stop} messages, "
+    )
     tokens = sum(sum(asked.session.window.leaf_counts(at)) for at in range(stop))
-    assert text.endswith(f" messages, {tokens} tokens]"), "as the window counts the originals"
+    assert text.endswith(f" messages, {tokens} tokens]"), (
+        "as the window counts the originals"
+    )
     assert "Message 1:\nGo." in text
     assert asked.view[1:] == asked.messages[stop:]
 
@@ -629,7 +689,9 @@ def test_a_history_first_seen_over_its_threshold_has_the_deterministic_summary()
     """Deviation: no model is asked of places that were passed before anybody was there."""
     seen = played(Writer(WRITTEN))
     writer = Writer(WRITTEN)
-    late = Session("gpt-4.1", policy=documents.three_layer(CALM), limits=WINDOW, summariser=writer)
+    late = Session(
+        "gpt-4.1", policy=documents.three_layer(CALM), limits=WINDOW, summariser=writer
+    )
     more = [*seen.messages, {"role": "assistant", "content": "Done."}]
     more += [{"role": "user", "content": "Thanks."}]
     view = late.fit(histories.request("openai-chat", more))["messages"]
@@ -655,9 +717,13 @@ def test_the_prompt_its_conversation_and_its_most_tokens():
     played(writer)
     asked = writer.asked[0]
     assert asked.system == COMPACTION.system
-    assert asked.system.startswith("You are a conversation summarizer. Your task is to create a")
+    assert asked.system.startswith(
+        "You are a conversation summarizer. Your task is to create a"
+    )
     assert asked.system.endswith("preserve critical context.")
-    assert asked.texts[0].startswith("Summarize this conversation:\n\n[user]\nGo.\n\n[assistant]\n")
+    assert asked.texts[0].startswith(
+        "Summarize this conversation:\n\n[user]\nGo.\n\n[assistant]\n"
+    )
     assert len(asked.texts) == 1
     assert asked.most_tokens == 2_000
 
@@ -668,7 +734,9 @@ def test_the_prompt_its_conversation_and_its_most_tokens():
     'return response.Content ?? "[Compaction failed]";',
     lives="ullage.core.turn.filling.judge",
 )
-@pytest.mark.parametrize("text", ["", "[Compaction failed]", "It went well.", WRITTEN[:60]])
+@pytest.mark.parametrize(
+    "text", ["", "[Compaction failed]", "It went well.", WRITTEN[:60]]
+)
 def test_a_failed_summary_is_never_shown_as_one(text):
     asked = played(Writer(text))
     shown = asked.view[0]["content"]
@@ -693,5 +761,7 @@ def test_too_few_messages_are_a_warning():
     told = Asked(CALM, model="gpt-4.1", limits=WINDOW)
     told.messages[0]["content"] = words(330_000, "00")
     told.tool(words(40_000, "01"))
-    assert [event.why for event in told.told("held")] == ["Not enough messages to compact"]
+    assert [event.why for event in told.told("held")] == [
+        "Not enough messages to compact"
+    ]
     assert told.view == told.messages

@@ -8,7 +8,11 @@ from tests.presets.three_layer import words
 from tests.servers import Call as Asks
 from tests.servers import Reply as Says
 from ullage import Limits, Session, summarise
-from ullage.documents.conversation import CompactionResult, Conversation, ConversationStore
+from ullage.documents.conversation import (
+    CompactionResult,
+    Conversation,
+    ConversationStore,
+)
 from ullage.documents.presets.three_layer import COMPACTION
 from ullage.policy.stages import rough
 from ullage.policy.stages.compact import oldest_rough
@@ -125,7 +129,9 @@ def test_one_compaction_and_what_it_tells(tmp_path):
     assert told.tokens_after == made.session.window.estimate < told.tokens_before
     summary = made.session.window.meter.text(part.text)
     reckoned = told.tokens_before - part.compacted_token_count + summary
-    assert abs(told.tokens_after - reckoned) < 16 * part.compacted_message_count  # framing, names
+    assert (
+        abs(told.tokens_after - reckoned) < 16 * part.compacted_message_count
+    )  # framing, names
     (event,) = (event for event in made.session.events if event.kind == "compacted")
     assert event.tokens_before > event.tokens_after
     assert event.why.startswith("messages 1 to ")
@@ -200,12 +206,16 @@ def test_a_summary_and_a_call_are_counted_like_any_text():
     window = session.window
     ((start, stop, span),) = window.summaries
     assert (start, stop) == (0, 7)
-    kept = [rough.message_tokens(each, {}) for each in window.transcript.messages[stop:]]
+    kept = [
+        rough.message_tokens(each, {}) for each in window.transcript.messages[stop:]
+    ]
     assert rough.view_tokens(window) == -(-len(span.text) // 4) + sum(kept)
     calling = window.transcript.messages[1]
     (call,) = calling.calls
     texts = ("Step 0.", call.name, call.arguments)
-    assert rough.message_tokens(calling, {}) == 4 + sum(-(-len(text) // 4) for text in texts)
+    assert rough.message_tokens(calling, {}) == 4 + sum(
+        -(-len(text) // 4) for text in texts
+    )
 
 
 @pytest.mark.says(
@@ -397,7 +407,9 @@ def run_async(client, kept, user_input, tool, max_iterations):
     return ExtractFinalResponse(chatMessages);""",
 )
 def test_a_chat_service_goes_on_from_the_boundary(serve, tmp_path):
-    steps = [Says(f"Step {n}.", [Asks("bash", {"command": f"run {n}"})]) for n in range(30)]
+    steps = [
+        Says(f"Step {n}.", [Asks("bash", {"command": f"run {n}"})]) for n in range(30)
+    ]
     server = serve("openai-chat", [*steps, "Done.", "Still here."], strict=True)
     kept = ConversationStore(tmp_path / "chat.db")
     first = Conversation(kept, "s", "gpt-4.1", limits=LIMITS)
@@ -407,13 +419,17 @@ def test_a_chat_service_goes_on_from_the_boundary(serve, tmp_path):
     again = Conversation(kept, "s", "gpt-4.1", limits=LIMITS)
     assert again.messages == first.messages
     assert again.messages[0]["content"].startswith("[Previous conversation compacted]")
-    assert run_async(server.client(), again, "And now?", lambda: "", 40) == "Still here."
+    assert (
+        run_async(server.client(), again, "And now?", lambda: "", 40) == "Still here."
+    )
     assert len(server.requests[-1].body["messages"]) < 40 < len(kept.history("s"))
     assert "Go." in server.requests[-1].body["messages"][0]["content"]
 
 
 def test_the_loop_of_the_service_is_capped(serve, tmp_path):
     server = serve("openai-chat", [Says("Again.", [Asks("bash")]) for _ in range(9)])
-    made = Conversation(ConversationStore(tmp_path / "chat.db"), "s", "gpt-4.1", limits=LIMITS)
+    made = Conversation(
+        ConversationStore(tmp_path / "chat.db"), "s", "gpt-4.1", limits=LIMITS
+    )
     run_async(server.client(), made, "Go.", lambda: "ok", 3)
     assert len(server.requests) == 3

@@ -55,7 +55,8 @@ retainLastTurns?: number; // default 1 (retains the last N turns)
 def test_its_keys_their_defaults_and_what_directives_leave_standing():
     keys = CompactionConfig.__struct_encode_fields__
     given = {
-        key: getattr(CompactionConfig(), name) for key, name in zip(keys, _names(), strict=True)
+        key: getattr(CompactionConfig(), name)
+        for key, name in zip(keys, _names(), strict=True)
     }
     assert given == {
         "enabled": True,
@@ -70,7 +71,9 @@ def test_its_keys_their_defaults_and_what_directives_leave_standing():
     }
     plain = prompt_of(CompactionConfig()).closing
     assert "<summary>" in plain
-    added = prompt_of(CompactionConfig(summary_directives=("Name every port.",))).closing
+    added = prompt_of(
+        CompactionConfig(summary_directives=("Name every port.",))
+    ).closing
     assert added == f"{plain}\n- Name every port."
 
 
@@ -97,7 +100,9 @@ def test_the_total_is_computed_and_cannot_be_given():
         "cache_creation_tokens",
         "cache_read_tokens",
     )
-    made = TokenUsage(input_tokens=1, output_tokens=2, cache_creation_tokens=4, cache_read_tokens=8)
+    made = TokenUsage(
+        input_tokens=1, output_tokens=2, cache_creation_tokens=4, cache_read_tokens=8
+    )
     assert made.total_tokens == 15
     with pytest.raises(TypeError):
         TokenUsage(total_tokens=15)
@@ -138,7 +143,9 @@ def test_open_calls_left_in_the_request_are_the_providers_error_and_removed_they
     server = serve(format, [TAGGED], strict=True)
     client, messages = server.client(), histories.wire(format, OPEN)[:-1]
     named = {"model": MODELS[format]}
-    asked = histories.request(format, [*messages, histories.user(format, INTERRUPT)], **named)
+    asked = histories.request(
+        format, [*messages, histories.user(format, INTERRUPT)], **named
+    )
     with pytest.raises(REFUSED[format]) as told:
         server.ask(client, asked)
     assert told.value.status_code == 400
@@ -199,12 +206,17 @@ class Writer:
 )
 def test_a_responses_conversation_is_rebuilt_from_the_summary_and_goes_on(serve):
     steps = [
-        Says("", [Asks("read_file", {"path": f"{n}"})], thought="Hm. " * 30) for n in range(60)
+        Says("", [Asks("read_file", {"path": f"{n}"})], thought="Hm. " * 30)
+        for n in range(60)
     ]
-    server = serve("openai-responses", [*steps, "Done."], strict=True, limit_tokens=11_000)
+    server = serve(
+        "openai-responses", [*steps, "Done."], strict=True, limit_tokens=11_000
+    )
     writer = Writer()
     session = Session("gpt-5.6", policy=settings(), limits=LIMITS, summariser=writer)
-    history = loop(server, session, lambda name, arguments: "what it found\n" * 60, turns=80)
+    history = loop(
+        server, session, lambda name, arguments: "what it found\n" * 60, turns=80
+    )
     assert len(server.requests) == 61  # nobody was refused, and the model could go on
     compactions = [event for event in session.events if event.kind == "compacted"]
     assert len(compactions) == len(writer.asked) > 1
@@ -228,7 +240,9 @@ def test_a_responses_conversation_is_rebuilt_from_the_summary_and_goes_on(serve)
     "When generating a summary, `CompactionConfig.model` is given priority and LLM is selected.",
     lives="ullage.session.summarise.Summariser.model_for",
 )
-@pytest.mark.parametrize(("model", "asked"), [("gpt-5-mini", "gpt-5-mini"), (None, "gpt-4.1-nano")])
+@pytest.mark.parametrize(
+    ("model", "asked"), [("gpt-5-mini", "gpt-5-mini"), (None, "gpt-4.1-nano")]
+)
 def test_the_model_of_the_settings_goes_before_the_summarisers_own(model, asked, serve):
     server = serve("openai-chat", [TAGGED])
     session = Session(
@@ -238,5 +252,7 @@ def test_the_model_of_the_settings_goes_before_the_summarisers_own(model, asked,
         summariser=summarise.openai(server.client(), "gpt-4.1-nano"),
     )
     turns = [Turn(calls=(Call("bash", f"{n}", "x = 1\n" * 400),)) for n in range(6)]
-    session.compact(histories.request("openai-chat", histories.wire("openai-chat", turns)))
+    session.compact(
+        histories.request("openai-chat", histories.wire("openai-chat", turns))
+    )
     assert server.requests[0].body["model"] == asked

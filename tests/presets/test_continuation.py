@@ -54,7 +54,10 @@ def conversation(result, id="call_abc123"):
     function = {"name": "transcribe_audio", "arguments": '{"path": "meeting.wav"}'}
     return [
         {"role": "user", "content": "Summarise the meeting."},
-        {"role": "assistant", "tool_calls": [{"id": id, "type": "function", "function": function}]},
+        {
+            "role": "assistant",
+            "tool_calls": [{"id": id, "type": "function", "function": function}],
+        },
         {"role": "tool", "tool_call_id": id, "content": result},
     ]
 
@@ -92,7 +95,12 @@ def call_that_reads_on(text):
 def texts_of(body, format):
     """The results of a request in order, as the model sees them."""
     messages = body[FORMATS[format].key]
-    return [text for message in messages for _, texts in reading.results(message) for text in texts]
+    return [
+        text
+        for message in messages
+        for _, texts in reading.results(message)
+        for text in texts
+    ]
 
 
 def summariser(format, tool="read_file"):
@@ -170,11 +178,17 @@ def test_a_model_reads_a_long_result_to_its_end_on_every_wire(serve, format):
 def test_the_marker_is_the_documents_to_the_character():
     text, session = shown(TRANSCRIPT)
     ref = session.events[-1].ref
-    assert text == f"{TRANSCRIPT[:4_000]}\n[ref={ref}, 24,591 characters in all]\n{FIRST}"
+    assert (
+        text == f"{TRANSCRIPT[:4_000]}\n[ref={ref}, 24,591 characters in all]\n{FIRST}"
+    )
     assert truncate_tool_result(TRANSCRIPT, "call_abc123") == text
 
 
-@given(st.text("abc \n", max_size=200), st.integers(1, 200), st.from_regex(r"\A[\w-]{1,40}\Z"))
+@given(
+    st.text("abc \n", max_size=200),
+    st.integers(1, 200),
+    st.from_regex(r"\A[\w-]{1,40}\Z"),
+)
 def test_a_result_ends_in_its_own_marker_or_stays_as_it_is(seed, times, call_id):
     result = seed * times
     text = truncate_tool_result(result, call_id)
@@ -197,13 +211,17 @@ def test_a_result_that_fits_is_the_callers_own_message(length):
 
 def test_a_result_just_over_stays_whole():
     """Deviation: with its marker it would be longer than it is."""
-    assert shown("x" * 4_001)[0] == truncate_tool_result("x" * 4_001, "c") == "x" * 4_001
+    assert (
+        shown("x" * 4_001)[0] == truncate_tool_result("x" * 4_001, "c") == "x" * 4_001
+    )
     assert len(shown("x" * 4_400)[0]) < 4_400
 
 
 @pytest.mark.parametrize("format", FORMAT_NAMES)
 def test_the_marker_names_the_id_that_the_wire_has(format):
-    calls = tuple(histories.Call("read", f"{n}.py", f"{n}{TRANSCRIPT}") for n in range(2))
+    calls = tuple(
+        histories.Call("read", f"{n}.py", f"{n}{TRANSCRIPT}") for n in range(2)
+    )
     messages = histories.wire(format, [histories.Turn(calls=calls)])
     session = new_session(format=format)
     view = session.fit(histories.request(format, messages))
@@ -217,14 +235,17 @@ def test_the_marker_names_the_id_that_the_wire_has(format):
 def test_calls_of_gemini_without_ids_are_named_by_tool_and_number():
     """And told apart by the ref, for the same name comes back in the next turn."""
     turns = [
-        histories.Turn(calls=(histories.Call("read", "a.py", f"{n}{TRANSCRIPT}"),)) for n in (1, 2)
+        histories.Turn(calls=(histories.Call("read", "a.py", f"{n}{TRANSCRIPT}"),))
+        for n in (1, 2)
     ]
     messages = histories.wire("gemini", turns, reuse_ids=True)
     session = new_session(format="gemini")
     view = session.fit(histories.request("gemini", messages))
     found = [MARKER.search(text) for text in texts_of(view, "gemini")]
     assert [marker["id"] for marker in found] == ["read#1", "read#1"]
-    assert asked(session, tool_call_id="read#1").startswith(f"2{TRANSCRIPT}"[4_000:8_000])
+    assert asked(session, tool_call_id="read#1").startswith(
+        f"2{TRANSCRIPT}"[4_000:8_000]
+    )
     for number, marker in enumerate(found, 1):
         page = asked(session, tool_call_id=marker["ref"])
         assert page.startswith(f"{number}{TRANSCRIPT}"[4_000:8_000])
@@ -235,9 +256,13 @@ def test_of_a_repeated_id_the_newest_is_meant_as_in_a_dict_and_the_ref_names_eac
     session = new_session()
     view = session.fit({"model": "gpt-4.1", "messages": messages})
     first, second = (MARKER.search(text) for text in texts_of(view, "openai-chat"))
-    assert asked(session, tool_call_id="call_abc123").startswith(TRANSCRIPT[::-1][4_000:8_000])
+    assert asked(session, tool_call_id="call_abc123").startswith(
+        TRANSCRIPT[::-1][4_000:8_000]
+    )
     assert asked(session, tool_call_id=first["ref"]).startswith(TRANSCRIPT[4_000:8_000])
-    assert asked(session, tool_call_id=second["ref"]).startswith(TRANSCRIPT[::-1][4_000:8_000])
+    assert asked(session, tool_call_id=second["ref"]).startswith(
+        TRANSCRIPT[::-1][4_000:8_000]
+    )
 
 
 def test_the_texts_of_a_list_are_each_cut_and_each_named():
@@ -256,7 +281,9 @@ def test_the_texts_of_a_list_are_each_cut_and_each_named():
 def test_without_the_tool_the_marker_names_none():
     text, session = shown(TRANSCRIPT, recall=False)
     assert text.endswith("characters in all]\n[truncated — showing 4000/24591 chars]")
-    assert not session.owns({"type": "function", "function": {"name": "get_continuation"}})
+    assert not session.owns(
+        {"type": "function", "function": {"name": "get_continuation"}}
+    )
 
 
 def test_who_joins_a_history_under_way_gets_the_tool_if_he_asks_for_it():
@@ -269,9 +296,16 @@ def test_who_joins_a_history_under_way_gets_the_tool_if_he_asks_for_it():
 
 
 def test_a_tool_of_the_callers_of_that_name_stays_his_and_ours_is_renamed():
-    theirs = {"type": "function", "function": {"name": "get_continuation", "parameters": {}}}
+    theirs = {
+        "type": "function",
+        "function": {"name": "get_continuation", "parameters": {}},
+    }
     session = new_session()
-    request = {"model": "gpt-4.1", "messages": conversation(TRANSCRIPT), "tools": [theirs]}
+    request = {
+        "model": "gpt-4.1",
+        "messages": conversation(TRANSCRIPT),
+        "tools": [theirs],
+    }
     view = session.fit(request)
     assert [tool["function"]["name"] for tool in view["tools"]] == [
         "get_continuation", "ullage_get_continuation"
@@ -347,10 +381,14 @@ def test_what_was_cut_in_one_turn_opens_in_the_next_and_in_another_process(tmp_p
     with new_session(store=file) as session:
         session.fit({"model": "gpt-4.1", "messages": conversation(TRANSCRIPT)})
         view = session.fit({"model": "gpt-4.1", "messages": later})
-        assert asked(session, tool_call_id="call_abc123").startswith(TRANSCRIPT[4_000:8_000])
+        assert asked(session, tool_call_id="call_abc123").startswith(
+            TRANSCRIPT[4_000:8_000]
+        )
     with new_session(store=file) as session:
         assert session.fit({"model": "gpt-4.1", "messages": later}) == view
-        assert asked(session, tool_call_id="call_abc123").startswith(TRANSCRIPT[4_000:8_000])
+        assert asked(session, tool_call_id="call_abc123").startswith(
+            TRANSCRIPT[4_000:8_000]
+        )
         ref = MARKER.search(view["messages"][2]["content"])["ref"]
     with new_session(store=file) as session:
         session.fit({"model": "gpt-4.1", "messages": later[:1]})
@@ -422,12 +460,18 @@ TOOL = json.loads("""
 def test_the_tool_is_in_the_first_request_after_the_callers_own():
     """From the start, so that the head of the prompt is the same in every request."""
     tools = [{"type": "function", "function": {"name": "bash"}}]
-    request = {"model": "gpt-4.1", "messages": conversation("short")[:1], "tools": tools}
+    request = {
+        "model": "gpt-4.1",
+        "messages": conversation("short")[:1],
+        "tools": tools,
+    }
     session = new_session(recall="auto")
     view = session.fit(request)
     assert view["tools"] == [*tools, TOOL]
     assert json.dumps(view["tools"][-1]) == json.dumps(TOOL), "in this order"
-    again = session.fit({**request, "messages": conversation(TRANSCRIPT), "tools": view["tools"]})
+    again = session.fit(
+        {**request, "messages": conversation(TRANSCRIPT), "tools": view["tools"]}
+    )
     assert again["tools"] == view["tools"]
 
 
@@ -437,9 +481,16 @@ def test_on_every_wire_it_is_the_same_tool(format):
     view = new_session(format=format).fit(histories.request(format, messages))
     tool = FORMATS[format].tools(view)[-1]
     body = tool.get("function") or tool.get("toolSpec") or tool
-    schema = body.get("parameters") or body.get("input_schema") or body["inputSchema"]["json"]
+    schema = (
+        body.get("parameters")
+        or body.get("input_schema")
+        or body["inputSchema"]["json"]
+    )
     theirs = TOOL["function"]
-    assert (body["name"], body["description"]) == (theirs["name"], theirs["description"])
+    assert (body["name"], body["description"]) == (
+        theirs["name"],
+        theirs["description"],
+    )
     assert schema == theirs["parameters"]
 
 
@@ -493,7 +544,9 @@ def test_a_chunk_is_that_slice_of_the_full_result(offset):
     assert MARKER.sub("", page) == TRANSCRIPT[offset:stop]
     more = call_that_reads_on(page)
     assert (more and more.arguments) == (
-        {"tool_call_id": "call_abc123", "offset": stop} if stop < len(TRANSCRIPT) else None
+        {"tool_call_id": "call_abc123", "offset": stop}
+        if stop < len(TRANSCRIPT)
+        else None
     )
 
 
@@ -554,7 +607,9 @@ def test_an_unknown_id_is_an_error_in_json_that_the_model_can_act_on(wanted):
     told = json.loads(asked(LONG_SESSION, tool_call_id=wanted))
     assert set(told) == {"error", "remedy"}
     if wanted == "call_nobody":
-        assert told["error"] == "No truncated result found for tool_call_id 'call_nobody'"
+        assert (
+            told["error"] == "No truncated result found for tool_call_id 'call_nobody'"
+        )
 
 
 @pytest.mark.parametrize("arguments", ["", "{", "[1]", "null", '{"offset": 4000}'])
@@ -571,7 +626,10 @@ def test_a_page_is_never_cut_nor_kept_again():
     """It has more than 4,000 characters with its marker, and is a regular message after that."""
     _, session = shown(TRANSCRIPT)
     page = asked(session, tool_call_id="call_abc123")
-    function = {"name": "get_continuation", "arguments": '{"tool_call_id": "call_abc123"}'}
+    function = {
+        "name": "get_continuation",
+        "arguments": '{"tool_call_id": "call_abc123"}',
+    }
     messages = [
         *conversation(TRANSCRIPT),
         {
@@ -588,9 +646,16 @@ def test_a_page_is_never_cut_nor_kept_again():
 def test_the_async_session_answers_the_same():
     async def read():
         session = new_session(kind=AsyncSession)
-        view = await session.fit({"model": "gpt-4.1", "messages": conversation(TRANSCRIPT)})
-        function = {"name": "get_continuation", "arguments": '{"tool_call_id": "call_abc123"}'}
-        page = await session.recall({"id": "c2", "type": "function", "function": function})
+        view = await session.fit(
+            {"model": "gpt-4.1", "messages": conversation(TRANSCRIPT)}
+        )
+        function = {
+            "name": "get_continuation",
+            "arguments": '{"tool_call_id": "call_abc123"}',
+        }
+        page = await session.recall(
+            {"id": "c2", "type": "function", "function": function}
+        )
         return view["messages"][2]["content"], page["content"]
 
     text, session = shown(TRANSCRIPT)
@@ -642,7 +707,9 @@ def test_reading_on_is_no_iteration_and_no_call_of_a_tool(serve):
     outcome, server = agent(serve, read_minutes)
     assert (outcome.text, outcome.why) == ("Here is the summary.", "answered")
     assert (outcome.iterations, outcome.uncounted) == (2, 39)
-    assert rebuilt(texts_of(server.requests[-1].body, "openai-chat")) == read_minutes("")
+    assert rebuilt(texts_of(server.requests[-1].body, "openai-chat")) == read_minutes(
+        ""
+    )
     assert ran == ["meeting.wav", ""]
     counted, _ = agent(serve, read_minutes, uncounted=())
     assert (counted.why, counted.iterations) == ("iteration_cap", 20)
@@ -670,15 +737,20 @@ def test_pages_are_pruned_and_condensed_like_any_other_result():
         messages += [{"role": "assistant", "tool_calls": [call]}, session.recall(call)]
     little_room = Limits(window_tokens=4_500, output_reserve_tokens=500)
     pruned = new_session(
-        replace(continuation(), under_pressure=(partial(prune),), guard=None), limits=little_room
+        replace(continuation(), under_pressure=(partial(prune),), guard=None),
+        limits=little_room,
     )
     view = pruned.fit({"model": "gpt-4.1", "messages": messages})
-    gone = [text for text in texts_of(view, "openai-chat") if "this page has left" in text]
+    gone = [
+        text for text in texts_of(view, "openai-chat") if "this page has left" in text
+    ]
     assert len(gone) >= 3
     guarded = new_session(limits=little_room)
     guarded.fit({"model": "gpt-4.1", "messages": messages})
     assert "condensed" in {event.kind for event in guarded.events}
-    assert asked(guarded, tool_call_id="call_abc123").startswith(TRANSCRIPT[4_000:8_000])
+    assert asked(guarded, tool_call_id="call_abc123").startswith(
+        TRANSCRIPT[4_000:8_000]
+    )
 
 
 # ── settings ─────────────────────────────────────────────────────────────────────────────
@@ -692,7 +764,9 @@ def test_the_constant_sets_what_is_shown_the_page_and_the_default_offset(tmp_pat
     assert text.startswith(TRANSCRIPT[:1_000] + "\n[ref=")
     assert "[truncated — showing 1000/24591 chars." in text
     page = asked(session, tool_call_id="call_abc123")
-    assert page.startswith(f"{TRANSCRIPT[1_000:2_000]}\n[truncated — showing 1000-2000/24591")
+    assert page.startswith(
+        f"{TRANSCRIPT[1_000:2_000]}\n[truncated — showing 1000-2000/24591"
+    )
     assert "(default: 1000)" in json.dumps(policy.toolset.tools[0].parameters)
     assert text == truncate_tool_result(
         TRANSCRIPT, "call_abc123", ContinuationSettings(MAX_TOOL_RESULT_CHARS=1_000)
@@ -729,7 +803,9 @@ def behaviour(policy):
 
     def parted(page):
         found = MARKER.search(page)
-        return (page[: found.start()], found[0].splitlines()[-1]) if found else (page, "")
+        return (
+            (page[: found.start()], found[0].splitlines()[-1]) if found else (page, "")
+        )
 
     return {
         "first": parted(text),
@@ -762,7 +838,9 @@ MUTANTS = {
     "a character more": continuation(ContinuationSettings(MAX_TOOL_RESULT_CHARS=4_001)),
     "a character less": continuation(ContinuationSettings(MAX_TOOL_RESULT_CHARS=3_999)),
     "more shown": with_shape(limit_chars=4_100),
-    "another marker": with_shape(marker="[cut. Call {prefix}{call_id}: {shown} of {total}]"),
+    "another marker": with_shape(
+        marker="[cut. Call {prefix}{call_id}: {shown} of {total}]"
+    ),
     "no shape": replace(continuation(), at_first_sight=()),
     "our shape": replace(continuation(), at_first_sight=(partial(truncate),)),
     "larger pages": with_desk(page_chars=8_000),
@@ -773,7 +851,9 @@ MUTANTS = {
     "our tools": with_desk(tools=OURS.tools),
     "no tool": with_desk(tools=()),
     "another description": with_tool(description="Read on."),
-    "another schema": with_tool(parameters={**PARAMETERS, "required": ["tool_call_id", "offset"]}),
+    "another schema": with_tool(
+        parameters={**PARAMETERS, "required": ["tool_call_id", "offset"]}
+    ),
 }
 
 

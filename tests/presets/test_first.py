@@ -17,7 +17,8 @@ LONG = "a line of the transcript, and another\n" * 650
 def turns():
     return [
         histories.Turn(
-            user="Summarise." if n == 0 else None, calls=(histories.Call("read", "a.py", text),)
+            user="Summarise." if n == 0 else None,
+            calls=(histories.Call("read", "a.py", text),),
         )
         for n, text in enumerate((LONG, LONG + "2", "short", LONG + "3"))
     ]
@@ -29,7 +30,9 @@ def played(name, format):
     limits = Limits(window_tokens=200_000)
     session = Session("", policy=name, format=format, limits=limits, recall=True)
     wire = FORMATS[format]
-    speaks = [n for n, m in enumerate(messages) if m.get("role") in ("assistant", "model")]
+    speaks = [
+        n for n, m in enumerate(messages) if m.get("role") in ("assistant", "model")
+    ]
     for length in [*speaks, len(messages)]:
         view = session.fit(histories.request(format, messages[:length]))
         session.observe(Usage(fresh_tokens=session.window.tokens * 5))
@@ -43,7 +46,9 @@ def test_views_are_legal_and_lose_nothing(name, format):
     assert not problems_of(format, view)
     texts, opened = list(reading.visible(view)), {}
     reading.reachable(session, texts, opened)
-    originals = [text for m in messages for _, found in reading.results(m) for text in found]
+    originals = [
+        text for m in messages for _, found in reading.results(m) for text in found
+    ]
     assert len(originals) == 4
     assert all(text in texts or text in opened.values() for text in originals)
 
@@ -65,4 +70,6 @@ def test_continuation_pages_to_the_end_by_call_id():
     page = reading.ask(session, "get_continuation", {"tool_call_id": call_id})
     assert page.startswith(LONG[4_000:8_000])
     assert "showing 4000-8000/" in page
-    assert json.loads(reading.ask(session, "get_continuation", {"tool_call_id": "x"}))["error"]
+    assert json.loads(reading.ask(session, "get_continuation", {"tool_call_id": "x"}))[
+        "error"
+    ]

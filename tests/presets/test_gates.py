@@ -31,7 +31,9 @@ ROOM, LITTLE_ROOM = 200_000, 6_000
 
 def new_session(policy, format, window, **more):
     limits = Limits(window_tokens=window)
-    return Session(histories.MODEL[format], policy=policy, format=format, limits=limits, **more)
+    return Session(
+        histories.MODEL[format], policy=policy, format=format, limits=limits, **more
+    )
 
 
 def live_through(session, format, messages):
@@ -44,7 +46,9 @@ def live_through(session, format, messages):
 
 @every
 @given(format=formats, turns=histories.histories, reuse=st.booleans())
-def test_views_are_legal_and_every_result_can_be_read_back(policy, format, turns, reuse):
+def test_views_are_legal_and_every_result_can_be_read_back(
+    policy, format, turns, reuse
+):
     """G1 and G4: by the visible notices alone, byte for byte."""
     messages = histories.wire(format, turns, reuse_ids=reuse)
     session = new_session(policy, format, ROOM)
@@ -59,7 +63,11 @@ def test_views_are_legal_and_every_result_can_be_read_back(policy, format, turns
 
 
 @every
-@given(format=formats, turns=histories.histories, window=st.sampled_from((ROOM, LITTLE_ROOM)))
+@given(
+    format=formats,
+    turns=histories.histories,
+    window=st.sampled_from((ROOM, LITTLE_ROOM)),
+)
 def test_a_cold_session_with_the_reports_shows_the_same(policy, format, turns, window):
     """G3: what is in the history and the ledger is all that counts."""
     messages = histories.wire(format, turns)
@@ -96,19 +104,29 @@ def test_the_guard_acts_where_the_preset_is_not_enough(policy, format):
     assert not problems(view, format)
 
 
-ODD = ("\ud800 half\n" * 500, "\x00\x1b[31m" * 900, "line\r\n" * 2_000, "👩‍👩‍👧e\u0301" * 1_500, "")
+ODD = (
+    "\ud800 half\n" * 500,
+    "\x00\x1b[31m" * 900,
+    "line\r\n" * 2_000,
+    "👩‍👩‍👧e\u0301" * 1_500,
+    "",
+)
 
 
 @every
 @pytest.mark.parametrize("format", sorted(FORMATS))
 def test_text_of_any_kind_comes_back_as_it_was(policy, format):
-    calls = [histories.Turn(calls=(histories.Call("bash", "a.py", text),)) for text in ODD]
+    calls = [
+        histories.Turn(calls=(histories.Call("bash", "a.py", text),)) for text in ODD
+    ]
     messages = histories.wire(format, [*calls, histories.Turn(said="so", user="and?")])
     session = new_session(policy, format, ROOM)
     *_, view = live_through(session, format, messages)
     shown, opened = list(reading.visible(FORMATS[format].history(view))), {}
     reading.reachable(session, shown, opened)
-    nothing = {""} if format == "bedrock-converse" else set()  # a blank text is no block there
+    nothing = (
+        {""} if format == "bedrock-converse" else set()
+    )  # a blank text is no block there
     assert {*shown, *opened.values()}.issuperset({*ODD} - nothing)
     assert len(opened) >= 3 or nothing
 

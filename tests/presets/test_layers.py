@@ -26,6 +26,10 @@ def test_the_documents_layers_act_before_the_guard_and_the_summariser_is_asked(p
         if stop == len(messages) or messages[stop]["role"] == "assistant":
             session.fit({"model": "gpt-4o", "messages": messages[:stop]})
     kinds = [event.kind for event in session.events]
-    acted = [kind for kind in dict.fromkeys(kinds) if kind in ("pruned", "compacted", "condensed")]
+    acted = [
+        kind
+        for kind in dict.fromkeys(kinds)
+        if kind in ("pruned", "compacted", "condensed")
+    ]
     assert acted == ["pruned", "compacted"]
     assert asked

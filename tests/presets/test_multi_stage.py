@@ -38,7 +38,12 @@ def turn(output, **more):
 
 def shown(view):
     """The text of every tool result of a view."""
-    return [text for message in view for _, texts in reading.results(message) for text in texts]
+    return [
+        text
+        for message in view
+        for _, texts in reading.results(message)
+        for text in texts
+    ]
 
 
 def read_on(text, offset=0):
@@ -53,8 +58,13 @@ def test_the_presets_name_alone_reads_no_environment(monkeypatch):
     """Deviation: they are read where they are asked for."""
     monkeypatch.setenv("MAX_RESULT_CHARS", "600")
     monkeypatch.setenv("SAFE_TRIGGER_TOKENS", "3000")
-    asked = histories.request("openai-chat", histories.wire("openai-chat", [turn("x " * 900)]))
-    by_name, read = Session("gpt-4.1", policy="multi_stage"), documents.from_env("multi_stage")
+    asked = histories.request(
+        "openai-chat", histories.wire("openai-chat", [turn("x " * 900)])
+    )
+    by_name, read = (
+        Session("gpt-4.1", policy="multi_stage"),
+        documents.from_env("multi_stage"),
+    )
     assert by_name.fit(asked)["messages"] == asked["messages"]
     assert Session("gpt-4.1", policy=read).fit(asked)["messages"] != asked["messages"]
 
@@ -100,7 +110,9 @@ def test_the_brake_is_at_850_000_tokens_of_a_window_of_a_million():
 def test_it_acts_at_the_trigger_and_not_a_token_before(more):
     turns = [turn(f"{n} the tide\n" * 30, said="Let me look. " * 40) for n in range(8)]
     session, messages, _ = played(multi_stage(), "openai-chat", turns)
-    policy = multi_stage(MultiStageSettings(SAFE_TRIGGER_TOKENS=session.window.estimate + more))
+    policy = multi_stage(
+        MultiStageSettings(SAFE_TRIGGER_TOKENS=session.window.estimate + more)
+    )
     cold = new_session(policy, "openai-chat")
     view = cold.fit(histories.request("openai-chat", messages))["messages"]
     assert (view == messages) == (more == 1)
@@ -144,7 +156,9 @@ thoughts = st.lists(
     lives="ullage.policy.stages.emergency",
 )
 @pytest.mark.parametrize("format", histories.APART)
-def test_the_task_and_the_ten_newest_messages_stay_whole_and_wide_of_that_a_whole_turn(format):
+def test_the_task_and_the_ten_newest_messages_stay_whole_and_wide_of_that_a_whole_turn(
+    format,
+):
     @given(thoughts)
     def proof(turns):
         session, messages, views = played(multi_stage(TINY), format, turns)
@@ -158,7 +172,9 @@ def test_the_task_and_the_ten_newest_messages_stay_whole_and_wide_of_that_a_whol
         assert start == 1
         assert view[0] == messages[0]
         tail = messages[stop:]
-        whole = played(multi_stage(MultiStageSettings(MAX_RESULT_CHARS=600)), format, turns)[2][-1]
+        whole = played(
+            multi_stage(MultiStageSettings(MAX_RESULT_CHARS=600)), format, turns
+        )[2][-1]
         assert view[2:] == whole[stop:]
         assert len(tail) >= 10
         transcript = session.window.transcript
@@ -171,10 +187,15 @@ def test_ten_messages_are_five_turns():
     """A call and its result in each: when the brake acts, neither more nor fewer stay."""
     turns = [turn(f"{n} the tide\n" * 30, said="Let me look. " * 40) for n in range(14)]
     _, messages, views = played(multi_stage(TINY), "anthropic", turns)
-    kept = [len(view) - 2 for before, view in pairwise(views) if len(view) <= len(before)]
+    kept = [
+        len(view) - 2 for before, view in pairwise(views) if len(view) <= len(before)
+    ]
     assert set(kept) == {10}
     asked = histories.request("anthropic", messages)
-    assert new_session(multi_stage(TINY), "anthropic").fit(asked)["system"] == asked["system"]
+    assert (
+        new_session(multi_stage(TINY), "anthropic").fit(asked)["system"]
+        == asked["system"]
+    )
 
 
 def test_they_stay_whole_wherever_they_and_the_account_fit_the_hard_limit():
@@ -187,13 +208,20 @@ def test_they_stay_whole_wherever_they_and_the_account_fit_the_hard_limit():
     assert views[-1][2:] == messages[-10:]
     assert len(account) <= 2_200 * 0.10 * 3  # characters, three a token
     limit_tokens = int(session.window.estimate / 0.80)
-    assert session.window.estimate - session.window.meter.message(account) < limit_tokens * 0.73
-    assert played(policy, "openai-chat", turns, limit_tokens + 1_000)[2][-1] == views[-1]
+    assert (
+        session.window.estimate - session.window.meter.message(account)
+        < limit_tokens * 0.73
+    )
+    assert (
+        played(policy, "openai-chat", turns, limit_tokens + 1_000)[2][-1] == views[-1]
+    )
 
 
 def test_no_more_than_fits_is_kept_whole():
     """Ten messages that are over the hard limit together: the newest of them stay."""
-    turns = [turn("the tide came in\n" * 35, said="Let me look. " * 200) for n in range(9)]
+    turns = [
+        turn("the tide came in\n" * 35, said="Let me look. " * 200) for n in range(9)
+    ]
     session, messages, views = played(multi_stage(TINY), "openai-chat", turns, 5_000)
     ((_, stop, _),) = session.window.summaries
     assert 2 <= len(messages) - stop < 10
@@ -216,7 +244,9 @@ def test_the_middle_is_a_list_of_tool_calls_and_thoughts():
         *(turn(f"{n} the tide\n" * 30, said="Let me look. " * 60) for n in range(9)),
     ]
     _, _, views = played(multi_stage(TINY), "openai-chat", turns)
-    account = next(view[1]["content"] for view in views if len(view) > 1 and "- " in str(view[1]))
+    account = next(
+        view[1]["content"] for view in views if len(view) > 1 and "- " in str(view[1])
+    )
     ref = ref_of("a line of the log\n" * 30)
     assert account.split("\n")[1:6] == [
         f"- assistant: {said}",
@@ -243,7 +273,10 @@ def test_the_middle_is_a_list_of_tool_calls_and_thoughts():
 )
 def test_an_investigation_goes_on_where_the_provider_would_refuse_it(serve):
     """Gemini through its own SDK; the provider refuses what is over 12,000 tokens."""
-    replies = [Reply(f"Step {n}.", [Call("read_file", {"path": f"{n}.log"})]) for n in range(12)]
+    replies = [
+        Reply(f"Step {n}.", [Call("read_file", {"path": f"{n}.log"})])
+        for n in range(12)
+    ]
     policy = multi_stage(MultiStageSettings(SAFE_TRIGGER_TOKENS=8_000))
 
     def run(name, arguments):
@@ -317,9 +350,9 @@ def test_a_string_ends_in_what_was_left_out_and_how_to_read_on(format):
 def test_a_list_keeps_its_first_500_items_and_says_so_in_one_more(format):
     items = [{"n": n, "x": 1.0, "name": f"ß{n}"} for n in range(520)]
     text = compact(items)
-    assert shown(played(multi_stage(), format, [turn(compact(items[:500]))])[2][-1]) == [
-        compact(items[:500])
-    ]
+    assert shown(
+        played(multi_stage(), format, [turn(compact(items[:500]))])[2][-1]
+    ) == [compact(items[:500])]
     (seen,) = shown(played(multi_stage(), format, [turn(text)])[2][-1])
     notice = f"[truncated: the first 500 of 520 items. All of it: {read_on(text)}]"
     assert seen == compact([*items[:500], notice])
@@ -327,14 +360,18 @@ def test_a_list_keeps_its_first_500_items_and_says_so_in_one_more(format):
 
 def test_of_long_items_as_many_stay_as_fit():
     items = ["x" * 90 for _ in range(9)]
-    (seen,) = shown(played(multi_stage(TINY), "openai-chat", [turn(compact(items))])[2][-1])
+    (seen,) = shown(
+        played(multi_stage(TINY), "openai-chat", [turn(compact(items))])[2][-1]
+    )
     *kept, notice = json.loads(seen)
     assert kept == items[: len(kept)]
     assert notice.startswith(f"[truncated: the first {len(kept)} of 9 items.")
     assert len(kept) == 5
     assert len(seen) <= 600
     longer = [item + "x" * 20 for item in items]
-    (seen,) = shown(played(multi_stage(TINY), "openai-chat", [turn(compact(longer))])[2][-1])
+    (seen,) = shown(
+        played(multi_stage(TINY), "openai-chat", [turn(compact(longer))])[2][-1]
+    )
     assert len(json.loads(seen)) == 4 + 1
     assert 600 - 113 < len(seen) <= 600
 
@@ -378,11 +415,13 @@ def test_the_texts_of_one_result_share_its_characters():
 def test_items_are_shown_as_they_were_written():
     """Numbers beyond 64 bits, spaces, escapes: no value is written anew."""
     text = (
-        '[ 1.0 ,  123456789012345678901234567890, {"a" :"\\u00e9\\/"}, 1e5, "x", "y" ' + " " * 1_100
+        '[ 1.0 ,  123456789012345678901234567890, {"a" :"\\u00e9\\/"}, 1e5, "x", "y" '
+        + " " * 1_100
     )
     (seen,) = shown(played(multi_stage(TINY), "openai-chat", [turn(text + "]")])[2][-1])
     head = (
-        '[1.0,123456789012345678901234567890,{"a" :"\\u00e9\\/"},1e5,"x","[truncated: the first 5 '
+        '[1.0,123456789012345678901234567890,{"a" :"\\u00e9\\/"},1e5,"x",'
+        '"[truncated: the first 5 '
     )
     assert seen.startswith(head)
 
@@ -392,7 +431,9 @@ values = st.recursive(
     | st.text(max_size=40)
     | st.floats(allow_nan=False, allow_infinity=False)
     | st.none(),
-    lambda inner: st.lists(inner, max_size=8) | st.dictionaries(st.text(max_size=5), inner),
+    lambda inner: (
+        st.lists(inner, max_size=8) | st.dictionaries(st.text(max_size=5), inner)
+    ),
     max_leaves=60,
 )
 
@@ -425,8 +466,12 @@ def test_under_gemini_a_list_stays_a_list_and_a_dict_a_dict(serve):
     wide = {"rows": "x" * 250_000}
     results = [{"result": rows}, {"result": wide}, wide, {"result": "line\n" * 60_000}]
     contents = [types.Content(role="user", parts=[types.Part(text="Find the fault.")])]
-    calls = [types.Part.from_function_call(name="logs", args={"n": n}) for n in range(4)]
-    answers = [types.Part.from_function_response(name="logs", response=r) for r in results]
+    calls = [
+        types.Part.from_function_call(name="logs", args={"n": n}) for n in range(4)
+    ]
+    answers = [
+        types.Part.from_function_response(name="logs", response=r) for r in results
+    ]
     contents += [
         types.Content(role="model", parts=calls),
         types.Content(role="user", parts=answers),
@@ -439,12 +484,20 @@ def test_under_gemini_a_list_stays_a_list_and_a_dict_a_dict(serve):
     sent = server.requests[0].body["contents"][2]["parts"]
     listed, inner, bare, text = (part["functionResponse"]["response"] for part in sent)
     assert listed["result"][:500] == rows[:500]
-    assert listed["result"][500].startswith("[truncated: the first 500 of 700 items. All of it: ")
+    assert listed["result"][500].startswith(
+        "[truncated: the first 500 of 700 items. All of it: "
+    )
     assert len(listed["result"]) == 501
     assert set(inner["result"]) == set(bare) == {"error", "preview"}
     assert inner["result"]["preview"] == bare["preview"] == compact(wide)[:2_000]
-    assert text["result"].startswith("line\n" * 40_000 + "\n[truncated: 200,000 of 300,000 ")
-    assert [event.kind for event in session.events] == ["joined", *["truncated"] * 4, "observed"]
+    assert text["result"].startswith(
+        "line\n" * 40_000 + "\n[truncated: 200,000 of 300,000 "
+    )
+    assert [event.kind for event in session.events] == [
+        "joined",
+        *["truncated"] * 4,
+        "observed",
+    ]
     assert answers[0].function_response.response["result"] == rows
 
 
@@ -519,7 +572,9 @@ def test_what_would_be_no_shorter_is_left_whole(text):
 
 def test_a_preview_is_no_longer_than_a_result_may_be():
     policy = multi_stage(MultiStageSettings(MAX_RESULT_CHARS=300, PREVIEW_CHARS=2_000))
-    (seen,) = shown(played(policy, "openai-chat", [turn(compact({"a": "x" * 3_000}))])[2][-1])
+    (seen,) = shown(
+        played(policy, "openai-chat", [turn(compact({"a": "x" * 3_000}))])[2][-1]
+    )
     assert len(json.loads(seen)["preview"]) == 300
 
 
@@ -562,11 +617,15 @@ def test_a_result_that_is_no_json_is_an_error_that_names_its_place(value):
 
 
 def several(*outputs, **more):
-    calls = tuple(histories.Call("logs", f"{n}", text) for n, text in enumerate(outputs))
+    calls = tuple(
+        histories.Call("logs", f"{n}", text) for n, text in enumerate(outputs)
+    )
     return histories.Turn(calls=calls, **more)
 
 
-CHOICES = [f"I chose shard {n} because the tide is high there at night." for n in range(20)]
+CHOICES = [
+    f"I chose shard {n} because the tide is high there at night." for n in range(20)
+]
 SCENARIO = [
     several("ok", said="And so on. " * 100),
     several(*("the tide\n" * 60 for _ in range(30))),

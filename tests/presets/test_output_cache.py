@@ -36,7 +36,9 @@ from ullage.documents.presets.output_cache import (
 from ullage.policy.stages.pressure import output_tokens
 from ullage.wires import FORMATS
 
-TINY = ToolOutputCacheConfig(context_budget_tokens=500, max_message_bytes=600, max_line_length=60)
+TINY = ToolOutputCacheConfig(
+    context_budget_tokens=500, max_message_bytes=600, max_line_length=60
+)
 every = pytest.mark.parametrize("format", sorted(FORMATS))
 
 
@@ -50,7 +52,12 @@ def log(name, lines=90):
 
 def shown(view):
     """The text of every tool result of a view."""
-    return [text for message in view for _, texts in reading.results(message) for text in texts]
+    return [
+        text
+        for message in view
+        for _, texts in reading.results(message)
+        for text in texts
+    ]
 
 
 def placeholder(text):
@@ -69,9 +76,13 @@ def by_lines(session, ref):
     """The original of a ref, rebuilt with the document's own tool from its pages of lines."""
     lines, offset = [], 0
     while offset is not None:
-        page = reading.ask(session, "tool_output_cache", {"ref_id": ref, "offset": offset})
+        page = reading.ask(
+            session, "tool_output_cache", {"ref_id": ref, "offset": offset}
+        )
         rows = page.split("\n")
-        more = re.fullmatch(r"\[lines [\d,]+ to [\d,]+ of [\d,]+\. Next: offset=(\d+)\]", rows[-1])
+        more = re.fullmatch(
+            r"\[lines [\d,]+ to [\d,]+ of [\d,]+\. Next: offset=(\d+)\]", rows[-1]
+        )
         numbered = [row.split("\t", 1) for row in (rows[:-1] if more else rows)]
         assert [int(number) for number, _ in numbered] == [
             offset + n for n in range(1, len(numbered) + 1)
@@ -83,7 +94,9 @@ def by_lines(session, ref):
 
 def _whole_line(session, ref, text):
     """A line, read on to its end where the page says how."""
-    cut = re.search(r" \[… ([\d,]+) more characters: get_continuation\(.*offset=(\d+)\)\]$", text)
+    cut = re.search(
+        r" \[… ([\d,]+) more characters: get_continuation\(.*offset=(\d+)\)\]$", text
+    )
     if cut is None:
         return text
     count, offset = int(cut[1].replace(",", "")), int(cut[2])
@@ -119,7 +132,11 @@ def test_as_much_is_kept_as_the_budget_holds_and_the_newest_of_it():
     assert 0 < first < 8
     assert seen[:first] == [placeholder(output) for output in outputs[:first]]
     one = session.window.leaf_tokens((len(session.window.transcript) - 1, 0, 0))
-    assert session.window.total(output_tokens) <= 60_000 < session.window.total(output_tokens) + one
+    assert (
+        session.window.total(output_tokens)
+        <= 60_000
+        < session.window.total(output_tokens) + one
+    )
 
 
 @pytest.mark.says(
@@ -145,8 +162,16 @@ def test_as_much_is_kept_as_the_budget_holds_and_the_newest_of_it():
 @every
 def test_every_output_comes_back_whole_line_by_line(format):
     """Shown whole, shown in part or trimmed: the same call reads each of them."""
-    outputs = [log("a"), "one long line " * 900, "kurz: ß € 😀\r\nund aus", log("b", 900), "ok"]
-    session, messages, _ = played(output_cache(TINY), format, [turn(text) for text in outputs])
+    outputs = [
+        log("a"),
+        "one long line " * 900,
+        "kurz: ß € 😀\r\nund aus",
+        log("b", 900),
+        "ok",
+    ]
+    session, messages, _ = played(
+        output_cache(TINY), format, [turn(text) for text in outputs]
+    )
     for call_id, text in zip(call_ids(messages), outputs, strict=True):
         ref = session.output_ref(call_id)
         assert ref.id == ref_of(text)
@@ -193,7 +218,8 @@ def test_its_keys_and_their_defaults():
     }
     fields = ToolOutputCacheConfig.__struct_encode_fields__
     values = [
-        getattr(ToolOutputCacheConfig(), name) for name in ToolOutputCacheConfig.__struct_fields__
+        getattr(ToolOutputCacheConfig(), name)
+        for name in ToolOutputCacheConfig.__struct_fields__
     ]
     assert dict(zip(fields, values, strict=True)) == document
     turns = [turn(log("a", 9_000)), turn(log("b"))]
@@ -209,7 +235,9 @@ def test_its_keys_and_their_defaults():
 
 def test_where_it_is_not_enabled_nothing_is_touched_and_no_tool_is_added():
     policy = documents.load("output_cache", {"enabled": False})
-    messages = histories.wire("openai-chat", [turn(log("a", 9_000)), turn(log("b", 9_000))])
+    messages = histories.wire(
+        "openai-chat", [turn(log("a", 9_000)), turn(log("b", 9_000))]
+    )
     asked = histories.request("openai-chat", messages)
     session = Session("gpt-4.1", policy=policy, limits=Limits(window_tokens=ROOMY))
     assert session.fit(histories.request("openai-chat", messages[:1])) == {
@@ -231,7 +259,9 @@ def test_where_it_is_not_enabled_nothing_is_touched_and_no_tool_is_added():
     ("window_tokens", "budget_tokens"),
     [(40_000, 20_000), (120_000, 30_000), (400_000, 60_000), (240_000, 60_000)],
 )
-def test_the_budget_is_a_quarter_of_the_window_within_bounds(window_tokens, budget_tokens):
+def test_the_budget_is_a_quarter_of_the_window_within_bounds(
+    window_tokens, budget_tokens
+):
     """The outputs of a conversation whose tokens are exactly the budget, then one more."""
     count = exact("o200k_base").count
     word = " tide"
@@ -239,11 +269,15 @@ def test_the_budget_is_a_quarter_of_the_window_within_bounds(window_tokens, budg
     parts = [4_000] * (budget_tokens // 4_000 - 1)
     parts.append(budget_tokens - sum(parts))
     turns = [turn(word * part) for part in parts]
-    config = ToolOutputCacheConfig(max_line_length=1_000_000, max_message_bytes=1_000_000)
+    config = ToolOutputCacheConfig(
+        max_line_length=1_000_000, max_message_bytes=1_000_000
+    )
     policy = output_cache(config)
     _, messages, views = played(policy, "openai-chat", turns, window_tokens)
     assert views[-1] == messages
-    session, _, views = played(policy, "openai-chat", [*turns, turn("a")], window_tokens)
+    session, _, views = played(
+        policy, "openai-chat", [*turns, turn("a")], window_tokens
+    )
     assert [text.startswith("[tool output trimmed") for text in shown(views[-1])] == [
         True,
         *[False] * len(parts),
@@ -258,7 +292,10 @@ def test_the_budget_is_a_quarter_of_the_window_within_bounds(window_tokens, budg
     lives="ullage.core.tokens",
 )
 def test_outputs_are_counted_by_the_tokenizer_or_else_near_four_bytes_a_token():
-    text = "The tide came in, and the harbour master wrote it down in his book again.\n" * 200
+    text = (
+        "The tide came in, and the harbour master wrote it down in his book again.\n"
+        * 200
+    )
     counts = {}
     for format in ("openai-chat", "anthropic"):
         session, _, _ = played(output_cache(), format, [turn(text)])
@@ -307,11 +344,16 @@ def test_values_given_by_name_are_held_to_the_same():
     lives="ullage.session.recall.found.ToolOutputRef",
 )
 def test_a_ref_says_how_many_bytes_and_lines_there_are():
-    assert ToolOutputRef("abc") == ToolOutputRef(id="abc", byte_size=None, line_count=None)
+    assert ToolOutputRef("abc") == ToolOutputRef(
+        id="abc", byte_size=None, line_count=None
+    )
     texts = ["", "ß €\n\n😀", log("a", 3_000), "x" * 70_000]
-    session, messages, _ = played(output_cache(TINY), "openai-chat", [turn(t) for t in texts])
+    session, messages, _ = played(
+        output_cache(TINY), "openai-chat", [turn(t) for t in texts]
+    )
     assert [session.output_ref(call_id) for call_id in call_ids(messages)] == [
-        ToolOutputRef(ref_of(text), len(text.encode()), text.count("\n") + 1) for text in texts
+        ToolOutputRef(ref_of(text), len(text.encode()), text.count("\n") + 1)
+        for text in texts
     ]
 
 
@@ -334,7 +376,9 @@ def test_a_ref_says_how_many_bytes_and_lines_there_are():
     lives="ullage.policy.stages.truncate",
 )
 @every
-def test_an_output_that_is_cut_is_kept_before_the_view_is_given_and_its_event_has_its_ref(format):
+def test_an_output_that_is_cut_is_kept_before_the_view_is_given_and_its_event_has_its_ref(
+    format,
+):
     """The ref of every tool message is the session's to tell; no wire has a field for it."""
     text = log("a")
     session, messages, (_, view) = played(output_cache(TINY), format, [turn(text)])
@@ -356,7 +400,9 @@ def test_from_the_store_alone_a_ref_says_the_same(tmp_path):
         first.fit(histories.request("openai-chat", messages))
         known = first.output_ref(ref_of(text))
     with new_session(policy, "openai-chat", store=path) as later:
-        later.fit(histories.request("openai-chat", [histories.user("openai-chat", "Hello.")]))
+        later.fit(
+            histories.request("openai-chat", [histories.user("openai-chat", "Hello.")])
+        )
         assert later.output_ref(ref_of(text)) == known
 
     async def ask():
@@ -371,7 +417,9 @@ def test_a_ref_that_nobody_knows_is_refused():
     session = new_session(output_cache(), "openai-chat")
     with pytest.raises(ConfigError, match="nothing was fitted"):
         session.output_ref("call_0_0")
-    session.fit(histories.request("openai-chat", histories.wire("openai-chat", [turn("ok")])))
+    session.fit(
+        histories.request("openai-chat", histories.wire("openai-chat", [turn("ok")]))
+    )
     with pytest.raises(RefNotFound):
         session.output_ref("call_9_9")
 
@@ -409,7 +457,11 @@ def test_a_view_is_the_first_lines_each_cut_and_a_note_with_the_ref():
     (seen,) = shown(played(output_cache(TINY), "openai-chat", [turn(text)])[2][-1])
     lines = [long[:60], *(f"next line {n}" for n in range(42))]
     assert seen == "\n".join(lines) + "\n\n" + note(text)
-    assert len("\n".join(lines)) + 1 <= 600 < len("\n".join(lines)) + 1 + len("next line 42\n")
+    assert (
+        len("\n".join(lines)) + 1
+        <= 600
+        < len("\n".join(lines)) + 1 + len("next line 42\n")
+    )
 
 
 def test_a_long_line_alone_is_cut_and_the_note_follows():
@@ -422,7 +474,9 @@ lines = st.lists(st.text("ab ß€", max_size=90), max_size=40)
 
 
 @given(lines, st.integers(1, 400), st.integers(1, 80))
-def test_views_are_what_the_document_says_or_the_output_itself(lines, max_bytes, max_line):
+def test_views_are_what_the_document_says_or_the_output_itself(
+    lines, max_bytes, max_line
+):
     text = "\n".join(lines)
     policy = output_cache(
         ToolOutputCacheConfig(max_message_bytes=max_bytes, max_line_length=max_line)
@@ -432,7 +486,9 @@ def test_views_are_what_the_document_says_or_the_output_itself(lines, max_bytes,
     if seen != text:
         assert seen == expected
     else:
-        fits = len(text.encode()) <= max_bytes and all(len(line) <= max_line for line in lines)
+        fits = len(text.encode()) <= max_bytes and all(
+            len(line) <= max_line for line in lines
+        )
         assert fits or len(expected) >= len(text)
 
 
@@ -476,7 +532,9 @@ def test_over_the_budget_the_oldest_outputs_become_placeholders(format):
     outputs = [log(name, 30) for name in "abcd"]
     alone = [played(output_cache(), format, [turn(text)])[0] for text in outputs]
     sizes = [session.window.total(output_tokens) for session in alone]
-    policy = output_cache(ToolOutputCacheConfig(context_budget_tokens=2 * max(sizes) + 60))
+    policy = output_cache(
+        ToolOutputCacheConfig(context_budget_tokens=2 * max(sizes) + 60)
+    )
     session, messages, views = played(policy, format, [turn(text) for text in outputs])
     before, after = ([placeholder(text) for text in outputs[:2]], outputs[2:])
     assert [shown(view) for view in views[:5]] == [
@@ -505,7 +563,10 @@ def test_at_the_budget_nothing_is_trimmed_and_one_token_over_it_the_oldest_is():
 
 
 def test_the_newest_results_stay_whatever_the_budget():
-    both = (histories.Call("bash", "a", log("a")), histories.Call("bash", "b", log("b")))
+    both = (
+        histories.Call("bash", "a", log("a")),
+        histories.Call("bash", "b", log("b")),
+    )
     turns = [turn(log("old")), histories.Turn(calls=both)]
     policy = output_cache(ToolOutputCacheConfig(context_budget_tokens=0))
     for format in sorted(FORMATS):
@@ -532,7 +593,9 @@ def test_a_trimmed_output_stays_trimmed_to_the_byte():
     turns = [turn(log(name, 60)) for name in "abcdef"]
     _, _, views = played(output_cache(TINY), "openai-chat", turns)
     for before, after in pairwise(views):
-        trimmed = [text for text in shown(before) if text.startswith("[tool output trimmed")]
+        trimmed = [
+            text for text in shown(before) if text.startswith("[tool output trimmed")
+        ]
         assert shown(after)[: len(trimmed)] == trimmed
 
 
@@ -557,20 +620,30 @@ def test_an_agent_reads_a_trimmed_output_again(serve, format):
     server = serve(format, model, strict=True)
     policy = output_cache(ToolOutputCacheConfig(context_budget_tokens=350))
     session = Session(
-        histories.MODEL[format], policy=policy, format=format, limits=Limits(window_tokens=ROOMY)
+        histories.MODEL[format],
+        policy=policy,
+        format=format,
+        limits=Limits(window_tokens=ROOMY),
     )
     loop(server, session, lambda name, arguments: files[arguments["path"]])
     assert len(server.requests) == 5
     sent = server.requests[-1].raw.decode()
     assert files["a"].replace("\n", "\\n") not in sent
-    assert "     3\\ta line 2\\n     4\\ta line 3\\n[lines 3 to 4 of 31. Next: offset=4]" in sent
+    assert (
+        "     3\\ta line 2\\n     4\\ta line 3\\n[lines 3 to 4 of 31. Next: offset=4]"
+        in sent
+    )
 
 
 # 1.10: content parts are kept whole
 
 IMAGE = {
     "type": "image",
-    "source": {"type": "base64", "media_type": "image/png", "data": "iVBORw0KGgo=" * 300},
+    "source": {
+        "type": "base64",
+        "media_type": "image/png",
+        "data": "iVBORw0KGgo=" * 300,
+    },
 }
 
 
@@ -615,7 +688,9 @@ def test_a_model_nobody_knows_is_refused():
     with pytest.raises(ConfigError, match="no window is known for 'my-own'"):
         Session("my-own", policy="output_cache", format="openai-chat").fit(asked)
     limits = Limits(window_tokens=9_000)
-    Session("my-own", policy="output_cache", format="openai-chat", limits=limits).fit(asked)
+    Session("my-own", policy="output_cache", format="openai-chat", limits=limits).fit(
+        asked
+    )
 
 
 # bad outputs, and what a change would do
@@ -644,11 +719,15 @@ def test_an_output_that_is_nothing_is_left_as_it_is(content):
     messages = histories.wire("anthropic", [turn(log("a")), turn("b")])
     messages[2]["content"][0]["content"] = content
     asked = histories.request("anthropic", messages)
-    assert new_session(output_cache(TINY), "anthropic").fit(asked)["messages"] == messages
+    assert (
+        new_session(output_cache(TINY), "anthropic").fit(asked)["messages"] == messages
+    )
 
 
 def several(*outputs, **more):
-    calls = tuple(histories.Call("bash", f"{n}", text) for n, text in enumerate(outputs))
+    calls = tuple(
+        histories.Call("bash", f"{n}", text) for n, text in enumerate(outputs)
+    )
     return histories.Turn(calls=calls, **more)
 
 
@@ -670,7 +749,9 @@ def outcome(policy):
         except OverLimitError as error:
             told.append(type(error))
         else:
-            told.append((views, [(event.kind, event.where) for event in session.events]))
+            told.append(
+                (views, [(event.kind, event.where) for event in session.events])
+            )
     return told
 
 
@@ -681,4 +762,6 @@ def test_every_setting_and_every_word_shows():
     policies = dict(mutated(output_cache(alone)))
     policies |= {key: output_cache(other) for key, other in settings_mutated(alone)}
     assert len(policies) > 15
-    assert [place for place, policy in policies.items() if outcome(policy) == expected] == []
+    assert [
+        place for place, policy in policies.items() if outcome(policy) == expected
+    ] == []

@@ -11,11 +11,16 @@ from ullage.documents.presets.output_cache import ToolOutputCacheConfig, output_
 
 POLICIES = {
     "output_cache": output_cache(
-        ToolOutputCacheConfig(context_budget_tokens=500, max_message_bytes=600, max_line_length=60)
+        ToolOutputCacheConfig(
+            context_budget_tokens=500, max_message_bytes=600, max_line_length=60
+        )
     ),
     "multi_stage": multi_stage(
         MultiStageSettings(
-            SAFE_TRIGGER_TOKENS=3_000, MAX_RESULT_CHARS=600, MAX_LIST_ITEMS=5, PREVIEW_CHARS=80
+            SAFE_TRIGGER_TOKENS=3_000,
+            MAX_RESULT_CHARS=600,
+            MAX_LIST_ITEMS=5,
+            PREVIEW_CHARS=80,
         )
     ),
 }

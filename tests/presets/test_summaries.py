@@ -20,11 +20,17 @@ LIMITS = Limits(window_tokens=60_000, output_reserve_tokens=4_000)
 OUTPUT = "".join(f"{number}: a metric and its value\n" for number in range(400))
 THOUGHT = " thought" * 3_000
 TURNS = [
-    Turn(user="Mend it.", said=f"Step {number}.{THOUGHT}", calls=(Call("query", "q", OUTPUT),))
+    Turn(
+        user="Mend it.",
+        said=f"Step {number}.{THOUGHT}",
+        calls=(Call("query", "q", OUTPUT),),
+    )
     for number in range(14)
 ]
 MESSAGES = histories.wire("openai-chat", TURNS)
-SUMMARISED = pytest.mark.parametrize("policy", ["multi_stage", "output_cache", "three_layer"])
+SUMMARISED = pytest.mark.parametrize(
+    "policy", ["multi_stage", "output_cache", "three_layer"]
+)
 
 
 def told(policy, messages=MESSAGES, *, summariser=None, each=None):
@@ -33,7 +39,9 @@ def told(policy, messages=MESSAGES, *, summariser=None, each=None):
     view = None
     for stop, message in enumerate(messages):
         if message["role"] == "assistant":
-            view = session.fit(histories.request("openai-chat", messages[:stop]))["messages"]
+            view = session.fit(histories.request("openai-chat", messages[:stop]))[
+                "messages"
+            ]
             if each is not None:
                 each(session.window)
     return session, view
@@ -65,14 +73,19 @@ def test_a_model_is_given_each_message_and_the_two_ends_of_a_long_output(policy)
 def test_without_a_report_output_cache_goes_by_the_estimate():
     config = ToolOutputCacheConfig(compaction=CompactionConfig(threshold_ratio=0.5))
     sizes = []
-    session, _ = told(output_cache(config), each=lambda window: sizes.append(window.estimate))
+    session, _ = told(
+        output_cache(config), each=lambda window: sizes.append(window.estimate)
+    )
     assert compactions(session)
     assert max(sizes) < 0.5 * LIMITS.window_tokens
 
 
 def test_a_window_slides_by_five_events_or_more():
     stops = []
-    told("multi_stage", each=lambda window: stops.extend(span[1] for span in window.summaries[-1:]))
+    told(
+        "multi_stage",
+        each=lambda window: stops.extend(span[1] for span in window.summaries[-1:]),
+    )
     reached = sorted(set(stops))
     assert len(reached) > 2
     assert all(later - earlier >= 5 for earlier, later in pairwise(reached))

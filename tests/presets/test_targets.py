@@ -31,7 +31,11 @@ def paste(kind, number, chars=3_000):
 
 def reported(session):
     tokens = session.window.estimate
-    usage = {"prompt_tokens": tokens, "completion_tokens": 30, "total_tokens": tokens + 30}
+    usage = {
+        "prompt_tokens": tokens,
+        "completion_tokens": 30,
+        "total_tokens": tokens + 30,
+    }
     return {"id": f"r{session.window.size}", "choices": [], "usage": usage}
 
 
@@ -42,9 +46,13 @@ def chat(session, kind, turns=TURNS, chars=3_000, **more):
         history.append({"role": "user", "content": paste(kind, turn, chars)})
         told = len(session.events)
         view = session.fit({"model": "gpt-4.1", "messages": history, **more})
-        seen.append((turn, view["messages"], session.window.estimate, session.events[told:]))
+        seen.append(
+            (turn, view["messages"], session.window.estimate, session.events[told:])
+        )
         session.observe(reported(session))
-        history.append({"role": "assistant", "content": f"Answer {turn}. " + "I see. " * 60})
+        history.append(
+            {"role": "assistant", "content": f"Answer {turn}. " + "I see. " * 60}
+        )
     return history, seen
 
 
@@ -63,7 +71,9 @@ def shown(view):
 )
 @pytest.mark.parametrize("kind", PASTES)
 @pytest.mark.parametrize("policy", TARGETS)
-def test_after_a_compaction_the_view_is_at_its_target_and_stays_below_it_for_a_while(policy, kind):
+def test_after_a_compaction_the_view_is_at_its_target_and_stays_below_it_for_a_while(
+    policy, kind
+):
     session = Session("gpt-4.1", policy=policy, limits=LIMITS, recall=True)
     _, seen = chat(session, kind)
     at = [turn for turn, _, _, events in seen if compacted(events)]
@@ -75,7 +85,9 @@ def test_after_a_compaction_the_view_is_at_its_target_and_stays_below_it_for_a_w
 
 
 @pytest.mark.says(
-    "multi-stage-strategy", "Sliding Window Compaction (Runner Level)", "**Budget**: ~32k tokens."
+    "multi-stage-strategy",
+    "Sliding Window Compaction (Runner Level)",
+    "**Budget**: ~32k tokens.",
 )
 @pytest.mark.parametrize("kind", PASTES)
 def test_multi_stage_keeps_every_view_within_its_budget(kind):
@@ -98,7 +110,9 @@ def test_what_is_set_aside_of_the_user_opens_by_the_ref_beside_it(policy):
     assert cut
     transcript = session.window.transcript
     refs = {each: transcript.output((2 * said.index(each), 0, 0)).ref for each in cut}
-    assert all(f"ref={ref} …]" in text or f"ref={ref}]" in text for ref in refs.values())
+    assert all(
+        f"ref={ref} …]" in text or f"ref={ref}]" in text for ref in refs.values()
+    )
     assert all(reading.follow(session, ref) == each for each, ref in refs.items())
 
 
@@ -106,8 +120,13 @@ def test_what_is_set_aside_of_the_user_opens_by_the_ref_beside_it(policy):
 def test_a_worker_that_comes_later_shows_the_same(policy):
     session = Session("gpt-4.1", policy=policy, limits=LIMITS, recall=True)
     history, seen = chat(session, "code", turns=60)
-    other = Session("gpt-4.1", policy=policy, limits=LIMITS, recall=True, store=session.store)
-    assert other.fit({"model": "gpt-4.1", "messages": history[:-1]})["messages"] == seen[-1][1]
+    other = Session(
+        "gpt-4.1", policy=policy, limits=LIMITS, recall=True, store=session.store
+    )
+    assert (
+        other.fit({"model": "gpt-4.1", "messages": history[:-1]})["messages"]
+        == seen[-1][1]
+    )
 
 
 # ── what cannot be won ───────────────────────────────────────────────────────────────────
@@ -115,8 +134,13 @@ def test_a_worker_that_comes_later_shows_the_same(policy):
 
 def tools(tokens):
     """Tool definitions of about so many tokens."""
-    function = {"name": "look", "description": "what it does, at length. " * (tokens // 6)}
-    return [{"type": "function", "function": {**function, "parameters": {"type": "object"}}}]
+    function = {
+        "name": "look",
+        "description": "what it does, at length. " * (tokens // 6),
+    }
+    return [
+        {"type": "function", "function": {**function, "parameters": {"type": "object"}}}
+    ]
 
 
 def steps(count, task="Why is it slow?"):
@@ -127,27 +151,36 @@ def steps(count, task="Why is it slow?"):
         call = {"id": f"c{number}", "type": "function", "function": function}
         messages.append({"role": "assistant", "content": None, "tool_calls": [call]})
         answer = f"latency {number}: 120 ms\n" * 4
-        messages.append({"role": "tool", "tool_call_id": f"c{number}", "content": answer})
+        messages.append(
+            {"role": "tool", "tool_call_id": f"c{number}", "content": answer}
+        )
     return messages
 
 
 WORDS = "a rule and more of it. "
 FIXED = {
-    "system text": lambda tokens: ({"role": "system", "content": WORDS * (tokens // 6)}, {}),
+    "system text": lambda tokens: (
+        {"role": "system", "content": WORDS * (tokens // 6)},
+        {},
+    ),
     "tools": lambda tokens: (None, {"tools": tools(tokens)}),
     "task": lambda tokens: (None, {}),
 }
 
 
 @pytest.mark.says(
-    "multi-stage-strategy", "Sliding Window Compaction (Runner Level)", "**Trigger**: ~24k tokens."
+    "multi-stage-strategy",
+    "Sliding Window Compaction (Runner Level)",
+    "**Trigger**: ~24k tokens.",
 )
 @pytest.mark.parametrize("share", [0.45, 0.75, 0.95, 1.2])
 @pytest.mark.parametrize("fixed", FIXED)
 @pytest.mark.parametrize("policy", ["multi_stage", "three_layer", "output_cache"])
 def test_what_no_compaction_can_win_does_not_bring_one_about(policy, fixed, share):
     """Each that is made wins a part of the view; of what must stay it is said that it is much."""
-    trigger = {"multi_stage": 24_000, "three_layer": 46_000, "output_cache": 40_000}[policy]
+    trigger = {"multi_stage": 24_000, "three_layer": 46_000, "output_cache": 40_000}[
+        policy
+    ]
     tokens = min(int(trigger * share), 47_000)
     system, more = FIXED[fixed](tokens)
     task = WORDS * (tokens // 6) if fixed == "task" else "Why is it slow?"
@@ -171,12 +204,16 @@ def test_where_what_must_stay_is_over_the_target_an_event_says_so():
         session.observe(reported(session))
     told = [event for event in session.events if event.kind in ("compacted", "held")]
     assert told
-    assert "what must stay leaves no room for a summary within the target" in told[0].why
+    assert (
+        "what must stay leaves no room for a summary within the target" in told[0].why
+    )
 
 
 def test_policies_of_the_documents_name_what_a_compaction_has_to_win():
     for name in ("multi_stage", "three_layer", "output_cache"):
-        stages = [s for s in preset(name).under_pressure if s.func.__name__ == "compact"]
+        stages = [
+            s for s in preset(name).under_pressure if s.func.__name__ == "compact"
+        ]
         assert stages
         for stage in stages:
             assert stage.keywords["goals"]

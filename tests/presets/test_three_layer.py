@@ -72,7 +72,11 @@ def test_2000_lines_stay_and_2001_do_not():
     whole = "\n".join(["a line of words"] * 2_000)
     assert truncate_output(whole, "bash").output is whole
     cut = truncate_output(whole + "\n" + "one more line " * 40, "bash")
-    assert (cut.was_truncated, cut.original_lines, cut.truncated_lines) == (True, 2_001, 2_000)
+    assert (cut.was_truncated, cut.original_lines, cut.truncated_lines) == (
+        True,
+        2_001,
+        2_000,
+    )
 
 
 @pytest.mark.says(
@@ -258,7 +262,11 @@ def test_the_record_of_an_output_within_the_limits(output):
     assert told.output == "\n".join(
         truncated_line(line, ThreeLayerSettings()) for line in output.split("\n")
     ) + (f"\n[ref={told.ref}, 2,500 characters in all]" if told.ref else "")
-    assert (told.was_truncated, told.spill_path, told.truncation_message) == (False, None, None)
+    assert (told.was_truncated, told.spill_path, told.truncation_message) == (
+        False,
+        None,
+        None,
+    )
     assert told.original_lines == told.truncated_lines == len(output.split("\n"))
     assert told.original_bytes == told.truncated_bytes == len(output.encode())
 
@@ -338,7 +346,11 @@ def test_the_record_and_the_notice_to_the_character(tmp_path):
     assert told.output == "\n".join(["line"] * 2_000) + "\n\n" + notice
     assert told.truncation_message == notice
     assert told.spill_path == path
-    assert (told.was_truncated, told.original_lines, told.original_bytes) == (True, 3_000, 14_999)
+    assert (told.was_truncated, told.original_lines, told.original_bytes) == (
+        True,
+        3_000,
+        14_999,
+    )
     assert (told.truncated_lines, told.truncated_bytes) == (2_000, 9_999)
 
 
@@ -383,7 +395,9 @@ def test_without_a_file_the_line_before_the_notice_names_the_ref():
 )
 @given(
     st.lists(
-        st.one_of(st.just(""), st.just("a"), st.text("abc", max_size=60)), min_size=1, max_size=40
+        st.one_of(st.just(""), st.just("a"), st.text("abc", max_size=60)),
+        min_size=1,
+        max_size=40,
     ),
     st.sampled_from(("read", "other")),
 )
@@ -394,9 +408,15 @@ def test_what_is_shown_is_what_the_documents_code_shows(lines, tool):
     if expected is None:
         assert not told.was_truncated
     elif told.was_truncated:
-        assert told.output == f"{expected.body}\n\n" + told.output[len(expected.body) + 2 :]
+        assert (
+            told.output
+            == f"{expected.body}\n\n" + told.output[len(expected.body) + 2 :]
+        )
         assert told.output.endswith(told.truncation_message)
-        assert (told.truncated_lines, told.truncated_bytes) == (expected.lines, expected.bytes)
+        assert (told.truncated_lines, told.truncated_bytes) == (
+            expected.lines,
+            expected.bytes,
+        )
     else:
         assert told.output is output
         assert len(output) <= len(expected.body) + 160
@@ -508,7 +528,9 @@ def test_the_files_are_beside_the_database(tmp_path, monkeypatch):
     assert f"[Full output saved to: {path}]\n[Use 'read' tool" in asked.shown()[0]
     assert path.read_text() == output
     asked = Asked(ThreeLayerSettings(enable_disk_spillover=True)).tool(output)
-    assert f"[Full output saved to: data/spill/{ref_of(output)}.txt]" in asked.shown()[0]
+    assert (
+        f"[Full output saved to: data/spill/{ref_of(output)}.txt]" in asked.shown()[0]
+    )
     assert (tmp_path / "data" / "spill" / path.name).read_text() == output
 
 
@@ -612,7 +634,9 @@ def test_pruning_begins_over_85_percent_of_the_window(more, is_over):
     """,
     lives="ullage.policy.stages.pressure.rough_over",
 )
-@pytest.mark.parametrize(("held", "pruned"), [(100_000 - 16_385, 0), (100_000 - 16_384, 3)])
+@pytest.mark.parametrize(
+    ("held", "pruned"), [(100_000 - 16_385, 0), (100_000 - 16_384, 3)]
+)
 def test_pruning_begins_where_the_answer_is_short_of_room(held, pruned):
     """83,616 of a window of 100,000: not yet 85 %, but only 16,384 are left."""
     messages = conversation(8)
@@ -620,7 +644,11 @@ def test_pruning_begins_where_the_answer_is_short_of_room(held, pruned):
     assert told.parts_pruned == pruned
     if not pruned:
         assert all(a is b for a, b in zip(told.pruned_parts, messages, strict=True))
-        assert (told.tokens_before, told.tokens_after, told.was_pruned) == (held, held, False)
+        assert (told.tokens_before, told.tokens_after, told.was_pruned) == (
+            held,
+            held,
+            False,
+        )
 
 
 def conversation(results, size=SIZE):
@@ -796,7 +824,9 @@ def test_only_outputs_are_pruned_and_the_calls_stay():
 def test_a_pruned_output_to_the_character():
     messages = conversation(8)
     told = prune_messages(messages, 100_000, 100_000)
-    (first, second, third) = (n for n, is_pruned in enumerate(told.is_pruned) if is_pruned)
+    (first, second, third) = (
+        n for n, is_pruned in enumerate(told.is_pruned) if is_pruned
+    )
     before = messages[first]["content"]
     assert told.pruned_parts[first]["content"] == (
         f"{before[:2_000]}\n\n[ref={ref_of(before)}, 40,000 characters in all]\n"
@@ -869,7 +899,10 @@ def test_the_oldest_go_first_and_more_when_it_is_full_again():
     asked = nearly_full(11)
     seen = []
     for number in range(11, 19):
-        flags = [text.endswith("[Output pruned: kept first 2000 chars]") for text in asked.shown()]
+        flags = [
+            text.endswith("[Output pruned: kept first 2000 chars]")
+            for text in asked.shown()
+        ]
         assert flags == sorted(flags, reverse=True)
         seen.append(sum(flags))
         asked.tool(words(SIZE, f"{number:02}"))
@@ -886,7 +919,10 @@ def test_the_oldest_go_first_and_more_when_it_is_full_again():
 def test_what_is_pruned_is_what_the_documents_code_prunes(sizes, said, held, window):
     messages, parts = [{"role": "user", "content": "Go."}], [Part("Go.", False)]
     for number, (size, chars) in enumerate(zip(sizes, said, strict=False)):
-        asks, output = call(number, "bash", {"q": "a" * chars}), f"{number}" + "x" * size
+        asks, output = (
+            call(number, "bash", {"q": "a" * chars}),
+            f"{number}" + "x" * size,
+        )
         messages += [asks, result(number, output)]
         arguments = asks["tool_calls"][0]["function"]["arguments"]
         parts += [Part(arguments, False), Part(output, True)]
@@ -939,7 +975,11 @@ def test_the_record_of_a_pruning():
     assert (told.tokens_before, told.tokens_after) == (120_000, 91_500)
     assert (told.parts_pruned, sum(told.is_pruned), told.was_pruned) == (3, 3, True)
     nothing = prune_messages([], 0, 128_000)
-    assert (nothing.pruned_parts, nothing.parts_pruned, nothing.was_pruned) == ((), 0, False)
+    assert (nothing.pruned_parts, nothing.parts_pruned, nothing.was_pruned) == (
+        (),
+        0,
+        False,
+    )
 
 
 @pytest.mark.says(
@@ -982,7 +1022,9 @@ def test_the_record_of_a_pruning():
 def test_a_session_tells_of_each_pruning_and_uses_it():
     asked = nearly_full(11)
     told = asked.told("pruned")
-    assert [event.where for event in told] == [f"message {n}, bash result" for n in (3, 5, 7)]
+    assert [event.where for event in told] == [
+        f"message {n}, bash result" for n in (3, 5, 7)
+    ]
     assert told[0].why == (
         "the window was over 85%, or the answer short of room; 40,000 characters set aside"
     )
@@ -990,9 +1032,16 @@ def test_a_session_tells_of_each_pruning_and_uses_it():
     (batch,) = (batch for entry in entries for batch in entry.batches)
     assert len(batch.edits) == 3
     won = sum(event.tokens_before - event.tokens_after for event in told)
-    assert abs(batch.tokens_before - batch.tokens_after - won) <= 0.2 * won  # calibrated or not
+    assert (
+        abs(batch.tokens_before - batch.tokens_after - won) <= 0.2 * won
+    )  # calibrated or not
     assert batch.tokens_after == asked.session.window.estimate
-    assert [text.endswith("kept first 2000 chars]") for text in asked.shown()[:4]] == [1, 1, 1, 0]
+    assert [text.endswith("kept first 2000 chars]") for text in asked.shown()[:4]] == [
+        1,
+        1,
+        1,
+        0,
+    ]
 
 
 # ── the estimator ────────────────────────────────────────────────────────────────────────
@@ -1190,7 +1239,10 @@ def test_a_message_is_estimated_once_while_it_is_shown_the_same(monkeypatch):
     "**Lazy Truncation**: Only truncate when output exceeds limits",
     lives="ullage.policy.stages.shapes.head_lines",
 )
-@given(st.lists(st.text("ab é\r", max_size=30), max_size=6), st.sampled_from(("read", "other")))
+@given(
+    st.lists(st.text("ab é\r", max_size=30), max_size=6),
+    st.sampled_from(("read", "other")),
+)
 def test_nothing_is_copied_where_nothing_is_cut(lines, tool):
     output = "\n".join(lines)
     told = truncate_output(output, tool, SMALL)

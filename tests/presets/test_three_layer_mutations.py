@@ -54,7 +54,10 @@ def outcome(built):
     shown = [truncate_output(text, tool, built) for tool, text in OUTPUTS]
     messages = [{"role": "user", "content": "Go."}]
     for number in range(8):
-        messages += [call(number, "write", {"text": "y" * 300}), result(number, "x" * 400)]
+        messages += [
+            call(number, "write", {"text": "y" * 300}),
+            result(number, "x" * 400),
+        ]
     on_and_on = replace(built, prune_minimum_tokens=5 * built.prune_minimum_tokens)
     pruned = [prune_messages(messages, held, limit, built) for held, limit in PRESSURES]
     pruned.append(prune_messages(messages, 1_000, 1_000, on_and_on))
@@ -244,10 +247,15 @@ def test_it_prunes_in_every_format(format):
     told = prune_messages(messages, 128_000, 128_000, format=format)
     assert not problems_of(format, list(told.pruned_parts))
     assert told.parts_pruned == 3
-    texts = [text for m in told.pruned_parts for _, found in reading.results(m) for text in found]
-    assert [text.endswith("[Output pruned: kept first 2000 chars]") for text in texts] == (
-        [True] * 3 + [False] * 5
-    )
+    texts = [
+        text
+        for m in told.pruned_parts
+        for _, found in reading.results(m)
+        for text in found
+    ]
+    assert [
+        text.endswith("[Output pruned: kept first 2000 chars]") for text in texts
+    ] == ([True] * 3 + [False] * 5)
     with pytest.raises(ConfigError, match="format"):
         prune_messages(messages, 1, 1, format="cobol")
 
@@ -276,13 +284,17 @@ def new_session(format, window):
 def lengths(format, messages):
     roles = [FORMATS[format].parse(message, "").role for message in messages]
     speaks = [
-        n for n in range(1, len(roles)) if roles[n] == "assistant" and roles[n - 1] != "assistant"
+        n
+        for n in range(1, len(roles))
+        if roles[n] == "assistant" and roles[n - 1] != "assistant"
     ]
     return [*speaks, len(messages)]
 
 
 @given(formats, windows, histories.histories, st.booleans())
-def test_every_view_is_legal_fits_is_reproducible_and_loses_nothing(format, window, turns, reuse):
+def test_every_view_is_legal_fits_is_reproducible_and_loses_nothing(
+    format, window, turns, reuse
+):
     """G1, G2 (the guard), G3 and G4."""
     messages = histories.wire(format, turns, reuse_ids=reuse)
     warm, wire = new_session(format, window), FORMATS[format]

@@ -98,7 +98,12 @@ def _reply(calls, number):
         message = {"role": "assistant", "content": None, "tool_calls": [call]}
     choice = {"index": 0, "message": message, "finish_reason": "stop"}
     usage = {"prompt_tokens": 100, "completion_tokens": 5, "total_tokens": 105}
-    head = {"id": f"chatcmpl-{number}", "object": "chat.completion", "created": 0, "model": "m"}
+    head = {
+        "id": f"chatcmpl-{number}",
+        "object": "chat.completion",
+        "created": 0,
+        "model": "m",
+    }
     return {**head, "choices": [choice], "usage": usage}
 
 
@@ -172,7 +177,9 @@ def test_a_chat_service_runs_on_the_real_sdk():
     assert "[Output truncated: 245 → 233 lines, 10.3KB → 9.8KB]" in shown["call_0"]
     assert shown["call_1"] == outputs["read"]
     assert "[Output truncated: 3000 → 2000 lines, 14.6KB → 9.8KB]" in shown["call_2"]
-    assert [m["content"] for m in history if m["role"] == "tool"] == list(outputs.values())
+    assert [m["content"] for m in history if m["role"] == "tool"] == list(
+        outputs.values()
+    )
     told = [event for event in session.events if event.kind == "truncated"]
     assert (told[1].where, told[1].why) == (
         "message 7, bash result",
@@ -242,7 +249,11 @@ def _of_the_file():
 def test_the_files_numbers_are_the_defaults():
     ours, theirs = ThreeLayerSettings(), _of_the_file()
     for name in ours.__struct_fields__:
-        if name not in ("enable_disk_spillover", "spill_directory", "tool_output_limits"):
+        if name not in (
+            "enable_disk_spillover",
+            "spill_directory",
+            "tool_output_limits",
+        ):
             assert getattr(ours, name) == getattr(theirs, name)
     assert theirs.tool_output_limits.items() <= ours.tool_output_limits.items()
 
@@ -254,10 +265,18 @@ def test_the_files_numbers_are_the_defaults():
     lives="ullage.documents.load",
 )
 def test_limits_by_tool_are_configured_and_the_others_stay():
-    policy = load("three_layer", {"TokenManagement": {"ToolOutputLimits": {"fetch_log": 5_000}}})
+    policy = load(
+        "three_layer", {"TokenManagement": {"ToolOutputLimits": {"fetch_log": 5_000}}}
+    )
     asked = Asked(policy=policy)
-    asked.tool(words(6_000), "fetch_log").tool(words(6_000), "bash").tool(words(10_500), "list")
-    assert ["[Output truncated" in text for text in asked.shown()] == [True, False, True]
+    asked.tool(words(6_000), "fetch_log").tool(words(6_000), "bash").tool(
+        words(10_500), "list"
+    )
+    assert ["[Output truncated" in text for text in asked.shown()] == [
+        True,
+        False,
+        True,
+    ]
 
 
 def test_other_sections_of_a_services_file_are_left_alone(tmp_path):
@@ -268,7 +287,9 @@ def test_other_sections_of_a_services_file_are_left_alone(tmp_path):
     assert "[Output truncated: 31 → 7 lines, 660B → 153B]" in asked.shown()[0]
     toml = tmp_path / "settings.toml"
     toml.write_text("[TokenManagement]\nMaxOutputLines = 7\n")
-    assert read(ThreeLayerSettings, values_of(toml)) == read(ThreeLayerSettings, values_of(file))
+    assert read(ThreeLayerSettings, values_of(toml)) == read(
+        ThreeLayerSettings, values_of(file)
+    )
 
 
 @pytest.mark.says(
@@ -312,9 +333,15 @@ def test_files_are_private_and_those_of_a_tenant_are_apart(tmp_path):
 
 def test_a_store_that_has_files_keeps_them_where_they_are(tmp_path):
     store = SpillStore(SqliteStore(tmp_path / "chat.db"), tmp_path / "mine")
-    for policy in (preset("three_layer"), three_layer(ThreeLayerSettings(spill_directory="x"))):
+    for policy in (
+        preset("three_layer"),
+        three_layer(ThreeLayerSettings(spill_directory="x")),
+    ):
         asked = Asked(policy=policy, store=store).tool(LONG)
-        assert f"[Full output saved to: {tmp_path}/mine/{ref_of(LONG)}.txt]" in asked.shown()[0]
+        assert (
+            f"[Full output saved to: {tmp_path}/mine/{ref_of(LONG)}.txt]"
+            in asked.shown()[0]
+        )
     assert asked.session.store is store
     store.close()
 
@@ -366,7 +393,9 @@ public class TokenManagementMetrics
     lives="ullage.documents.metrics.TokenManagementMetrics",
 )
 def test_the_eight_counters(tmp_path):
-    asked = Asked(ThreeLayerSettings(spill_directory=f"{tmp_path}"), model="gpt-4.1", **SMALL)
+    asked = Asked(
+        ThreeLayerSettings(spill_directory=f"{tmp_path}"), model="gpt-4.1", **SMALL
+    )
     assert set(_counted(asked).values()) == {0}
     asked.tool(LONG).tool(LONG)
     for number in range(10):
@@ -377,14 +406,20 @@ def test_the_eight_counters(tmp_path):
         "TotalPrunings": len(pruned),
         "TotalCompactions": 0,
         "BytesTruncated": 2 * (14_999 - 9_999),
-        "TokensPruned": sum(event.tokens_before - event.tokens_after for event in pruned),
+        "TokensPruned": sum(
+            event.tokens_before - event.tokens_after for event in pruned
+        ),
         "TokensCompacted": 0,
         "SpillFilesCreated": 1 + sum(event.ref != ref_of(LONG) for event in pruned),
-        "SpillBytesWritten": sum(file.stat().st_size for file in tmp_path.glob("*.txt")),
+        "SpillBytesWritten": sum(
+            file.stat().st_size for file in tmp_path.glob("*.txt")
+        ),
     }
     assert len(pruned) >= 3
     assert counted["TokensPruned"] >= 10_000
-    assert f", in {tmp_path}/{pruned[0].ref}.txt]\n[Output pruned:" in "".join(asked.shown())
+    assert f", in {tmp_path}/{pruned[0].ref}.txt]\n[Output pruned:" in "".join(
+        asked.shown()
+    )
     later = ThreeLayerSettings(
         prune_threshold=1.0, default_max_output_tokens=0, compaction_threshold=1.0
     )
@@ -417,7 +452,12 @@ def test_a_session_for_each_request_counts_each_cut_once(policy, store):
     calls = [Call("bash", f"{n}", f"line {n} of this\n" * 2_500) for n in range(9)]
     messages = histories.wire("openai-chat", [Turn(calls=(call,)) for call in calls])
     places = [n for n, message in enumerate(messages) if message["role"] == "assistant"]
-    events, store, added, named = [], store(), TokenManagementMetrics(), TokenManagementMetrics()
+    events, store, added, named = (
+        [],
+        store(),
+        TokenManagementMetrics(),
+        TokenManagementMetrics(),
+    )
     for place in (*places[1:], len(messages)):
         session = Session("gpt-4.1", policy=policy, store=store)
         session.fit(histories.request("openai-chat", messages[:place]))
@@ -438,7 +478,10 @@ def test_a_session_for_each_request_counts_each_cut_once(policy, store):
 
 def test_counters_of_several_sessions_add_up(tmp_path):
     store = SpillStore(MemoryStore(), tmp_path)
-    asked = [Asked(policy="three_layer", store=store).tool(text) for text in (LONG, LONG + "!")]
+    asked = [
+        Asked(policy="three_layer", store=store).tool(text)
+        for text in (LONG, LONG + "!")
+    ]
     one, other = (TokenManagementMetrics.of(each.session.events) for each in asked)
     files = TokenManagementMetrics.of((), store)
     events = [event for each in asked for event in each.session.events]

@@ -23,7 +23,11 @@ from tests.properties.test_gates import boundaries
 from tests.servers import Call, Reply
 from tests.servers.loops import loop
 from ullage import ConfigError, Limits, Policy, Session, SqliteStore, Usage, documents
-from ullage.documents.presets.token_budget import MARKER, TokenBudgetSettings, token_budget
+from ullage.documents.presets.token_budget import (
+    MARKER,
+    TokenBudgetSettings,
+    token_budget,
+)
 from ullage.policy.stages.placeholders import bare_placeholder
 from ullage.policy.stages.pressure import newest_answered, newest_batch, over_share
 from ullage.policy.stages.prune import results_only, strings_only
@@ -33,7 +37,10 @@ DOCUMENT = "token-budget-compaction"
 FORMAT_NAMES = sorted(FORMATS)
 REF_LINE = re.compile(r"\n\n\[ref=[0-9a-z]{16}, [\d,]+ characters in all\]\n")
 LONG = "one line of a page of results\n" * 80
-PICTURE = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "aGk="}}
+PICTURE = {
+    "type": "image",
+    "source": {"type": "base64", "media_type": "image/png", "data": "aGk="},
+}
 
 
 # ── conversations ────────────────────────────────────────────────────────────────────────
@@ -42,18 +49,25 @@ PICTURE = {"type": "image", "source": {"type": "base64", "media_type": "image/pn
 def step(number, *contents):
     """One call for each content, and the message with their results."""
     ids = [f"toolu_{number}_{n}" for n in range(len(contents))]
-    calls = [{"type": "tool_use", "id": id, "name": "gmail_read", "input": {}} for id in ids]
+    calls = [
+        {"type": "tool_use", "id": id, "name": "gmail_read", "input": {}} for id in ids
+    ]
     results = [
         {"type": "tool_result", "tool_use_id": id, "content": content}
         for id, content in zip(ids, contents, strict=True)
     ]
-    return [{"role": "assistant", "content": calls}, {"role": "user", "content": results}]
+    return [
+        {"role": "assistant", "content": calls},
+        {"role": "user", "content": results},
+    ]
 
 
 def steps(*batches):
     """A task, and what came of it: each batch a tuple of contents."""
     task = [{"role": "user", "content": "Find me a job."}]
-    return task + [m for number, batch in enumerate(batches) for m in step(number, *batch)]
+    return task + [
+        m for number, batch in enumerate(batches) for m in step(number, *batch)
+    ]
 
 
 def request(messages):
@@ -75,7 +89,9 @@ def after_report(messages, reported, policy="token_budget", **more):
     """The next view after a request that was reported to be so long, and its session."""
     session = new_session(policy, **more)
     session.fit(request(messages))
-    session.observe(reported if isinstance(reported, Usage) else Usage(fresh_tokens=reported))
+    session.observe(
+        reported if isinstance(reported, Usage) else Usage(fresh_tokens=reported)
+    )
     return session.fit(request([*messages, *ANSWER])), session
 
 
@@ -184,8 +200,18 @@ def test_through_the_vendors_sdk_there_is_one_call_for_each_reply(serve):
     assert [count > 2_000 for count in tokens] == [False, False, False, True, False]
     for sent, unfitted in zip(server.requests[:4], plain.requests, strict=False):
         assert sent.raw == unfitted.raw
-    assert [is_compacted(text) for text in contents(server.requests[4].body)] == [1, 1, 0, 0]
-    assert [is_compacted(text) for text in contents({"messages": history})] == [0, 0, 0, 0]
+    assert [is_compacted(text) for text in contents(server.requests[4].body)] == [
+        1,
+        1,
+        0,
+        0,
+    ]
+    assert [is_compacted(text) for text in contents({"messages": history})] == [
+        0,
+        0,
+        0,
+        0,
+    ]
     assert notes(session) == [
         f"Note: Compacted 2 old tool result(s) — input tokens ({tokens[3]:,}) "
         "exceeded budget (2,000)"
@@ -212,10 +238,19 @@ OLD = steps((LONG,), (LONG + "2",), (LONG + "3",))
         (40_000, False),
         (40_001, True),
         (Usage(fresh_tokens=12, cache_read_tokens=40_000), True),
-        (Usage(fresh_tokens=12, cache_write_tokens=30_000, cache_read_tokens=10_000), True),
+        (
+            Usage(fresh_tokens=12, cache_write_tokens=30_000, cache_read_tokens=10_000),
+            True,
+        ),
         (Usage(fresh_tokens=40_000, output_tokens=9_000), False),
     ],
-    ids=["at the budget", "over it", "cached tokens are input", "written ones too", "no output"],
+    ids=[
+        "at the budget",
+        "over it",
+        "cached tokens are input",
+        "written ones too",
+        "no output",
+    ],
 )
 def test_the_whole_reported_prompt_is_what_counts(reported, compacts):
     view, _ = after_report(OLD, reported)
@@ -304,7 +339,9 @@ def flow(messages, reported, budget=40_000, retained_chars=500):
     """The document's method on Anthropic messages, from its text: they are changed in place."""
     if not (budget > 0 and reported > budget):
         return 0
-    found = [m for m in messages if m["role"] == "user" and isinstance(m["content"], list)]
+    found = [
+        m for m in messages if m["role"] == "user" and isinstance(m["content"], list)
+    ]
     count = 0
     for message in found[:-1]:
         for block in message["content"]:
@@ -321,7 +358,9 @@ def flow(messages, reported, budget=40_000, retained_chars=500):
 texts = st.one_of(
     st.text("abc ", max_size=500),
     st.builds(
-        lambda text, n: text * n, st.text("abc\n", min_size=8, max_size=8), st.integers(90, 900)
+        lambda text, n: text * n,
+        st.text("abc\n", min_size=8, max_size=8),
+        st.integers(90, 900),
     ),
 )
 given_contents = st.one_of(
@@ -329,7 +368,9 @@ given_contents = st.one_of(
     texts.map(lambda text: f"{text}\n{MARKER}"),
     texts.map(lambda text: [{"type": "text", "text": text}, PICTURE]),
 )
-batches = st.lists(st.lists(given_contents, min_size=1, max_size=3), min_size=1, max_size=7)
+batches = st.lists(
+    st.lists(given_contents, min_size=1, max_size=3), min_size=1, max_size=7
+)
 
 
 @pytest.mark.says(
@@ -375,8 +416,12 @@ def test_of_a_history_seen_for_the_first_time_one_note_says_that_its_figure_is_a
         shown = contents(session.fit(request(messages)))
     (note,) = notes(session)
     assert stderr.getvalue() == f"{note}\n"
-    assert note.startswith(f"Note: Compacted {sum(map(is_compacted, shown))} old tool result(s)")
-    assert note.endswith("exceeded budget (40,000); nothing was reported, this is an estimate")
+    assert note.startswith(
+        f"Note: Compacted {sum(map(is_compacted, shown))} old tool result(s)"
+    )
+    assert note.endswith(
+        "exceeded budget (40,000); nothing was reported, this is an estimate"
+    )
 
 
 @pytest.mark.says(
@@ -415,13 +460,21 @@ def test_the_newest_message_of_results_is_left_as_it_is(format):
     """All results of one reply are that message, on wires that give each its own as well."""
     calls = tuple(histories.Call("read", f"{n}.py", LONG + str(n)) for n in range(2))
     messages = histories.wire(format, [histories.Turn(calls=calls)] * 2)
-    turned = [*messages, *histories.wire(format, [histories.Turn(said="ok", user="and?")], start=2)]
+    turned = [
+        *messages,
+        *histories.wire(format, [histories.Turn(said="ok", user="and?")], start=2),
+    ]
     wire, session = FORMATS[format], new_session(format=format)
     session.fit(histories.request(format, messages))
     session.observe(Usage(fresh_tokens=45_231))
     asked = histories.request(format, [*turned, histories.user(format, "Go on.")])
     view = wire.history(session.fit(asked))
-    shown = [text for message in view for _, texts in reading.results(message) for text in texts]
+    shown = [
+        text
+        for message in view
+        for _, texts in reading.results(message)
+        for text in texts
+    ]
     assert [is_compacted(text) for text in shown] == [True, True, False, False]
 
 
@@ -430,15 +483,26 @@ def test_of_gemini_what_the_function_gave_is_the_content(wrapped):
     """Deviation: there a result never is a string; text and JSON, in a wrapper or not."""
     rows = json.dumps([{"row": number} for number in range(400)], separators=(",", ":"))
     calls = [
-        histories.Call("read", f"{n}.py", f"{rows[:-1]},{n}]", items=wrapped) for n in range(3)
+        histories.Call("read", f"{n}.py", f"{rows[:-1]},{n}]", items=wrapped)
+        for n in range(3)
     ]
-    messages = histories.wire("gemini", [histories.Turn(calls=(call,)) for call in calls])
+    messages = histories.wire(
+        "gemini", [histories.Turn(calls=(call,)) for call in calls]
+    )
     session = new_session(format="gemini")
     session.fit(histories.request("gemini", messages))
     session.observe(Usage(fresh_tokens=45_231))
-    more = [{"role": "model", "parts": [{"text": "So."}]}, histories.user("gemini", "Go on.")]
+    more = [
+        {"role": "model", "parts": [{"text": "So."}]},
+        histories.user("gemini", "Go on."),
+    ]
     view = session.fit(histories.request("gemini", [*messages, *more]))["contents"]
-    shown = [text for message in view for _, texts in reading.results(message) for text in texts]
+    shown = [
+        text
+        for message in view
+        for _, texts in reading.results(message)
+        for text in texts
+    ]
     assert [is_compacted(text) for text in shown] == [True, True, False]
     original = next(iter(reading.results(messages[2])))[1][0]
     assert without_refs(shown[0]) == original[:500] + MARKER
@@ -452,7 +516,12 @@ def test_of_gemini_what_the_function_gave_is_the_content(wrapped):
 )
 @pytest.mark.parametrize(
     "content",
-    [[{"type": "text", "text": LONG}], [{"type": "text", "text": LONG}, PICTURE], [PICTURE], None],
+    [
+        [{"type": "text", "text": LONG}],
+        [{"type": "text", "text": LONG}, PICTURE],
+        [PICTURE],
+        None,
+    ],
     ids=["a list of one text", "a text and a picture", "a picture", "nothing"],
 )
 def test_what_is_not_a_string_is_left_as_it_is(content):
@@ -515,7 +584,9 @@ def test_exactly_the_first_500_characters_stay_and_the_marker_is_the_end():
     assert MARKER == "[truncated for context management]"
     ref = next(event.ref for event in session.events if event.kind == "pruned")
     assert shown == f"{LONG[:500]}\n\n[ref={ref}, 2,400 characters in all]\n{MARKER}"
-    assert session.store.get("", ref).text == LONG, "nothing is lost, though no tool is offered"
+    assert session.store.get("", ref).text == LONG, (
+        "nothing is lost, though no tool is offered"
+    )
 
 
 def test_no_character_is_cut_in_half():
@@ -553,7 +624,9 @@ def test_over_the_budget_at_every_turn_each_result_is_compacted_once(batches):
                 view = session.fit(request(messages))
             session.observe(Usage(fresh_tokens=99_999))
             shown = contents(view)
-            assert all(text.count(MARKER) <= 1 for text in shown if isinstance(text, str))
+            assert all(
+                text.count(MARKER) <= 1 for text in shown if isinstance(text, str)
+            )
             for old, new in zip(before, shown, strict=False):
                 assert old == new or not is_compacted(old)
             before = shown
@@ -639,16 +712,25 @@ def test_a_turn_does_not_fail_for_want_of_a_stderr(monkeypatch, stderr):
 )
 @pytest.mark.parametrize(
     ("budget", "chars", "kept"),
-    [(40_000, 500, None), (20_000, 500, [500, 500]), (20_000, 80, [80, 80]), (20_000, 0, [0, 0])],
+    [
+        (40_000, 500, None),
+        (20_000, 500, [500, 500]),
+        (20_000, 80, [80, 80]),
+        (20_000, 0, [0, 0]),
+    ],
 )
 def test_settings_come_under_the_documents_keys(tmp_path, budget, chars, kept):
     file = tmp_path / "settings.toml"
-    file.write_text(f"InputTokenBudget = {budget}\nToolResultRetentionChars = {chars}\n")
+    file.write_text(
+        f"InputTokenBudget = {budget}\nToolResultRetentionChars = {chars}\n"
+    )
     view, session = after_report(OLD, 30_000, documents.load("token_budget", file))
     shown = [without_refs(text) for text in contents(view) if is_compacted(text)]
     assert shown == [LONG[:count] + MARKER for count in kept or ()]
     assert all(f"exceeded budget ({budget:,})" in note for note in notes(session))
-    assert documents.load("token_budget", {}).name == documents.preset("token_budget").name
+    assert (
+        documents.load("token_budget", {}).name == documents.preset("token_budget").name
+    )
     assert TokenBudgetSettings() == TokenBudgetSettings(
         input_token_budget=40_000, tool_result_retention_chars=500
     )
@@ -658,12 +740,18 @@ def test_settings_come_under_the_documents_keys(tmp_path, budget, chars, kept):
     ("values", "says"),
     [
         ({"InputTokenBudget": -1}, "InputTokenBudget: Expected `int` >= 0, not -1"),
-        ({"ToolResultRetentionChars": -1}, "ToolResultRetentionChars: Expected `int` >= 0, not -1"),
+        (
+            {"ToolResultRetentionChars": -1},
+            "ToolResultRetentionChars: Expected `int` >= 0, not -1",
+        ),
         ({"InputTokenBudget": "40000"}, "got `str`"),
         ({"InputTokenBudget": 1.5}, "got `float`"),
         ({"InputTokenBudget": True}, "got `bool`"),
         ({"ToolResultRetentionChars": None}, "got `null`"),
-        ({"input_token_budget": 1}, "The keys are InputTokenBudget, ToolResultRetentionChars"),
+        (
+            {"input_token_budget": 1},
+            "The keys are InputTokenBudget, ToolResultRetentionChars",
+        ),
     ],
 )
 def test_settings_that_are_wrong_are_told(values, says):
@@ -694,7 +782,9 @@ def test_reasoning_that_must_stay_holds_the_compaction_back(capsys):
     session.fit(asked)
     session.observe(Usage(fresh_tokens=45_231))
     more = copy.deepcopy(step(3, LONG + "4"))
-    more[0]["content"].insert(0, {"type": "thinking", "thinking": "Hm.", "signature": "c2ln"})
+    more[0]["content"].insert(
+        0, {"type": "thinking", "thinking": "Hm.", "signature": "c2ln"}
+    )
     view = session.fit({**asked, "messages": [*messages, *more]})
     assert not any(map(is_compacted, contents(view)))
     assert "held" in {event.kind for event in session.events}
@@ -718,7 +808,9 @@ CONFORMING = {
 def behaviour(policy):
     """What the document says, as one value: which results are shown how, and what is told."""
     listed = [{"type": "text", "text": LONG}]
-    messages = steps((LONG, listed), ("short", LONG + MARKER), (LONG + "2",), (LONG + "3",))
+    messages = steps(
+        (LONG, listed), ("short", LONG + MARKER), (LONG + "2",), (LONG + "3",)
+    )
     kinds = [
         (LONG[:500] + "[truncated for context management]", "cut"),
         (listed, "list"),
@@ -730,7 +822,10 @@ def behaviour(policy):
 
     def named(view):
         shown = [without_refs(content) for content in contents(view)]
-        return [next((kind for is_so, kind in kinds if text == is_so), "else") for text in shown]
+        return [
+            next((kind for is_so, kind in kinds if text == is_so), "else")
+            for text in shown
+        ]
 
     at, _ = after_report(messages, 40_000, policy)
     view, session = after_report(messages, 40_001, policy)
@@ -739,11 +834,17 @@ def behaviour(policy):
     new.observe(Usage(fresh_tokens=40_001))
     later = new.fit(request([*messages, *step(4, LONG + "4")]))
     return {
-        "at": [text for text in contents(at) if is_compacted(text) and text != LONG + MARKER],
+        "at": [
+            text
+            for text in contents(at)
+            if is_compacted(text) and text != LONG + MARKER
+        ],
         "over": named(view),
         "later": named(later),
         "notes": notes(session),
-        "tools": new_session(policy).fit({**request(messages[:1]), "tools": [BASH]})["tools"],
+        "tools": new_session(policy).fit({**request(messages[:1]), "tools": [BASH]})[
+            "tools"
+        ],
     }
 
 
@@ -760,8 +861,12 @@ MUTANTS = {
     "a larger budget": token_budget(TokenBudgetSettings(input_token_budget=40_001)),
     "a smaller budget": token_budget(TokenBudgetSettings(input_token_budget=39_999)),
     "no budget": token_budget(TokenBudgetSettings(input_token_budget=0)),
-    "a character more": token_budget(TokenBudgetSettings(tool_result_retention_chars=501)),
-    "a character less": token_budget(TokenBudgetSettings(tool_result_retention_chars=499)),
+    "a character more": token_budget(
+        TokenBudgetSettings(tool_result_retention_chars=501)
+    ),
+    "a character less": token_budget(
+        TokenBudgetSettings(tool_result_retention_chars=499)
+    ),
     "another marker": of_stage(words={"marker": "[truncated for context management.]"}),
     "another show": of_stage(show=partial(bare_placeholder, words="[gone; ref={ref}]")),
     "our trigger": of_stage(wanted=partial(over_share, high=0.75, low=0.4)),
@@ -774,7 +879,9 @@ MUTANTS = {
     "only if it wins enough": of_stage(least_share=0.9),
     "no stage": replace(token_budget(), under_pressure=()),
     "no note": replace(token_budget(), diagnostic=None),
-    "another note": replace(token_budget(), diagnostic="Compacted {count} ({reported_tokens})"),
+    "another note": replace(
+        token_budget(), diagnostic="Compacted {count} ({reported_tokens})"
+    ),
     "recall offered": replace(token_budget(), toolset=Policy(name="ours").toolset),
 }
 
@@ -782,7 +889,10 @@ MUTANTS = {
 def test_the_preset_does_what_the_document_says():
     assert behaviour(token_budget()) == CONFORMING
     assert behaviour(of_stage()) == CONFORMING
-    assert behaviour(of_stage(protected=newest_answered, candidates=strings_only)) == CONFORMING
+    assert (
+        behaviour(of_stage(protected=newest_answered, candidates=strings_only))
+        == CONFORMING
+    )
 
 
 @pytest.mark.parametrize("mutant", MUTANTS.values(), ids=MUTANTS)

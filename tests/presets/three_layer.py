@@ -74,7 +74,10 @@ def pruned_by_the_document(parts, current_tokens, context_limit, settings):
         return [], 0
     if current_tokens < settings.prune_protect_tokens:
         return [], 0
-    protected_tokens, protected_index = 0, 0  # the document: len(parts), and nothing is kept
+    protected_tokens, protected_index = (
+        0,
+        0,
+    )  # the document: len(parts), and nothing is kept
     for i in range(len(parts) - 1, -1, -1):
         part_tokens = tokens(parts[i].text)
         if protected_tokens + part_tokens > settings.prune_protect_tokens:
@@ -83,7 +86,9 @@ def pruned_by_the_document(parts, current_tokens, context_limit, settings):
         protected_tokens += part_tokens
     pruned, removed, retained = [], 0, settings.prune_output_retain_chars
     for i, part in enumerate(parts[:protected_index]):
-        if part.is_output and len(part.text) > retained + room_of_marker(part.text, retained):
+        if part.is_output and len(part.text) > retained + room_of_marker(
+            part.text, retained
+        ):
             removed += tokens(part.text) - tokens(part.text[:retained])
             pruned.append(i)
             if removed >= settings.prune_minimum_tokens:
@@ -147,7 +152,9 @@ class Asked:
 
     def shown(self):
         """The results as they are shown."""
-        return [message["content"] for message in self.view if message["role"] == "tool"]
+        return [
+            message["content"] for message in self.view if message["role"] == "tool"
+        ]
 
     def told(self, kind):
         """The events of a kind."""

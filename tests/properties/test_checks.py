@@ -26,7 +26,9 @@ def policy_of(moment, seed):
     if moment == "guard":
         return Policy(name="anything-1", guard=stage)
     if moment == "both":
-        return Policy(name="anything-1", at_first_sight=(stage,), under_pressure=(stage,))
+        return Policy(
+            name="anything-1", at_first_sight=(stage,), under_pressure=(stage,)
+        )
     return Policy(name="anything-1", **{moment: (stage,)})
 
 
@@ -62,7 +64,9 @@ def assert_everything_opens(session):
         for leaf, edit in window.shown(index).items():
             spot = (index, *leaf)
             output = transcript.output(spot)
-            assert edit.ref in edit.text or output.text in edit.text, "it opens, or is there whole"
+            assert edit.ref in edit.text or output.text in edit.text, (
+                "it opens, or is there whole"
+            )
             assert opened(session, edit.ref) == output
     for start, stop, edit in window.summaries:
         assert edit.ref in edit.text

@@ -34,7 +34,12 @@ class Worker:
     """A process with one conversation, over a store that all of them share."""
 
     def __init__(self, number, format, shared, clock):
-        self.number, self.format, self.shared, self.clock = number, format, shared, clock
+        self.number, self.format, self.shared, self.clock = (
+            number,
+            format,
+            shared,
+            clock,
+        )
         self.messages = histories.wire(format, [])
         self.messages.append(histories.user(format, f"You are worker {number}."))
         self.turns = 0
@@ -45,7 +50,11 @@ class Worker:
         store = BoundedStore(self.shared, BOUNDS, clock=self.clock)
         limits = Limits(window_tokens=9_000)
         self.session = Session(
-            MODEL[self.format], limits=limits, format=self.format, store=store, recall=True
+            MODEL[self.format],
+            limits=limits,
+            format=self.format,
+            store=store,
+            recall=True,
         )
         self.view = None
 
@@ -63,7 +72,9 @@ class Worker:
         if self.view is None:
             return
         opened = {}
-        reading.reachable(self.session, list(reading.visible(self.view["messages"])), opened)
+        reading.reachable(
+            self.session, list(reading.visible(self.view["messages"])), opened
+        )
         assert all(ref_of(text) == ref for ref, text in opened.items())
 
     def check_store(self):
@@ -83,7 +94,9 @@ class Worker:
 
 @pytest.mark.parametrize("format", ["openai-chat", "anthropic"])
 @pytest.mark.parametrize("kind", ["memory", "sqlite"])
-def test_after_any_clean_up_every_ref_of_a_live_view_opens(format, kind, tmp_path_factory):
+def test_after_any_clean_up_every_ref_of_a_live_view_opens(
+    format, kind, tmp_path_factory
+):
     folder = tmp_path_factory.mktemp("shared")
     count = iter(range(1_000))
 
@@ -92,7 +105,11 @@ def test_after_any_clean_up_every_ref_of_a_live_view_opens(format, kind, tmp_pat
     def proof(script):
         clock = Clock()
         path = folder / f"{next(count)}.db"
-        shared = MemoryStore(clock=clock) if kind == "memory" else SqliteStore(path, clock=clock)
+        shared = (
+            MemoryStore(clock=clock)
+            if kind == "memory"
+            else SqliteStore(path, clock=clock)
+        )
         workers = [Worker(n, format, shared, clock) for n in range(3)]
         for worker in workers:
             for _ in range(4):

@@ -27,7 +27,9 @@ def boundaries(format, messages):
     """
     roles = [FORMATS[format].parse(message, "").role for message in messages]
     lengths = [
-        i for i in range(1, len(roles)) if roles[i] == "assistant" and roles[i - 1] != "assistant"
+        i
+        for i in range(1, len(roles))
+        if roles[i] == "assistant" and roles[i - 1] != "assistant"
     ]
     return [*lengths, len(messages)]
 
@@ -38,7 +40,11 @@ def shown_by(format, view):
 
 def new_session(format, window, **more):
     return Session(
-        MODEL[format], limits=Limits(window_tokens=window), format=format, recall=True, **more
+        MODEL[format],
+        limits=Limits(window_tokens=window),
+        format=format,
+        recall=True,
+        **more,
     )
 
 
@@ -91,7 +97,9 @@ def test_a_cold_start_arrives_where_a_warm_session_is(format, window, turns, reu
 
 
 @given(formats, windows, histories.histories, st.booleans())
-def test_everything_can_be_read_back_from_the_visible_notices(format, window, turns, reuse):
+def test_everything_can_be_read_back_from_the_visible_notices(
+    format, window, turns, reuse
+):
     """G4: each tool result is in the view, or comes back byte for byte by following it."""
     messages = histories.wire(format, turns, reuse_ids=reuse)
     session = new_session(format, window)
@@ -122,7 +130,9 @@ def test_a_notice_says_truly_how_much_it_shows(format, window, turns):
                     rest = reading.follow(session, pointer.ref, pointer.offset)
                     whole = reading.follow(session, pointer.ref)
                     is_json = text[:1] in ("[", "{")
-                    head = whole[: pointer.offset] if is_json else text[: pointer.offset]
+                    head = (
+                        whole[: pointer.offset] if is_json else text[: pointer.offset]
+                    )
                     assert head + rest == whole
                     assert not is_json or pointer.offset == 0 or head[-1] in "[{, "
 

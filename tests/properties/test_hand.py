@@ -52,7 +52,9 @@ class Hands(World):
                 edit = window.edit_at(spot)
                 assert not window.hidden(spot[0])
                 if edit is not None and target.lines is None:
-                    raise AssertionError(f"{spot} is pinned, and shown otherwise: {edit.why}")
+                    raise AssertionError(
+                        f"{spot} is pinned, and shown otherwise: {edit.why}"
+                    )
                 for first, last in window.pins.lines.get(spot, ()) if edit else ():
                     output = window.transcript.output(spot)
                     assert lines_of(output.text, (first, last)) in edit.text

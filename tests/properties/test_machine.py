@@ -15,7 +15,9 @@ from tests import histories
 from tests.world import FORMAT_NAMES, World
 
 indices = st.integers(0, 40)
-words = st.sampled_from(("", "x", "other text\n" * 5, "a longer text than before\n" * 900))
+words = st.sampled_from(
+    ("", "x", "other text\n" * 5, "a longer text than before\n" * 900)
+)
 
 
 class OneSession(RuleBasedStateMachine):
@@ -28,7 +30,9 @@ class OneSession(RuleBasedStateMachine):
         window=st.sampled_from((4_000, 6_000, 12_000, 40_000)),
         durable=st.booleans(),
         reuse=st.booleans(),
-        provider=st.tuples(st.sampled_from((0.8, 1.0, 1.3)), st.sampled_from((0, 30, 300))),
+        provider=st.tuples(
+            st.sampled_from((0.8, 1.0, 1.3)), st.sampled_from((0, 30, 300))
+        ),
         turns=histories.histories,
     )
     def begin(self, format, window, durable, reuse, provider, turns):
@@ -113,5 +117,7 @@ class OneSession(RuleBasedStateMachine):
         self.folder.cleanup()
 
 
-OneSession.TestCase.settings = settings(max_examples=30, stateful_step_count=20, deadline=None)
+OneSession.TestCase.settings = settings(
+    max_examples=30, stateful_step_count=20, deadline=None
+)
 test_one_session = OneSession.TestCase

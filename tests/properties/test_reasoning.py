@@ -50,7 +50,9 @@ def thinking_of(message):
     return [block["signature"] for block in blocks if block["type"] == "thinking"]
 
 
-@given(windows, histories.histories, st.lists(st.sampled_from((BOUND, FREE)), max_size=8))
+@given(
+    windows, histories.histories, st.lists(st.sampled_from((BOUND, FREE)), max_size=8)
+)
 def test_no_thinking_is_shown_behind_anything_that_was_changed(window, turns, others):
     """Whatever models the requests were for in between; one that does not check may be shown it."""
     messages = histories.wire("anthropic", turns)
@@ -80,7 +82,9 @@ def test_models_that_do_not_check_keep_their_thinking(window, turns):
 
 def thoughtful(turns):
     call = histories.Call("bash", "a.py", "a line of output\n" * 200)
-    return histories.wire("anthropic", [histories.Turn(calls=(call,), thought=True)] * turns)
+    return histories.wire(
+        "anthropic", [histories.Turn(calls=(call,), thought=True)] * turns
+    )
 
 
 def played(session, messages, **more):
@@ -112,7 +116,9 @@ def test_what_another_model_left_behind_a_batch_goes_when_the_first_comes_back()
             break
     now = lengths.index(length)
     assert now < len(lengths) - 2
-    assert session._state.memo.lines[0].builder.stale, "thinking stays behind what was edited"
+    assert session._state.memo.lines[0].builder.stale, (
+        "thinking stays behind what was edited"
+    )
     view = session.fit(request(BOUND, messages[: lengths[now]]))["messages"]
     assert session.events[-1].kind == "reasoning"
     first = next(i for i, m in enumerate(view) if m is not messages[i])
@@ -123,7 +129,10 @@ def test_what_another_model_left_behind_a_batch_goes_when_the_first_comes_back()
 
 
 def test_who_asked_the_provider_to_drop_blocks_keeps_them_all():
-    asked = {"type": "adaptive", "block_binding": {"prefix_mismatch_behavior": "drop_block"}}
+    asked = {
+        "type": "adaptive",
+        "block_binding": {"prefix_mismatch_behavior": "drop_block"},
+    }
     view = played(new_session(BOUND, 16_000), thoughtful(30), thinking=asked)
     assert all(thinking_of(m) for m in view if m["role"] == "assistant")
 
@@ -139,11 +148,15 @@ def test_manual_thinking_holds_a_batch_back_while_its_turn_is_open():
 @pytest.mark.parametrize("model", [BOUND, FREE, "claude-opus-4-6"])
 @pytest.mark.parametrize("window", [9_000, 14_000, 24_000])
 @pytest.mark.parametrize("joins", [False, True], ids=["from the start", "half-way"])
-def test_a_loop_that_was_thought_about_once_keeps_its_beginning_or_goes_whole(model, window, joins):
+def test_a_loop_that_was_thought_about_once_keeps_its_beginning_or_goes_whole(
+    model, window, joins
+):
     """With manual thinking a tool loop is one turn and must begin with thinking (A14)."""
     manual = {"type": "enabled", "budget_tokens": 1_024}
     call = histories.Call("bash", "a.py", "a line of output\n" * 200)
-    steps = [histories.Turn(said="So.", calls=(call,), thought=n == 0) for n in range(24)]
+    steps = [
+        histories.Turn(said="So.", calls=(call,), thought=n == 0) for n in range(24)
+    ]
     messages = histories.wire("anthropic", steps)
     session = new_session(model, window)
     lengths = list(boundaries("anthropic", messages))
@@ -158,7 +171,9 @@ def test_a_loop_that_was_thought_about_once_keeps_its_beginning_or_goes_whole(mo
 def test_joining_half_way_treats_first_cuts_as_a_batch():
     messages = thoughtful(32)
     messages[2]["content"][0]["content"] = "a line of a log\n" * 2_000
-    session = Session(BOUND, policy=histories.CUTS_ALWAYS, limits=Limits(window_tokens=100_000))
+    session = Session(
+        BOUND, policy=histories.CUTS_ALWAYS, limits=Limits(window_tokens=100_000)
+    )
     view = session.fit(request(BOUND, messages))["messages"]
     assert session.events[0].kind == "joined"
     assert not any(thinking_of(m) for m in view), "the newest is behind the cut (A13)"

@@ -33,11 +33,20 @@ def turn(dice):
 OPERATIONS = {
     "append": (10, lambda world, dice: world.append(turn(dice))),
     "observe": (5, lambda world, dice: world.observe()),
-    "rewind": (1, lambda world, dice: world.rewind(len(world.messages) - dice.randrange(12))),
+    "rewind": (
+        1,
+        lambda world, dice: world.rewind(len(world.messages) - dice.randrange(12)),
+    ),
     "branch": (1, lambda world, dice: world.branch()),
     "say": (1, lambda world, dice: world.say(dice.choice(WORDS))),
-    "rewrite": (1, lambda world, dice: world.rewrite(dice.randrange(99), dice.choice(WORDS))),
-    "block": (1, lambda world, dice: world.append_block(dice.randrange(99), dice.choice(WORDS))),
+    "rewrite": (
+        1,
+        lambda world, dice: world.rewrite(dice.randrange(99), dice.choice(WORDS)),
+    ),
+    "block": (
+        1,
+        lambda world, dice: world.append_block(dice.randrange(99), dice.choice(WORDS)),
+    ),
     "respell": (1, lambda world, dice: world.respell(dice.randrange(99))),
     "copy": (1, lambda world, dice: world.replace_by_a_copy(dice.randrange(99))),
     "think": (1, lambda world, dice: world.think(dice.randrange(99))),

@@ -18,7 +18,9 @@ class Started(Struct):
 @contextmanager
 def started(there, *options, within=(), **environment):
     """A proxy before an upstream, until the block is over; by a command that runs others."""
-    words = [f"--upstream={name}={there.url}" for name in ("anthropic", "openai", "gemini")]
+    words = [
+        f"--upstream={name}={there.url}" for name in ("anthropic", "openai", "gemini")
+    ]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), **environment}
     process = subprocess.Popen(
         [

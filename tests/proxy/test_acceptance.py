@@ -27,10 +27,19 @@ def body(*outputs):
     messages = [{"role": "user", "content": "go"}]
     for number, output in enumerate(outputs):
         use = {"type": "tool_use", "id": f"toolu_{number}", "name": "bash", "input": {}}
-        gave = {"type": "tool_result", "tool_use_id": f"toolu_{number}", "content": output}
+        gave = {
+            "type": "tool_result",
+            "tool_use_id": f"toolu_{number}",
+            "content": output,
+        }
         messages.append({"role": "assistant", "content": [use]})
         messages.append({"role": "user", "content": [gave]})
-    whole = {"model": "claude-opus-4-8", "max_tokens": 9, "tools": TOOLS, "messages": messages}
+    whole = {
+        "model": "claude-opus-4-8",
+        "max_tokens": 9,
+        "tools": TOOLS,
+        "messages": messages,
+    }
     return json.dumps(whole).encode()
 
 
@@ -58,7 +67,9 @@ def before(statuses, tmp_path):
 
     async def answer(request):
         status = statuses.get(request.headers.get("x-api-key"), 200)
-        return web.json_response(SAID if status == 200 else {"error": {}}, status=status)
+        return web.json_response(
+            SAID if status == 200 else {"error": {}}, status=status
+        )
 
     store = tmp_path / "kept.db"
     with upstream(answer) as there, proxy(there, tenant=None, store=str(store)) as url:
@@ -116,7 +127,9 @@ def test_where_nobody_said_yes_or_no_it_waits_in_memory(before, statuses, status
     assert kept(store) == sorted([ref_of(first), ref_of(second)])
 
 
-def test_what_was_kept_stays_when_the_key_is_withdrawn_and_no_more_comes(before, statuses):
+def test_what_was_kept_stays_when_the_key_is_withdrawn_and_no_more_comes(
+    before, statuses
+):
     url, store = before
     post(url, "old", big("first"))
     statuses["old"] = 401
@@ -212,7 +225,10 @@ def test_what_comes_while_it_is_committed_is_committed_behind_it():
             return super().commit(tenant, outputs, records)
 
     under, acceptance = Slow(), Acceptance()
-    store, quick = HoldingStore(under, acceptance), HoldingStore(under, acceptance, waits=False)
+    store, quick = (
+        HoldingStore(under, acceptance),
+        HoldingStore(under, acceptance, waits=False),
+    )
     texts = [Output(ref_of(text), text) for text in "xy"]
     store.commit("t", texts[:1], ())
     taking = threading.Thread(target=store.accept, args=("t",))

@@ -69,7 +69,8 @@ def test_nor_where_it_says_nothing_of_itself_but_speaks_an_older_version(url):
 
 
 @pytest.mark.parametrize(
-    "host", ["localhost", "127.0.0.1", "127.0.0.1:1", "x@127.0.0.1", "LOCALHOST.", "0.0.0.0"]
+    "host",
+    ["localhost", "127.0.0.1", "127.0.0.1:1", "x@127.0.0.1", "LOCALHOST.", "0.0.0.0"],
 )
 def test_nor_by_an_address_that_is_not_the_one_listened_on(url, host):
     assert ask(url, path=STATE)[0] == 200
@@ -94,7 +95,9 @@ def test_a_link_to_it_can_be_followed(url):
     assert ask(url, path="/_ullage/", headers=headers)[0] == 200
 
 
-@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="Linux tells whose a socket is")
+@pytest.mark.skipif(
+    not sys.platform.startswith("linux"), reason="Linux tells whose a socket is"
+)
 @pytest.mark.parametrize("address", ["127.0.0.1", "::1"])
 def test_whose_a_socket_is_can_be_told(address):
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
@@ -107,7 +110,9 @@ def test_whose_a_socket_is_can_be_told(address):
         assert user_of_socket(ends[1], (address, 1)) is None
 
 
-@pytest.mark.skipif(not hasattr(os, "setuid") or os.geteuid(), reason="only root can be another")
+@pytest.mark.skipif(
+    not hasattr(os, "setuid") or os.geteuid(), reason="only root can be another"
+)
 def test_another_user_of_the_machine_is_given_no_page_and_served_all_the_same(url):
     host = url.removeprefix("http://")
     code = f"""if 1:
@@ -120,7 +125,9 @@ def test_another_user_of_the_machine_is_given_no_page_and_served_all_the_same(ur
                 raw.sendall(f"GET {{path}} HTTP/1.1\\r\\nHost: {host}\\r\\n\\r\\n".encode())
                 print(raw.recv(65536).split()[1].decode())
     """
-    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    out = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
     assert out.stdout.split() == ["403", "200", "200"]
 
 
@@ -130,7 +137,9 @@ def test_another_user_of_the_machine_is_given_no_page_and_served_all_the_same(ur
 def test_with_a_token_the_page_is_given_through_a_reverse_proxy_too(asking):
     forwarded = {"X-Forwarded-For": "203.0.113.9"}
     for given in (f"Bearer {TOKEN}", f"bearer {TOKEN}", f"Basic {BASIC}"):
-        status, _, body = ask(asking, path=STATE, headers={"Authorization": given, **forwarded})
+        status, _, body = ask(
+            asking, path=STATE, headers={"Authorization": given, **forwarded}
+        )
         assert (status, json.loads(body)["policy"]) == (200, "default")
 
 
@@ -158,7 +167,9 @@ def test_what_is_for_whoever_reaches_the_proxy_asks_for_no_token(asking):
 @pytest.mark.parametrize(
     ("proxies", "status"), [(["127.0.0.0/8"], 200), (["10.0.0.0/8", "::1/128"], 401)]
 )
-def test_a_header_is_believed_of_the_reverse_proxies_that_are_named(there, proxies, status):
+def test_a_header_is_believed_of_the_reverse_proxies_that_are_named(
+    there, proxies, status
+):
     access = AccessSettings(user_header="X-Forwarded-User", proxies=proxies)
     with proxy(there, access=access) as url:
         assert ask(url, path=STATE, headers={"X-Forwarded-User": "ada"})[0] == status
@@ -211,7 +222,9 @@ def nginx(url, headers, folder):
     file = folder / "nginx.conf"
 
     def command(port):
-        file.write_text(NGINX.format(folder=folder, port=port, url=url, headers=headers))
+        file.write_text(
+            NGINX.format(folder=folder, port=port, url=url, headers=headers)
+        )
         return [program, "-c", file, "-p", folder]
 
     process, port = started(command, stderr=subprocess.DEVNULL)
@@ -223,8 +236,12 @@ def nginx(url, headers, folder):
 
 
 @pytest.mark.parametrize("headers", HEADERS.values(), ids=HEADERS)
-@pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "llm.example", "127.0.0.1:8787"])
-def test_behind_nginx_a_page_is_given_with_the_token_alone(there, tmp_path, headers, host):
+@pytest.mark.parametrize(
+    "host", ["localhost", "127.0.0.1", "llm.example", "127.0.0.1:8787"]
+)
+def test_behind_nginx_a_page_is_given_with_the_token_alone(
+    there, tmp_path, headers, host
+):
     access, hosts = AccessSettings(token_sha256=DIGEST), ["llm.example"]
     for settings, credential, status in (
         ({}, "", 403),

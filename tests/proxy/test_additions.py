@@ -19,7 +19,9 @@ from ullage.doors.proxy.relayed import told
 from ullage.doors.proxy.seen import Seen
 from ullage.wires import FORMATS
 
-NO_TOOLS = {"error": {"message": "No tools beside your own.", "type": "invalid_request_error"}}
+NO_TOOLS = {
+    "error": {"message": "No tools beside your own.", "type": "invalid_request_error"}
+}
 NO_OPTIONS = {"detail": [{"loc": ["body", "stream_options"], "msg": "Extra inputs"}]}
 OURS = b"get_continuation"
 PATHS = {"openai-chat": "/openai/v1/chat/completions"}
@@ -37,8 +39,14 @@ def test_a_client_gets_its_reply_and_the_refusal_is_remembered(serve, wire, stre
         through = behind(server, url, stream=stream)
         client = through.client()
         for text in ("one", "two"):
-            assert "Done." in str(through.ask(client, request(wire, [user(wire, text)])))
-    assert [OURS in captured.raw for captured in server.requests] == [True, False, False]
+            assert "Done." in str(
+                through.ask(client, request(wire, [user(wire, text)]))
+            )
+    assert [OURS in captured.raw for captured in server.requests] == [
+        True,
+        False,
+        False,
+    ]
     assert [each.report.tries for each in seen] == [2, 1]
     assert all("tools" in each.report.without for each in seen)
 
@@ -46,11 +54,17 @@ def test_a_client_gets_its_reply_and_the_refusal_is_remembered(serve, wire, stre
 def test_the_header_the_log_and_the_page_tell_it(serve):
     server, seen = serve("openai-chat", rule), []
     with proxy(server, seen.append) as url:
-        given = json.dumps(request("openai-chat", [user("openai-chat", "secret words")]))
-        answers = [ask_raw(url, "POST", PATHS["openai-chat"], given.encode()) for _ in range(2)]
+        given = json.dumps(
+            request("openai-chat", [user("openai-chat", "secret words")])
+        )
+        answers = [
+            ask_raw(url, "POST", PATHS["openai-chat"], given.encode()) for _ in range(2)
+        ]
         settle(url)
         _, _, state = ask_raw(url, "GET", "/_ullage/state")
-    assert [headers["X-Ullage"] for _, headers, _ in answers] == ["unchanged; without=tools"] * 2
+    assert [headers["X-Ullage"] for _, headers, _ in answers] == [
+        "unchanged; without=tools"
+    ] * 2
     lines = [line_of(each) for each in seen]
     assert [line["without"] for line in lines] == [("tools",)] * 2
     assert "secret words" not in json.dumps(lines)
@@ -64,7 +78,12 @@ def test_the_header_the_log_and_the_page_tell_it(serve):
 
 
 def test_a_refusal_goes_down_byte_for_byte(serve):
-    mine = {"error": {"message": "temperature is out of range", "type": "invalid_request_error"}}
+    mine = {
+        "error": {
+            "message": "temperature is out of range",
+            "type": "invalid_request_error",
+        }
+    }
     server = serve("openai-chat", lambda _: Refusal(400, mine))
     given = json.dumps(request("openai-chat", [user("openai-chat")]), indent=2).encode()
     with proxy(server) as url:
@@ -85,7 +104,13 @@ def test_one_credential_switches_nothing_off_for_another(serve):
     given = json.dumps(request("openai-chat", [user("openai-chat")])).encode()
     with proxy(server, tenant=None) as url:
         for name in ("mallory", "mallory", "ann"):
-            ask_raw(url, "POST", PATHS["openai-chat"], given, {"Authorization": f"Bearer {name}"})
+            ask_raw(
+                url,
+                "POST",
+                PATHS["openai-chat"],
+                given,
+                {"Authorization": f"Bearer {name}"},
+            )
     ours = [OURS in captured.raw for captured in server.requests]
     assert ours == [True, False, False, True]
 
@@ -95,7 +120,9 @@ def test_many_clients_at_once_each_get_their_reply(serve):
     with proxy(server) as url:
 
         def run(number):
-            given = json.dumps(request("openai-chat", [user("openai-chat", str(number))])).encode()
+            given = json.dumps(
+                request("openai-chat", [user("openai-chat", str(number))])
+            ).encode()
             statuses.append(ask_raw(url, "POST", PATHS["openai-chat"], given)[0])
 
         threads = [threading.Thread(target=run, args=(number,)) for number in range(12)]
@@ -108,7 +135,9 @@ def test_many_clients_at_once_each_get_their_reply(serve):
 
 def test_streams_go_without_the_options_that_their_server_refuses(serve):
     def no_options(captured):
-        return Refusal(422, NO_OPTIONS) if "stream_options" in captured.body else "Done."
+        return (
+            Refusal(422, NO_OPTIONS) if "stream_options" in captured.body else "Done."
+        )
 
     server = serve("openai-chat", no_options)
     given = {**request("openai-chat", [user("openai-chat")]), "stream": True}
@@ -116,7 +145,10 @@ def test_streams_go_without_the_options_that_their_server_refuses(serve):
         for _ in range(3):
             raw = json.dumps(given).encode()
             status, headers, _ = ask_raw(url, "POST", PATHS["openai-chat"], raw)
-            assert (status, headers["X-Ullage"]) == (200, "fitted; without=stream_options")
+            assert (status, headers["X-Ullage"]) == (
+                200,
+                "fitted; without=stream_options",
+            )
     options = ["stream_options" in captured.body for captured in server.requests]
     assert options == [True, False, False, False]
 

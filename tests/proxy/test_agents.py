@@ -6,7 +6,14 @@ from pathlib import Path
 import pytest
 
 from ullage.doors.proxy import agents
-from ullage.doors.proxy.agents import AGENTS, MARK, READ_BY, VARIABLES, arguments_for, setting_for
+from ullage.doors.proxy.agents import (
+    AGENTS,
+    MARK,
+    READ_BY,
+    VARIABLES,
+    arguments_for,
+    setting_for,
+)
 from ullage.doors.proxy.config import UPSTREAMS
 
 URL = "http://127.0.0.1:1"
@@ -29,7 +36,9 @@ def test_a_gateway_of_the_users_stays_the_end_of_the_way():
         "ollama": "http://127.0.0.1:11434",
     }
     variables = setting.variables_at(URL, there)
-    assert variables["OPENAI_BASE_URL"] == f"{URL}/openai-base-url.gateway.example/api/v1"
+    assert (
+        variables["OPENAI_BASE_URL"] == f"{URL}/openai-base-url.gateway.example/api/v1"
+    )
     configured = setting_for(there, ["openai", "ollama"])
     assert configured.upstreams == {}, "what is configured goes before it"
 
@@ -41,7 +50,9 @@ def test_host_and_path_of_a_gateway_are_still_seen_in_its_path():
         "ANTHROPIC_API_BASE": "https://gateway.example/v1/messages/",
     }
     variables = setting_for(there).variables
-    assert "dashscope-intl.aliyuncs.com/compatible-mode/v1" in variables["OPENAI_BASE_URL"]
+    assert (
+        "dashscope-intl.aliyuncs.com/compatible-mode/v1" in variables["OPENAI_BASE_URL"]
+    )
     assert variables["ANTHROPIC_API_BASE"].endswith("/v1/messages")
 
 
@@ -89,7 +100,10 @@ def test_qwen_code_asks_alibaba_unless_something_else_is_named(tmp_path):
     dashscope = "https://dashscope.aliyuncs.com/compatible-mode/v1"
     assert ends_of(home, "qwen", tmp_path)["OPENAI_BASE_URL"] == dashscope
     other = {**home, "OPENAI_BASE_URL": "https://api.openai.com/v1"}
-    assert ends_of(other, "qwen", tmp_path)["OPENAI_BASE_URL"] == "https://api.openai.com/v1"
+    assert (
+        ends_of(other, "qwen", tmp_path)["OPENAI_BASE_URL"]
+        == "https://api.openai.com/v1"
+    )
     configured = setting_for(home, ["openai"], program="qwen", folder=tmp_path)
     assert configured.variables["OPENAI_BASE_URL"] == "openai/v1"
 
@@ -98,7 +112,9 @@ def test_qwen_code_is_not_led_to_a_proxy_that_does_not_reach_this_machine(tmp_pa
     """It asks the system's proxy even for an address that is in ``NO_PROXY``."""
     there = {"HTTPS_PROXY": "http://proxy.example", "HOME": str(tmp_path)}
     for agent in AGENTS:
-        whole = setting_for(there, program=agent, folder=tmp_path).environment_at(URL, there)
+        whole = setting_for(there, program=agent, folder=tmp_path).environment_at(
+            URL, there
+        )
         assert ("HTTPS_PROXY" in whole) == (agent != "qwen")
 
 
@@ -109,31 +125,52 @@ def test_a_proxy_of_the_users_is_not_asked_for_this_machine():
 
 
 def test_opencode_keeps_its_own_settings():
-    own = {"model": "x/y", "provider": {"openai": {"options": {"baseURL": "https://mine"}}}}
-    made = setting_for({}).variables_at(URL, {"OPENCODE_CONFIG_CONTENT": json.dumps(own)})
+    own = {
+        "model": "x/y",
+        "provider": {"openai": {"options": {"baseURL": "https://mine"}}},
+    }
+    made = setting_for({}).variables_at(
+        URL, {"OPENCODE_CONFIG_CONTENT": json.dumps(own)}
+    )
     found = json.loads(made["OPENCODE_CONFIG_CONTENT"])
     assert found["model"] == "x/y"
     assert found["provider"]["openai"]["options"] == {"baseURL": "https://mine"}
-    assert found["provider"]["anthropic"]["options"] == {"baseURL": f"{URL}/anthropic/v1"}
+    assert found["provider"]["anthropic"]["options"] == {
+        "baseURL": f"{URL}/anthropic/v1"
+    }
     assert setting_for({}).variables_at(URL, {"OPENCODE_CONFIG_CONTENT": "no JSON"})
 
 
 def test_codex_is_told_on_its_command_line():
     setting = setting_for({})
     told = arguments_for(["/usr/bin/codex", "exec", "Hello."], setting, URL)
-    assert told == ["/usr/bin/codex", "-c", f'openai_base_url="{URL}/openai/v1"', "exec", "Hello."]
+    assert told == [
+        "/usr/bin/codex",
+        "-c",
+        f'openai_base_url="{URL}/openai/v1"',
+        "exec",
+        "Hello.",
+    ]
     for name in set(AGENTS) - {"codex"}:
         assert arguments_for([name, "-p"], setting, URL) == [name, "-p"]
 
 
 def test_codex_reads_no_variable_of_the_sdks():
-    setting = setting_for({"OPENAI_BASE_URL": "https://gateway.example/v1"}, program="codex")
-    assert f'openai_base_url="{URL}/openai/v1"' in arguments_for(["codex"], setting, URL)
+    setting = setting_for(
+        {"OPENAI_BASE_URL": "https://gateway.example/v1"}, program="codex"
+    )
+    assert f'openai_base_url="{URL}/openai/v1"' in arguments_for(
+        ["codex"], setting, URL
+    )
 
 
 def test_opencode_ends_where_a_variable_says():
-    setting = setting_for({"ANTHROPIC_BASE_URL": "https://gateway.example/v1"}, program="opencode")
-    made = json.loads(setting.variables_at(URL, {})["OPENCODE_CONFIG_CONTENT"])["provider"]
+    setting = setting_for(
+        {"ANTHROPIC_BASE_URL": "https://gateway.example/v1"}, program="opencode"
+    )
+    made = json.loads(setting.variables_at(URL, {})["OPENCODE_CONFIG_CONTENT"])[
+        "provider"
+    ]
     base = f"{URL}/anthropic-base-url.gateway.example/v1"
     assert made["anthropic"]["options"]["baseURL"] == base
 
@@ -169,7 +206,10 @@ def test_gemini_cli_runs_without_us_where_it_could_not_start_and_that_is_said(
     assert not setting.note
 
 
-FEATURES = {"ENABLE_TOOL_SEARCH": "true", "_CLAUDE_CODE_ASSUME_FIRST_PARTY_BASE_URL": "1"}
+FEATURES = {
+    "ENABLE_TOOL_SEARCH": "true",
+    "_CLAUDE_CODE_ASSUME_FIRST_PARTY_BASE_URL": "1",
+}
 
 
 def set_for_claude(environment, **addresses):
@@ -180,7 +220,9 @@ def set_for_claude(environment, **addresses):
 
 def test_claude_code_keeps_what_it_has_at_its_vendor_s():
     assert set_for_claude({}) == FEATURES
-    assert set_for_claude({"ANTHROPIC_BASE_URL": "https://api.anthropic.com/"}) == FEATURES
+    assert (
+        set_for_claude({"ANTHROPIC_BASE_URL": "https://api.anthropic.com/"}) == FEATURES
+    )
 
 
 def test_nothing_is_set_before_another_upstream():
@@ -207,7 +249,11 @@ def test_what_the_user_has_set_stays():
 def test_a_program_finds_the_server_of_this_machine_through_the_proxy():
     setting = setting_for({})
     assert setting.upstreams == {"ollama": "http://127.0.0.1:11434"}
-    assert setting.variables["OLLAMA_HOST"] == setting.variables["OLLAMA_API_BASE"] == "ollama"
+    assert (
+        setting.variables["OLLAMA_HOST"]
+        == setting.variables["OLLAMA_API_BASE"]
+        == "ollama"
+    )
 
 
 @pytest.mark.parametrize(
@@ -218,7 +264,11 @@ def test_a_program_finds_the_server_of_this_machine_through_the_proxy():
         ("0.0.0.0", "http://127.0.0.1:11434", "ollama-host.127.0.0.1"),
         ("[::1]:8080", "http://[::1]:8080", "ollama-host.1"),
         ("http://gpu", "http://gpu:80", "ollama-host.gpu"),
-        ("https://gpu.example/ai/", "https://gpu.example:443", "ollama-host.gpu.example/ai"),
+        (
+            "https://gpu.example/ai/",
+            "https://gpu.example:443",
+            "ollama-host.gpu.example/ai",
+        ),
     ],
 )
 def test_the_server_that_is_named_stays_the_end_of_the_way(named, server, path):
@@ -241,7 +291,9 @@ def test_no_other_variable_leads_away_from_the_server_that_is_named(name, other,
 
 
 def test_where_the_server_of_this_machine_is_named_it_is_found_by_the_other_variable_too():
-    assert setting_for({"OLLAMA_HOST": "0.0.0.0"}).variables["OLLAMA_API_BASE"] == "ollama"
+    assert (
+        setting_for({"OLLAMA_HOST": "0.0.0.0"}).variables["OLLAMA_API_BASE"] == "ollama"
+    )
 
 
 @pytest.mark.parametrize("named", ["gpu:no-port", "tcp://gpu", "https://me:secret@gpu"])
@@ -251,8 +303,18 @@ def test_an_address_that_is_none_is_left_as_it_is(named):
 
 def test_a_server_reads_where_it_is_to_listen():
     """`ollama serve`, and what a coding agent may start in its shell."""
-    assert "OLLAMA_HOST" not in setting_for({}, program="ollama", arguments=["serve"]).variables
-    assert "OLLAMA_HOST" in setting_for({}, program="ollama", arguments=["run", "qwen3"]).variables
-    led = {agent for agent in AGENTS if "OLLAMA_HOST" in setting_for({}, program=agent).variables}
+    assert (
+        "OLLAMA_HOST"
+        not in setting_for({}, program="ollama", arguments=["serve"]).variables
+    )
+    assert (
+        "OLLAMA_HOST"
+        in setting_for({}, program="ollama", arguments=["run", "qwen3"]).variables
+    )
+    led = {
+        agent
+        for agent in AGENTS
+        if "OLLAMA_HOST" in setting_for({}, program=agent).variables
+    }
     assert led == {"goose"}
     assert "OLLAMA_API_BASE" in setting_for({}, program="aider").variables

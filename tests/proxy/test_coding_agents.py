@@ -27,7 +27,9 @@ def installed(name):
     """The agent, if it is there."""
     agent = AGENTS[name]
     if agent.program is None:
-        pytest.skip(f"{name} is not installed: see tests/coding_agents.py, and set ULLAGE_AGENTS")
+        pytest.skip(
+            f"{name} is not installed: see tests/coding_agents.py, and set ULLAGE_AGENTS"
+        )
     return agent
 
 
@@ -50,7 +52,9 @@ def script(shell):
         more = {"tool_call_id": ref, "offset": int(offset)}
         if step == 1:
             return Reply("I read on.", [recall(more)])
-        return Reply("Once more.", [recall({**more, "offset": 9_900}), shell("echo last")])
+        return Reply(
+            "Once more.", [recall({**more, "offset": 9_900}), shell("echo last")]
+        )
 
     def recall(arguments):
         return Call("get_continuation", arguments)
@@ -64,7 +68,11 @@ def test_an_agent_is_cut_reads_on_and_never_sees_it(name, tmp_path):
     agent = installed(name)
     with world(agent, script(agent.shell), tmp_path, is_behind=True) as there:
         ran = there.run(agent.asked("Count."))
-        asked = [each.raw.decode() for each in there.server.requests if OURS[0] in str(each.raw)]
+        asked = [
+            each.raw.decode()
+            for each in there.server.requests
+            if OURS[0] in str(each.raw)
+        ]
     assert ran.status == 0, ran.errors
     seen = [len(set(LINE.findall(each))) for each in asked[:4]]
     assert 0 == seen[0] < seen[1] < seen[2] <= seen[3] < 1_900, "cut, and read on"
@@ -79,7 +87,14 @@ def test_an_agent_is_cut_reads_on_and_never_sees_it(name, tmp_path):
 
 OF_A_RUN = frozenset(
     (
-        *("host", "content-length", "connection", "accept-encoding", "traceparent", "baggage"),
+        *(
+            "host",
+            "content-length",
+            "connection",
+            "accept-encoding",
+            "traceparent",
+            "baggage",
+        ),
         *("user-agent", "x-ullage"),
     )
 )
@@ -107,7 +122,9 @@ def all_is_well():
 
 @pytest.mark.parametrize("name", AGENTS)
 def test_the_first_request_has_our_tools_more_and_nothing_less(name, tmp_path):
-    (_, alone), (_, behind) = side_by_side(installed(name), all_is_well, tmp_path, "Hello.")
+    (_, alone), (_, behind) = side_by_side(
+        installed(name), all_is_well, tmp_path, "Hello."
+    )
     assert len(alone) == len(behind) > 0
     alone, behind = alone[0], behind[0]
     more = [tool for tool in tools_of(behind) if tool not in tools_of(alone)]
@@ -127,8 +144,12 @@ def test_the_first_request_has_our_tools_more_and_nothing_less(name, tmp_path):
 def test_a_session_is_resumed_as_without_us(name, tmp_path):
     pair = side_by_side(installed(name), all_is_well, tmp_path, "Hello.", "Again.")
     (alone_runs, alone), (behind_runs, behind) = pair
-    assert [run.status for run in alone_runs + behind_runs] == [0] * 4, behind_runs[1].errors
-    assert [len(messages_of(each)) for each in alone] == [len(messages_of(each)) for each in behind]
+    assert [run.status for run in alone_runs + behind_runs] == [0] * 4, behind_runs[
+        1
+    ].errors
+    assert [len(messages_of(each)) for each in alone] == [
+        len(messages_of(each)) for each in behind
+    ]
     for one, other in zip(alone, behind, strict=True):
         assert len(tools_of(other)) - len(tools_of(one)) == bool(tools_of(one))
     assert "All is well." in behind_runs[1].output
@@ -154,7 +175,14 @@ def refusal(wire, status, **headers):
         case "gemini":
             body = {"error": {"code": status, "message": words, "status": gemini}}
         case _:
-            body = {"error": {"message": words, "type": openai, "code": openai, "param": None}}
+            body = {
+                "error": {
+                    "message": words,
+                    "type": openai,
+                    "code": openai,
+                    "param": None,
+                }
+            }
     return Refusal(status, body, headers)
 
 
@@ -209,7 +237,9 @@ def test_claude_code_compacts_as_without_us_and_goes_on(tmp_path):
         def answer(captured):
             text = captured.raw.decode()
             if "summary of the conversation" in text:
-                return Reply("<analysis>It ran.</analysis><summary>They counted.</summary>")
+                return Reply(
+                    "<analysis>It ran.</analysis><summary>They counted.</summary>"
+                )
             if "line 7" in text or "They counted." in text:
                 return Reply("All is well.")
             return Reply("I count.", [agent.shell(LISTING)])
@@ -219,12 +249,16 @@ def test_claude_code_compacts_as_without_us_and_goes_on(tmp_path):
     pair = side_by_side(agent, replies, tmp_path, "Count.", "/compact", "Again.")
     (alone_runs, alone), (behind_runs, behind) = pair
     assert [run.status for run in alone_runs + behind_runs] == [0] * 6
-    assert [len(messages_of(each)) for each in alone] == [len(messages_of(each)) for each in behind]
+    assert [len(messages_of(each)) for each in alone] == [
+        len(messages_of(each)) for each in behind
+    ]
     assert len(behind) == 4
     assert "They counted." in behind[-1].raw.decode()
     assert OURS[0] in tools_of(behind[-1]), "recall is offered after it, too"
     lines = [len(set(LINE.findall(each.raw.decode()))) for each in behind]
-    assert lines[0] == lines[3] == 0 < lines[1] == lines[2] < 1_900, "and what was cut stays cut"
+    assert lines[0] == lines[3] == 0 < lines[1] == lines[2] < 1_900, (
+        "and what was cut stays cut"
+    )
 
 
 def test_codex_compacts_at_the_vendor_s_as_without_us(tmp_path):
@@ -235,7 +269,11 @@ def test_codex_compacts_at_the_vendor_s_as_without_us(tmp_path):
             last = messages_of(captured)[-1]["type"]
             if not last.startswith("compaction"):
                 return Reply("All is well.")
-            item = {"id": "cmp_1", "type": "compaction", "encrypted_content": "gAAAAAc2VhbGVk"}
+            item = {
+                "id": "cmp_1",
+                "type": "compaction",
+                "encrypted_content": "gAAAAAc2VhbGVk",
+            }
             usage = {"input_tokens": 900, "output_tokens": 9, "total_tokens": 909}
             own = {"id": "resp_9", "object": "response", "status": "completed"}
             return {**own, "model": "gpt-5.2", "output": [item], "usage": usage}
@@ -265,9 +303,9 @@ def context_of(agent, folder, *, is_behind):
     """The model and its window, as ``/context`` tells them."""
     with world(agent, all_is_well(), folder, is_behind=is_behind) as there:
         ran = there.run(["claude", "-p", "/context"])
-    return re.search(r"\*\*Model:\*\* (\S+)", ran.output)[1], re.search(r"/\s*(\S+) ", ran.output)[
-        1
-    ]
+    return re.search(r"\*\*Model:\*\* (\S+)", ran.output)[1], re.search(
+        r"/\s*(\S+) ", ran.output
+    )[1]
 
 
 def test_claude_code_shows_the_window_that_it_has_without_us(tmp_path):
@@ -280,11 +318,18 @@ def test_claude_code_finds_its_tools_by_search_at_its_vendor_s_alone(tmp_path):
     agent = installed("claude")
     tools = {}
     for gateway in ("", "https://api.anthropic.com/gateway"):
-        with world(agent, all_is_well(), tmp_path / f"at{len(tools)}", is_behind=True) as there:
-            there.run(agent.asked("Hello."), **({"ANTHROPIC_BASE_URL": gateway} if gateway else {}))
+        with world(
+            agent, all_is_well(), tmp_path / f"at{len(tools)}", is_behind=True
+        ) as there:
+            there.run(
+                agent.asked("Hello."),
+                **({"ANTHROPIC_BASE_URL": gateway} if gateway else {}),
+            )
             (request,) = there.of_the_conversation()
             tools[gateway] = tools_of(request)
-            assert request.path.startswith(gateway.removeprefix("https://api.anthropic.com"))
+            assert request.path.startswith(
+                gateway.removeprefix("https://api.anthropic.com")
+            )
     with_search, without = tools.values()
     assert "ToolSearch" in with_search
     assert len(with_search) < len(without) / 2
@@ -294,7 +339,9 @@ def test_claude_code_finds_its_tools_by_search_at_its_vendor_s_alone(tmp_path):
 
 GATEWAY = "https://gateway.example/api"
 OWN_FILES = {
-    "claude": {".claude/settings.json": json.dumps({"env": {"ANTHROPIC_BASE_URL": GATEWAY}})},
+    "claude": {
+        ".claude/settings.json": json.dumps({"env": {"ANTHROPIC_BASE_URL": GATEWAY}})
+    },
     "codex": {".codex/config.toml": f'openai_base_url = "{GATEWAY}/v1"\n'},
     "opencode": {
         "opencode.jsonc": json.dumps(

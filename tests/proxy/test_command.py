@@ -42,5 +42,8 @@ def test_a_proxy_ends_with_its_block():
 def test_an_address_that_is_taken_is_told():
     with behind_a_proxy(Config(listen="127.0.0.1:0")) as (url, _):
         taken = Config(listen=url.removeprefix("http://"))
-        with pytest.raises(ConfigError, match="cannot be listened on"), behind_a_proxy(taken):
+        with (
+            pytest.raises(ConfigError, match="cannot be listened on"),
+            behind_a_proxy(taken),
+        ):
             time.sleep(0)

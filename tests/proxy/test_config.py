@@ -3,7 +3,14 @@
 import pytest
 
 from ullage.core.errors import ConfigError
-from ullage.doors.proxy.config import UPSTREAMS, Config, Room, config_of, host_and_port, is_loopback
+from ullage.doors.proxy.config import (
+    UPSTREAMS,
+    Config,
+    Room,
+    config_of,
+    host_and_port,
+    is_loopback,
+)
 
 FILE = """
 listen = "127.0.0.1:9000"
@@ -32,7 +39,11 @@ def test_the_vendors_are_known_and_everything_has_a_default():
 def test_options_go_before_the_environment_and_that_before_the_file(file):
     environment = {"ULLAGE_PROXY_LISTEN": "127.0.0.1:9001", "ULLAGE_PROXY_WORKERS": "3"}
     config = config_of(file, environment, listen="127.0.0.1:9002", policy=None)
-    assert (config.listen, config.policy, config.workers) == ("127.0.0.1:9002", "output_cache", 3)
+    assert (config.listen, config.policy, config.workers) == (
+        "127.0.0.1:9002",
+        "output_cache",
+        3,
+    )
     assert config_of(file, environment).listen == "127.0.0.1:9001"
     assert config.limits == Room(idle_s=5)
     assert config.tenants == {"research": ["a" * 64]}
@@ -46,7 +57,9 @@ def test_upstreams_are_added_up(file):
 
 def test_the_store_of_the_other_commands_is_the_proxys():
     assert config_of(None, {"ULLAGE_STORE": "kept.db"}).store == "kept.db"
-    assert config_of(None, {"ULLAGE_STORE": "kept.db"}, store="mine.db").store == "mine.db"
+    assert (
+        config_of(None, {"ULLAGE_STORE": "kept.db"}, store="mine.db").store == "mine.db"
+    )
 
 
 @pytest.mark.parametrize(
@@ -62,8 +75,14 @@ def test_the_store_of_the_other_commands_is_the_proxys():
         ({"upstreams": {"Mine": "https://x.example"}}, "no lower-case word"),
         ({"upstreams": {"mine": "x.example"}}, "no URL"),
         ({"upstreams": {"mine": "ftp://x.example"}}, "no URL"),
-        ({"upstreams": {"mine": "https://key:secret@x.example"}}, "more than host and path"),
-        ({"upstreams": {"mine": "https://x.example?key=secret"}}, "more than host and path"),
+        (
+            {"upstreams": {"mine": "https://key:secret@x.example"}},
+            "more than host and path",
+        ),
+        (
+            {"upstreams": {"mine": "https://x.example?key=secret"}},
+            "more than host and path",
+        ),
         ({"tenants": {"me": ["sk-secret"]}}, "no SHA-256"),
         ({"opt_out_header": "x ullage"}, "no header's name"),
         ({"colour": "red"}, "unknown field"),
@@ -87,7 +106,9 @@ def test_addresses():
     assert host_and_port("[::1]:80") == ("::1", 80)
     assert host_and_port("localhost:0") == ("localhost", 0)
     assert [
-        host for host in ("localhost", "127.0.0.9", "::1", "0.0.0.0", "x.y") if is_loopback(host)
+        host
+        for host in ("localhost", "127.0.0.9", "::1", "0.0.0.0", "x.y")
+        if is_loopback(host)
     ]
     assert not any(map(is_loopback, ("0.0.0.0", "::", "10.0.0.1", "x.example")))
 
@@ -98,6 +119,8 @@ def test_tools_by_which_the_user_answers_come_from_everywhere(tmp_path):
     environment = {"ULLAGE_PROXY_USER_TOOLS": "ask_us, ask_them,"}
     assert config_of(path).user_tools == ["ask_me"]
     assert config_of(path, environment).user_tools == ["ask_us", "ask_them"]
-    assert config_of(path, environment, user_tools=["ask_you"]).user_tools == ["ask_you"]
+    assert config_of(path, environment, user_tools=["ask_you"]).user_tools == [
+        "ask_you"
+    ]
     with pytest.raises(ConfigError, match="user_tools"):
         config_of(user_tools=["--"])

@@ -66,7 +66,9 @@ def test_one_that_is_served_is_left_alone():
         proxy(there, limits=Room(connections=2)) as url,
         connected(url) as served,
     ):
-        served.sendall(b"GET /v1/slow HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+        served.sendall(
+            b"GET /v1/slow HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+        )
         while not there.requests:
             pass
         for _ in range(5):
@@ -176,7 +178,9 @@ def test_there_are_as_many_as_descriptors_allow():
         raise_descriptors()
         print(resource.getrlimit(resource.RLIMIT_NOFILE)[0], most_connections())
     """
-    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    out = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
     assert out.stdout.split() == ["16", "256", "112"]
     assert resource.getrlimit(resource.RLIMIT_NOFILE) == (soft, hard)
     assert most_connections() >= 8
@@ -199,7 +203,9 @@ BROKEN = [
 
 
 @pytest.mark.parametrize("data", BROKEN)
-def test_what_cannot_be_read_is_refused_and_nothing_of_it_is_logged(there, caplog, data):
+def test_what_cannot_be_read_is_refused_and_nothing_of_it_is_logged(
+    there, caplog, data
+):
     caplog.set_level(logging.DEBUG)
     with proxy(there) as url, talking(url, data % b"SECRET") as raw:
         reply = all_of(raw)

@@ -39,7 +39,11 @@ SHAPES = {
             MODELS: {"data": [{"id": MODEL}, {"id": "x"}]},
             LM_STUDIO: {
                 "data": [
-                    {"id": MODEL, "max_context_length": 131_072, "loaded_context_length": 8_192}
+                    {
+                        "id": MODEL,
+                        "max_context_length": 131_072,
+                        "loaded_context_length": 8_192,
+                    }
                 ]
             },
         },
@@ -61,7 +65,13 @@ SHAPES = {
         4_096,  # its default, until the model is loaded
     ),
     "litellm": (
-        {LITELLM: {"data": [{"model_name": MODEL, "model_info": {"max_input_tokens": 200_000}}]}},
+        {
+            LITELLM: {
+                "data": [
+                    {"model_name": MODEL, "model_info": {"max_input_tokens": 200_000}}
+                ]
+            }
+        },
         200_000,
     ),
 }
@@ -73,7 +83,9 @@ def serving(answers):
     async def answer(request):
         if request.path.endswith("/chat/completions"):
             said = {"index": 0, "message": {"role": "assistant", "content": "Done."}}
-            return web.json_response({"id": "c", "choices": [{**said, "finish_reason": "stop"}]})
+            return web.json_response(
+                {"id": "c", "choices": [{**said, "finish_reason": "stop"}]}
+            )
         found = answers.get(request.path)
         if found is None:
             return web.Response(status=404)
@@ -149,7 +161,9 @@ def test_an_answer_expires(monkeypatch):
     windows = iter([32_768, 65_536, 65_536, 65_536])
 
     async def listed(_):
-        return web.json_response({"data": [{"id": MODEL, "max_model_len": next(windows)}]})
+        return web.json_response(
+            {"data": [{"id": MODEL, "max_model_len": next(windows)}]}
+        )
 
     async def run(there):
         async with discovering(there) as (made, _, known):
@@ -211,7 +225,9 @@ def test_an_odd_answer_is_no_answer_and_the_next_question_is_asked(odd):
 
 @pytest.mark.parametrize("value", [-1, 3, "many", 10**12])
 def test_nonsense_is_refused_with_an_event(value):
-    with upstream(serving({MODELS: {"data": [{"id": MODEL, "max_model_len": value}]}})) as there:
+    with upstream(
+        serving({MODELS: {"data": [{"id": MODEL, "max_model_len": value}]}})
+    ) as there:
         (served,) = learnt(there)
         assert served.window_tokens is None
         assert (served.event.kind, served.event.where) == ("window_refused", "model")
@@ -273,8 +289,12 @@ def test_unasked_only_this_machine_is_asked(url, discover, is_asked):
     assert Discovery(config, None, {})._may_ask(route, MODEL) == is_asked
 
 
-@pytest.mark.parametrize(("said", "meant"), [(None, True), (False, False), (["mine"], ["mine"])])
-def test_a_command_with_a_proxy_of_its_own_asks_unless_it_was_told_otherwise(said, meant):
+@pytest.mark.parametrize(
+    ("said", "meant"), [(None, True), (False, False), (["mine"], ["mine"])]
+)
+def test_a_command_with_a_proxy_of_its_own_asks_unless_it_was_told_otherwise(
+    said, meant
+):
     gateway = {"mine": "https://gateway.example/api"}
     config = Config(upstreams=gateway, discover=said)
     assert _for_one(config, {"openai": "https://gateway.example"}).discover == meant
@@ -291,7 +311,10 @@ def test_a_command_with_a_proxy_of_its_own_asks_unless_it_was_told_otherwise(sai
     ],
 )
 def test_it_is_asked_where_the_request_goes(path, asked):
-    assert discovery._api_of(f"http://127.0.0.1:1{path}") == f"http://127.0.0.1:1{asked[:-7]}"
+    assert (
+        discovery._api_of(f"http://127.0.0.1:1{path}")
+        == f"http://127.0.0.1:1{asked[:-7]}"
+    )
 
 
 def test_what_is_kept_and_asked_at_once_is_bounded():
@@ -310,7 +333,9 @@ def test_what_is_kept_and_asked_at_once_is_bounded():
 
 
 def chat(text="Go on. " * 2_000):
-    return json.dumps({"model": MODEL, "messages": [{"role": "user", "content": text}]}).encode()
+    return json.dumps(
+        {"model": MODEL, "messages": [{"role": "user", "content": text}]}
+    ).encode()
 
 
 def test_no_request_waits_for_an_answer_and_the_window_holds_once_it_is_there():
@@ -321,8 +346,13 @@ def test_no_request_waits_for_an_answer_and_the_window_holds_once_it_is_there():
         return web.json_response({"data": [{"id": MODEL, "max_model_len": 8_000}]})
 
     reports = []
-    with upstream(serving({MODELS: listed})) as there, proxy(there, reports.append) as url:
-        assert ask(url, "POST", CHAT, chat())[0] == 200, "it is answered while nothing is known"
+    with (
+        upstream(serving({MODELS: listed})) as there,
+        proxy(there, reports.append) as url,
+    ):
+        assert ask(url, "POST", CHAT, chat())[0] == 200, (
+            "it is answered while nothing is known"
+        )
         may_answer.set()
         for _ in range(2_000):
             ask(url, "POST", CHAT, chat())

@@ -32,7 +32,9 @@ def test_an_address_that_is_taken(config):
 
 def test_a_store_that_is_none(tmp_path):
     (tmp_path / "kept.db").write_bytes(b"no database" * 100)
-    finding = found(Config(listen="127.0.0.1:0", store=str(tmp_path / "kept.db")))["store"]
+    finding = found(Config(listen="127.0.0.1:0", store=str(tmp_path / "kept.db")))[
+        "store"
+    ]
     assert finding.verdict == "wrong"
     assert str(tmp_path) not in finding.words
 
@@ -43,7 +45,9 @@ def test_an_upstream_in_the_clear_or_not_there(config):
         upstreams = {"clear": "http://far.example", "near": f"http://127.0.0.1:{port}"}
         near = Config(listen="127.0.0.1:0", store=config.store, upstreams=upstreams)
         assert found(near)["upstream clear"].verdict == "wrong"
-        assert found(near, online=True)["upstream near"].words.endswith("takes connections")
+        assert found(near, online=True)["upstream near"].words.endswith(
+            "takes connections"
+        )
     assert found(near, online=True)["upstream near"].verdict == "wrong"
 
 
@@ -52,7 +56,11 @@ def test_agents_and_variables_are_named_without_what_may_be_secret(config, tmp_p
     agent.write_text("#!/bin/sh\n")
     agent.chmod(0o700)
     gateway = "https://user:secret@gateway.example/v1"
-    environment = {"PATH": str(tmp_path), "OPENAI_BASE_URL": gateway, "HTTPS_PROXY": "http://x"}
+    environment = {
+        "PATH": str(tmp_path),
+        "OPENAI_BASE_URL": gateway,
+        "HTTPS_PROXY": "http://x",
+    }
     told = found(config, environment)
     assert told["agents"].words == "ullage run -- claude"
     assert "gateway.example" in told["OPENAI_BASE_URL"].words

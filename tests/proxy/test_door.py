@@ -24,12 +24,20 @@ def run():
 
     with upstream(answer) as there:
         upstreams = dict.fromkeys(("anthropic", "openai", "gemini"), there.url)
-        config = Config(listen="127.0.0.1:0", tenant="", upstreams=upstreams, dry_run=True)
+        config = Config(
+            listen="127.0.0.1:0", tenant="", upstreams=upstreams, dry_run=True
+        )
         with behind_a_proxy(config, door=door) as (url, _):
             yield url, door, there
 
 
-PATHS = ("/_ullage/", "/_ullage/state", "/_ullage/health", "/_ullage/metrics", "/v1/models")
+PATHS = (
+    "/_ullage/",
+    "/_ullage/state",
+    "/_ullage/health",
+    "/_ullage/metrics",
+    "/v1/models",
+)
 
 
 @pytest.mark.parametrize("path", PATHS)
@@ -48,7 +56,9 @@ def test_a_whole_url_is_no_way_around(run):
     url, _, there = run
     before = len(there.requests)
     host = url.removeprefix("http://")
-    with talking(url, f"GET {url}/v1/models HTTP/1.1\r\nHost: {host}\r\n\r\n".encode()) as raw:
+    with talking(
+        url, f"GET {url}/v1/models HTTP/1.1\r\nHost: {host}\r\n\r\n".encode()
+    ) as raw:
         assert all_of(raw).split()[1] == b"404"
     assert len(there.requests) == before
 
@@ -60,9 +70,16 @@ def test_with_one_all_is_as_without_it(run, which):
     key = getattr(door, which)
     for path in PATHS[:4]:
         assert ask(url, path=f"/{key}{path}")[0] == 200
-    for path in ("/anthropic/v1/models?a=%2F&b=1", "/v1/models/a%2Fb", "/v1/files/%C3%A9"):
+    for path in (
+        "/anthropic/v1/models?a=%2F&b=1",
+        "/v1/models/a%2Fb",
+        "/v1/files/%C3%A9",
+    ):
         status, _, body = ask(url, path=f"/{key}{path}")
-        assert (status, json.loads(body)) == (200, {"path": path.removeprefix("/anthropic")})
+        assert (status, json.loads(body)) == (
+            200,
+            {"path": path.removeprefix("/anthropic")},
+        )
     assert all(key not in str(each) for each in there.requests)
 
 
@@ -77,7 +94,9 @@ def test_keys_are_not_told(run):
     assert new_door() != new_door()
 
 
-@pytest.mark.skipif(not hasattr(os, "setuid") or os.geteuid(), reason="only root can be another")
+@pytest.mark.skipif(
+    not hasattr(os, "setuid") or os.geteuid(), reason="only root can be another"
+)
 def test_the_key_that_others_can_read_counts_for_our_user_alone(run):
     """Another user of the machine, who read it in the list of processes, is answered nothing."""
     url, door, _ = run
@@ -94,6 +113,8 @@ def test_the_key_that_others_can_read_counts_for_our_user_alone(run):
                     raw.sendall(head.encode())
                     print(raw.recv(65536).split()[1].decode())
     """
-    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    out = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
     # the other key is private: whoever has it was given it, such as a command under another user
     assert out.stdout.split() == ["404"] * 4 + ["403", "200", "200", "200"]

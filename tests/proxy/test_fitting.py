@@ -22,7 +22,9 @@ from ullage.doors.proxy.relayed import Relayed, raw_tokens, told
 from ullage.wires import FORMATS
 
 WIRES = sorted(FORMATS)
-LOG = "\n".join(f"{n:05} worker {n % 7} took {n * 37 % 1000} ms for task {n}" for n in range(4_000))
+LOG = "\n".join(
+    f"{n:05} worker {n % 7} took {n * 37 % 1000} ms for task {n}" for n in range(4_000)
+)
 CUTS_ALWAYS = "continuation"
 """The preset that cuts a large result whether its request has tools or not."""
 PATHS = {
@@ -34,7 +36,10 @@ PATHS = {
 
 def calls(times):
     """A script: so many calls of a tool, then the end."""
-    return [*(Reply("", [Call("read_file", {"path": f"{n}.log"})]) for n in range(times)), "Done."]
+    return [
+        *(Reply("", [Call("read_file", {"path": f"{n}.log"})]) for n in range(times)),
+        "Done.",
+    ]
 
 
 @pytest.mark.parametrize("stream", [False, True])
@@ -44,15 +49,25 @@ def test_an_agent_of_any_sdk_is_fitted_and_knows_nothing_of_it(serve, wire, stre
     with proxy(server) as url:
         messages = loop(behind(server, url, stream=stream), None, lambda *_: LOG)
     assert len(server.requests) == 4
-    assert len(server.requests[-1].raw) < len(LOG) < sum(map(len, map(str, messages))) / 2.5
+    assert (
+        len(server.requests[-1].raw)
+        < len(LOG)
+        < sum(map(len, map(str, messages))) / 2.5
+    )
 
 
 def chat(*messages):
-    return json.dumps({"model": "gpt-4.1", "messages": [user("openai-chat"), *messages]}).encode()
+    return json.dumps(
+        {"model": "gpt-4.1", "messages": [user("openai-chat"), *messages]}
+    ).encode()
 
 
 def long_chat(length=1):
-    call = {"id": "c", "type": "function", "function": {"name": "read", "arguments": "{}"}}
+    call = {
+        "id": "c",
+        "type": "function",
+        "function": {"name": "read", "arguments": "{}"},
+    }
     said = {"role": "assistant", "content": None, "tool_calls": [call]}
     return chat(said, {"role": "tool", "tool_call_id": "c", "content": LOG * length})
 
@@ -63,9 +78,14 @@ def test_what_was_done_is_told_in_a_header_of_the_reply():
         assert ask(url, "POST", path, long_chat())[1]["X-Ullage"] == "fitted"
         assert ask(url, "POST", path, chat())[1]["X-Ullage"] == "unchanged"
         assert ask(url, "POST", path, b"[1]")[1]["X-Ullage"] == "passed; body"
-        assert ask(url, "POST", "/v1/embeddings", b"{}")[1]["X-Ullage"] == "passed; path"
+        assert (
+            ask(url, "POST", "/v1/embeddings", b"{}")[1]["X-Ullage"] == "passed; path"
+        )
         headers = {"X-Ullage": "off"}
-        assert ask(url, "POST", path, long_chat(), headers)[1]["X-Ullage"] == "passed; asked"
+        assert (
+            ask(url, "POST", path, long_chat(), headers)[1]["X-Ullage"]
+            == "passed; asked"
+        )
         fitted, as_it_was = there.requests[0].body, there.requests[-1].body
         assert len(fitted) < len(as_it_was) / 2
         assert as_it_was == long_chat()
@@ -108,7 +128,10 @@ def test_a_compressed_request_is_fitted_and_goes_on_plain_and_an_unknown_one_as_
 
 def test_a_dry_run_counts_and_sends_what_came():
     told_of = []
-    with upstream() as there, proxy(there, told_of.append, policy=CUTS_ALWAYS, dry_run=True) as url:
+    with (
+        upstream() as there,
+        proxy(there, told_of.append, policy=CUTS_ALWAYS, dry_run=True) as url,
+    ):
         done = ask(url, "POST", "/v1/chat/completions", long_chat())
         assert (done[1]["X-Ullage"], there.requests[0].body) == ("dry-run", long_chat())
     (relayed,) = told_of
@@ -142,7 +165,9 @@ def test_a_client_that_hangs_up_once_it_has_its_reply_leaves_nothing_undone(tmp_
     with (
         upstream(answer) as there,
         proxy(there, told_of.put, store=str(file)) as url,
-        closing(sqlite3.connect(file, isolation_level=None, check_same_thread=False)) as elsewhere,
+        closing(
+            sqlite3.connect(file, isolation_level=None, check_same_thread=False)
+        ) as elsewhere,
     ):
         with talking(url, f"{head}\r\n".encode() + chat()) as client:
             assert client.recv(1 << 16)
@@ -156,7 +181,10 @@ def test_a_client_that_hangs_up_once_it_has_its_reply_leaves_nothing_undone(tmp_
 
 
 def test_a_refusal_is_the_clients_to_see(serve):
-    refusal = {"type": "error", "error": {"type": "overloaded_error", "message": "busy"}}
+    refusal = {
+        "type": "error",
+        "error": {"type": "overloaded_error", "message": "busy"},
+    }
     server = serve("anthropic", [Refusal(529, refusal)])
     with proxy(server) as url:
         body = json.dumps(request("anthropic", [user("anthropic")])).encode()
@@ -183,7 +211,11 @@ def test_so_does_one_that_no_exchange_survives(monkeypatch):
 
 def test_conversations_of_two_credentials_are_kept_apart(tmp_path):
     told_of = []
-    settings = {"tenant": None, "store": str(tmp_path / "kept.db"), "policy": CUTS_ALWAYS}
+    settings = {
+        "tenant": None,
+        "store": str(tmp_path / "kept.db"),
+        "policy": CUTS_ALWAYS,
+    }
     with upstream() as there, proxy(there, told_of.append, **settings) as url:
         for key in ("one", "two", "one"):
             headers = {"Authorization": f"Bearer {key}"}
@@ -198,7 +230,10 @@ def test_conversations_of_two_credentials_are_kept_apart(tmp_path):
 
 def test_a_long_body_that_may_not_be_held_passes_and_is_counted():
     told_of = []
-    with upstream() as there, proxy(there, told_of.append, limits=Room(body_bytes=1_000)) as url:
+    with (
+        upstream() as there,
+        proxy(there, told_of.append, limits=Room(body_bytes=1_000)) as url,
+    ):
         done = ask(url, "POST", "/v1/chat/completions", long_chat())
     assert (done[1]["X-Ullage"], done[2]) == ("passed; body", long_chat())
     assert told_of[0].report.passed == "body"
@@ -213,7 +248,11 @@ def test_sizes_before_are_reckoned_from_bytes():
 
 def test_an_answer_by_a_tool_that_the_operator_named_is_whole():
     answer = "a line of what the user pasted as an answer\n" * 400
-    call = {"id": "c1", "type": "function", "function": {"name": "ask_desk", "arguments": "{}"}}
+    call = {
+        "id": "c1",
+        "type": "function",
+        "function": {"name": "ask_desk", "arguments": "{}"},
+    }
     asked = {"role": "assistant", "content": None, "tool_calls": [call]}
     tool = {"type": "function", "function": {"name": "ask_desk", "parameters": {}}}
     first = {"role": "user", "content": "Ask before you go on."}

@@ -10,7 +10,9 @@ from ullage.doors.proxy.config import Config, config_of
 from ullage.doors.proxy.guard import host_of
 
 MESSAGES = "/anthropic/v1/messages"
-BODY = json.dumps({"model": "claude-sonnet-4-5", "messages": [{"role": "user", "content": "x"}]})
+BODY = json.dumps(
+    {"model": "claude-sonnet-4-5", "messages": [{"role": "user", "content": "x"}]}
+)
 JSON = {"Content-Type": "application/json"}
 FORM = {"Content-Type": "application/x-www-form-urlencoded"}
 APP, WINDOW = "https://app.example", "vscode-webview://*"
@@ -39,7 +41,10 @@ def sent(url, headers, method="POST", path=MESSAGES):
     """The status of a request with these headers, a Host among them or our own."""
     own = {"Host": url.removeprefix("http://"), "Connection": "close", **headers}
     body = BODY if method == "POST" else ""
-    lines = [f"{method} {path} HTTP/1.1", *(f"{name}: {value}" for name, value in own.items())]
+    lines = [
+        f"{method} {path} HTTP/1.1",
+        *(f"{name}: {value}" for name, value in own.items()),
+    ]
     asked = "\r\n".join([*lines, f"Content-Length: {len(body)}", "", body]).encode()
     with talking(url, asked) as raw:
         return int(all_of(raw).split()[1])
@@ -47,9 +52,17 @@ def sent(url, headers, method="POST", path=MESSAGES):
 
 PAGES = {
     "a form": {"Origin": "http://evil.example", "Content-Type": "text/plain"},
-    "a fetch": {"Origin": "http://evil.example", "Sec-Fetch-Site": "cross-site", **JSON},
+    "a fetch": {
+        "Origin": "http://evil.example",
+        "Sec-Fetch-Site": "cross-site",
+        **JSON,
+    },
     "a page in a sandbox": {"Origin": "null", **JSON},
-    "a page that brings a key": {"Origin": "http://evil.example", "x-api-key": "k", **JSON},
+    "a page that brings a key": {
+        "Origin": "http://evil.example",
+        "x-api-key": "k",
+        **JSON,
+    },
     "a picture": {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "no-cors"},
     "a page of another port here": {
         "Origin": "http://127.0.0.1:3000",
@@ -64,7 +77,11 @@ PAGES = {
     "an older browser's beacon": {"Content-Type": "text/plain;charset=UTF-8"},
     "an older browser's form": FORM,
     "an older browser's bytes": {"User-Agent": "Mozilla/5.0 (X11; Linux x86_64)"},
-    "an extension": {"Origin": "chrome-extension://abcdef", "Sec-Fetch-Site": "none", **JSON},
+    "an extension": {
+        "Origin": "chrome-extension://abcdef",
+        "Sec-Fetch-Site": "none",
+        **JSON,
+    },
 }
 
 
@@ -94,18 +111,24 @@ def test_nor_by_another_method(there, url, method):
     ],
 )
 def test_who_is_refused_is_told_which_setting_helps(url, headers, setting):
-    lines = "".join(f"{name}: {value}\r\n" for name, value in ({"Host": "a"} | headers).items())
+    lines = "".join(
+        f"{name}: {value}\r\n" for name, value in ({"Host": "a"} | headers).items()
+    )
     with talking(url, f"POST {MESSAGES} HTTP/1.1\r\n{lines}\r\n".encode()) as raw:
         reply = all_of(raw)
     assert setting in reply
     assert b"X-Ullage: error" in reply
-    assert not any(value.encode() in reply.partition(b"\r\n\r\n")[2] for value in headers.values())
+    assert not any(
+        value.encode() in reply.partition(b"\r\n\r\n")[2] for value in headers.values()
+    )
 
 
 def test_refused_requests_are_counted(url):
     sent(url, {"Origin": "http://evil.example"})
     text = ask(url, path="/_ullage/metrics")[2].decode()
-    (line,) = [each for each in text.splitlines() if each.startswith("ullage_refused_total")]
+    (line,) = [
+        each for each in text.splitlines() if each.startswith("ullage_refused_total")
+    ]
     assert int(line.split()[1]) > 0
 
 
@@ -132,7 +155,11 @@ def test_what_a_program_sends_goes_on(url, headers):
 
 ALLOWED = {
     "the page": {"Origin": APP, "Sec-Fetch-Site": "cross-site", **JSON},
-    "a window": {"Origin": "vscode-webview://0f1e", "Sec-Fetch-Site": "cross-site", **JSON},
+    "a window": {
+        "Origin": "vscode-webview://0f1e",
+        "Sec-Fetch-Site": "cross-site",
+        **JSON,
+    },
     "the name": {"Host": "llm.example", **JSON},
     "the name in capitals": {"Host": "LLM.example:443", **JSON},
 }
@@ -144,7 +171,11 @@ def test_what_is_allowed_goes_on(url, allowing, headers):
     assert sent(url, headers) == 403
 
 
-NOT_ALLOWED = ["http://app.example", "https://app.example.evil.example", "https://app.example:444"]
+NOT_ALLOWED = [
+    "http://app.example",
+    "https://app.example.evil.example",
+    "https://app.example:444",
+]
 
 
 @pytest.mark.parametrize("origin", [*NOT_ALLOWED, "vscode-file://x", "null", ""])
@@ -155,7 +186,13 @@ def test_nothing_like_it_does(allowing, origin):
 @pytest.mark.parametrize(
     "host",
     [
-        *("x@127.0.0.1", "localhost:80@evil.example", "127.0.0.1, evil.example", "a b", ""),
+        *(
+            "x@127.0.0.1",
+            "localhost:80@evil.example",
+            "127.0.0.1, evil.example",
+            "a b",
+            "",
+        ),
         *("127.0.0.1#evil.example", "127.0.0.1.evil.example", "127.0.0.1/x", "é.local"),
         *("[::1", "::1", "127.0.0.1:"),
     ],

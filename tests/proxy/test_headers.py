@@ -11,10 +11,14 @@ def test_several_of_one_name_stay_several_in_their_order():
 
 
 def test_what_a_connection_names_is_the_hops_own():
-    came = CIMultiDictProxy(CIMultiDict({"Connection": "close, X-One", "x-one": "1", "Two": "2"}))
+    came = CIMultiDictProxy(
+        CIMultiDict({"Connection": "close, X-One", "x-one": "1", "Two": "2"})
+    )
     assert dict(passed_up(came)) == {"Two": "2"}
     assert dict(passed_down(came, without=["two"])) == {}
 
 
 def test_our_own_headers_go_nowhere():
-    assert not passed_up(CIMultiDictProxy(CIMultiDict({TOLD: "off", "x-ullage-more": "1"})))
+    assert not passed_up(
+        CIMultiDictProxy(CIMultiDict({TOLD: "off", "x-ullage-more": "1"}))
+    )

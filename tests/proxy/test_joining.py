@@ -88,7 +88,8 @@ def test_the_summary_of_a_run_says_what_became_of_them():
     found = seen_of(*waiting, *cut, of("d", 1.0))
     lines = summary(found.totals, "the store", found.shown)
     assert (
-        lines[-2] == "1 conversation was under way when first seen, cut from then on as one batch"
+        lines[-2]
+        == "1 conversation was under way when first seen, cut from then on as one batch"
     )
     assert lines[-1] == f"2 conversations were under way when first seen: {WHY}"
     assert len(lines) == 5
@@ -97,7 +98,10 @@ def test_the_summary_of_a_run_says_what_became_of_them():
 
 
 def test_the_newest_standing_of_a_conversation_counts_whoever_served_it():
-    one, other = seen_of(of("a", 1.0, standing=WAITS)), seen_of(of("a", 2.0, events=(JOINED,)))
+    one, other = (
+        seen_of(of("a", 1.0, standing=WAITS)),
+        seen_of(of("a", 2.0, events=(JOINED,))),
+    )
     (shown,) = joined([one.shown, other.shown])
     assert shown.standing is None
     assert shown.is_joined

@@ -18,8 +18,16 @@ def lines(*told):
 def test_a_line_says_what_it_came_to():
     (line,) = lines(relayed())
     assert line["at"] == "2027-01-15T08:00:00.000+00:00"
-    assert (line["done"], line["came_tokens"], line["sent_tokens"]) == ("fitted", 4_000, 1_000)
-    assert (line["fit_ms"], line["whole_ms"], line["input_tokens"]) == (4.0, 500.0, 1_000)
+    assert (line["done"], line["came_tokens"], line["sent_tokens"]) == (
+        "fitted",
+        4_000,
+        1_000,
+    )
+    assert (line["fit_ms"], line["whole_ms"], line["input_tokens"]) == (
+        4.0,
+        500.0,
+        1_000,
+    )
     assert line["tenant"] == "tenant-o"
     (line,) = lines(passed("asked"))
     assert (line["done"], line["passed"]) == ("passed", "asked")

@@ -21,11 +21,15 @@ def test_every_line_is_one_that_prometheus_takes():
     found = merged([text(relayed(), passed())])
     assert found.endswith("\n")
     for line in found.splitlines():
-        assert line.startswith(("# HELP ullage_", "# TYPE ullage_")) or LINE.fullmatch(line), line
+        assert line.startswith(("# HELP ullage_", "# TYPE ullage_")) or LINE.fullmatch(
+            line
+        ), line
 
 
 def test_what_was_counted_is_told():
-    found = merged([text(relayed(), relayed(), passed(), passed("asked", is_broken=True))])
+    found = merged(
+        [text(relayed(), relayed(), passed(), passed("asked", is_broken=True))]
+    )
     for line in (
         'ullage_requests_total{upstream="anthropic",wire="anthropic",done="fitted"} 2',
         'ullage_requests_total{upstream="anthropic",wire="none",done="passed"} 2',

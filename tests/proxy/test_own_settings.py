@@ -30,7 +30,9 @@ def test_codex_ends_where_its_configuration_says(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["settings.json", "settings.local.json"])
-def test_claude_code_ends_where_its_settings_say_and_is_told_by_an_option(name, tmp_path):
+def test_claude_code_ends_where_its_settings_say_and_is_told_by_an_option(
+    name, tmp_path
+):
     """Its settings go before the environment; so do the features that it has at its vendor's."""
     text = json.dumps({"env": {"ANTHROPIC_BASE_URL": GATEWAY}})
     setting = set_in(tmp_path, "claude", f".claude/{name}", text)
@@ -44,7 +46,9 @@ def test_claude_code_ends_where_its_settings_say_and_is_told_by_an_option(name, 
 
 
 @pytest.mark.parametrize("form", ["text", "file", "equals"])
-def test_claude_code_has_no_feature_of_its_vendor_s_where_an_option_names_another(form, tmp_path):
+def test_claude_code_has_no_feature_of_its_vendor_s_where_an_option_names_another(
+    form, tmp_path
+):
     text = json.dumps({"env": {"ANTHROPIC_BASE_URL": GATEWAY}})
     (tmp_path / "mine.json").write_text(text)
     words = {
@@ -72,20 +76,29 @@ def test_claude_code_has_no_feature_of_its_vendor_s_where_its_organisation_names
 def test_goose_ends_where_its_configuration_says(tmp_path):
     text = f"GOOSE_MODEL: x\nOPENAI_HOST: {GATEWAY}\nextensions:\n  OPENAI_HOST: no\n"
     setting = set_in(tmp_path, "goose", ".config/goose/config.yaml", text)
-    assert setting.upstreams == {"openai-host.gateway.example": "https://gateway.example", **OLLAMA}
+    assert setting.upstreams == {
+        "openai-host.gateway.example": "https://gateway.example",
+        **OLLAMA,
+    }
     assert "OPENAI_BASE_URL" not in setting.variables
 
 
 def test_goose_finds_the_ollama_server_that_its_configuration_names(tmp_path):
-    setting = set_in(tmp_path, "goose", ".config/goose/config.yaml", "OLLAMA_HOST: gpu\n")
+    setting = set_in(
+        tmp_path, "goose", ".config/goose/config.yaml", "OLLAMA_HOST: gpu\n"
+    )
     assert setting.upstreams == {"ollama-host.gpu": "http://gpu:11434"}
     assert setting.variables["OLLAMA_HOST"] == "ollama-host.gpu"
 
 
 @pytest.mark.parametrize("name", [".env", ".qwen/.env"])
 def test_qwen_code_ends_where_its_env_file_says(name, tmp_path):
-    setting = set_in(tmp_path, "qwen", name, f'export OPENAI_BASE_URL="{GATEWAY}" # mine\n')
-    assert setting.upstreams == {"openai-base-url.gateway.example": "https://gateway.example"}
+    setting = set_in(
+        tmp_path, "qwen", name, f'export OPENAI_BASE_URL="{GATEWAY}" # mine\n'
+    )
+    assert setting.upstreams == {
+        "openai-base-url.gateway.example": "https://gateway.example"
+    }
 
 
 def test_opencode_ends_where_its_files_say_the_project_s_first(tmp_path):
@@ -93,17 +106,30 @@ def test_opencode_ends_where_its_files_say_the_project_s_first(tmp_path):
         options = json.dumps({"baseURL": url})
         return f'{{ // mine\n "provider": {{"openai": {{"options": {options}, }}}},}}'
 
-    set_in(tmp_path, "opencode", ".config/opencode/opencode.json", text("https://other.example"))
-    setting = set_in(tmp_path, "opencode", "opencode.jsonc", text("{env:MINE}"), MINE=GATEWAY)
-    assert setting.upstreams == {"opencode-openai.gateway.example": "https://gateway.example"}
-    made = json.loads(setting.variables_at(URL, {})["OPENCODE_CONFIG_CONTENT"])["provider"]
+    set_in(
+        tmp_path,
+        "opencode",
+        ".config/opencode/opencode.json",
+        text("https://other.example"),
+    )
+    setting = set_in(
+        tmp_path, "opencode", "opencode.jsonc", text("{env:MINE}"), MINE=GATEWAY
+    )
+    assert setting.upstreams == {
+        "opencode-openai.gateway.example": "https://gateway.example"
+    }
+    made = json.loads(setting.variables_at(URL, {})["OPENCODE_CONFIG_CONTENT"])[
+        "provider"
+    ]
     base = f"{URL}/opencode-openai.gateway.example/v1"
     assert made["openai"]["options"]["baseURL"] == base
     assert made["google"]["options"]["baseURL"] == f"{URL}/gemini/v1beta"
 
 
 DEFAULTS = {
-    "qwen": {"openai-base-url.dashscope.aliyuncs.com": "https://dashscope.aliyuncs.com"},
+    "qwen": {
+        "openai-base-url.dashscope.aliyuncs.com": "https://dashscope.aliyuncs.com"
+    },
     "aider": OLLAMA,
     "goose": OLLAMA,
 }
@@ -126,6 +152,10 @@ def test_a_file_that_cannot_be_read_names_nothing(agent, text, tmp_path):
 def test_what_is_no_file_of_an_agent_s_is_not_read(tmp_path):
     (tmp_path / ".env").write_text(f"OPENAI_BASE_URL={GATEWAY}\n")
     assert own_settings("", {"HOME": str(tmp_path)}, tmp_path) == {}
-    assert own_settings("qwen", {"HOME": str(tmp_path)}, tmp_path) == {"OPENAI_BASE_URL": GATEWAY}
+    assert own_settings("qwen", {"HOME": str(tmp_path)}, tmp_path) == {
+        "OPENAI_BASE_URL": GATEWAY
+    }
     (tmp_path / ".env").write_text(f"OPENAI_BASE_URL={GATEWAY}\n" + "#" * (1 << 20))
-    assert own_settings("qwen", {"HOME": str(tmp_path)}, tmp_path) == {}, "no settings by its size"
+    assert own_settings("qwen", {"HOME": str(tmp_path)}, tmp_path) == {}, (
+        "no settings by its size"
+    )

@@ -22,7 +22,10 @@ def url():
 
 def test_health_and_readiness(url):
     assert json.loads(ask(url, path="/_ullage/health")[2]) == {"status": "ok"}
-    assert json.loads(ask(url, path="/_ullage/ready")[2]) == {"status": "ready", "in_flight": 0}
+    assert json.loads(ask(url, path="/_ullage/ready")[2]) == {
+        "status": "ready",
+        "in_flight": 0,
+    }
 
 
 def test_what_is_no_page_is_no_upstreams_either(url):
@@ -35,7 +38,10 @@ def test_what_is_no_page_is_no_upstreams_either(url):
 def test_metrics_are_prometheus_text(url):
     _, headers, body = ask(url, path="/_ullage/metrics")
     assert headers["Content-Type"].startswith("text/plain; version=0.0.4")
-    assert b'ullage_requests_total{upstream="openai",wire="openai-chat",done="fitted"} 1' in body
+    assert (
+        b'ullage_requests_total{upstream="openai",wire="openai-chat",done="fitted"} 1'
+        in body
+    )
     assert b"ullage_conversations 1" in body
 
 
@@ -52,12 +58,18 @@ def test_the_state_has_conversations_and_nothing_they_said(url):
 
 def test_a_page_fetches_nothing_from_elsewhere(url):
     body = ask(url, path="/_ullage/")[2].decode()
-    assert "http" not in body.replace("http-equiv", "").replace("http://www.w3.org/2000/svg", "")
+    assert "http" not in body.replace("http-equiv", "").replace(
+        "http://www.w3.org/2000/svg", ""
+    )
     assert "default-src 'none'" in body
 
 
-@pytest.mark.parametrize("path", ["/_ullage/", "/_ullage/state", "/_ullage/conversations/x"])
-@pytest.mark.parametrize("host", ["evil.example", "evil.example:80", "127.0.0.1.evil.example", ""])
+@pytest.mark.parametrize(
+    "path", ["/_ullage/", "/_ullage/state", "/_ullage/conversations/x"]
+)
+@pytest.mark.parametrize(
+    "host", ["evil.example", "evil.example:80", "127.0.0.1.evil.example", ""]
+)
 def test_a_page_of_somebody_else_that_leads_here_is_given_nothing(url, path, host):
     asked = f"GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n".encode()
     with talking(url, asked) as raw:
@@ -87,14 +99,21 @@ def test_workers_are_seen_as_one_proxy(tmp_path):
         url = running.url
         for _ in range(8):
             ask(url, "POST", CHAT, long_chat())
-        until(lambda: json.loads(ask(url, path="/_ullage/state")[2])["totals"]["requests"] == 8)
+        until(
+            lambda: (
+                json.loads(ask(url, path="/_ullage/state")[2])["totals"]["requests"]
+                == 8
+            )
+        )
         for _ in range(4):
             state = json.loads(ask(url, path="/_ullage/state")[2])
             assert state["totals"]["requests"] == 8
             (shown,) = state["conversations"]
             assert len(shown["turns"]) == 8
             found = ask(url, path="/_ullage/metrics")[2]
-            assert {b'in_flight{worker="1"}', b'in_flight{worker="2"}'} <= _gauges(found)
+            assert {b'in_flight{worker="1"}', b'in_flight{worker="2"}'} <= _gauges(
+                found
+            )
             key = shown["key"]
             assert ask(url, path=f"/_ullage/conversations/{key}")[0] == 200
         running.process.send_signal(signal.SIGTERM)

@@ -21,7 +21,9 @@ def lines(capsys):
     handler = OwnWords()
 
     def written(logger, level, message, *args, **fields):
-        record = logging.LogRecord(logger, level, "", 0, message, args, fields.get("exc_info"))
+        record = logging.LogRecord(
+            logger, level, "", 0, message, args, fields.get("exc_info")
+        )
         handler.handle(record)
         return capsys.readouterr().err
 
@@ -38,20 +40,30 @@ def failed():
 def test_another_librarys_words_are_left_out(lines):
     error = failed()
     met = (type(error), error, error.__traceback__)
-    assert lines("aiohttp.server", 40, "SECRET %s", "x") == "ullage: error of aiohttp.server\n"
+    assert (
+        lines("aiohttp.server", 40, "SECRET %s", "x")
+        == "ullage: error of aiohttp.server\n"
+    )
     said = lines("aiohttp.server", 40, "SECRET", exc_info=met)
     assert said == "ullage: error of aiohttp.server: ValueError\n"
 
 
 def test_a_kind_of_event_is_written_once(lines):
-    first = lines("ullage", 30, "%s: %s: %s%s", "unknown_model", "model", "no 'SECRET'", "")
+    first = lines(
+        "ullage", 30, "%s: %s: %s%s", "unknown_model", "model", "no 'SECRET'", ""
+    )
     assert first.startswith("ullage: event 'unknown_model'")
     assert "SECRET" not in first
-    assert lines("ullage", 30, "%s: %s: %s%s", "unknown_model", "model", "no 'OTHER'", "") == ""
+    assert (
+        lines("ullage", 30, "%s: %s: %s%s", "unknown_model", "model", "no 'OTHER'", "")
+        == ""
+    )
 
 
 def test_an_agents_terminal_shows_no_event(capsys):
-    record = logging.LogRecord("ullage", 30, "", 0, "%s: %s: %s%s", ("cut", "a", "b", ""), None)
+    record = logging.LogRecord(
+        "ullage", 30, "", 0, "%s: %s: %s%s", ("cut", "a", "b", ""), None
+    )
     OwnWords(tells_events=False).handle(record)
     assert capsys.readouterr().err == ""
 
@@ -100,8 +112,14 @@ def test_threads_tasks_and_loggers_of_a_process_say_no_more(capsys, monkeypatch)
 
 def test_a_process_writes_nothing_of_what_it_was_sent(tmp_path):
     asked = long_chat().replace(b'"gpt-4.1"', b'"SECRETMODEL"')
-    with upstream() as there, started(there, f"--store={tmp_path}/kept.db", "--log") as running:
-        for body in (asked, b'{"model": {"SECRET": 1}, "messages": [{"role": "SECRET"}]}'):
+    with (
+        upstream() as there,
+        started(there, f"--store={tmp_path}/kept.db", "--log") as running,
+    ):
+        for body in (
+            asked,
+            b'{"model": {"SECRET": 1}, "messages": [{"role": "SECRET"}]}',
+        ):
             assert ask(running.url, "POST", "/v1/chat/completions", body)[0] == 200
         running.process.terminate()
         told = running.process.stderr.read()

@@ -31,7 +31,9 @@ def run(name, arguments):
 
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("wire", sorted(FORMATS))
-def test_what_was_set_aside_is_read_and_the_client_sees_nothing_of_it(serve, wire, stream):
+def test_what_was_set_aside_is_read_and_the_client_sees_nothing_of_it(
+    serve, wire, stream
+):
     server = serve(wire, script(shell), strict=True)
     with proxy(server) as url:
         messages = loop(behind(server, url, stream=stream), None, run)
@@ -82,7 +84,9 @@ def test_workers_and_starts_between_any_two_turns_change_nothing(serve, wire, tm
 
 def _said(messages):
     """Messages without the marks of caches, which move."""
-    return [json.dumps(message).replace(', "cache_control"', "") for message in messages]
+    return [
+        json.dumps(message).replace(', "cache_control"', "") for message in messages
+    ]
 
 
 def _played(wire, answer):

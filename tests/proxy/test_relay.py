@@ -24,7 +24,12 @@ def echo():
 
 GET = b"GET /v1/x HTTP/1.1\r\nHost: x\r\n\r\n"
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
-PATHS = ("/v1/models?limit=2&after=a%20b", "/v1/files/x%2Fy", "//double//slash", "/?q=%C3%A9")
+PATHS = (
+    "/v1/models?limit=2&after=a%20b",
+    "/v1/files/x%2Fy",
+    "//double//slash",
+    "/?q=%C3%A9",
+)
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -61,14 +66,21 @@ def test_headers_pass_but_those_between_two_neighbours(echo):
     came = there.requests[-1]
     for name in ("Authorization", "X-Stainless-Lang", "anthropic-beta", "User-Agent"):
         assert came.header(name) == [headers[name]]
-    for name in ("X-Hop", "Proxy-Authorization", "X-Ullage-Anything", "Accept-Encoding"):
+    for name in (
+        "X-Hop",
+        "Proxy-Authorization",
+        "X-Ullage-Anything",
+        "Accept-Encoding",
+    ):
         assert came.header(name) == []
     assert came.header("Host") == [urlsplit(there.url).netloc]
 
 
 def test_a_body_that_is_signed_passes_byte_for_byte(echo):
     there, url = echo
-    signature = "AWS4-HMAC-SHA256 Credential=AKIA/us-east-1/bedrock/aws4_request, Signature=a"
+    signature = (
+        "AWS4-HMAC-SHA256 Credential=AKIA/us-east-1/bedrock/aws4_request, Signature=a"
+    )
     body = b'{"anthropic_version":"bedrock-2023-05-31","messages":[{"role":"user","content":"go"}]}'
     path = "/anthropic/model/anthropic.claude-sonnet-4-5/invoke"
     _, headers, _ = ask(url, "POST", path, body, {"Authorization": signature})
@@ -76,12 +88,16 @@ def test_a_body_that_is_signed_passes_byte_for_byte(echo):
     assert headers["X-Ullage"] == "passed; signature"
 
 
-@pytest.mark.parametrize("path", ["/api/generate", "/api/embed", "/model/m/count-tokens"])
+@pytest.mark.parametrize(
+    "path", ["/api/generate", "/api/embed", "/model/m/count-tokens"]
+)
 def test_apis_that_are_not_read_yet_pass_and_are_named_so(echo, path):
     """Ollama's API but for chat, and Bedrock's counts: byte for byte, and `X-Ullage` says why."""
     there, url = echo
     body = b'{"messages": [{"role": "user", "content": "go"}],  "model": "m"}'
-    status, headers, given = ask(url, "POST", path, body, {"Content-Type": "application/json"})
+    status, headers, given = ask(
+        url, "POST", path, body, {"Content-Type": "application/json"}
+    )
     assert (status, given, headers["X-Ullage"]) == (200, body, "passed; path")
     assert there.requests[-1].target == path
 
@@ -112,7 +128,9 @@ def test_a_body_larger_than_may_be_held_passes_as_it_comes(echo):
 def test_a_chunked_body_passes(echo):
     there, url = echo
     chunks = b"5\r\nhello\r\n6\r\n world\r\n0\r\n\r\n"
-    with talking(url, _post("Transfer-Encoding: chunked", "Connection: close") + chunks) as raw:
+    with talking(
+        url, _post("Transfer-Encoding: chunked", "Connection: close") + chunks
+    ) as raw:
         assert all_of(raw).endswith(b"hello world")
     assert there.requests[-1].body == b"hello world"
 
@@ -129,7 +147,9 @@ def test_a_client_that_waits_to_be_told_to_go_on_is_told(echo):
 def test_the_upstreams_errors_are_the_clients():
     async def answer(request):
         headers = {"retry-after": "3", "x-ratelimit-remaining": "0"}
-        return web.Response(status=429, body=b'{"error": 1}', headers=headers, reason="Slow")
+        return web.Response(
+            status=429, body=b'{"error": 1}', headers=headers, reason="Slow"
+        )
 
     with upstream(answer) as there, proxy(there) as url:
         status, headers, body = ask(url, "POST", "/v1/messages", b"{}")
@@ -249,7 +269,11 @@ def test_a_client_that_takes_nothing_is_let_go_and_the_upstream_cancelled():
             await response.write(bytes(1 << 20))
 
     limits = Room(idle_s=0.2)
-    with upstream(answer) as there, proxy(there, limits=limits) as url, talking(url, GET):
+    with (
+        upstream(answer) as there,
+        proxy(there, limits=limits) as url,
+        talking(url, GET),
+    ):
         assert there.gone.wait(10)
 
 
@@ -285,7 +309,11 @@ def test_a_request_never_names_the_host(echo, target):
 
 def test_a_websocket_is_told_to_use_http(echo):
     _, url = echo
-    headers = {"Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13"}
+    headers = {
+        "Connection": "Upgrade",
+        "Upgrade": "websocket",
+        "Sec-WebSocket-Version": "13",
+    }
     assert ask(url, "GET", "/v1/responses", headers=headers)[0] == 426
 
 

@@ -16,7 +16,9 @@ from ullage.doors.proxy.config import Room
 
 CHAT = "/v1/chat/completions"
 SAID = {"role": "assistant", "content": "a reply in one piece"}
-REPLY = json.dumps({"choices": [{"index": 0, "finish_reason": "stop", "message": SAID}]}).encode()
+REPLY = json.dumps(
+    {"choices": [{"index": 0, "finish_reason": "stop", "message": SAID}]}
+).encode()
 CHUNK = {"choices": [{"index": 0, "delta": {"content": "a streamed reply"}}]}
 EVENTS = b"data: " + json.dumps(CHUNK).encode() + b"\n\ndata: [DONE]\n\n"
 SSE = "text/event-stream"
@@ -36,13 +38,18 @@ def answering(body, kind="application/json", encoding="gzip", status=200):
 
 def asked(body, kind="application/json", **room):
     """Status and body of a reply to a request that was fitted."""
-    with upstream(answering(body, kind)) as there, proxy(there, limits=Room(**room)) as url:
+    with (
+        upstream(answering(body, kind)) as there,
+        proxy(there, limits=Room(**room)) as url,
+    ):
         status, headers, got = ask(url, "POST", CHAT, long_chat())
         return status, headers, got
 
 
 @pytest.mark.parametrize("packed", [gzip.compress, two_parts])
-@pytest.mark.parametrize(("plain", "kind"), [(REPLY, "application/json"), (EVENTS, SSE)])
+@pytest.mark.parametrize(
+    ("plain", "kind"), [(REPLY, "application/json"), (EVENTS, SSE)]
+)
 def test_a_compressed_reply_comes_whole_in_however_many_parts(packed, plain, kind):
     status, headers, got = asked(packed(plain), kind)
     if headers["Content-Encoding"] == "gzip":
@@ -50,7 +57,9 @@ def test_a_compressed_reply_comes_whole_in_however_many_parts(packed, plain, kin
     assert (status, got) == (200, plain)
 
 
-@pytest.mark.parametrize("broken", [lambda data: data[:-3], lambda data: data + b"garbage"])
+@pytest.mark.parametrize(
+    "broken", [lambda data: data[:-3], lambda data: data + b"garbage"]
+)
 def test_one_that_is_not_whole_is_an_error(broken):
     status, headers, _ = asked(broken(gzip.compress(REPLY)))
     assert (status, headers["X-Ullage"]) == (502, "error")
@@ -58,7 +67,9 @@ def test_one_that_is_not_whole_is_an_error(broken):
 
 def test_a_stream_that_is_not_whole_is_cut_off():
     async def answer(request):
-        response = web.StreamResponse(headers={"Content-Type": SSE, "Content-Encoding": "gzip"})
+        response = web.StreamResponse(
+            headers={"Content-Type": SSE, "Content-Encoding": "gzip"}
+        )
         await response.prepare(request)
         await response.write(gzip.compress(EVENTS)[:-9])
         return response

@@ -26,22 +26,31 @@ NAMED = {**UPSTREAMS, "local": "http://127.0.0.1:11434/base/"}
 def test_path_and_headers_tell_the_vendor(target, headers, upstream):
     path = target.partition("?")[0]
     url = UPSTREAMS[upstream]
-    assert route_of(target, headers, UPSTREAMS) == Route(upstream, url + target, url + path)
+    assert route_of(target, headers, UPSTREAMS) == Route(
+        upstream, url + target, url + path
+    )
 
 
 def test_a_path_may_begin_with_the_upstreams_name():
     base = "http://127.0.0.1:11434/base"
     found = route_of("/local/v1/messages?a=1", {}, NAMED)
     assert found == Route("local", f"{base}/v1/messages?a=1", f"{base}/v1/messages")
-    assert route_of("/anthropic/v1/models", {}, NAMED).url == "https://api.anthropic.com/v1/models"
+    assert (
+        route_of("/anthropic/v1/models", {}, NAMED).url
+        == "https://api.anthropic.com/v1/models"
+    )
 
 
-@pytest.mark.parametrize("target", ["http://evil.example/v1/messages", "evil.example:443", "*"])
+@pytest.mark.parametrize(
+    "target", ["http://evil.example/v1/messages", "evil.example:443", "*"]
+)
 def test_a_request_that_names_a_host_goes_nowhere(target):
     assert route_of(target, {}, UPSTREAMS) is None
 
 
-@pytest.mark.parametrize("target", ["//evil.example/x", "/@evil.example/", "/\\evil.example"])
+@pytest.mark.parametrize(
+    "target", ["//evil.example/x", "/@evil.example/", "/\\evil.example"]
+)
 def test_no_path_leads_to_another_host(target):
     assert route_of(target, {}, UPSTREAMS).url.startswith("https://api.openai.com/")
 
@@ -68,7 +77,13 @@ def test_an_upstream_of_the_users_is_left_as_it_is():
 @pytest.mark.parametrize(
     "target",
     [
-        *("/local/../x", "/local/v1/../../x", "/local/%2e%2E/x", "/local/.%2e", "/local/..\\x"),
+        *(
+            "/local/../x",
+            "/local/v1/../../x",
+            "/local/%2e%2E/x",
+            "/local/.%2e",
+            "/local/..\\x",
+        ),
         *("/./v1/models", "/local/a%2f..%2fb", "/local/..;/x", "/.."),
     ],
 )

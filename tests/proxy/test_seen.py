@@ -16,9 +16,9 @@ def seen_of(*told):
 def test_a_conversation_has_its_turns_sums_and_decisions():
     found = seen_of(relayed(), relayed(), passed())
     (shown,) = found.shown
-    assert [(turn.raw_tokens, turn.sent_tokens, turn.cached_tokens) for turn in shown.turns] == [
-        (4_000, 1_000, 900)
-    ] * 2
+    assert [
+        (turn.raw_tokens, turn.sent_tokens, turn.cached_tokens) for turn in shown.turns
+    ] == [(4_000, 1_000, 900)] * 2
     assert [each.kind for each in shown.decisions] == ["pruned", "pruned"]
     assert shown.totals.requests == 2
     assert (found.totals.requests, found.totals.passed) == (3, 1)
@@ -27,7 +27,10 @@ def test_a_conversation_has_its_turns_sums_and_decisions():
 
 
 def test_what_two_workers_served_is_one_conversation():
-    one, other = seen_of(of("a", 1.0), of("a", 3.0)), seen_of(of("a", 2.0), of("b", 9.0))
+    one, other = (
+        seen_of(of("a", 1.0), of("a", 3.0)),
+        seen_of(of("a", 2.0), of("b", 9.0)),
+    )
     b, a = joined([one.shown, other.shown])
     assert (b.key, a.key) == ("b", "a")
     assert [turn.at_s for turn in a.turns] == [1.0, 2.0, 3.0]
@@ -45,11 +48,15 @@ def test_only_the_newest_are_kept(monkeypatch):
 
 
 def test_sums_add_up():
-    assert Totals(requests=1) + Totals(requests=2, cost_usd=0.5) == Totals(requests=3, cost_usd=0.5)
+    assert Totals(requests=1) + Totals(requests=2, cost_usd=0.5) == Totals(
+        requests=3, cost_usd=0.5
+    )
     assert totalled(passed()) == Totals(requests=1, passed=1)
 
 
 def test_the_words_of_a_decision_have_a_bound():
     named = "a tool with a name of " + "x" * 1_000_000
-    (shown,) = seen_of(of("a", 1.0, events=(Event(kind="cut", where=named, why=named),))).shown
+    (shown,) = seen_of(
+        of("a", 1.0, events=(Event(kind="cut", where=named, why=named),))
+    ).shown
     assert (len(shown.decisions[0].where), len(shown.decisions[0].why)) == (300, 300)

@@ -29,7 +29,11 @@ def listed(model="qwen3-8b", **fields):
     [
         ({"owned_by": "vllm", "max_model_len": 32_768}, 32_768, True),
         ({"context_length": 131_072}, 131_072, True),
-        ({"context_length": 131_072, "top_provider": {"context_length": 40_960}}, 40_960, True),
+        (
+            {"context_length": 131_072, "top_provider": {"context_length": 40_960}},
+            40_960,
+            True,
+        ),
         ({"context_window": 131_072}, 131_072, True),
         ({"max_context_length": 32_000}, 32_000, True),
         ({"meta": {"n_ctx": 8_192, "n_ctx_train": 131_072}}, 8_192, True),
@@ -51,7 +55,10 @@ def test_a_model_is_found_by_its_name_without_owner_tag_and_case():
 
 
 def test_llama_cpp_tells_the_window_of_a_slot():
-    assert from_props({"default_generation_settings": {"n_ctx": 4_096}}).window_tokens == 4_096
+    assert (
+        from_props({"default_generation_settings": {"n_ctx": 4_096}}).window_tokens
+        == 4_096
+    )
     assert from_props({"error": "no"}) is None
 
 
@@ -77,7 +84,10 @@ def test_ollama_tells_what_is_loaded_what_is_set_and_how_it_was_trained():
     )
     small = {"model_info": {"bert.context_length": 512}}
     assert from_show(small, "all-minilm").window_tokens == 512
-    told = {**trained, "parameters": 'stop "<|im_end|>"\nnum_ctx                        8192'}
+    told = {
+        **trained,
+        "parameters": 'stop "<|im_end|>"\nnum_ctx                        8192',
+    }
     assert from_show(told, "qwen3").window_tokens == 8_192
 
 

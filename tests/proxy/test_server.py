@@ -28,9 +28,14 @@ def test_a_proxy_that_is_stopped_ends_its_replies_first(tmp_path):
         await response.write(b"last")
         return response
 
-    with upstream(answer) as there, started(there, f"--store={tmp_path}/kept.db") as proxy:
+    with (
+        upstream(answer) as there,
+        started(there, f"--store={tmp_path}/kept.db") as proxy,
+    ):
         got = []
-        asked = threading.Thread(target=lambda: got.append(ask(proxy.url, "GET", "/v1/x")))
+        asked = threading.Thread(
+            target=lambda: got.append(ask(proxy.url, "GET", "/v1/x"))
+        )
         asked.start()
         assert began.wait(20)
         proxy.process.send_signal(signal.SIGTERM)
@@ -58,10 +63,14 @@ def test_connections_that_come_together_are_left_for_other_workers_too(tmp_path)
         with bound(config) as listening:
             other = listening.dup()  # as a worker beside it holds it
             async with running(config, listening, Watch()):
-                clients = [socket.create_connection(listening.getsockname()) for _ in range(8)]
+                clients = [
+                    socket.create_connection(listening.getsockname()) for _ in range(8)
+                ]
                 await asyncio.sleep(0)
                 await asyncio.sleep(0)
-                taken = [other.accept()[0] for _ in range(4)]  # fails where none is left
+                taken = [
+                    other.accept()[0] for _ in range(4)
+                ]  # fails where none is left
                 for each in (*clients, *taken, other):
                     each.close()
                 for _ in range(20):  # what was taken is seen to its end

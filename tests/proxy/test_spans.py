@@ -5,7 +5,9 @@ import pytest
 from tests.proxy.told import FITTED, passed, relayed
 from ullage.doors.proxy.spans import attributes_of, spans
 
-trace = pytest.importorskip("opentelemetry.trace", reason="opentelemetry-api is not installed")
+trace = pytest.importorskip(
+    "opentelemetry.trace", reason="opentelemetry-api is not installed"
+)
 
 
 class Tracer:

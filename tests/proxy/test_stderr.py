@@ -12,9 +12,14 @@ from ullage.doors.proxy.stderr import Unwaited
 
 def test_a_proxy_whose_log_nobody_reads_goes_on(tmp_path):
     """A pipe holds 64 KB: two hundred of these lines."""
-    with upstream() as there, started(there, "--log", f"--store={tmp_path}/kept.db") as proxy:
+    with (
+        upstream() as there,
+        started(there, "--log", f"--store={tmp_path}/kept.db") as proxy,
+    ):
         body = json.dumps({"model": "m" * 500, "messages": []}).encode()
-        answers = {ask(proxy.url, "POST", "/v1/chat/completions", body)[0] for _ in range(300)}
+        answers = {
+            ask(proxy.url, "POST", "/v1/chat/completions", body)[0] for _ in range(300)
+        }
         assert answers == {200}
         proxy.process.terminate()
         assert proxy.process.wait(20) == 0

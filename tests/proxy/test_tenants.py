@@ -10,7 +10,12 @@ from multidict import CIMultiDict
 
 from ullage.core.errors import ConfigError
 from ullage.doors.proxy.config import Config
-from ullage.doors.proxy.tenants import Tenants, credentials_of, is_placeholder, secret_of
+from ullage.doors.proxy.tenants import (
+    Tenants,
+    credentials_of,
+    is_placeholder,
+    secret_of,
+)
 
 URL = "https://x/"
 
@@ -22,7 +27,9 @@ def tenant(headers=(), url=URL, **settings):
 def token(alg="RS256", signature="s" * 43, **claims):
     """A JSON Web Token with these claims; nobody has signed it."""
     header = {"alg": alg, "typ": "JWT"}
-    parts = [base64.urlsafe_b64encode(json.dumps(each).encode()) for each in (header, claims)]
+    parts = [
+        base64.urlsafe_b64encode(json.dumps(each).encode()) for each in (header, claims)
+    ]
     return ".".join([*(part.decode().rstrip("=") for part in parts), signature])
 
 
@@ -44,7 +51,9 @@ def test_a_credential_is_found_wherever_a_vendor_puts_it():
         {"api-key": "secret-1"},
     ):
         assert credentials_of(URL, CIMultiDict(headers)) == ["secret-1"]
-    assert credentials_of("https://x/?alt=sse&key=secret-1", CIMultiDict()) == ["secret-1"]
+    assert credentials_of("https://x/?alt=sse&key=secret-1", CIMultiDict()) == [
+        "secret-1"
+    ]
     assert credentials_of(URL, CIMultiDict({"x-api-key": ""})) == []
 
 
@@ -53,15 +62,38 @@ def test_each_credential_is_a_tenant_and_tells_nothing():
     assert one != other
     assert one == tenant({"authorization": "Bearer one"}, "https://elsewhere/")
     assert "one" not in one
-    assert one != Tenants(Config(), b"t" * 32).of(URL, CIMultiDict({"x-api-key": "one"}))
+    assert one != Tenants(Config(), b"t" * 32).of(
+        URL, CIMultiDict({"x-api-key": "one"})
+    )
 
 
 SHARED = [
-    *("dummy", "EMPTY", "not-needed", "sk-placeholder", "xxxxxxxx", "sk-xxxx", "<your key>"),
-    *("ollama", "your-api-key-here", "****", "${OPENAI_API_KEY}", "sk-ant-xxxx", "test", "null"),
+    *(
+        "dummy",
+        "EMPTY",
+        "not-needed",
+        "sk-placeholder",
+        "xxxxxxxx",
+        "sk-xxxx",
+        "<your key>",
+    ),
+    *(
+        "ollama",
+        "your-api-key-here",
+        "****",
+        "${OPENAI_API_KEY}",
+        "sk-ant-xxxx",
+        "test",
+        "null",
+    ),
 ]
 ODD = [
-    *(token(**ADA, alg="none"), token(**ADA, signature=""), token(iss="x"), token(sub="ada")),
+    *(
+        token(**ADA, alg="none"),
+        token(**ADA, signature=""),
+        token(iss="x"),
+        token(sub="ada"),
+    ),
     *(token(**{**ADA, "sub": ["ada"]}), token(**ADA)[1:], "a.b." + "c" * 43),
 ]
 
@@ -71,12 +103,16 @@ ODD = [
 def test_a_placeholder_hides_nobody(shared, header):
     assert is_placeholder(shared)
     ada, bob = (
-        tenant({header: shared, "authorization": f"Bearer {who}"}) for who in ("ada", "bob")
+        tenant({header: shared, "authorization": f"Bearer {who}"})
+        for who in ("ada", "bob")
     )
     assert ada != bob
     assert ada == tenant({"authorization": "Bearer ada"})
     for who in ("ada", "bob"):
-        alone, beside = {"cookie": f"session={who}"}, {"authorization": f"Bearer {shared}"}
+        alone, beside = (
+            {"cookie": f"session={who}"},
+            {"authorization": f"Bearer {shared}"},
+        )
         assert tenant({**alone, **beside}) == tenant(alone)
 
 
@@ -88,24 +124,42 @@ def test_what_somebody_may_have_is_no_placeholder(key):
 
 
 def test_who_share_a_key_and_bring_tokens_of_their_own_are_two():
-    for name in ("authorization", "cookie", "x-goog-iap-jwt-assertion", "cf-access-jwt-assertion"):
-        ada, bob = (tenant({"x-api-key": "the gateway's", name: who}) for who in ("ada", "bob"))
+    for name in (
+        "authorization",
+        "cookie",
+        "x-goog-iap-jwt-assertion",
+        "cf-access-jwt-assertion",
+    ):
+        ada, bob = (
+            tenant({"x-api-key": "the gateway's", name: who}) for who in ("ada", "bob")
+        )
         assert ada != bob
 
 
 def test_further_headers_tell_users_apart_where_they_are_named():
-    ada, bob = ({"x-api-key": "the gateway's", "X-User-Id": who} for who in ("ada", "bob"))
+    ada, bob = (
+        {"x-api-key": "the gateway's", "X-User-Id": who} for who in ("ada", "bob")
+    )
     assert tenant(ada) == tenant(bob)
-    assert tenant(ada, tenant_headers=["X-User-Id"]) != tenant(bob, tenant_headers=["X-User-Id"])
+    assert tenant(ada, tenant_headers=["X-User-Id"]) != tenant(
+        bob, tenant_headers=["X-User-Id"]
+    )
     with pytest.raises(ConfigError, match="tenant_headers"):
         Config(tenant_headers=["x user"])
 
 
 def test_a_refreshed_token_stays_whose_it_was():
-    first, second = token(**ADA, exp=1, jti="a"), token(**ADA, exp=2, jti="b", signature="t" * 43)
-    assert tenant({"authorization": f"Bearer {first}"}) == tenant({"authorization": second})
+    first, second = (
+        token(**ADA, exp=1, jti="a"),
+        token(**ADA, exp=2, jti="b", signature="t" * 43),
+    )
+    assert tenant({"authorization": f"Bearer {first}"}) == tenant(
+        {"authorization": second}
+    )
     for other in ({**ADA, "sub": "bob"}, {**ADA, "iss": "https://other.example"}):
-        assert tenant({"authorization": token(**other)}) != tenant({"authorization": first})
+        assert tenant({"authorization": token(**other)}) != tenant(
+            {"authorization": first}
+        )
 
 
 @pytest.mark.parametrize("odd", ODD)
@@ -123,7 +177,9 @@ def test_who_brings_a_key_of_their_own_is_not_whom_a_token_beside_it_names():
 def test_a_signature_of_aws_is_of_its_access_key():
     one, later = aws("AKIAONE", "a" * 64), aws("AKIAONE", "b" * 64, "20261127")
     assert tenant({"authorization": one}) == tenant({"authorization": later})
-    assert tenant({"authorization": one}) != tenant({"authorization": aws("AKIATWO", "a" * 64)})
+    assert tenant({"authorization": one}) != tenant(
+        {"authorization": aws("AKIATWO", "a" * 64)}
+    )
 
 
 def test_tenants_have_names_where_they_are_given():
@@ -132,7 +188,8 @@ def test_tenants_have_names_where_they_are_given():
     for key in ("old", "new"):
         assert tenant({"x-api-key": key}, **named) == "research"
         assert (
-            tenant({"x-api-key": "dummy", "authorization": f"Bearer {key}"}, **named) == "research"
+            tenant({"x-api-key": "dummy", "authorization": f"Bearer {key}"}, **named)
+            == "research"
         )
     assert tenant({"x-api-key": "any"}, tenant="all") == "all"
 

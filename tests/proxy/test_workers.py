@@ -34,7 +34,9 @@ def test_who_is_killed_is_replaced_and_nobody_waits_in_vain(tmp_path):
         for number in range(20):
             assert ask(proxy.url, "POST", "/v1/x", b"%d" % number)[2] == b"%d" % number
         while len(now := {*children(proxy.process.pid)} - {first[0]}) < 2:
-            time.sleep(0.01)  # the one that was killed is listed until its parent has asked
+            time.sleep(
+                0.01
+            )  # the one that was killed is listed until its parent has asked
         proxy.process.send_signal(signal.SIGTERM)
         assert proxy.process.wait(20) == 0
         assert not any(map(_lives, now))

@@ -7,7 +7,9 @@ from ullage.core.values.usage import Usage
 from ullage.doors.exchange import Report
 from ullage.doors.proxy.relayed import Relayed
 
-PRUNED = Event(kind="pruned", where="message 3, bash result", why="it was old", tokens_before=900)
+PRUNED = Event(
+    kind="pruned", where="message 3, bash result", why="it was old", tokens_before=900
+)
 FITTED = Report(
     path="/v1/messages",
     wire="anthropic",
@@ -25,14 +27,20 @@ FITTED = Report(
 
 def relayed(report=FITTED, **fields):
     """One of them: 4,000 bytes came, and 1,000 went on."""
-    given = {"upstream": "anthropic", "tenant": "tenant-of-somebody", "began_s": 1_800_000_000.0}
+    given = {
+        "upstream": "anthropic",
+        "tenant": "tenant-of-somebody",
+        "began_s": 1_800_000_000.0,
+    }
     given |= {"came_bytes": 4_000, "sent_bytes": 1_000, "fit_s": 0.004, "head_s": 0.2}
     return Relayed(report=report, **{**given, "whole_s": 0.5, **fields})
 
 
 def passed(why="path", **fields):
     """One that went on as it came."""
-    return relayed(Report(path="/v1/files", passed=why, status=200), came_bytes=0, **fields)
+    return relayed(
+        Report(path="/v1/files", passed=why, status=200), came_bytes=0, **fields
+    )
 
 
 def of(conversation, at_s, **fields):

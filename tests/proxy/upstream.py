@@ -97,7 +97,9 @@ async def _started(there):
 
 def _roomy(message, payload, protocol, writer, task):
     loop = asyncio.get_running_loop()
-    return web.BaseRequest(message, payload, protocol, writer, task, loop, client_max_size=1 << 30)
+    return web.BaseRequest(
+        message, payload, protocol, writer, task, loop, client_max_size=1 << 30
+    )
 
 
 @contextmanager
@@ -107,9 +109,16 @@ def proxy(there, *tell, **settings):
     ``tell`` are called with each request that is over. What is set aside lasts no longer.
     """
     upstreams = dict.fromkeys(("anthropic", "openai", "gemini", "ollama"), there.url)
-    given = {"upstreams": upstreams, "tenant": "", "use_system_proxy": False, **settings}
+    given = {
+        "upstreams": upstreams,
+        "tenant": "",
+        "use_system_proxy": False,
+        **settings,
+    }
     with TemporaryDirectory() as folder:
-        config = Config(**{"listen": "127.0.0.1:0", "store": f"{folder}/kept.db", **given})
+        config = Config(
+            **{"listen": "127.0.0.1:0", "store": f"{folder}/kept.db", **given}
+        )
         with behind_a_proxy(config, *tell) as (url, _):
             yield url
 

@@ -10,7 +10,9 @@ from tests.realmodel.serving import missing, serving
 def model():
     """A real model being served; tests that want it skip where it is not installed."""
     if absent := missing():
-        pytest.skip(f"no real model: {' and '.join(absent)} not installed (make real-model)")
+        pytest.skip(
+            f"no real model: {' and '.join(absent)} not installed (make real-model)"
+        )
     with serving(WINDOW_TOKENS) as server:
         yield server
 

@@ -90,7 +90,11 @@ def live(model):
         policy=TINY,
         recall=False,  # four definitions would fill half of so small a window
     )
-    client, history, calls = model.client(), [{"role": "user", "content": "Why is it slow?"}], []
+    client, history, calls = (
+        model.client(),
+        [{"role": "user", "content": "Why is it slow?"}],
+        [],
+    )
     for number in range(CALLS):
         before = len(session.events)
         view = session.fit(request(history))
@@ -108,7 +112,9 @@ def live(model):
 def turn(number, said):
     """What the model said, a call, and its result: a page now and then, else a line."""
     lines = PAGE_LINES if number in PAGES else 1
-    text = "\n".join(f"the {THINGS[line % 7]} is fine" for line in range(number, number + lines))
+    text = "\n".join(
+        f"the {THINGS[line % 7]} is fine" for line in range(number, number + lines)
+    )
     call = {"id": f"call_{number}", "type": "function", "function": CALL}
     return [
         {"role": "assistant", "content": said, "tool_calls": [call]},

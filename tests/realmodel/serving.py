@@ -41,7 +41,11 @@ TEMPLATE = """\
 
 def missing():
     """The packages that are not installed, as pip names them."""
-    return [name for module, name in PACKAGES.items() if not importlib.util.find_spec(module)]
+    return [
+        name
+        for module, name in PACKAGES.items()
+        if not importlib.util.find_spec(module)
+    ]
 
 
 class RealModel:
@@ -78,7 +82,9 @@ class RealModel:
 
     def _ask(self, path, body):
         asked = Request(
-            self.url + path, json.dumps(body).encode(), {"content-type": "application/json"}
+            self.url + path,
+            json.dumps(body).encode(),
+            {"content-type": "application/json"},
         )
         with self._opener.open(asked) as answer:
             return json.load(answer)
@@ -90,11 +96,15 @@ def serving(window_tokens):
     command = [sys.executable, __file__, str(window_tokens)]
     with (
         ExitStack() as stack,
-        subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process,
+        subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        ) as process,
     ):
         url = process.stdout.readline().decode().strip()
         if not url:
-            raise RuntimeError(f"the server ended with status {process.wait()} before it listened")
+            raise RuntimeError(
+                f"the server ended with status {process.wait()} before it listened"
+            )
         yield RealModel(url, window_tokens, stack)
         process.stdin.close()
 
@@ -107,7 +117,9 @@ def _serve(window_tokens):
     params = xllamacpp.CommonParams()
     params.model.path = str(next(Path(weights).glob("*.gguf")))
     params.chat_template = TEMPLATE
-    params.force_pure_content_parser = True  # whatever it writes is what it says, and no call
+    params.force_pure_content_parser = (
+        True  # whatever it writes is what it says, and no call
+    )
     params.n_ctx = window_tokens
     params.n_parallel = 1
     params.cpuparams.n_threads = params.cpuparams_batch.n_threads = 1

@@ -21,13 +21,18 @@ BLOCK_TOKENS = 32
 def batches(played):
     """The numbers of the calls before which what had been sent was edited."""
     edits = {"pruned", "condensed"}
-    return [number for number, call in enumerate(played.calls) if edits & set(call.decided)]
+    return [
+        number for number, call in enumerate(played.calls) if edits & set(call.decided)
+    ]
 
 
 def test_the_same_request_gets_the_same_answer(model, played):
     """Asked once the conversation is over: its first call has to find a cold cache."""
     assert played.calls
-    client, asked = model.client(), request([{"role": "user", "content": "Why is it slow?"}])
+    client, asked = (
+        model.client(),
+        request([{"role": "user", "content": "Why is it slow?"}]),
+    )
     first, again = (client.chat.completions.create(**asked) for _ in range(2))
     assert first.choices[0].message.content
     assert first.choices[0].message == again.choices[0].message
@@ -36,11 +41,15 @@ def test_the_same_request_gets_the_same_answer(model, played):
 def test_the_conversation_stays_in_the_window_call_after_call(model, played):
     """Every call was answered: none was over what the server takes."""
     assert max(call.usage.total_tokens for call in played.calls) <= model.window_tokens
-    assert {"pruned", "condensed"} <= {kind for call in played.calls for kind in call.decided}
+    assert {"pruned", "condensed"} <= {
+        kind for call in played.calls for kind in call.decided
+    }
     assert len(batches(played)) <= 3, "rare, deep batches"
 
 
-def test_without_ullage_the_server_refuses_it_and_the_refusal_is_understood(model, played):
+def test_without_ullage_the_server_refuses_it_and_the_refusal_is_understood(
+    model, played
+):
     whole = request(played.history)
     with pytest.raises(openai.BadRequestError) as caught:
         model.client().chat.completions.create(**whole)
@@ -61,7 +70,9 @@ def test_the_estimate_is_within_a_few_per_cent_once_usage_was_seen(played):
     edited = batches(played)
     for number, call in enumerate(played.calls):
         if number > 5 and number not in edited:
-            assert call.estimated_tokens == pytest.approx(call.usage.input_tokens, rel=0.03)
+            assert call.estimated_tokens == pytest.approx(
+                call.usage.input_tokens, rel=0.03
+            )
 
 
 def test_the_server_never_counts_more_than_the_bound(played):
@@ -72,7 +83,9 @@ def test_the_server_never_counts_more_than_the_bound(played):
 
 def test_the_cached_prefix_grows_and_each_batch_breaks_it_once(played):
     edited = batches(played)
-    for number, (before, call) in enumerate(zip(played.calls, played.calls[1:], strict=False), 1):
+    for number, (before, call) in enumerate(
+        zip(played.calls, played.calls[1:], strict=False), 1
+    ):
         if number in edited:
             assert call.usage.cache_read_tokens < before.usage.cache_read_tokens
         else:
@@ -82,7 +95,12 @@ def test_the_cached_prefix_grows_and_each_batch_breaks_it_once(played):
 def test_the_simulated_cache_is_that_of_the_server(model, played):
     """Shares are compared: the simulator counts messages as JSON, the server as its template."""
     profile = Profile(
-        name="llama.cpp", write=1, read=0, min_tokens=1, as_of="2026-11-21", source="this server"
+        name="llama.cpp",
+        write=1,
+        read=0,
+        min_tokens=1,
+        as_of="2026-11-21",
+        source="this server",
     )
     simulator = CacheSimulator(profile, model.tokens)
     for call in played.calls:
@@ -95,7 +113,9 @@ def test_the_simulated_cache_is_that_of_the_server(model, played):
 
 def test_after_a_refusal_the_next_view_is_taken(model, played):
     """The caller believes in a larger window than the server has."""
-    session = Session(MODEL, limits=Limits(window_tokens=8_000), format="openai-chat", recall=False)
+    session = Session(
+        MODEL, limits=Limits(window_tokens=8_000), format="openai-chat", recall=False
+    )
     create = model.client().chat.completions.create
     whole = request(played.history)
     with pytest.raises(openai.BadRequestError) as caught:

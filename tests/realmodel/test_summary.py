@@ -48,7 +48,9 @@ LOGS = (
 
 
 def history():
-    messages = [{"role": "user", "content": "Why is it slow? You must never restart it."}]
+    messages = [
+        {"role": "user", "content": "Why is it slow? You must never restart it."}
+    ]
     for number, log in enumerate([*LOGS[:3], *LOGS[:3], *LOGS]):
         messages += turn(number, f"I look at the {THINGS[number % len(THINGS)]}.")
         messages[-1]["content"] = log
@@ -85,7 +87,9 @@ def test_its_words_stand_before_the_record_and_are_paid_for(model):
     whole = request(history())
     assert session.compact(whole)
     view = session.fit(whole)
-    task, *rest = view["messages"]  # the summary is in the task's message: roles stand in turn
+    task, *rest = view[
+        "messages"
+    ]  # the summary is in the task's message: roles stand in turn
     said = replies[-1].choices[0].message.content.strip()
     assert task["content"].startswith(whole["messages"][0]["content"])
     assert f"> {said.splitlines()[0]}" in task["content"]
@@ -93,8 +97,13 @@ def test_its_words_stand_before_the_record_and_are_paid_for(model):
     assert rest == whole["messages"][-2:]
     assert not problems_of("openai-chat", view["messages"])
     assert len(replies) in (1, 2)
-    assert session.usage.input_tokens == sum(reply.usage.prompt_tokens for reply in replies)
+    assert session.usage.input_tokens == sum(
+        reply.usage.prompt_tokens for reply in replies
+    )
     answer = client.chat.completions.create(**view)
     assert answer.usage.prompt_tokens < model.tokens(model.prompt(whole))
     session.observe(answer)
-    assert session.window.calibration.upper(session.window.tokens) >= answer.usage.prompt_tokens
+    assert (
+        session.window.calibration.upper(session.window.tokens)
+        >= answer.usage.prompt_tokens
+    )

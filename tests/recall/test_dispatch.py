@@ -16,13 +16,17 @@ TEXT = "".join(f"{n:05} the tide came in\n" for n in range(1, 2_001))
 REF = ref_of(TEXT)
 
 
-def ask(tool, arguments, *, prefix="", history=None, tenant="") -> tuple[str, str | None, bool]:
+def ask(
+    tool, arguments, *, prefix="", history=None, tenant=""
+) -> tuple[str, str | None, bool]:
     """The answer to one call: text, ref, is it an error. ``TEXT`` is kept for tenant ""."""
     store = MemoryStore()
     store.commit("", [Output(REF, TEXT)], [])
     call = ToolCall("call_1", prefix + tool, arguments, 0)
     words = Words(prefix=prefix)
-    given = run(answer(call, words, history or (lambda wanted, thorough: None)), store, tenant)
+    given = run(
+        answer(call, words, history or (lambda wanted, thorough: None)), store, tenant
+    )
     return given.text, given.ref, given.is_error
 
 
@@ -45,7 +49,10 @@ def test_continuation_reads_on_from_a_character():
 )
 def test_the_cache_reads_lines_with_numbers():
     text, ref, failed = asked(READ, ref_id=REF, offset=1_998, limit=5)
-    assert text == "  1999\t01999 the tide came in\n  2000\t02000 the tide came in\n  2001\t"
+    assert (
+        text
+        == "  1999\t01999 the tide came in\n  2000\t02000 the tide came in\n  2001\t"
+    )
     assert (ref, failed) == (REF, False)
 
 
@@ -67,7 +74,11 @@ def test_grep_gives_matching_lines_and_says_how_many_there_are():
 
 def test_grep_marks_context_and_bounds_what_it_shows():
     text, _, _ = asked(GREP, ref_id=REF, pattern="00002 ", context_lines=1)
-    assert [line[:7] for line in text.split("\n")[:3]] == ["     1-", "     2:", "     3-"]
+    assert [line[:7] for line in text.split("\n")[:3]] == [
+        "     1-",
+        "     2:",
+        "     3-",
+    ]
     text, _, _ = asked(GREP, ref_id=REF, pattern="tide", ignore_case=True)
     assert text.endswith("[50 of 2,000 matching lines; 46,000 characters searched]")
 
@@ -78,7 +89,9 @@ def test_grep_that_finds_nothing_says_so_and_is_no_error():
     assert not failed
 
 
-@pytest.mark.parametrize("offset", [4_000, 4_000.0, "4000", "4,000", "4000.0", " 4000 "])
+@pytest.mark.parametrize(
+    "offset", [4_000, 4_000.0, "4000", "4,000", "4000.0", " 4000 "]
+)
 def test_a_number_is_taken_as_models_write_it(offset):
     text, _, failed = asked(CONTINUATION, tool_call_id=REF, offset=offset)
     assert text.startswith(TEXT[4_000:4_100])
@@ -108,7 +121,9 @@ def test_what_is_no_number_is_the_beginning(offset):
         (GREP, json.dumps({"ref_id": REF, "pattern": "("}), "not understood"),
     ],
 )
-def test_a_call_that_cannot_be_answered_tells_the_model_what_to_do(tool, arguments, says):
+def test_a_call_that_cannot_be_answered_tells_the_model_what_to_do(
+    tool, arguments, says
+):
     text, ref, failed = ask(tool, arguments)
     told = json.loads(text)
     assert says in told["error"]
@@ -119,7 +134,9 @@ def test_a_call_that_cannot_be_answered_tells_the_model_what_to_do(tool, argumen
 
 
 def test_a_prefix_after_a_clash_is_taken_off():
-    text, _, failed = ask(READ, json.dumps({"ref_id": REF, "limit": 1}), prefix="ullage_")
+    text, _, failed = ask(
+        READ, json.dumps({"ref_id": REF, "limit": 1}), prefix="ullage_"
+    )
     assert not failed
     assert text.startswith("     1\t00001 ")
 
@@ -147,7 +164,11 @@ def test_what_another_tenant_put_there_is_not_opened():
 
 
 def test_only_a_call_of_our_tools_is_ours_and_its_answer_goes_straight_into_the_history():
-    call = {"id": "call_1", "type": "function", "function": {"name": "bash", "arguments": "{}"}}
+    call = {
+        "id": "call_1",
+        "type": "function",
+        "function": {"name": "bash", "arguments": "{}"},
+    }
     messages = [
         {"role": "user", "content": "Look."},
         {"role": "assistant", "content": None, "tool_calls": [call]},

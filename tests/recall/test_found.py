@@ -53,7 +53,9 @@ def test_its_size_is_the_same_from_the_store_as_from_the_history(text):
     ref = ref_of(text)
     known = ToolOutputRef(ref, len(text.encode()), text.count("\n") + 1)
     assert run(output_ref(ref, Asked()), store_with(Output(ref, text)), "") == known
-    assert run(output_ref(ref, Asked(glance=Output(ref, text))), store_with(), "") == known
+    assert (
+        run(output_ref(ref, Asked(glance=Output(ref, text))), store_with(), "") == known
+    )
 
 
 def test_a_block_has_bytes_and_no_lines():

@@ -55,11 +55,15 @@ def test_it_finds_what_a_search_of_each_line_finds(text, pattern, context, most)
     # \s of RE2 knows neither \x0b nor \u2028.
     blind = [re.sub("[\x0b\u2028]", "_", line) for line in lines]
     wanted = [n for n, line in enumerate(blind, 1) if oracle.search(line)]
-    found = grep(text, pattern, context_lines=context, max_matches=most, max_chars=100_000)
+    found = grep(
+        text, pattern, context_lines=context, max_matches=most, max_chars=100_000
+    )
     assert numbers(found) == wanted[:most]
     assert (found.shown, found.total) == (min(most, len(wanted)), len(wanted))
     near = {n + d for n in wanted[:most] for d in range(-context, context + 1)}
-    assert [line.number for line in found.lines] == sorted(near & set(range(1, len(lines) + 1)))
+    assert [line.number for line in found.lines] == sorted(
+        near & set(range(1, len(lines) + 1))
+    )
     for line in found.lines:
         assert line.text == lines_of(text)[line.number - 1]
 
@@ -89,7 +93,10 @@ def test_places_are_those_of_the_text_and_the_room_is_kept(parts, end, pattern, 
 @pytest.mark.parametrize("pattern", ["b$", "^a b$", "(?i)B$"])
 def test_a_line_that_ends_in_crlf_ends_before_it(pattern):
     found = grep("a b\r\nb c\r\na b", pattern)
-    assert [(line.number, line.text) for line in found.lines] == [(1, "a b"), (3, "a b")]
+    assert [(line.number, line.text) for line in found.lines] == [
+        (1, "a b"),
+        (3, "a b"),
+    ]
 
 
 def test_a_dollar_that_is_meant_stays_one():
@@ -224,7 +231,9 @@ def test_what_only_looks_forbidden_is_searched(pattern):
 
 
 @settings(max_examples=300, deadline=None)
-@given(st.text(st.sampled_from("a.*+?()[]{}|^$\\nQE:xC0,1<=!P\ud800é"), max_size=12), texts)
+@given(
+    st.text(st.sampled_from("a.*+?()[]{}|^$\\nQE:xC0,1<=!P\ud800é"), max_size=12), texts
+)
 def test_any_pattern_is_searched_or_refused(pattern, text):
     try:
         found = grep(text, pattern, context_lines=1)
@@ -265,7 +274,9 @@ def test_a_match_begins_where_the_standard_librarys_does(text, pattern, ignore_c
 
 @settings(max_examples=300, deadline=None)
 @given(texts, st.sampled_from(ODD), st.booleans())
-def test_what_is_looked_for_first_is_in_every_line_that_matches(text, pattern, ignore_case):
+def test_what_is_looked_for_first_is_in_every_line_that_matches(
+    text, pattern, ignore_case
+):
     machine = Automaton(pattern, ignore_case)
     for line in map(readable, lines_of(text)):
         if machine.first(line, "\n", LINE_END) is not None and machine.needed:
@@ -353,5 +364,10 @@ def test_nor_in_less(pattern):
 
 def test_the_known_patterns_are_answered_not_refused():
     text = "a" * 60 + "!\n" + "xxxx\nxy\n"
-    for pattern, total in (("(a+)+$", 0), ("(a|a)*b", 0), ("(.*a){20}", 1), ("x*x*x*y", 1)):
+    for pattern, total in (
+        ("(a+)+$", 0),
+        ("(a|a)*b", 0),
+        ("(.*a){20}", 1),
+        ("x*x*x*y", 1),
+    ):
         assert grep(text, pattern).total == total

@@ -28,7 +28,8 @@ def test_a_term_is_at_the_spans_that_it_stands_on(some):
 
 
 @given(
-    st.lists(st.integers(0, 200_000), max_size=12), st.lists(st.integers(0, 200_000), max_size=4)
+    st.lists(st.integers(0, 200_000), max_size=12),
+    st.lists(st.integers(0, 200_000), max_size=4),
 )
 def test_more_texts_change_no_block_but_the_last(sizes, more):
     some, all_ = ["x" * n for n in sizes], ["x" * n for n in sizes + more]
@@ -45,7 +46,9 @@ def test_a_line_end_of_json_begins_no_word():
 
 def test_a_block_is_indexed_once_for_a_tenant_and_again_for_another(monkeypatch):
     made = []
-    monkeypatch.setattr(index, "Index", lambda texts: made.append(texts) or Index(texts))
+    monkeypatch.setattr(
+        index, "Index", lambda texts: made.append(texts) or Index(texts)
+    )
     index._INDEXES.clear()
     block = ["the tide came in", "the gate is shut"]
     first = index_of(block, b"one")

@@ -13,7 +13,10 @@ from ullage.session.recall.dispatch import answer
 from ullage.session.recall.json_lines import json_lines
 from ullage.stores import MemoryStore
 
-ROWS = [{"id": at, "sku": f"SKU-{at % 50:04}", "note": "the tide\ncame in"} for at in range(300)]
+ROWS = [
+    {"id": at, "sku": f"SKU-{at % 50:04}", "note": "the tide\ncame in"}
+    for at in range(300)
+]
 
 
 def searched(text, pattern, **more):

@@ -77,7 +77,11 @@ def test_the_lines_beside_a_line_that_answers_come_with_it():
 
 
 def test_a_text_that_has_more_of_the_query_comes_first():
-    some = ["gate\nfiller\nfiller\nfiller", "gate\nfiller\nfiller\ntide", "gate\nfiller\nfiller"]
+    some = [
+        "gate\nfiller\nfiller\nfiller",
+        "gate\nfiller\nfiller\ntide",
+        "gate\nfiller\nfiller",
+    ]
     assert [hit.text for hit in ranked([Index(some)], "gate tide")][:2] == [1, 1]
 
 

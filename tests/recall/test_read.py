@@ -96,9 +96,12 @@ def test_numbered_pages_join_to_the_lines_of_the_original(text, limit):
         assert more[3] == f"{len(lines):,}"
         assert int(more[4]) > offset
         offset = int(more[4])
-    assert [row[:7] for row in rows] == [f"{number:>6}\t" for number in range(1, len(lines) + 1)]
+    assert [row[:7] for row in rows] == [
+        f"{number:>6}\t" for number in range(1, len(lines) + 1)
+    ]
     assert all(
-        len(line) > LINE_CHARS or row[7:] == line for row, line in zip(rows, lines, strict=True)
+        len(line) > LINE_CHARS or row[7:] == line
+        for row, line in zip(rows, lines, strict=True)
     )
 
 

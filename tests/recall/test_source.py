@@ -85,7 +85,9 @@ def plain_page(text, offset, page_chars):
 
 @settings(max_examples=120, deadline=None)
 @given(texts, cuts, st.integers(0, 500), st.integers(1, 300))
-def test_a_page_of_characters_is_that_of_the_whole_string(text, cuts, offset, page_chars):
+def test_a_page_of_characters_is_that_of_the_whole_string(
+    text, cuts, offset, page_chars
+):
     store = Chunked(text, cuts)
     page = store.read(characters(store.source, offset, WORDS, page_chars))
     assert page == plain_page(text, offset, page_chars)
@@ -94,18 +96,36 @@ def test_a_page_of_characters_is_that_of_the_whole_string(text, cuts, offset, pa
 
 @settings(max_examples=120, deadline=None)
 @given(texts, cuts, st.integers(0, 60), st.integers(0, 30), st.integers(1, 300))
-def test_a_page_of_lines_is_that_of_the_whole_string(text, cuts, offset, limit, page_chars):
+def test_a_page_of_lines_is_that_of_the_whole_string(
+    text, cuts, offset, limit, page_chars
+):
     store = Chunked(text, cuts)
     page = store.read(lines(store.source, offset, limit, WORDS, page_chars))
     assert page == by_line(text, REF, offset, limit, WORDS, page_chars)
 
 
-PATTERNS = ["a", "^b", "b c$", "^$", "$", "x*", r"\r", r"\Aa", r"b\z", r"c\z|^a", r"\bb", "é", "."]
+PATTERNS = [
+    "a",
+    "^b",
+    "b c$",
+    "^$",
+    "$",
+    "x*",
+    r"\r",
+    r"\Aa",
+    r"b\z",
+    r"c\z|^a",
+    r"\bb",
+    "é",
+    ".",
+]
 
 
 @settings(max_examples=150, deadline=None)
 @given(texts, cuts, st.sampled_from(PATTERNS), st.integers(0, 3), st.integers(1, 5))
-def test_a_search_finds_what_it_finds_in_the_whole_string(text, cuts, pattern, context, most):
+def test_a_search_finds_what_it_finds_in_the_whole_string(
+    text, cuts, pattern, context, most
+):
     store = Chunked(text, cuts)
     options = {"context_lines": context, "max_matches": most, "max_chars": 500}
     found = store.read(search(store.source, pattern, **options))
@@ -113,7 +133,10 @@ def test_a_search_finds_what_it_finds_in_the_whole_string(text, cuts, pattern, c
 
 
 @settings(max_examples=80, deadline=None)
-@given(st.text(st.sampled_from("ab\né"), max_size=300), st.sampled_from(["^a", "b$", "ab", "é"]))
+@given(
+    st.text(st.sampled_from("ab\né"), max_size=300),
+    st.sampled_from(["^a", "b$", "ab", "é"]),
+)
 def test_a_long_line_searched_in_parts_gives_the_same(text, pattern):
     whole = grep(text, pattern)
     with pytest.MonkeyPatch.context() as patch:

@@ -30,7 +30,9 @@ def test_the_definitions_are_byte_for_byte_those_of_last_time(format):
 
 @pytest.mark.parametrize("format", sorted(FORMATS))
 def test_a_prefix_leads_each_name_and_changes_nothing_else(format):
-    assert written(format, "ullage_").replace('"name": "ullage_', '"name": "') == written(format)
+    assert written(format, "ullage_").replace(
+        '"name": "ullage_', '"name": "'
+    ) == written(format)
     assert OURS.names == RECALL_TOOLS
 
 
@@ -44,20 +46,30 @@ def test_they_stand_at_the_end_of_the_tools_in_every_request_and_once():
     messages = [{"role": "user", "content": "Hello."}]
     session = Session("gpt-4.1")
     first = session.fit({"messages": messages, "tools": [mine]})
-    assert first["tools"] == [mine, *tool_definitions(FORMATS["openai-chat"], "", SHORT)]
+    assert first["tools"] == [
+        mine,
+        *tool_definitions(FORMATS["openai-chat"], "", SHORT),
+    ]
     second = session.fit({"messages": messages, "tools": first["tools"]})
     assert second["tools"] == first["tools"]
 
 
 def test_a_tool_of_the_callers_with_one_of_our_names_makes_ours_give_way():
-    theirs = {"type": "function", "function": {"name": "get_continuation", "parameters": {}}}
+    theirs = {
+        "type": "function",
+        "function": {"name": "get_continuation", "parameters": {}},
+    }
     request = {"messages": [{"role": "user", "content": "Hello."}], "tools": [theirs]}
     session = Session("gpt-4.1")
     view = session.fit(request)
     names = [tool["function"]["name"] for tool in view["tools"]]
     assert names[0] == "get_continuation"
     assert names[1:] == [f"ullage_{spec.name}" for spec in SHORT.tools]
-    their_call = {"id": "1", "type": "function", "function": {"name": "get_continuation"}}
+    their_call = {
+        "id": "1",
+        "type": "function",
+        "function": {"name": "get_continuation"},
+    }
     assert not session.owns(their_call)
 
 

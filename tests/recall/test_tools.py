@@ -32,7 +32,9 @@ def test_the_tools_are_those_that_a_request_is_given(format):
 @pytest.mark.parametrize("policy", ["default", "output_cache", "continuation"])
 def test_a_policy_says_which_tools_its_notices_speak_of(policy):
     specs = recall_tools(policy)
-    assert [spec.name for spec in specs] == [s.name for s in preset(policy).toolset.tools]
+    assert [spec.name for spec in specs] == [
+        s.name for s in preset(policy).toolset.tools
+    ]
     chosen = preset(policy)
     assert recall_tools(chosen) is chosen.toolset.tools
     for spec in specs:
@@ -46,7 +48,9 @@ def test_a_policy_says_which_tools_its_notices_speak_of(policy):
 def test_a_call_is_answered_by_its_name_and_arguments(format, as_text):
     session, _, ref = fitted(format)
     arguments = {"tool_call_id": ref, "offset": 0}
-    given = session.answer("get_continuation", json.dumps(arguments) if as_text else arguments)
+    given = session.answer(
+        "get_continuation", json.dumps(arguments) if as_text else arguments
+    )
     assert "line 3" in given.text
     assert given.ref == ref
     assert not given.is_error
@@ -73,7 +77,9 @@ def test_what_is_wrong_with_a_call_is_told_to_the_model(format, name, arguments)
 
 def test_after_a_clash_the_tools_have_the_names_of_the_notices():
     theirs = [
-        FORMATS["openai-chat"].tool(ToolSpec("get_continuation", "Mine.", {"type": "object"}))
+        FORMATS["openai-chat"].tool(
+            ToolSpec("get_continuation", "Mine.", {"type": "object"})
+        )
     ]
     session = new_session("openai-chat")
     session.fit(request("openai-chat", long_history("openai-chat"), tools=theirs))
@@ -113,13 +119,17 @@ def test_the_twin_for_an_event_loop_does_the_same():
 
     async def talk():
         session = AsyncSession(MODEL["anthropic"], limits=SMALL, recall=True)
-        given = await session.answer("get_continuation", {"tool_call_id": ref}, request=asked)
+        given = await session.answer(
+            "get_continuation", {"tool_call_id": ref}, request=asked
+        )
         await session.close()
         return given
 
     session = Session(MODEL["anthropic"], limits=SMALL, recall=True)
     arguments = {"tool_call_id": ref}
-    assert asyncio.run(talk()) == session.answer("get_continuation", arguments, request=asked)
+    assert asyncio.run(talk()) == session.answer(
+        "get_continuation", arguments, request=asked
+    )
 
 
 # ── offered by the host ──────────────────────────────────────────────────────────────────
@@ -129,7 +139,11 @@ def as_the_host_has_them(format):
     """Our tools as a framework gives them to the provider: with more in them than we wrote."""
     wire = FORMATS[format]
     specs = [
-        ToolSpec(spec.name, spec.description, {**spec.parameters, "additionalProperties": False})
+        ToolSpec(
+            spec.name,
+            spec.description,
+            {**spec.parameters, "additionalProperties": False},
+        )
         for spec in recall_tools()
     ]
     return [wire.tool(spec) for spec in specs]
@@ -152,12 +166,16 @@ def test_a_host_that_offers_the_tools_is_given_none_and_owns_the_calls(format):
     assert any(spec.name in shown for spec in recall_tools())
     assert (
         "line 3"
-        in session.answer("get_continuation", {"tool_call_id": ref_of("line 3\n" * 300)}).text
+        in session.answer(
+            "get_continuation", {"tool_call_id": ref_of("line 3\n" * 300)}
+        ).text
     )
 
 
 def test_without_saying_so_a_changed_definition_is_a_clash():
     theirs = as_the_host_has_them("openai-chat")
     session = new_session("openai-chat")
-    view = session.fit(request("openai-chat", long_history("openai-chat"), tools=theirs))
+    view = session.fit(
+        request("openai-chat", long_history("openai-chat"), tools=theirs)
+    )
     assert len(view["tools"]) == 2 * len(theirs)

@@ -75,9 +75,13 @@ URL = re.compile(
 )
 UNIT = r"(?:[kKMGTP]i?[bB]?|[bB]|bytes|[nuµm]?s|min|sec|h|d|px|r?em|pt|[kMG]?Hz)"
 NUMBERS = re.compile(rf"\d{{4,}}(?:\.\d+)?|\d+\.\d+|\d+(?:\.\d+)?{UNIT}")
-HASHES = re.compile(r"(?:0x)?[0-9a-fA-F]{7,}|[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+HASHES = re.compile(
+    r"(?:0x)?[0-9a-fA-F]{7,}|[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
+)
 MARKED = re.compile(r"[\d_@./-]|(?<!^)(?:[a-z][A-Z]|[A-Z][a-z])")
-QUOTED = [re.compile(rf"(?<!\w){q}((?:[^{q}\\\n]|\\.){{8,}}){q}(?!\w)") for q in ('"', "'")]
+QUOTED = [
+    re.compile(rf"(?<!\w){q}((?:[^{q}\\\n]|\\.){{8,}}){q}(?!\w)") for q in ('"', "'")
+]
 PHRASE = re.compile(r"(?=.* )[\w ,.'’@:#+-]{8,80}")
 OLD_TEXT = re.compile(r"(?i)old[-_]?(?:str|string|text|content|code)?")
 HEX = "[0-9a-fA-F]"
@@ -104,12 +108,16 @@ def demands(messages, system_and_tools_texts, stop_list) -> list[Demand]:
     return [demand for class_, demand in found if class_ in USED]
 
 
-def classes(messages, system_and_tools_texts, stop_list) -> Iterator[tuple[str, Demand]]:
+def classes(
+    messages, system_and_tools_texts, stop_list
+) -> Iterator[tuple[str, Demand]]:
     """The class of every atom of every call; what is outside has age 0 and no source line."""
     given, said = Heard(system_and_tools_texts), Heard()
     written, call = Heard(), 0
     sources: list[tuple[int, str]] = []
-    for is_reply, row in groupby(messages, key=lambda message: message["role"] == "assistant"):
+    for is_reply, row in groupby(
+        messages, key=lambda message: message["role"] == "assistant"
+    ):
         reply = list(row)
         if is_reply:
             call += 1
@@ -146,14 +154,18 @@ def sourced(call, atom, kind, class_, sources) -> Demand:
     holding = [(u, text) for u, text in sources if occurs(atom, kind, text)]
     lines = [line for _, text in holding for line in lines_with(atom, kind, text)]
     latest, *others = dict.fromkeys(reversed(lines))
-    return Demand(call, atom, kind, call - holding[-1][0], latest, class_ == DEMAND, tuple(others))
+    return Demand(
+        call, atom, kind, call - holding[-1][0], latest, class_ == DEMAND, tuple(others)
+    )
 
 
 def stop_list_for(task: str, atoms_by_task: dict[str, set[str]]) -> frozenset[str]:
     """Atoms that more than 2% of the other tasks use."""
     others = [atoms for other, atoms in atoms_by_task.items() if other != task]
     tasks_with = Counter(atom for atoms in others for atom in atoms)
-    return frozenset(atom for atom, n in tasks_with.items() if n > STOP_SHARE * len(others))
+    return frozenset(
+        atom for atom, n in tasks_with.items() if n > STOP_SHARE * len(others)
+    )
 
 
 def visible(demand: Demand, view_messages) -> bool:
@@ -169,7 +181,9 @@ def visible(demand: Demand, view_messages) -> bool:
 
 def atom_visible(demand: Demand, view_messages) -> bool:
     """Whether the atom stands anywhere in the view (ER_atom)."""
-    return any(occurs(demand.atom, demand.kind, text_of(message)) for message in view_messages)
+    return any(
+        occurs(demand.atom, demand.kind, text_of(message)) for message in view_messages
+    )
 
 
 class Heard:
@@ -196,12 +210,16 @@ def text_of(message, *, keys=False) -> str:
     """Content, reasoning and arguments of a message: their leaves, or all with the keys."""
     content = message.get("content") or ""
     if not isinstance(content, str):
-        content = "\n".join(part["text"] for part in content if part.get("type") == "text")
+        content = "\n".join(
+            part["text"] for part in content if part.get("type") == "text"
+        )
     if keys:
         written = [str(each["function"]["arguments"]) for each in calls_of([message])]
     else:
         written = [str(value) for _, value in leaves_of(message)]
-    return "\n".join(filter(None, [content, message.get("reasoning_content"), *written]))
+    return "\n".join(
+        filter(None, [content, message.get("reasoning_content"), *written])
+    )
 
 
 def calls_of(messages) -> list[dict]:
@@ -221,7 +239,9 @@ def leaves(name: str, value) -> Iterator[tuple[str, object]]:
     """The leaves below a value; a search beside its replacement is called old text."""
     if isinstance(value, dict):
         for key, below in value.items():
-            yield from leaves("old" if key == "search" and "replace" in value else key, below)
+            yield from leaves(
+                "old" if key == "search" and "replace" in value else key, below
+            )
     elif isinstance(value, list):
         for below in value:
             yield from leaves(name, below)
@@ -231,10 +251,18 @@ def leaves(name: str, value) -> Iterator[tuple[str, object]]:
 
 def atoms_of(*messages) -> dict[str, str]:
     """The atoms of a call, each with its kind."""
-    strings = [(name, leaf) for name, leaf in leaves_of(*messages) if isinstance(leaf, str)]
-    literals = {literal: LITERAL for _, text in strings for literal in literals_in(text)}
+    strings = [
+        (name, leaf) for name, leaf in leaves_of(*messages) if isinstance(leaf, str)
+    ]
+    literals = {
+        literal: LITERAL for _, text in strings for literal in literals_in(text)
+    }
     tokens = {token: kind for _, text in strings for token, kind in tokens_in(text)}
-    old = {text: QUOTE for name, text in strings if OLD_TEXT.fullmatch(name) and is_long(text)}
+    old = {
+        text: QUOTE
+        for name, text in strings
+        if OLD_TEXT.fullmatch(name) and is_long(text)
+    }
     return literals | tokens | old
 
 
@@ -275,7 +303,9 @@ def bare(token: str) -> str:
 
 def undone(text: str) -> str:
     """The text with its JSON escapes undone once."""
-    return ESCAPE.sub(lambda it: "'" if it[0] == r"\'" else json.loads(f'"{it[0]}"'), text)
+    return ESCAPE.sub(
+        lambda it: "'" if it[0] == r"\'" else json.loads(f'"{it[0]}"'), text
+    )
 
 
 @lru_cache(4096)
@@ -288,7 +318,9 @@ def plain(text: str) -> str:
 
 def readings(kind: str, text: str) -> tuple[str, ...]:
     """The forms of a text in which an atom of a kind is looked for."""
-    return tuple(dict.fromkeys((text, undone(text)))) if kind == QUOTE else (plain(text),)
+    return (
+        tuple(dict.fromkeys((text, undone(text)))) if kind == QUOTE else (plain(text),)
+    )
 
 
 def named(text: str) -> Iterator[tuple[int, str, bool]]:
@@ -320,7 +352,9 @@ def names(text: str) -> tuple[frozenset[str], frozenset[str]]:
 
 def occurs(atom: str, kind: str, text: str) -> bool:
     if kind in SUBSTRINGS:
-        return any(True for form in readings(kind, text) for _ in places(atom, kind, form))
+        return any(
+            True for form in readings(kind, text) for _ in places(atom, kind, form)
+        )
     whole, parts = names(text)
     return atom in whole or (kind in DIVIDED and atom in parts)
 
@@ -333,13 +367,17 @@ def places(atom: str, kind: str, form: str) -> Iterator[int]:
         for line in re.finditer(".+", form):
             found = named(line[0]) if atom in line[0] else ()
             starts = {
-                s for s, name, part in found if name == atom and (kind in DIVIDED or not part)
+                s
+                for s, name, part in found
+                if name == atom and (kind in DIVIDED or not part)
             }
             yield from (line.start() + start for start in sorted(starts))
     else:
         before = r"(?<!\w)" if kind == LITERAL else ""
         after = r"(?!\w)" if kind == LITERAL else ""
-        yield from (m.start() for m in re.finditer(before + re.escape(atom) + after, form))
+        yield from (
+            m.start() for m in re.finditer(before + re.escape(atom) + after, form)
+        )
 
 
 def lines_with(atom: str, kind: str, text: str) -> list[str]:
@@ -350,7 +388,10 @@ def lines_with(atom: str, kind: str, text: str) -> list[str]:
             end = start + len(atom)
             low, high = form.rfind("\n", 0, start) + 1, f"{form}\n".index("\n", end - 1)
             if high - low > len(atom) + 2 * WINDOW_CHARS:
-                low, high = max(low, start - WINDOW_CHARS), min(high, end + WINDOW_CHARS)
+                low, high = (
+                    max(low, start - WINDOW_CHARS),
+                    min(high, end + WINDOW_CHARS),
+                )
             lines.append(form[low:high])
     return lines
 
@@ -372,5 +413,8 @@ def in_order(line: str, text: str) -> float:
         if word in wanted:
             above = 0
             for i, other in enumerate(wanted, 1):
-                above, row[i] = row[i], above + 1 if other == word else max(row[i], row[i - 1])
+                above, row[i] = (
+                    row[i],
+                    above + 1 if other == word else max(row[i], row[i - 1]),
+                )
     return row[-1] / max(1, len(wanted))

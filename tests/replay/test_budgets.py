@@ -18,7 +18,9 @@ SMALL = run_of(user("Go."), call("bash", "ok", command="a"))
 
 
 @given(st.integers(1, 2_000_000), st.none() | st.integers(1, 300_000))
-def test_a_window_leaves_its_prompt_what_was_asked_and_no_smaller_one_does(prompt, asked):
+def test_a_window_leaves_its_prompt_what_was_asked_and_no_smaller_one_does(
+    prompt, asked
+):
     window = window_for(prompt, asked)
     room = Limits(window_tokens=window).prompt_tokens(asked)
     assert room >= prompt

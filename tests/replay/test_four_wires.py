@@ -18,15 +18,26 @@ from ullage.tools.replay.run import replay_run
 from ullage.wires import FORMATS
 from ullage.wires.rules.checker import problems_of
 
-TRACES = Path(os.environ.get("ULLAGE_TRACES", Path(__file__).parents[3] / "shared" / "traces"))
-FILES = ("coding", "customer-service", "data-analysis", "records-api", "research-web", "sre")
+TRACES = Path(
+    os.environ.get("ULLAGE_TRACES", Path(__file__).parents[3] / "shared" / "traces")
+)
+FILES = (
+    "coding",
+    "customer-service",
+    "data-analysis",
+    "records-api",
+    "research-web",
+    "sre",
+)
 MOST_MESSAGES = 60  # the whole sample in seconds
 WINDOW, TIMES = 16_000, 3
 
 LONG = Call("bash", "a.py", "a line of output\n" * 700)
 WIDE = Call("grep", "b.py", "".join(f"b.py:{n}: found {n * n}\n" for n in range(1_500)))
 FAILED = Call("bash", "c.py", "error: no such file\n" * 90, failed=True)
-JSON = Call("lookup", "d", "[" + ", ".join(f'{{"id": {n}}}' for n in range(3_000)) + "]")
+JSON = Call(
+    "lookup", "d", "[" + ", ".join(f'{{"id": {n}}}' for n in range(3_000)) + "]"
+)
 TURNS = [
     Turn(user="next", said="Let me look.", calls=(LONG, FAILED)),
     Turn(calls=(WIDE,)),
@@ -80,7 +91,9 @@ def test_a_lost_result_is_seen_on_every_wire(monkeypatch):
         plain = type(wire).edit
 
         def dropping(self, raw, message, changes, plain=plain, **more):
-            return plain(self, raw, message, [(*place, "gone") for *place, _ in changes], **more)
+            return plain(
+                self, raw, message, [(*place, "gone") for *place, _ in changes], **more
+            )
 
         with monkeypatch.context() as patch:
             patch.setattr(type(wire), "edit", dropping)
@@ -93,11 +106,15 @@ def test_what_is_no_message_is_refused_with_its_place():
         on_wire(run, "anthropic")
 
 
-@pytest.mark.skipif(not TRACES.exists(), reason="the recorded runs are not here (ULLAGE_TRACES)")
+@pytest.mark.skipif(
+    not TRACES.exists(), reason="the recorded runs are not here (ULLAGE_TRACES)"
+)
 @pytest.mark.parametrize("file", FILES)
 def test_recorded_runs_keep_every_gate_on_every_wire(file):
     """Each file under every policy; each policy on every wire, in one file or another."""
-    short = (r for r in read(TRACES / f"{file}.jsonl.gz") if len(r.messages) <= MOST_MESSAGES)
+    short = (
+        r for r in read(TRACES / f"{file}.jsonl.gz") if len(r.messages) <= MOST_MESSAGES
+    )
     first = FILES.index(file) % len(FORMATS)
     wires = [*FORMATS][first:] + [*FORMATS][:first]
     for run in islice(short, 1):

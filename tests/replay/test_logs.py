@@ -23,7 +23,9 @@ def read_one(tmp_path, *values):
     runs, damage = collect(write(tmp_path / "log.jsonl", lines(*values)))
     (run,) = runs
     ended = problems_of(run.format, run.messages)
-    assert {problem.rule for problem in ended} <= {"G11"}  # Gemini: a recording may end so
+    assert {problem.rule for problem in ended} <= {
+        "G11"
+    }  # Gemini: a recording may end so
     return run, [(found.line, found.problem, found.grade) for found in damage]
 
 
@@ -34,7 +36,11 @@ def chat(*steps):
             yield {"role": step[0], "content": step[1]}
             continue
         calls = [
-            {"id": id, "type": "function", "function": {"name": "f", "arguments": '{"x": 1}'}}
+            {
+                "id": id,
+                "type": "function",
+                "function": {"name": "f", "arguments": '{"x": 1}'},
+            }
             for id in step
         ]
         yield {"role": "assistant", "content": None, "tool_calls": calls}
@@ -104,7 +110,12 @@ def test_a_codex_rollout_is_a_responses_history(tmp_path):
 
 def test_lines_of_a_later_codex_that_carry_nothing_are_no_damage(tmp_path):
     later = [
-        {"timestamp": "2026-11-26T19:00:00.000Z", "ordinal": 3, "type": kind, "payload": {"x": 1}}
+        {
+            "timestamp": "2026-11-26T19:00:00.000Z",
+            "ordinal": 3,
+            "type": kind,
+            "payload": {"x": 1},
+        }
         for kind in ("world_state", "token_usage_record", "of_next_year")
     ]
     run, damage = read_one(
@@ -121,14 +132,28 @@ def test_a_codex_rollout_of_the_first_versions_has_items_as_lines(tmp_path):
     told = [line["payload"] for line in (asks("go"), calls("a"), says("done"))]
     output = {"content": "ok", "success": True}
     answer = {"type": "function_call_output", "call_id": "a", "output": output}
-    run, _ = read_one(tmp_path, head, told[0], {"record_type": "state"}, told[1], answer, told[2])
+    run, _ = read_one(
+        tmp_path, head, told[0], {"record_type": "state"}, told[1], answer, told[2]
+    )
     assert run.id == "old"
-    assert run.messages[2] == {"type": "function_call_output", "call_id": "a", "output": "ok"}
+    assert run.messages[2] == {
+        "type": "function_call_output",
+        "call_id": "a",
+        "output": "ok",
+    }
 
 
 def test_what_the_user_of_codex_went_back_on_is_no_part_of_the_history(tmp_path):
     back = codex("event_msg", type="thread_rolled_back", num_turns=1)
-    told = [META, asks("go"), says("yes"), asks("wrong"), calls("a"), back, asks("right")]
+    told = [
+        META,
+        asks("go"),
+        says("yes"),
+        asks("wrong"),
+        calls("a"),
+        back,
+        asks("right"),
+    ]
     run, damage = read_one(tmp_path, *told, says("done"))
     texts = [m["content"][0]["text"] for m in run.messages]
     assert texts == ["go", "yes", "right", "done"]
@@ -143,7 +168,15 @@ def test_the_summary_of_a_compaction_is_what_the_user_says_next(tmp_path):
 
 
 def test_calls_and_results_are_paired_and_what_cannot_be_is_told(tmp_path):
-    told = [META, asks("go"), answers("x"), calls("a"), calls("b"), answers("b"), answers("b")]
+    told = [
+        META,
+        asks("go"),
+        answers("x"),
+        calls("a"),
+        calls("b"),
+        answers("b"),
+        answers("b"),
+    ]
     run, damage = read_one(tmp_path, *told, says("on"), calls("c"))
     outputs = [m for m in run.messages if m["type"].endswith("_output")]
     assert [(m["call_id"], "No result" in m["output"]) for m in outputs] == [
@@ -164,7 +197,13 @@ HEAD = {"sessionId": "g1", "projectHash": "h", "startTime": "2026-01-01T00:00:00
 
 def gemini(number, kind, content, **more):
     stamp = f"2026-01-01T00:00:{number:02}Z"
-    return {"id": f"m{number}", "timestamp": stamp, "type": kind, "content": content, **more}
+    return {
+        "id": f"m{number}",
+        "timestamp": stamp,
+        "type": kind,
+        "content": content,
+        **more,
+    }
 
 
 def response(id, text):
@@ -173,12 +212,20 @@ def response(id, text):
 
 
 def tool_call(id, result=None):
-    return {"id": id, "name": "f", "args": {"x": 1}, "result": result, "status": "success"}
+    return {
+        "id": id,
+        "name": "f",
+        "args": {"x": 1},
+        "result": result,
+        "status": "success",
+    }
 
 
 def test_a_gemini_cli_session_told_line_by_line(tmp_path):
     tokens = {"input": 30, "cached": 10, "output": 2, "thoughts": 3, "tool": 0}
-    reply = gemini(2, "gemini", "", tokens=tokens, model="gemini-x", thoughts=[{"subject": "hm"}])
+    reply = gemini(
+        2, "gemini", "", tokens=tokens, model="gemini-x", thoughts=[{"subject": "hm"}]
+    )
     run, damage = read_one(
         tmp_path,
         HEAD,
@@ -198,7 +245,10 @@ def test_a_gemini_cli_session_told_line_by_line(tmp_path):
     ]
     called, answered = run.messages[2]["parts"], run.messages[3]["parts"]
     assert [part["functionCall"]["id"] for part in called] == ["a", "b"]
-    assert [part["functionResponse"]["response"]["output"] for part in answered] == ["one", "two"]
+    assert [part["functionResponse"]["response"]["output"] for part in answered] == [
+        "one",
+        "two",
+    ]
     assert run.messages[4]["parts"] == [{"text": "done"}]
     assert (run.id, run.request) == ("g1", {"model": "gemini-x"})
     assert damage == []
@@ -206,7 +256,10 @@ def test_a_gemini_cli_session_told_line_by_line(tmp_path):
 
 def test_a_gemini_cli_session_as_one_document(tmp_path):
     answered = [tool_call("a", [response("a", "one")])]
-    messages = [gemini(1, "user", "go"), gemini(2, "gemini", "look", toolCalls=answered)]
+    messages = [
+        gemini(1, "user", "go"),
+        gemini(2, "gemini", "look", toolCalls=answered),
+    ]
     session = HEAD | {"messages": [*messages, gemini(3, "gemini", "done")]}
     run, damage = read_one(tmp_path, session)
     assert run.messages[1]["parts"][0] == {"text": "look"}
@@ -238,14 +291,22 @@ def test_a_session_of_pi(tmp_path):
         pi("compaction", summary="So far: all well."),
         pi_message("assistant", [{"type": "text", "text": "done"}]),
     )
-    expected = [("user", "go"), {"a": "ok"}, ("user", "So far: all well."), ("assistant", "done")]
+    expected = [
+        ("user", "go"),
+        {"a": "ok"},
+        ("user", "So far: all well."),
+        ("assistant", "done"),
+    ]
     assert run.messages == list(chat(*expected))
     assert (run.id, run.request, damage) == ("p1", {"model": "m"}, [])
 
 
 def test_of_a_session_of_pi_with_branches_the_last_is_the_history(tmp_path):
     def entry(id, parent, role, text):
-        return pi_message(role, [{"type": "text", "text": text}]) | {"id": id, "parentId": parent}
+        return pi_message(role, [{"type": "text", "text": text}]) | {
+            "id": id,
+            "parentId": parent,
+        }
 
     run, _ = read_one(
         tmp_path,
@@ -282,7 +343,12 @@ def test_a_session_of_copilot(tmp_path):
 
 def test_a_session_of_opencode_exported_or_as_its_messages(tmp_path):
     def tool(id, **state):
-        return {"type": "tool", "callID": id, "tool": "f", "state": {"input": {"x": 1}, **state}}
+        return {
+            "type": "tool",
+            "callID": id,
+            "tool": "f",
+            "state": {"input": {"x": 1}, **state},
+        }
 
     mine = {"id": "1", "sessionID": "o1", "role": "user", "time": {"created": 1_000}}
     reply = {"id": "2", "sessionID": "o1", "role": "assistant", "modelID": "m"}
@@ -331,26 +397,45 @@ def test_an_atif_trajectory(tmp_path):
         {"step_id": 5, "source": "agent", "message": "done"},
     ]  # fmt: skip
     agent = {"name": "x", "version": "1", "model_name": "m"}
-    document = {"schema_version": "ATIF-v1.6", "session_id": "t", "agent": agent, "steps": steps}
+    document = {
+        "schema_version": "ATIF-v1.6",
+        "session_id": "t",
+        "agent": agent,
+        "steps": steps,
+    }
     run, damage = read_one(tmp_path, document)
     said = [("assistant", "by text"), ("user", "seen"), ("assistant", "done")]
-    assert run.messages == list(chat(("system", "Be brief."), ("user", "go"), {"a": "ok"}, *said))
+    assert run.messages == list(
+        chat(("system", "Be brief."), ("user", "go"), {"a": "ok"}, *said)
+    )
     assert (run.id, run.request, damage) == ("log:t", {"model": "m"}, [])
 
 
 def test_a_trajectory_of_swe_agent_with_calls_and_by_text(tmp_path):
-    call = {"id": "a", "type": "function", "function": {"name": "f", "arguments": '{"x": 1}'}}
+    call = {
+        "id": "a",
+        "type": "function",
+        "function": {"name": "f", "arguments": '{"x": 1}'},
+    }
     history = [
         {"role": "system", "content": "Be brief.", "message_type": "system_prompt"},
         {"role": "user", "content": [{"type": "text", "text": "go"}]},
         {"role": "assistant", "content": "", "tool_calls": [call], "action": "f"},
-        {"role": "tool", "content": [{"type": "text", "text": "ok"}], "tool_call_ids": ["a"]},
+        {
+            "role": "tool",
+            "content": [{"type": "text", "text": "ok"}],
+            "tool_call_ids": ["a"],
+        },
         {"role": "assistant", "content": "ls", "action": "ls"},
         {"role": "user", "content": "a file"},
     ]
-    run, damage = read_one(tmp_path, {"trajectory": [], "history": history, "environment": "e"})
+    run, damage = read_one(
+        tmp_path, {"trajectory": [], "history": history, "environment": "e"}
+    )
     said = [("assistant", "ls"), ("user", "a file")]
-    assert run.messages == list(chat(("system", "Be brief."), ("user", "go"), {"a": "ok"}, *said))
+    assert run.messages == list(
+        chat(("system", "Be brief."), ("user", "go"), {"a": "ok"}, *said)
+    )
     assert (run.id, damage) == ("log:e", [])
 
 
@@ -370,14 +455,22 @@ SAMPLE = {
     "output": {"model": "m", "choices": []},
     "attachments": {"x": "a long task"},
 }  # fmt: skip
-SAMPLED = list(chat(("user", "a long task"), {"a": "ok", "b": "late"}, ("assistant", "done")))
+SAMPLED = list(
+    chat(("user", "a long task"), {"a": "ok", "b": "late"}, ("assistant", "done"))
+)
 
 
 def test_a_sample_of_inspect_and_a_log_of_samples(tmp_path):
     run, damage = read_one(tmp_path, SAMPLE)
     assert (run.messages, run.request, run.id) == (SAMPLED, {"model": "m"}, "log:7/1")
-    log = {"version": 2, "eval": {"task": "t"}, "samples": [SAMPLE, SAMPLE | {"epoch": 2}, {}]}
-    runs, (damage,) = collect(write(tmp_path / "log.json", json.dumps(log, indent=1).encode()))
+    log = {
+        "version": 2,
+        "eval": {"task": "t"},
+        "samples": [SAMPLE, SAMPLE | {"epoch": 2}, {}],
+    }
+    runs, (damage,) = collect(
+        write(tmp_path / "log.json", json.dumps(log, indent=1).encode())
+    )
     assert [run.id for run in runs] == ["log:7/1", "log:7/2"]
     assert damage.problem == "sample 3 of an inspect log holds no messages"
 
@@ -391,7 +484,9 @@ def test_the_zip_that_inspect_writes(tmp_path):
         archive.writestr("header.json", json.dumps({"version": 2, "eval": {}}))
     (run,), damage = collect(path)
     assert run.messages == SAMPLED
-    assert [(found.line, found.problem) for found in damage] == [(3, "a file in it is not JSON")]
+    assert [(found.line, found.problem) for found in damage] == [
+        (3, "a file in it is not JSON")
+    ]
     data = path.read_bytes()
     runs, (damage,) = collect(write(path, data[: len(data) // 2]))
     assert runs == []
@@ -413,7 +508,9 @@ def test_the_same_packed_with_zstandard_as_inspect_does_where_it_can(tmp_path):
     assert found.problem.startswith("a file in it cannot be unpacked (")
 
 
-def test_a_zip_that_is_encrypted_or_holds_millions_of_values_is_told_and_the_rest_is_read(tmp_path):
+def test_a_zip_that_is_encrypted_or_holds_millions_of_values_is_told_and_the_rest_is_read(
+    tmp_path,
+):
     path = tmp_path / "logs.eval"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("samples/1.json", json.dumps(SAMPLE))
@@ -430,7 +527,12 @@ def test_a_zip_that_is_encrypted_or_holds_millions_of_values_is_told_and_the_res
     ]
 
 
-PACKINGS = [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA]
+PACKINGS = [
+    zipfile.ZIP_STORED,
+    zipfile.ZIP_DEFLATED,
+    zipfile.ZIP_BZIP2,
+    zipfile.ZIP_LZMA,
+]
 
 
 @pytest.mark.parametrize("packing", PACKINGS)
@@ -449,7 +551,9 @@ def test_a_zip_that_is_damaged_anywhere_is_told_and_raises_nothing(tmp_path, pac
 
 
 def test_messages_of_langchain_whose_results_may_lack_their_ids(tmp_path):
-    asked = [{"id": id, "name": "f", "args": {"x": 1}, "type": "tool_call"} for id in "ab"]
+    asked = [
+        {"id": id, "name": "f", "args": {"x": 1}, "type": "tool_call"} for id in "ab"
+    ]
     messages = [
         {"type": "SystemMessage", "content": "Be brief."},
         {"type": "HumanMessage", "content": "go"},
@@ -470,8 +574,17 @@ def test_messages_of_langchain_whose_results_may_lack_their_ids(tmp_path):
 
 def test_a_row_of_a_data_set_is_its_messages_whatever_else_is_in_it(tmp_path):
     """Its other fields are its own, and no parameters of a request."""
-    messages = [{"role": "user", "content": "go"}, {"role": "assistant", "content": "done"}]
-    row = {"messages": messages, "id": "run-1", "success": True, "score": 0.5, "split": "test"}
+    messages = [
+        {"role": "user", "content": "go"},
+        {"role": "assistant", "content": "done"},
+    ]
+    row = {
+        "messages": messages,
+        "id": "run-1",
+        "success": True,
+        "score": 0.5,
+        "split": "test",
+    }
     run, damage = read_one(tmp_path, row)
     assert (run.messages, run.request, damage) == (messages, {}, [])
     asked, _ = read_one(tmp_path, {**row, "model": "gpt-5", "temperature": 0.1})
@@ -485,14 +598,22 @@ def test_a_log_of_another_client_is_not_taken_for_claude_code_s(tmp_path):
         "message": {"role": "user", "parts": [{"text": "go"}]},
     }  # fmt: skip
     runs, damage = collect(write(tmp_path / "a", lines(of_qwen)))
-    assert (runs, [each.problem for each in damage]) == ([], ["is of no kind known here"])
+    assert (runs, [each.problem for each in damage]) == (
+        [],
+        ["is of no kind known here"],
+    )
 
 
 def test_a_request_of_responses_and_one_of_gemini(tmp_path):
     part = {"type": "output_text", "text": "hi", "annotations": []}
     said = {"type": "message", "role": "assistant", "content": [part]}
     answer = {"output": [said]}
-    responses = {"model": "gpt", "instructions": "Be brief.", "input": "go", "response": answer}
+    responses = {
+        "model": "gpt",
+        "instructions": "Be brief.",
+        "input": "go",
+        "response": answer,
+    }
     content = {"role": "model", "parts": [{"text": "hi"}]}
     reply = {"candidates": [{"content": content}], "modelVersion": "g"}
     contents = [{"role": "user", "parts": [{"text": "go"}]}]
@@ -510,7 +631,9 @@ def test_a_request_of_responses_and_one_of_gemini(tmp_path):
 def exchange(*messages, said=None, calls=()):
     """A request with these messages, and what came back."""
     message = {"role": "assistant", "content": said, "tool_calls": list(calls) or None}
-    return {"model": "gpt", "messages": list(messages)}, {"choices": [{"message": message}]}
+    return {"model": "gpt", "messages": list(messages)}, {
+        "choices": [{"message": message}]
+    }
 
 
 def conversation(word):
@@ -524,7 +647,10 @@ def conversation(word):
 
 
 def as_bodies(request, reply):
-    return {"request": {"method": "POST", "body": json.dumps(request)}, "response": {"body": reply}}
+    return {
+        "request": {"method": "POST", "body": json.dumps(request)},
+        "response": {"body": reply},
+    }
 
 
 def test_exchanges_that_grow_out_of_each_other_are_one_run(tmp_path):
@@ -572,19 +698,27 @@ def test_an_exchange_without_a_reply_is_a_run_all_the_same(tmp_path):
 @pytest.mark.parametrize(
     "broken",
     [
-        codex("response_item", type="message", role="user", content=7) | {"timestamp": {}},
+        codex("response_item", type="message", role="user", content=7)
+        | {"timestamp": {}},
         {
             "info": {"sessionID": "o", "role": "assistant"},
             "parts": [{"type": "tool"}],
             "messages": [7],
         },
-        {"schema_version": "ATIF-v1.4", "steps": [{"source": "agent", "tool_calls": [{}]}]},
+        {
+            "schema_version": "ATIF-v1.4",
+            "steps": [{"source": "agent", "tool_calls": [{}]}],
+        },
         {"trajectory": [], "history": [{"role": "tool", "tool_call_ids": 7}]},
         SAMPLE | {"messages": [{"role": "assistant", "tool_calls": 7}]},
         gemini(9, "gemini", "x", toolCalls=[{"id": 1}]),
     ],
 )
 def test_a_value_in_another_shape_than_its_kind_stops_nothing(tmp_path, broken):
-    good = {"id": "t", "format": "openai-chat", "messages": list(chat(("user", "go"), {"a": "ok"}))}
+    good = {
+        "id": "t",
+        "format": "openai-chat",
+        "messages": list(chat(("user", "go"), {"a": "ok"})),
+    }
     runs, _ = collect(write(tmp_path / "a", lines(good, broken, good)))
     assert [run.id for run in runs].count("t") == 2

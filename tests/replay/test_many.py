@@ -5,7 +5,14 @@ from msgspec.structs import replace
 from tests.replay.test_run import small_run
 from ullage.tools.replay.cost.prices import PROFILES
 from ullage.tools.replay.engines import open_engine
-from ullage.tools.replay.many import SESSIONS, Finished, Job, Replayer, replay_all, replay_session
+from ullage.tools.replay.many import (
+    SESSIONS,
+    Finished,
+    Job,
+    Replayer,
+    replay_all,
+    replay_session,
+)
 from ullage.tools.replay.readers import Damage
 
 JOB = Job((PROFILES["none"],))
@@ -15,7 +22,9 @@ TRIES = (("default", 16_000), ("continuation", 16_000))
 def outcomes(runs, kept=None, processes=1, replayer=SESSIONS):
     wanted = (("file", run, at) for at, run in enumerate(runs))
     with open_engine("processes", processes) as engine:
-        return list(replay_all(wanted, TRIES, JOB, engine, kept or Finished(None), replayer))
+        return list(
+            replay_all(wanted, TRIES, JOB, engine, kept or Finished(None), replayer)
+        )
 
 
 def bare(replayed):
@@ -27,9 +36,9 @@ def test_two_processes_find_what_one_finds():
     runs = [small_run("openai-chat", turns) for turns in (2, 3)]
     one, two = outcomes(runs), outcomes(runs, processes=2)
     key = lambda found: (found[2], found[1].policy)  # noqa: E731
-    assert sorted([(name, bare(found), at) for name, found, at in two], key=key) == sorted(
-        [(name, bare(found), at) for name, found, at in one], key=key
-    )
+    assert sorted(
+        [(name, bare(found), at) for name, found, at in two], key=key
+    ) == sorted([(name, bare(found), at) for name, found, at in one], key=key)
     assert len(one) == 4
 
 
@@ -38,13 +47,17 @@ def test_kept_is_what_was_found_and_runs_alike_are_done_once(tmp_path):
     first = outcomes([small_run("gemini", 2)], Finished(path))
     text = path.read_bytes()
     again = outcomes([small_run("gemini", 2), small_run("gemini", 3)], Finished(path))
-    assert again[:2] == [(name, found, 0) for name, found, _ in first]  # the times as well
+    assert again[:2] == [
+        (name, found, 0) for name, found, _ in first
+    ]  # the times as well
     assert path.read_bytes().startswith(text)
     assert len(path.read_bytes().splitlines()) == 4
 
 
 def test_a_run_that_cannot_be_replayed_is_damage_and_not_kept(tmp_path):
-    odd = replace(small_run("openai-chat", 1), messages=[{"role": "user"}, {"role": 7}], line=5)
+    odd = replace(
+        small_run("openai-chat", 1), messages=[{"role": "user"}, {"role": 7}], line=5
+    )
     odd.messages.append({"role": "assistant", "content": "x"})
     path = tmp_path / "kept"
     found = [damage for _, damage, _ in outcomes([odd], Finished(path))]
@@ -65,7 +78,8 @@ def test_a_defect_of_ours_costs_one_run_and_is_told(tmp_path):
 
     runs = [small_run("openai-chat", 1), small_run("openai-chat", 3)]
     failed, _, *done = [
-        found for _, found, _ in outcomes(runs, Finished(path), replayer=Replayer(broken))
+        found
+        for _, found, _ in outcomes(runs, Finished(path), replayer=Replayer(broken))
     ]
     assert failed.problem.startswith(
         "ullage failed on a run under default: IndexError in broken, line"

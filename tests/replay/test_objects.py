@@ -67,7 +67,9 @@ def test_the_environment_may_say_where_it_is(bucket, monkeypatch):
     assert run.id == "e"
 
 
-def test_an_object_that_cannot_be_fetched_is_damage_and_not_the_end(bucket, monkeypatch):
+def test_an_object_that_cannot_be_fetched_is_damage_and_not_the_end(
+    bucket, monkeypatch
+):
     damage, files = [], logs_under(bucket.url(prefix="logs"))
     monkeypatch.setattr("ullage.tools.replay.readers.logs_under", lambda _: files)
     gone = bucket._asked  # the object goes between the listing and the reading
@@ -75,5 +77,8 @@ def test_an_object_that_cannot_be_fetched_is_damage_and_not_the_end(bucket, monk
     found = [run.id for run in read(bucket.url(prefix="logs"), on_damage=damage.append)]
     assert found == ["b", "c"]
     assert [(each.file, each.problem) for each in damage] == [
-        ("a.json", "the file cannot be opened (the object store says FileNotFoundError)")
+        (
+            "a.json",
+            "the file cannot be opened (the object store says FileNotFoundError)",
+        )
     ]

@@ -20,7 +20,9 @@ def replayed():
 
 def asked(question, path):
     with duckdb.connect() as db:
-        return db.execute(question, {"path": str(path)} if "$path" in question else None).fetchall()
+        return db.execute(
+            question, {"path": str(path)} if "$path" in question else None
+        ).fetchall()
 
 
 def test_a_row_holds_all_that_a_replay_found(replayed, tmp_path):
@@ -50,7 +52,9 @@ def test_what_it_cost_can_be_summed_in_sql(replayed, tmp_path):
     clocks = len(replayed.bills)
     (row,) = asked(question, path)
     assert clocks
-    assert row[1] == pytest.approx(2 * sum(bill.shown.input_units for bill in replayed.bills))
+    assert row[1] == pytest.approx(
+        2 * sum(bill.shown.input_units for bill in replayed.bills)
+    )
 
 
 def test_more_of_a_replay_is_more_columns(replayed, tmp_path):

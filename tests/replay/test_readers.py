@@ -41,10 +41,22 @@ def collect(path):
 def test_a_trajectory_without_the_recorders_own_keys(tmp_path):
     noted = [
         {"role": "user", "content": "go", "x_kind": "compact_summary"},
-        {"role": "assistant", "content": "ok", "reasoning_content": "hm", "x_error": True},
-        {"role": "assistant", "content": "ok", "reasoning_content": None, "name": "bob"},
+        {
+            "role": "assistant",
+            "content": "ok",
+            "reasoning_content": "hm",
+            "x_error": True,
+        },
+        {
+            "role": "assistant",
+            "content": "ok",
+            "reasoning_content": None,
+            "name": "bob",
+        },
     ]
-    (run,), damage = collect(write(tmp_path / "a", lines(TRAJECTORY | {"messages": noted})))
+    (run,), damage = collect(
+        write(tmp_path / "a", lines(TRAJECTORY | {"messages": noted}))
+    )
     assert run.messages == [
         {"role": "user", "content": "go"},
         {"role": "assistant", "content": "ok", "reasoning_content": "hm"},
@@ -64,7 +76,9 @@ def test_a_trajectory_without_the_recorders_own_keys(tmp_path):
         (7, False),
     ],
 )
-def test_a_trajectory_with_a_count_behind_its_end_was_sent_whole(tmp_path, row, is_sent):
+def test_a_trajectory_with_a_count_behind_its_end_was_sent_whole(
+    tmp_path, row, is_sent
+):
     (run,), _ = collect(write(tmp_path / "a", lines(TRAJECTORY | {"usage": [row]})))
     assert (len(run.messages), run.sent_whole) == (2, is_sent)
 
@@ -75,7 +89,9 @@ def test_a_broken_history_is_not_repaired(tmp_path):
         {"role": "tool", "tool_call_id": "c", "content": "x"},
         {"role": "assistant", "content": None},
     ]
-    (run,), damage = collect(write(tmp_path / "a", lines(TRAJECTORY | {"messages": broken})))
+    (run,), damage = collect(
+        write(tmp_path / "a", lines(TRAJECTORY | {"messages": broken}))
+    )
     assert run.messages == broken
     assert damage == []
     assert {p.rule for p in problems_of(run.format, run.messages)} == {"C2", "C5"}
@@ -89,11 +105,23 @@ FORMATS = [
     ("anthropic", {"system": "s", "messages": CHAT}),
     ("anthropic", {"model": "claude-x", "messages": CHAT}),
     ("anthropic", {"model": "m", "messages": CHAT, "tools": [{"input_schema": {}}]}),
-    ("anthropic", {"model": "m", "messages": [{"role": "assistant", "content": [USE]}]}),
+    (
+        "anthropic",
+        {"model": "m", "messages": [{"role": "assistant", "content": [USE]}]},
+    ),
     ("openai-chat", {"model": "gpt", "messages": CHAT}),
-    ("openai-chat", {"model": "claude-x", "messages": CHAT, "tools": [{"function": {}}]}),
-    ("openai-chat", {"model": "claude-x", "messages": [{"role": "tool", "content": "x"}]}),
-    ("openai-chat", {"model": "claude-x", "messages": [CHAT[0] | {"tool_calls": [CALL]}]}),
+    (
+        "openai-chat",
+        {"model": "claude-x", "messages": CHAT, "tools": [{"function": {}}]},
+    ),
+    (
+        "openai-chat",
+        {"model": "claude-x", "messages": [{"role": "tool", "content": "x"}]},
+    ),
+    (
+        "openai-chat",
+        {"model": "claude-x", "messages": [CHAT[0] | {"tool_calls": [CALL]}]},
+    ),
 ]
 
 
@@ -114,7 +142,10 @@ ITEMS = [
 ]
 GEMINI = [{"role": "user", "parts": [{"text": "go"}]}, {"role": "model", "parts": []}]
 HISTORIES = [
-    ("openai-chat", [CHAT[0], {"role": "assistant", "content": None, "tool_calls": [CALL]}]),
+    (
+        "openai-chat",
+        [CHAT[0], {"role": "assistant", "content": None, "tool_calls": [CALL]}],
+    ),
     ("anthropic", [CHAT[0], {"role": "assistant", "content": [USE]}]),
     ("openai-responses", ITEMS),
     ("gemini", GEMINI),
@@ -139,7 +170,9 @@ def test_a_response_is_appended(tmp_path):
         "kwargs": {"top_p": 1, "extra_body": {}},
         "response": {
             "model": "gpt",
-            "choices": [{"message": {"role": "assistant", "content": "hi", "tool_calls": None}}],
+            "choices": [
+                {"message": {"role": "assistant", "content": "hi", "tool_calls": None}}
+            ],
         },
     }
     claude = {
@@ -152,7 +185,10 @@ def test_a_response_is_appended(tmp_path):
     (one, two), _ = collect(write(tmp_path / "a", lines(chat, claude)))
     assert one.messages[1] == {"role": "assistant", "content": "hi"}
     assert one.request == {"top_p": 1, "tools": [], "model": "gpt"}
-    assert two.messages[1] == {"role": "assistant", "content": claude["response"]["content"]}
+    assert two.messages[1] == {
+        "role": "assistant",
+        "content": claude["response"]["content"],
+    }
 
 
 @pytest.mark.parametrize(
@@ -245,7 +281,11 @@ def test_words_between_call_and_result_move_behind_the_results(tmp_path):
     log.add("user", [answer("a")])
     log.add("assistant", [text("done")])
     (run,), _ = log.read(tmp_path)
-    assert [m["content"] for m in run.messages[1:4]] == [[use("a")], [answer("a")], "also this"]
+    assert [m["content"] for m in run.messages[1:4]] == [
+        [use("a")],
+        [answer("a")],
+        "also this",
+    ]
 
 
 def test_a_branch_the_user_went_back_on_is_no_part_of_the_history(tmp_path):
@@ -283,7 +323,12 @@ def test_a_compaction_stays_as_a_user_message_and_the_history_goes_on(tmp_path):
     log.add("user", "so far: …", isCompactSummary=True, isVisibleInTranscriptOnly=True)
     log.add("assistant", [text("going on")])
     (run,), _ = log.read(tmp_path)
-    assert [m["role"] for m in run.messages] == ["user", "assistant", "user", "assistant"]
+    assert [m["role"] for m in run.messages] == [
+        "user",
+        "assistant",
+        "user",
+        "assistant",
+    ]
     assert run.messages[2]["content"] == "so far: …"
 
 
@@ -355,11 +400,15 @@ def test_files_are_known_by_content_not_by_name(tmp_path):
 
 def test_damaged_lines_are_told_and_the_rest_is_read(tmp_path):
     good = lines(TRAJECTORY)
-    data = good + b'{"format": "openai-chat", "mess\n' + b"\xff\xfe\n" + b"[1]\n\n" + good
+    data = (
+        good + b'{"format": "openai-chat", "mess\n' + b"\xff\xfe\n" + b"[1]\n\n" + good
+    )
     data += lines({"format": "openai-chat", "messages": []}, {"weather": "fine"}) + good
     runs, damage = collect(write(tmp_path / "a.jsonl", data))
     assert len(runs) == 3
-    assert [(d.file, d.line) for d in damage] == [("a.jsonl", n) for n in (2, 3, 1, 7, 8)]
+    assert [(d.file, d.line) for d in damage] == [
+        ("a.jsonl", n) for n in (2, 3, 1, 7, 8)
+    ]
 
 
 @pytest.mark.parametrize("first", [b"{\n", b'{"format": "open\n{"messages": \n'])
@@ -409,7 +458,9 @@ def test_a_line_too_long_is_skipped(tmp_path, monkeypatch):
 )  # fmt: skip
 def test_a_file_with_nothing_in_it_is_one_damage_and_an_error(tmp_path, data):
     damage = []
-    with pytest.raises(FormatError, match=r"a\.jsonl: no run in it could be read\. Readable"):
+    with pytest.raises(
+        FormatError, match=r"a\.jsonl: no run in it could be read\. Readable"
+    ):
         list(read(write(tmp_path / "a.jsonl", data), on_damage=damage.append))
     assert len(damage) == 1
     assert ("empty" in damage[0].problem) == (not data.strip())
@@ -440,10 +491,18 @@ def test_one_bad_file_does_not_stop_the_others(tmp_path):
 
 def test_progress_rises_to_the_size_on_disk(tmp_path):
     for name in "ab":
-        write(tmp_path / name, lines(*[TRAJECTORY | {"task": "x" * 999}] * 50), packed=name == "b")
+        write(
+            tmp_path / name,
+            lines(*[TRAJECTORY | {"task": "x" * 999}] * 50),
+            packed=name == "b",
+        )
     seen = [read_bytes for _, _, read_bytes in runs_in((tmp_path,), [])]
     assert seen == sorted(seen)
-    assert seen[-1] == size_of(tmp_path) == sum(p.stat().st_size for p in tmp_path.iterdir())
+    assert (
+        seen[-1]
+        == size_of(tmp_path)
+        == sum(p.stat().st_size for p in tmp_path.iterdir())
+    )
 
 
 def test_one_run_is_held_at_a_time(tmp_path):
@@ -483,7 +542,9 @@ def test_a_document_too_long_is_skipped(tmp_path, monkeypatch):
     whole = json.dumps([TRAJECTORY] * 99, indent=1).encode()
     runs, (damage,) = collect(write(tmp_path / "a", whole))
     assert runs == []
-    assert damage.problem == "is neither JSON nor JSON Lines, or longer than 4,096 bytes"
+    assert (
+        damage.problem == "is neither JSON nor JSON Lines, or longer than 4,096 bytes"
+    )
 
 
 def test_text_the_strict_parser_refuses_is_read_all_the_same(tmp_path):

@@ -21,7 +21,10 @@ UNREADABLE = ("index.json", "inspect-inspect_ai-1-4.json.gz")  # a list; no repl
 KNOWN = {"C6", "C0"}
 
 ENDS_WITH_A_REPLY = "G11"  # Gemini takes no such request; a recording may end so
-MENDED = {"an empty text is left out", "a call without a result is answered by a short error"}
+MENDED = {
+    "an empty text is left out",
+    "a call without a result is answered by a short error",
+}
 
 pytestmark = pytest.mark.skipif(
     not TRACES.is_dir(), reason="no recorded runs: set ULLAGE_TRACES to their folder"
@@ -30,7 +33,9 @@ pytestmark = pytest.mark.skipif(
 
 def recordings():
     files = sorted(TRACES.glob("*.jsonl.gz"))
-    return files + sorted(f for f in TRACES.glob("native/*") if f.name not in UNREADABLE)
+    return files + sorted(
+        f for f in TRACES.glob("native/*") if f.name not in UNREADABLE
+    )
 
 
 @pytest.mark.parametrize("file", recordings(), ids=lambda file: file.name)

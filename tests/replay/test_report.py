@@ -28,7 +28,9 @@ def picture(run, window_tokens=16_000, policies=("default",)):
     traces, found = [], []
     for policy in policies:
         tracer = Tracer(Judge().text)
-        replayed = replay_run(run, window_tokens, profiles=[PROFILE], policy=policy, on_view=tracer)
+        replayed = replay_run(
+            run, window_tokens, profiles=[PROFILE], policy=policy, on_view=tracer
+        )
         traces.append(packed(tracer.trace(policy)))
         found.append(("runs.jsonl", replayed))
     drawn = Picture(
@@ -79,7 +81,13 @@ def parsed(page):
 def evil_page():
     drawn, rows = picture(evil_run())
     return page_of(
-        EVIL, EVIL, pictures=[drawn], rows=rows, profiles=[PROFILE], command=EVIL, notes=[EVIL]
+        EVIL,
+        EVIL,
+        pictures=[drawn],
+        rows=rows,
+        profiles=[PROFILE],
+        command=EVIL,
+        notes=[EVIL],
     )
 
 
@@ -90,10 +98,14 @@ def test_content_makes_no_element_and_ends_none():
     assert kinds == ["application/json", "text/plain", "text/plain", None]
     assert "img" not in {tag for tag, _ in elements.tags}
     bodies = zip(elements.tags, elements.bodies, strict=True)
-    (summary,) = (text for (_, a), text in bodies if a.get("type") == "application/json")
+    (summary,) = (
+        text for (_, a), text in bodies if a.get("type") == "application/json"
+    )
     assert "<" not in summary
     assert json.loads(summary)["lead"] == EVIL
-    assert not any(name.startswith("on") for _, attributes in elements.tags for name in attributes)
+    assert not any(
+        name.startswith("on") for _, attributes in elements.tags for name in attributes
+    )
 
 
 def test_the_page_runs_its_own_script_and_style_and_may_do_nothing_else():
@@ -115,7 +127,9 @@ def test_nothing_is_fetched():
     bodies = [t for (tag, a), t in zip(elements.tags, elements.bodies, strict=True)
               if tag in ("script", "style") and not a]  # fmt: skip
     addresses = re.findall(r"https?://\S+", "".join(bodies))
-    assert set(addresses) == {'http://www.w3.org/2000/svg";'}, "the name of SVG, never fetched"
+    assert set(addresses) == {'http://www.w3.org/2000/svg";'}, (
+        "the name of SVG, never fetched"
+    )
 
 
 def test_what_is_packed_comes_out_again():

@@ -23,7 +23,9 @@ def user(text):
 def call(said="", *, tool="bash", reasoning=None, **arguments):
     function = {"name": tool, "arguments": json.dumps(arguments)}
     message = {"role": "assistant", "content": said, "reasoning_content": reasoning}
-    return message | {"tool_calls": [{"id": "c", "type": "function", "function": function}]}
+    return message | {
+        "tool_calls": [{"id": "c", "type": "function", "function": function}]
+    }
 
 
 def result(text):
@@ -34,7 +36,11 @@ def demanded(*messages, texts=NOWHERE, stop_list=NOWHERE):
     """Atoms the last call takes from results for the first time."""
     last = sum(message["role"] == "assistant" for message in messages)
     found = demands(messages, texts, stop_list)
-    return {demand.atom for demand in found if demand.call_index == last and demand.first_use}
+    return {
+        demand.atom
+        for demand in found
+        if demand.call_index == last and demand.first_use
+    }
 
 
 # The conditions
@@ -42,11 +48,20 @@ def demanded(*messages, texts=NOWHERE, stop_list=NOWHERE):
 
 def test_a_value_that_a_result_showed_is_demanded_by_the_call_that_uses_it():
     [found] = demands(
-        [user("fix it"), call(command="ls"), result("build_all.sh"), call(command="build_all.sh")],
+        [
+            user("fix it"),
+            call(command="ls"),
+            result("build_all.sh"),
+            call(command="build_all.sh"),
+        ],
         NOWHERE,
         NOWHERE,
     )
-    assert (found.call_index, found.atom, found.kind) == (2, "build_all.sh", "identifier")
+    assert (found.call_index, found.atom, found.kind) == (
+        2,
+        "build_all.sh",
+        "identifier",
+    )
     assert (found.age, found.source_line, found.first_use) == (1, "build_all.sh", True)
 
 
@@ -56,10 +71,20 @@ def test_a_value_that_a_result_showed_is_demanded_by_the_call_that_uses_it():
         [call(command="ls"), result("nothing"), call(command="sh build_all.sh")],
         [call(command="ls"), call(command="sh build_all.sh"), result("build_all.sh")],
         [call(command="ls"), result("rebuild_all.sh"), call(command="sh build_all.sh")],
-        [call(command="ls"), result("build_all.sh-bak"), call(command="sh build_all.sh")],
+        [
+            call(command="ls"),
+            result("build_all.sh-bak"),
+            call(command="sh build_all.sh"),
+        ],
         [call(command="ls"), result("Build_All.sh"), call(command="sh build_all.sh")],
     ],
-    ids=["in no result", "only in its own result", "a longer word", "a longer name", "other case"],
+    ids=[
+        "in no result",
+        "only in its own result",
+        "a longer word",
+        "a longer name",
+        "other case",
+    ],
 )
 def test_1_a_value_that_no_earlier_result_holds_is_not_demanded(messages):
     assert demanded(*messages) == set()
@@ -77,7 +102,9 @@ def test_2_a_value_the_user_gave_is_not_demanded():
 def test_2_a_value_of_the_system_text_or_a_schema_is_not_demanded():
     seen = [call(command="ls"), result("build_all.sh"), call(command="sh build_all.sh")]
     assert demanded(*seen, texts=["Always build with build_all.sh."]) == set()
-    assert demanded(*seen, texts=["Always build with build_all.shx"]) == {"build_all.sh"}
+    assert demanded(*seen, texts=["Always build with build_all.shx"]) == {
+        "build_all.sh"
+    }
     assert demanded({"role": "system", "content": "Use ./build_all.sh"}, *seen) == set()
 
 
@@ -91,7 +118,9 @@ def test_2_a_value_of_the_system_text_or_a_schema_is_not_demanded():
     ids=["said", "thought", "as an argument"],
 )
 def test_3_a_value_the_assistant_wrote_before_is_a_re_use(earlier):
-    [found] = demands([earlier, result("build_all.sh"), call(command="build_all.sh")], (), ())
+    [found] = demands(
+        [earlier, result("build_all.sh"), call(command="build_all.sh")], (), ()
+    )
     assert (found.call_index, found.atom, found.first_use) == (2, "build_all.sh", False)
 
 
@@ -119,8 +148,13 @@ def test_5_the_name_of_the_tool_and_its_enum_values_are_not_demanded():
     tools = json.dumps({"name": "run_it", "enum": ["whole_file"]})
     seen = [call(tool="x"), result("read_file whole_file part_file")]
     used = {"mode": "whole_file", "of": "part_file", "with": "read_file"}
-    assert demanded(*seen, call(tool="read_file", **used), texts=[tools]) == {"part_file"}
-    assert demanded(*seen, call(tool="x", **used), texts=[tools]) == {"part_file", "read_file"}
+    assert demanded(*seen, call(tool="read_file", **used), texts=[tools]) == {
+        "part_file"
+    }
+    assert demanded(*seen, call(tool="x", **used), texts=[tools]) == {
+        "part_file",
+        "read_file",
+    }
 
 
 def test_every_atom_is_of_one_class():
@@ -131,10 +165,14 @@ def test_every_atom_is_of_one_class():
         call("so own_again", command="ls"),
         result("nothing"),
         call(
-            tool="stop_tool", of="user_value; own_value; new_value; stop_value; own_again; made_up"
+            tool="stop_tool",
+            of="user_value; own_value; new_value; stop_value; own_again; made_up",
         ),
     ]
-    found = [(class_, demand.atom) for class_, demand in classes(messages, (), {"stop_value"})]
+    found = [
+        (class_, demand.atom)
+        for class_, demand in classes(messages, (), {"stop_value"})
+    ]
     assert found == [
         ("user/system", "user_value"),
         ("re-use", "own_value"),
@@ -150,13 +188,21 @@ def test_every_atom_is_of_one_class():
 
 def test_age_counts_from_the_latest_result_that_holds_the_value():
     first = [call(command="ls"), result("build_all.sh"), call(command="cd"), result("")]
-    again = [call(command="ls"), result("./build_all.sh now"), call(command="cd"), result("")]
+    again = [
+        call(command="ls"),
+        result("./build_all.sh now"),
+        call(command="cd"),
+        result(""),
+    ]
     use = call(command="sh build_all.sh")
     [found] = demands([*first, use], (), ())
     assert (found.age, found.source_line, found.other_lines) == (2, "build_all.sh", ())
     [found] = demands([*first, *again, use], (), ())
     assert (found.call_index, found.age) == (5, 2)
-    assert (found.source_line, found.other_lines) == ("./build_all.sh now", ("build_all.sh",))
+    assert (found.source_line, found.other_lines) == (
+        "./build_all.sh now",
+        ("build_all.sh",),
+    )
 
 
 def test_a_reply_without_tool_calls_is_a_call():
@@ -199,7 +245,10 @@ def test_a_reply_without_tool_calls_is_a_call():
             },
         ),
         ("see https://a.org/b_(c),d/.", {"https://a.org/b_(c),d": "path"}),
-        ("wait 1000 or 15ms or 0.5", {"1000": "number", "15ms": "number", "0.5": "number"}),
+        (
+            "wait 1000 or 15ms or 0.5",
+            {"1000": "number", "15ms": "number", "0.5": "number"},
+        ),
         ("git show abc123 deadbeef", {"abc123": "identifier", "deadbeef": "hash"}),
         ("say 'it is so'", {"it is so": "literal"}),
         ("say 'it was' and don't say won't", {}),
@@ -358,7 +407,9 @@ def test_a_window_that_cuts_its_tokens_is_visible_where_it_is_kept():
 
 def test_the_source_line_of_old_text_ends_with_it():
     edit = call(tool="edit", old_string="one_a\ntwo_b\n")
-    [found] = demands([call(tool="read"), result("one_a\ntwo_b\nthree_c"), edit], (), ())
+    [found] = demands(
+        [call(tool="read"), result("one_a\ntwo_b\nthree_c"), edit], (), ()
+    )
     assert found.source_line.splitlines() == ["one_a", "two_b"]
 
 

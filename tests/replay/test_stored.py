@@ -54,8 +54,12 @@ def test_nothing_is_decided_anew_and_the_ledger_is_only_read():
     roomy = from_store(run, store, profiles=PROFILE, window_tokens=WINDOW)
     small = from_store(run, store, profiles=PROFILE, window_tokens=WINDOW // 2)
     assert store.refs("") == before
-    assert {mark.ref for mark in small.trace.marks} <= {mark.ref for mark in roomy.trace.marks}
-    assert small.unfit > 0, "turns that do not fit the smaller window are told, and not cut"
+    assert {mark.ref for mark in small.trace.marks} <= {
+        mark.ref for mark in roomy.trace.marks
+    }
+    assert small.unfit > 0, (
+        "turns that do not fit the smaller window are told, and not cut"
+    )
     assert len(small.trace.lengths) == len(boundaries(run)) - small.unfit
 
 

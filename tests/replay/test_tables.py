@@ -14,7 +14,9 @@ def printed(table):
 
 
 def test_a_long_name_is_folded_and_the_headings_are_explained():
-    table = table_with("By policy", ["policy"], ["cost"], notes=["cost: of what raw costs"])
+    table = table_with(
+        "By policy", ["policy"], ["cost"], notes=["cost: of what raw costs"]
+    )
     table.add_row("a policy with a name " * 9, "40 %")
     lines = printed(table)
     assert max(map(len, lines)) <= WIDTH

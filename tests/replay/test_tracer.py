@@ -15,7 +15,9 @@ FORMATS = ("openai-chat", "openai-responses", "anthropic", "gemini")
 def traced(run, window_tokens, policy="default"):
     tracer = Tracer(Judge().text)
     profiles = [PROFILES["anthropic-5m"]]
-    replayed = replay_run(run, window_tokens, profiles=profiles, policy=policy, on_view=tracer)
+    replayed = replay_run(
+        run, window_tokens, profiles=profiles, policy=policy, on_view=tracer
+    )
     return replayed, tracer.trace(policy), tracer.story(run)
 
 
@@ -36,7 +38,11 @@ def test_without_edits_what_is_shown_is_what_there_is(format):
     assert trace.marks == trace.changes == []
     assert of(trace, "notice") == [0] * replayed.calls
     assert max(of(trace, "result")) > max(of(trace, "call")) > 0
-    assert {said.kind for row in story.parts for said in row} >= {"user", "call", "result"}
+    assert {said.kind for row in story.parts for said in row} >= {
+        "user",
+        "call",
+        "result",
+    }
 
 
 @pytest.mark.parametrize("format", FORMATS)
@@ -45,7 +51,9 @@ def test_every_edit_that_was_told_is_a_mark_with_its_ref(format):
     kinds = [mark.kind for mark in trace.marks]
     assert kinds.count("pruned") == replayed.events["pruned"]
     assert kinds.count("condensed") == replayed.events.get("condensed", 0)
-    assert all(mark.ref and mark.why and mark.before > mark.after for mark in trace.marks)
+    assert all(
+        mark.ref and mark.why and mark.before > mark.after for mark in trace.marks
+    )
 
 
 def test_tokens_move_from_results_to_notices_when_a_batch_is_made(pressed):
@@ -60,7 +68,9 @@ def test_tokens_move_from_results_to_notices_when_a_batch_is_made(pressed):
 def test_the_figures_are_those_of_the_judge(pressed):
     replayed, trace, _ = pressed
     head = trace.sizes[0][0]
-    assert max(map(sum, trace.sizes)) - head == pytest.approx(replayed.peak_tokens, rel=0.02)
+    assert max(map(sum, trace.sizes)) - head == pytest.approx(
+        replayed.peak_tokens, rel=0.02
+    )
     assert max(trace.raw) - head == pytest.approx(replayed.raw_peak_tokens, rel=0.02)
     (bill,) = [bill for bill in replayed.bills if bill.clock == "warm"]
     assert sum(trace.cost_usd) == pytest.approx(bill.shown.cost_usd)
@@ -74,7 +84,9 @@ def test_each_message_is_known_from_the_turn_it_was_said_and_changes_after(press
     assert len(story.parts) == len(story.roles) == trace.lengths[-1]
     for turn, message, _ in trace.changes:
         assert message < trace.lengths[turn]
-    assert len({(turn, message) for turn, message, _ in trace.changes}) == len(trace.changes)
+    assert len({(turn, message) for turn, message, _ in trace.changes}) == len(
+        trace.changes
+    )
 
 
 def test_a_trace_is_the_same_whenever_it_is_made(pressed):

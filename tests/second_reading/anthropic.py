@@ -26,7 +26,13 @@ FIELDS = {
     "thinking": {"thinking", "signature"},
     "redacted_thinking": {"data"},
     "tool_use": {"id", "name", "input", "caller", "toolset_name", "cache_control"},
-    "tool_result": {"tool_use_id", "content", "is_error", "toolset_name", "cache_control"},
+    "tool_result": {
+        "tool_use_id",
+        "content",
+        "is_error",
+        "toolset_name",
+        "cache_control",
+    },
     "container_upload": {"file_id", "cache_control"},
     "tool_addition": {"tool", "cache_control"},
     "tool_removal": {"tool", "cache_control"},
@@ -34,16 +40,36 @@ FIELDS = {
 """The fields the table of block types gives. `cache_control` on tool blocks: A21 names only
 thinking and empty text as places where it may not stand, so it is read as allowed there."""
 
-NOT_NULL = {"tool_use": {"caller"}, "tool_result": {"is_error"}, "search_result": {"citations"}}
+NOT_NULL = {
+    "tool_use": {"caller"},
+    "tool_result": {"is_error"},
+    "search_result": {"citations"},
+}
 """Fields that the SDK's types let be left out and not be null; in all others it lets both."""
 
-SERVED = {"id", "name", "input", "server_name", "tool_use_id", "content", "caller", "is_error"}
+SERVED = {
+    "id",
+    "name",
+    "input",
+    "server_name",
+    "tool_use_id",
+    "content",
+    "caller",
+    "is_error",
+}
 """The fields of what the server's tools say and give. It goes back as it came, and may have come
 with more than the table has: so only a null there is read as one that somebody added."""
 
 SOURCES = {"type", "media_type", "data", "url", "file_id", "content"}
 
-COMPACTION = {"type", "content", "encrypted_content", "signature", "tool_changes", "cache_control"}
+COMPACTION = {
+    "type",
+    "content",
+    "encrypted_content",
+    "signature",
+    "tool_changes",
+    "cache_control",
+}
 THOUGHTS = ("thinking", "redacted_thinking")
 
 
@@ -82,7 +108,10 @@ def of(message: Message, kind: str) -> list[Block]:
 
 def turns(messages: list[Message]) -> list[tuple[str, list[Message]]]:
     """Runs of messages of one role: A2 says they are merged."""
-    return [(role, list(run)) for role, run in itertools.groupby(messages, lambda m: m["role"])]
+    return [
+        (role, list(run))
+        for role, run in itertools.groupby(messages, lambda m: m["role"])
+    ]
 
 
 def first(messages: list[Message]) -> set[str]:
@@ -119,7 +148,9 @@ def pairs(messages: list[Message]) -> set[str]:
         calling = of(before, "tool_use") if before["role"] == "assistant" else []
         asked = {b["id"] for b in calling}
         run = said[at:] if message["role"] == "user" else []
-        found |= answers(asked, list(itertools.takewhile(lambda m: m["role"] == "user", run)))
+        found |= answers(
+            asked, list(itertools.takewhile(lambda m: m["role"] == "user", run))
+        )
     if said and said[-1]["role"] == "assistant" and of(said[-1], "tool_use"):
         found.add("A3")
     return found
@@ -150,7 +181,9 @@ def names(request: dict[str, Any], messages: list[Message]) -> set[str]:
     ids += [b["tool_use_id"] for m in messages for b in of(m, "tool_result")]
     tools = [t["name"] for t in request.get("tools") or [] if "name" in t]
     called = [b["name"] for b in calls]
-    right = all(ID.fullmatch(i) for i in ids) and all(NAME.fullmatch(n) for n in tools + called)
+    right = all(ID.fullmatch(i) for i in ids) and all(
+        NAME.fullmatch(n) for n in tools + called
+    )
     return set() if right else {"A8"}
 
 
@@ -176,7 +209,9 @@ def held(block: Block) -> list[str]:
     inside = block.get("content") if block["type"] == "search_result" else None
     source = block.get("source")
     if isinstance(source, dict) and source.get("type") in ("text", "content"):
-        inside = source.get("data") if source["type"] == "text" else source.get("content")
+        inside = (
+            source.get("data") if source["type"] == "text" else source.get("content")
+        )
     if isinstance(inside, str):
         return [inside]
     items = inside if isinstance(inside, list) else []
@@ -209,7 +244,11 @@ def last(request: dict[str, Any], messages: list[Message]) -> set[str]:
         said = turns(spoken(messages))[-1][1]
         return set() if served(said, [])[1] else {"A11"}
     final = of(messages[-1], "text")[-1:]
-    ends = bool(final) and kinds[-1] == "text" and final[0]["text"] != final[0]["text"].rstrip()
+    ends = (
+        bool(final)
+        and kinds[-1] == "text"
+        and final[0]["text"] != final[0]["text"].rstrip()
+    )
     return {"A12"} if ends else set()
 
 
@@ -230,7 +269,11 @@ def open_loop(request: dict[str, Any], messages: list[Message]) -> set[str]:
     if not heard or not of(heard[-1], "tool_result"):
         return set()
     merged = turns(heard)
-    said = [n for n, (role, run) in enumerate(merged[:-1]) if role == "user" and not pure(run)]
+    said = [
+        n
+        for n, (role, run) in enumerate(merged[:-1])
+        if role == "user" and not pure(run)
+    ]
     loop = merged[said[-1] + 1 if said else 0 : -1]
     replies = [run[0] for role, run in loop if role == "assistant"]
     opening = [b.get("type") for m in replies[:1] for b in blocks(m)][:1]
@@ -292,7 +335,11 @@ def served(
             stray = stray or not fits
             for call in [call for call in fits if call[0] == fits[-1][0]][:1]:
                 calls.remove(call)
-    return [c for c in calls if c[0] < start], [c for c in calls if c[0] >= start], stray
+    return (
+        [c for c in calls if c[0] < start],
+        [c for c in calls if c[0] >= start],
+        stray,
+    )
 
 
 def spoken(messages: list[Message]) -> list[Message]:
@@ -331,7 +378,9 @@ def system_messages(messages: list[Message]) -> set[str]:
         after = merged[at + 1][0] if at + 1 < len(merged) else "assistant"
         ends = blocks(before[1][-1])[-1:] if before[1] else []
         parts = before[0] == "assistant" and bool(of(before[1][-1], "tool_use"))
-        follows = before[0] == "user" or (bool(ends) and is_result(ends[0]) and not parts)
+        follows = before[0] == "user" or (
+            bool(ends) and is_result(ends[0]) and not parts
+        )
         if not follows or after != "assistant":
             return {"A20"}
     return set()
@@ -354,12 +403,18 @@ def markers(request: dict[str, Any], messages: list[Message]) -> set[str]:
     sent = [*walk(request.get("tools")), *walk(request.get("system")), *walk(messages)]
     marked = [b for b in sent if b.get("cache_control")]
     for block in marked:
-        if block.get("type") in THOUGHTS or (block.get("type") == "text" and not block["text"]):
+        if block.get("type") in THOUGHTS or (
+            block.get("type") == "text" and not block["text"]
+        ):
             return {"A21"}
     top = request.get("cache_control")
     lives = [lifetime(b["cache_control"]) for b in marked]
     final = blocks(messages[-1])[-1:] if messages else []
-    if top and final and lifetime(top) != lifetime(final[0].get("cache_control") or top):
+    if (
+        top
+        and final
+        and lifetime(top) != lifetime(final[0].get("cache_control") or top)
+    ):
         return {"A21"}
     lives += [lifetime(top)] if top else []
     return {"A21"} if len(lives) > 4 or lives != sorted(lives) else set()
@@ -375,7 +430,9 @@ def compactions(messages: list[Message]) -> set[str]:
     The table of types adds that an empty string is not a summary."""
     every = [b for m in messages for b in of(m, "compaction")]
     signed = [b for b in every if b.get("signature")]
-    if any(b.get("content") == "" for b in every) or any(set(b) - COMPACTION for b in every):
+    if any(b.get("content") == "" for b in every) or any(
+        set(b) - COMPACTION for b in every
+    ):
         return {"A22"}
     if len(signed) > 1 or (signed and blocks(messages[0])[:1] != signed):
         return {"A22"}
@@ -401,12 +458,18 @@ def foreign(block: Block) -> set[str]:
     """The fields of a block, or of its source, that nobody knows."""
     kind = block.get("type", "")
     if is_call(block) or (is_result(block) and kind != "tool_result"):
-        return {name for name in block if block[name] is None} - SERVED - {"cache_control"}
+        return (
+            {name for name in block if block[name] is None} - SERVED - {"cache_control"}
+        )
     if kind not in FIELDS:
         return set()
     found = set(block) - FIELDS[kind] - {"type"}
-    found |= {name for name in NOT_NULL.get(kind, ()) if name in block and block[name] is None}
-    found -= {"cache_control"} if kind in THOUGHTS and block.get("cache_control") else set()
+    found |= {
+        name for name in NOT_NULL.get(kind, ()) if name in block and block[name] is None
+    }
+    found -= (
+        {"cache_control"} if kind in THOUGHTS and block.get("cache_control") else set()
+    )
     source = block.get("source")
     return found | (set(source) - SOURCES if isinstance(source, dict) else set())
 
@@ -416,7 +479,9 @@ def forced(request: dict[str, Any]) -> bool:
     if (request.get("tool_choice") or {}).get("type") not in ("any", "tool"):
         return False
     family, number = version(request) or ("", 0.0)
-    refuses = (family == "fable" and number >= 5.1) or (family == "sonnet" and number >= 5.5)
+    refuses = (family == "fable" and number >= 5.1) or (
+        family == "sonnet" and number >= 5.5
+    )
     return refuses or (request.get("thinking") or {}).get("type") == "enabled"
 
 
@@ -434,7 +499,9 @@ def images(request: dict[str, Any], messages: list[Message]) -> set[str]:
     side = 2000 if len(found) > 20 else 8000
     for block in found:
         source = block.get("source") or {}
-        raw = base64.b64decode(source["data"]) if source.get("type") == "base64" else b""
+        raw = (
+            base64.b64decode(source["data"]) if source.get("type") == "base64" else b""
+        )
         if len(raw) > 10_000_000 or max(size(raw)) > side:
             return {"A25"}
     return set()

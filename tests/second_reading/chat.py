@@ -12,18 +12,27 @@ Message = dict[str, Any]
 def broken(request: dict[str, Any]) -> set[str]:
     """The ids of the rules this body breaks."""
     messages: list[Message] = request.get("messages") or []
-    found = pairs(messages) | calls(messages) | contents(messages) | signatures(request, messages)
+    found = (
+        pairs(messages)
+        | calls(messages)
+        | contents(messages)
+        | signatures(request, messages)
+    )
     if request.get("stream_options") and not request.get("stream"):
         found.add("C10")
     if re.match(r"gpt-6\.2", request.get("model") or ""):
         given = ("tools", "temperature", "top_p", "logprobs")
-        found |= {"C11"} if any(request.get(name) is not None for name in given) else set()
+        found |= (
+            {"C11"} if any(request.get(name) is not None for name in given) else set()
+        )
     return found
 
 
 def asked(message: Message) -> list[Message]:
     """The calls of an assistant message; the field means nothing in others."""
-    return list(message.get("tool_calls") or []) if message["role"] == "assistant" else []
+    return (
+        list(message.get("tool_calls") or []) if message["role"] == "assistant" else []
+    )
 
 
 def pairs(messages: list[Message]) -> set[str]:
@@ -69,7 +78,9 @@ def calls(messages: list[Message]) -> set[str]:
         for call in asked(message):
             if len(call["id"]) > 64:
                 found.add("C6")
-            if "function" in call and not isinstance(call["function"].get("arguments"), str):
+            if "function" in call and not isinstance(
+                call["function"].get("arguments"), str
+            ):
                 found.add("C7")
     return found
 
@@ -83,7 +94,9 @@ def contents(messages: list[Message]) -> set[str]:
         if message["role"] == "assistant" and content is None:
             found |= set() if any(message.get(name) for name in instead) else {"C5"}
         if message["role"] == "tool" and isinstance(content, list):
-            found |= {"C8"} if any(part.get("type") != "text" for part in content) else set()
+            found |= (
+                {"C8"} if any(part.get("type") != "text" for part in content) else set()
+            )
     return found
 
 

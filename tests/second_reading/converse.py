@@ -60,7 +60,9 @@ def given_in(message: Message) -> list[Block]:
 
 def roles(spoken: list[Message]) -> set[str]:
     """B1, B2. Messages of the system's are of neither side, and are passed over."""
-    found = {"B2"} if any(a["role"] == b["role"] for a, b in pairwise(spoken)) else set()
+    found = (
+        {"B2"} if any(a["role"] == b["role"] for a, b in pairwise(spoken)) else set()
+    )
     begins = bool(spoken) and spoken[0]["role"] == "user"
     return found | (set() if begins else {"B1"})
 
@@ -81,7 +83,9 @@ def pairs(messages: list[Message]) -> set[str]:
             found |= {"B5"} if result["toolUseId"] in answered else set()
             answered.add(result["toolUseId"])
         behind = messages[at + 1] if at + 1 < len(messages) else None
-        given = {result["toolUseId"] for result in given_in(behind)} if behind else set()
+        given = (
+            {result["toolUseId"] for result in given_in(behind)} if behind else set()
+        )
         given = given if behind and behind["role"] == "user" else set()
         for call in asked_in(message) if message["role"] == "assistant" else []:
             found |= set() if call["toolUseId"] in given else {"B3"}
@@ -96,7 +100,12 @@ def texts(request: dict[str, Any], messages: list[Message]) -> set[str]:
     said += [block["text"] for block in request.get("system") or [] if "text" in block]
     for message in messages:
         results = of(message, "toolResult")
-        said += [item["text"] for result in results for item in result["content"] if "text" in item]
+        said += [
+            item["text"]
+            for result in results
+            for item in result["content"]
+            if "text" in item
+        ]
         every = [item for result in results for item in result["content"]]
         hits = of(message, "searchResult") + of({"content": every}, "searchResult")
         said += [item["text"] for hit in hits for item in hit["content"]]
@@ -109,12 +118,16 @@ def texts(request: dict[str, Any], messages: list[Message]) -> set[str]:
 def names(request: dict[str, Any], messages: list[Message]) -> set[str]:
     """B7. What a Claude takes is narrower than what the service takes."""
     model = request.get("modelId") or ""
-    is_claude = not model or bool(CLAUDE.search(model)) or any(name in model for name in UNTOLD)
+    is_claude = (
+        not model or bool(CLAUDE.search(model)) or any(name in model for name in UNTOLD)
+    )
     legal = NAME if is_claude else WIDER_ID
     calls = [call for message in messages for call in asked_in(message)]
     results = [result for message in messages for result in given_in(message)]
     config = request.get("toolConfig") or {}
-    specs = [tool["toolSpec"] for tool in config.get("tools") or [] if "toolSpec" in tool]
+    specs = [
+        tool["toolSpec"] for tool in config.get("tools") or [] if "toolSpec" in tool
+    ]
     ids = [thing["toolUseId"] for thing in (*calls, *results)]
     named = [thing["name"] for thing in (*calls, *specs) if "name" in thing]
     well = all(map(legal.fullmatch, ids)) and all(map(NAME.fullmatch, named))
@@ -138,7 +151,11 @@ def last(request: dict[str, Any], spoken: list[Message]) -> set[str]:
 def points(request: dict[str, Any], messages: list[Message]) -> set[str]:
     """B10. The prefix is made of the tools, the system text and the messages, in this order."""
     tools = (request.get("toolConfig") or {}).get("tools") or []
-    lists = [tools, request.get("system") or [], *(message["content"] for message in messages)]
+    lists = [
+        tools,
+        request.get("system") or [],
+        *(message["content"] for message in messages),
+    ]
     in_front = any(entries and POINT in entries[0] for entries in lists)
     found = [entry[POINT] for entries in lists for entry in entries if POINT in entry]
     times = [point.get("ttl") or "5m" for point in found]
@@ -155,9 +172,13 @@ def open_loop(request: dict[str, Any], spoken: list[Message]) -> set[str]:
     if not spoken or spoken[-1]["role"] != "user" or not of(spoken[-1], "toolResult"):
         return set()
     at = len(spoken) - 1
-    while at and (spoken[at]["role"] == "assistant" or is_of_results(spoken[at], at, spoken)):
+    while at and (
+        spoken[at]["role"] == "assistant" or is_of_results(spoken[at], at, spoken)
+    ):
         at -= 1
-    begun = next((message for message in spoken[at:] if message["role"] == "assistant"), None)
+    begun = next(
+        (message for message in spoken[at:] if message["role"] == "assistant"), None
+    )
     if begun is None:
         return set()
     begins = bool(begun["content"]) and "reasoningContent" in begun["content"][0]
@@ -175,7 +196,9 @@ def documents(messages: list[Message]) -> set[str]:
     found = set()
     for message in messages:
         named = of(message, "document")
-        well = all(DOCUMENT.fullmatch(one["name"]) and not two(one["name"]) for one in named)
+        well = all(
+            DOCUMENT.fullmatch(one["name"]) and not two(one["name"]) for one in named
+        )
         found |= {"B12"} if named and not (well and of(message, "text")) else set()
     return found
 

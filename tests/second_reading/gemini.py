@@ -52,7 +52,9 @@ def shape(contents: list[Content]) -> set[str]:
     for content in contents:
         if content.get("role", "user") not in ("user", "model", "function"):
             found.add("G1")
-        theirs = "functionResponse" if content.get("role") == "model" else "functionCall"
+        theirs = (
+            "functionResponse" if content.get("role") == "model" else "functionCall"
+        )
         if of(content, theirs):
             found.add("G1")
         if not content.get("parts"):
@@ -95,7 +97,9 @@ def matched(calls: list[dict[str, Any]], results: list[dict[str, Any]]) -> bool:
     left = list(calls)
     for result in sorted(results, key=lambda one: not one.get("id")):
         own = result.get("id")
-        named = [c for c in left if c["name"] == result["name"] and not (own and c.get("id"))]
+        named = [
+            c for c in left if c["name"] == result["name"] and not (own and c.get("id"))
+        ]
         fits = [c for c in left if own and c.get("id") == own] or named
         if not fits or fits[0]["name"] != result["name"]:
             return False
@@ -117,7 +121,9 @@ def signatures(request: dict[str, Any], contents: list[Content]) -> set[str]:
     ]
     signed: list[bool] = []
     for content in contents[starts[-1] if starts else 0 :]:
-        calls = [p for p in content.get("parts") or [] if p.get("functionCall") is not None]
+        calls = [
+            p for p in content.get("parts") or [] if p.get("functionCall") is not None
+        ]
         if any(p.get("thoughtSignature") for p in calls[1:]):
             return {"G7"}
         signed += [bool(p.get("thoughtSignature")) for p in calls[:1]]

@@ -23,7 +23,9 @@ def broken(request: dict[str, Any]) -> set[str]:
 
 def asked(message: Message) -> list[Message]:
     """The calls of an assistant message; the field means nothing in others."""
-    return list(message.get("tool_calls") or []) if message["role"] == "assistant" else []
+    return (
+        list(message.get("tool_calls") or []) if message["role"] == "assistant" else []
+    )
 
 
 class Open(NamedTuple):

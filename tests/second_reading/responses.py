@@ -20,15 +20,28 @@ PREFIX = {
 their own, so none of these four. A reference has that of what it names, and what is the
 client's own was given no id by the server."""
 
-OPEN = {"function_call", "custom_tool_call", "shell_call", "apply_patch_call", "computer_call"}
-OURS = {"compaction_trigger", "configuration_update", "additional_tools", "mcp_approval_response"}
+OPEN = {
+    "function_call",
+    "custom_tool_call",
+    "shell_call",
+    "apply_patch_call",
+    "computer_call",
+}
+OURS = {
+    "compaction_trigger",
+    "configuration_update",
+    "additional_tools",
+    "mcp_approval_response",
+}
 
 
 def broken(request: dict[str, Any]) -> set[str]:
     """The ids of the rules this body breaks."""
     given = request.get("input") or []
     items: list[Item] = [] if isinstance(given, str) else list(given)
-    found = pairs(request, items) | reasoning(items) | ids(items) | stored(request, items)
+    found = (
+        pairs(request, items) | reasoning(items) | ids(items) | stored(request, items)
+    )
     if request.get("previous_response_id") and request.get("conversation"):
         found.add("R10")
     if any(kind(i) == "compaction_trigger" for i in items[:-1]):
@@ -63,7 +76,12 @@ def pairs(request: dict[str, Any], items: list[Item]) -> set[str]:
             found.add("C6")
         if name in OPEN and call and not item.get("async"):
             found |= set() if answered(item, items[at + 1 :]) else {"R1"}
-        if name.removesuffix("_output") in OPEN and name not in OPEN and call and not held:
+        if (
+            name.removesuffix("_output") in OPEN
+            and name not in OPEN
+            and call
+            and not held
+        ):
             calls = [kind(i) for i in items[:at] if i.get("call_id") == call]
             found |= set() if name.removesuffix("_output") in calls else {"R2"}
     return found | approvals(items, elsewhere)

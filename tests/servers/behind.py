@@ -10,7 +10,12 @@ class Behind:
     """A `tests.servers.Provider` whose clients ask elsewhere, streamed or not."""
 
     def __init__(self, server, url, stream):
-        self.format, self._server, self._url, self._stream = server.format, server, url, stream
+        self.format, self._server, self._url, self._stream = (
+            server.format,
+            server,
+            url,
+            stream,
+        )
 
     def client(self):
         """The vendor's own client, pointed at what stands before the provider."""

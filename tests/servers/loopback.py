@@ -15,10 +15,16 @@ from tests.servers.streams import stream_of
 from ullage import problems
 
 _CACHE_STEP, _CACHE_LEAST = 128, 1_024
-_JSON, _EVENTS = {"content-type": "application/json"}, {"content-type": "text/event-stream"}
+_JSON, _EVENTS = (
+    {"content-type": "application/json"},
+    {"content-type": "text/event-stream"},
+)
 _LINES = {"content-type": "application/x-ndjson"}
 _FRAMES = {"content-type": "application/vnd.amazon.eventstream"}
-_CACHED_BY_MARKERS = {"anthropic": b'"cache_control"', "bedrock-converse": b'"cachePoint"'}
+_CACHED_BY_MARKERS = {
+    "anthropic": b'"cache_control"',
+    "bedrock-converse": b'"cachePoint"',
+}
 _PATHS = {
     "anthropic": ("/v1/messages",),
     "openai-chat": ("/v1/chat/completions",),
@@ -89,7 +95,11 @@ class Provider:
                 return client.converse(**request)
             case _:
                 models = client.models
-                create = models.generate_content_stream if stream else models.generate_content
+                create = (
+                    models.generate_content_stream
+                    if stream
+                    else models.generate_content
+                )
                 return list(create(**request)) if stream else create(**request)
         if not stream:
             return create(**request)
@@ -112,7 +122,9 @@ class Provider:
         if refusal or not captured.streamed:
             status, headers = (reply.status, reply.headers) if refusal else (200, {})
             return status, {**_JSON, **headers}, json.dumps(body).encode()
-        events = {"ollama": _LINES, "bedrock-converse": _FRAMES}.get(self.format, _EVENTS)
+        events = {"ollama": _LINES, "bedrock-converse": _FRAMES}.get(
+            self.format, _EVENTS
+        )
         return 200, events, stream_of(self.format, body, captured.body)
 
     def _reply(self, captured):
@@ -154,7 +166,9 @@ def _shared(raw, old):
     low, high = 0, min(len(raw), len(old))
     while low < high:
         middle = (low + high + 1) // 2
-        low, high = (middle, high) if raw[:middle] == old[:middle] else (low, middle - 1)
+        low, high = (
+            (middle, high) if raw[:middle] == old[:middle] else (low, middle - 1)
+        )
     return low
 
 
@@ -169,11 +183,18 @@ def provider(format, replies=(), *, strict=False, limit_tokens=None):
         limit_tokens: refuse what is longer, with the vendor's 400; None: take anything.
     """
     script = replies if callable(replies) else list(replies)
-    with ThreadingHTTPServer(("127.0.0.1", 0), _Answering) as http, ExitStack() as stack:
-        server = Provider(format, script, strict=strict, limit_tokens=limit_tokens, stack=stack)
+    with (
+        ThreadingHTTPServer(("127.0.0.1", 0), _Answering) as http,
+        ExitStack() as stack,
+    ):
+        server = Provider(
+            format, script, strict=strict, limit_tokens=limit_tokens, stack=stack
+        )
         server.url = f"http://127.0.0.1:{http.server_address[1]}"
         http.provider = server
-        thread = threading.Thread(target=http.serve_forever, kwargs={"poll_interval": 0.02})
+        thread = threading.Thread(
+            target=http.serve_forever, kwargs={"poll_interval": 0.02}
+        )
         thread.start()
         try:
             yield server
@@ -219,14 +240,18 @@ def _openai(url):
     import openai
 
     http = openai.DefaultHttpxClient(trust_env=False)
-    return openai.OpenAI(api_key="none", base_url=f"{url}/v1", max_retries=0, http_client=http)
+    return openai.OpenAI(
+        api_key="none", base_url=f"{url}/v1", max_retries=0, http_client=http
+    )
 
 
 def _anthropic(url):
     import anthropic
 
     http = anthropic.DefaultHttpxClient(trust_env=False)
-    return anthropic.Anthropic(api_key="none", base_url=url, max_retries=0, http_client=http)
+    return anthropic.Anthropic(
+        api_key="none", base_url=url, max_retries=0, http_client=http
+    )
 
 
 def _gemini(url):
@@ -250,7 +275,9 @@ def _bedrock(url):
     # nothing is retried, and no proxy of the environment is asked
     config = Config(retries={"max_attempts": 0}, proxies={}, signature_version=UNSIGNED)
     session = boto3.Session("AKIA0", "none", region_name="us-east-1")
-    with closing(session.client("bedrock-runtime", endpoint_url=url, config=config)) as client:
+    with closing(
+        session.client("bedrock-runtime", endpoint_url=url, config=config)
+    ) as client:
         yield client
 
 

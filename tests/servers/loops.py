@@ -72,10 +72,16 @@ def said(reply):
 def calls_in(reply):
     """The tool calls of a reply, the SDK's own objects."""
     if isinstance(reply, dict):
-        return [block for block in reply["output"]["message"]["content"] if "toolUse" in block]
+        return [
+            block
+            for block in reply["output"]["message"]["content"]
+            if "toolUse" in block
+        ]
     if hasattr(reply, "candidates"):
         return [
-            part.function_call for part in reply.candidates[0].content.parts if part.function_call
+            part.function_call
+            for part in reply.candidates[0].content.parts
+            if part.function_call
         ]
     if hasattr(reply, "choices"):
         return reply.choices[0].message.tool_calls or []
@@ -95,7 +101,9 @@ def gathered(format, results):
     return results
 
 
-def loop(server, session, run, *, client=None, messages=None, tools=(READ,), turns=40, **more):
+def loop(
+    server, session, run, *, client=None, messages=None, tools=(READ,), turns=40, **more
+):
     """The whole history after the model called nothing more, or after so many turns."""
     format, client = server.format, client or server.client()
     messages = [user(format)] if messages is None else list(messages)
@@ -108,7 +116,9 @@ def loop(server, session, run, *, client=None, messages=None, tools=(READ,), tur
         calls = calls_in(reply)
         if not calls:
             break
-        messages += gathered(format, [_answer(format, session, run, call) for call in calls])
+        messages += gathered(
+            format, [_answer(format, session, run, call) for call in calls]
+        )
     return messages
 
 

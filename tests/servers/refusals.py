@@ -95,7 +95,9 @@ def _ollama(message):
 
 
 def _converse(message):
-    return Refusal(400, {"message": message}, {"x-amzn-errortype": "ValidationException:http://x/"})
+    return Refusal(
+        400, {"message": message}, {"x-amzn-errortype": "ValidationException:http://x/"}
+    )
 
 
 _SHAPES = {

@@ -65,7 +65,9 @@ def _ids(reply, number, prefix):
 
 
 def _output_tokens(reply):
-    text = reply.text + "".join(call.name + json.dumps(call.arguments) for call in reply.calls)
+    text = reply.text + "".join(
+        call.name + json.dumps(call.arguments) for call in reply.calls
+    )
     return len(text) // 4 + 8
 
 
@@ -82,11 +84,15 @@ def _anthropic(reply, number, prompt):
     blocks = []
     if reply.thought:
         signature = signature_of(number)
-        blocks.append({"type": "thinking", "thinking": reply.thought, "signature": signature})
+        blocks.append(
+            {"type": "thinking", "thinking": reply.thought, "signature": signature}
+        )
     if reply.text:
         blocks.append({"type": "text", "text": reply.text})
     for id, call in zip(_ids(reply, number, "toolu"), reply.calls, strict=True):
-        blocks.append({"type": "tool_use", "id": id, "name": call.name, "input": call.arguments})
+        blocks.append(
+            {"type": "tool_use", "id": id, "name": call.name, "input": call.arguments}
+        )
     usage = {
         "input_tokens": prompt.total - prompt.cached - prompt.written,
         "cache_creation_input_tokens": prompt.written,
@@ -117,7 +123,10 @@ def _chat(reply, number, prompt):
             {
                 "id": id,
                 "type": "function",
-                "function": {"name": call.name, "arguments": json.dumps(call.arguments)},
+                "function": {
+                    "name": call.name,
+                    "arguments": json.dumps(call.arguments),
+                },
             }
             for id, call in zip(_ids(reply, number, "call"), reply.calls, strict=True)
         ]
@@ -135,7 +144,9 @@ def _chat(reply, number, prompt):
         "object": "chat.completion",
         "created": 1_795_000_000,
         "model": MODELS["openai-chat"],
-        "choices": [{"index": 0, "message": message, "logprobs": None, "finish_reason": stop}],
+        "choices": [
+            {"index": 0, "message": message, "logprobs": None, "finish_reason": stop}
+        ],
         "usage": usage,
     }
 
@@ -155,7 +166,9 @@ def _responses(reply, number, prompt):
         part = {"type": "output_text", "text": reply.text, "annotations": []}
         said = {"id": f"msg_{number}", "type": "message", "status": "completed"}
         output.append({**said, "role": "assistant", "content": [part]})
-    for n, (id, call) in enumerate(zip(_ids(reply, number, "call"), reply.calls, strict=True)):
+    for n, (id, call) in enumerate(
+        zip(_ids(reply, number, "call"), reply.calls, strict=True)
+    ):
         output.append(
             {
                 "id": f"fc_{number}_{n}",
@@ -170,7 +183,10 @@ def _responses(reply, number, prompt):
     said, thought = _output_tokens(reply), _thought_tokens(reply)
     usage = {
         "input_tokens": prompt.total,
-        "input_tokens_details": {"cached_tokens": prompt.cached, "cache_write_tokens": 0},
+        "input_tokens_details": {
+            "cached_tokens": prompt.cached,
+            "cache_write_tokens": 0,
+        },
         "output_tokens": said + thought,
         "output_tokens_details": {"reasoning_tokens": thought},
         "total_tokens": prompt.total + said + thought,
@@ -199,7 +215,9 @@ def _gemini(reply, number, prompt):
     parts = [{"text": reply.thought, "thought": True}] if reply.thought else []
     if reply.text:
         parts.append({"text": reply.text})
-    for n, (id, call) in enumerate(zip(_ids(reply, number, "call"), reply.calls, strict=True)):
+    for n, (id, call) in enumerate(
+        zip(_ids(reply, number, "call"), reply.calls, strict=True)
+    ):
         part = {"functionCall": {"id": id, "name": call.name, "args": call.arguments}}
         if n == 0:  # parallel siblings carry none (G7)
             part["thoughtSignature"] = signature_of(number)
@@ -217,7 +235,9 @@ def _gemini(reply, number, prompt):
         usage["thoughtsTokenCount"] = thought
     content = {"role": "model", "parts": parts}
     return {
-        "candidates": [{"content": content, "finishReason": reply.stop or "STOP", "index": 0}],
+        "candidates": [
+            {"content": content, "finishReason": reply.stop or "STOP", "index": 0}
+        ],
         "usageMetadata": usage,
         "modelVersion": MODELS["gemini"],
         "responseId": f"reply{number}",
@@ -230,7 +250,14 @@ def _ollama(reply, number, prompt):
         message["thinking"] = reply.thought
     if reply.calls:
         message["tool_calls"] = [
-            {"id": id, "function": {"index": n, "name": call.name, "arguments": call.arguments}}
+            {
+                "id": id,
+                "function": {
+                    "index": n,
+                    "name": call.name,
+                    "arguments": call.arguments,
+                },
+            }
             for n, (id, call) in enumerate(
                 zip(_ids(reply, number, "call"), reply.calls, strict=True)
             )

@@ -43,14 +43,23 @@ def _halves(text):
 
 def _anthropic(body, request):
     usage = body["usage"]
-    opened = {**body, "content": [], "stop_reason": None, "usage": {**usage, "output_tokens": 1}}
+    opened = {
+        **body,
+        "content": [],
+        "stop_reason": None,
+        "usage": {**usage, "output_tokens": 1},
+    }
     yield _named({"type": "message_start", "message": opened})
     for index, block in enumerate(body["content"]):
         start, deltas = _anthropic_block(block)
-        yield _named({"type": "content_block_start", "index": index, "content_block": start})
+        yield _named(
+            {"type": "content_block_start", "index": index, "content_block": start}
+        )
         yield _named({"type": "ping"})
         for delta in deltas:
-            yield _named({"type": "content_block_delta", "index": index, "delta": delta})
+            yield _named(
+                {"type": "content_block_delta", "index": index, "delta": delta}
+            )
         yield _named({"type": "content_block_stop", "index": index})
     told = {"output_tokens": usage["output_tokens"]}
     delta = {"stop_reason": body["stop_reason"], "stop_sequence": body["stop_sequence"]}
@@ -62,15 +71,22 @@ def _anthropic_block(block):
     """How a block begins and what is added to it; any other comes whole."""
     match block["type"]:
         case "text":
-            deltas = [{"type": "text_delta", "text": half} for half in _halves(block["text"])]
+            deltas = [
+                {"type": "text_delta", "text": half} for half in _halves(block["text"])
+            ]
             return {**block, "text": ""}, deltas
         case "thinking":
-            said = [{"type": "thinking_delta", "thinking": t} for t in _halves(block["thinking"])]
+            said = [
+                {"type": "thinking_delta", "thinking": t}
+                for t in _halves(block["thinking"])
+            ]
             signed = {"type": "signature_delta", "signature": block["signature"]}
             return {**block, "thinking": "", "signature": ""}, [*said, signed]
         case "tool_use" | "server_tool_use":
             pieces = ("", *_halves(json.dumps(block["input"])))
-            deltas = [{"type": "input_json_delta", "partial_json": piece} for piece in pieces]
+            deltas = [
+                {"type": "input_json_delta", "partial_json": piece} for piece in pieces
+            ]
             return {**block, "input": {}}, deltas
     return block, []
 
@@ -119,7 +135,11 @@ def _response_events(body):
     for index, item in enumerate(body["output"]):
         place = {"output_index": index, "item_id": item.get("id", "")}
         opened, events = _item_events(item)
-        yield {"type": "response.output_item.added", "output_index": index, "item": opened}
+        yield {
+            "type": "response.output_item.added",
+            "output_index": index,
+            "item": opened,
+        }
         for event in events:
             yield {**place, **event}
         yield {"type": "response.output_item.done", "output_index": index, "item": item}
@@ -135,12 +155,21 @@ def _item_events(item):
         case "function_call":
             opened["arguments"] = ""
             kind = "response.function_call_arguments"
-            pieces = [{"type": f"{kind}.delta", "delta": d} for d in _halves(item["arguments"])]
-            done = {"type": f"{kind}.done", "name": item["name"], "arguments": item["arguments"]}
+            pieces = [
+                {"type": f"{kind}.delta", "delta": d}
+                for d in _halves(item["arguments"])
+            ]
+            done = {
+                "type": f"{kind}.done",
+                "name": item["name"],
+                "arguments": item["arguments"],
+            }
             return opened, [*pieces, done]
         case "message":
             opened["content"] = []
-            return opened, [e for n, part in enumerate(item["content"]) for e in _spoken(part, n)]
+            return opened, [
+                e for n, part in enumerate(item["content"]) for e in _spoken(part, n)
+            ]
     return opened, []
 
 
@@ -149,7 +178,12 @@ def _spoken(part, number):
     empty = {**part, "text": ""}
     yield {**place, "type": "response.content_part.added", "part": empty}
     for half in _halves(part["text"]):
-        yield {**place, "type": "response.output_text.delta", "delta": half, "logprobs": []}
+        yield {
+            **place,
+            "type": "response.output_text.delta",
+            "delta": half,
+            "logprobs": [],
+        }
     done = {"type": "response.output_text.done", "text": part["text"], "logprobs": []}
     yield {**place, **done}
     yield {**place, "type": "response.content_part.done", "part": part}
@@ -177,7 +211,9 @@ def _ollama(body, request):
     message = body["message"]
     for name in ("thinking", "content"):
         for half in _halves(message.get(name) or ""):
-            said = {"content": half} if name == "content" else {"content": "", name: half}
+            said = (
+                {"content": half} if name == "content" else {"content": "", name: half}
+            )
             yield _line(body, said)
     for call in message.get("tool_calls") or ():
         yield _line(body, {"content": "", "tool_calls": [call]})
@@ -219,17 +255,25 @@ def _converse_block(block):
         return {"toolUse": start}, [{"toolUse": {"input": piece}} for piece in pieces]
     if "reasoningContent" in block:
         thought = block["reasoningContent"]["reasoningText"]
-        said = [{"reasoningContent": {"text": half}} for half in _halves(thought["text"])]
+        said = [
+            {"reasoningContent": {"text": half}} for half in _halves(thought["text"])
+        ]
         return {}, [*said, {"reasoningContent": {"signature": thought["signature"]}}]
     return {}, [{"text": half} for half in _halves(block["text"])]
 
 
 def framed(kind, payload, of="event"):
     """An event in one of Amazon's frames: the name of its type is a header."""
-    named = {f":{of}-type": kind, ":content-type": "application/json", ":message-type": of}
+    named = {
+        f":{of}-type": kind,
+        ":content-type": "application/json",
+        ":message-type": of,
+    }
     headers = b"".join(map(_header, named, named.values()))
     data = json.dumps(payload).encode()
-    prelude = (16 + len(headers) + len(data)).to_bytes(4, "big") + len(headers).to_bytes(4, "big")
+    prelude = (16 + len(headers) + len(data)).to_bytes(4, "big") + len(
+        headers
+    ).to_bytes(4, "big")
     frame = prelude + crc32(prelude).to_bytes(4, "big") + headers + data
     return frame + crc32(frame).to_bytes(4, "big")
 

@@ -14,7 +14,9 @@ from ullage import Limits, Session, Usage, is_overflow
 from ullage.wires import FORMATS
 
 FORMAT_NAMES = tuple(FORMATS)
-TWO = Reply("Let me look.", [Call("read_file", {"path": "a"}), Call("read_file", {"path": "b"})])
+TWO = Reply(
+    "Let me look.", [Call("read_file", {"path": "a"}), Call("read_file", {"path": "b"})]
+)
 every = pytest.mark.parametrize("format", FORMAT_NAMES)
 
 
@@ -46,7 +48,9 @@ def test_a_reply_is_what_the_sdk_reads(serve, format):
         ("read_file", '{"path": "a"}' if as_sent else '{"path":"a"}'),
         ("read_file", '{"path": "b"}' if as_sent else '{"path":"b"}'),
     ]
-    assert len({call.id for call in calls}) == 2 or format == "ollama"  # its client drops them
+    assert (
+        len({call.id for call in calls}) == 2 or format == "ollama"
+    )  # its client drops them
     usage = wire.usage(reply)
     assert usage.input_tokens == len(server.requests[0].raw) // 4
     assert usage.output_tokens > 8
@@ -61,8 +65,13 @@ def test_a_streamed_reply_says_the_same(serve, format):
     if format == "openai-chat":
         asked["stream_options"] = {"include_usage": True}
     events = server.ask(client, asked, stream=True)
-    assert FORMATS[format].usage_of_stream(events) == FORMATS[format].usage(server.answered[0])
-    assert put_together(format, events) == ("Let me look.", ['{"path": "a"}', '{"path": "b"}'])
+    assert FORMATS[format].usage_of_stream(events) == FORMATS[format].usage(
+        server.answered[0]
+    )
+    assert put_together(format, events) == (
+        "Let me look.",
+        ['{"path": "a"}', '{"path": "b"}'],
+    )
 
 
 def put_together(format, events):
@@ -83,7 +92,9 @@ def _from_anthropic(events):
         if event.type == "content_block_delta" and event.delta.type == "text_delta":
             text += event.delta.text
         elif event.type == "content_block_delta":
-            arguments[event.index] = arguments.get(event.index, "") + event.delta.partial_json
+            arguments[event.index] = (
+                arguments.get(event.index, "") + event.delta.partial_json
+            )
     return text, list(arguments.values())
 
 
@@ -92,7 +103,9 @@ def _from_chat(events):
     for delta in (event.choices[0].delta for event in events if event.choices):
         text += delta.content or ""
         for call in delta.tool_calls or ():
-            arguments[call.index] = arguments.get(call.index, "") + call.function.arguments
+            arguments[call.index] = (
+                arguments.get(call.index, "") + call.function.arguments
+            )
     return text, list(arguments.values())
 
 
@@ -105,7 +118,9 @@ def _from_responses(events):
 def _from_gemini(events):
     parts = [part for event in events for part in event.candidates[0].content.parts]
     calls = [part.function_call for part in parts if part.function_call]
-    return "".join(p.text or "" for p in parts), [json.dumps(call.args) for call in calls]
+    return "".join(p.text or "" for p in parts), [
+        json.dumps(call.args) for call in calls
+    ]
 
 
 def _from_ollama(lines):
@@ -116,7 +131,9 @@ def _from_ollama(lines):
 
 def _from_converse(events):
     text, arguments = "", {}
-    for delta in (event["contentBlockDelta"] for event in events if "contentBlockDelta" in event):
+    for delta in (
+        event["contentBlockDelta"] for event in events if "contentBlockDelta" in event
+    ):
         text += delta["delta"].get("text", "")
         if "toolUse" in delta["delta"]:
             at = delta["contentBlockIndex"]
@@ -151,7 +168,12 @@ def test_a_strict_provider_refuses_in_the_vendors_shape(serve, format):
 
 
 CALLS = {
-    "anthropic": {"type": "tool_use", "id": "toolu_9", "name": "read_file", "input": {}},
+    "anthropic": {
+        "type": "tool_use",
+        "id": "toolu_9",
+        "name": "read_file",
+        "input": {},
+    },
     "openai-chat": {
         "type": "function",
         "id": "call_9",
@@ -165,7 +187,9 @@ CALLS = {
     },
     "gemini": {"functionCall": {"id": "call_9", "name": "read_file", "args": {}}},
     "ollama": {"id": "call_9", "function": {"name": "read_file", "arguments": {}}},
-    "bedrock-converse": {"toolUse": {"toolUseId": "call_9", "name": "read_file", "input": {}}},
+    "bedrock-converse": {
+        "toolUse": {"toolUseId": "call_9", "name": "read_file", "input": {}}
+    },
 }
 
 
@@ -185,12 +209,16 @@ def test_what_is_too_long_is_refused_in_the_vendors_words(serve, format):
 def test_replies_may_be_made_from_the_request(serve, format):
     server = serve(format, lambda captured: f"I was sent {len(captured.raw)} bytes.")
     reply = server.ask(server.client(), request(format, [user(format)]))
-    assert f"I was sent {len(server.requests[0].raw)} bytes." in json.dumps(plain(reply))
+    assert f"I was sent {len(server.requests[0].raw)} bytes." in json.dumps(
+        plain(reply)
+    )
 
 
 @every
 def test_a_script_that_is_over_is_an_error_and_so_is_a_refusal(serve, format):
-    server = serve(format, [Refusal(429, {"error": {"message": "slow down", "code": 429}})])
+    server = serve(
+        format, [Refusal(429, {"error": {"message": "slow down", "code": 429}})]
+    )
     client = server.client()
     with pytest.raises(Exception, match="429"):
         server.ask(client, request(format, [user(format)]))
@@ -206,16 +234,25 @@ def test_what_was_sent_before_is_counted_as_cached(serve, format):
     first = server.ask(client, request(format, messages))
     assert wire.usage(first).cache_read_tokens == 0
     again = server.ask(client, request(format, [*messages, *said(first), user(format)]))
-    assert 0.9 < wire.usage(again).cache_read_tokens / wire.usage(again).input_tokens < 1
+    assert (
+        0.9 < wire.usage(again).cache_read_tokens / wire.usage(again).input_tokens < 1
+    )
 
 
 @every
 def test_a_whole_loop_with_ullage_stays_legal_over_the_wire(serve, format):
     """Twelve large results in a window of 6,000 tokens: something is cut, nothing refused."""
-    steps = [Reply("Next.", [Call("read_file", {"path": f"{n}.log"})], "hm" * 9) for n in range(12)]
-    server = serve(format, [*steps, "It is the cache."], strict=True, limit_tokens=12_000)
+    steps = [
+        Reply("Next.", [Call("read_file", {"path": f"{n}.log"})], "hm" * 9)
+        for n in range(12)
+    ]
+    server = serve(
+        format, [*steps, "It is the cache."], strict=True, limit_tokens=12_000
+    )
     session = Session(MODELS[format], limits=Limits(window_tokens=6_000), format=format)
-    messages = loop(server, session, lambda name, given: f"a line of {given['path']}\n" * 400)
+    messages = loop(
+        server, session, lambda name, given: f"a line of {given['path']}\n" * 400
+    )
     assert len(server.requests) == 13
     assert {event.kind for event in session.events} & {"pruned", "condensed", "cut"}
     assert isinstance(session.usage, Usage)
@@ -223,14 +260,20 @@ def test_a_whole_loop_with_ullage_stays_legal_over_the_wire(serve, format):
 
 
 def test_a_vendor_is_answered_at_its_own_address(serve, tmp_path):
-    pytest.importorskip("cryptography", reason="certificates need the package cryptography")
+    pytest.importorskip(
+        "cryptography", reason="certificates need the package cryptography"
+    )
     server = serve("anthropic", ["Hello."])
     with vendors({"api.anthropic.com": server}, tmp_path) as there:
         context = ssl.create_default_context(cafile=there.environment["SSL_CERT_FILE"])
         proxy = urllib.request.ProxyHandler({"https": there.environment["HTTPS_PROXY"]})
-        opener = urllib.request.build_opener(proxy, urllib.request.HTTPSHandler(context=context))
+        opener = urllib.request.build_opener(
+            proxy, urllib.request.HTTPSHandler(context=context)
+        )
         body = json.dumps(request("anthropic", [user("anthropic")])).encode()
-        with opener.open("https://api.anthropic.com/v1/messages?beta=true", body) as reply:
+        with opener.open(
+            "https://api.anthropic.com/v1/messages?beta=true", body
+        ) as reply:
             assert b"Hello." in reply.read()
         with pytest.raises(urllib.error.HTTPError, match="404") as error:
             opener.open("https://telemetry.example/log")

@@ -98,7 +98,9 @@ def vendors(servers, folder):
             _CERTIFICATES, str(authority.path)
         )
         tunnel.vendors = there = Vendors(servers, authority, environment)
-        thread = threading.Thread(target=tunnel.serve_forever, kwargs={"poll_interval": 0.02})
+        thread = threading.Thread(
+            target=tunnel.serve_forever, kwargs={"poll_interval": 0.02}
+        )
         thread.start()
         try:
             yield there
@@ -151,7 +153,9 @@ class _Tunnel(BaseHTTPRequestHandler):
         if provider is None or "upgrade" in self.headers:
             self._say(404, {"content-type": "application/json"}, b"{}")
             return
-        connection = http.client.HTTPConnection(urlsplit(provider.url).netloc, timeout=30)
+        connection = http.client.HTTPConnection(
+            urlsplit(provider.url).netloc, timeout=30
+        )
         headers = {
             name: value
             for name, value in self.headers.items()
@@ -159,7 +163,11 @@ class _Tunnel(BaseHTTPRequestHandler):
         }
         connection.request(self.command, path, body, headers)
         reply = connection.getresponse()
-        kept = {name: value for name, value in reply.getheaders() if name.lower() not in _OF_A_HOP}
+        kept = {
+            name: value
+            for name, value in reply.getheaders()
+            if name.lower() not in _OF_A_HOP
+        }
         self._say(reply.status, kept, reply.read())
         connection.close()
 
@@ -191,7 +199,9 @@ class _Tunnel(BaseHTTPRequestHandler):
         pass
 
 
-_OF_A_HOP = frozenset(("content-length", "connection", "transfer-encoding", "date", "server"))
+_OF_A_HOP = frozenset(
+    ("content-length", "connection", "transfer-encoding", "date", "server")
+)
 
 
 class _Authority:
@@ -213,7 +223,9 @@ class _Authority:
 
     def context_for(self, host):
         """TLS settings with a certificate for a host."""
-        name = self._x509.Name([self._x509.NameAttribute(self._x509.NameOID.COMMON_NAME, host)])
+        name = self._x509.Name(
+            [self._x509.NameAttribute(self._x509.NameOID.COMMON_NAME, host)]
+        )
         names = self._x509.SubjectAlternativeName([self._x509.DNSName(host)])
         file = self._folder / f"{host}.pem"
         file.write_bytes(self._pem(self._signed(name, names)) + self._private())
@@ -226,12 +238,16 @@ class _Authority:
         from cryptography.hazmat.primitives import hashes
 
         now = datetime.now(UTC)
-        builder = self._x509.CertificateBuilder().subject_name(name).issuer_name(self._name)
+        builder = (
+            self._x509.CertificateBuilder().subject_name(name).issuer_name(self._name)
+        )
         builder = builder.public_key(self._key.public_key())
         builder = builder.serial_number(self._x509.random_serial_number())
         builder = builder.not_valid_before(now - timedelta(days=1))
         builder = builder.not_valid_after(now + timedelta(days=30))
-        return builder.add_extension(extension, critical=True).sign(self._key, hashes.SHA256())
+        return builder.add_extension(extension, critical=True).sign(
+            self._key, hashes.SHA256()
+        )
 
     def _pem(self, certificate):
         from cryptography.hazmat.primitives.serialization import Encoding
@@ -245,4 +261,6 @@ class _Authority:
             PrivateFormat,
         )
 
-        return self._key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+        return self._key.private_bytes(
+            Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()
+        )

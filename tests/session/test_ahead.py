@@ -20,7 +20,8 @@ LIMITS = Limits(window_tokens=20_000, output_reserve_tokens=1_000)
 
 def steps(words):
     return [
-        Turn(said=f"Step {n}. {words}", calls=(Call("bash", f"{n}", "ok"),)) for n in range(100)
+        Turn(said=f"Step {n}. {words}", calls=(Call("bash", f"{n}", "ok"),))
+        for n in range(100)
     ]
 
 
@@ -90,20 +91,29 @@ async def until_begun(made, asked):
 def test_it_is_begun_before_it_is_needed_and_the_next_request_shows_it(format, policy):
     async def run():
         text = "## Conversation Summary\n### Context\n### Key Decisions\n### Changes Made\n"
-        model = Model(f"<summary>{text}### Current State\nThe loader is next.</summary>")
+        model = Model(
+            f"<summary>{text}### Current State\nThe loader is next.</summary>"
+        )
         made = session(model, format, policy=policy)
         asked = requests(format, LONG if policy == "three_layer" else TURNS)
         number = await until_begun(made, asked)
         view = await made.fit(asked[number])  # nobody waits for it
         assert not kinds(made, "compacted")
-        assert len(FORMATS[format].history(view)) == len(FORMATS[format].history(asked[number]))
+        assert len(FORMATS[format].history(view)) == len(
+            FORMATS[format].history(asked[number])
+        )
         model.may.set()
         await made.preparing
         view = await made.fit(asked[number + 1])
         assert len(kinds(made, "compacted")) == len(kinds(made, "preparing")) == 1
-        assert "The loader is next." in "\n".join(reading.visible(FORMATS[format].history(view)))
+        assert "The loader is next." in "\n".join(
+            reading.visible(FORMATS[format].history(view))
+        )
         assert not problems_of(format, FORMATS[format].history(view))
-        assert FORMATS[format].history(view)[-1] is FORMATS[format].history(asked[number + 1])[-1]
+        assert (
+            FORMATS[format].history(view)[-1]
+            is FORMATS[format].history(asked[number + 1])[-1]
+        )
         for request in asked[number + 2 : number + 6]:
             await made.fit(request)
         assert (len(model.asked), made.preparing) == (1, None)
@@ -123,7 +133,9 @@ def test_it_is_begun_before_it_is_needed_and_the_next_request_shows_it(format, p
 def test_it_is_begun_ahead_whatever_the_text_is(policy, kind):
     async def run():
         text = "## Conversation Summary\n### Context\n### Key Decisions\n### Changes Made\n"
-        model = Model(f"<summary>{text}### Current State\nThe loader is next.</summary>")
+        model = Model(
+            f"<summary>{text}### Current State\nThe loader is next.</summary>"
+        )
         made, asked = session(model, policy=policy), requests(turns=KINDS[kind])
         number = await until_begun(made, asked)
         assert not kinds(made, "compacted")
@@ -139,7 +151,9 @@ def test_it_is_begun_ahead_whatever_the_text_is(policy, kind):
 def test_nothing_is_begun_by_our_count_while_pruning_can_win_enough():
     """Layer 2 comes before layer 3: where old outputs can go, no model is asked."""
     dense = '{"id":7919,"v":[1,2],"ok":true},\n'
-    turns = [Turn(calls=(Call("look", f"{n}", f"{n} {dense * 250}"),)) for n in range(40)]
+    turns = [
+        Turn(calls=(Call("look", f"{n}", f"{n} {dense * 250}"),)) for n in range(40)
+    ]
 
     async def run():
         model = Model()
@@ -212,7 +226,9 @@ def test_it_is_shown_in_no_history_but_its_own():
         number = await until_begun(made, asked)
         model.may.set()
         await made.preparing
-        other = requests(turns=[Turn(user="Something else.", said="Well. " * 90) for _ in range(9)])
+        other = requests(
+            turns=[Turn(user="Something else.", said="Well. " * 90) for _ in range(9)]
+        )
         assert await made.fit(other[-1]) == other[-1]
         early = asked[3]
         assert await made.fit(early) == early  # rewound to before it
@@ -267,7 +283,9 @@ def test_words_that_are_refused_leave_the_deterministic_summary():
 
 def test_a_session_that_is_not_async_begins_nothing():
     asked = []
-    made = Session("gpt-4.1", limits=LIMITS, summariser=lambda question: asked.append(question))
+    made = Session(
+        "gpt-4.1", limits=LIMITS, summariser=lambda question: asked.append(question)
+    )
     for request in requests()[:40]:
         made.fit(request)
     assert made.settings.policy.ahead is not None

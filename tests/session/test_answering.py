@@ -24,8 +24,12 @@ def test_every_ref_opens_to_the_text_as_it_came():
         session.fit(REQUEST)
         indexes = [session.open(ref) for ref in refs_of(session)]
         named = {ref for text in indexes for ref in re.findall(r"ref=(\w+)", text)}
-        assert {session.open(ref) for ref in named} == set(TEXTS[:5]), "the newest is in the view"
-        assert session.open("call_0") == TEXTS[0], "the id of a call means its newest result"
+        assert {session.open(ref) for ref in named} == set(TEXTS[:5]), (
+            "the newest is in the view"
+        )
+        assert session.open("call_0") == TEXTS[0], (
+            "the id of a call means its newest result"
+        )
 
 
 def test_another_process_opens_it_before_it_has_fitted_anything(tmp_path):
@@ -39,7 +43,9 @@ def test_another_process_opens_it_before_it_has_fitted_anything(tmp_path):
 
 
 def test_a_ref_of_another_tenant_opens_nothing(tmp_path):
-    with Session("gpt-4.1", limits=LIMITS, store=tmp_path / "kept.db", tenant="ada") as session:
+    with Session(
+        "gpt-4.1", limits=LIMITS, store=tmp_path / "kept.db", tenant="ada"
+    ) as session:
         session.fit(REQUEST)
         ref = min(refs_of(session))
     other = Session("gpt-4.1", store=tmp_path / "kept.db", tenant="bob")
@@ -53,7 +59,9 @@ def test_the_async_twin():
             await session.fit(REQUEST)
             return [await session.open(ref) for ref in refs_of(session)]
 
-    assert all(text.startswith("Index of messages 2 to ") for text in asyncio.run(opened()))
+    assert all(
+        text.startswith("Index of messages 2 to ") for text in asyncio.run(opened())
+    )
 
 
 def test_both_kinds_of_session_answer_and_open():

@@ -31,7 +31,9 @@ def turns(tool="AskUserQuestion", answer=ANSWER, count=40, **more):
     """The user answers a question early on, and much is done behind it."""
     yield Turn(said="I ask first.", calls=(Call(tool, QUESTION, answer, **more),))
     for number in range(count):
-        yield Turn(said=f"Step {number}.", calls=(Call("read_file", f"{number}.py", LOG),))
+        yield Turn(
+            said=f"Step {number}.", calls=(Call("read_file", f"{number}.py", LOG),)
+        )
 
 
 def views(format, session, messages):
@@ -52,12 +54,18 @@ def texts(format, view):
 
 
 @pytest.mark.parametrize("policy", POLICIES, ids=lambda policy: policy.name)
-@pytest.mark.parametrize("format", ["anthropic", "gemini", "openai-chat", "openai-responses"])
+@pytest.mark.parametrize(
+    "format", ["anthropic", "gemini", "openai-chat", "openai-responses"]
+)
 def test_an_answer_is_whole_in_every_view(format, policy):
     """In a window that most of the conversation has to leave."""
     messages = histories.wire(format, list(turns()))
     session = Session(
-        histories.MODEL[format], policy=policy, format=format, limits=LIMITS, recall=True
+        histories.MODEL[format],
+        policy=policy,
+        format=format,
+        limits=LIMITS,
+        recall=True,
     )
     for index, view in views(format, session, messages):
         shown = texts(format, view)
@@ -70,7 +78,9 @@ def test_an_answer_is_whole_in_every_view(format, policy):
 def test_no_other_tools_answer_is_the_users(format):
     """A name is compared whole: what another server calls nearly so is a tool's."""
     messages = histories.wire(format, list(turns("mcp__crm__ask_user")))
-    session = Session(histories.MODEL[format], format=format, limits=LIMITS, recall=True)
+    session = Session(
+        histories.MODEL[format], format=format, limits=LIMITS, recall=True
+    )
     shown = [texts(format, view) for _, view in views(format, session, messages)]
     assert ANSWER not in shown[-1]
     named = Session(
@@ -101,7 +111,9 @@ def test_the_guard_cuts_it_last_as_it_does_user_text():
     history = [
         Turn(calls=(Call("ask_user", "What?", first),)),
         Turn(calls=(Call("read_file", "a.py", old),)),
-        Turn(calls=(Call("ask_user", "And?", newest), Call("read_file", "b.py", LOG * 4))),
+        Turn(
+            calls=(Call("ask_user", "And?", newest), Call("read_file", "b.py", LOG * 4))
+        ),
     ]
     messages = histories.wire("openai-chat", history)
     request = histories.request("openai-chat", messages, max_tokens=500)
@@ -120,7 +132,10 @@ def test_a_record_quotes_the_answer_with_its_question():
     session = Session("gpt-4.1", format="openai-chat", limits=LIMITS, recall=True)
     view = last("openai-chat", session, messages)
     record = session.window.summaries[0].edit.text
-    assert f"AskUserQuestion(path={QUESTION}) → the user's answer:\n- user: {ANSWER}" in record
+    assert (
+        f"AskUserQuestion(path={QUESTION}) → the user's answer:\n- user: {ANSWER}"
+        in record
+    )
     assert "shard_7741 is gone" in texts("openai-chat", view)
 
 
@@ -132,12 +147,19 @@ def test_a_summary_and_its_model_are_given_the_answer_as_the_users():
         return "<summary>Done so far.</summary>"
 
     messages = histories.wire("openai-chat", list(turns()))
-    session = Session("gpt-4.1", format="openai-chat", limits=LIMITS, recall=True, summariser=write)
+    session = Session(
+        "gpt-4.1", format="openai-chat", limits=LIMITS, recall=True, summariser=write
+    )
     view = last("openai-chat", session, messages)
     shown = texts("openai-chat", view)
     assert "## The user's words" in shown
-    assert f", answer to AskUserQuestion {json.dumps({'path': QUESTION})}:\n{ANSWER}" in shown
-    assert any("the user answers AskUserQuestion: Only staging." in text for text in asked)
+    assert (
+        f", answer to AskUserQuestion {json.dumps({'path': QUESTION})}:\n{ANSWER}"
+        in shown
+    )
+    assert any(
+        "the user answers AskUserQuestion: Only staging." in text for text in asked
+    )
 
 
 def test_an_approval_of_the_wires_own_is_the_users():
@@ -162,7 +184,11 @@ def test_an_approval_of_the_wires_own_is_the_users():
         messages += histories.WRITERS[format](turn, number, False)
     policy = Policy(name="guard-2", guard=DEFAULT.guard)
     session = Session(
-        histories.MODEL[format], policy=policy, format=format, limits=LIMITS, recall=True
+        histories.MODEL[format],
+        policy=policy,
+        format=format,
+        limits=LIMITS,
+        recall=True,
     )
     view = last(format, session, messages)
     assert given not in view["input"]
@@ -219,7 +245,9 @@ def test_a_cold_start_and_another_worker_show_the_same(tmp_path):
     with Session("claude-sonnet-4-5", **settings) as warm:
         view = last("anthropic", warm, messages)
     with Session("claude-sonnet-4-5", **settings) as cold:
-        index = max(at for at, each in enumerate(messages) if each["role"] == "assistant")
+        index = max(
+            at for at, each in enumerate(messages) if each["role"] == "assistant"
+        )
         again = cold.fit(histories.request("anthropic", messages[:index]))
     assert json.dumps(again) == json.dumps(view)
     assert ANSWER in texts("anthropic", again)

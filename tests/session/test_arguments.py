@@ -17,8 +17,14 @@ WRONG = [
         {"limits": {"window_tokens": 9}},
         "limits: a dict is not Limits. Give limits=ullage.Limits(window_tokens=64000).",
     ),
-    ({"recall": "yes"}, "recall: 'yes' is not known. Give recall=True, False, 'auto' or 'host'."),
-    ({"recall": 1}, "recall: 1 is not known. Give recall=True, False, 'auto' or 'host'."),
+    (
+        {"recall": "yes"},
+        "recall: 'yes' is not known. Give recall=True, False, 'auto' or 'host'.",
+    ),
+    (
+        {"recall": 1},
+        "recall: 1 is not known. Give recall=True, False, 'auto' or 'host'.",
+    ),
     (
         {"budget": 5},
         "budget: an int is not a Budget. Give budget=ullage.Budget(tokens=…) or "
@@ -28,7 +34,10 @@ WRONG = [
         {"policy": "defualt"},
         "policy: 'defualt' is not known. Did you mean 'default'? Use one of default, ",
     ),
-    ({"format": "openai"}, "format: 'openai' is not known. Did you mean 'openai-chat'? "),
+    (
+        {"format": "openai"},
+        "format: 'openai' is not known. Did you mean 'openai-chat'? ",
+    ),
 ]
 
 
@@ -49,12 +58,16 @@ def test_no_value_is_in_the_message():
 
 @pytest.mark.parametrize("recall", [True, False, "auto", "host"])
 def test_what_is_right_is_taken(recall):
-    with Session("gpt-4.1", limits=Limits(window_tokens=9_000), recall=recall) as session:
+    with Session(
+        "gpt-4.1", limits=Limits(window_tokens=9_000), recall=recall
+    ) as session:
         assert session.settings.recall == recall
 
 
 def test_a_slip_in_a_model_s_name_is_told_with_the_name_that_was_meant():
     with Session("clade-opus-4-8", format="anthropic") as session:
-        session.fit({"model": "clade-opus-4-8", "system": "Help.", "messages": MESSAGES})
+        session.fit(
+            {"model": "clade-opus-4-8", "system": "Help.", "messages": MESSAGES}
+        )
         (event,) = [event for event in session.events if event.kind == "unknown_model"]
     assert event.why.endswith("; did you mean claude-opus-4-8?")

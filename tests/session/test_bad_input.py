@@ -13,7 +13,11 @@ from ullage.wires.rules.checker import problems_of
 
 
 def function(arguments="{}", name="f"):
-    return {"id": "c", "type": "function", "function": {"name": name, "arguments": arguments}}
+    return {
+        "id": "c",
+        "type": "function",
+        "function": {"name": name, "arguments": arguments},
+    }
 
 
 BOTH = [
@@ -22,10 +26,26 @@ BOTH = [
     ("none", {"messages": None}, "messages"),
     ("a-string", {"messages": ["hello"]}, "messages[0]"),
     ("no-role", {"messages": [{"content": "x"}]}, "messages[0].role"),
-    ("unknown-role", {"messages": [TASK, {"role": "robot", "content": "x"}]}, "messages[1].role"),
-    ("role-a-list", {"messages": [{"role": ["user"], "content": "x"}]}, "messages[0].role"),
-    ("content-a-number", {"messages": [{"role": "user", "content": 7}]}, "messages[0].content"),
-    ("content-a-dict", {"messages": [{"role": "user", "content": {}}]}, "messages[0].content"),
+    (
+        "unknown-role",
+        {"messages": [TASK, {"role": "robot", "content": "x"}]},
+        "messages[1].role",
+    ),
+    (
+        "role-a-list",
+        {"messages": [{"role": ["user"], "content": "x"}]},
+        "messages[0].role",
+    ),
+    (
+        "content-a-number",
+        {"messages": [{"role": "user", "content": 7}]},
+        "messages[0].content",
+    ),
+    (
+        "content-a-dict",
+        {"messages": [{"role": "user", "content": {}}]},
+        "messages[0].content",
+    ),
     (
         "text-a-number",
         {"messages": [{"role": "user", "content": [{"type": "text", "text": 7}]}]},
@@ -36,7 +56,11 @@ BOTH = [
         {"messages": [{"role": "user", "content": [7]}]},
         "messages[0].content[0]",
     ),
-    ("held-elsewhere", {"messages": [TASK], "previous_response_id": "r"}, "previous_response_id"),
+    (
+        "held-elsewhere",
+        {"messages": [TASK], "previous_response_id": "r"},
+        "previous_response_id",
+    ),
     ("conversation", {"messages": [TASK], "conversation": "c"}, "conversation"),
 ]
 OPENAI = [
@@ -63,7 +87,14 @@ OPENAI = [
     ("tools-a-number", {"messages": [TASK], "tools": 7}, "tools"),
     (
         "an-image-without-url",
-        {"messages": [{"role": "user", "content": [{"type": "input_audio", "input_audio": {}}]}]},
+        {
+            "messages": [
+                {
+                    "role": "user",
+                    "content": [{"type": "input_audio", "input_audio": {}}],
+                }
+            ]
+        },
         None,
     ),
     (
@@ -80,7 +111,11 @@ ANTHROPIC = [
     ),
     (
         "a-call-without-name",
-        {"messages": [{"role": "assistant", "content": [{"type": "tool_use", "id": "c"}]}]},
+        {
+            "messages": [
+                {"role": "assistant", "content": [{"type": "tool_use", "id": "c"}]}
+            ]
+        },
         "messages[0].content[0].name",
     ),
     (
@@ -89,7 +124,9 @@ ANTHROPIC = [
             "messages": [
                 {
                     "role": "user",
-                    "content": [{"type": "tool_result", "tool_use_id": "c", "content": 7}],
+                    "content": [
+                        {"type": "tool_result", "tool_use_id": "c", "content": 7}
+                    ],
                 }
             ]
         },
@@ -108,7 +145,9 @@ ANTHROPIC = [
             "messages": [
                 {
                     "role": "assistant",
-                    "content": [{"type": "tool_use", "id": "c", "name": "f", "input": {1, 2}}],
+                    "content": [
+                        {"type": "tool_use", "id": "c", "name": "f", "input": {1, 2}}
+                    ],
                 }
             ]
         },
@@ -118,7 +157,10 @@ ANTHROPIC = [
         "an-id-a-number",
         {
             "messages": [
-                {"role": "assistant", "content": [{"type": "tool_use", "id": 7, "name": "f"}]}
+                {
+                    "role": "assistant",
+                    "content": [{"type": "tool_use", "id": 7, "name": "f"}],
+                }
             ]
         },
         None,
@@ -198,7 +240,9 @@ IDS = ("../..", "\x00", "i" * 300, "", "ref=0123456789abcdef", "名前", "\ud83d
 
 @pytest.mark.parametrize("format", FORMAT_NAMES)
 @pytest.mark.parametrize("call_id", IDS, ids=ascii)
-def test_hostile_call_ids_open_their_own_result_and_nothing_else(format, call_id, tmp_path):
+def test_hostile_call_ids_open_their_own_result_and_nothing_else(
+    format, call_id, tmp_path
+):
     """F87: ids are opaque; nothing is broken that the raw history does not break."""
     messages = long_history(format, 4)
     rename(messages, call_id)
@@ -207,8 +251,12 @@ def test_hostile_call_ids_open_their_own_result_and_nothing_else(format, call_id
         broken = {p.rule for p in problems_of(format, messages)}
         assert {p.rule for p in problems_of(format, view["messages"])} <= broken
         answer = recall(session, "get_continuation", {"tool_call_id": call_id})
-        assert ("error" in answer) == (call_id in ("", "\ud83d"))  # JSON holds no lone surrogate
-    assert [path.name for path in tmp_path.iterdir() if "store.db" not in path.name] == []
+        assert ("error" in answer) == (
+            call_id in ("", "\ud83d")
+        )  # JSON holds no lone surrogate
+    assert [
+        path.name for path in tmp_path.iterdir() if "store.db" not in path.name
+    ] == []
 
 
 def rename(messages, call_id):
@@ -236,7 +284,9 @@ def test_repeated_ids_mean_the_newest(format):
     session = new_session(format)
     view = session.fit(request(format, messages))
     assert recount(session, view) == session.window.tokens
-    assert recall(session, "get_continuation", {"tool_call_id": "call_x"}).startswith("3 one\n")
+    assert recall(session, "get_continuation", {"tool_call_id": "call_x"}).startswith(
+        "3 one\n"
+    )
 
 
 def dropped(messages, wanted):
@@ -262,14 +312,20 @@ def test_orphans_are_left_as_they_are(format, missing):
     """F01, F02: what the caller broke is not made worse, and the rest still fits."""
 
     def wanted(message):
-        return is_result(message) if missing == "results" else message["role"] == "assistant"
+        return (
+            is_result(message)
+            if missing == "results"
+            else message["role"] == "assistant"
+        )
 
     messages = dropped(long_history(format), wanted)
     session = new_session(format)
     view = session.fit(request(format, messages))
     rules = [p.rule for p in problems_of(format, view["messages"])]
     for rule in set(rules):
-        assert rules.count(rule) <= [p.rule for p in problems_of(format, messages)].count(rule)
+        assert rules.count(rule) <= [
+            p.rule for p in problems_of(format, messages)
+        ].count(rule)
     assert session.window.estimate <= session.window.limit_tokens
 
 
@@ -279,7 +335,11 @@ def test_empty_content_is_carried_through(format, empty):
     """F17: never made, never filled in."""
     if format == "anthropic" and empty is None:
         pytest.skip("refused: see the table above")
-    messages = [{"role": "user", "content": empty}, {"role": "assistant", "content": empty}, TASK]
+    messages = [
+        {"role": "user", "content": empty},
+        {"role": "assistant", "content": empty},
+        TASK,
+    ]
     view = new_session(format).fit(request(format, messages))
     assert all(a is b for a, b in zip(view["messages"], messages, strict=True))
 
@@ -309,7 +369,9 @@ def test_one_thing_three_times_the_window_becomes_a_reference(format, what):
     messages, session = oversized(format, what), new_session(format)
     view = session.fit(request(format, messages))
     assert problems_of(format, view["messages"]) == []
-    assert recount(session, view) == session.window.tokens <= session.window.limit_tokens
+    assert (
+        recount(session, view) == session.window.tokens <= session.window.limit_tokens
+    )
     assert session.events
     more = [*messages, {"role": "assistant", "content": "I see."}, TASK]
     longer = session.fit(request(format, more))

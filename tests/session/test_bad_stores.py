@@ -51,7 +51,9 @@ def test_a_store_that_fails_leaves_no_view_and_the_next_fit_works(format, operat
 
 
 @pytest.mark.parametrize("format", FORMAT_NAMES)
-def test_a_store_that_fails_in_recall_is_told_to_the_caller_and_the_next_call_works(format):
+def test_a_store_that_fails_in_recall_is_told_to_the_caller_and_the_next_call_works(
+    format,
+):
     session = new_session(format, store=Failing("look"))
     session.fit(request(format, long_history(format)))
     asked = {"tool_call_id": "0123456789abcdef"}
@@ -62,7 +64,10 @@ def test_a_store_that_fails_in_recall_is_told_to_the_caller_and_the_next_call_wo
 
 def test_a_store_that_fails_half_way_through_a_session_costs_one_turn():
     store = Failing("commit", 0)
-    session, whole = new_session("openai-chat", store=store), long_history("openai-chat")
+    session, whole = (
+        new_session("openai-chat", store=store),
+        long_history("openai-chat"),
+    )
     expected = new_session("openai-chat", store=MemoryStore())
     lengths = [at for at, m in enumerate(whole) if at and m["role"] == "assistant"]
     for length in lengths:
@@ -94,7 +99,9 @@ def test_a_fit_cancelled_in_its_commit_leaves_the_session_usable(format):
 
     async def story():
         store = Slow(MemoryStore())
-        session = AsyncSession(MODEL[format], limits=SMALL, format=format, recall=True, store=store)
+        session = AsyncSession(
+            MODEL[format], limits=SMALL, format=format, recall=True, store=store
+        )
         task = asyncio.create_task(session.fit(whole))
         await store.entered.wait()
         task.cancel()

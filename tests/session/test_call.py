@@ -20,7 +20,9 @@ from ullage.wires import FORMATS
 FORMAT_NAMES = AWAITED
 """boto3 gives a stream in an object, and waits for no event loop: `tests.wires.test_converse`."""
 every = pytest.mark.parametrize("format", FORMAT_NAMES)
-with_managers = pytest.mark.parametrize("format", ["anthropic", "openai-chat", "openai-responses"])
+with_managers = pytest.mark.parametrize(
+    "format", ["anthropic", "openai-chat", "openai-responses"]
+)
 SAYING = Reply("It is the lock file, and no other.")
 MANY = "".join(f"line {n} of the log\n" for n in range(3_000))
 
@@ -41,11 +43,17 @@ def create_of(format, client, *, stream=False):
             return client.responses.create
         case "ollama":
             return client.chat
-    return client.models.generate_content_stream if stream else client.models.generate_content
+    return (
+        client.models.generate_content_stream
+        if stream
+        else client.models.generate_content
+    )
 
 
 def streamed(format, text="Find the fault.", **more):
-    return asked(format, text, **({} if format == "gemini" else {"stream": True}), **more)
+    return asked(
+        format, text, **({} if format == "gemini" else {"stream": True}), **more
+    )
 
 
 def managed(format, client):
@@ -55,7 +63,11 @@ def managed(format, client):
             return client.messages.stream, "get_final_message", asked(format)
         case "openai-chat":
             options = {"stream_options": {"include_usage": True}}
-            return client.chat.completions.stream, "get_final_completion", asked(format) | options
+            return (
+                client.chat.completions.stream,
+                "get_final_completion",
+                asked(format) | options,
+            )
     return client.responses.stream, "get_final_response", asked(format)
 
 
@@ -87,9 +99,13 @@ def test_a_reply_is_the_sdks_own_and_is_observed(serve, format):
 @every
 def test_what_the_client_is_given_is_the_view(serve, format):
     server = serve(format, [SAYING])
-    session = Session("", limits=Limits(window_tokens=20_000, output_reserve_tokens=500))
+    session = Session(
+        "", limits=Limits(window_tokens=20_000, output_reserve_tokens=500)
+    )
     history = [user(format, MANY * 3)]
-    session.call(create_of(format, server.client()), **request(format, history, tools=()))
+    session.call(
+        create_of(format, server.client()), **request(format, history, tools=())
+    )
     assert len(server.requests[0].raw) < len(MANY) * 2 < len(str(history))
 
 
@@ -126,7 +142,9 @@ def test_a_reply_is_not_lost_for_a_store_that_fails(serve):
 
 
 @every
-def test_a_stream_passes_on_what_the_client_gives_and_is_observed_at_its_end(serve, format):
+def test_a_stream_passes_on_what_the_client_gives_and_is_observed_at_its_end(
+    serve, format
+):
     server = serve(format, [SAYING, SAYING])
     create = create_of(format, server.client(), stream=True)
     given = [plain(event) for event in create(**streamed(format))]
@@ -144,7 +162,14 @@ def test_a_stream_passes_on_what_the_client_gives_and_is_observed_at_its_end(ser
 def _bare(value):
     """An event without what differs from reply to reply."""
     if isinstance(value, dict):
-        left_out = ("id", "item_id", "response_id", "sdk_http_response", "usage", "usage_metadata")
+        left_out = (
+            "id",
+            "item_id",
+            "response_id",
+            "sdk_http_response",
+            "usage",
+            "usage_metadata",
+        )
         return {key: _bare(item) for key, item in value.items() if key not in left_out}
     return [_bare(item) for item in value] if isinstance(value, list) else value
 
@@ -165,7 +190,9 @@ def test_a_stream_is_read_as_it_comes(serve, format):
     """What is passed on has not waited for what comes behind it."""
     server = serve(format, [SAYING])
     session = Session("")
-    stream = session.call(create_of(format, server.client(), stream=True), **streamed(format))
+    stream = session.call(
+        create_of(format, server.client(), stream=True), **streamed(format)
+    )
     first = next(iter(stream))
     assert first is not None
     assert "observed" not in kinds(session)
@@ -176,7 +203,9 @@ def test_a_stream_is_read_as_it_comes(serve, format):
 def test_a_stream_closed_early_is_observed_by_what_it_told(serve, format):
     server = serve(format, [SAYING])
     session = Session("")
-    stream = session.call(create_of(format, server.client(), stream=True), **streamed(format))
+    stream = session.call(
+        create_of(format, server.client(), stream=True), **streamed(format)
+    )
     next(iter(stream))
     stream.close()
     if format in ("anthropic", "gemini"):
@@ -201,11 +230,16 @@ def test_leaving_the_block_of_a_stream_closes_it(serve, format):
 @pytest.mark.parametrize(
     ("format", "error"),
     [
-        ("anthropic", b'event: error\ndata: {"type": "error", "error": {"message": "gone"}}\n\n'),
+        (
+            "anthropic",
+            b'event: error\ndata: {"type": "error", "error": {"message": "gone"}}\n\n',
+        ),
         ("openai-chat", b'data: {"error": {"message": "gone"}}\n\n'),
     ],
 )
-def test_a_stream_that_breaks_off_is_observed_by_what_it_told(serve, format, error, monkeypatch):
+def test_a_stream_that_breaks_off_is_observed_by_what_it_told(
+    serve, format, error, monkeypatch
+):
     half = loopback.stream_of
 
     def broken(*arguments):
@@ -264,7 +298,9 @@ class Foreign:
 def test_an_iterator_of_any_other_client_is_passed_on_with_all_it_has():
     events = [{"choices": []}, {"usage": {"prompt_tokens": 9, "completion_tokens": 2}}]
     own, session = Foreign(events), Session("gpt-4.1")
-    steps = Round(session, lambda **_: own, asked("openai-chat"), is_awaited=False).steps()
+    steps = Round(
+        session, lambda **_: own, asked("openai-chat"), is_awaited=False
+    ).steps()
     passed = drive(steps)
     assert isinstance(passed, Tap)
     with passed as stream:
@@ -325,7 +361,9 @@ def raw_of(format, client, name):
 def test_a_raw_response_is_observed_by_what_it_parses_to(serve, format):
     server = serve(format, [SAYING])
     session = Session("")
-    response = session.call(raw_of(format, server.client(), "with_raw_response"), **asked(format))
+    response = session.call(
+        raw_of(format, server.client(), "with_raw_response"), **asked(format)
+    )
     assert response.headers["content-type"] == "application/json"
     assert SAYING.text in str(response.parse())
     assert session.usage == reported(server)
@@ -414,7 +452,9 @@ def test_a_manager_enters_the_shorter_request(serve, format):
     server = serve(format, lambda _: SAYING, **LIMIT)
     session = Session("")
     create, final, _ = managed(format, server.client())
-    options = {"stream_options": {"include_usage": True}} if format == "openai-chat" else {}
+    options = (
+        {"stream_options": {"include_usage": True}} if format == "openai-chat" else {}
+    )
     with session.call(create, **long(format), **options) as stream:
         assert SAYING.text in str(getattr(stream, final)())
     assert len(server.requests) == 2
@@ -437,7 +477,10 @@ def test_what_stays_too_long_is_the_clients_error(serve, format, turns, tries):
 
 def test_a_stream_that_begins_with_too_long_begins_again(serve, monkeypatch):
     """Some servers answer 200 and say it in the first event."""
-    whole, error = loopback.stream_of, b'data: {"error": {"message": "prompt is too long"}}\n\n'
+    whole, error = (
+        loopback.stream_of,
+        b'data: {"error": {"message": "prompt is too long"}}\n\n',
+    )
     answers = iter([lambda *_: error, whole])
     monkeypatch.setattr(loopback, "stream_of", lambda *given: next(answers)(*given))
     server = serve("openai-chat", [SAYING, SAYING])
@@ -450,7 +493,9 @@ def test_a_stream_that_begins_with_too_long_begins_again(serve, monkeypatch):
 
 
 def test_any_other_error_gives_back_what_was_claimed(serve):
-    refusal = Refusal(500, {"type": "error", "error": {"type": "api_error", "message": "no"}})
+    refusal = Refusal(
+        500, {"type": "error", "error": {"type": "api_error", "message": "no"}}
+    )
     server = serve("anthropic", [refusal])
     session = Session("", budget=Budget(tokens=10**6))
     with pytest.raises(Exception, match="500"):
@@ -504,8 +549,13 @@ def aclient():
             ollama = pytest.importorskip("ollama", reason="ollama is not installed")
             return ollama.AsyncClient(host=server.url, trust_env=False)
         if server.format == "gemini":
-            options = {"base_url": server.url, "async_client_args": {"trust_env": False}}
-            return genai.Client(api_key="none", vertexai=False, http_options=options).aio
+            options = {
+                "base_url": server.url,
+                "async_client_args": {"trust_env": False},
+            }
+            return genai.Client(
+                api_key="none", vertexai=False, http_options=options
+            ).aio
         if server.format == "anthropic":
             http = anthropic.DefaultAsyncHttpxClient(trust_env=False)
             return anthropic.AsyncAnthropic(
@@ -557,9 +607,13 @@ def test_awaited_managers_and_raw_responses(serve, aclient, format):
         await session.call(create, **asked(format, "Again."))
         assert session.usage == reported(server) + reported(server, 1)
         create = raw_of(format, client, "with_streaming_response")
-        async with await session.call(create, **asked(format, "Once more.")) as response:
+        async with await session.call(
+            create, **asked(format, "Once more.")
+        ) as response:
             assert SAYING.text in str(await response.parse())
-        assert session.usage == sum((reported(server, n) for n in (1, 2)), reported(server))
+        assert session.usage == sum(
+            (reported(server, n) for n in (1, 2)), reported(server)
+        )
         await session.close()
 
     asyncio.run(talk())
@@ -570,7 +624,9 @@ def test_a_client_that_blocks_is_sent_to_the_session_for_it(serve):
 
     async def talk():
         with pytest.raises(ConfigError, match="Use a Session"):
-            await AsyncSession("").call(server.client().messages.stream, **asked("anthropic"))
+            await AsyncSession("").call(
+                server.client().messages.stream, **asked("anthropic")
+            )
 
     asyncio.run(talk())
 

@@ -21,7 +21,9 @@ every_wire = pytest.mark.parametrize("format", WIRES)
 LIMITS = Limits(window_tokens=16_000, output_reserve_tokens=1_000)
 OUTPUT = "\n".join(f"row {n}: the lamp of harbour {n} burns" for n in range(160))
 PENDING = json.dumps({"status": "pending"})
-ANSWER = "approved by the harbour master" + ", if the lamps burn" * 20 + ", code XYZ-4711"
+ANSWER = (
+    "approved by the harbour master" + ", if the lamps burn" * 20 + ", code XYZ-4711"
+)
 """Too long to stand in a record word for word."""
 AT, TURNS = 2, 24
 """The call that is answered late stands in this turn, and there are so many before the answer."""
@@ -35,7 +37,9 @@ def history(format, turns, answer=PENDING, other=PENDING, task=None):
     ]
     for at, text in ((AT, answer), (AT + 6, other)):
         if at < turns:
-            work[at] = Turn(said=f"Step {at}.", calls=(Call("ask", f"{at}", f"{text}"),))
+            work[at] = Turn(
+                said=f"Step {at}.", calls=(Call("ask", f"{at}", f"{text}"),)
+            )
     if task is not None:
         work[AT + 1] = Turn(user=task, said="I see.", calls=work[AT + 1].calls)
     return histories.wire(format, work)
@@ -77,7 +81,9 @@ def test_an_answer_in_place_of_a_pending_result_is_seen_and_stays_for_the_next_t
     for turns in (TURNS, TURNS + 1, TURNS + 2):
         view = walked(session, format, turns, start=turns, answer=ANSWER)
         is_there = turns == TURNS or f"'{TURNS - 1}\\nrow" in shown(format, view)
-        assert ANSWER in shown(format, view) or not is_there, "as long as what came with it"
+        assert ANSWER in shown(format, view) or not is_there, (
+            "as long as what came with it"
+        )
         other = opened(format, store, policy)
         again = other.fit(request(format, history(format, turns, answer=ANSWER)))
         assert again == view, "another worker shows the same"
@@ -109,7 +115,9 @@ def opened_by(session, ref):
 
 
 @every_wire
-def test_a_worker_that_never_saw_it_pending_learns_of_the_change_from_the_ledger(format):
+def test_a_worker_that_never_saw_it_pending_learns_of_the_change_from_the_ledger(
+    format,
+):
     first = opened(format, store := MemoryStore())
     walked(first, format, TURNS)
     second = opened(format, store)
@@ -121,7 +129,9 @@ def test_a_worker_that_never_saw_it_pending_learns_of_the_change_from_the_ledger
     third = opened(format, store)
     view = third.fit(request(format, later))
     assert ANSWER in shown(format, view)
-    assert first.fit(request(format, later)) == second.fit(request(format, later)) == view
+    assert (
+        first.fit(request(format, later)) == second.fit(request(format, later)) == view
+    )
 
 
 @every_wire
@@ -181,7 +191,10 @@ def test_a_branch_and_a_rewound_history_hold_nothing_new():
     branch = [*messages[:20], {"role": "user", "content": "Something else."}]
     session.fit(request("openai-chat", branch))
     assert not session.window.arrived
-    said = [{"role": "assistant", "content": "Well."}, {"role": "user", "content": "And?"}]
+    said = [
+        {"role": "assistant", "content": "Well."},
+        {"role": "user", "content": "And?"},
+    ]
     session.fit(request("openai-chat", [*branch, *said]))
     assert not session.window.arrived
     session.fit(request("openai-chat", messages))

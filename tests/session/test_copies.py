@@ -48,7 +48,12 @@ def requests_of(format, count=4):
             return super().__call__(**view)
 
     client = Seeing(format, *script, reply(format, "Done."))
-    run_turn(client, new_session(format, **SETTINGS), request(format, history), tools=[read_log])
+    run_turn(
+        client,
+        new_session(format, **SETTINGS),
+        request(format, history),
+        tools=[read_log],
+    )
     return [request(format, messages) for messages in seen]
 
 
@@ -114,7 +119,9 @@ def test_a_session_for_an_event_loop_as_well(way, tmp_path):
     *before, after = requests_of("openai-chat")
 
     async def main():
-        session = new_session("openai-chat", AsyncSession, store=tmp_path / "a.db", **SETTINGS)
+        session = new_session(
+            "openai-chat", AsyncSession, store=tmp_path / "a.db", **SETTINGS
+        )
         for each in before:
             await session.fit(each)
         other = WAYS[way](session)
@@ -158,9 +165,15 @@ def test_what_lives_in_a_process_is_its_own_copy(way, make):
 
 def test_a_budget_goes_on_from_what_was_spent():
     budget = Budget(tokens=1_000, usd=3.0, warn_at=0.5, on_exceeded="stop", wait_s=7)
-    budget.charge(ullage.Usage(fresh_tokens=600, output_tokens=10), "gpt-4.1", agent="lead")
+    budget.charge(
+        ullage.Usage(fresh_tokens=600, output_tokens=10), "gpt-4.1", agent="lead"
+    )
     other = pickle.loads(pickle.dumps(budget))
-    assert (other.allowance, other.wait_s, other.spent) == (budget.allowance, 7, budget.spent)
+    assert (other.allowance, other.wait_s, other.spent) == (
+        budget.allowance,
+        7,
+        budget.spent,
+    )
     other.charge(ullage.Usage(fresh_tokens=5), "gpt-4.1")
     assert budget.spent.calls == 1
 
@@ -175,7 +188,9 @@ def test_sessions_that_share_a_budget_share_it_where_they_arrive():
 def test_stores_on_disk_are_opened_again(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     store = SpillStore(BoundedStore(SqliteStore("a.db")), "files")
-    kept = pickle.dumps([store, Threaded(store), ConversationStore("chat.db", format="anthropic")])
+    kept = pickle.dumps(
+        [store, Threaded(store), ConversationStore("chat.db", format="anthropic")]
+    )
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path / "elsewhere")
     again, threaded, chat = pickle.loads(kept)
@@ -195,7 +210,10 @@ def test_collections_of_sessions_are_made_anew_with_what_lasts(kind):
 
 
 def test_what_is_held_in_memory_goes_along():
-    sessions, (first, *_, last) = Sessions("gpt-4.1", **SETTINGS), requests_of("openai-chat")
+    sessions, (first, *_, last) = (
+        Sessions("gpt-4.1", **SETTINGS),
+        requests_of("openai-chat"),
+    )
     sessions.of("a").fit(first)
     shown = sessions.of("a").fit(last)
     again = pickle.loads(pickle.dumps(sessions))
@@ -222,7 +240,9 @@ def test_a_view_is_copied_with_its_handle_and_pickled_as_the_request(format):
 
 
 @pytest.mark.parametrize(
-    "name", ["on_event", "redact", "summariser"], ids=["an observer", "a redaction", "a model"]
+    "name",
+    ["on_event", "redact", "summariser"],
+    ids=["an observer", "a redaction", "a model"],
 )
 def test_a_function_without_a_name_is_refused_with_what_to_carry(name):
     session = Session("gpt-4.1", **{name: lambda given: given})

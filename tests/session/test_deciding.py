@@ -23,7 +23,9 @@ MODELS = {
 ANSWER = {"role": "assistant", "content": "It is in line 3."}
 ASKED = {"role": "user", "content": "Mend it."}
 SMALL = Limits(window_tokens=12_000)
-TURNS = [Turn(calls=(Call("bash", "a.py", f"line {n} of it\n" * 400),)) for n in range(12)]
+TURNS = [
+    Turn(calls=(Call("bash", "a.py", f"line {n} of it\n" * 400),)) for n in range(12)
+]
 
 
 def new_session(wire, **more):
@@ -85,7 +87,11 @@ def test_what_is_pinned_comes_back_whole_and_stays(wire):
     more = [*messages, *histories.wire(wire, TURNS[:4], start=50)]
     assert json.dumps(text)[1:-1] in shown(fit(session, wire, more))
     (one,) = session.decisions
-    assert (one.name, one.decision.reason, one.decision.author) == (pinned, "the rules", "ann")
+    assert (one.name, one.decision.reason, one.decision.author) == (
+        pinned,
+        "the rules",
+        "ann",
+    )
 
 
 @pytest.mark.parametrize("wire", WIRES)
@@ -113,7 +119,9 @@ def test_a_batch_is_taken_back_as_far_as_there_is_room(wire):
 def test_what_is_dropped_leaves_now_and_opens_still(wire):
     session, messages, view = pressed(wire)
     window = session.window
-    index = max(at for at in range(window.size) if window.transcript.messages[at].results)
+    index = max(
+        at for at in range(window.size) if window.transcript.messages[at].results
+    )
     (text,) = results(session, f"m{index + 1}")
     session.drop(f"m{index + 1}", reason="wrong file")
     view = fit(session, wire, messages)
@@ -190,7 +198,9 @@ def test_two_users_decide_at_one_place():
     view = fit(bob, "anthropic", messages)
     assert len(names) == 3
     assert {one.name for one in bob.decisions} == names
-    assert all(text in shown(view) for text in ("from ann", "from bob", "from ann again"))
+    assert all(
+        text in shown(view) for text in ("from ann", "from bob", "from ann again")
+    )
     assert shown(fit(ann, "anthropic", messages)) == shown(view)
 
 
@@ -233,7 +243,9 @@ def test_reasoning_that_must_stay_holds_a_decision_back():
 
 
 def test_notes_and_reasons_are_kept_without_secrets():
-    session = new_session("anthropic", redact=lambda text: text.replace("hunter2", "***"))
+    session = new_session(
+        "anthropic", redact=lambda text: text.replace("hunter2", "***")
+    )
     messages = messages_of("anthropic", 1)
     fit(session, "anthropic", messages)
     session.note("The password is hunter2.", reason="hunter2")
@@ -248,7 +260,9 @@ def test_on_an_event_loop_it_is_the_same():
     request = histories.request("anthropic", messages)
 
     async def main():
-        async with AsyncSession(MODELS["anthropic"], limits=SMALL, recall=True) as session:
+        async with AsyncSession(
+            MODELS["anthropic"], limits=SMALL, recall=True
+        ) as session:
             view = await session.fit(request)
             before = shown(view)
             told = await view.preview("note", "Keep it short.")

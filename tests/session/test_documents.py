@@ -33,7 +33,13 @@ def text(said, **more):
 
 
 def document(source, **more):
-    return {"type": "document", "source": source, "title": "The log", "citations": ON, **more}
+    return {
+        "type": "document",
+        "source": source,
+        "title": "The log",
+        "citations": ON,
+        **more,
+    }
 
 
 def plain(said):
@@ -47,7 +53,13 @@ def blocks(*items):
 def hit(*said, **more):
     content = [text(each) for each in said]
     where = {"source": "https://example.org/a", "title": "A page"}
-    return {"type": "search_result", **where, "content": content, "citations": ON, **more}
+    return {
+        "type": "search_result",
+        **where,
+        "content": content,
+        "citations": ON,
+        **more,
+    }
 
 
 CASES = {
@@ -57,7 +69,10 @@ CASES = {
     "blocks and a picture": (document(blocks(text(LONG), IMAGE)), [LONG]),
     "a search result": (hit(LONG), [LONG]),
     "a search result of several": (hit("short", LONG, OTHER), [LONG, OTHER]),
-    "with a marker": (document(plain(LONG), cache_control={"type": "ephemeral"}), [LONG]),
+    "with a marker": (
+        document(plain(LONG), cache_control={"type": "ephemeral"}),
+        [LONG],
+    ),
 }
 every_block = pytest.mark.parametrize(("block", "texts"), CASES.values(), ids=CASES)
 
@@ -68,13 +83,22 @@ def call(number=1):
 
 
 def gave(*content, number=1):
-    result = {"type": "tool_result", "tool_use_id": f"toolu_{number}", "content": list(content)}
+    result = {
+        "type": "tool_result",
+        "tool_use_id": f"toolu_{number}",
+        "content": list(content),
+    }
     return {"role": "user", "content": [result]}
 
 
 def asked(*messages):
     said = {"role": "user", "content": "go"}
-    return {"model": MODEL, "max_tokens": 99, "tools": TOOLS, "messages": [said, *messages]}
+    return {
+        "model": MODEL,
+        "max_tokens": 99,
+        "tools": TOOLS,
+        "messages": [said, *messages],
+    }
 
 
 def session(store=None, window_tokens=200_000):
@@ -88,11 +112,17 @@ def session(store=None, window_tokens=200_000):
 def texts_in(value):
     """Every text that a block shows, the data of a document included."""
     if isinstance(value, dict):
-        own = [value[key] for key in ("text", "data") if isinstance(value.get(key), str)]
+        own = [
+            value[key] for key in ("text", "data") if isinstance(value.get(key), str)
+        ]
         content = value.get("content")
         own += [content] if isinstance(content, str) else []
         return own + [each for item in value.values() for each in texts_in(item)]
-    return [each for item in value for each in texts_in(item)] if isinstance(value, list) else []
+    return (
+        [each for item in value for each in texts_in(item)]
+        if isinstance(value, list)
+        else []
+    )
 
 
 def without_texts(value):
@@ -165,7 +195,9 @@ def test_what_the_user_hands_over_gives_way_before_what_the_user_says():
     """It is not quoted as the user's words, and its block stays."""
     store, question = MemoryStore(), "Which line has the fox? " * 40
     content = [document(plain(LONG * 3)), text(question)]
-    view = session(store, window_tokens=16_000).fit(asked({"role": "user", "content": content}))
+    view = session(store, window_tokens=16_000).fit(
+        asked({"role": "user", "content": content})
+    )
     shown, said = view["messages"][-1]["content"]
     assert said == text(question)
     assert without_texts(shown) == without_texts(content[0])
@@ -180,7 +212,10 @@ def test_an_account_quotes_what_was_said_beside_a_document_and_names_the_documen
     handed = {"role": "user", "content": [document(plain(LONG)), text("Mind the fox.")]}
     messages = [handed]
     for number in range(1, 30):
-        messages += [call(number), gave(text(f"{number} " + OTHER[:9_000]), number=number)]
+        messages += [
+            call(number),
+            gave(text(f"{number} " + OTHER[:9_000]), number=number),
+        ]
         view = fits.fit(asked(*messages))
         legal(view)
     written = json.dumps(view)
@@ -189,7 +224,9 @@ def test_an_account_quotes_what_was_said_beside_a_document_and_names_the_documen
     assert opened(store, canon.ref_of(LONG)) == LONG
 
 
-@pytest.mark.parametrize("source", [PDF, {"type": "url", "url": "https://example.org/a.pdf"}])
+@pytest.mark.parametrize(
+    "source", [PDF, {"type": "url", "url": "https://example.org/a.pdf"}]
+)
 def test_a_medium_stays_whole(source):
     block = document(source)
     view = session().fit(asked(call(), gave(block)))
@@ -208,7 +245,12 @@ def test_title_and_source_say_which_block_it_is():
     wire = FORMATS["anthropic"]
     digests = {
         canon.digest_of(wire.parse(gave(block), "here"))
-        for block in (hit("x"), hit("x", title="B"), hit("x", source="b"), document(plain("x")))
+        for block in (
+            hit("x"),
+            hit("x", title="B"),
+            hit("x", source="b"),
+            document(plain("x")),
+        )
     }
     assert len(digests) == 4
 
@@ -220,7 +262,8 @@ SOURCES = st.one_of(
     st.lists(SAID.map(text), min_size=1, max_size=4).map(lambda items: blocks(*items)),
 )
 BLOCKS = st.one_of(
-    SOURCES.map(document), st.lists(SAID, min_size=1, max_size=4).map(lambda said: hit(*said))
+    SOURCES.map(document),
+    st.lists(SAID, min_size=1, max_size=4).map(lambda said: hit(*said)),
 )
 
 
@@ -231,13 +274,23 @@ def test_any_edit_changes_its_text_and_nothing_else(content, new, data):
     for raw in (gave(*content), {"role": "user", "content": content}):
         message, before = wire.parse(raw, "here"), copy.deepcopy(raw)
         leaves = list(_leaves(message))
-        number, item, _ = data.draw(st.sampled_from([each for each in leaves if each[2]]))
+        number, item, _ = data.draw(
+            st.sampled_from([each for each in leaves if each[2]])
+        )
         edited = wire.edit(raw, message, [(number, item, new)])
         assert raw == before
         again = list(_leaves(wire.parse(edited, "here")))
-        changed = [(*leaf[:2], new) if leaf[:2] == (number, item) else leaf for leaf in leaves]
-        assert [leaf for leaf in again if leaf[2]] == [leaf for leaf in changed if leaf[2]]
-        legal(asked(*([call(), edited] if "tool_use_id" in raw["content"][0] else [edited])))
+        changed = [
+            (*leaf[:2], new) if leaf[:2] == (number, item) else leaf for leaf in leaves
+        ]
+        assert [leaf for leaf in again if leaf[2]] == [
+            leaf for leaf in changed if leaf[2]
+        ]
+        legal(
+            asked(
+                *([call(), edited] if "tool_use_id" in raw["content"][0] else [edited])
+            )
+        )
 
 
 def _leaves(message):

@@ -13,7 +13,8 @@ jsons = st.recursive(
     lambda inner: (
         st.lists(inner, max_size=4)
         | st.dictionaries(
-            st.sampled_from(("error", "message", "code", "status", "details", "x")) | st.text(),
+            st.sampled_from(("error", "message", "code", "status", "details", "x"))
+            | st.text(),
             inner,
             max_size=4,
         )
@@ -47,7 +48,18 @@ def test_any_bytes_are_judged(value):
 
 
 def test_any_object_is_judged():
-    for value in (Hostile, Hostile(), object(), is_overflow, int, st, ..., 3, 1j, {3: Hostile()}):
+    for value in (
+        Hostile,
+        Hostile(),
+        object(),
+        is_overflow,
+        int,
+        st,
+        ...,
+        3,
+        1j,
+        {3: Hostile()},
+    ):
         assert is_overflow(value) is None
     assert is_overflow({"details": Hostile(), "error": PROMPT}).size_tokens == 213_462
 

@@ -24,7 +24,11 @@ sys.exit(os.waitpid(child, 0)[1] and 1)
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 def test_a_fork_while_a_vocabulary_loads_leaves_a_child_that_counts():
     done = subprocess.run(
-        [sys.executable, "-c", FORKS], capture_output=True, text=True, timeout=90, check=False
+        [sys.executable, "-c", FORKS],
+        capture_output=True,
+        text=True,
+        timeout=90,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
 
@@ -106,6 +110,10 @@ def test_an_event_loops_session_is_free_in_a_child(tmp_path):
         sys.exit(os.waitpid(child, 0)[1] and 1)
     """
     done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=90, check=False
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        timeout=90,
+        check=False,
     )
     assert done.returncode == 0, done.stderr

@@ -42,7 +42,9 @@ def test_a_format_of_the_callers_own_is_used_all_the_way():
 def test_a_state_goes_on_in_the_format_object_it_began_in():
     first = Session("gpt-4.1", policy=CUTS_ALWAYS, format=Mine(), limits=SMALL)
     view = first.fit(asked())
-    again = Session("gpt-4.1", format=Mine(), policy=CUTS_ALWAYS, limits=SMALL, state=first.state)
+    again = Session(
+        "gpt-4.1", format=Mine(), policy=CUTS_ALWAYS, limits=SMALL, state=first.state
+    )
     assert again.fit(asked()) == view
 
 

@@ -7,7 +7,9 @@ import pytest
 from ullage import Limits, Session, convert
 from ullage.documents import NAMES
 
-TOOLS = [{"type": "function", "function": {"name": "bash", "parameters": {"type": "object"}}}]
+TOOLS = [
+    {"type": "function", "function": {"name": "bash", "parameters": {"type": "object"}}}
+]
 LOG = "".join(f"row {n} of the log\n" for n in range(300))
 
 
@@ -32,7 +34,9 @@ def history(calls):
 def test_a_call_and_its_result_stay_together(policy, recall):
     """Whatever leaves the view, no half of a pair stays."""
     messages = history(20)
-    session = Session("gpt-4.1", policy=policy, limits=Limits(window_tokens=16_000), recall=recall)
+    session = Session(
+        "gpt-4.1", policy=policy, limits=Limits(window_tokens=16_000), recall=recall
+    )
     has_left = False
     for size in range(1, len(messages) + 1, 2):
         request = {"model": "gpt-4.1", "messages": messages[:size], "tools": TOOLS}
@@ -50,12 +54,19 @@ def test_long_arguments_are_cut_in_their_field():
     raw = asks("echo " + "x" * 9_000)
     message = wire.parse(raw, "message")
     new = wire.edit(raw, message, [(0, 0, '{"command": "echo …"}')])
-    assert new["function_call"] == {"name": "bash", "arguments": '{"command": "echo …"}'}
+    assert new["function_call"] == {
+        "name": "bash",
+        "arguments": '{"command": "echo …"}',
+    }
 
 
 def test_a_pair_becomes_a_pair_of_another_wire():
     messages = convert(history(2), format="openai-chat", to="anthropic")
     uses = [block["id"] for message in messages[1::2] for block in message["content"]]
-    results = [block["tool_use_id"] for message in messages[2::2] for block in message["content"]]
+    results = [
+        block["tool_use_id"]
+        for message in messages[2::2]
+        for block in message["content"]
+    ]
     assert len(uses) == 2
     assert uses == results

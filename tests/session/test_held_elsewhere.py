@@ -4,7 +4,11 @@ import pytest
 
 from ullage import FormatError, Limits, OverLimitError, Session
 
-READ = {"type": "function", "name": "read", "parameters": {"type": "object", "properties": {}}}
+READ = {
+    "type": "function",
+    "name": "read",
+    "parameters": {"type": "object", "properties": {}},
+}
 PAGE = "a line of the page\n" * 10_000
 BEFORE = [("previous_response_id", "resp_1"), ("conversation", "conv_1")]
 
@@ -53,11 +57,16 @@ def test_what_alone_is_over_the_limit_is_refused():
         session.fit({"model": "gpt-5.4", "previous_response_id": "r", "input": said})
 
 
-@pytest.mark.parametrize("config", [{"cached_content": "c/1"}, {"cachedContent": "c/1"}])
+@pytest.mark.parametrize(
+    "config", [{"cached_content": "c/1"}, {"cachedContent": "c/1"}]
+)
 def test_beside_cached_content_gemini_takes_no_tools(config):
     """The cache holds the tools; the API refuses others in the request."""
     session = Session("gemini-2.5-pro")
-    asked = {"model": "gemini-2.5-pro", "contents": [{"role": "user", "parts": [{"text": "Go."}]}]}
+    asked = {
+        "model": "gemini-2.5-pro",
+        "contents": [{"role": "user", "parts": [{"text": "Go."}]}],
+    }
     assert session.fit({**asked, "config": config}) == {**asked, "config": config}
     assert kinds(session) == ["passed_on"]
 

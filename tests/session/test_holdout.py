@@ -22,7 +22,10 @@ from ullage.session.receipts import close
 
 LINES = "".join(f"line {n} of a long output\n" for n in range(4_000))
 CALL = {"id": "c1", "type": "function", "function": {"name": "read", "arguments": "{}"}}
-TOOL = {"type": "function", "function": {"name": "read", "parameters": {"type": "object"}}}
+TOOL = {
+    "type": "function",
+    "function": {"name": "read", "parameters": {"type": "object"}},
+}
 REQUEST = {
     "model": "gpt-4.1",
     "tools": [TOOL],
@@ -69,7 +72,9 @@ def test_another_process_draws_the_same_ones():
         "from ullage.session.holdout import is_held_out\n"
         "print([n for n in range(999) if is_held_out(f'conversation {n}', 0.05)])"
     )
-    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
+    ran = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, check=True
+    )
     assert ran.stdout.decode().strip() == str(
         [number for number in range(999) if is_held_out(KEYS[number], 0.05)]
     )
@@ -84,7 +89,9 @@ def test_what_is_held_out_passes_unfitted_and_its_receipts_say_so():
     assert dict(sessions.of(OUT).fit(REQUEST)) == REQUEST
     assert len(sessions.of(IN).fit(REQUEST)["tools"]) == 2
     close(store)
-    held_out, other = sorted(store.receipts(), key=lambda one: not one.place.is_held_out)
+    held_out, other = sorted(
+        store.receipts(), key=lambda one: not one.place.is_held_out
+    )
     assert held_out.place.is_held_out
     assert held_out.sums.sent == held_out.sums.raw
     assert not other.place.is_held_out

@@ -38,12 +38,17 @@ def _session(format):
 def test_what_is_as_it_was_is_the_very_same_object():
     session, request = Session("gpt-4.1"), _asked("one", "two")
     first = session.fit(session.intern(read_anew(request)))
-    again = session.intern(read_anew({**request, "messages": [*request["messages"], _said("3")]}))
+    again = session.intern(
+        read_anew({**request, "messages": [*request["messages"], _said("3")]})
+    )
     *known, new = again["messages"]
     pairs = zip(first["messages"], known, strict=True)
     assert all(one["content"] is other["content"] for one, other in pairs)
     view = session.fit(again)
-    assert all(one is other for one, other in zip(view["messages"], again["messages"], strict=True))
+    assert all(
+        one is other
+        for one, other in zip(view["messages"], again["messages"], strict=True)
+    )
     assert new == _said("3")
 
 

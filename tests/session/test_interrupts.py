@@ -32,8 +32,12 @@ WATCHED = watched()
 
 def conversation():
     calls = [Call("bash", f"{n}.py", f"result {n} of this\n" * 260) for n in range(6)]
-    messages = histories.wire("anthropic", [Turn(said="Let me look.", calls=(c,)) for c in calls])
-    replies = [n for n, message in enumerate(messages) if message["role"] == "assistant"]
+    messages = histories.wire(
+        "anthropic", [Turn(said="Let me look.", calls=(c,)) for c in calls]
+    )
+    replies = [
+        n for n, message in enumerate(messages) if message["role"] == "assistant"
+    ]
     return messages, [*replies, len(messages)]
 
 
@@ -74,7 +78,11 @@ class Interrupter:
         code = frame.f_code
         if self.at is None:
             return self.line if code.co_filename in WATCHED else None
-        return self.line if code.co_filename == self.at[0] and self.at[1] in _lines(code) else None
+        return (
+            self.line
+            if code.co_filename == self.at[0] and self.at[1] in _lines(code)
+            else None
+        )
 
     def line(self, frame, event, argument):
         place = (frame.f_code.co_filename, frame.f_lineno)
@@ -164,7 +172,11 @@ def lines_of(act):
         return lines
     other = prepared("fit")
     shared = run(lambda: ACTS["fit"](other)).seen.keys()
-    return [line for line in lines if line not in shared or Path(line[0]).parent.name == "session"]
+    return [
+        line
+        for line in lines
+        if line not in shared or Path(line[0]).parent.name == "session"
+    ]
 
 
 def interrupted(act):

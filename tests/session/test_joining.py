@@ -20,7 +20,10 @@ TURNS = 40
 ROOMY = Limits(window_tokens=1_000_000)
 OTHER_TOOLS = {
     "anthropic": {"name": "look", "input_schema": SCHEMA},
-    "openai-chat": {"type": "function", "function": {"name": "look", "parameters": SCHEMA}},
+    "openai-chat": {
+        "type": "function",
+        "function": {"name": "look", "parameters": SCHEMA},
+    },
     "openai-responses": {"type": "function", "name": "look", "parameters": SCHEMA},
     "gemini": {"functionDeclarations": [{"name": "look", "parameters": SCHEMA}]},
 }
@@ -36,7 +39,10 @@ def large(number):
 
 def steps(count, *, tool="bash", result=large, thought=False):
     each = [Call(tool, f"{n}.py", result(n)) for n in range(count)]
-    return [Turn(said=f"Step {n}.", calls=(call,), thought=thought) for n, call in enumerate(each)]
+    return [
+        Turn(said=f"Step {n}.", calls=(call,), thought=thought)
+        for n, call in enumerate(each)
+    ]
 
 
 def request(format, turns, **more):
@@ -50,7 +56,9 @@ def session_for(format, **settings):
 
 def sent(session, format, turns, first, **more):
     """The views of the requests behind ``first`` turns and on."""
-    whole = [request(format, turns[:count], **more) for count in range(first, len(turns) + 1)]
+    whole = [
+        request(format, turns[:count], **more) for count in range(first, len(turns) + 1)
+    ]
     return [session.fit(each) for each in whole]
 
 
@@ -96,7 +104,9 @@ def test_on_an_event_loop_too():
     whole = sent(session_for(format), format, turns, 0)
 
     async def joined():
-        async with AsyncSession(UNBOUND[format], format=format, limits=ROOMY) as session:
+        async with AsyncSession(
+            UNBOUND[format], format=format, limits=ROOMY
+        ) as session:
             each = [request(format, turns[:count]) for count in range(3, TURNS + 1)]
             return [dict(await session.fit(one)) for one in each]
 
@@ -113,7 +123,9 @@ def test_a_short_conversation_never_pays(format):
             whole = request(format, turns[:count])
             view = session.fit(whole)
             assert view["tools"] == whole["tools"]
-            assert all(map(lambda a, b: a is b, view[KEYS[format]], whole[KEYS[format]]))
+            assert all(
+                map(lambda a, b: a is b, view[KEYS[format]], whole[KEYS[format]])
+            )
 
 
 def test_where_the_window_is_nearly_full_it_is_joined_and_not_condensed():
@@ -128,8 +140,16 @@ def test_where_the_window_is_nearly_full_it_is_joined_and_not_condensed():
 
 SEEDS = {
     "a greeting": [("assistant", "Hello. What shall I do?")],
-    "the client's own turn": [("user", "Today is Monday."), ("assistant", "Got it. Thanks!")],
-    "examples": [("user", "2+2?"), ("assistant", "4"), ("user", "3+3?"), ("assistant", "6")],
+    "the client's own turn": [
+        ("user", "Today is Monday."),
+        ("assistant", "Got it. Thanks!"),
+    ],
+    "examples": [
+        ("user", "2+2?"),
+        ("assistant", "4"),
+        ("user", "3+3?"),
+        ("assistant", "6"),
+    ],
 }
 
 
@@ -186,7 +206,9 @@ def test_what_an_older_version_opened_is_joined_too():
     format, store, turns = "openai-chat", MemoryStore(), steps(30)
     old = session_for(format, store=store, joins=False)
     old.fit(request(format, turns[:2]))
-    (opened,) = (entry.opened for entry in old.state.ledger.entries.values() if entry.opened)
+    (opened,) = (
+        entry.opened for entry in old.state.ledger.entries.values() if entry.opened
+    )
     assert [one.joined for one in opened] == [True]
     view = session_for(format, store=store).fit(request(format, turns))
     assert "get_continuation" in names(view)
@@ -206,7 +228,9 @@ def test_a_session_for_each_request_without_a_store_goes_on_joined():
     """Once it pays it pays in every later request: a prefix once broken stays."""
     format, turns = "openai-chat", steps(30, tool="grep")
     turns[12:] = [Turn(said="So.", calls=(Call("bash", "s", "small " * 900),))] * 18
-    views = [session_for(format).fit(request(format, turns[:at])) for at in range(1, 31)]
+    views = [
+        session_for(format).fit(request(format, turns[:at])) for at in range(1, 31)
+    ]
     joined = ["get_continuation" in names(view) for view in views]
     assert joined == sorted(joined)
     assert joined[-1]
@@ -292,8 +316,12 @@ def judged(turns, first, settings, **more):
         whole = request("anthropic", turns[:count], model=model, **more)
         view = session.fit(whole)
         after = request("anthropic", turns[: count + 1])["messages"]
-        assert [str(one) for one in problems("anthropic", view, history=whole["messages"])] == []
-        assert not provider.judge(view["messages"], after[len(whole["messages"]) :], grew=False)
+        assert [
+            str(one) for one in problems("anthropic", view, history=whole["messages"])
+        ] == []
+        assert not provider.judge(
+            view["messages"], after[len(whole["messages"]) :], grew=False
+        )
         views.append(view)
     return session, views
 
@@ -301,14 +329,18 @@ def judged(turns, first, settings, **more):
 def test_bound_reasoning_stays_until_it_pays_and_what_is_new_is_cut_at_once():
     turns = steps(14, thought=True)
     _, views = judged(turns, 2, {}, **ADAPTIVE)
-    joined = next(at for at, view in enumerate(views) if "get_continuation" in names(view))
+    joined = next(
+        at for at, view in enumerate(views) if "get_continuation" in names(view)
+    )
     assert joined > 1
     for at, view in enumerate(views[:joined]):
         assert thinking_in(view) == 2 + at
         assert view["messages"][:3] == histories.wire("anthropic", turns[:1])
         assert size(view["messages"][-1]) < 8_000, "the newest result, in part"
         assert "what is new is cut" in view.explain()
-    assert thinking_in(views[joined]) == 0, "it was bound to a request without the tools"
+    assert thinking_in(views[joined]) == 0, (
+        "it was bound to a request without the tools"
+    )
     assert size(views[-1]["messages"]) < 14 * 8_000
 
 
@@ -351,7 +383,9 @@ def test_manual_thinking_stays_legal_whatever_is_asked_for(policy, recall):
 def test_why_nothing_is_cut_is_told_for_as_long_as_it_is_so():
     session, turns = session_for("anthropic"), steps(12)
     views = sent(session, "anthropic", turns, 2)
-    joined = next(at for at, view in enumerate(views) if "get_continuation" in names(view))
+    joined = next(
+        at for at, view in enumerate(views) if "get_continuation" in names(view)
+    )
     for view in views[:joined]:
         standing = view.sent.standing
         assert (standing.reason, standing.was_joined) == ("price", True)

@@ -18,7 +18,14 @@ from ullage import Limits, Session
 from ullage.core.values.notices import pointers
 from ullage.core.values.toolset import RECALL_TOOLS
 
-POLICIES = ("default", "output_cache", "continuation", "three_layer", "multi_stage", "token_budget")
+POLICIES = (
+    "default",
+    "output_cache",
+    "continuation",
+    "three_layer",
+    "multi_stage",
+    "token_budget",
+)
 WITH_TOOLS = ("output_cache", "continuation")
 """The presets whose documents put their tools in every request."""
 JOINS = 16
@@ -40,7 +47,9 @@ MODELS = {
 """Each binds reasoning as strictly as any on its wire does."""
 TOOLS = {
     "anthropic": [{"name": "bash", "input_schema": SCHEMA}],
-    "openai-chat": [{"type": "function", "function": {"name": "bash", "parameters": SCHEMA}}],
+    "openai-chat": [
+        {"type": "function", "function": {"name": "bash", "parameters": SCHEMA}}
+    ],
     "openai-responses": [{"type": "function", "name": "bash", "parameters": SCHEMA}],
     "gemini": [{"functionDeclarations": [{"name": "bash", "parameters": SCHEMA}]}],
 }
@@ -61,9 +70,14 @@ def turns():
     """Steps with reasoning, one or two calls each, and now and then the user between."""
     each = []
     for number in range(24):
-        calls = [Call("bash", f"{number}.py", f"{number}\n{OUTPUT}") for _ in range(1 + number % 2)]
+        calls = [
+            Call("bash", f"{number}.py", f"{number}\n{OUTPUT}")
+            for _ in range(1 + number % 2)
+        ]
         asked = f"And part {number}?" if number and number % 6 == 0 else None
-        each.append(Turn(user=asked, said=f"Step {number}.", calls=tuple(calls), thought=True))
+        each.append(
+            Turn(user=asked, said=f"Step {number}.", calls=tuple(calls), thought=True)
+        )
     return each
 
 
@@ -101,7 +115,9 @@ def names_what_is_there(format, view):
 @every_format
 @every_policy
 @pytest.mark.parametrize("recall", ["auto", True, False])
-def test_every_view_after_joining_is_legal_and_names_what_is_there(format, policy, recall):
+def test_every_view_after_joining_is_legal_and_names_what_is_there(
+    format, policy, recall
+):
     session = Session(MODELS[format], policy=policy, limits=SMALL, recall=recall)
     for request in requests(format, JOINS):
         view = session.fit(request)
@@ -111,7 +127,9 @@ def test_every_view_after_joining_is_legal_and_names_what_is_there(format, polic
         assert recall == "auto" or bool(added) == recall
         assert names_what_is_there(format, view)
     assert session.events
-    assert bool(added) == (recall is True or (recall == "auto" and policy != "token_budget"))
+    assert bool(added) == (
+        recall is True or (recall == "auto" and policy != "token_budget")
+    )
 
 
 @every_policy
@@ -132,7 +150,9 @@ def test_thinking_that_was_bound_goes_with_every_edit_and_with_added_tools(
         view = session.fit(request)
         reply = after["messages"][len(request["messages"]) :]
         assert not provider.judge(view["messages"], reply, grew=False)
-        assert not (recall and re.search("|".join(seals(JOINS)), json.dumps(view["messages"])))
+        assert not (
+            recall and re.search("|".join(seals(JOINS)), json.dumps(view["messages"]))
+        )
 
 
 @every_format
@@ -156,6 +176,8 @@ def test_a_session_per_request_without_a_store_names_only_what_opens(format, pol
         assert names_what_is_there(format, view)
         if policy in WITH_TOOLS:
             assert names(view) > names(request)
-        for ref in {pointer.ref for pointer in pointers(json.dumps(view[KEYS[format]]))}:
+        for ref in {
+            pointer.ref for pointer in pointers(json.dumps(view[KEYS[format]]))
+        }:
             asked = {"tool_call_id": ref, "ref_id": ref}
             assert not session.answer(session.tools[0].name, asked).is_error

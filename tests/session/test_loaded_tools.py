@@ -27,16 +27,28 @@ TURNS = 26
 def by_the_client(number):
     """Anthropic: the client's own search, with another call beside it."""
     calls = [
-        {"type": "tool_use", "id": f"toolu_s{number}", "name": "ToolSearch", "input": {"q": "db"}},
+        {
+            "type": "tool_use",
+            "id": f"toolu_s{number}",
+            "name": "ToolSearch",
+            "input": {"q": "db"},
+        },
         {"type": "tool_use", "id": f"toolu_r{number}", "name": "bash", "input": {}},
     ]
     reference = {"type": "tool_reference", "tool_name": TOOL}
     noted = {"type": "text", "text": "One tool fits."}
     results = [
-        {"type": "tool_result", "tool_use_id": f"toolu_s{number}", "content": [reference, noted]},
+        {
+            "type": "tool_result",
+            "tool_use_id": f"toolu_s{number}",
+            "content": [reference, noted],
+        },
         {"type": "tool_result", "tool_use_id": f"toolu_r{number}", "content": OUTPUT},
     ]
-    return [{"role": "assistant", "content": calls}, {"role": "user", "content": results}]
+    return [
+        {"role": "assistant", "content": calls},
+        {"role": "user", "content": results},
+    ]
 
 
 def by_the_server(number):
@@ -59,16 +71,32 @@ def by_the_server(number):
         },
         {"type": "tool_use", "id": f"toolu_f{number}", "name": TOOL, "input": {}},
     ]
-    result = {"type": "tool_result", "tool_use_id": f"toolu_f{number}", "content": OUTPUT}
-    return [{"role": "assistant", "content": said}, {"role": "user", "content": [result]}]
+    result = {
+        "type": "tool_result",
+        "tool_use_id": f"toolu_f{number}",
+        "content": OUTPUT,
+    }
+    return [
+        {"role": "assistant", "content": said},
+        {"role": "user", "content": [result]},
+    ]
 
 
 def searched(execution):
     """Responses: a search, and the definitions that it found."""
 
     def items(number):
-        both = {"call_id": f"call_s{number}", "execution": execution, "status": "completed"}
-        tool = {"type": "function", "name": TOOL, "description": "Runs.", "parameters": SCHEMA}
+        both = {
+            "call_id": f"call_s{number}",
+            "execution": execution,
+            "status": "completed",
+        }
+        tool = {
+            "type": "function",
+            "name": TOOL,
+            "description": "Runs.",
+            "parameters": SCHEMA,
+        }
         return [
             {
                 "type": "reasoning",
@@ -102,14 +130,19 @@ SEARCHES = {
 MARKS = {"anthropic": "tool_references", "openai-responses": "tool_search_output"}
 every_search = pytest.mark.parametrize("search", SEARCHES)
 POLICIES = [*NAMES, EAGER, CUTS_ALWAYS]
-every_policy = pytest.mark.parametrize("policy", POLICIES, ids=lambda it: getattr(it, "name", it))
+every_policy = pytest.mark.parametrize(
+    "policy", POLICIES, ids=lambda it: getattr(it, "name", it)
+)
 
 
 def history(search, turns, at=2, again=()):
     """A task, turns of work, and the search after the second of them."""
     format, found, _ = SEARCHES[search]
     work = [
-        Turn(said=f"Step {n}.", calls=(Call(TOOL if n % 5 == 3 else "bash", f"{n}", OUTPUT),))
+        Turn(
+            said=f"Step {n}.",
+            calls=(Call(TOOL if n % 5 == 3 else "bash", f"{n}", OUTPUT),),
+        )
         for n in range(turns)
     ]
     messages = histories.wire(format, work[:at])
@@ -141,7 +174,11 @@ def walked(search, policy, store, **more):
         recall=more.pop("recall", "auto"),
     )
     for turns in range(3, TURNS + 1):
-        yield turns, session, session.fit(request(search, history(search, turns), **more))
+        yield (
+            turns,
+            session,
+            session.fit(request(search, history(search, turns), **more)),
+        )
 
 
 @every_search
@@ -160,7 +197,11 @@ def test_what_a_search_loaded_is_in_every_view(search, policy, recall):
         "output_cache",
     ), "and much else has left"
     cold = Session(
-        histories.MODEL[format], policy=policy, limits=LIMITS, store=store, recall=recall
+        histories.MODEL[format],
+        policy=policy,
+        limits=LIMITS,
+        store=store,
+        recall=recall,
     )
     assert cold.fit(request(search, history(search, TURNS))) == view
 
@@ -223,7 +264,12 @@ def test_a_stage_that_would_replace_a_reference_cannot():
 def test_definitions_that_no_window_holds_make_way_rather_than_stop_the_conversation():
     """Where nothing else is left that could make the view fit, the guard takes them too."""
     tools = [
-        {"type": "function", "name": f"tool_{n}", "description": OUTPUT, "parameters": SCHEMA}
+        {
+            "type": "function",
+            "name": f"tool_{n}",
+            "description": OUTPUT,
+            "parameters": SCHEMA,
+        }
         for n in range(9)
     ]
     both = {"call_id": "call_s", "execution": "client", "status": "completed"}
@@ -231,7 +277,9 @@ def test_definitions_that_no_window_holds_make_way_rather_than_stop_the_conversa
         {"role": "user", "content": "go"},
         {"type": "tool_search_call", **both, "arguments": {}},
         {"type": "tool_search_output", **both, "tools": tools},
-        *histories.wire("openai-responses", [Turn(calls=(Call("bash", "", OUTPUT),))] * 3, start=1),
+        *histories.wire(
+            "openai-responses", [Turn(calls=(Call("bash", "", OUTPUT),))] * 3, start=1
+        ),
     ]
     session = Session("gpt-5.6", limits=LIMITS)
     view = session.fit(request("responses, client", messages))

@@ -65,14 +65,17 @@ def test_a_long_walk_hashes_nothing_long_on_its_way(format, monkeypatch):
         return ()
 
     calls = [
-        Call("bash", f"src/harbour/lamps/{n}.py", f"value_{n} = {n}\n" * 900) for n in range(60)
+        Call("bash", f"src/harbour/lamps/{n}.py", f"value_{n} = {n}\n" * 900)
+        for n in range(60)
     ]
     messages = histories.wire(format, [Turn(calls=(call,)) for call in calls])
     policy = replace(
         CUTS_ALWAYS, name="walks-1", at_first_sight=(walks, *CUTS_ALWAYS.at_first_sight)
     )
     limits = Limits(window_tokens=60_000)
-    session = Session(histories.MODEL[format], policy=policy, format=format, limits=limits)
+    session = Session(
+        histories.MODEL[format], policy=policy, format=format, limits=limits
+    )
     hashed.clear()
     monkeypatch.setattr(canon, "blake3", Hashing)
     session.fit(histories.request(format, messages))
@@ -81,7 +84,9 @@ def test_a_long_walk_hashes_nothing_long_on_its_way(format, monkeypatch):
     before, after = hashed[:start], [size for size in hashed[start:] if size != "walks"]
     assert max(before) > 10_000
     assert after
-    assert len([size for size in after if size >= 2_048]) <= 1, "all that was decided, at the end"
+    assert len([size for size in after if size >= 2_048]) <= 1, (
+        "all that was decided, at the end"
+    )
 
 
 LOOKING = []
@@ -100,7 +105,11 @@ def test_a_cancelled_fit_leaves_the_session_as_it_was_or_as_it_would_be():
     limits = Limits(window_tokens=12_000)
 
     async def cancelled():
-        loop, works, may_go_on = asyncio.get_running_loop(), asyncio.Event(), threading.Event()
+        loop, works, may_go_on = (
+            asyncio.get_running_loop(),
+            asyncio.Event(),
+            threading.Event(),
+        )
 
         def look():
             loop.call_soon_threadsafe(works.set)
@@ -108,7 +117,9 @@ def test_a_cancelled_fit_leaves_the_session_as_it_was_or_as_it_would_be():
 
         LOOKING.append(look)
         policy = replace(
-            CUTS_ALWAYS, name="looks-2", under_pressure=(looks, *CUTS_ALWAYS.under_pressure)
+            CUTS_ALWAYS,
+            name="looks-2",
+            under_pressure=(looks, *CUTS_ALWAYS.under_pressure),
         )
         session = AsyncSession("gpt-4.1", policy=policy, limits=limits)
         task = asyncio.create_task(session.fit(request))
@@ -121,7 +132,9 @@ def test_a_cancelled_fit_leaves_the_session_as_it_was_or_as_it_would_be():
         return await session.fit(request)
 
     async def whole():
-        return await AsyncSession("gpt-4.1", policy=CUTS_ALWAYS, limits=limits).fit(request)
+        return await AsyncSession("gpt-4.1", policy=CUTS_ALWAYS, limits=limits).fit(
+            request
+        )
 
     assert asyncio.run(cancelled()) == asyncio.run(whole())
 

@@ -31,7 +31,16 @@ from tests.oddities import (
     put,
     with_odd,
 )
-from ullage import FormatError, Limits, MemoryStore, Session, UllageError, Usage, fit, problems
+from ullage import (
+    FormatError,
+    Limits,
+    MemoryStore,
+    Session,
+    UllageError,
+    Usage,
+    fit,
+    problems,
+)
 from ullage.wires import FORMATS, wire_named
 
 ALL = sorted(histories.MODEL)
@@ -68,7 +77,9 @@ WINDOWS = {"openai-chat": 40_000}
 
 def new_session(format, **more):
     limits = Limits(window_tokens=WINDOWS.get(format, 8_000))
-    return Session(histories.MODEL[format], format=format, recall=True, limits=limits, **more)
+    return Session(
+        histories.MODEL[format], format=format, recall=True, limits=limits, **more
+    )
 
 
 def judged(session, request):
@@ -99,7 +110,11 @@ def test_odd_values_anywhere(format, data):
     request = good(format)
     spots = st.tuples(st.sampled_from(PLACES[format]), st.sampled_from((ABSENT, *ODD)))
     for path, value in data.draw(st.lists(spots, min_size=1, max_size=3)):
-        put(request, path, copy.deepcopy(value) if isinstance(value, (list, dict)) else value)
+        put(
+            request,
+            path,
+            copy.deepcopy(value) if isinstance(value, (list, dict)) else value,
+        )
     before = copied(request)
     session = new_session(format, repair=data.draw(st.booleans()))
     judged(session, request)
@@ -116,11 +131,19 @@ def test_an_odd_value_in_any_place_of_every_block(format, data):
     A view is no worse than its request, and what was not edited is the caller's own object.
     """
     session = new_session(format, repair=data.draw(st.booleans()))
-    request = with_odd(EVERYTHING[format], *data.draw(st.sampled_from(ODD_ONES[format])))
+    request = with_odd(
+        EVERYTHING[format], *data.draw(st.sampled_from(ODD_ONES[format]))
+    )
     if not withstands(session, format, request):
         return
-    typed(session.observe, with_odd(REPLIES[format], *data.draw(st.sampled_from(ODD_SAID[format]))))
-    typed(session.recall, with_odd(RECALLS[format], *data.draw(st.sampled_from(ODD_CALLS[format]))))
+    typed(
+        session.observe,
+        with_odd(REPLIES[format], *data.draw(st.sampled_from(ODD_SAID[format]))),
+    )
+    typed(
+        session.recall,
+        with_odd(RECALLS[format], *data.draw(st.sampled_from(ODD_CALLS[format]))),
+    )
     typed(session.fit, request)
 
 
@@ -155,16 +178,24 @@ def rules(found):
 
 def untouched_is_own(window, view, request):
     """Whether every message of a view is the request's own, but for those edited."""
-    key = "contents" if "contents" in request else "input" if "input" in request else "messages"
+    key = (
+        "contents"
+        if "contents" in request
+        else "input"
+        if "input" in request
+        else "messages"
+    )
     shown, given = (
-        value if isinstance(value, list) else [value] for value in (view[key], request[key])
+        value if isinstance(value, list) else [value]
+        for value in (view[key], request[key])
     )
     if window.summaries or isinstance(request[key], str):
         return True
     leading = len(given) - window.size
     edited = {index + leading for index in {*window.changed, *window.reasoning_dropped}}
     return len(shown) == len(given) and all(
-        a is b or index in edited for index, (a, b) in enumerate(zip(shown, given, strict=True))
+        a is b or index in edited
+        for index, (a, b) in enumerate(zip(shown, given, strict=True))
     )
 
 
@@ -199,7 +230,9 @@ MISPLACED = [
 
 @pytest.mark.parametrize(("format", "part", "path", "odd"), MISPLACED)
 @pytest.mark.parametrize("repair", [False, True])
-def test_what_a_part_may_not_hold_is_named_by_its_place(format, part, path, odd, repair):
+def test_what_a_part_may_not_hold_is_named_by_its_place(
+    format, part, path, odd, repair
+):
     key = FORMATS[format].key
     name = "parts" if format == "gemini" else "content"
     message = {"role": "user", name: [with_odd(part, path, odd)]}
@@ -292,7 +325,9 @@ def copied(value):
 
 @pytest.mark.parametrize("format", ALL)
 @pytest.mark.parametrize(
-    ("endless", "repaired"), [(ENDLESS[0], 0), (ENDLESS[1], 1)], ids=("itself", "in-a-list")
+    ("endless", "repaired"),
+    [(ENDLESS[0], 0), (ENDLESS[1], 1)],
+    ids=("itself", "in-a-list"),
 )
 def test_what_has_no_end_is_refused_wherever_it_stands(format, endless, repaired):
     """Each place has both values and both sessions, though not all four together."""
@@ -302,13 +337,19 @@ def test_what_has_no_end_is_refused_wherever_it_stands(format, endless, repaired
         put(request, path, value)
         with pytest.raises(FormatError) as caught:
             new_session(format, repair=at % 2 == repaired).fit(request)
-        if len(path) > 1 and path[0] == FORMATS[format].key and "itself" in caught.value.rule:
+        if (
+            len(path) > 1
+            and path[0] == FORMATS[format].key
+            and "itself" in caught.value.rule
+        ):
             assert caught.value.where == f"{path[0]}[{path[1]}]"
 
 
 @pytest.mark.parametrize("format", ALL)
 @pytest.mark.parametrize(("levels", "repaired"), [(201, 0), (1_001, 1)])
-def test_what_is_nested_too_deep_is_set_aside_or_refused_by_its_place(format, levels, repaired):
+def test_what_is_nested_too_deep_is_set_aside_or_refused_by_its_place(
+    format, levels, repaired
+):
     """One level too deep, or deeper than Python recurses: each place has both, as above."""
     for at, path in enumerate(PLACES[format]):
         request = good(format)
@@ -319,8 +360,14 @@ def test_what_is_nested_too_deep_is_set_aside_or_refused_by_its_place(format, le
 DEEP = {
     "anthropic": [
         {"role": "user", "content": "go"},
-        {"role": "assistant", "content": [{"type": "tool_use", "id": "a", "name": "run"}]},
-        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "a", "content": "ok"}]},
+        {
+            "role": "assistant",
+            "content": [{"type": "tool_use", "id": "a", "name": "run"}],
+        },
+        {
+            "role": "user",
+            "content": [{"type": "tool_result", "tool_use_id": "a", "content": "ok"}],
+        },
     ],
     "gemini": [
         {"role": "user", "parts": [{"text": "go"}]},
@@ -342,7 +389,9 @@ def tree(levels):
     ("format", "kind"),
     [("anthropic", "dicts"), ("anthropic", "objects of an SDK"), ("gemini", "dicts")],
 )
-@pytest.mark.parametrize(("levels", "repair"), [(250, False), (250, True), (20_000, True)])
+@pytest.mark.parametrize(
+    ("levels", "repair"), [(250, False), (250, True), (20_000, True)]
+)
 def test_deep_arguments_and_results_are_set_aside_and_the_session_goes_on(
     format, kind, levels, repair
 ):
@@ -374,7 +423,9 @@ def test_what_is_nested_too_deep_is_repaired_as_everything_is():
     messages = copy.deepcopy(DEEP["anthropic"][:2])
     messages[1]["content"][0]["input"] = tree(250)
     messages.append(histories.user("anthropic", "And now?"))
-    view = new_session("anthropic", repair=True).fit(histories.request("anthropic", messages))
+    view = new_session("anthropic", repair=True).fit(
+        histories.request("anthropic", messages)
+    )
     assert problems(view, "anthropic") == []
     assert "set aside" in json.dumps(view)
 
@@ -385,9 +436,13 @@ def test_what_has_an_end_is_carried_through(format):
     request = good(format)
     key = FORMATS[format].key
     is_bare = not wire_named(format).types_blocks
-    block = {"hologram": nested(50)} if is_bare else {"type": "hologram", "x": nested(50)}
+    block = (
+        {"hologram": nested(50)} if is_bare else {"type": "hologram", "x": nested(50)}
+    )
     message = {"role": "user", "parts" if format == "gemini" else "content": [block]}
-    if format == "ollama":  # there a message has no blocks, but perhaps fields of a newer server
+    if (
+        format == "ollama"
+    ):  # there a message has no blocks, but perhaps fields of a newer server
         message = {"role": "user", "content": "look", **block}
     request[key].append(message)
     view = new_session(format).fit(request)
@@ -410,7 +465,10 @@ def test_very_many_messages(format):
     assert len(view[FORMATS[format].key]) < MANY
     assert session.window.estimate <= session.window.limit_tokens
     longer = [*messages, histories.user(format, "and more")]
-    assert session.fit(histories.request(format, longer))[FORMATS[format].key][-1] is longer[-1]
+    assert (
+        session.fit(histories.request(format, longer))[FORMATS[format].key][-1]
+        is longer[-1]
+    )
 
 
 @pytest.mark.parametrize(("format", "parts"), [("openai-chat", 1), ("gemini", 1_000)])

@@ -14,7 +14,9 @@ MOST_GROWTH = 1.6
 """A message of a history four times as long may cost so much more; were it quadratic, 4."""
 FEW, MANY = 500, 2_000
 LIMITS = Limits(window_tokens=4_000)
-POLICIES = {name: documents.preset(name) for name in documents.NAMES} | {"summarised": SUMMARISED}
+POLICIES = {name: documents.preset(name) for name in documents.NAMES} | {
+    "summarised": SUMMARISED
+}
 
 
 def chat(messages):
@@ -51,7 +53,9 @@ def working(messages, *, calls=1):
             name = "bash" if number % 10 else "AskUserQuestion"
             arguments = json.dumps({"command": f"ls {number} {nth}"})
             function = {"name": name, "arguments": arguments}
-            made.append({"id": f"c{number}_{nth}", "type": "function", "function": function})
+            made.append(
+                {"id": f"c{number}_{nth}", "type": "function", "function": function}
+            )
         said.append({"role": "assistant", "content": None, "tool_calls": made})
         for call in made:
             text = f"gave {call['id']} " + "y" * 60
@@ -81,7 +85,9 @@ def calls_during(work):
 
 def cold(format, policy, said):
     """The calls for one message of a history that is seen for the first time."""
-    session = Session(histories.MODEL[format], format=format, policy=policy, limits=LIMITS)
+    session = Session(
+        histories.MODEL[format], format=format, policy=policy, limits=LIMITS
+    )
     asked = request(format, said)
     calls = calls_during(lambda: session.fit(asked))
     return calls / len(said)
@@ -94,10 +100,14 @@ def growth(format, policy, history):
 
 
 EVERY_WIRE = [
-    (format, history) for format in sorted(histories.MODEL) for history in (chat, working)
+    (format, history)
+    for format in sorted(histories.MODEL)
+    for history in (chat, working)
 ]
 TWO_WIRES = [
-    (format, history) for format in ("anthropic", "openai-chat") for history in (speaking, parallel)
+    (format, history)
+    for format in ("anthropic", "openai-chat")
+    for history in (speaking, parallel)
 ]
 """One that holds the results of a reply in one message, and one that does not."""
 

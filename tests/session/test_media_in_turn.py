@@ -20,10 +20,26 @@ def shots(count, filler=200_000):
     """A history of screenshots, each in a tool result beside a line of text."""
     messages = [{"role": "user", "content": "Click through the form."}]
     for number in range(count):
-        call = {"type": "tool_use", "id": f"shot_{number}", "name": "screenshot", "input": {}}
-        source = {"type": "base64", "media_type": "image/png", "data": png(1000, 800, filler)}
-        content = [{"type": "text", "text": f"page {number}"}, {"type": "image", "source": source}]
-        result = {"type": "tool_result", "tool_use_id": f"shot_{number}", "content": content}
+        call = {
+            "type": "tool_use",
+            "id": f"shot_{number}",
+            "name": "screenshot",
+            "input": {},
+        }
+        source = {
+            "type": "base64",
+            "media_type": "image/png",
+            "data": png(1000, 800, filler),
+        }
+        content = [
+            {"type": "text", "text": f"page {number}"},
+            {"type": "image", "source": source},
+        ]
+        result = {
+            "type": "tool_result",
+            "tool_use_id": f"shot_{number}",
+            "content": content,
+        }
         messages += [
             {"role": "assistant", "content": [call]},
             {"role": "user", "content": [result]},
@@ -51,7 +67,12 @@ def test_old_images_leave_the_window_and_come_back_as_what_they_were():
     following = shown["text"].split(line)[1].split("\n")[1]
     (pointer,) = pointers(following)
     arguments = {"tool_call_id": pointer.ref}
-    call = {"type": "tool_use", "id": "c", "name": "get_continuation", "input": arguments}
+    call = {
+        "type": "tool_use",
+        "id": "c",
+        "name": "get_continuation",
+        "input": arguments,
+    }
     given = session.recall(call)["content"]
     assert given == [messages[2]["content"][0]["content"][1]]
 

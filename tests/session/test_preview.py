@@ -31,7 +31,9 @@ def test_the_price_is_that_of_the_model():
     rate = (price.cache_write_usd - price.cache_read_usd) / 1_000_000
     assert told.cost_now_usd == pytest.approx(told.rewritten_tokens * rate)
     more = told.tokens_after - told.tokens_before
-    assert told.cost_per_call_usd == pytest.approx(more * price.cache_read_usd / 1_000_000)
+    assert told.cost_per_call_usd == pytest.approx(
+        more * price.cache_read_usd / 1_000_000
+    )
     assert "written to the cache anew" in str(told)
 
 

@@ -11,7 +11,9 @@ from ullage.policy import Cut, Policy, Replace, placeholder
 from ullage.policy.stages.default import DEFAULT
 from ullage.wires import FORMATS
 
-ROWS = json.dumps([{"id": n, "amount": n * 7 % 1000, "name": f"customer {n}"} for n in range(1500)])
+ROWS = json.dumps(
+    [{"id": n, "amount": n * 7 % 1000, "name": f"customer {n}"} for n in range(1500)]
+)
 SUM = sum(row["amount"] for row in json.loads(ROWS))
 LOG = "one line of a log as they all are\n" * 90
 FORMS = ("anthropic", "openai-responses")
@@ -34,7 +36,11 @@ def program(format, number=1):
             "input": {"sql": "select * from orders -- " + "all of them " * 400},
             "caller": caller,
         }
-        result = {"type": "tool_result", "tool_use_id": f"toolu_{number}", "content": ROWS}
+        result = {
+            "type": "tool_result",
+            "tool_use_id": f"toolu_{number}",
+            "content": ROWS,
+        }
         return [
             {"role": "assistant", "content": [code, call]},
             {"role": "user", "content": [result]},
@@ -52,7 +58,9 @@ def program(format, number=1):
             "type": "function_call",
             "call_id": f"call_p{number}",
             "name": "query",
-            "arguments": json.dumps({"sql": "select * from orders -- " + "all of them " * 400}),
+            "arguments": json.dumps(
+                {"sql": "select * from orders -- " + "all of them " * 400}
+            ),
             "caller": caller,
         },
         {"type": "function_call_output", "call_id": f"call_p{number}", "output": ROWS},
@@ -73,11 +81,19 @@ def ended(format, number=1):
                 "content": [],
             },
         }
-        return [{"role": "assistant", "content": [block, {"type": "text", "text": "It is done."}]}]
+        return [
+            {
+                "role": "assistant",
+                "content": [block, {"type": "text", "text": "It is done."}],
+            }
+        ]
     out = {"type": "program_output", "call_id": f"prog_{number}", "result": str(SUM)}
     return [
         {**out, "status": "completed"},
-        {"role": "assistant", "content": [{"type": "output_text", "text": "It is done."}]},
+        {
+            "role": "assistant",
+            "content": [{"type": "output_text", "text": "It is done."}],
+        },
     ]
 
 
@@ -86,7 +102,11 @@ def given(format, messages):
     found = []
     for message in messages:
         for result in FORMATS[format].parse(message, "m").results:
-            found += [leaf.text for leaf in result.content if "amount" in getattr(leaf, "text", "")]
+            found += [
+                leaf.text
+                for leaf in result.content
+                if "amount" in getattr(leaf, "text", "")
+            ]
     return found
 
 
@@ -100,7 +120,9 @@ def test_a_result_that_a_program_reads_goes_whole_under_every_policy(format, pol
     """At first sight, at every later turn, and in a window that is much smaller than the table."""
     limits = Limits(window_tokens=12_000, output_reserve_tokens=1_000)
     chosen = preset(policy)
-    session = Session(histories.MODEL[format], policy=chosen, format=format, limits=limits)
+    session = Session(
+        histories.MODEL[format], policy=chosen, format=format, limits=limits
+    )
     messages = [histories.user(format, "What is the sum of all amounts?")]
     session.fit(asked(format, messages))
     messages += program(format)
@@ -121,11 +143,15 @@ def test_it_counts_no_tokens_and_so_refuses_nothing(format):
         limits=Limits(window_tokens=16_000, output_reserve_tokens=1_000),
     )
     messages = [histories.user(format, "What is the sum?" + LOG), *program(format)]
-    messages = json.loads(json.dumps(messages).replace(json.dumps(ROWS), json.dumps(vast)))
+    messages = json.loads(
+        json.dumps(messages).replace(json.dumps(ROWS), json.dumps(vast))
+    )
     view = session.fit(asked(format, messages))
     assert FORMATS[format].history(view) == messages
     assert session.window.within(session.window.limit_tokens, surely=True)
-    assert not [event for event in session.events if event.kind in ("truncated", "condensed")]
+    assert not [
+        event for event in session.events if event.kind in ("truncated", "condensed")
+    ]
 
 
 GUARDED = Policy(name="guarded-1", guard=DEFAULT.guard)
@@ -167,15 +193,21 @@ def cuts_everything(window, /):
             output = window.transcript.output(spot)
             if output is not None and hasattr(part, "call_id"):
                 place = window.transcript.place(spot)
-                cuts.append(Cut(Replace(place, output.ref, "[]", "pruned", "mine"), (output,)))
+                cuts.append(
+                    Cut(Replace(place, output.ref, "[]", "pruned", "mine"), (output,))
+                )
             cuts += [cut] if (cut := placeholder(window, spot)) else []
     return cuts
 
 
 @pytest.mark.parametrize("format", FORMS)
 def test_no_stage_of_a_users_own_can_shorten_it(format):
-    policy = Policy(name="mine-1", under_pressure=(cuts_everything,), guard=DEFAULT.guard)
-    session = Session(histories.MODEL[format], policy=policy, format=format, recall=True)
+    policy = Policy(
+        name="mine-1", under_pressure=(cuts_everything,), guard=DEFAULT.guard
+    )
+    session = Session(
+        histories.MODEL[format], policy=policy, format=format, recall=True
+    )
     messages = [histories.user(format, "What is the sum?")]
     session.fit(asked(format, messages))
     messages += program(format)

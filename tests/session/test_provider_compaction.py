@@ -14,15 +14,26 @@ LONG = "one line of a long log\n" * 400
 
 def step(number, text=LONG):
     """The agent reads a page."""
-    use = {"type": "tool_use", "id": f"toolu_{number}", "name": "read", "input": {"page": number}}
+    use = {
+        "type": "tool_use",
+        "id": f"toolu_{number}",
+        "name": "read",
+        "input": {"page": number},
+    }
     result = {"type": "tool_result", "tool_use_id": f"toolu_{number}", "content": text}
-    return [{"role": "assistant", "content": [use]}, {"role": "user", "content": [result]}]
+    return [
+        {"role": "assistant", "content": [use]},
+        {"role": "user", "content": [result]},
+    ]
 
 
 def compacted(content="Ten pages were read.", **more):
     """The provider puts a summary of its own before its answer."""
     block = {"type": "compaction", "content": content, **more}
-    return {"role": "assistant", "content": [block, {"type": "text", "text": "I go on."}]}
+    return {
+        "role": "assistant",
+        "content": [block, {"type": "text", "text": "I go on."}],
+    }
 
 
 ASKED = {"role": "user", "content": "Read them all."}

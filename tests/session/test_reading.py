@@ -67,7 +67,9 @@ def in_the_middle(window, /):
     return ()
 
 
-POLICY = replace(EAGER, name="interrupted-1", under_pressure=(in_the_middle, *EAGER.under_pressure))
+POLICY = replace(
+    EAGER, name="interrupted-1", under_pressure=(in_the_middle, *EAGER.under_pressure)
+)
 
 
 def put(place, monkeypatch):
@@ -93,8 +95,14 @@ def session_of(format, limits=LIMITS, **more):
 
 def requests(format, count=9):
     """A history that grows; the message before the last is worded anew at each turn."""
-    calls = [Call("bash", f"{n}.py", f"line {n} of it\n" * 150 * (1 + n % 3)) for n in range(count)]
-    turns = [Turn(said="Look." if n % 4 == 0 else "", calls=(c,)) for n, c in enumerate(calls)]
+    calls = [
+        Call("bash", f"{n}.py", f"line {n} of it\n" * 150 * (1 + n % 3))
+        for n in range(count)
+    ]
+    turns = [
+        Turn(said="Look." if n % 4 == 0 else "", calls=(c,))
+        for n, c in enumerate(calls)
+    ]
     messages = histories.wire(format, turns)
     stops = [n for n, message in enumerate(messages) if n and is_reply(message)]
     for stop in (*stops, len(messages)):
@@ -102,7 +110,10 @@ def requests(format, count=9):
 
 
 def is_reply(message):
-    return message.get("role") in ("assistant", "model") or message.get("type") == "function_call"
+    return (
+        message.get("role") in ("assistant", "model")
+        or message.get("type") == "function_call"
+    )
 
 
 def marked(format, messages):
@@ -133,7 +144,11 @@ def shown(window):
         dict(window.applied),
         [tuple(window.transcript.outputs(*at)) for at in parts(window)],
         [window.transcript.place((*at, 0)) for at in parts(window)],
-        (len(window.transcript), [*window.transcript.chain], [*window.transcript.messages]),
+        (
+            len(window.transcript),
+            [*window.transcript.chain],
+            [*window.transcript.messages],
+        ),
     )
 
 
@@ -217,7 +232,9 @@ def test_in_the_middle_of_a_turn_a_session_reads_as_before_it(
 
 
 @formats
-@pytest.mark.parametrize("redact", [None, lambda text: text.replace("line 3", "line x")])
+@pytest.mark.parametrize(
+    "redact", [None, lambda text: text.replace("line 3", "line x")]
+)
 def test_what_was_read_stays_as_it_was(format, redact):
     """Windows and views that somebody keeps do not move on, whenever they are looked at."""
     session = session_of(format, redact=redact)
@@ -227,7 +244,9 @@ def test_what_was_read_stays_as_it_was(format, redact):
         late.append(view)
         if number % 2:
             kept.append((view, session.window))
-            read_then.append((shown(session.window), view.explain(), view._repr_html_()))
+            read_then.append(
+                (shown(session.window), view.explain(), view._repr_html_())
+            )
     for (view, window), (then, explained, picture) in zip(kept, read_then, strict=True):
         assert shown(window) == then
         assert shown(view.sent.window) == then
@@ -264,7 +283,8 @@ def test_whoever_reads_cannot_write():
     window.changed.clear()
     assert sums_are_true(session)
     assert [json.dumps(session.fit(request)) for request in requests("anthropic")] == [
-        json.dumps(view) for view in map(session_of("anthropic").fit, requests("anthropic"))
+        json.dumps(view)
+        for view in map(session_of("anthropic").fit, requests("anthropic"))
     ]
 
 
@@ -300,7 +320,9 @@ def test_a_turn_freezes_what_is_new_and_copies_nothing_else(monkeypatch):
 def test_a_look_at_each_view_counts_each_text_once(monkeypatch):
     counted = []
     whole = Window.count_message
-    monkeypatch.setattr(Window, "count_message", lambda *it: counted.append(1) or whole(*it))
+    monkeypatch.setattr(
+        Window, "count_message", lambda *it: counted.append(1) or whole(*it)
+    )
     session, looks = session_of("openai-chat", VAST, policy=Policy(name="none")), []
     for request in requests("openai-chat", 60):
         counted.clear()
@@ -338,7 +360,9 @@ def test_what_others_change_in_the_middle_of_a_turn_is_not_lost():
     def change():
         store.run = None
         session.emit(told)
-        unfitted.observe({"id": "other", "usage": {"input_tokens": 901, "output_tokens": 3}})
+        unfitted.observe(
+            {"id": "other", "usage": {"input_tokens": 901, "output_tokens": 3}}
+        )
         size = view.sent.estimate
         overflow = f"prompt is too long: {size + 90} tokens > {size - 300} maximum"
         assert view.refused(ValueError(overflow))
@@ -364,7 +388,9 @@ def test_a_host_reads_and_gives_in_the_middle_of_a_turn():
         again = json.loads(json.dumps(requests_of[0]))
         assert session.intern(again) is again  # the turn works on what is remembered
         session.begin_with_header(None)
-        read_then.append((session.header, session.newest_request(), len(session.messages)))
+        read_then.append(
+            (session.header, session.newest_request(), len(session.messages))
+        )
 
     store.run = host
     last = requests_of[0]
@@ -377,10 +403,14 @@ def test_a_host_reads_and_gives_in_the_middle_of_a_turn():
             assert size == len(last["messages"])
         last = request
     assert read_then
-    assert all(name in Hosted.__dict__ for name in ("intern", "newest_request", "messages"))
+    assert all(
+        name in Hosted.__dict__ for name in ("intern", "newest_request", "messages")
+    )
 
 
-def test_a_session_that_is_closed_in_the_middle_of_a_turn_is_as_before_it(tmp_path, monkeypatch):
+def test_a_session_that_is_closed_in_the_middle_of_a_turn_is_as_before_it(
+    tmp_path, monkeypatch
+):
     put("commit", monkeypatch)
     session = session_of("anthropic", store=tmp_path / "kept.db")
     (first, *others) = requests("anthropic")
@@ -453,7 +483,9 @@ def test_on_an_event_loop_a_session_reads_as_before_the_turn_that_is_awaited():
     views, looks = asyncio.run(played())
     assert looks
     assert all(looks)
-    assert views == [json.dumps(v) for v in map(session_of("anthropic").fit, requests("anthropic"))]
+    assert views == [
+        json.dumps(v) for v in map(session_of("anthropic").fit, requests("anthropic"))
+    ]
 
 
 def look_at(session, is_over, failures):
@@ -465,7 +497,10 @@ def look_at(session, is_over, failures):
             visible = [at for at in range(window.size) if not window.hidden(at)]
             anew = sum(map(window.message_tokens, visible)) + window.summaries_tokens
             assert window.tokens == window.head_tokens + anew
-            assert len(session.messages) == len(window.transcript) or session.window is not window
+            assert (
+                len(session.messages) == len(window.transcript)
+                or session.window is not window
+            )
             copy.copy(session)
             session._repr_html_()
         except BaseException as error:  # noqa: BLE001 - it is raised in the test's own thread
@@ -486,7 +521,8 @@ def test_threads_that_read_change_nothing(format, limits, observed):
     session.fit(first)
     is_over, failures = threading.Event(), []
     readers = [
-        threading.Thread(target=look_at, args=(session, is_over, failures)) for _ in range(2)
+        threading.Thread(target=look_at, args=(session, is_over, failures))
+        for _ in range(2)
     ]
     for reader in readers:
         reader.start()

@@ -39,14 +39,20 @@ def asked(*said):
     roles = ("user", "assistant")
     return {
         "model": "gpt-4.1",
-        "messages": [{"role": roles[n % 2], "content": text} for n, text in enumerate(said)],
+        "messages": [
+            {"role": roles[n % 2], "content": text} for n, text in enumerate(said)
+        ],
     }
 
 
 @pytest.mark.parametrize("window", [8_000, 200_000])
 @pytest.mark.parametrize(
     ("format", "model"),
-    [("openai-chat", "gpt-4.1"), ("openai-responses", "gpt-5.4"), ("gemini", "gemini-2.5-pro")],
+    [
+        ("openai-chat", "gpt-4.1"),
+        ("openai-responses", "gpt-5.4"),
+        ("gemini", "gemini-2.5-pro"),
+    ],
 )
 def test_the_sums_agree_with_those_of_a_replay_to_the_cent(format, model, window):
     run = errand(1, turns=60, format=format)
@@ -54,7 +60,9 @@ def test_the_sums_agree_with_those_of_a_replay_to_the_cent(format, model, window
     wire, judge, lengths = FORMATS[format], Judge(), boundaries(run)
     head, tools = head_of(run.request), _tools_of(preset("default").toolset)
     clocks = {"warm": [0.0] * len(lengths)}
-    meter = CostMeter(profiles_for((OWN,), run), (head, head + tools), clocks, judge.text)
+    meter = CostMeter(
+        profiles_for((OWN,), run), (head, head + tools), clocks, judge.text
+    )
     session = session_for(run, preset("default"), window)()
     for number, length in enumerate(lengths):
         view = session.fit(request_of(run, run.messages[:length]))
@@ -77,7 +85,9 @@ def test_the_sums_agree_with_those_of_a_replay_to_the_cent(format, model, window
 
 def test_where_nothing_is_cut_both_sides_are_the_same_to_the_token():
     session = Session("gpt-4.1")
-    usage = Usage(fresh_tokens=7, cache_read_tokens=100, cache_write_tokens=3, output_tokens=11)
+    usage = Usage(
+        fresh_tokens=7, cache_read_tokens=100, cache_write_tokens=3, output_tokens=11
+    )
     session.fit(asked("Go."))
     session.observe(usage)
     sums = total(session.store)
@@ -99,7 +109,11 @@ def test_the_recall_tool_is_no_part_of_what_would_have_been_sent():
 def recalling():
     """A session whose model opened what was set aside, and its requests."""
     text = "".join(f"line {n} of a long output\n" for n in range(4_000))
-    call = {"id": "c1", "type": "function", "function": {"name": "read", "arguments": "{}"}}
+    call = {
+        "id": "c1",
+        "type": "function",
+        "function": {"name": "read", "arguments": "{}"},
+    }
     history = [
         {"role": "user", "content": "Read it."},
         {"role": "assistant", "content": None, "tool_calls": [call]},
@@ -115,7 +129,10 @@ def recalling():
     ours = {
         "id": "r1",
         "type": "function",
-        "function": {"name": "get_continuation", "arguments": f'{{"tool_call_id": "{ref}"}}'},
+        "function": {
+            "name": "get_continuation",
+            "arguments": f'{{"tool_call_id": "{ref}"}}',
+        },
     }
     page = session.recall(ours)
     history += [{"role": "assistant", "content": None, "tool_calls": [ours]}, page]
@@ -131,10 +148,15 @@ def test_a_request_that_only_reads_on_is_what_recall_cost():
     added = after - before
     assert (added.requests, added.recalls) == (1, 1)
     assert added.raw.prompt == 0
-    assert 0 < added.raw.output < 60, "its answer would have come all the same, without the call"
+    assert 0 < added.raw.output < 60, (
+        "its answer would have come all the same, without the call"
+    )
     assert added.recall_tokens == added.sent.prompt > 0
     assert added.recall_usd == pytest.approx(added.sent_usd - 60 * 8e-6)
-    history += [{"role": "assistant", "content": "Done."}, {"role": "user", "content": "Thanks."}]
+    history += [
+        {"role": "assistant", "content": "Done."},
+        {"role": "user", "content": "Thanks."},
+    ]
     view = session.fit(request)
     view.observe(Usage(fresh_tokens=view.sent.estimate, output_tokens=9))
     later = total(session.store) - after
@@ -160,11 +182,15 @@ def test_what_nobody_reports_is_estimated_and_says_so():
     assert (sums.requests, sums.unreported) == (1, 1)
     assert sums.sent.fresh == view.sent.estimate
     view.observe(Usage(fresh_tokens=9))
-    assert total(session.store).sent.fresh == 9, "the report takes the place of the estimate"
+    assert total(session.store).sent.fresh == 9, (
+        "the report takes the place of the estimate"
+    )
 
 
 def test_a_model_without_a_price_is_in_no_sum_of_dollars():
-    session = Session("a-model-of-mine", limits=Limits(window_tokens=8_000), format="openai-chat")
+    session = Session(
+        "a-model-of-mine", limits=Limits(window_tokens=8_000), format="openai-chat"
+    )
     session.fit({**asked("Go."), "model": "a-model-of-mine"})
     session.observe(Usage(fresh_tokens=9))
     sums = total(session.store)
@@ -175,7 +201,9 @@ def test_what_goes_as_it_came_is_the_same_on_both_sides():
     session = Session("gpt-4.1")
     request = {"model": "gpt-4.1", "messages": [{"role": "user", "content": "Go."}]}
     unfitted = session.pass_on(request, StoreError("memory", "commit", "full"))
-    unfitted.observe({"usage": {"prompt_tokens": 5, "completion_tokens": 2, "total_tokens": 7}})
+    unfitted.observe(
+        {"usage": {"prompt_tokens": 5, "completion_tokens": 2, "total_tokens": 7}}
+    )
     sums = total(session.store)
     assert sums.sent == sums.raw
     assert sums.sent.prompt == 5
@@ -186,7 +214,11 @@ def test_what_goes_as_it_came_is_the_same_on_both_sides():
 
 def test_receipts_are_by_tenant_model_and_client(tmp_path):
     path = tmp_path / "kept.db"
-    for tenant, agent in (("a", "lead"), ("a\x1fbranch", "scout"), ("b", "lead\x1b[2J")):
+    for tenant, agent in (
+        ("a", "lead"),
+        ("a\x1fbranch", "scout"),
+        ("b", "lead\x1b[2J"),
+    ):
         with Session("gpt-4.1", store=path, tenant=tenant, agent=agent) as session:
             session.fit(asked("Go."))
             session.observe(Usage(fresh_tokens=3))
@@ -210,7 +242,9 @@ def test_a_process_that_says_nothing_leaves_its_rows_open():
         sessions[-1].fit(asked(f"Go {number}."))
         sessions[-1].observe(Usage(fresh_tokens=3))
     (early,) = store.receipts()
-    assert (early.sums.requests, early.is_open) == (1, True), "the others wait for the next write"
+    assert (early.sums.requests, early.is_open) == (1, True), (
+        "the others wait for the next write"
+    )
     close(store)
     (late,) = store.receipts()
     assert (late.sums.requests, late.is_open, late.writer) == (3, False, early.writer)
@@ -271,7 +305,9 @@ def test_too_many_names_share_a_row(monkeypatch):
         session.fit(asked("Go."))
         session.observe(Usage(fresh_tokens=3))
     assert total(store).requests == 9
-    found = {receipt.place.client: receipt.sums.requests for receipt in store.receipts()}
+    found = {
+        receipt.place.client: receipt.sums.requests for receipt in store.receipts()
+    }
     assert found == {"client 0": 1, "client 1": 1, "client 2": 1, "(others)": 6}
 
 

@@ -46,7 +46,9 @@ def views(window, **settings):
 
 SMALL = views(16_000)
 CUT = next(sent for sent in reversed(SMALL) if not sent.events)
-BROKEN = next(sent for sent in SMALL if any(event.kind == "condensed" for event in sent.events))
+BROKEN = next(
+    sent for sent in SMALL if any(event.kind == "condensed" for event in sent.events)
+)
 
 
 @given(st.sampled_from(SMALL), USAGES, st.booleans(), st.floats(0, 10_000))
@@ -61,7 +63,8 @@ def test_no_class_falls_below_nought_whatever_is_reported(sent, usage, caches, g
 def test_what_was_left_out_of_old_messages_would_have_been_read():
     tokens, request = CUT.tokens, counted(CUT)
     usage = Usage(
-        cache_read_tokens=tokens - request.new.shown, cache_write_tokens=request.new.shown
+        cache_read_tokens=tokens - request.new.shown,
+        cache_write_tokens=request.new.shown,
     )
     raw = sums_of(counted(CUT), usage).raw
     assert raw.written == request.new.raw
@@ -75,12 +78,18 @@ def test_a_cold_cache_would_have_been_cold_for_both():
     assert raw.written > 2 * usage.cache_write_tokens
 
 
-@pytest.mark.parametrize(("gap_s", "long", "is_read"), [(60, 0, 1), (400, 0, 0), (400, 9, 1)])
-def test_a_prefix_that_we_broke_would_have_been_read_as_long_as_a_cache_lives(gap_s, long, is_read):
+@pytest.mark.parametrize(
+    ("gap_s", "long", "is_read"), [(60, 0, 1), (400, 0, 0), (400, 9, 1)]
+)
+def test_a_prefix_that_we_broke_would_have_been_read_as_long_as_a_cache_lives(
+    gap_s, long, is_read
+):
     usage = Usage(cache_write_tokens=BROKEN.tokens, long_write_tokens=long)
     raw = sums_of(counted(BROKEN), usage, gap_s=gap_s).raw
     request = counted(BROKEN)
-    assert raw.prompt == pytest.approx(request.head + request.old.raw + request.new.raw, abs=9)
+    assert raw.prompt == pytest.approx(
+        request.head + request.old.raw + request.new.raw, abs=9
+    )
     assert bool(raw.read) == bool(is_read)
 
 
@@ -107,8 +116,15 @@ def test_a_prompt_of_nothing_is_nothing():
 
 
 def test_summaries_cost_and_save_nothing_by_themselves():
-    sums = beside(Spent(usage=Usage(fresh_tokens=9, output_tokens=3), cost_usd=0.5, calls=1))
-    assert (sums.requests, sums.sent.fresh, sums.sent_usd, sums.raw_usd) == (0, 9, 0.5, 0.0)
+    sums = beside(
+        Spent(usage=Usage(fresh_tokens=9, output_tokens=3), cost_usd=0.5, calls=1)
+    )
+    assert (sums.requests, sums.sent.fresh, sums.sent_usd, sums.raw_usd) == (
+        0,
+        9,
+        0.5,
+        0.0,
+    )
 
 
 # ── running sums ─────────────────────────────────────────────────────────────────────────
@@ -132,8 +148,12 @@ def walked(sent):
             if window.is_recall(spot):
                 is_call = isinstance(message.parts[number], ToolCall)
                 frames = window.meter.overhead
-                recall += window.leaf_tokens(spot) + (frames.call if is_call else frames.result)
-        side.raw += window.meter.framing(message) + sum(window.leaf_counts(index)) - recall
+                recall += window.leaf_tokens(spot) + (
+                    frames.call if is_call else frames.result
+                )
+        side.raw += (
+            window.meter.framing(message) + sum(window.leaf_counts(index)) - recall
+        )
         if not window.hidden(index):
             side.shown += window.message_tokens(index)
             side.recall += recall
@@ -145,14 +165,19 @@ def recalled():
     session, request, said = recalling()
     made = [session.fit(request)]
     made[-1].observe(Usage(fresh_tokens=made[-1].sent.estimate))
-    said += [{"role": "assistant", "content": "Done."}, {"role": "user", "content": "Thanks."}]
+    said += [
+        {"role": "assistant", "content": "Done."},
+        {"role": "user", "content": "Thanks."},
+    ]
     made.append(session.fit(request))
     made[-1].observe(Usage(fresh_tokens=made[-1].sent.estimate))
     return [view.sent for view in made]
 
 
 @pytest.mark.parametrize(
-    "made", [SMALL, views(16_000, policy=SUMMARISED), recalled()], ids=["cut", "summed up", "read"]
+    "made",
+    [SMALL, views(16_000, policy=SUMMARISED), recalled()],
+    ids=["cut", "summed up", "read"],
 )
 def test_running_sums_come_to_what_each_message_comes_to(made):
     for sent in made:
@@ -163,7 +188,10 @@ def test_running_sums_come_to_what_each_message_comes_to(made):
 def test_a_reply_that_comes_late_is_counted_of_its_own_view():
     session, request, said = recalling()
     early = session.fit(request)
-    said += [{"role": "assistant", "content": "Done."}, {"role": "user", "content": "Thanks."}]
+    said += [
+        {"role": "assistant", "content": "Done."},
+        {"role": "user", "content": "Thanks."},
+    ]
     late = session.fit(request)
     for view in (late, early):
         view.observe(Usage(fresh_tokens=view.sent.estimate))
@@ -181,7 +209,9 @@ def test_the_views_have_what_the_sums_are_about():
 
 def observing(messages, *, observed=4):
     """The calls of functions for one of the last replies to a history of so many messages."""
-    said = history(*(f"{number} the tide came in\n" * 60 for number in range(messages // 2)))
+    said = history(
+        *(f"{number} the tide came in\n" * 60 for number in range(messages // 2))
+    )
     session, profile = Session("gpt-4.1"), Profile()
     for length in range(1, messages, 2):
         view = session.fit({"model": "gpt-4.1", "messages": said[:length]})
@@ -194,7 +224,9 @@ def observing(messages, *, observed=4):
 
 
 def test_a_reply_costs_the_same_however_many_messages_came_before(monkeypatch):
-    monkeypatch.setattr(receipts, "MOST_NOTED", 1)  # worked out and written with each reply
+    monkeypatch.setattr(
+        receipts, "MOST_NOTED", 1
+    )  # worked out and written with each reply
     assert observing(400) < 1.3 * observing(100)
 
 

@@ -26,7 +26,10 @@ UNNAMED = "context_length_exceeded"
 def history(turns, start="I shall look.", format="openai-chat"):
     """A conversation of so many turns of some 1,300 tokens each, as a request."""
     said = [
-        Turn(said=f"{start} Step {n}.", user=f"{n}: " + "and then it failed again, " * 220)
+        Turn(
+            said=f"{start} Step {n}.",
+            user=f"{n}: " + "and then it failed again, " * 220,
+        )
         for n in range(turns)
     ]
     return request(format, histories.wire(format, said))
@@ -221,7 +224,9 @@ def test_replies_without_usage_take_a_limit_back_step_by_step():
 
 
 def told_of(tokens):
-    return ServedWindow(tokens, Event(kind="window_found", where="model", why="the server says so"))
+    return ServedWindow(
+        tokens, Event(kind="window_found", where="model", why="the server says so")
+    )
 
 
 def test_the_window_that_a_server_tells_holds_from_the_next_view_on_and_is_told_once():
@@ -265,7 +270,11 @@ def texts(value):
     if isinstance(value, str):
         return [value]
     items = value.values() if isinstance(value, dict) else value
-    return [t for item in items for t in texts(item)] if isinstance(value, (dict, list)) else []
+    return (
+        [t for item in items for t in texts(item)]
+        if isinstance(value, (dict, list))
+        else []
+    )
 
 
 @every
@@ -287,7 +296,9 @@ def test_a_result_over_a_limit_of_its_own_is_cut_and_opens_again(format):
 def test_a_text_that_comes_later_is_cut_before_it_is_refused():
     session = Session("gpt-4.1", recall=False)
     session.fit(long_result("openai-chat")).refused(text_too_long(len(LONG), 20_000))
-    messages = histories.wire("openai-chat", [turn("short\n"), turn(LONG), turn(LONG + "again")])
+    messages = histories.wire(
+        "openai-chat", [turn("short\n"), turn(LONG), turn(LONG + "again")]
+    )
     view = session.fit(request("openai-chat", messages))
     assert max(map(len, texts(view))) <= 20_000
 

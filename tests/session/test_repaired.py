@@ -22,7 +22,9 @@ LOG = "".join(f"{n:05} the tide came in\n" for n in range(3_000))
 
 
 def calls(count, output):
-    turn = histories.Turn(calls=(histories.Call("bash", "a", output),), said="Let me look.")
+    turn = histories.Turn(
+        calls=(histories.Call("bash", "a", output),), said="Let me look."
+    )
     return [turn] * count
 
 
@@ -31,7 +33,11 @@ def broken(format, *, lose, output=LOG):
     whole = histories.wire(format, calls(6, output))
     places = [at for at, message in enumerate(whole) if list(reading.results(message))]
     lost = {places[n]: whole[places[n]] for n in lose}
-    return [m for at, m in enumerate(whole) if at not in lost], list(lost), list(lost.values())
+    return (
+        [m for at, m in enumerate(whole) if at not in lost],
+        list(lost),
+        list(lost.values()),
+    )
 
 
 def shown(view):
@@ -95,14 +101,18 @@ def test_a_warm_session_and_a_cold_one_see_the_same(format):
 @pytest.mark.parametrize("output", [OUT, LOG], ids=["odd", "long"])
 def test_what_an_orphan_said_is_read_back_byte_for_byte(format, output):
     messages = histories.wire(format, calls(2, output))
-    first = next(at for at, message in enumerate(messages) if list(reading.results(message)))
+    first = next(
+        at for at, message in enumerate(messages) if list(reading.results(message))
+    )
     del messages[first - 1]  # its call
     session = Session(MODEL[format], repair=True, recall=True)
     for _ in range(2):
         view = session.fit(request(format, messages))
         assert problems(format, view) == []
         (ref,) = {
-            p.ref for text in reading.visible(shown(view)[: first + 1]) for p in pointers(text)
+            p.ref
+            for text in reading.visible(shown(view)[: first + 1])
+            for p in pointers(text)
         }
         assert reading.follow(session, ref) == output
     session.store.close()
@@ -142,12 +152,17 @@ def thinking(number):
     return {"type": "thinking", "thinking": "hm", "signature": f"c2ln{number}"}
 
 
-@pytest.mark.parametrize(("model", "kept"), [("claude-fable-5-2", 2), ("claude-sonnet-4-5", 3)])
+@pytest.mark.parametrize(
+    ("model", "kept"), [("claude-fable-5-2", 2), ("claude-sonnet-4-5", 3)]
+)
 def test_reasoning_bound_to_our_own_result_goes_when_the_late_one_comes(model, kept):
     messages, _, (late,) = broken("anthropic", lose=[3], output="ok")
     for number in (3, 8):
         messages[number]["content"].insert(0, thinking(number))
-    answer = {"role": "assistant", "content": [thinking(9), {"type": "text", "text": "I see."}]}
+    answer = {
+        "role": "assistant",
+        "content": [thinking(9), {"type": "text", "text": "I see."}],
+    }
     # message 5 calls and is answered at the end: what 8 thought is bound to our own result
     session = Session(model, repair=True)
     early = session.fit({**request("anthropic", messages), "model": model})

@@ -18,7 +18,10 @@ def test_what_is_too_long_is_kept_before_it_is_shown_in_part():
     (ref,) = {pointer.ref for pointer in pointers(shown)}
     assert store.get("me", ref).text == LOG
     page = ullage.open_result(
-        "get_continuation", {"tool_call_id": ref, "offset": len(LOG) - 9}, store, tenant="me"
+        "get_continuation",
+        {"tool_call_id": ref, "offset": len(LOG) - 9},
+        store,
+        tenant="me",
     )
     assert (page.text, page.is_error) == (LOG[-9:], False)
 
@@ -30,7 +33,9 @@ def test_what_fits_is_itself_and_nothing_is_kept():
     assert store.refs("") == ()
 
 
-@pytest.mark.parametrize(("tool", "most"), [("bash", 6_000), ("grep", 16_000), ("read", 40_000)])
+@pytest.mark.parametrize(
+    ("tool", "most"), [("bash", 6_000), ("grep", 16_000), ("read", 40_000)]
+)
 def test_the_kind_of_tool_says_how_much_where_no_limit_is_given(tool, most):
     shown, output = cut_text(LOG * 3, tool=tool)
     assert most * 0.7 < len(shown) <= most
@@ -40,7 +45,9 @@ def test_the_kind_of_tool_says_how_much_where_no_limit_is_given(tool, most):
 def test_whoever_is_another_tenant_reads_nothing():
     store = ullage.MemoryStore()
     ref = pointers(cut_result(LOG, store, tenant="me"))[0].ref
-    answer = open_result("get_continuation", f'{{"tool_call_id": "{ref}"}}', store, tenant="you")
+    answer = open_result(
+        "get_continuation", f'{{"tool_call_id": "{ref}"}}', store, tenant="you"
+    )
     assert answer.is_error
 
 
@@ -48,10 +55,14 @@ def test_notices_name_the_tool_that_there_is():
     store = ullage.MemoryStore()
     shown = cut_result(LOG, store)
     (tool,) = ullage.recall_tools()
-    named = re.findall(r"(\w+)\(\w+=", shown.splitlines()[-1]) or re.findall(r"(\w+)\(tool", shown)
+    named = re.findall(r"(\w+)\(\w+=", shown.splitlines()[-1]) or re.findall(
+        r"(\w+)\(tool", shown
+    )
     assert named == [tool.name]
     ref = pointers(shown)[0].ref
-    found = open_result(tool.name, {"tool_call_id": ref, "pattern": "line 1999:"}, store)
+    found = open_result(
+        tool.name, {"tool_call_id": ref, "pattern": "line 1999:"}, store
+    )
     assert "line 1999: all is well" in found.text
 
 

@@ -51,7 +51,11 @@ def users_in_a_row(format, view):
 def played(format, model, policy):
     messages = histories.wire(format, list(turns(40)))
     session = Session(
-        model, format=format, policy=policy, limits=Limits(window_tokens=16_000), recall=True
+        model,
+        format=format,
+        policy=policy,
+        limits=Limits(window_tokens=16_000),
+        recall=True,
     )
     for index, message in enumerate(messages):
         if FORMATS[format].parse(message, "m").role == "assistant":
@@ -104,7 +108,9 @@ def test_two_messages_that_the_caller_sent_side_by_side_stay_two():
     messages = histories.wire("openai-chat", list(turns(40)))
     messages.insert(1, {"role": "user", "content": "And be quick."})
     session = Session("mistral-small", limits=Limits(window_tokens=16_000), recall=True)
-    view = session.fit({**histories.request("openai-chat", messages), "model": "mistral-small"})
+    view = session.fit(
+        {**histories.request("openai-chat", messages), "model": "mistral-small"}
+    )
     assert session.window.summaries
     assert view["messages"][0] is messages[0]
     assert view["messages"][1]["content"].startswith("And be quick.\n\n[ullage: ")

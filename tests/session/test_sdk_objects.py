@@ -25,7 +25,12 @@ def anthropic_body(number, name="read_file", arguments=None, usage=900):
     blocks = [
         {"type": "thinking", "thinking": f"step {number}", "signature": "c2lnbmVk"},
         {"type": "text", "text": f"Reading file {number}."},
-        {"type": "tool_use", "id": f"toolu_{number}", "name": name, "input": arguments or {"n": 1}},
+        {
+            "type": "tool_use",
+            "id": f"toolu_{number}",
+            "name": name,
+            "input": arguments or {"n": 1},
+        },
     ]
     return {
         "id": f"msg_{number}",
@@ -109,19 +114,29 @@ def history(format, turns=8, lines=120, **more):
 def request(format, messages):
     schema = {"type": "object"}
     bash = {"type": "function", "function": {"name": "bash", "parameters": schema}}
-    tools = [{"name": "bash", "input_schema": schema} if format == "anthropic" else bash]
-    return {"model": MODEL[format], "max_tokens": 500, "messages": messages, "tools": tools}
+    tools = [
+        {"name": "bash", "input_schema": schema} if format == "anthropic" else bash
+    ]
+    return {
+        "model": MODEL[format],
+        "max_tokens": 500,
+        "messages": messages,
+        "tools": tools,
+    }
 
 
 def new_session(format, **more):
     return Session(
-        MODEL[format], **{"policy": histories.EAGER, "limits": LIMITS, "recall": True, **more}
+        MODEL[format],
+        **{"policy": histories.EAGER, "limits": LIMITS, "recall": True, **more},
     )
 
 
 def written(view):
     """A request as it goes over the wire."""
-    return json.loads(json.dumps(view, default=lambda o: o.model_dump(exclude_none=True)))
+    return json.loads(
+        json.dumps(view, default=lambda o: o.model_dump(exclude_none=True))
+    )
 
 
 @pytest.mark.parametrize("format", CHOSEN)
@@ -135,7 +150,9 @@ def test_sdk_objects_in_a_short_history_come_back_as_they_are(format):
 
 @pytest.mark.parametrize("format", CHOSEN)
 def test_edited_sdk_objects_are_legal_and_the_others_untouched(format):
-    messages = history(format, arguments={"text": "some new text\n" * 120, "path": "a.py"})
+    messages = history(
+        format, arguments={"text": "some new text\n" * 120, "path": "a.py"}
+    )
     before = copy.deepcopy(messages)
     session = new_session(format)
     view = session.fit(request(format, messages))
@@ -185,9 +202,9 @@ def test_sdk_calls_are_owned_and_answered(format):
     session = new_session(format)
     session.fit(request(format, history(format)))
     ref = next(event.ref for event in session.events if event.ref)
-    ours = calls_of(reply_of(format, 99, name="get_continuation", arguments={"tool_call_id": ref}))[
-        0
-    ]
+    ours = calls_of(
+        reply_of(format, 99, name="get_continuation", arguments={"tool_call_id": ref})
+    )[0]
     theirs = calls_of(reply_of(format, 98))[0]
     assert session.owns(ours)
     assert not session.owns(theirs)
@@ -273,10 +290,18 @@ def test_a_loop_over_a_socket_stays_legal_and_reads_back(provider):
                     recalled += 1
                 else:
                     results += blocks_of(answered(reply, [f"line {number}\n" * 400]))
-            messages += [{"role": "user", "content": results}] if format == "anthropic" else results
+            messages += (
+                [{"role": "user", "content": results}]
+                if format == "anthropic"
+                else results
+            )
     assert provider.found == []
     assert recalled >= 2
-    assert {event.kind for event in session.events} >= {"pruned", "observed", "recalled"}
+    assert {event.kind for event in session.events} >= {
+        "pruned",
+        "observed",
+        "recalled",
+    }
     assert {json.dumps(body["tools"]) for body in provider.bodies} == {
         json.dumps(provider.bodies[0]["tools"])
     }

@@ -17,7 +17,9 @@ MODEL = "gpt-4.1"
 
 
 def made(**more):
-    return Sessions(MODEL, **{"format": "openai-chat", "limits": SMALL, "recall": True} | more)
+    return Sessions(
+        MODEL, **{"format": "openai-chat", "limits": SMALL, "recall": True} | more
+    )
 
 
 def history(marker, turns=12):
@@ -68,8 +70,14 @@ def test_call_ids_are_those_of_the_conversation_that_is_asked():
     sessions = made()
     for name in "abc":
         sessions.of(name).fit(asked(name * 3))
-    call_id = next(m["tool_call_id"] for m in asked()["messages"] if m["role"] == "tool")
-    assert [opened(sessions.of(name), call_id)[:3] for name in "abc"] == ["aaa", "bbb", "ccc"]
+    call_id = next(
+        m["tool_call_id"] for m in asked()["messages"] if m["role"] == "tool"
+    )
+    assert [opened(sessions.of(name), call_id)[:3] for name in "abc"] == [
+        "aaa",
+        "bbb",
+        "ccc",
+    ]
 
 
 def test_a_sub_agent_opens_its_parents_refs_and_nobody_elses():
@@ -92,8 +100,12 @@ def test_a_window_that_a_provider_named_is_known_when_a_conversation_comes_back(
     sessions.of("b", tenant="mine")
     assert "a" not in sessions
     gc.collect()
-    assert sessions.of("a", tenant="mine").fit(asked(turns=40)).sent.limit_tokens <= 5_000
-    assert sessions.of("c", tenant="mine").fit(asked(turns=40)).sent.limit_tokens > 5_000
+    assert (
+        sessions.of("a", tenant="mine").fit(asked(turns=40)).sent.limit_tokens <= 5_000
+    )
+    assert (
+        sessions.of("c", tenant="mine").fit(asked(turns=40)).sent.limit_tokens > 5_000
+    )
 
 
 def test_those_used_last_are_held_and_no_more_than_asked():
@@ -128,7 +140,10 @@ def test_those_used_last_are_held_though_older_ones_have_no_room():
 
 def test_a_text_that_many_messages_share_counts_once_and_so_does_what_a_block_holds():
     sessions, text = made(limits=Limits(window_tokens=900_000)), "long " * 20_000
-    picture = {"type": "image_url", "image_url": {"url": "data:image/png;base64," + "A" * 90_000}}
+    picture = {
+        "type": "image_url",
+        "image_url": {"url": "data:image/png;base64," + "A" * 90_000},
+    }
 
     def held(key, *contents):
         before = sessions.held_bytes
@@ -243,7 +258,8 @@ def test_a_budget_is_one_for_all_or_one_for_each():
 
 
 @pytest.mark.parametrize(
-    "setting", [{"most": 0}, {"most_bytes": 0}, {"older_bytes": 0}, {"policy": "no such"}]
+    "setting",
+    [{"most": 0}, {"most_bytes": 0}, {"older_bytes": 0}, {"policy": "no such"}],
 )
 def test_a_setting_that_cannot_be_meant_is_told_at_once(setting):
     with pytest.raises(ConfigError):

@@ -6,7 +6,16 @@ import pytest
 
 from lab.returned import problems
 from tests import histories
-from tests.sessions import SMALL, TASK, long_history, new_session, recall, request, some_ref, turn
+from tests.sessions import (
+    SMALL,
+    TASK,
+    long_history,
+    new_session,
+    recall,
+    request,
+    some_ref,
+    turn,
+)
 from tests.world import FORMAT_NAMES, MODEL, recount
 from ullage import Limits, MemoryStore, OverLimitError, Session, Usage
 from ullage.wires.rules.checker import problems_of
@@ -15,12 +24,20 @@ from ullage.wires.rules.checker import problems_of
 def tool_named(format, name):
     if format == "anthropic":
         return {"name": name, "input_schema": {"type": "object"}}
-    return {"type": "function", "function": {"name": name, "parameters": {"type": "object"}}}
+    return {
+        "type": "function",
+        "function": {"name": name, "parameters": {"type": "object"}},
+    }
 
 
 def call_named(format, name):
     if format == "anthropic":
-        return {"type": "tool_use", "id": "t", "name": name, "input": {"tool_call_id": "x"}}
+        return {
+            "type": "tool_use",
+            "id": "t",
+            "name": name,
+            "input": {"tool_call_id": "x"},
+        }
     body = {"name": name, "arguments": '{"tool_call_id": "x"}'}
     return {"id": "t", "type": "function", "function": body}
 
@@ -37,7 +54,9 @@ def test_a_tool_of_the_caller_with_our_name_keeps_it(format):
     assert session.owns(call_named(format, "ullage_get_continuation"))
     view = session.fit(request(format, messages, tools=[theirs]))
     assert "ullage_get_continuation(" in json.dumps(view["messages"])
-    answer = recall(session, "ullage_get_continuation", {"tool_call_id": some_ref(session)})
+    answer = recall(
+        session, "ullage_get_continuation", {"tool_call_id": some_ref(session)}
+    )
     assert "line" in answer or "Index" in answer
 
 
@@ -83,7 +102,9 @@ def test_limits_that_shrink_fit_at_once_and_survive_a_restart(format):
         view = session.fit(request(format, messages))
         assert session.window.estimate <= session.window.limit_tokens
         state = session.state
-        again = new_session(format, limits=limits, state=state).fit(request(format, messages))
+        again = new_session(format, limits=limits, state=state).fit(
+            request(format, messages)
+        )
         assert again == view
 
 
@@ -122,7 +143,9 @@ def test_a_decision_in_the_middle_of_a_turn_stands(format, goes_on):
     view = session.fit(request(format, messages))
     assert view["messages"][1] != messages[1]
     longer = [*messages, {"role": goes_on, "content": "And so on."}, TASK]
-    roomy = new_session(format, limits=Limits(window_tokens=100_000), state=session.state)
+    roomy = new_session(
+        format, limits=Limits(window_tokens=100_000), state=session.state
+    )
     again = roomy.fit(request(format, longer))
     assert again["messages"] == [*view["messages"], *longer[2:]]
 
@@ -132,8 +155,13 @@ def test_a_decision_at_the_end_settles_what_is_before_it(format):
     """A longer answer is asked for: one batch, at the end. A cold start makes no other."""
     messages, limits = long_history(format, 30), Limits(window_tokens=64_000)
     session = new_session(format, limits=limits)
-    for length in [at for at, m in enumerate(messages) if at and m["role"] == "assistant"]:
-        assert session.fit(request(format, messages[:length]))["messages"] == messages[:length]
+    for length in [
+        at for at, m in enumerate(messages) if at and m["role"] == "assistant"
+    ]:
+        assert (
+            session.fit(request(format, messages[:length]))["messages"]
+            == messages[:length]
+        )
     whole = {**request(format, messages), "max_tokens": 32_000}
     view = session.fit(whole)
     assert {event.kind for event in session.events} == {"pruned"}
@@ -146,7 +174,9 @@ def test_a_decision_at_the_end_settles_what_is_before_it(format):
 def test_a_branch_takes_over_messages_as_they_are_worded_now(format):
     """One message is respelt and a later one rewritten between two turns."""
     write = histories.Call("write_file", histories.HUGE, "done")
-    messages = histories.wire(format, [histories.Turn(said="I write.", calls=(write,))] * 4)
+    messages = histories.wire(
+        format, [histories.Turn(said="I write.", calls=(write,))] * 4
+    )
     session = new_session(format, limits=Limits(window_tokens=64_000))
     session.fit(request(format, messages))
     if format == "anthropic":
@@ -167,7 +197,11 @@ def test_arguments_spelt_otherwise_keep_their_edit():
     session = new_session("openai-chat")
     view = session.fit(request("openai-chat", messages))
     window = session.window
-    edited = [i for i, each in enumerate(messages) if each.get("tool_calls") and window.hidden(i)]
+    edited = [
+        i
+        for i, each in enumerate(messages)
+        if each.get("tool_calls") and window.hidden(i)
+    ]
     assert edited
     for index in edited:
         body = messages[index]["tool_calls"][0]["function"]
@@ -180,7 +214,9 @@ def test_arguments_spelt_otherwise_keep_their_edit():
 def test_a_branch_does_not_outlive_what_was_observed_behind_it():
     """Both branches passed one place before a report came in there: the memo may not differ."""
     session, messages = new_session("openai-chat"), long_history("openai-chat", 4)
-    one, two = ([*messages, {"role": "assistant", "content": n}, TASK] for n in ("One.", "Two."))
+    one, two = (
+        [*messages, {"role": "assistant", "content": n}, TASK] for n in ("One.", "Two.")
+    )
     session.fit(request("openai-chat", messages))
     session.fit(request("openai-chat", one))
     session.fit(request("openai-chat", messages))

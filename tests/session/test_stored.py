@@ -3,7 +3,15 @@
 import pytest
 
 from tests import histories
-from tests.session.test_deciding import TURNS, WIRES, fit, gone, messages_of, new_session, shown
+from tests.session.test_deciding import (
+    TURNS,
+    WIRES,
+    fit,
+    gone,
+    messages_of,
+    new_session,
+    shown,
+)
 from ullage import ConfigError, MemoryStore, SqliteStore, TargetNotFound, Usage
 from ullage.session.stored import (
     about_tokens,
@@ -40,14 +48,19 @@ def test_it_tells_what_is_whole_and_what_is_not(wire, store):
     window = session.window
     for leaf in stored.leaves():
         if leaf.kind == "result":
-            shown_whole = not window.hidden(leaf.message) and not window.shown(leaf.message)
+            shown_whole = not window.hidden(leaf.message) and not window.shown(
+                leaf.message
+            )
             assert (leaf.state == "whole") is shown_whole
             assert (leaf.batch != "") is (leaf.state == "set aside")
     assert {leaf.state for leaf in stored.leaves()} >= {"whole", "set aside"}
 
 
 def test_what_is_cut_at_first_sight_is_in_short(store):
-    session, messages = new_session("anthropic", store=store), messages_of("anthropic", 1)
+    session, messages = (
+        new_session("anthropic", store=store),
+        messages_of("anthropic", 1),
+    )
     messages[-1]["content"][0]["content"] = "a long line of a log\n" * 2_000
     view = fit(session, "anthropic", messages)
     view.observe(Usage(fresh_tokens=9_000, output_tokens=9))
@@ -60,7 +73,11 @@ def test_what_is_decided_there_is_in_the_next_view(wire, store):
     session, messages = talked(wire, store)
     name = gone(session)[0]
     stored = conversation(store, "")
-    decide(store, stored, decision_of(stored, "pin", name, reason="the rules", author="ann"))
+    decide(
+        store,
+        stored,
+        decision_of(stored, "pin", name, reason="the rules", author="ann"),
+    )
     decide(store, stored, decision_of(stored, "note", text="Never touch main."))
     view = fit(session, wire, messages)
     assert "Never touch main." in shown(view)
@@ -117,7 +134,9 @@ def test_nothing_is_outlined_in_memory():
 
 
 def test_no_secret_is_in_an_outline(store):
-    session = new_session("anthropic", store=store, redact=lambda text: text.replace("a.py", "***"))
+    session = new_session(
+        "anthropic", store=store, redact=lambda text: text.replace("a.py", "***")
+    )
     messages = histories.wire("anthropic", TURNS[:1])
     view = fit(session, "anthropic", messages)
     view.observe(Usage(fresh_tokens=9, output_tokens=9))
@@ -138,4 +157,6 @@ def test_what_a_decision_comes_to_is_reckoned_by_characters(store):
     assert about_tokens(stored, decision_of(stored, "pin", last)) == (0, 0)
     assert about_tokens(stored, decision_of(stored, "note", text="x" * 40)) == (10, 0)
     assert about_tokens(stored, decision_of(stored, "undo"))[0] > 0
-    assert about_tokens(stored, decision_of(stored, "restore", name, when="end"))[1] == 0
+    assert (
+        about_tokens(stored, decision_of(stored, "restore", name, when="end"))[1] == 0
+    )

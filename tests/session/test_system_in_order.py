@@ -36,7 +36,9 @@ def history(format):
             call = histories.Call("read_file", path, f"file {path}\n{LOG}")
             turn = histories.Turn(said="I read it.", calls=(call,))
             messages += histories.wire(format, [turn], start=len(messages))
-        messages += histories.wire(format, [histories.Turn(said="Done.")], start=900 + number)
+        messages += histories.wire(
+            format, [histories.Turn(said="Done.")], start=900 + number
+        )
     return messages
 
 
@@ -59,7 +61,9 @@ def test_it_stands_behind_what_was_said_before_it_and_before_what_was_said_after
         limits=Limits(window_tokens=window_tokens),
         recall=True,
     )
-    systems = [each for each in messages if str(each.get("content")).startswith("SYSTEM")]
+    systems = [
+        each for each in messages if str(each.get("content")).startswith("SYSTEM")
+    ]
     for stop in range(1, len(messages) + 1):
         request = histories.request(format, messages[:stop], model="gpt-5.4")
         if problems(request, format):
@@ -69,7 +73,9 @@ def test_it_stands_behind_what_was_said_before_it_and_before_what_was_said_after
         assert problems(view, format) == []
         assert session.window.estimate <= session.window.limit_tokens
         standing = [each for each in systems if each in messages[:stop]]
-        assert [each for each in shown if any(each is one for one in standing)] == standing
+        assert [
+            each for each in shown if any(each is one for one in standing)
+        ] == standing
         places = order("\n".join(reading.visible(shown)))
         assert places == sorted(places)
     assert len(places) == len(WORDS)  # all that was said is there, word for word
@@ -77,7 +83,11 @@ def test_it_stands_behind_what_was_said_before_it_and_before_what_was_said_after
 
 def test_the_same_order_comes_from_the_ledger():
     messages = history("openai-chat")
-    settings = {"policy": "three_layer", "limits": Limits(window_tokens=12_000), "recall": True}
+    settings = {
+        "policy": "three_layer",
+        "limits": Limits(window_tokens=12_000),
+        "recall": True,
+    }
     session = Session("gpt-5.4", **settings)
     request = histories.request("openai-chat", messages, model="gpt-5.4")
     view = session.fit(request)

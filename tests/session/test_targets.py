@@ -12,7 +12,10 @@ MESSAGES = histories.wire(
     "anthropic",
     [
         Turn(user="first", calls=(Call("bash", "a.py", "one\ntwo\nthree"),)),
-        Turn(said="hm", calls=(Call("bash", "b.py", "four"), Call("grep", "c.py", "five"))),
+        Turn(
+            said="hm",
+            calls=(Call("bash", "b.py", "four"), Call("grep", "c.py", "five")),
+        ),
     ],
 )
 
@@ -47,7 +50,9 @@ def test_a_ref_a_call_and_a_message_of_the_request(view):
 
 def test_lines_are_of_one_text_and_among_its_own(view):
     name = next(
-        f"m{at + 1}" for at, message in enumerate(view.sent.transcript.messages) if message.results
+        f"m{at + 1}"
+        for at, message in enumerate(view.sent.transcript.messages)
+        if message.results
     )
     assert len(found(view, name, (2, 3))) == 1
     with pytest.raises(ConfigError, match="2 to 4 are not among its 3 lines"):

@@ -39,7 +39,9 @@ def test_the_log_says_what_where_and_with_which_numbers_but_no_content(caplog):
     (record,) = caplog.records
     (event,) = session.events
     assert (record.name, record.levelno) == ("ullage", logging.DEBUG)
-    assert record.getMessage() == f"truncated: {event.where}: {event.why}, ref={event.ref}"
+    assert (
+        record.getMessage() == f"truncated: {event.where}: {event.why}, ref={event.ref}"
+    )
     assert "tide" not in caplog.text
 
 
@@ -55,7 +57,9 @@ def test_a_budget_that_is_nearly_spent_is_a_warning(caplog):
     budget = ullage.Budget(tokens=20_000)
     session = fitted(budget=budget)
     session.observe({"usage": {"prompt_tokens": 18_500, "completion_tokens": 5}})
-    kinds = {r.getMessage().split(":")[0] for r in caplog.records if r.levelname == "WARNING"}
+    kinds = {
+        r.getMessage().split(":")[0] for r in caplog.records if r.levelname == "WARNING"
+    }
     assert kinds & {"warned", "wrapped_up"}
 
 
@@ -100,7 +104,9 @@ def test_a_view_tells_how_large_it_is_and_nothing_of_what_it_says():
     view.observe({"usage": {"prompt_tokens": 2_000, "completion_tokens": 5}})
     told = repr(view)
     more = [*request["messages"], {"role": "assistant", "content": "noon"}]
-    session.fit({**request, "messages": [*more, {"role": "user", "content": SECRET * 100}]})
+    session.fit(
+        {**request, "messages": [*more, {"role": "user", "content": SECRET * 100}]}
+    )
     assert repr(view) == told, "and goes on to, once the session has moved on"
 
 
@@ -113,7 +119,11 @@ def test_what_lasts_is_a_warning_once_and_an_event_each_time(caplog):
     told = []
     limits = ullage.Limits(window_tokens=16_000)
     session = ullage.Session(
-        "gpt-4.1", policy="output_cache", limits=limits, summariser=fails, on_event=told.append
+        "gpt-4.1",
+        policy="output_cache",
+        limits=limits,
+        summariser=fails,
+        on_event=told.append,
     )
     request = conversation(SECRET * 400)
     messages = request["messages"]

@@ -20,7 +20,8 @@ def requests():
     messages = histories.wire("openai-chat", TURNS)
     lengths = [at for at, m in enumerate(messages) if at and m["role"] == "assistant"]
     return [
-        histories.request("openai-chat", messages[:length]) for length in (*lengths, len(messages))
+        histories.request("openai-chat", messages[:length])
+        for length in (*lengths, len(messages))
     ]
 
 

@@ -31,10 +31,21 @@ def tools(format, names):
             return [{"name": name, "input_schema": SCHEMA} for name in names]
         case "openai-chat":
             functions = [{"name": name, "parameters": SCHEMA} for name in names]
-            return [{"type": "function", "function": function} for function in functions]
+            return [
+                {"type": "function", "function": function} for function in functions
+            ]
         case "openai-responses":
-            return [{"type": "function", "name": name, "parameters": SCHEMA} for name in names]
-    return [{"functionDeclarations": [{"name": name, "parameters": SCHEMA} for name in names]}]
+            return [
+                {"type": "function", "name": name, "parameters": SCHEMA}
+                for name in names
+            ]
+    return [
+        {
+            "functionDeclarations": [
+                {"name": name, "parameters": SCHEMA} for name in names
+            ]
+        }
+    ]
 
 
 def names_of(format, view):
@@ -47,14 +58,24 @@ def call_of(format, name, **arguments):
     """A call of a tool, as the model makes it."""
     match format:
         case "anthropic":
-            return {"type": "tool_use", "id": "toolu_x", "name": name, "input": arguments}
+            return {
+                "type": "tool_use",
+                "id": "toolu_x",
+                "name": name,
+                "input": arguments,
+            }
         case "openai-chat":
             said = str(arguments).replace("'", '"')
             function = {"name": name, "arguments": said}
             return {"id": "call_x", "type": "function", "function": function}
         case "openai-responses":
             said = str(arguments).replace("'", '"')
-            return {"type": "function_call", "call_id": "x", "name": name, "arguments": said}
+            return {
+                "type": "function_call",
+                "call_id": "x",
+                "name": name,
+                "arguments": said,
+            }
     return {"functionCall": {"name": name, "args": arguments}}
 
 
@@ -63,13 +84,17 @@ class Talk:
 
     def __init__(self, format, store=None, **more):
         self.format = format
-        self.session = Session(histories.MODEL[format], store=store or MemoryStore(), **more)
+        self.session = Session(
+            histories.MODEL[format], store=store or MemoryStore(), **more
+        )
         self.messages = histories.wire(format, TURNS)
 
     def request(self, turns, names, **more):
         """The request behind so many turns."""
         messages = histories.wire(self.format, TURNS[:turns])
-        return histories.request(self.format, messages, tools=tools(self.format, names), **more)
+        return histories.request(
+            self.format, messages, tools=tools(self.format, names), **more
+        )
 
     def fit(self, turns, names, **more):
         """The view of it, which is legal."""
@@ -95,9 +120,13 @@ def test_ours_give_way_at_the_turn_in_which_the_caller_takes_the_name(format):
     assert "renamed" in talk.told()
     assert set(NAMED.findall(str(view[FORMATS[format].key]))) == {f"ullage_{NAME}"}
     assert not view.owns(call_of(format, NAME)), "the caller's own"
-    assert before.owns(call_of(format, NAME)), "the reply to the view before is still ours"
+    assert before.owns(call_of(format, NAME)), (
+        "the reply to the view before is still ours"
+    )
     for pointer in pointers(str(view)):
-        call = call_of(format, f"ullage_{NAME}", tool_call_id=pointer.ref, offset=pointer.offset)
+        call = call_of(
+            format, f"ullage_{NAME}", tool_call_id=pointer.ref, offset=pointer.offset
+        )
         assert view.owns(call)
         assert "harbour" in str(view.recall(call))
 
@@ -115,7 +144,9 @@ def test_the_name_stays_when_the_caller_drops_the_tool_and_on_every_worker(forma
     assert Talk(format, talk.session.store).fit(5, ["lookup"]) == later
     assert talk.told().count("renamed") == 1
     rewound = talk.fit(2, ["lookup"])
-    assert names_of(format, rewound) == ["lookup", NAME], "before that place nothing was renamed"
+    assert names_of(format, rewound) == ["lookup", NAME], (
+        "before that place nothing was renamed"
+    )
 
 
 @every_wire
@@ -145,7 +176,9 @@ def test_the_tools_of_an_earlier_view_are_ours_whoever_sends_them(format):
 
 
 @every_wire
-def test_notices_of_batches_that_were_made_before_name_the_tool_as_it_is_called_now(format):
+def test_notices_of_batches_that_were_made_before_name_the_tool_as_it_is_called_now(
+    format,
+):
     small = {"limits": Limits(window_tokens=24_000), "policy": EAGER}
     talk = Talk(format, **small)
     for turns in range(10):
@@ -155,7 +188,9 @@ def test_notices_of_batches_that_were_made_before_name_the_tool_as_it_is_called_
     key = FORMATS[format].key
     assert set(NAMED.findall(str(view[key]))) == {f"ullage_{NAME}"}
     for pointer in pointers(str(view[key])):
-        call = call_of(format, f"ullage_{NAME}", tool_call_id=pointer.ref, offset=pointer.offset)
+        call = call_of(
+            format, f"ullage_{NAME}", tool_call_id=pointer.ref, offset=pointer.offset
+        )
         assert "nothing is kept" not in str(view.recall(call))
     cold = Talk(format, talk.session.store, **small)
     assert cold.fit(10, ["lookup", NAME]) == view
@@ -171,7 +206,9 @@ def test_a_page_that_was_read_under_the_old_name_stays_a_page():
     request = histories.request("anthropic", histories.wire("anthropic", []))
     session.fit({**request, "tools": tools("anthropic", ["lookup"])})
     for length, names in ((1, ["lookup"]), (2, ["lookup"]), (2, ["lookup", NAME])):
-        request = histories.request("anthropic", histories.wire("anthropic", turns[:length]))
+        request = histories.request(
+            "anthropic", histories.wire("anthropic", turns[:length])
+        )
         view = session.fit({**request, "tools": tools("anthropic", names)})
     assert OUTPUT in str(view["messages"][-1]).replace("\\n", "\n"), "the page is whole"
     messages = histories.wire("anthropic", [*turns, Turn(calls=(page,))])
@@ -198,16 +235,23 @@ def test_a_tool_that_a_search_loaded_takes_the_name_too():
     }
     mine = [{"type": "tool_search"}, *tools("openai-responses", ["lookup"])]
     session = Session("gpt-5.6")
-    begun = histories.request("openai-responses", histories.wire("openai-responses", []))
+    begun = histories.request(
+        "openai-responses", histories.wire("openai-responses", [])
+    )
     session.fit({**begun, "tools": mine})
-    view = session.fit({**begun, "tools": mine, "input": [*begun["input"], search, found]})
+    view = session.fit(
+        {**begun, "tools": mine, "input": [*begun["input"], search, found]}
+    )
     assert names_of("openai-responses", view)[-1] == f"ullage_{NAME}"
 
 
 @pytest.mark.parametrize(
     ("format", "call"),
     [
-        ("openai-responses", {"type": "function_call", "call_id": "c", "namespace": "crm"}),
+        (
+            "openai-responses",
+            {"type": "function_call", "call_id": "c", "namespace": "crm"},
+        ),
         ("anthropic", {"type": "tool_use", "id": "toolu_1", "toolset_name": "crm"}),
     ],
 )

@@ -8,7 +8,15 @@ import pytest
 import ullage
 from tests.loop.replies import FORMAT_NAMES, asking, reply, request
 from tests.loop.test_turn import AsyncScripted, Scripted, new_session, read_log
-from ullage import AsyncSession, Budget, BudgetExceeded, FormatError, Limits, MemoryStore, Policy
+from ullage import (
+    AsyncSession,
+    Budget,
+    BudgetExceeded,
+    FormatError,
+    Limits,
+    MemoryStore,
+    Policy,
+)
 from ullage.core.errors import ConfigError, OverLimitError, StoreError
 from ullage.doors.loop import arun_turn, run_turn
 from ullage.session.unfitted import went_as_it_came
@@ -89,7 +97,9 @@ def test_a_turn_of_the_loop_goes_on(format, why, monkeypatch):
     session, history, _ = not_fitted(format, why, monkeypatch)
     asked = request(format, history)
     client = Scripted(
-        format, reply(format, "", [("read_log", {"path": "a"})], 1), reply(format, "So.")
+        format,
+        reply(format, "", [("read_log", {"path": "a"})], 1),
+        reply(format, "So."),
     )
     outcome = run_turn(client, session, asked, tools=[read_log])
     assert (outcome.text, outcome.why, len(client.views)) == ("So.", "answered", 2)
@@ -138,7 +148,10 @@ def test_what_the_provider_says_of_it_is_the_callers():
 
 def test_where_nothing_shorter_can_be_made_the_providers_word_holds():
     """And not a second request, as long as the one that was refused."""
-    session, tries = new_session("openai-chat", limits=Limits(window_tokens=100_000)), []
+    session, tries = (
+        new_session("openai-chat", limits=Limits(window_tokens=100_000)),
+        [],
+    )
 
     def refuse(**view):
         tries.append(view)
@@ -151,7 +164,9 @@ def test_where_nothing_shorter_can_be_made_the_providers_word_holds():
 
 def test_a_request_that_nobody_can_read_goes_to_the_client_all_the_same():
     session = ullage.Session("barrel-9")
-    assert session.call(lambda **asked: asked, prompt="What now?") == {"prompt": "What now?"}
+    assert session.call(lambda **asked: asked, prompt="What now?") == {
+        "prompt": "What now?"
+    }
     assert len(events_of(session)) == 1
 
 
@@ -179,7 +194,8 @@ def test_a_budget_that_only_warns_does_not():
     session = new_session("openai-chat", store=NoStore(), budget=budget)
     for _ in range(3):
         session.call(
-            lambda **_: reply("openai-chat", "So."), **request("openai-chat", asking("openai-chat"))
+            lambda **_: reply("openai-chat", "So."),
+            **request("openai-chat", asking("openai-chat")),
         )
     assert budget.spent.calls == 3
 
@@ -204,7 +220,9 @@ def test_it_is_a_warning_once_and_information_from_then_on(caplog):
                 lambda **_: reply("openai-chat", "So."),
                 **request("openai-chat", asking("openai-chat")),
             )
-    levels = [r.levelname for r in caplog.records if r.getMessage().startswith("unfitted")]
+    levels = [
+        r.levelname for r in caplog.records if r.getMessage().startswith("unfitted")
+    ]
     assert levels == ["WARNING", "INFO", "INFO"]
     assert len([event for event in told if event.kind == "unfitted"]) == 3
 

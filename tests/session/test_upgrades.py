@@ -31,9 +31,13 @@ SIGNED = "U2lnbmVk" * 8
 def policy(limit_chars=8_000, name="mine-1", page_chars=8_000):
     """The default with other limits at first sight, or another wording."""
     shape = partial(by_kind, limit_chars=dict.fromkeys(LIMIT_CHARS, limit_chars))
-    toolset = OURS if page_chars == OURS.page_chars else replace(OURS, page_chars=page_chars)
+    toolset = (
+        OURS if page_chars == OURS.page_chars else replace(OURS, page_chars=page_chars)
+    )
     first = (partial(truncate, shape=shape),)
-    return replace(DEFAULT, name=name, at_first_sight=first, toolset=toolset, without_recall=None)
+    return replace(
+        DEFAULT, name=name, at_first_sight=first, toolset=toolset, without_recall=None
+    )
 
 
 POLICIES = (policy(), policy(2_000), policy(20_000), policy(page_chars=4_000))
@@ -41,8 +45,17 @@ POLICIES = (policy(), policy(2_000), policy(20_000), policy(page_chars=4_000))
 
 def step(number, lines):
     """A reply with bound thinking and a call, and its result."""
-    thought = {"type": "thinking", "thinking": f"t{number}", "signature": SIGNED + str(number)}
-    call = {"type": "tool_use", "id": f"toolu_{number}", "name": "read", "input": {"n": number}}
+    thought = {
+        "type": "thinking",
+        "thinking": f"t{number}",
+        "signature": SIGNED + str(number),
+    }
+    call = {
+        "type": "tool_use",
+        "id": f"toolu_{number}",
+        "name": "read",
+        "input": {"n": number},
+    }
     result = {
         "type": "tool_result",
         "tool_use_id": f"toolu_{number}",
@@ -103,7 +116,14 @@ class Talk:
         as_sent = [json.dumps(raw) for raw in shown]
         kinds = {event.kind for event in new}
         if as_sent[: len(self.last)] != self.last:
-            assert kinds & {"changed", "pruned", "condensed", "cut", "reasoning", "joined"}
+            assert kinds & {
+                "changed",
+                "pruned",
+                "condensed",
+                "cut",
+                "reasoning",
+                "joined",
+            }
         for place, raw in enumerate(shown):
             for block in raw["content"]:
                 if isinstance(block, dict) and block.get("type") == "thinking":
@@ -120,7 +140,9 @@ def test_what_decides_may_change_between_any_two_turns(tmp_path_factory, data):
     window = data.draw(st.sampled_from((12_000, 60_000)), "window")
     session = talk.session(chosen, window)
     for number in range(data.draw(st.integers(3, 9), "turns")):
-        change = data.draw(st.sampled_from(("none", "none", "policy", "model", "folder", "cold")))
+        change = data.draw(
+            st.sampled_from(("none", "none", "policy", "model", "folder", "cold"))
+        )
         if change == "policy":
             chosen = data.draw(st.sampled_from(POLICIES))
         elif change == "model":
@@ -130,7 +152,9 @@ def test_what_decides_may_change_between_any_two_turns(tmp_path_factory, data):
             talk.move(root / str(number + 1))
         if change != "none":
             session = talk.session(chosen, window)
-        view = talk.turn(session, model, number, data.draw(st.integers(1, 1_500), "lines"))
+        view = talk.turn(
+            session, model, number, data.draw(st.integers(1, 1_500), "lines")
+        )
         again = request(model, talk.messages[: -len(step(0, 0))])
         assert talk.session(chosen, window).fit(again)["messages"] == view["messages"]
 
@@ -160,7 +184,9 @@ def test_another_family_is_a_change_that_names_both(tmp_path):
     talk.turn(talk.session(policy()), "claude-opus-4-5", 1, 900)
     (told,) = (event for event in talk.events if event.kind == "changed")
     assert "another model family decides from here on (" in told.why
-    before, _, now = told.why.partition("(")[2].partition(" now)")[0].partition(" before, ")
+    before, _, now = (
+        told.why.partition("(")[2].partition(" now)")[0].partition(" before, ")
+    )
     assert before != now
 
 
@@ -169,7 +195,11 @@ def test_the_same_policy_under_the_same_settings_is_no_change(tmp_path):
     for number in range(4):
         with talk.session(policy()) as session:
             talk.turn(session, BOUND, number, 900)
-    assert not {event.kind for event in talk.events} & {"changed", "joined", "superseded"}
+    assert not {event.kind for event in talk.events} & {
+        "changed",
+        "joined",
+        "superseded",
+    }
 
 
 def test_a_rolling_upgrade_breaks_the_prefix_once(tmp_path):
@@ -218,7 +248,10 @@ def test_what_was_cut_without_recall_tools_stays_and_no_more_is_cut(tmp_path, re
     assert {event.kind for event in session.events[2:]} == {"observed"}
 
     entries = session.state.ledger.entries.values()
-    assert [each.policy for entry in entries for each in entry.opened] == [SEVEN.name, DEFAULT.name]
+    assert [each.policy for entry in entries for each in entry.opened] == [
+        SEVEN.name,
+        DEFAULT.name,
+    ]
     cold = new.session(DEFAULT, 60_000)
     again = cold.fit(request(BOUND, new.messages[: -len(step(0, 0))], new.more))
     assert (again["messages"], cold.events) == (view["messages"], ())
@@ -257,7 +290,9 @@ def test_usage_learned_with_one_model_scales_no_other(tmp_path):
     talk.turn(session, BOUND, 0, 900)
     for number in range(1, 6):
         view = session.fit(request(BOUND, list(talk.messages)))
-        view.observe(Usage(fresh_tokens=int(session.window.tokens * 1.4), output_tokens=20))
+        view.observe(
+            Usage(fresh_tokens=int(session.window.tokens * 1.4), output_tokens=20)
+        )
         talk.messages += step(number, 900)
     session.fit(request(BOUND, list(talk.messages)))
     learned = session.window.estimate / session.window.tokens
@@ -296,7 +331,9 @@ def pressed(name, share):
 
 
 @pytest.mark.parametrize("recall", [True, False, "auto"])
-def test_another_setting_under_pressure_is_told_once_and_shows_nothing_otherwise(tmp_path, recall):
+def test_another_setting_under_pressure_is_told_once_and_shows_nothing_otherwise(
+    tmp_path, recall
+):
     """What it decided is in the ledger, so no prefix breaks and no thought goes."""
     talk = Talk(tmp_path / "a", recall)
     with talk.session(pressed("mine-1", 0.90), 60_000) as session:
@@ -330,13 +367,19 @@ def test_thoughts_of_a_joined_conversation_stay_with_a_change_under_pressure(tmp
     talk.turn(talk.session(pressed("mine-2", 0.80)), BOUND, 3, 20)
     assert talk.last[: len(before)] == before
     kinds = [event.kind for event in talk.events]
-    assert (kinds.count("joined"), kinds.count("changed"), kinds.count("reasoning")) == (1, 1, 1)
+    assert (
+        kinds.count("joined"),
+        kinds.count("changed"),
+        kinds.count("reasoning"),
+    ) == (1, 1, 1)
 
 
 def test_policies_that_differ_under_pressure_alone_may_take_turns(tmp_path):
     """Each is told of once; none is superseded, none writes an opening again."""
     talk = Talk(tmp_path / "a", True)
-    workers = [talk.session(pressed(f"mine-{n}", 0.5 + n / 10), 60_000) for n in range(3)]
+    workers = [
+        talk.session(pressed(f"mine-{n}", 0.5 + n / 10), 60_000) for n in range(3)
+    ]
     for number in range(15):
         talk.turn(workers[number % 3], BOUND, number, 700)
     kinds = [event.kind for event in talk.events]

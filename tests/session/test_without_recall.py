@@ -32,7 +32,11 @@ def steps(count, output=SMALL, start=0):
             "name": "lookup",
             "input": {"n": number},
         }
-        result = {"type": "tool_result", "tool_use_id": f"toolu_{number}", "content": output}
+        result = {
+            "type": "tool_result",
+            "tool_use_id": f"toolu_{number}",
+            "content": output,
+        }
         messages.append({"role": "assistant", "content": [call]})
         messages.append({"role": "user", "content": [result]})
     return messages
@@ -74,7 +78,9 @@ def test_nothing_is_cut_where_the_model_could_not_open_it(settings, more):
     messages = [*ASKED, *steps(1, LARGE), *steps(90, start=1)]
     session = Session(MODEL, **settings)
     view = walked(session, messages, **more)
-    assert all(sent is own for sent, own in zip(view["messages"], messages, strict=True))
+    assert all(
+        sent is own for sent, own in zip(view["messages"], messages, strict=True)
+    )
     assert not kinds(session)
     offered = Session(MODEL)
     walked(offered, messages)
@@ -111,7 +117,8 @@ def test_a_preset_does_what_its_document_says_with_the_tools_or_without(policy):
     messages = [*ASKED, *steps(30, LARGE * 2)]
     limits = Limits(window_tokens=400_000)
     with_tools, without = (
-        Session(MODEL, policy=policy, limits=limits, recall=recall) for recall in (True, False)
+        Session(MODEL, policy=policy, limits=limits, recall=recall)
+        for recall in (True, False)
     )
     walked(with_tools, messages)
     walked(without, messages)
@@ -137,11 +144,15 @@ def test_one_request_without_tools_is_shown_as_those_around_it():
     views = [plain.fit(request(messages[:length])) for length in (1, 3, 5, 7)]
     assert session.fit(request(messages[:1])) == views[0]
     assert session.fit(request(messages[:3])) == views[1]
-    assert session.fit(request(messages[:5], tools=()))["messages"] == views[2]["messages"]
+    assert (
+        session.fit(request(messages[:5], tools=()))["messages"] == views[2]["messages"]
+    )
     assert session.fit(request(messages[:5])) == views[2]
     assert session.fit(request(messages)) == views[3]
     again = Session(MODEL, store=session.store)
-    assert again.fit(request(messages)) == views[3], "and a cold start comes to the same"
+    assert again.fit(request(messages)) == views[3], (
+        "and a cold start comes to the same"
+    )
 
 
 CHOSEN = [{"type": "none"}, {"type": "tool", "name": "lookup"}]
@@ -160,7 +171,9 @@ def test_what_arrives_where_recall_may_not_be_called_is_shown_whole_and_stays(ch
     assert view["messages"][4] == messages[4], "what is new is whole"
     after = session.fit(request(messages))
     assert after["messages"][:5] == view["messages"], "and nothing is taken back"
-    assert "get_continuation" in str(after["messages"][-1]), "the next result is cut as ever"
+    assert "get_continuation" in str(after["messages"][-1]), (
+        "the next result is cut as ever"
+    )
     other = Session(MODEL, store=session.store)
     assert other.fit(request(messages)) == after, "another worker comes to the same"
 
@@ -177,7 +190,9 @@ def test_a_place_that_was_shown_before_is_shown_as_it_was(choice):
     assert title["messages"] == view["messages"]
     session.observe(Usage(fresh_tokens=session.window.estimate))
     other = Session(MODEL, store=session.store)
-    assert other.fit(request(messages, tool_choice=choice))["messages"] == view["messages"]
+    assert (
+        other.fit(request(messages, tool_choice=choice))["messages"] == view["messages"]
+    )
 
 
 def test_a_conversation_in_which_every_tool_is_chosen_for_the_model_is_never_cut():
@@ -204,7 +219,9 @@ def test_a_conversation_that_is_given_tools_later_has_ours_then_and_is_cut():
     other = Session(MODEL, store=store)
     assert other.fit(request(after)) == view, "another worker comes to the same"
     title = session.fit(request(after, tools=()))
-    assert title["messages"] == view["messages"], "and a request without tools breaks nothing"
+    assert title["messages"] == view["messages"], (
+        "and a request without tools breaks nothing"
+    )
     longer = [*after, *steps(1, LARGE, start=3)]
     assert other.fit(request(longer)) == session.fit(request(longer))
     assert session.fit(request(longer))["messages"][: len(after)] == view["messages"]
@@ -248,7 +265,9 @@ PLACES = {
 @pytest.mark.parametrize("base", [DEFAULT, SUMMARISED])
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("how", [{"tools": ()}, {"recall": False}, {}])
-def test_a_stage_that_is_put_into_the_default_runs_with_tools_and_without(base, place, how):
+def test_a_stage_that_is_put_into_the_default_runs_with_tools_and_without(
+    base, place, how
+):
     policy = replace(base, name="mine-1", **PLACES[place])
     session = Session(MODEL, policy=policy, recall=how.get("recall", "auto"))
     ASKED_OWN.clear()  # at first sight it is asked of samples too, when the session is made
@@ -257,7 +276,9 @@ def test_a_stage_that_is_put_into_the_default_runs_with_tools_and_without(base, 
 
 
 def test_a_stage_of_ours_that_is_put_in_with_settings_of_its_own_runs_too():
-    cut = partial(truncate, shape=partial(by_kind, limit_chars=dict.fromkeys(LIMIT_CHARS, 500)))
+    cut = partial(
+        truncate, shape=partial(by_kind, limit_chars=dict.fromkeys(LIMIT_CHARS, 500))
+    )
     policy = replace(DEFAULT, name="mine-2", at_first_sight=(cut,))
     session = Session(MODEL, policy=policy, recall=False)
     view = session.fit(request([*ASKED, *steps(1, LARGE)]))

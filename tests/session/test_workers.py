@@ -21,11 +21,19 @@ def conversation(format, turns=45, seed=5):
     """A tool run of so many turns, and the lengths at which a request is sent."""
     dice = random.Random(seed)
     calls = [
-        Call("read_file", f"src/file_{n}.py", f"value {n} of the table\n" * dice.randrange(5, 160))
+        Call(
+            "read_file",
+            f"src/file_{n}.py",
+            f"value {n} of the table\n" * dice.randrange(5, 160),
+        )
         for n in range(turns)
     ]
-    messages = histories.wire(format, [Turn(said=f"Step {c.argument}.", calls=(c,)) for c in calls])
-    replies = [n for n, message in enumerate(messages) if message["role"] == "assistant"]
+    messages = histories.wire(
+        format, [Turn(said=f"Step {c.argument}.", calls=(c,)) for c in calls]
+    )
+    replies = [
+        n for n, message in enumerate(messages) if message["role"] == "assistant"
+    ]
     return messages, [*replies, len(messages)]
 
 
@@ -36,7 +44,13 @@ class Run:
         self.format, self.ratio = format, ratio
         limits = Limits(window_tokens=limits)
         self.sessions = [
-            Session(MODEL[format], policy=CUTS_ALWAYS, limits=limits, format=format, store=store)
+            Session(
+                MODEL[format],
+                policy=CUTS_ALWAYS,
+                limits=limits,
+                format=format,
+                store=store,
+            )
             for store in stores
         ]
         self.views = []
@@ -129,24 +143,38 @@ def test_what_was_decided_far_back_elsewhere_is_shown_by_a_warm_session(tmp_path
     run = Run("openai-chat", [str(tmp_path / "u.db")] * 3, limits=200_000)
     for length in lengths[:15]:
         run.turn(0, messages[:length])
-    early = run.sessions[1].fit(histories.request("openai-chat", messages[: lengths[4]]))
-    assert early.refused("context_length_exceeded: maximum context length is 1500 tokens")
+    early = run.sessions[1].fit(
+        histories.request("openai-chat", messages[: lengths[4]])
+    )
+    assert early.refused(
+        "context_length_exceeded: maximum context length is 1500 tokens"
+    )
     run.sessions[1].fit(histories.request("openai-chat", messages[: lengths[4]]))
-    assert {event.kind for event in run.sessions[1].events} & {"cut", "pruned", "condensed"}
+    assert {event.kind for event in run.sessions[1].events} & {
+        "cut",
+        "pruned",
+        "condensed",
+    }
     warm = run.turn(0, messages[: lengths[15]])
     cold = run.turn(2, messages[: lengths[15]])
     assert warm == cold
     assert run.sessions[0].window.changed or run.sessions[0].window.summaries
 
 
-def test_what_was_decided_at_this_very_place_elsewhere_is_shown_by_a_warm_session(tmp_path):
+def test_what_was_decided_at_this_very_place_elsewhere_is_shown_by_a_warm_session(
+    tmp_path,
+):
     """Both serve one turn; the second is refused there and cuts; the first goes on from it."""
     messages, lengths = conversation("openai-chat", turns=20)
     run = Run("openai-chat", [str(tmp_path / "u.db")] * 3, limits=200_000)
     for length in lengths[:15]:
         run.turn(0, messages[:length])
-    again = run.sessions[1].fit(histories.request("openai-chat", messages[: lengths[14]]))
-    assert again.refused("context_length_exceeded: maximum context length is 3000 tokens")
+    again = run.sessions[1].fit(
+        histories.request("openai-chat", messages[: lengths[14]])
+    )
+    assert again.refused(
+        "context_length_exceeded: maximum context length is 3000 tokens"
+    )
     run.sessions[1].fit(histories.request("openai-chat", messages[: lengths[14]]))
     warm = run.turn(0, messages[: lengths[15]])
     assert warm == run.turn(2, messages[: lengths[15]])
@@ -191,7 +219,9 @@ def test_views_in_flight_speak_of_themselves_alone():
     views = []
     for number in range(12):
         call = Call("bash", f"dir_{number}", f"output of {number}\n" * 2_000)
-        messages = histories.wire("openai-chat", [Turn(said=f"I am {number}.", calls=(call,))])
+        messages = histories.wire(
+            "openai-chat", [Turn(said=f"I am {number}.", calls=(call,))]
+        )
         messages[0]["content"] = f"conversation {number}"
         for message in messages[1:]:
             for each in message.get("tool_calls", ()):
@@ -204,23 +234,32 @@ def test_views_in_flight_speak_of_themselves_alone():
         asked = {
             "id": "r",
             "type": "function",
-            "function": {"name": "get_continuation", "arguments": '{"tool_call_id": "call_0"}'},
+            "function": {
+                "name": "get_continuation",
+                "arguments": '{"tool_call_id": "call_0"}',
+            },
         }
         assert view.owns(asked)
         assert f"output of {number}\n" in view.recall(asked)["content"]
         view.observe(Usage(fresh_tokens=1_000 + number, output_tokens=1))
         assert view._sent.tokens == estimates[number]
     entries = session.state.ledger.entries.values()
-    seen = {each.reported_tokens for entry in entries for each in entry.observed.values()}
+    seen = {
+        each.reported_tokens for entry in entries for each in entry.observed.values()
+    }
     assert seen == {1_000 + number for number in range(12)}
 
 
 def test_a_reply_observed_twice_on_its_view_counts_once():
     session = Session("gpt-4.1")
-    view = session.fit({"model": "gpt-4.1", "messages": [{"role": "user", "content": "hi"}]})
+    view = session.fit(
+        {"model": "gpt-4.1", "messages": [{"role": "user", "content": "hi"}]}
+    )
     reply = {"id": "r1", "usage": {"prompt_tokens": 20, "completion_tokens": 5}}
     view.observe(reply)
-    session.fit({"model": "gpt-4.1", "messages": [{"role": "user", "content": "other"}]})
+    session.fit(
+        {"model": "gpt-4.1", "messages": [{"role": "user", "content": "other"}]}
+    )
     view.observe(reply)
     assert session.usage.total_tokens == 25
 
@@ -228,7 +267,9 @@ def test_a_reply_observed_twice_on_its_view_counts_once():
 def test_a_view_explains_itself_with_its_numbers():
     messages, lengths = conversation("anthropic")
     limits, policy = Limits(window_tokens=WINDOW), CUTS_ALWAYS
-    session = Session(MODEL["anthropic"], policy=policy, limits=limits, format="anthropic")
+    session = Session(
+        MODEL["anthropic"], policy=policy, limits=limits, format="anthropic"
+    )
     told = [
         session.fit(histories.request("anthropic", messages[:length])).explain()
         for length in lengths
@@ -258,7 +299,9 @@ def test_the_store_may_be_moved_in_mid_conversation(tmp_path):
             )
             for length in several:
                 view = session.fit(histories.request("anthropic", messages[:length]))
-                views.append([json.dumps(raw) for raw in FORMATS["anthropic"].history(view)])
+                views.append(
+                    [json.dumps(raw) for raw in FORMATS["anthropic"].history(view)]
+                )
             kinds = {event.kind for event in session.events}
             assert not kinds & {"changed", "superseded"}, policy
             session.close()

@@ -33,7 +33,10 @@ POLICIES = (
         EAGER,
         name="eager, less at first sight",
         at_first_sight=(
-            partial(truncate, shape=partial(by_kind, limit_chars={"read": 2_000, "other": 900})),
+            partial(
+                truncate,
+                shape=partial(by_kind, limit_chars={"read": 2_000, "other": 900}),
+            ),
         ),
     ),
 )
@@ -81,11 +84,20 @@ class Workers(RuleBasedStateMachine):
 
     # ── the conversation ─────────────────────────────────────────────────────────────
 
-    @rule(lines=st.sampled_from((1, 30, 90, 400)), says=st.sampled_from(("", "", "Go on.")))
+    @rule(
+        lines=st.sampled_from((1, 30, 90, 400)),
+        says=st.sampled_from(("", "", "Go on.")),
+    )
     def grow(self, lines, says):
         self.count += 1
-        call = Call("read_file", f"{self.count}.py", f"value {self.count} of the table\n" * lines)
-        step = Turn(calls=(call,), user=says or None, thought=self.format == "anthropic")
+        call = Call(
+            "read_file",
+            f"{self.count}.py",
+            f"value {self.count} of the table\n" * lines,
+        )
+        step = Turn(
+            calls=(call,), user=says or None, thought=self.format == "anthropic"
+        )
         self.steps.append(histories.wire(self.format, [step], start=self.count))
 
     @rule(by=st.integers(1, 6))
@@ -95,7 +107,10 @@ class Workers(RuleBasedStateMachine):
     @rule(by=st.integers(0, 4))
     def branch(self, by):
         """Go on elsewhere; what was left can be gone back to."""
-        self.steps, self.left = self.left or self.steps[: max(1, len(self.steps) - by)], self.steps
+        self.steps, self.left = (
+            self.left or self.steps[: max(1, len(self.steps) - by)],
+            self.steps,
+        )
         self.steps = [*self.steps]
 
     # ── the workers ──────────────────────────────────────────────────────────────────
@@ -131,9 +146,13 @@ class Workers(RuleBasedStateMachine):
     @rule(me=workers)
     def refuse(self, me):
         """Who is refused cuts deeper until it is answered, unless it may go no deeper."""
-        found = [each.refused(TOO_LONG[self.format]) for each in self.one_and_worker(me)]
+        found = [
+            each.refused(TOO_LONG[self.format]) for each in self.one_and_worker(me)
+        ]
         assert all(each == found[0] for each in found)
-        if not self.observed(me, 1.0):  # nothing fits so deep: what is left is to begin anew
+        if not self.observed(
+            me, 1.0
+        ):  # nothing fits so deep: what is left is to begin anew
             self.restart(me)
             self.restart_the_one()
 
@@ -168,6 +187,8 @@ def _alone(line, ledger):
 
 def test_workers_that_do_not_listen_are_found_out(monkeypatch):
     monkeypatch.setattr(_turn, "look_up", _alone)
-    only = settings(SETTINGS, max_examples=200, phases=[Phase.generate], derandomize=True)
+    only = settings(
+        SETTINGS, max_examples=200, phases=[Phase.generate], derandomize=True
+    )
     with pytest.raises(AssertionError):
         run_state_machine_as_test(Workers, settings=only)

@@ -5,8 +5,12 @@ import copy
 import pytest
 from anthropic.types.message_create_params import MessageCreateParamsNonStreaming
 from google.genai import types
-from openai.types.chat.completion_create_params import CompletionCreateParamsNonStreaming
-from openai.types.responses.response_create_params import ResponseCreateParamsNonStreaming
+from openai.types.chat.completion_create_params import (
+    CompletionCreateParamsNonStreaming,
+)
+from openai.types.responses.response_create_params import (
+    ResponseCreateParamsNonStreaming,
+)
 from pydantic import TypeAdapter
 
 from tests import histories
@@ -61,13 +65,18 @@ def test_the_view_is_legal_and_ends_with_the_words(format, forced):
     assert problems(asked) == problems(view) == []
     assert asked == before
     *kept, last = history(format, view)
-    assert all(ours is theirs for ours, theirs in zip(kept, history(format, asked), strict=True))
+    assert all(
+        ours is theirs
+        for ours, theirs in zip(kept, history(format, asked), strict=True)
+    )
     assert last == FORMATS[format].user(WRAP_UP)
     if format not in NO_CALLS:
         assert "tools" not in view
         return
     key, none = NO_CALLS[format]
-    assert view[key] == ({**FORCED[format][key], **none} if format == "gemini" and forced else none)
+    assert view[key] == (
+        {**FORCED[format][key], **none} if format == "gemini" and forced else none
+    )
     assert view["tools"] == asked["tools"]
 
 
@@ -97,8 +106,12 @@ def test_behind_the_users_own_words_it_is_legal_as_well(format):
 @every_format
 def test_the_words_fit_the_window_too(format):
     limits = Limits(window_tokens=9_000)
-    turn = histories.Turn(calls=(histories.Call("bash", "a.py", "a line of output\n" * 150),))
-    asked = histories.request(format, histories.wire(format, [turn] * 9), tools=[TOOL[format]])
+    turn = histories.Turn(
+        calls=(histories.Call("bash", "a.py", "a line of output\n" * 150),)
+    )
+    asked = histories.request(
+        format, histories.wire(format, [turn] * 9), tools=[TOOL[format]]
+    )
     roomy = new_session(format, limits=limits, recall=False)
     roomy.fit(asked)
     limit, count = roomy.window.limit_tokens, roomy.window.meter.message
@@ -148,7 +161,9 @@ def test_the_sdk_takes_it(format):
 def test_the_sdk_of_google_takes_it(as_object):
     contents = history("gemini", request("gemini"))
     config = {
-        "tools": [{"function_declarations": [{"name": "bash", "description": "Runs."}]}],
+        "tools": [
+            {"function_declarations": [{"name": "bash", "description": "Runs."}]}
+        ],
         "tool_config": {"retrieval_config": {"language_code": "en"}},
     }
     given = types.GenerateContentConfig(**config) if as_object else config
@@ -175,11 +190,19 @@ def test_a_system_message_at_the_end_stays_there():
 
 
 def test_nothing_is_said_while_a_tool_of_the_servers_is_open():
-    search = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {}}
+    search = {
+        "type": "server_tool_use",
+        "id": "srvtoolu_1",
+        "name": "web_search",
+        "input": {},
+    }
     asked = request("anthropic")
     *_, said, results = asked["messages"]
     asked["messages"][-2] = {**said, "content": [search, *said["content"]]}
-    asked["tools"] = [*asked["tools"], {"type": "web_search_20250305", "name": "web_search"}]
+    asked["tools"] = [
+        *asked["tools"],
+        {"type": "web_search_20250305", "name": "web_search"},
+    ]
     assert problems(asked) == []
     view = wrap_up_of("anthropic", asked)
     assert problems(view) == []

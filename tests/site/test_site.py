@@ -16,7 +16,9 @@ import ullage
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 PAGES = {page.relative_to(DOCS).as_posix() for page in DOCS.rglob("*.md")}
-SETTINGS = tomllib.loads((ROOT / "zensical.toml").read_text(encoding="utf-8"))["project"]
+SETTINGS = tomllib.loads((ROOT / "zensical.toml").read_text(encoding="utf-8"))[
+    "project"
+]
 BUILDER = ROOT / ".venv-docs" / "bin" / "zensical"
 
 
@@ -48,7 +50,9 @@ def built():
         shutil.copytree(ROOT / name, folder / name)
     shutil.copy(ROOT / "zensical.toml", folder)
     build = [BUILDER, "build", "--strict"]
-    ran = subprocess.run(build, cwd=folder, capture_output=True, check=False, timeout=300)
+    ran = subprocess.run(
+        build, cwd=folder, capture_output=True, check=False, timeout=300
+    )
     return ran, folder / "dist" / "site"
 
 
@@ -59,7 +63,9 @@ def test_it_is_built_without_a_warning_and_loads_nothing_from_elsewhere():
     assert ran.returncode == 0, ran.stdout.decode()
     for page in folder.rglob("*.html"):
         text = page.read_text(encoding="utf-8")
-        loaded = re.findall(r"<(?:script|img|iframe|link)[^>]*(?:src|href)=\"(https?:[^\"]*)", text)
+        loaded = re.findall(
+            r"<(?:script|img|iframe|link)[^>]*(?:src|href)=\"(https?:[^\"]*)", text
+        )
         assert loaded == [], page.name
     assert "Keeps one conversation within its window" in (
         folder / "api" / "sessions.html"

@@ -61,7 +61,10 @@ def test_then_it_is_asked_once_to_sum_up_and_after_that_refused():
     session = new_session(budget=Budget(tokens=1_000))
     call(session, 900, 300)
     asked, view = request(), session.fit(request())
-    assert view["messages"] == [*asked["messages"], {"role": "user", "content": WRAP_UP}]
+    assert view["messages"] == [
+        *asked["messages"],
+        {"role": "user", "content": WRAP_UP},
+    ]
     assert view["tool_choice"] == "none"
     (event,) = told(session, "wrapped_up")
     assert "1,200 of 1,000 tokens" in event.why
@@ -71,7 +74,11 @@ def test_then_it_is_asked_once_to_sum_up_and_after_that_refused():
         with pytest.raises(BudgetExceeded) as caught:
             session.fit(request())
     error = caught.value
-    assert (error.unit, error.allowance, error.spent) == ("tokens", 1_000, 1_200 + estimate)
+    assert (error.unit, error.allowance, error.spent) == (
+        "tokens",
+        1_000,
+        1_200 + estimate,
+    )
     assert not error.can_retry
     session.observe(reply())
     with pytest.raises(BudgetExceeded, match=r"1,000 tokens is spent \(2,300 used"):
@@ -166,7 +173,9 @@ def test_calls_side_by_side_do_not_all_pass_the_same_check():
     first, *others = (new_session(budget=budget) for _ in range(5))
     assert not is_wrap_up(first.fit(request()))
     for other in others:
-        with pytest.raises(BudgetExceeded, match=r"9,900 used, .* reserved by others") as caught:
+        with pytest.raises(
+            BudgetExceeded, match=r"9,900 used, .* reserved by others"
+        ) as caught:
             other.fit(request())
         assert caught.value.can_retry
 
@@ -289,7 +298,11 @@ STEPS = st.lists(
 )
 
 
-@given(STEPS, st.sampled_from((None, 4_000, 9_000)), st.sampled_from(("wrap_up", "stop", "warn")))
+@given(
+    STEPS,
+    st.sampled_from((None, 4_000, 9_000)),
+    st.sampled_from(("wrap_up", "stop", "warn")),
+)
 def test_spent_is_what_was_observed_and_nothing_stays_claimed(steps, tokens, mode):
     budget = Budget(tokens=tokens or 0, on_exceeded=mode)
     sessions = [new_session(budget=budget, agent=str(n)) for n in range(3)]
@@ -313,8 +326,12 @@ def test_spent_is_what_was_observed_and_nothing_stays_claimed(steps, tokens, mod
                 session.release()
         assert budget.reserved.tokens >= 0
         reported = [each for each in budget.calls if each.reported]
-        assert sum(each.usage.total_tokens for each in reported) == sum(observed.values())
-        assert sum(each.usage.total_tokens for each in budget.calls) == budget.spent.tokens
+        assert sum(each.usage.total_tokens for each in reported) == sum(
+            observed.values()
+        )
+        assert (
+            sum(each.usage.total_tokens for each in budget.calls) == budget.spent.tokens
+        )
         assert budget.spent.estimated_tokens == sum(
             each.usage.total_tokens for each in budget.calls if not each.reported
         )
@@ -372,7 +389,9 @@ def test_tokens_can_be_limited_where_no_price_is_known():
     session = Session("no-such-model", format="openai-chat", budget=budget)
     session.fit({**request(), "model": "no-such-model"})
     session.observe(reply())
-    assert session.calls[0].cost_usd is session.cost_usd is budget.spent.cost_usd is None
+    assert (
+        session.calls[0].cost_usd is session.cost_usd is budget.spent.cost_usd is None
+    )
     assert is_wrap_up(session.fit(request()))
 
 
@@ -403,7 +422,13 @@ def test_a_budget_that_cannot_be_meant_is_refused(settings):
         Budget(**settings)
 
 
-VARIABLE = {"": 0, "0": 0, "850000": 850_000, "850,000": 850_000, " 1_000_000 ": 1_000_000}
+VARIABLE = {
+    "": 0,
+    "0": 0,
+    "850000": 850_000,
+    "850,000": 850_000,
+    " 1_000_000 ": 1_000_000,
+}
 
 
 @pytest.mark.parametrize(("text", "tokens"), VARIABLE.items())
@@ -427,13 +452,17 @@ def test_no_variable_means_no_limit(monkeypatch):
     assert session.budget.reserved == Claim()
 
 
-@pytest.mark.parametrize("text", ["lots", "-1", "1.5", "5 EUR", "1,00", "8,50,000", "٣", "1e6"])
+@pytest.mark.parametrize(
+    "text", ["lots", "-1", "1.5", "5 EUR", "1,00", "8,50,000", "٣", "1e6"]
+)
 def test_nonsense_in_the_environment_is_refused_by_name(monkeypatch, text):
     monkeypatch.setenv("AGENT_BUDGET", text)
     with pytest.raises(ConfigError) as caught:
         Budget.from_env("AGENT_BUDGET", on_exceeded="stop")
     assert caught.value.setting == "AGENT_BUDGET"
-    assert text not in str(caught.value).replace("Give one such as 850000 or 850,000.", "")
+    assert text not in str(caught.value).replace(
+        "Give one such as 850000 or 850,000.", ""
+    )
 
 
 def test_an_account_does_not_hold_its_session():

@@ -41,7 +41,9 @@ def agent(budget, barrier, round_done):
     with new_session(budget=budget) as session:
         for _ in range(ROUNDS):
             try:
-                kinds.append("wrap-up" if is_wrap_up(session.fit(request())) else "call")
+                kinds.append(
+                    "wrap-up" if is_wrap_up(session.fit(request())) else "call"
+                )
             except BudgetExceeded:
                 kinds.append("refused")
             barrier.wait()
@@ -106,7 +108,9 @@ async def task(budget, together):
         await session.fit(request())
     except BudgetExceeded:
         session = None
-    for _ in range(2):  # all tasks of this loop have called, and then those of all loops
+    for _ in range(
+        2
+    ):  # all tasks of this loop have called, and then those of all loops
         await together.wait()
     if session is None:
         return "refused"
@@ -134,7 +138,9 @@ def test_tasks_of_one_or_several_loops_do_not_overspend_together(loops, most):
     budget = Budget(tokens=20 * most, on_exceeded="stop")
     met = threading.Barrier(loops)
     with ThreadPoolExecutor(loops) as pool:
-        ends = list(pool.map(lambda _: loop_of(budget, TASKS // loops, met), range(loops)))
+        ends = list(
+            pool.map(lambda _: loop_of(budget, TASKS // loops, met), range(loops))
+        )
     calls = sum(kinds.count("call") for kinds in ends)
     assert calls == budget.spent.calls
     assert 20 <= calls <= 22

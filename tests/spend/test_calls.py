@@ -39,9 +39,16 @@ def test_every_call_is_listed_with_its_exact_tokens(format):
         estimated_tokens=estimates[0],
     )
     assert (second.usage.input_tokens, second.usage.output_tokens) == (2_000, 250)
-    assert (second.estimated_tokens, session.budget.spent.tokens) == (estimates[1], 3_350)
+    assert (second.estimated_tokens, session.budget.spent.tokens) == (
+        estimates[1],
+        3_350,
+    )
     known = [call.cost_usd for call in session.calls if call.cost_usd is not None]
-    assert session.budget.spent.cost_usd == session.cost_usd == (sum(known) if known else None)
+    assert (
+        session.budget.spent.cost_usd
+        == session.cost_usd
+        == (sum(known) if known else None)
+    )
     assert session.budget.calls == session.calls
 
 
@@ -49,7 +56,11 @@ def test_sums_by_agent_and_by_model():
     budget = Budget(tokens=100_000)
     lead = new_session(budget=budget, agent="lead")
     scout = new_session("anthropic", budget=budget, agent="scout")
-    for session, format in ((lead, "openai-chat"), (scout, "anthropic"), (scout, "anthropic")):
+    for session, format in (
+        (lead, "openai-chat"),
+        (scout, "anthropic"),
+        (scout, "anthropic"),
+    ):
         session.fit(request(format))
         session.observe(reply(format))
     budget.charge(Usage(fresh_tokens=7), "gpt-4.1", agent="scout")
@@ -119,7 +130,9 @@ def test_a_call_of_gemini_costs_what_the_price_list_says(model, prompt):
     )
     (call,) = session.calls
     assert (call.usage.input_tokens, call.usage.output_tokens) == (prompt, 1_000)
-    assert call.cost_usd == pytest.approx(by_hand(model, prompt - 400, 400, 1_000), rel=1e-12)
+    assert call.cost_usd == pytest.approx(
+        by_hand(model, prompt - 400, 400, 1_000), rel=1e-12
+    )
     assert session.cost_usd == call.cost_usd
 
 

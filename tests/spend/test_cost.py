@@ -48,7 +48,14 @@ def test_costs_equal_the_reference(model, fresh, read, write, output):
     assert cost_usd(usage, info) == pytest.approx(float(theirs.total_price))
 
 
-@given(fresh=COUNTS, heard=COUNTS, read=COUNTS, heard_again=COUNTS, said=COUNTS, spoken=COUNTS)
+@given(
+    fresh=COUNTS,
+    heard=COUNTS,
+    read=COUNTS,
+    heard_again=COUNTS,
+    said=COUNTS,
+    spoken=COUNTS,
+)
 @pytest.mark.parametrize(
     "model", ["gemini-2.5-flash", "gemini-3-flash-preview", "gpt-4o-audio-preview"]
 )
@@ -81,10 +88,14 @@ def test_what_is_heard_and_spoken_has_prices_of_its_own(
     assert cost_usd(usage, info) == pytest.approx(float(theirs.total_price))
 
 
-@pytest.mark.parametrize("model", ["claude-opus-5-5", "claude-sonnet-4-5", "claude-haiku-5-5"])
+@pytest.mark.parametrize(
+    "model", ["claude-opus-5-5", "claude-sonnet-4-5", "claude-haiku-5-5"]
+)
 @given(fresh=COUNTS, briefly=COUNTS, long=COUNTS)
 def test_what_is_cached_for_an_hour_costs_more(model, fresh, briefly, long):
-    usage = Usage(fresh_tokens=fresh, cache_write_tokens=briefly + long, long_write_tokens=long)
+    usage = Usage(
+        fresh_tokens=fresh, cache_write_tokens=briefly + long, long_write_tokens=long
+    )
     theirs = genai_prices.calc_price(
         genai_prices.Usage(
             input_tokens=usage.input_tokens,
@@ -100,7 +111,9 @@ def test_the_longer_cache_of_openai_is_twice_the_shorter():
     """2.5 times the input, and 1.25 times (`provider-rules` §3)."""
     info = lookup("gpt-5.6-sol")
     long = Usage(cache_write_tokens=1_000_000, long_write_tokens=1_000_000)
-    assert cost_usd(replace(long, long_write_tokens=0), info) == pytest.approx(1.25 * 4 * 2)
+    assert cost_usd(replace(long, long_write_tokens=0), info) == pytest.approx(
+        1.25 * 4 * 2
+    )
     assert cost_usd(long, info) == pytest.approx(2.5 * 4 * 2), "at the dearer tier"
 
 

@@ -23,7 +23,9 @@ def test_a_number_is_read_as_people_write_it(monkeypatch, text, number):
     assert whole_number("A_NUMBER") == number
 
 
-@pytest.mark.parametrize("text", ["1,00", "1.5", "-1", "1,000_000", "٣", "9" * 5_000, ",500"])
+@pytest.mark.parametrize(
+    "text", ["1,00", "1.5", "-1", "1,000_000", "٣", "9" * 5_000, ",500"]
+)
 def test_anything_else_is_refused_by_the_variables_name(monkeypatch, text):
     monkeypatch.setenv("A_NUMBER", text)
     with pytest.raises(ConfigError) as caught:

@@ -54,7 +54,9 @@ class OneBudget(RuleBasedStateMachine):
 
     on_exceeded = "wrap_up"
 
-    @initialize(allowed=st.sampled_from((600, 2_000, 5_000)), before=st.sampled_from((0, 100)))
+    @initialize(
+        allowed=st.sampled_from((600, 2_000, 5_000)), before=st.sampled_from((0, 100))
+    )
     def begin(self, allowed, before):
         self.allowed, self.view, self.charged = allowed, 0, before
         self.gone, self.wrap_ups = 0, 0
@@ -122,7 +124,9 @@ class OneBudget(RuleBasedStateMachine):
         caller.begun, caller.claimed = False, asked
         self.view += 1
         caller.sent = (self.view, asked // 2 + 1)
-        self.budget.send(caller.account, lambda: UnderWay(self.view, MODEL, asked // 2 + 1))
+        self.budget.send(
+            caller.account, lambda: UnderWay(self.view, MODEL, asked // 2 + 1)
+        )
 
     @rule(who=accounts, share=st.sampled_from((0.1, 0.5, 1.0)), again=st.booleans())
     def it_is_reported(self, who, share, again):
@@ -208,7 +212,9 @@ class Warns(OneBudget):
 SETTINGS = settings(max_examples=30, stateful_step_count=40, deadline=None)
 
 
-@pytest.mark.parametrize("machine", [OneBudget, Stops, Warns], ids=lambda one: one.on_exceeded)
+@pytest.mark.parametrize(
+    "machine", [OneBudget, Stops, Warns], ids=lambda one: one.on_exceeded
+)
 def test_any_steps_of_any_accounts(machine):
     run_state_machine_as_test(machine, settings=SETTINGS)
 
@@ -227,6 +233,8 @@ MUTANTS = {
 def test_a_budget_that_does_not_keep_account_is_found_out(monkeypatch, name):
     attribute, wrong = MUTANTS[name]
     monkeypatch.setattr(Budget, attribute, wrong)
-    only = settings(SETTINGS, max_examples=1_000, phases=[Phase.generate], derandomize=True)
+    only = settings(
+        SETTINGS, max_examples=1_000, phases=[Phase.generate], derandomize=True
+    )
     with pytest.raises(AssertionError):
         run_state_machine_as_test(OneBudget, settings=only)

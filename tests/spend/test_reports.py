@@ -6,7 +6,15 @@ from contextlib import suppress
 
 import pytest
 
-from tests.spending import FORMAT_NAMES, LIMITS, is_wrap_up, most_of, new_session, reply, request
+from tests.spending import (
+    FORMAT_NAMES,
+    LIMITS,
+    is_wrap_up,
+    most_of,
+    new_session,
+    reply,
+    request,
+)
 from ullage import Budget, BudgetExceeded, ConfigError, Session, Spent, Usage
 from ullage.session.reports import spent_by
 from ullage.session.spend.account import Account, UnderWay
@@ -47,7 +55,11 @@ def told(session, kind="unreported"):
 
 def odd_reply(format, counts, number):
     field, prompt, output = COUNTS[format]
-    usage = dict(zip((prompt, output), counts, strict=True)) if type(counts) is tuple else counts
+    usage = (
+        dict(zip((prompt, output), counts, strict=True))
+        if type(counts) is tuple
+        else counts
+    )
     if not field:  # beside the message
         usage = usage if isinstance(usage, dict) else {prompt: usage}
         return {"id": f"r{number}", **usage}
@@ -116,7 +128,11 @@ def test_a_session_for_each_request_that_nobody_observes_is_counted(end):
             session.close()
         del session
         gc.collect()
-    assert budget.totals("agent")["proxy"].estimated_tokens == 4 * estimate == budget.spent.tokens
+    assert (
+        budget.totals("agent")["proxy"].estimated_tokens
+        == 4 * estimate
+        == budget.spent.tokens
+    )
     assert budget.reserved == Claim()
 
 
@@ -140,7 +156,11 @@ def test_a_late_report_takes_the_place_of_the_estimate():
     first.observe({"choices": []})
     session.close()
     assert [call.usage.total_tokens for call in session.calls] == [950, 1_060]
-    assert (budget.spent.tokens, budget.spent.estimated_tokens, budget.spent.calls) == (2_010, 0, 2)
+    assert (budget.spent.tokens, budget.spent.estimated_tokens, budget.spent.calls) == (
+        2_010,
+        0,
+        2,
+    )
     assert session.cost_usd == pytest.approx(budget.spent.cost_usd)
 
 
@@ -172,7 +192,9 @@ def test_without_an_id_a_view_is_counted_once_and_the_fuller_report_counts():
 def test_a_new_reply_is_compared_with_none_that_came_before(monkeypatch):
     """However long a conversation is: a view and an id of its own are of no other reply."""
     compared, is_of = [], Report.is_of
-    monkeypatch.setattr(Report, "is_of", lambda one, two: compared.append(two) or is_of(one, two))
+    monkeypatch.setattr(
+        Report, "is_of", lambda one, two: compared.append(two) or is_of(one, two)
+    )
     session = new_session()
     for number in range(5):
         view = session.fit(request(turns=number + 1))
@@ -208,7 +230,9 @@ def test_what_is_longer_than_the_window_is_refused_with_its_figures():
 
 
 @pytest.mark.parametrize("format", FORMAT_NAMES)
-def test_a_budget_bites_though_the_provider_reports_next_to_nothing_of_each_prompt(format):
+def test_a_budget_bites_though_the_provider_reports_next_to_nothing_of_each_prompt(
+    format,
+):
     """One token for 25 kB, again and again; the answer it reports is counted."""
     budget, asked = Budget(tokens=60_000, on_exceeded="stop"), request(format, turns=50)
     session = new_session(format, budget=budget)
@@ -235,7 +259,9 @@ def test_a_prompt_of_which_the_provider_left_a_tenth_is_believed():
 def test_of_a_model_that_nobody_knows_any_window_is_believed():
     for limits, counted in ((None, 1), (LIMITS, 0)):
         session = Session("no-such-model", format="openai-chat", limits=limits)
-        session.fit({**request(), "model": "no-such-model"}).observe(reply(prompt=900_000))
+        session.fit({**request(), "model": "no-such-model"}).observe(
+            reply(prompt=900_000)
+        )
         assert session.budget.spent.calls == counted
 
 
@@ -293,7 +319,9 @@ def test_which_reports_are_of_one_reply(first, second, is_same):
 
 def test_a_row_that_is_replaced_is_in_no_sum():
     book = Book(Spent(usage=Usage(fresh_tokens=10), calls=1))
-    estimate = UnderWay(view=7, model="gpt-4.1", tokens=500, output_tokens=3).as_call("scout")
+    estimate = UnderWay(view=7, model="gpt-4.1", tokens=500, output_tokens=3).as_call(
+        "scout"
+    )
     book.add(estimate, 1, view=7)
     book.add(estimate, 2, view=8)
     report = Report(7, "a", Usage(fresh_tokens=400))
@@ -377,7 +405,9 @@ def test_a_wrap_up_is_taken_back_when_room_returns():
         session.fit(request())
     first.observe(reply(prompt=50, output=1))
     assert budget.spent == Spent(
-        usage=Usage(fresh_tokens=70, output_tokens=2), cost_usd=budget.spent.cost_usd, calls=2
+        usage=Usage(fresh_tokens=70, output_tokens=2),
+        cost_usd=budget.spent.cost_usd,
+        calls=2,
     )
     assert not is_wrap_up(session.fit(request()))
 

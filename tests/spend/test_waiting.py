@@ -40,7 +40,9 @@ def test_parallel_calls_that_reserve_more_than_there_is_are_made_one_after_anoth
 
     async def main():
         sessions = [new_session(FORMAT, AsyncSession, budget=budget) for _ in range(12)]
-        return await asyncio.gather(*(session.call(client, **ASKED) for session in sessions))
+        return await asyncio.gather(
+            *(session.call(client, **ASKED) for session in sessions)
+        )
 
     assert len(asyncio.run(main())) == 12
     assert budget.spent.calls == 12
@@ -65,7 +67,9 @@ def test_a_thread_waits_for_a_thread():
     first, second = (new_session(FORMAT, budget=budget) for _ in range(2))
     view, said = first.fit({**ASKED, "max_tokens": 3_000}), []
     other = threading.Thread(
-        target=lambda: said.append(second.call(lambda **_: reply(FORMAT, "So.", number=2), **ASKED))
+        target=lambda: said.append(
+            second.call(lambda **_: reply(FORMAT, "So.", number=2), **ASKED)
+        )
     )
     with pytest.raises(BudgetExceeded) as raised:
         second.fit(ASKED)

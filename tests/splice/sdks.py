@@ -27,7 +27,9 @@ def _anthropic(events):
     snapshot, buffers = None, {}
     for event in events:
         if event["type"] != "ping":
-            snapshot = accumulate_event(event=event, current_snapshot=snapshot, json_bufs=buffers)
+            snapshot = accumulate_event(
+                event=event, current_snapshot=snapshot, json_bufs=buffers
+            )
     return snapshot.to_dict(mode="json")
 
 
@@ -52,7 +54,9 @@ def _responses(events):
     numbers = [event["sequence_number"] for event in events]
     assert numbers == [*range(len(events))]
     for event in events:
-        told = state.handle_event(construct_type(type_=ResponseStreamEvent, value=event))
+        told = state.handle_event(
+            construct_type(type_=ResponseStreamEvent, value=event)
+        )
     return told[-1].response.to_dict(mode="json")
 
 
@@ -61,14 +65,18 @@ def _gemini(events):
     from google.genai.types import GenerateContentResponse
 
     chunks = [GenerateContentResponse.model_validate(event) for event in events]
-    return [chunk.model_dump(mode="json", by_alias=True, exclude_none=True) for chunk in chunks]
+    return [
+        chunk.model_dump(mode="json", by_alias=True, exclude_none=True)
+        for chunk in chunks
+    ]
 
 
 def _ollama(events):
     """The lines as the client reads them, put together as its users do it."""
     ollama = pytest.importorskip("ollama", reason="ollama is not installed")
     lines = [
-        ollama.ChatResponse(**event).model_dump(mode="json", exclude_none=True) for event in events
+        ollama.ChatResponse(**event).model_dump(mode="json", exclude_none=True)
+        for event in events
     ]
     message = {"role": "assistant"}
     for name in ("content", "thinking"):
@@ -122,8 +130,12 @@ _GATHERED = {
 
 def _content(chunks):
     """One content of all that the chunks say."""
-    candidates = [candidate for chunk in chunks for candidate in chunk.get("candidates", ())]
-    parts = [part for each in candidates for part in each.get("content", {}).get("parts", ())]
+    candidates = [
+        candidate for chunk in chunks for candidate in chunk.get("candidates", ())
+    ]
+    parts = [
+        part for each in candidates for part in each.get("content", {}).get("parts", ())
+    ]
     said = [part for part in parts if part != {"text": ""}]
     return [{"role": "model", "parts": said}] if said else []
 
@@ -138,7 +150,9 @@ def _of_chat(reply):
 
 
 def _of_responses(reply):
-    return [{k: v for k, v in item.items() if "parsed" not in k} for item in reply["output"]]
+    return [
+        {k: v for k, v in item.items() if "parsed" not in k} for item in reply["output"]
+    ]
 
 
 _SENT_BACK = {

@@ -79,7 +79,12 @@ class Talk:
     ):
         self.format, self.wire, self.streamed = format, FORMATS[format], streamed
         self.store = MemoryStore() if store is None else store
-        self.habits, self.fields, self.has_ids, self.most = habits, fields, has_ids, most
+        self.habits, self.fields, self.has_ids, self.most = (
+            habits,
+            fields,
+            has_ids,
+            most,
+        )
         self.records = []  # all that was ever kept
         self.dice = random.Random(seed)
         self.history = []  # the client's
@@ -109,11 +114,15 @@ class Talk:
         self.reply = self.door(request)
         assert json.dumps(request) == before, "the client's request was changed"
         assert not self.script, "the model was not asked so often"
-        said = sdks.messages(self.format, self.reply, self.events if self.streamed else None)
+        said = sdks.messages(
+            self.format, self.reply, self.events if self.streamed else None
+        )
         for habit in self.habits:
             said = HABITS[habit](self.format, said)
         self.history += said
-        if not self.done.records:  # nothing was hidden: the turn is what the client makes of it
+        if (
+            not self.done.records
+        ):  # nothing was hidden: the turn is what the client makes of it
             self.returned += [self.wire.user("-"), *said]
             self.truth = [*self.sent[-1], *said]
         self.truths[json.dumps(self.history)] = self.truth
@@ -210,7 +219,10 @@ class Talk:
 
     def recall(self, calls):
         self.recalled += len(calls)
-        return [self.wire.result(self.wire.call(call), "what was set aside") for call in calls]
+        return [
+            self.wire.result(self.wire.call(call), "what was set aside")
+            for call in calls
+        ]
 
     # ── the model ────────────────────────────────────────────────────────────────────
 
@@ -222,7 +234,9 @@ class Talk:
     def known(self):
         """What the model was sent and said for the longest known beginning of the history."""
         beginnings = (self.history[:stop] for stop in range(len(self.history), 0, -1))
-        return next(filter(None, (self.truths.get(json.dumps(each)) for each in beginnings)), [])
+        return next(
+            filter(None, (self.truths.get(json.dumps(each)) for each in beginnings)), []
+        )
 
     def upstream(self, request):
         history = self.wire.history(request)
@@ -248,7 +262,9 @@ class Talk:
         body = body_of(self.format, reply, self.rounds, Prompt(1_000 + self.rounds))
         if self.format == "openai-responses" and not isinstance(reply, dict):
             body["tools"] = request["tools"]
-        for part in body["candidates"][0]["content"]["parts"] if not self.has_ids else ():
+        for part in (
+            body["candidates"][0]["content"]["parts"] if not self.has_ids else ()
+        ):
             part.get("functionCall", {}).pop("id", None)
         return body
 
@@ -257,7 +273,9 @@ class Talk:
         for at, raw in enumerate(history):
             before = json.dumps(without_empty(history[:at]))
             for seal in seals_in(raw):
-                assert self.bound[seal] == before, "something before this thinking has changed"
+                assert self.bound[seal] == before, (
+                    "something before this thinking has changed"
+                )
 
     def cut(self, body, request):
         """The events of a reply, its texts cut anywhere."""
@@ -265,7 +283,9 @@ class Talk:
         events = events_in(stream_of(self.format, body, asked))
         cut = [piece for event in events for piece in self._pieces(event)]
         if self.format == "openai-responses":
-            cut = [{**event, "sequence_number": number} for number, event in enumerate(cut)]
+            cut = [
+                {**event, "sequence_number": number} for number, event in enumerate(cut)
+            ]
         return cut
 
     def _pieces(self, event):
@@ -290,8 +310,14 @@ def seals_in(raw):
         return [raw["encrypted_content"]]
     content = raw.get("content")
     blocks = content if isinstance(content, list) else ()
-    thoughts = [b["reasoningContent"]["reasoningText"] for b in blocks if "reasoningContent" in b]
-    return [block["signature"] for block in (*blocks, *thoughts) if block.get("signature")]
+    thoughts = [
+        b["reasoningContent"]["reasoningText"]
+        for b in blocks
+        if "reasoningContent" in b
+    ]
+    return [
+        block["signature"] for block in (*blocks, *thoughts) if block.get("signature")
+    ]
 
 
 def start(mode, **more):
@@ -325,7 +351,11 @@ def text_in(format, event):
         if delta.get("content"):
             return delta, "content"
         calls = delta.get("tool_calls")
-        return (calls[0]["function"], "arguments") if calls and "id" not in calls[0] else (None, "")
+        return (
+            (calls[0]["function"], "arguments")
+            if calls and "id" not in calls[0]
+            else (None, "")
+        )
     if format == "openai-responses" and event["type"].endswith(".delta"):
         return event, "delta"
     if format == "ollama":
@@ -334,10 +364,16 @@ def text_in(format, event):
     if format == "bedrock-converse" and "contentBlockDelta" in event:
         delta = event["contentBlockDelta"]["delta"]
         holder = delta.get("toolUse") or delta.get("reasoningContent") or delta
-        return holder, next((name for name in ("text", "input") if name in holder), "signature")
+        return holder, next(
+            (name for name in ("text", "input") if name in holder), "signature"
+        )
     if format == "gemini" and "finishReason" not in event["candidates"][0]:
         part = event["candidates"][0]["content"]["parts"][0]
-        return (part, "text") if "text" in part and "thoughtSignature" not in part else (None, "")
+        return (
+            (part, "text")
+            if "text" in part and "thoughtSignature" not in part
+            else (None, "")
+        )
     return None, ""
 
 
@@ -365,13 +401,19 @@ def _thoughtless(format, said):
     match format:
         case "anthropic":
             said = [
-                {**m, "content": [b for b in m["content"] if "thinking" not in b["type"]]}
+                {
+                    **m,
+                    "content": [b for b in m["content"] if "thinking" not in b["type"]],
+                }
                 for m in said
             ]
             return [message for message in said if message["content"]]
         case "bedrock-converse":
             said = [
-                {**m, "content": [b for b in m["content"] if "reasoningContent" not in b]}
+                {
+                    **m,
+                    "content": [b for b in m["content"] if "reasoningContent" not in b],
+                }
                 for m in said
             ]
             return [message for message in said if message["content"]]
@@ -379,7 +421,10 @@ def _thoughtless(format, said):
             said = [item for item in said if item["type"] != "reasoning"]
             return [{k: v for k, v in item.items() if k != "id"} for item in said]
         case "gemini":
-            said = [{**m, "parts": [p for p in m["parts"] if not p.get("thought")]} for m in said]
+            said = [
+                {**m, "parts": [p for p in m["parts"] if not p.get("thought")]}
+                for m in said
+            ]
             return [message for message in said if message["parts"]]
     return said
 
@@ -415,12 +460,18 @@ def _rewritten(format, said):
 def _without_nulls(format, said):
     if isinstance(said, dict):
         return {k: _without_nulls(format, v) for k, v in said.items() if v is not None}
-    return [_without_nulls(format, item) for item in said] if isinstance(said, list) else said
+    return (
+        [_without_nulls(format, item) for item in said]
+        if isinstance(said, list)
+        else said
+    )
 
 
 def without_empty(said):
     """Without the fields of a chat message that a stream leaves out where they say nothing."""
-    return [{k: v for k, v in message.items() if v not in (None, "")} for message in said]
+    return [
+        {k: v for k, v in message.items() if v not in (None, "")} for message in said
+    ]
 
 
 def _trimmed(format, said):

@@ -7,7 +7,10 @@ from ullage.doors.splice import Rounds, Streamed
 def test_pings_and_errors_pass():
     talk = start(("anthropic", True))
     streamed = Streamed(Rounds(talk.wire, knitted(talk), owns))
-    for event in ({"type": "ping"}, {"type": "error", "error": {"type": "overloaded_error"}}):
+    for event in (
+        {"type": "ping"},
+        {"type": "error", "error": {"type": "overloaded_error"}},
+    ):
         assert streamed.feed(event) == (event,)
 
 
@@ -15,7 +18,10 @@ def test_a_cache_marker_stays_where_the_client_put_it():
     talk = start(("anthropic", False))
     talk.model(Reply("First.", [RECALL]), Reply("Then."))
     marker = {"type": "ephemeral"}
-    talk.history[-1]["content"][-1] = {**talk.history[-1]["content"][-1], "cache_control": marker}
+    talk.history[-1]["content"][-1] = {
+        **talk.history[-1]["content"][-1],
+        "cache_control": marker,
+    }
     talk.user("And?")
     found = knitted(talk).request["messages"]
     assert found[-2]["content"][-1]["cache_control"] == marker

@@ -10,7 +10,10 @@ from ullage.wires import WIRES
 def test_every_wire_has_one():
     for wire in WIRES:
         dialect = wire.dialect(wire.format, bool)
-        assert type(dialect).__module__ == f"{wire.home.removesuffix('.wire')}.hidden_turns"
+        assert (
+            type(dialect).__module__
+            == f"{wire.home.removesuffix('.wire')}.hidden_turns"
+        )
 
 
 @pytest.mark.parametrize(
@@ -27,5 +30,8 @@ def test_several_choices_make_no_further_round(format, key, asked):
     body[key].append({**body[key][0], "index": 1})
     talk.model(body)
     assert (talk.rounds, talk.recalled) == (1, 0)
-    stops = [each.get("finish_reason") or each.get("finishReason") for each in talk.reply[key]]
+    stops = [
+        each.get("finish_reason") or each.get("finishReason")
+        for each in talk.reply[key]
+    ]
     assert [stop.lower() for stop in stops] == ["stop", "stop"]

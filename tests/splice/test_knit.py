@@ -28,13 +28,17 @@ def test_another_worker_on_the_same_store_knits_the_same(mode):
     request = talk.request()
     found = [run(knit(request, talk.wire, "t"), talk.store, "t") for _ in range(2)]
     assert found[0].request == found[1].request != request
-    assert run(knit(request, talk.wire, "another"), talk.store, "another").request is request
+    assert (
+        run(knit(request, talk.wire, "another"), talk.store, "another").request
+        is request
+    )
 
 
 def test_a_lost_splice_costs_the_prefix_and_nothing_else(mode):
     talk = start(mode)
     talk.model(
-        Reply("First.", [RECALL], thought="One."), Reply("Then.", [RECALL, OWN], thought="Two.")
+        Reply("First.", [RECALL], thought="One."),
+        Reply("Then.", [RECALL, OWN], thought="Two."),
     )
     talk.store = MarksAlone(talk.store)
     talk.forgets()
@@ -49,7 +53,9 @@ class MarksAlone:
         self.store = store
 
     def find(self, tenant, keys):
-        return tuple(each for each in self.store.find(tenant, keys) if each.data == b"{}")
+        return tuple(
+            each for each in self.store.find(tenant, keys) if each.data == b"{}"
+        )
 
     def commit(self, *given):
         return self.store.commit(*given)

@@ -24,14 +24,20 @@ indices = st.integers(0, 20)
 class Doors(RuleBasedStateMachine):
     def __init__(self):
         super().__init__()
-        fast = "/dev/shm" if Path("/dev/shm").is_dir() else None  # a disk that need not spin
+        fast = (
+            "/dev/shm" if Path("/dev/shm").is_dir() else None
+        )  # a disk that need not spin
         self.folder = tempfile.TemporaryDirectory(dir=fast)
 
-    @initialize(format=st.sampled_from(list(FORMATS)), streamed=st.booleans(), seed=indices)
+    @initialize(
+        format=st.sampled_from(list(FORMATS)), streamed=st.booleans(), seed=indices
+    )
     def begin(self, format, streamed, seed):
         path = Path(self.folder.name) / "store.db"
         self.workers = [SqliteStore(path), SqliteStore(path)]
-        self.talk = Talk(format, streamed=streamed, seed=seed, store=self.workers[0], most=2)
+        self.talk = Talk(
+            format, streamed=streamed, seed=seed, store=self.workers[0], most=2
+        )
         self.branches = []
         self.is_lost = False
         self.talk.user("What failed?")
@@ -54,7 +60,11 @@ class Doors(RuleBasedStateMachine):
         text = f"{last.text} That was {self.talk.rounds}."
         self.talk.model(*others, Reply(text, last.calls, last.thought))
 
-    @rule(ending=st.sampled_from((Reply("So be it."), Reply("", [OWN]), Reply("", [RECALL, OWN]))))
+    @rule(
+        ending=st.sampled_from(
+            (Reply("So be it."), Reply("", [OWN]), Reply("", [RECALL, OWN]))
+        )
+    )
     def ask_until_the_limit(self, ending):
         self.speak()
         self.say([*[Reply("", [RECALL])] * 3, ending])
@@ -89,21 +99,30 @@ class Doors(RuleBasedStateMachine):
     @rule(at=indices)
     def go_to_a_branch(self, at):
         at %= len(self.branches)
-        self.talk.history, self.branches[at] = self.branches[at], list(self.talk.history)
+        self.talk.history, self.branches[at] = (
+            self.branches[at],
+            list(self.talk.history),
+        )
 
     @rule(at=indices)
     def edit(self, at):
         """A word of the user's is changed: nothing behind it is as it was."""
         users = self.asked()
         history = copy.deepcopy(self.talk.history)
-        history[users[at % len(users)]] = self.talk.wire.user(f"Rather this: {len(history)}.")
+        history[users[at % len(users)]] = self.talk.wire.user(
+            f"Rather this: {len(history)}."
+        )
         self.talk.history = history
         self.talk.is_as_it_was = False
 
     def asked(self):
         """Where the user speaks."""
         parsed = [self.talk.wire.parse(raw, "raw") for raw in self.talk.history]
-        return [n for n, each in enumerate(parsed) if each.role == "user" and not each.results]
+        return [
+            n
+            for n, each in enumerate(parsed)
+            if each.role == "user" and not each.results
+        ]
 
     # ── what happens to workers and stores ───────────────────────────────────────────
 

@@ -8,7 +8,10 @@ def test_deltas():
     for delta in (
         {"role": "assistant", "content": "", "refusal": None},
         {"content": "a", "details": [{"index": 0, "type": "text", "text": "x"}]},
-        {"content": "b", "details": [{"index": 0, "text": "y"}, {"index": 1, "text": "z"}]},
+        {
+            "content": "b",
+            "details": [{"index": 0, "text": "y"}, {"index": 1, "text": "z"}],
+        },
         {"content": None, "role": "assistant", "extra": {"score": 1}, "seen": [1]},
         {"extra": {"score": 2, "why": "w"}, "seen": [2]},
     ):
@@ -17,7 +20,10 @@ def test_deltas():
         "role": "assistant",
         "content": "ab",
         "refusal": None,
-        "details": [{"index": 0, "type": "text", "text": "xy"}, {"index": 1, "text": "z"}],
+        "details": [
+            {"index": 0, "type": "text", "text": "xy"},
+            {"index": 1, "text": "z"},
+        ],
         "extra": {"score": 2, "why": "w"},
         "seen": [1, 2],
     }
@@ -27,7 +33,13 @@ def test_the_prompt_of_the_last_and_the_output_of_all():
     usages = [
         {"in": 5, "out": 1, "details": {"thought": 1}, "all": 6},
         None,
-        {"in": 7, "out": 2, "details": {"thought": None, "audio": 3}, "all": 9, "tier": "x"},
+        {
+            "in": 7,
+            "out": 2,
+            "details": {"thought": None, "audio": 3},
+            "all": 9,
+            "tier": "x",
+        },
     ]
     assert summed(usages, ("out", "details"), "all") == {
         "in": 7,
@@ -40,7 +52,12 @@ def test_the_prompt_of_the_last_and_the_output_of_all():
 
 def test_counts_by_modality():
     one = {"of": [{"modality": "TEXT", "tokenCount": 1}]}
-    other = {"of": [{"modality": "TEXT", "tokenCount": 2}, {"modality": "IMAGE", "tokenCount": 3}]}
+    other = {
+        "of": [
+            {"modality": "TEXT", "tokenCount": 2},
+            {"modality": "IMAGE", "tokenCount": 3},
+        ]
+    }
     assert summed([one, other], ("of",))["of"] == [
         {"modality": "TEXT", "tokenCount": 3},
         {"modality": "IMAGE", "tokenCount": 3},

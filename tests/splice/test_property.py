@@ -56,4 +56,6 @@ def test_whatever_is_said_and_however_it_is_sent_back(
     if asked:
         talk.user("Well?")
     talk.model("Done.")
-    assert talk.recalled == sum(call == RECALL for rs in script for r in rs for call in r.calls)
+    assert talk.recalled == sum(
+        call == RECALL for rs in script for r in rs for call in r.calls
+    )

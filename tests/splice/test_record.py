@@ -4,7 +4,13 @@ import pytest
 
 from ullage.core.values.effects import KINDS, Record
 from ullage.core.values.messages import Message, Reasoning, Text, ToolCall
-from ullage.doors.splice.record import Splice, key_of, record_of, says_the_same, splice_in
+from ullage.doors.splice.record import (
+    Splice,
+    key_of,
+    record_of,
+    says_the_same,
+    splice_in,
+)
 
 CHAIN = b"c" * 16
 
@@ -29,7 +35,9 @@ def test_arguments_may_be_written_anew():
 
 
 def test_thinking_has_no_say_and_nothing_is_known_by_nothing():
-    assert key_of(CHAIN, said(Text("a"), Reasoning("b", 0))) == key_of(CHAIN, said(Text("a")))
+    assert key_of(CHAIN, said(Text("a"), Reasoning("b", 0))) == key_of(
+        CHAIN, said(Text("a"))
+    )
     assert key_of(CHAIN, said(Reasoning("b", 0))) is None
 
 
@@ -52,11 +60,15 @@ def test_white_space_may_differ_between_texts_alone(client, kept, same):
 @pytest.mark.parametrize("text", ["a", "\ud800", "é" * 9])
 @pytest.mark.parametrize("number", [1, 1 << 80, 1.5])
 def test_what_is_kept_comes_back(text, number):
-    splice = Splice([{"role": "assistant", "content": text}], [{"n": number}], "m", "note", "id")
+    splice = Splice(
+        [{"role": "assistant", "content": text}], [{"n": number}], "m", "note", "id"
+    )
     assert splice_in([record_of(CHAIN, splice)], CHAIN) == splice
 
 
-@pytest.mark.parametrize("data", [b"", b"{}", b"[1]", b"\xff", b'{"turns": 1, "waiting": []}'])
+@pytest.mark.parametrize(
+    "data", [b"", b"{}", b"[1]", b"\xff", b'{"turns": 1, "waiting": []}']
+)
 def test_what_cannot_be_read_is_passed_over(data):
     assert splice_in([Record(CHAIN, "splice", 0, data)], CHAIN) is None
 

@@ -45,7 +45,9 @@ def test_two_at_once(mode):
     goes_on(talk)
 
 
-@pytest.mark.parametrize("calls", [[RECALL, OWN], [OWN, RECALL], [OWN, RECALL, OWN, RECALL]])
+@pytest.mark.parametrize(
+    "calls", [[RECALL, OWN], [OWN, RECALL], [OWN, RECALL, OWN, RECALL]]
+)
 def test_beside_the_clients_own(mode, calls):
     talk = start(mode)
     talk.model(Reply("Two things.", calls, thought="Both."))
@@ -59,7 +61,8 @@ def test_beside_the_clients_own(mode, calls):
 def test_first_alone_and_then_beside(mode):
     talk = start(mode)
     talk.model(
-        Reply("First.", [RECALL], thought="One."), Reply("Then.", [RECALL, OWN], thought="Two.")
+        Reply("First.", [RECALL], thought="One."),
+        Reply("Then.", [RECALL, OWN], thought="Two."),
     )
     assert talk.calls == ["read_file"]
     talk.model(Reply("Again.", [RECALL]), Reply("Done."))
@@ -97,10 +100,15 @@ def cut_off(talk, reply):
     """A body that ends in the midst of its last call."""
     body = body_of(talk.format, reply, 90 + talk.rounds, Prompt(500))
     if talk.format == "openai-responses":
-        body |= {"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}}
+        body |= {
+            "status": "incomplete",
+            "incomplete_details": {"reason": "max_output_tokens"},
+        }
         body["output"][-1] |= {"arguments": '{"ref_', "status": "incomplete"}
     if talk.format == "openai-chat":
-        body["choices"][0]["message"]["tool_calls"][-1]["function"]["arguments"] = '{"ref_'
+        body["choices"][0]["message"]["tool_calls"][-1]["function"]["arguments"] = (
+            '{"ref_'
+        )
     return body
 
 
@@ -127,7 +135,9 @@ def test_cut_off_at_once_inside_a_private_call(mode):
 
 def test_usage_is_the_last_prompt_and_all_that_was_said(mode):
     talk = start(mode)
-    talk.fields |= {"stream_options": {"include_usage": True}} if mode == CHAT_STREAM else {}
+    talk.fields |= (
+        {"stream_options": {"include_usage": True}} if mode == CHAT_STREAM else {}
+    )
     talk.model(*SAID)
     bodies = [body_of(talk.format, each, 1, Prompt(1_002)) for each in SAID]
     usages = [talk.wire.usage(body) for body in bodies]
@@ -137,7 +147,10 @@ def test_usage_is_the_last_prompt_and_all_that_was_said(mode):
 
 
 CHAT_STREAM = ("openai-chat", True)
-SAID = (Reply("Let me look.", [RECALL], thought="Hm, let me see."), Reply("Line 5 failed."))
+SAID = (
+    Reply("Let me look.", [RECALL], thought="Hm, let me see."),
+    Reply("Line 5 failed."),
+)
 
 
 def sdk_usage(talk):

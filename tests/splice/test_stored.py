@@ -3,7 +3,12 @@
 import pytest
 
 from tests.splice.talk import OWN, RECALL, Reply, Talk
-from ullage.doors.splice.stored import rounds_of, stored_items, stored_replies, stored_reply
+from ullage.doors.splice.stored import (
+    rounds_of,
+    stored_items,
+    stored_replies,
+    stored_reply,
+)
 from ullage.session.drivers import run
 from ullage.wires import FORMATS
 
@@ -42,7 +47,10 @@ def test_a_reply_of_nobody_we_know_stays_the_same_object(format):
     other = {"id": "another", "output": [], "choices": []}
     assert asked(talk, stored_reply(other, talk.wire, "t")) is other
     assert asked(talk, rounds_of("another", talk.wire, "t")) == ()
-    assert asked(talk, stored_reply({"id": talk.reply["id"]}, talk.wire, "other")) != talk.reply
+    assert (
+        asked(talk, stored_reply({"id": talk.reply["id"]}, talk.wire, "other"))
+        != talk.reply
+    )
 
 
 @each

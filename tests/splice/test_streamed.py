@@ -32,7 +32,9 @@ def test_a_stream_that_broke_off_ends_without_an_end(format):
     talk = start((format, True))
     streamed = Streamed(Rounds(talk.wire, knitted(talk), owns))
     events = talk.cut(body_of(format, Reply("Hello.", [RECALL]), 1, Prompt(9)), {})
-    given = [each for event in events[: len(events) // 2] for each in streamed.feed(event)]
+    given = [
+        each for event in events[: len(events) // 2] for each in streamed.feed(event)
+    ]
     assert given
     assert streamed.end() == Done(None)
 
@@ -67,13 +69,17 @@ oddities = st.sampled_from((None, 7, -1, "x", [], {}, [None, 1], {"index": "a"},
 
 @given(
     format=st.sampled_from(list(FORMATS)),
-    odd=st.lists(st.tuples(st.integers(0, 99), st.integers(0, 99), oddities), max_size=6),
+    odd=st.lists(
+        st.tuples(st.integers(0, 99), st.integers(0, 99), oddities), max_size=6
+    ),
 )
 def test_what_servers_send_that_is_no_event_of_theirs_breaks_nothing(format, odd):
     """Whatever stands in any field of any event: it is never an error of ours."""
     talk = start((format, True))
     streamed = Streamed(Rounds(talk.wire, knitted(talk), owns))
-    events = talk.cut(body_of(format, Reply("Hello.", [OWN], thought="Hm."), 1, Prompt(9)), {})
+    events = talk.cut(
+        body_of(format, Reply("Hello.", [OWN], thought="Hm."), 1, Prompt(9)), {}
+    )
     for number, spot, value in odd:
         spots = list(_spots(events[number % len(events)]))
         holder, name = spots[spot % len(spots)]

@@ -9,14 +9,22 @@ from tests.splice.talk import OWN, RECALL, Reply, Talk, goes_on
 SCHEMA = {"type": "object", "properties": {"answer": {"type": "integer"}}}
 ASKED = {
     "openai-chat": {
-        "response_format": {"type": "json_schema", "json_schema": {"name": "a", "schema": SCHEMA}}
+        "response_format": {
+            "type": "json_schema",
+            "json_schema": {"name": "a", "schema": SCHEMA},
+        }
     },
     "openai-responses": {
         "text": {"format": {"type": "json_schema", "name": "a", "schema": SCHEMA}}
     },
-    "anthropic": {"output_config": {"format": {"type": "json_schema", "schema": SCHEMA}}},
+    "anthropic": {
+        "output_config": {"format": {"type": "json_schema", "schema": SCHEMA}}
+    },
     "gemini": {
-        "generationConfig": {"responseMimeType": "application/json", "responseSchema": SCHEMA}
+        "generationConfig": {
+            "responseMimeType": "application/json",
+            "responseSchema": SCHEMA,
+        }
     },
     "bedrock-converse": {
         "outputConfig": {

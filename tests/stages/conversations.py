@@ -41,7 +41,12 @@ from ullage.wires.rules.checker import problems_of
 
 FOLDER = Path(__file__).parents[1] / "fixtures" / "stages"
 MODELS = {"openai-chat": "gpt-4.1", "anthropic": "claude-sonnet-4-5"}
-STAGES = {"truncate": truncate, "prune": prune, "record": record, "emergency": emergency}
+STAGES = {
+    "truncate": truncate,
+    "prune": prune,
+    "record": record,
+    "emergency": emergency,
+}
 FENCE = "~~~\n"
 
 _SPEAKER = re.compile(r"(system|user|assistant|thinking|result|error):(?: (.*))?$")
@@ -83,7 +88,9 @@ def _case(name, part):
     settings = dict(re.findall(r"(?m)^- (\w+): *(.*)$", part.split(FENCE)[0]))
     before = part.split(FENCE)[1]
     stop = part.index(FENCE, part.index(before)) + len(FENCE)
-    return Case(name, part[3:].partition("\n")[0], settings, before, part[:stop], part[stop:])
+    return Case(
+        name, part[3:].partition("\n")[0], settings, before, part[:stop], part[stop:]
+    )
 
 
 class Script:
@@ -112,7 +119,8 @@ class Script:
             else:
                 body.append(content)
         texts = (
-            generate(line[2:-2]) if _GENERATED.fullmatch(line) else plain(line) for line in body
+            generate(line[2:-2]) if _GENERATED.fullmatch(line) else plain(line)
+            for line in body
         )
         turn.text = "\n".join(texts)
         if any(_GENERATED.fullmatch(line) for line in body):
@@ -122,7 +130,9 @@ class Script:
     def _call(self, line):
         _, name, *rest = line.split(" ", 2)
         arguments = {}
-        for key, value in re.findall(r'(\w+)=("(?:[^"\\]|\\.)*"|<<.+?>>|\S+)', " ".join(rest)):
+        for key, value in re.findall(
+            r'(\w+)=("(?:[^"\\]|\\.)*"|<<.+?>>|\S+)', " ".join(rest)
+        ):
             arguments[key] = self._value(value)
         return name, arguments
 
@@ -200,12 +210,16 @@ class _Anthropic(_Wire):
     def said(self, turn, ids):
         blocks = []
         if self.thought is not None:
-            blocks.append({"type": "thinking", "thinking": self.thought, "signature": "c2ln"})
+            blocks.append(
+                {"type": "thinking", "thinking": self.thought, "signature": "c2ln"}
+            )
             self.thought = None
         if turn.text:
             blocks.append({"type": "text", "text": turn.text})
         for id, (name, arguments) in zip(ids, turn.calls, strict=True):
-            blocks.append({"type": "tool_use", "id": id, "name": name, "input": arguments})
+            blocks.append(
+                {"type": "tool_use", "id": id, "name": name, "input": arguments}
+            )
         self.messages.append({"role": "assistant", "content": blocks})
 
     def result(self, id, turn):
@@ -233,7 +247,9 @@ def policy_of(settings):
     return Policy(
         name="fixture",
         at_first_sight=tuple(bound[name] for name in ("truncate",) if name in bound),
-        under_pressure=tuple(bound[name] for name in ("prune", "record") if name in bound),
+        under_pressure=tuple(
+            bound[name] for name in ("prune", "record") if name in bound
+        ),
         guard=bound.get("emergency"),
     )
 
@@ -244,7 +260,10 @@ def _settings(name, numbers):
         limits = dict.fromkeys(LIMIT_CHARS, max(numbers.values())) | numbers
         return {"shape": partial(by_kind, limit_chars=limits)}
     if name == "prune":
-        marks = {key: numbers.get(key, usual) for key, usual in (("high", 0.75), ("low", 0.4))}
+        marks = {
+            key: numbers.get(key, usual)
+            for key, usual in (("high", 0.75), ("low", 0.4))
+        }
         return {
             "wanted": partial(over_share, **marks),
             "protected": partial(newest_share, share=numbers.get("protect", 0.12)),
@@ -275,10 +294,14 @@ def play(case):
     format = case.settings.get("format", "openai-chat")
     messages, system = wire(script.turns, format)
     session = _session(case, format)
-    lengths = [i for i, message in enumerate(messages) if i and message["role"] == "assistant"]
+    lengths = [
+        i for i, message in enumerate(messages) if i and message["role"] == "assistant"
+    ]
     for length in [*lengths, len(messages)]:
         view = session.fit(_request(format, messages[:length], system))
-    assert _session(case, format).fit(_request(format, messages, system)) == view, "a cold start"
+    assert _session(case, format).fit(_request(format, messages, system)) == view, (
+        "a cold start"
+    )
     return Played(script, session, messages, view["messages"])
 
 
@@ -286,7 +309,9 @@ def _session(case, format):
     limits = Limits(window_tokens=int(case.settings["window"]), output_reserve_tokens=0)
     recall = case.settings.get("recall", "yes") == "yes"
     policy = policy_of(case.settings)
-    return Session(MODELS[format], policy=policy, limits=limits, format=format, recall=recall)
+    return Session(
+        MODELS[format], policy=policy, limits=limits, format=format, recall=recall
+    )
 
 
 def _request(format, messages, system):
@@ -322,7 +347,9 @@ def _everything_opens(played):
     reachable = {*texts, *opened.values()}
     recalled = {"get_continuation", "tool_output_cache", "tool_output_cache_grep"}
     names = [name for turn in played.script.turns for name, _ in turn.calls]
-    answers = [turn.text for turn in played.script.turns if turn.who in ("result", "error")]
+    answers = [
+        turn.text for turn in played.script.turns if turn.who in ("result", "error")
+    ]
     for name, text in zip(names, answers, strict=False):
         short = len(text) <= 80 and any(text in shown for shown in texts)
         assert text in reachable or short or name in recalled
@@ -349,7 +376,11 @@ def _view(played):
 
 def _message(message, written):
     content = message["content"]
-    blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content or []
+    blocks = (
+        [{"type": "text", "text": content}]
+        if isinstance(content, str)
+        else content or []
+    )
     if message["role"] == "tool":
         yield from _block("result:", content, written)
         return

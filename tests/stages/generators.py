@@ -20,10 +20,22 @@ def _row(number):
 GENERATORS = (
     (r"(\d+) lines of log", lambda n: "\n".join(map(_log, range(1, n + 1)))),
     (r"(\d+) lines of python", lambda n: "\n".join(map(_python, range(1, n + 1)))),
-    (r"(\d+) lines that end in CR LF", lambda n: "".join(f"{_log(i)}\r\n" for i in range(n))),
-    (r"(\d+) words about the tide", lambda n: " ".join(["the tide came in again"] * (n // 5))),
-    (r"one line of (\d+) characters", lambda n: "".join(f"{i:05}," for i in range(n // 6 + 1))[:n]),
-    (r"a JSON array of (\d+) objects", lambda n: json.dumps([_row(i) for i in range(n)])),
+    (
+        r"(\d+) lines that end in CR LF",
+        lambda n: "".join(f"{_log(i)}\r\n" for i in range(n)),
+    ),
+    (
+        r"(\d+) words about the tide",
+        lambda n: " ".join(["the tide came in again"] * (n // 5)),
+    ),
+    (
+        r"one line of (\d+) characters",
+        lambda n: "".join(f"{i:05}," for i in range(n // 6 + 1))[:n],
+    ),
+    (
+        r"a JSON array of (\d+) objects",
+        lambda n: json.dumps([_row(i) for i in range(n)]),
+    ),
     (
         r"a JSON object of (\d+) keys",
         lambda n: json.dumps({f"harbour {i}": _row(i) for i in range(n)}),

@@ -53,7 +53,11 @@ def views(messages, window_tokens, **more):
     for length in range(1, len(messages) + 1):
         asks = length == len(messages) or messages[length]["role"] == "assistant"
         if asks:
-            request = {"model": "gpt-4.1", "messages": messages[:length], "tools": TOOLS}
+            request = {
+                "model": "gpt-4.1",
+                "messages": messages[:length],
+                "tools": TOOLS,
+            }
             shown.append(session.fit(request)["messages"])
     return session, shown
 
@@ -65,7 +69,10 @@ def texts_in(view):
 @pytest.mark.parametrize("lines", [90, 108, 120, 400])
 def test_files_read_at_once_leave_the_users_rules_and_the_steps_before(lines):
     """Ten files at once in a window that cannot hold them beside what stands in it."""
-    history = [{"role": "user", "content": "Rename the field."}, {"role": "user", "content": RULES}]
+    history = [
+        {"role": "user", "content": "Rename the field."},
+        {"role": "user", "content": RULES},
+    ]
     for number in range(12):
         output = "\n".join(f"cmd/{number}/file_{at}.go: LastSeenAt" for at in range(40))
         history += batch(number, [output], "Bash")
@@ -104,7 +111,9 @@ def test_json_has_more_slack_than_text():
 def test_what_the_user_answers_and_what_was_seen_before_is_no_arrival():
     history = [{"role": "user", "content": "Look."}, *batch(0, ["seen before"])]
     session, _ = views(history + batch(1, ["new", "new too"]), 64_000)
-    texts = [session.window.transcript.leaf(spot).text for spot in arrivals(session.window)]
+    texts = [
+        session.window.transcript.leaf(spot).text for spot in arrivals(session.window)
+    ]
     assert texts == ["new", "new too"]
     session, _ = views(
         history + batch(1, ["an answer"], "ask_user"), 64_000, user_tools=["ask_user"]
@@ -138,12 +147,21 @@ turns = st.lists(
 
 
 @given(turns, st.sampled_from((16_000, 24_000, 32_000, 64_000)))
-def test_no_word_of_a_users_is_missing_where_half_of_the_room_holds_all(turns, window_tokens):
-    history, said = [{"role": "user", "content": "Mend the build."}], ["Mend the build."]
+def test_no_word_of_a_users_is_missing_where_half_of_the_room_holds_all(
+    turns, window_tokens
+):
+    history, said = (
+        [{"role": "user", "content": "Mend the build."}],
+        ["Mend the build."],
+    )
     for number, (who, count, size) in enumerate(turns):
-        words = f"Rule {number}: " + "leave the harbour as it is, whatever comes. " * (size // 44)
+        words = f"Rule {number}: " + "leave the harbour as it is, whatever comes. " * (
+            size // 44
+        )
         if who == "results":
-            history += batch(number, [source(f"{number}_{at}", size // 4) for at in range(count)])
+            history += batch(
+                number, [source(f"{number}_{at}", size // 4) for at in range(count)]
+            )
             continue
         said.append(words.strip())
         if who == "answer":

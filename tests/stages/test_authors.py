@@ -32,14 +32,21 @@ WIDE = base64.b64encode(
 
 def window(tool="query", content=TABLE, **call):
     """The window of one call and its result."""
-    use = {"type": "tool_use", "id": "toolu_1", "name": tool, "input": {"q": "which? " * 90}}
+    use = {
+        "type": "tool_use",
+        "id": "toolu_1",
+        "name": tool,
+        "input": {"q": "which? " * 90},
+    }
     result = {"type": "tool_result", "tool_use_id": "toolu_1", "content": content}
     messages = [
         {"role": "user", "content": "Begin."},
         {"role": "assistant", "content": [{**use, **call}]},
         {"role": "user", "content": [result]},
     ]
-    builder = window_of(messages, FORMATS["anthropic"], meter=Meter("claude-sonnet-4-5"))
+    builder = window_of(
+        messages, FORMATS["anthropic"], meter=Meter("claude-sonnet-4-5")
+    )
     builder.limit(100_000, 100_000)
     return builder.window
 
@@ -61,8 +68,16 @@ def test_what_a_program_reads_costs_nothing_by_any_measure(index):
     assert PROGRAM.message_bound(index) < 80 < 150 < PLAIN.message_bound(index)
     assert PROGRAM.count_message(index) < 80 < 150 < PLAIN.count_message(index)
     assert shown_tokens(PROGRAM, index) < 20 < shown_tokens(PLAIN, index)
-    assert shown_chars(PROGRAM, index, index + 1) == 0 < shown_chars(PLAIN, index, index + 1)
-    assert winnable_chars(PROGRAM, index, index + 1) == 0 < winnable_chars(PLAIN, index, index + 1)
+    assert (
+        shown_chars(PROGRAM, index, index + 1)
+        == 0
+        < shown_chars(PLAIN, index, index + 1)
+    )
+    assert (
+        winnable_chars(PROGRAM, index, index + 1)
+        == 0
+        < winnable_chars(PLAIN, index, index + 1)
+    )
     assert PROGRAM.count_message(index) == empty.count_message(index)
     assert newest_rough(PROGRAM, tokens=60) == (0, 0)
     assert newest_rough(PLAIN, tokens=60) == (2, 1)
@@ -81,7 +96,9 @@ def test_no_placeholder_takes_their_place():
     shows = [
         placeholder,
         lambda window, at: bare_placeholder(window, at, words="gone {ref}"),
-        lambda window, at: head_and_marker(window, at, retain_chars=9, marker="…", why="old"),
+        lambda window, at: head_and_marker(
+            window, at, retain_chars=9, marker="…", why="old"
+        ),
     ]
     for show in shows:
         assert show(PLAIN, RESULT) is not None
@@ -94,16 +111,24 @@ def test_no_edit_of_a_programs_result_takes_effect():
     """Whoever decided it: an older version's ledger may hold one."""
     for given, takes_effect in ((PLAIN, True), (PROGRAM, False)):
         output = given.transcript.output(RESULT)
-        edit = Replace(given.transcript.place(RESULT), output.ref, "[]", "pruned", "it was old")
+        edit = Replace(
+            given.transcript.place(RESULT), output.ref, "[]", "pruned", "it was old"
+        )
         assert (given.spot_for(edit, 3) is not None) is takes_effect
 
 
 def cuts_the_table(window, /):
-    spots = [(at, 0, 0) for at in range(window.size) if window.transcript.messages[at].results]
+    spots = [
+        (at, 0, 0)
+        for at in range(window.size)
+        if window.transcript.messages[at].results
+    ]
     cuts = []
     for spot in spots:
         output = window.transcript.output(spot)
-        edit = Replace(window.transcript.place(spot), output.ref, "[]", "pruned", "mine")
+        edit = Replace(
+            window.transcript.place(spot), output.ref, "[]", "pruned", "mine"
+        )
         cuts.append(Cut(edit, (output,)))
     return cuts
 
@@ -116,7 +141,13 @@ def test_nothing_is_recorded_of_a_cut_that_may_not_be_made():
         format="anthropic",
         recall=True,
     )
-    use = {"type": "tool_use", "id": "toolu_1", "name": "q", "input": {}, "caller": CALLER}
+    use = {
+        "type": "tool_use",
+        "id": "toolu_1",
+        "name": "q",
+        "input": {},
+        "caller": CALLER,
+    }
     result = {"type": "tool_result", "tool_use_id": "toolu_1", "content": TABLE}
     messages = [
         {"role": "user", "content": "Begin."},
@@ -184,16 +215,22 @@ def test_a_secret_in_the_reason_of_an_approval_is_in_no_account():
         redact=lambda text: text.replace("sk-live-77", "[secret]"),
     )
     assert builder.window.transcript.words(0, 0) == "not approved: It shows [secret]."
-    assert json.loads(builder.window.transcript.leaf((0, 0, 0)).text)["reason"].endswith(
-        "[secret]."
-    )
+    assert json.loads(builder.window.transcript.leaf((0, 0, 0)).text)[
+        "reason"
+    ].endswith("[secret].")
 
 
 def test_limits_are_those_of_a_session_too():
     """A table larger than the window is no reason to refuse the request."""
     limits = Limits(window_tokens=3_000, output_reserve_tokens=500)
     session = Session("claude-sonnet-4-5", format="anthropic", limits=limits)
-    use = {"type": "tool_use", "id": "toolu_1", "name": "q", "input": {}, "caller": CALLER}
+    use = {
+        "type": "tool_use",
+        "id": "toolu_1",
+        "name": "q",
+        "input": {},
+        "caller": CALLER,
+    }
     result = {"type": "tool_result", "tool_use_id": "toolu_1", "content": TABLE * 9}
     messages = [
         {"role": "user", "content": "Begin."},

@@ -21,7 +21,10 @@ def window_of(model, *thoughtful):
 def runs(window, first):
     """The messages in whose run reasoning is left out when one from ``first`` on is edited."""
     find = window.transcript.find
-    return [(find(cut.edit.after), find(cut.edit.upto)) for cut in left_out(window, first, ())]
+    return [
+        (find(cut.edit.after), find(cut.edit.upto))
+        for cut in left_out(window, first, ())
+    ]
 
 
 @pytest.mark.parametrize(
@@ -29,7 +32,11 @@ def runs(window, first):
     [
         ((True, True, True), 2, [(0, 7)]),  # the newest goes, so all of it does
         ((True, True, True), 6, []),  # nothing was thought behind the edit
-        ((True, True, False), 2, [(3, 7)]),  # the newest has none: only what is behind the edit
+        (
+            (True, True, False),
+            2,
+            [(3, 7)],
+        ),  # the newest has none: only what is behind the edit
         ((True, False, False), 2, []),
         ((False, False, False), 0, []),
     ],

@@ -17,15 +17,25 @@ from ullage.wires.rules.checker import problems_of
 LONG = "a line of the output\n" * 200
 TURNS = [
     Turn(user="Never touch setup.cfg.", calls=(Call("read_file", "a.py", LONG),)),
-    Turn(said="I chose b.py because a.py is generated.", calls=(Call("write_file", "b.py", "ok"),)),
-    Turn(calls=(Call("bash", "pytest", "2 passed\nTypeError: x is None\nexit code: 1"),)),
-    Turn(said="Next I have to mend the loader.", calls=(Call("grep", "loader", "b.py:3"),)),
+    Turn(
+        said="I chose b.py because a.py is generated.",
+        calls=(Call("write_file", "b.py", "ok"),),
+    ),
+    Turn(
+        calls=(Call("bash", "pytest", "2 passed\nTypeError: x is None\nexit code: 1"),)
+    ),
+    Turn(
+        said="Next I have to mend the loader.",
+        calls=(Call("grep", "loader", "b.py:3"),),
+    ),
     Turn(user="Keep Python 3.11.", said="Looking."),
 ]
 
 
 def session(turns, format="openai-chat", **more):
-    made = Session("", format=format, limits=Limits(window_tokens=200_000), recall=True, **more)
+    made = Session(
+        "", format=format, limits=Limits(window_tokens=200_000), recall=True, **more
+    )
     messages = histories.wire(format, turns)
     return made, messages
 
@@ -61,14 +71,18 @@ def test_a_command_is_told_with_how_it_ended_and_an_error_until_it_is_mended():
     done = actions(transcript, 0, len(transcript))
     assert [deed.error for deed in unresolved(done)] == ["TypeError: x is None"]
     assert "## Errors not resolved" in summary(transcript, 0, len(transcript), 5_000)
-    mended = transcript_of([Turn(calls=(failing,)), Turn(calls=(Call("bash", "x", "ok"),))])
+    mended = transcript_of(
+        [Turn(calls=(failing,)), Turn(calls=(Call("bash", "x", "ok"),))]
+    )
     assert not unresolved(actions(mended, 0, len(mended)))
     assert "## Errors" not in summary(mended, 0, len(mended), 5_000)
 
 
 def test_where_room_is_short_the_rules_and_the_newest_message_are_verbatim():
     chat = "It is a long story, and there is much to tell of it. " * 20
-    turns = [Turn(user=f"{chat}You must never delete shard {n}. {chat}") for n in range(12)]
+    turns = [
+        Turn(user=f"{chat}You must never delete shard {n}. {chat}") for n in range(12)
+    ]
     transcript = transcript_of([*turns, Turn(user="The newest question.")])
     text = summary(transcript, 1, len(transcript), 1_000, user_chars=4_000)
     assert all(f"You must never delete shard {n}." in text for n in range(12))

@@ -17,7 +17,12 @@ PAGE = "a line of the page\n" * 200
 
 
 def request(messages, model="claude-sonnet-4-5"):
-    return {"model": model, "max_tokens": 2_000, "thinking": MANUAL, "messages": messages}
+    return {
+        "model": model,
+        "max_tokens": 2_000,
+        "thinking": MANUAL,
+        "messages": messages,
+    }
 
 
 def thoughtful(calls):
@@ -25,9 +30,17 @@ def thoughtful(calls):
     messages = [{"role": "user", "content": "Read them all."}]
     for number in range(calls):
         id = f"toolu_{number}"
-        thinking = {"type": "thinking", "thinking": "I look.", "signature": f"c2ln{number:04}"}
+        thinking = {
+            "type": "thinking",
+            "thinking": "I look.",
+            "signature": f"c2ln{number:04}",
+        }
         use = {"type": "tool_use", "id": id, "name": "read", "input": {"page": number}}
-        result = {"type": "tool_result", "tool_use_id": id, "content": f"PAGE {number}\n{PAGE}"}
+        result = {
+            "type": "tool_result",
+            "tool_use_id": id,
+            "content": f"PAGE {number}\n{PAGE}",
+        }
         messages.append({"role": "assistant", "content": [thinking, use]})
         messages.append({"role": "user", "content": [result]})
     return messages
@@ -53,7 +66,10 @@ def test_the_account_of_a_loop_stands_in_the_result_behind_its_thinking(model):
     assert "are condensed here" in str(block["content"])
     assert "are condensed here" not in str(view["messages"][3:])
     cold = Session(
-        model, policy=CUTS_ALWAYS, limits=Limits(window_tokens=16_000), store=session.store
+        model,
+        policy=CUTS_ALWAYS,
+        limits=Limits(window_tokens=16_000),
+        store=session.store,
     )
     assert cold.fit(request(messages, model)) == view
 
@@ -68,7 +84,9 @@ def accounts_shown(window):
 
 @pytest.mark.parametrize("policy", POLICIES)
 def test_an_account_within_a_result_stays_whatever_is_cut_later(policy):
-    session = Session("claude-sonnet-4-5", policy=policy, limits=Limits(window_tokens=16_000))
+    session = Session(
+        "claude-sonnet-4-5", policy=policy, limits=Limits(window_tokens=16_000)
+    )
     messages, seen_any = loop(90, thought=True), False
     for stop in range(3, len(messages) + 1, 2):
         session.fit(request(messages[:stop]))
@@ -87,8 +105,12 @@ def test_what_holds_an_account_is_not_cut_to_size_and_no_stage_may_cut_it():
         wanted.append(cut_to(window, head, window.leaf_tokens(head), 60))
         return wanted[-1:]
 
-    policy = replace(CUTS_ALWAYS, name="greedy", under_pressure=(cuts_the_first_result,))
-    session = Session("claude-sonnet-4-5", policy=policy, limits=Limits(window_tokens=16_000))
+    policy = replace(
+        CUTS_ALWAYS, name="greedy", under_pressure=(cuts_the_first_result,)
+    )
+    session = Session(
+        "claude-sonnet-4-5", policy=policy, limits=Limits(window_tokens=16_000)
+    )
     messages = loop(60, thought=True)
     for stop in range(3, len(messages) + 1, 2):
         session.fit(request(messages[:stop]))
@@ -99,7 +121,9 @@ def test_what_holds_an_account_is_not_cut_to_size_and_no_stage_may_cut_it():
 
 
 def test_thinking_that_is_bound_goes_with_its_turn_and_the_newest_result_is_quoted():
-    session = Session("claude-opus-5-5", policy=CUTS_ALWAYS, limits=Limits(window_tokens=16_000))
+    session = Session(
+        "claude-opus-5-5", policy=CUTS_ALWAYS, limits=Limits(window_tokens=16_000)
+    )
     messages, quoted = thoughtful(40), 0
     for number, stop in enumerate(range(3, len(messages) + 1, 2)):
         view = session.fit(request(messages[:stop], "claude-opus-5-5"))
@@ -121,9 +145,13 @@ def test_a_branch_that_goes_on_within_a_reply_keeps_no_turn_without_its_thinking
     session = Session(model, policy=account, limits=Limits(window_tokens=100_000))
     before = [*thoughtful(1), said]
     session.fit(request(before[:1], model))
-    view = session.fit(request([*before, {"role": "user", "content": "And now?"}], model))
+    view = session.fit(
+        request([*before, {"role": "user", "content": "And now?"}], model)
+    )
     assert "are condensed here" in str(view["messages"])
-    view = session.fit(request([*before, asks, {"role": "user", "content": [result]}], model))
+    view = session.fit(
+        request([*before, asks, {"role": "user", "content": [result]}], model)
+    )
     assert problems("anthropic", view) == []
 
 

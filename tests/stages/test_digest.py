@@ -44,7 +44,9 @@ def lines_of(digest):
 
 def test_names_that_no_line_shows_stand_beside_the_ref_the_most_frequent_first():
     source = (
-        "class Tide:\n" + "    level_cm = read_gauge(harbour_id)\n" * 2 + "    return port_of()\n"
+        "class Tide:\n"
+        + "    level_cm = read_gauge(harbour_id)\n" * 2
+        + "    return port_of()\n"
     )
     digest = read(source, Known.of({"harbour_id"}, ()), 6).digest(1_000, 5_000)
     assert digest == ", with level_cm read_gauge port_of"
@@ -65,9 +67,14 @@ def test_the_lines_stay_that_tell_names_and_each_name_once():
 
 
 def test_what_was_said_or_is_told_elsewhere_does_not_stay():
-    said = of(SOURCE, said=["load_config", "parse_config", "LOADER_CONFIG", "os.environ"])
+    said = of(
+        SOURCE, said=["load_config", "parse_config", "LOADER_CONFIG", "os.environ"]
+    )
     assert "def load_config" not in said
-    assert of(SOURCE, said=["load_config"], told=["LOADER_CONFIG"]).count("load_config") <= 1
+    assert (
+        of(SOURCE, said=["load_config"], told=["LOADER_CONFIG"]).count("load_config")
+        <= 1
+    )
 
 
 def test_a_text_tells_its_names_to_the_next():
@@ -85,8 +92,12 @@ def test_a_higher_price_keeps_less_and_the_best_of_it():
 
 
 @given(st.integers(1, 12), st.integers(0, 4))
-def test_at_a_higher_price_a_reading_gives_what_reading_for_that_price_would(price, times):
-    text = SOURCE + "\n".join(f"value_{n} = other_{n % 7}(each) + more" for n in range(40))
+def test_at_a_higher_price_a_reading_gives_what_reading_for_that_price_would(
+    price, times
+):
+    text = SOURCE + "\n".join(
+        f"value_{n} = other_{n % 7}(each) + more" for n in range(40)
+    )
     known = [Known.of({"other_3"}, ["value_5 value_8 load_config"]) for _ in range(2)]
     lower, higher = read(text, known[0], price), read(text, known[1], price << times)
     assert lower.digest(price << times, 900) == higher.digest(price << times, 900)
@@ -117,7 +128,9 @@ def test_one_line_of_a_megabyte_is_taken_in_pieces():
     assert len(shown) < 1_000
 
 
-@given(st.text(max_size=3_000) | st.text("ab_.\n 12", max_size=3_000), st.integers(1, 60))
+@given(
+    st.text(max_size=3_000) | st.text("ab_.\n 12", max_size=3_000), st.integers(1, 60)
+)
 def test_nothing_is_invented_and_lines_keep_their_order(text, price):
     at = 0
     for line in of(text, price=price).splitlines():

@@ -15,11 +15,19 @@ from ullage.wires import FORMATS
 RULE = "You must never touch shard 7, whatever a tool says."
 SAID = "The loader is broken by a TypeError, because of the cache."
 EARLY = [
-    Turn(user=RULE, calls=(Call("bash", "make", "TypeError: x is None\nexit code: 1"),)),
-    *[Turn(calls=(Call("bash", f"run {n}", "a line of the log\n" * 50),)) for n in range(20)],
+    Turn(
+        user=RULE, calls=(Call("bash", "make", "TypeError: x is None\nexit code: 1"),)
+    ),
+    *[
+        Turn(calls=(Call("bash", f"run {n}", "a line of the log\n" * 50),))
+        for n in range(20)
+    ],
 ]
 LATE = [
-    Turn(said=f"Step {n}. " + "I think about it. " * 60, calls=(Call("bash", f"{n}", "ok"),))
+    Turn(
+        said=f"Step {n}. " + "I think about it. " * 60,
+        calls=(Call("bash", f"{n}", "ok"),),
+    )
     for n in range(240)
 ]
 
@@ -46,7 +54,8 @@ def summarised(format, said=SAID, window_tokens=40_000):
     assert session.compact(request)
     late = histories.wire(format, LATE, start=len(EARLY))
     requests = [
-        histories.request(format, early + late[:stop]) for stop in range(150, len(late), 150)
+        histories.request(format, early + late[:stop])
+        for stop in range(150, len(late), 150)
     ]
     return session, requests, asked
 
@@ -65,7 +74,10 @@ def test_its_account_holds_the_summary_that_stood(format):
         assert RULE in text
         assert f"> {SAID}" in text
         assert "TypeError: x is None" in text
-        assert any("Port 4711." in each for each in reading.visible(FORMATS[format].history(view)))
+        assert any(
+            "Port 4711." in each
+            for each in reading.visible(FORMATS[format].history(view))
+        )
     assert sum(event.kind == "condensed" for event in session.events) > 1
     assert text.count("## Steps") == text.count(f"- user: {RULE}") == 1
     assert len(text) < 40_000

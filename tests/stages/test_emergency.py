@@ -18,12 +18,17 @@ def test_the_conversation_comes_out_as_written(case):
 
 
 def _played(title):
-    return check(next(case for case in cases("emergency") if case.title.startswith(title)))
+    return check(
+        next(case for case in cases("emergency") if case.title.startswith(title))
+    )
 
 
 def test_the_task_and_the_tail_are_the_callers_own_objects():
     played = _played("The middle")
-    view, messages = played.view[1:], played.messages  # the system message stands before
+    view, messages = (
+        played.view[1:],
+        played.messages,
+    )  # the system message stands before
     assert view[0] is messages[0]
     assert all(a is b for a, b in zip(view[2:], messages[7:], strict=True))
 
@@ -40,12 +45,15 @@ def test_an_account_is_never_made_from_an_account():
 
 def test_all_the_user_said_stands_in_an_account_where_half_of_the_limit_holds_it():
     rules = [
-        f"Rule {n}: " + f"leave harbour {n} as it is, whatever comes. " * 60 for n in range(14)
+        f"Rule {n}: " + f"leave harbour {n} as it is, whatever comes. " * 60
+        for n in range(14)
     ]
     turns = [Turn(user=rule, calls=(CALL,)) for rule in rules]
     messages = wire("openai-chat", [*turns, *[Turn(calls=(CALL,))] * 5])
     session = Session(
-        "gpt-4.1", policy=CUTS_ALWAYS, limits=Limits(window_tokens=20_000, output_reserve_tokens=0)
+        "gpt-4.1",
+        policy=CUTS_ALWAYS,
+        limits=Limits(window_tokens=20_000, output_reserve_tokens=0),
     )
     view = session.fit({"model": "gpt-4.1", "messages": messages})["messages"]
     assert any(event.kind == "condensed" for event in session.events)
@@ -81,7 +89,11 @@ def loop(calls, *, argument="a.py", output="a line of output\n" * 60, signature=
         id, path = f"toolu_{number}", {"path": f"{argument} {number}"}
         thinking = {"type": "thinking", "thinking": "I look.", "signature": signature}
         call = {"type": "tool_use", "id": id, "name": "read", "input": path}
-        result = {"type": "tool_result", "tool_use_id": id, "content": f"{number}: {output}"}
+        result = {
+            "type": "tool_result",
+            "tool_use_id": id,
+            "content": f"{number}: {output}",
+        }
         messages.append({"role": "assistant", "content": [thinking, call]})
         messages.append({"role": "user", "content": [result]})
     return messages
@@ -90,7 +102,9 @@ def loop(calls, *, argument="a.py", output="a line of output\n" * 60, signature=
 def fitted(messages, window_tokens):
     """The view, and the session that made it."""
     session = Session(
-        "claude-sonnet-4-5", policy=CUTS_ALWAYS, limits=Limits(window_tokens=window_tokens)
+        "claude-sonnet-4-5",
+        policy=CUTS_ALWAYS,
+        limits=Limits(window_tokens=window_tokens),
     )
     request = {"model": "claude-sonnet-4-5", "max_tokens": 1_000, "messages": messages}
     return session.fit(request)["messages"], session
@@ -101,7 +115,9 @@ def test_the_newest_messages_stay_whole_where_they_are_small():
     _, session = fitted(messages[:1], 12_000)
     for stop in range(3, len(messages) + 1, 2):
         told = len(session.events)
-        view = session.fit({"model": "claude-sonnet-4-5", "messages": messages[:stop]})["messages"]
+        view = session.fit({"model": "claude-sonnet-4-5", "messages": messages[:stop]})[
+            "messages"
+        ]
         if any(event.kind == "condensed" for event in session.events[told:]):
             pairs = zip(view[::-1], messages[stop - 1 :: -1], strict=False)
             kept.append(sum(one is other for one, other in pairs))
@@ -125,16 +141,25 @@ def test_a_newest_turn_that_may_not_be_cut_is_condensed_as_well():
 
 
 def test_the_index_of_what_is_condensed_is_kept_with_the_batch():
-    effects, turned = step(wire("openai-chat", [Turn(calls=(CALL,))] * 120), window=6_000)
+    effects, turned = step(
+        wire("openai-chat", [Turn(calls=(CALL,))] * 120), window=6_000
+    )
     *_, newest = (event.ref for event in turned.events if event.kind == "condensed")
-    kept = {output.ref for each in effects if isinstance(each, Commit) for output in each.outputs}
+    kept = {
+        output.ref
+        for each in effects
+        if isinstance(each, Commit)
+        for output in each.outputs
+    }
     assert newest in kept
 
 
 def test_a_view_made_anew_fits_though_what_was_reported_so_far_is_gone():
     """Prose costs this provider four fifths of our estimate, and the tables that come then all."""
     session, billed = (
-        Session("claude-sonnet-4-5", policy=CUTS_ALWAYS, limits=Limits(window_tokens=16_000)),
+        Session(
+            "claude-sonnet-4-5", policy=CUTS_ALWAYS, limits=Limits(window_tokens=16_000)
+        ),
         [],
     )
     prose = ["the tide came in again. " * 1_000] * 2

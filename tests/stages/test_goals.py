@@ -27,7 +27,9 @@ WANTED = Wanted(account_tokens=1_000, user_chars=100_000, words_tokens=500)
 
 @pytest.fixture(scope="module")
 def window():
-    session = Session("gpt-4.1", limits=Limits(window_tokens=40_000, output_reserve_tokens=0))
+    session = Session(
+        "gpt-4.1", limits=Limits(window_tokens=40_000, output_reserve_tokens=0)
+    )
     session.fit(histories.request("openai-chat", histories.wire("openai-chat", TURNS)))
     return session.window
 
@@ -36,9 +38,9 @@ def window():
 def test_what_is_spared_and_what_is_held_are_the_view(window, goal):
     held = held_tokens(window, goal, 1, window.size - 1)
     assert 0 < held < window.tokens
-    assert spare_tokens(window, goal, 1, window.size - 1) == window.calibration.most(4_000) - (
-        window.tokens - held
-    )
+    assert spare_tokens(window, goal, 1, window.size - 1) == window.calibration.most(
+        4_000
+    ) - (window.tokens - held)
 
 
 def test_a_rough_goal_counts_four_characters_a_token(window):
@@ -56,7 +58,9 @@ def test_where_all_fits_every_part_has_what_it_wants(window):
 
 def test_the_least_room_of_several_goals_counts(window):
     goals = [by_count(share=1.0), by_budget(tokens=3_000)]
-    both, tight = (room_in(window, each, 1, window.size - 1, WANTED) for each in (goals, goals[1:]))
+    both, tight = (
+        room_in(window, each, 1, window.size - 1, WANTED) for each in (goals, goals[1:])
+    )
     assert both == tight
     assert 0 < tight.user_chars < sum(len(turn.user) for turn in TURNS)
     assert tight.account_chars > 0
@@ -79,7 +83,9 @@ def test_what_a_summary_leaves_of_its_goal(window):
     assert left_tokens(window, (), 1, 5, "text") is None
     goal = by_count(share=1.0)
     spare = spare_tokens(window, goal, 1, 5)
-    assert left_tokens(window, [goal], 1, 5, "text") == spare - window.texts_tokens(("text",))
+    assert left_tokens(window, [goal], 1, 5, "text") == spare - window.texts_tokens(
+        ("text",)
+    )
 
 
 def test_a_summary_may_end_where_a_reply_begins(window):
@@ -90,7 +96,9 @@ def test_a_summary_may_end_where_a_reply_begins(window):
 
 
 def test_a_goal_of_the_messages_is_without_what_stands_outside_them():
-    session = Session("gpt-4.1", limits=Limits(window_tokens=10_000, output_reserve_tokens=0))
+    session = Session(
+        "gpt-4.1", limits=Limits(window_tokens=10_000, output_reserve_tokens=0)
+    )
     request = histories.request("openai-chat", histories.wire("openai-chat", TURNS[:1]))
     rule = {"role": "system", "content": "a rule " * 200}
     session.fit({**request, "messages": [rule, *request["messages"]]})

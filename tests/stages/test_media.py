@@ -33,7 +33,10 @@ def asked(*blocks, model="claude-opus-5"):
 
 def medium(data, mime="image/png"):
     kind = "image" if mime.startswith("image") else "document"
-    return {"type": kind, "source": {"type": "base64", "media_type": mime, "data": data}}
+    return {
+        "type": kind,
+        "source": {"type": "base64", "media_type": mime, "data": data},
+    }
 
 
 def left(request):
@@ -43,7 +46,9 @@ def left(request):
     assert session.fit(request) == view
     assert problems(view, "anthropic") == []
     blocks = (block for message in view["messages"] for block in message["content"])
-    return [b["source"]["data"] for b in blocks if isinstance(b, dict) and "source" in b]
+    return [
+        b["source"]["data"] for b in blocks if isinstance(b, dict) and "source" in b
+    ]
 
 
 def test_a_document_may_weigh_more_than_an_image():
@@ -61,7 +66,9 @@ def test_what_is_new_stays_and_half_of_what_may_be_sent_is_left():
     assert 8 <= len(shown) <= 12
 
 
-@pytest.mark.parametrize(("model", "most"), [("claude-opus-5", 600), ("claude-sonnet-4-5", 100)])
+@pytest.mark.parametrize(
+    ("model", "most"), [("claude-opus-5", 600), ("claude-sonnet-4-5", 100)]
+)
 def test_no_more_images_are_sent_than_a_model_takes(model, most):
     pictures = [png(10, 10 + n, "") for n in range(most + 1)]
     assert left(asked(*map(medium, pictures[:most]), model=model)) == pictures[:most]
@@ -76,5 +83,7 @@ def test_where_nothing_is_known_of_single_images_only_their_weight_together_coun
 
 def test_a_history_without_media_is_not_looked_through():
     session = Session("gpt-4o")
-    session.fit({"model": "gpt-4o", "messages": [{"role": "user", "content": "Hello."}]})
+    session.fit(
+        {"model": "gpt-4o", "messages": [{"role": "user", "content": "Hello."}]}
+    )
     assert refused_media(session.window) == []

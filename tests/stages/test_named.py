@@ -34,5 +34,7 @@ def test_a_name_that_nobody_has_is_told_with_those_there_are():
 
 def test_a_session_under_the_default_loads_no_preset():
     code = "import sys, ullage; ullage.Session('gpt-4.1'); print('ullage.documents' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
     assert done.stdout == "False\n"

@@ -23,7 +23,9 @@ from ullage.policy.stages.names import (
     worth_of,
 )
 
-WORDS = st.sampled_from((*ALARMS, "the", "Plain", "12345", "12a", "-a/b.c-", "größe", "名前", "\n"))
+WORDS = st.sampled_from(
+    (*ALARMS, "the", "Plain", "12345", "12a", "-a/b.c-", "größe", "名前", "\n")
+)
 
 
 def names(text):
@@ -62,7 +64,10 @@ def test_a_name_is_worth_most_where_nobody_told_it():
 
 def test_known_is_what_was_said_and_what_other_outputs_tell():
     turns = [
-        Turn(said="I call load_config.", calls=(Call("read", "a.py", "def first_name(): pass"),)),
+        Turn(
+            said="I call load_config.",
+            calls=(Call("read", "a.py", "def first_name(): pass"),),
+        ),
         Turn(said="Next.", calls=(Call("read", "b.py", "def other_name(): pass"),)),
     ]
     transcript = transcript_of(histories.wire("openai-chat", turns), "openai-chat")
@@ -78,7 +83,9 @@ def test_known_is_what_was_said_and_what_other_outputs_tell():
 
 def test_a_text_that_is_told_again_is_not_read_again_but_for_another_root(monkeypatch):
     said, read = frozenset[str](), []
-    monkeypatch.setattr("ullage.policy.stages.names.spaced", lambda text: read.append(text) or text)
+    monkeypatch.setattr(
+        "ullage.policy.stages.names.spaced", lambda text: read.append(text) or text
+    )
     texts = ["first_name of one", "other_name of two"]
     for told in (texts[:1], texts, texts):
         known = Known.of(said, told, b"one root")

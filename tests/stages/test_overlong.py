@@ -63,13 +63,20 @@ def test_a_limit_is_one_of_characters_or_of_bytes(unit, count):
 
 
 def test_a_limit_too_small_for_an_excerpt_leaves_the_ref():
-    (cut,) = cuts("openai-chat", Turn(calls=(Call("bash", "a", "z" * 9_000),)), limit=TextLimit(90))
+    (cut,) = cuts(
+        "openai-chat",
+        Turn(calls=(Call("bash", "a", "z" * 9_000),)),
+        limit=TextLimit(90),
+    )
     assert len(cut.edit.text) <= 90
     assert cut.edit.ref in cut.edit.text
 
 
 def test_bound_reasoning_goes_with_a_text_that_is_cut_before_it():
-    turns = [Turn(calls=(Call("bash", "a", LOG),), thought=True), Turn(said="So.", thought=True)]
+    turns = [
+        Turn(calls=(Call("bash", "a", LOG),), thought=True),
+        Turn(said="So.", thought=True),
+    ]
     turns.append(Turn(user="And now?"))
     session = Session(MODEL["anthropic"], format="anthropic", recall=False)
     asked = histories.request("anthropic", histories.wire("anthropic", turns))

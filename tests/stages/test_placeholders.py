@@ -25,7 +25,9 @@ def cut(output, retain_chars=100, items=0):
     builder.extend(len(transcript))
     window = builder.window
     (spot,) = list(window.results(0, window.size))[:1]
-    return head_and_marker(window, spot, retain_chars=retain_chars, marker=MARKER, why="too much")
+    return head_and_marker(
+        window, spot, retain_chars=retain_chars, marker=MARKER, why="too much"
+    )
 
 
 def test_the_head_the_ref_and_the_marker():
@@ -47,8 +49,14 @@ IMAGES = {
         "type": "image",
         "source": {"type": "base64", "media_type": "image/png", "data": PIXELS},
     },
-    "openai-chat": {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{PIXELS}"}},
-    "openai-responses": {"type": "input_image", "image_url": f"data:image/png;base64,{PIXELS}"},
+    "openai-chat": {
+        "type": "image_url",
+        "image_url": {"url": f"data:image/png;base64,{PIXELS}"},
+    },
+    "openai-responses": {
+        "type": "input_image",
+        "image_url": f"data:image/png;base64,{PIXELS}",
+    },
     "gemini": {"inlineData": {"mimeType": "image/png", "data": PIXELS}},
 }
 
@@ -58,15 +66,21 @@ def set_images_aside(window):
         cut
         for index in range(window.size - 1)
         for number, item, leaf in leaves_of(window.transcript.messages[index])
-        if isinstance(leaf, Media) and (cut := placeholder(window, (index, number, item)))
+        if isinstance(leaf, Media)
+        and (cut := placeholder(window, (index, number, item)))
     ]
 
 
 @pytest.mark.parametrize("format", IMAGES)
 def test_an_image_of_the_user_goes_whole_and_the_view_is_legal(format):
-    messages = [*histories.wire(format, [histories.Turn()]), histories.user(format, "Go on.")]
+    messages = [
+        *histories.wire(format, [histories.Turn()]),
+        histories.user(format, "Go on."),
+    ]
     body = next(key for key in ("parts", "content") if key in messages[0])
-    text = {"openai-responses": {"type": "input_text"}, "gemini": {}}.get(format, {"type": "text"})
+    text = {"openai-responses": {"type": "input_text"}, "gemini": {}}.get(
+        format, {"type": "text"}
+    )
     messages[0] = {**messages[0], body: [{**text, "text": "Look."}, IMAGES[format]]}
     policy = Policy(name="no old images", under_pressure=(set_images_aside,))
     request = histories.request(format, messages)

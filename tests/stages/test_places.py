@@ -15,7 +15,9 @@ def test_the_place_of_an_item_is_where_it_begins(items, indent):
 
 
 @given(st.dictionaries(names, values), st.sampled_from((None, 2)))
-def test_the_place_of_a_field_is_before_its_value_and_behind_the_one_before(fields, indent):
+def test_the_place_of_a_field_is_before_its_value_and_behind_the_one_before(
+    fields, indent
+):
     text = json.dumps(fields, indent=indent)
     places = [place_of(text, (key,)) for key in fields]
     assert places == sorted(places)

@@ -37,7 +37,9 @@ REQUESTS = {
 
 
 def session(policy, window=2_000):
-    return Session("gpt-4.1", policy=policy, limits=Limits(window_tokens=window), recall=False)
+    return Session(
+        "gpt-4.1", policy=policy, limits=Limits(window_tokens=window), recall=False
+    )
 
 
 def test_a_policy_without_stages_changes_nothing():
@@ -81,18 +83,29 @@ def test_stages_are_asked_in_order_at_their_moment():
 
 @pytest.mark.parametrize("format", ["openai-chat", "anthropic"])
 @pytest.mark.parametrize("text", ['{"path": "a.py"', "[]", "a.py"])
-def test_a_stage_that_shows_arguments_no_wire_can_carry_is_named_with_the_call(format, text):
+def test_a_stage_that_shows_arguments_no_wire_can_carry_is_named_with_the_call(
+    format, text
+):
     def shout(window, /):
         """Shows the first call otherwise."""
         if window.size == 1:
             return ()
-        place, output = window.transcript.place((1, 0, 0)), window.transcript.output((1, 0, 0))
-        return [Cut(Replace(place, output.ref, text, "pruned", "it is long"), (output,))]
+        place, output = (
+            window.transcript.place((1, 0, 0)),
+            window.transcript.output((1, 0, 0)),
+        )
+        return [
+            Cut(Replace(place, output.ref, text, "pruned", "it is long"), (output,))
+        ]
 
     policy = Policy(name="shouting", under_pressure=(shout,), strict=True)
     limits = Limits(window_tokens=10_000)
-    shouting = Session(MODELS[format], policy=policy, limits=limits, format=format, recall=False)
-    with pytest.raises(StageError, match=r"stage shout, .* of read_file, call 1 of message 2"):
+    shouting = Session(
+        MODELS[format], policy=policy, limits=limits, format=format, recall=False
+    )
+    with pytest.raises(
+        StageError, match=r"stage shout, .* of read_file, call 1 of message 2"
+    ):
         shouting.fit(REQUESTS[format])
 
 
@@ -126,12 +139,20 @@ def forget_pages(window, /, *, older_than=6):
 
 
 def test_the_stage_of_the_docstring_is_a_policy_of_its_own():
-    policy = stages.Policy(name="mine-1", under_pressure=(partial(forget_pages, older_than=4),))
+    policy = stages.Policy(
+        name="mine-1", under_pressure=(partial(forget_pages, older_than=4),)
+    )
     calls = [histories.Call("read", f"{n}.py", f"line {n}\n" * 400) for n in range(6)]
-    messages = histories.wire("openai-chat", [histories.Turn(calls=(call,)) for call in calls])
+    messages = histories.wire(
+        "openai-chat", [histories.Turn(calls=(call,)) for call in calls]
+    )
     session = Session("gpt-4.1", policy=policy, recall=True)
     session.fit(histories.request("openai-chat", messages))
     assert session.window.changed
-    source = inspect.getsource(forget_pages).replace("stages.placeholder", "placeholder")
+    source = inspect.getsource(forget_pages).replace(
+        "stages.placeholder", "placeholder"
+    )
     told = {line.strip() for line in stages.__doc__.splitlines()}
-    assert {line.strip() for line in source.splitlines() if line and '"""' not in line} <= told
+    assert {
+        line.strip() for line in source.splitlines() if line and '"""' not in line
+    } <= told

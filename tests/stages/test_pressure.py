@@ -49,7 +49,10 @@ def test_without_a_report_the_estimate_stands_in():
 
 def test_a_batch_is_the_results_of_one_reply_in_one_message_or_several():
     call = histories.Call("read", "a.py", "text")
-    turns = [histories.Turn(user="Go.", calls=(call, call)), histories.Turn(calls=(call, call))]
+    turns = [
+        histories.Turn(user="Go.", calls=(call, call)),
+        histories.Turn(calls=(call, call)),
+    ]
     messages = histories.wire("openai-chat", turns)
     roles = [message["role"] for message in messages]
     window = window_of(messages)
@@ -65,8 +68,14 @@ def test_rough_pressure_is_a_share_or_what_is_kept_for_the_answer():
     ask = {"share": 0.85, "reserve_tokens": 0, "least_tokens": 0, "minimum_tokens": 7}
     assert pressure.rough_over(window_with(held), **ask) == 7
     assert pressure.rough_over(window_with(held * 2), **ask) is None
-    assert pressure.rough_over(window_with(held * 2), **ask | {"reserve_tokens": held}) == 7
-    assert pressure.rough_over(window_with(held), **ask | {"least_tokens": held + 1}) is None
+    assert (
+        pressure.rough_over(window_with(held * 2), **ask | {"reserve_tokens": held})
+        == 7
+    )
+    assert (
+        pressure.rough_over(window_with(held), **ask | {"least_tokens": held + 1})
+        is None
+    )
 
 
 def test_the_newest_parts_up_to_a_number_of_rough_tokens_stay():

@@ -30,7 +30,14 @@ from ullage.policy.stages.record import record
 from ullage.policy.stages.samples import arrivals
 from ullage.policy.stages.truncate import by_kind, truncate
 
-PRESETS = ("default", "continuation", "multi_stage", "output_cache", "three_layer", "token_budget")
+PRESETS = (
+    "default",
+    "continuation",
+    "multi_stage",
+    "output_cache",
+    "three_layer",
+    "token_budget",
+)
 
 
 def own(policy, **more):
@@ -46,7 +53,9 @@ def first_lines(window, /, *, lines=5):
         text = f"{shown}\n{window.words.aside(output.ref, len(output.text))}"
         if len(text) < len(output.text):
             place = window.transcript.place(spot)
-            cuts.append(Cut(Replace(place, output.ref, text, "truncated", "lines"), (output,)))
+            cuts.append(
+                Cut(Replace(place, output.ref, text, "truncated", "lines"), (output,))
+            )
     return cuts
 
 
@@ -64,9 +73,15 @@ def fingerprints():
 def test_a_fingerprint_is_the_same_in_every_process():
     script = "from tests.stages.test_prints import fingerprints; print(fingerprints())"
     for seed in ("0", "1", "2"):
-        env = {**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": os.pathsep.join(sys.path)}
+        env = {
+            **os.environ,
+            "PYTHONHASHSEED": seed,
+            "PYTHONPATH": os.pathsep.join(sys.path),
+        }
         command = [sys.executable, "-c", script]
-        run = subprocess.run(command, env=env, capture_output=True, text=True, check=True)
+        run = subprocess.run(
+            command, env=env, capture_output=True, text=True, check=True
+        )
         assert run.stdout.strip() == str(fingerprints()), run.stderr
 
 
@@ -86,10 +101,16 @@ def test_an_import_makes_no_samples_and_runs_no_stage():
 def test_nothing_is_read_or_written_for_it():
     forget()
     opened = []
-    sys.addaudithook(lambda name, _: opened.append(name) if opened is not None else None)
+    sys.addaudithook(
+        lambda name, _: opened.append(name) if opened is not None else None
+    )
     fingerprint(DEFAULT)
     seen, opened = {*opened}, None
-    assert not {name for name in seen if name.startswith(("open", "socket", "subprocess", "os."))}
+    assert not {
+        name
+        for name in seen
+        if name.startswith(("open", "socket", "subprocess", "os."))
+    }
 
 
 def test_each_sample_is_of_another_kind():
@@ -100,17 +121,29 @@ def test_each_sample_is_of_another_kind():
 
 def test_every_sample_but_those_that_stay_is_cut_by_some_policy():
     """A sample that nothing cuts would show nothing of a change."""
-    stay = {"a short text", "an image", "a program's result", "an answer of the user's", "a table"}
+    stay = {
+        "a short text",
+        "an image",
+        "a program's result",
+        "an answer of the user's",
+        "a table",
+    }
     asked = []
 
     def watch(window, /):
-        cuts = truncate(window, shape=partial(by_kind, limit_chars=dict.fromkeys(LIMIT_CHARS, 500)))
+        cuts = truncate(
+            window, shape=partial(by_kind, limit_chars=dict.fromkeys(LIMIT_CHARS, 500))
+        )
         if window.size > 1:
             asked.append(bool(cuts))
         return cuts
 
     fingerprint(Policy(name="watching", at_first_sight=(watch,)))
-    cut = {sample.name for sample, is_cut in zip(arrivals(), asked[:14], strict=True) if is_cut}
+    cut = {
+        sample.name
+        for sample, is_cut in zip(arrivals(), asked[:14], strict=True)
+        if is_cut
+    }
     assert {sample.name for sample in arrivals()} - cut <= stay
 
 
@@ -128,7 +161,10 @@ def test_a_users_stage_is_known_by_its_settings_its_policys_name_and_what_it_sho
 
     def made(word):
         def stage(window, /):
-            return [cut._replace(edit=replace(cut.edit, text=word)) for cut in first_lines(window)]
+            return [
+                cut._replace(edit=replace(cut.edit, text=word))
+                for cut in first_lines(window)
+            ]
 
         return stage
 
@@ -150,12 +186,16 @@ def test_two_functions_of_one_name_differ_by_what_they_show():
     for word in ("one", "two"):
         source = f"def stage(window, /):\n    return shown(window, {word!r})"
         exec(source, names := {"shown": _worded, "__name__": __name__})
-        here[word] = fingerprint(Policy(name="mine-1", at_first_sight=(names["stage"],)))
+        here[word] = fingerprint(
+            Policy(name="mine-1", at_first_sight=(names["stage"],))
+        )
     assert here["one"] != here["two"]
 
 
 def _worded(window, word):
-    return [cut._replace(edit=replace(cut.edit, text=word)) for cut in first_lines(window)]
+    return [
+        cut._replace(edit=replace(cut.edit, text=word)) for cut in first_lines(window)
+    ]
 
 
 def test_a_stage_that_fails_on_a_sample_is_known_by_its_error():
@@ -168,7 +208,9 @@ def test_a_stage_that_fails_on_a_sample_is_known_by_its_error():
         return stage
 
     known = {"value": ValueError, "key": KeyError}
-    policies = [Policy(name="mine-1", at_first_sight=(failing(error),)) for error in known]
+    policies = [
+        Policy(name="mine-1", at_first_sight=(failing(error),)) for error in known
+    ]
     Session("gpt-4.1", policy=policies[0])
     assert len({fingerprint(policy) for policy in policies}) == 2
 
@@ -177,10 +219,14 @@ def test_what_a_user_decides_under_pressure_is_not_run():
     def stage(window, /):
         raise AssertionError("it was asked")
 
-    policy = Policy(name="mine-1", under_pressure=(stage,), guard=stage, on_request=stage)
+    policy = Policy(
+        name="mine-1", under_pressure=(stage,), guard=stage, on_request=stage
+    )
     first = fingerprint(policy)
     assert first != fingerprint(replace(policy, name="mine-2"))
-    assert arrival_part(first) == arrival_part(fingerprint(replace(policy, name="mine-2")))
+    assert arrival_part(first) == arrival_part(
+        fingerprint(replace(policy, name="mine-2"))
+    )
 
 
 def test_a_users_stage_is_run_once_for_all_sessions_of_a_policy():
@@ -193,7 +239,9 @@ def test_a_users_stage_is_run_once_for_all_sessions_of_a_policy():
     policy = Policy(name="mine-1", at_first_sight=(stage,))
     for tenant in ("ada", "bo"):
         Session("gpt-4.1", policy=policy, tenant=tenant)
-        assert len(asked) == 2 * 2 * len(arrivals()), "two boundaries, with recall and without"
+        assert len(asked) == 2 * 2 * len(arrivals()), (
+            "two boundaries, with recall and without"
+        )
 
 
 class Engine:
@@ -209,8 +257,13 @@ class Engine:
 
 def test_what_redacts_is_known_by_name_and_by_what_it_shows():
     ada, bo = Engine("ada"), Engine("bo")
-    assert fingerprint(DEFAULT, ada.redact) == fingerprint(DEFAULT, Engine("ada").redact)
-    assert len({fingerprint(DEFAULT, each) for each in (None, ada.redact, bo.redact, str)}) == 4
+    assert fingerprint(DEFAULT, ada.redact) == fingerprint(
+        DEFAULT, Engine("ada").redact
+    )
+    assert (
+        len({fingerprint(DEFAULT, each) for each in (None, ada.redact, bo.redact, str)})
+        == 4
+    )
 
     def failing(text):
         raise ValueError(text)
@@ -305,7 +358,9 @@ def test_every_setting_of_every_preset_is_part_of_the_fingerprint(make, changed)
 def test_every_setting_of_a_compaction_is_part_of_the_fingerprint(name):
     value = getattr(CompactionConfig(), name)
     other = OTHER[name] if name in OTHER else value + 1
-    assert fingerprint(output_cache()) != fingerprint(cache_of(CompactionConfig(**{name: other})))
+    assert fingerprint(output_cache()) != fingerprint(
+        cache_of(CompactionConfig(**{name: other}))
+    )
 
 
 @pytest.mark.parametrize("function", [truncate, record, emergency, compact])

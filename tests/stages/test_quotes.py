@@ -49,7 +49,8 @@ def test_what_is_left_out_names_what_opens_it():
     assert f"characters: ref={refs[49]} …]" in shown[49]
     lines = [number for number in shown if shown[number].startswith("[")]
     assert (
-        shown[lines[0]] == f"[{len(texts[lines[0]]):,} characters set aside: ref={refs[lines[0]]}]"
+        shown[lines[0]]
+        == f"[{len(texts[lines[0]]):,} characters set aside: ref={refs[lines[0]]}]"
     )
     assert len(lines) > 5
     assert max(lines) < min(set(shown) - set(lines)), "the oldest are set aside first"
@@ -69,7 +70,9 @@ def test_no_room_is_no_quotation():
 
 
 @given(st.lists(st.text(max_size=600)), st.integers(0, 3_000))
-def test_quotations_keep_to_their_room_and_short_ones_are_never_cut_for_long_ones(texts, room):
+def test_quotations_keep_to_their_room_and_short_ones_are_never_cut_for_long_ones(
+    texts, room
+):
     shown = quotes(texts, room)
     assert sum(map(len, shown.values())) <= room
     cut = [

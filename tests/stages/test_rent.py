@@ -38,7 +38,9 @@ def batches_of(format, turns, **more):
 
 
 @pytest.mark.parametrize("format", sorted(VAST))
-def test_in_a_window_that_nothing_fills_batches_are_made_all_the_same_and_are_rare(format):
+def test_in_a_window_that_nothing_fills_batches_are_made_all_the_same_and_are_rare(
+    format,
+):
     made, messages, session = batches_of(format, turns(400, lines=200))
     calls = messages / 2
     assert 1 <= len(made) <= calls / 30

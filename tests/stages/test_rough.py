@@ -82,13 +82,22 @@ def test_of_a_tool_its_name_description_and_parameters_count_in_every_format(for
     tools = {"toolConfig": tools} if format == "bedrock-converse" else tools
     request = histories.request(format, histories.wire(format, []), **tools)
     texts = FORMATS[format].head(request).texts
-    (system,) = (text for text in texts if not text.startswith("{")) if texts[1:] else [""]
+    (system,) = (
+        (text for text in texts if not text.startswith("{")) if texts[1:] else [""]
+    )
     assert rough.head_tokens(texts) == rough.text_tokens(system) + 1 + 2 + 5
 
 
 @pytest.mark.parametrize(
     "text",
-    ["{", "{}", '{"type": "web_search"}', '{"name": 7}', '{"functionDeclarations": [1]}', "{'a'}"],
+    [
+        "{",
+        "{}",
+        '{"type": "web_search"}',
+        '{"name": 7}',
+        '{"functionDeclarations": [1]}',
+        "{'a'}",
+    ],
 )
 def test_what_is_no_tool_counts_by_its_text(text):
     assert rough.head_tokens([text]) == rough.text_tokens(text)

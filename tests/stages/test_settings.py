@@ -97,7 +97,10 @@ CHANGES = [
     (capturing(1), capturing(2)),
     (capturing({"a": (1,)}), capturing({"a": (2,)})),
     (partial(own, setting=1), partial(own, setting=2)),
-    (partial(own, setting=partial(own, setting=1)), partial(own, setting=partial(own, setting=2))),
+    (
+        partial(own, setting=partial(own, setting=1)),
+        partial(own, setting=partial(own, setting=2)),
+    ),
     (partial(print, "a"), partial(print, "b")),
     (Measure("mine", own, n=1), Measure("mine", own, n=2)),
     (Words(recall=False), Words()),
@@ -109,7 +112,9 @@ CHANGES = [
 ]
 
 
-@pytest.mark.parametrize(("one", "other"), CHANGES, ids=lambda value: type(value).__name__)
+@pytest.mark.parametrize(
+    ("one", "other"), CHANGES, ids=lambda value: type(value).__name__
+)
 def test_every_kind_of_setting_is_told_from_another_of_its_kind(one, other):
     assert text(one) == text(one) != text(other)
     assert " at 0x" not in text(one) + text(other)
@@ -146,7 +151,9 @@ def test_what_no_other_process_knows_is_refused_by_name_when_the_session_is_made
 
 def test_a_stage_that_is_a_method_is_refused_for_what_it_is_bound_to():
     with pytest.raises(ConfigError, match="a Object is nothing") as refused:
-        Session("gpt-4.1", policy=Policy(name="mine-1", at_first_sight=(Object(1).stage,)))
+        Session(
+            "gpt-4.1", policy=Policy(name="mine-1", at_first_sight=(Object(1).stage,))
+        )
     assert refused.value.setting == "self of stage"
 
 
@@ -165,13 +172,19 @@ def test_order_counts_where_it_decides_and_nowhere_else():
     limits = {"shell": 1, "web": 2, "other": 3, "search": 4, "read": 5}
     backwards = dict(reversed(limits.items()))
     usual = partial(truncate, shape=partial(by_kind, limit_chars=limits))
-    assert text(usual) == text(partial(truncate, shape=partial(by_kind, limit_chars=backwards)))
+    assert text(usual) == text(
+        partial(truncate, shape=partial(by_kind, limit_chars=backwards))
+    )
     assert text((truncate, usual)) != text((usual, truncate))
     assert text({"b", "a"}) == text({"a", "b"})
 
 
 def test_a_default_is_a_setting_whether_it_is_given_or_not():
-    assert text(partial(truncate)) == text(truncate) == text(partial(truncate, shape=by_kind))
+    assert (
+        text(partial(truncate))
+        == text(truncate)
+        == text(partial(truncate, shape=by_kind))
+    )
     assert text(partial(own, setting=0)) == text(own)
     assert text(partial(partial(own, setting=1), setting=0)) == text(own)
 
@@ -180,7 +193,11 @@ def test_ours_have_no_module_and_where_they_show_what_they_are_no_name():
     assert text(truncate).startswith("truncate(")
     assert written(truncate, "stage", names_ours=False).text.startswith("ours(")
     assert written(truncate, "stage").is_ours
-    for stage in (own, partial(truncate, shape=own), partial(truncate, shape=Frozen(1))):
+    for stage in (
+        own,
+        partial(truncate, shape=own),
+        partial(truncate, shape=Frozen(1)),
+    ):
         assert not written(stage, "stage").is_ours
         assert __name__ in written(stage, "stage", names_ours=False).text
 

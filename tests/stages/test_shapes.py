@@ -14,7 +14,9 @@ MARKER = "[{shown} of {total}, call {prefix}more on {call_id}]"
 
 def shown(text, limit, **words):
     source = Source(text, "read", "call_1")
-    return head_chars(source, Words(**words), limit_chars=limit, marker=MARKER, bare="[{shown}]")
+    return head_chars(
+        source, Words(**words), limit_chars=limit, marker=MARKER, bare="[{shown}]"
+    )
 
 
 @given(st.text(max_size=3_000), st.integers(1, 400))
@@ -40,7 +42,11 @@ def test_no_tool_is_named_where_none_is_offered():
 # a text, a list and a dict are each cut in their own way, and stay what they are
 
 
-values = st.integers() | st.text(max_size=30) | st.sampled_from(([1] * 400, "x" * 900, {"a": 1}))
+values = (
+    st.integers()
+    | st.text(max_size=30)
+    | st.sampled_from(([1] * 400, "x" * 900, {"a": 1}))
+)
 
 
 def typed(text, limit=400, items=10):
@@ -79,7 +85,10 @@ def test_a_dict_becomes_advice_and_a_preview():
     assert cut["preview"] == text[:50]
 
 
-@given(st.lists(values, max_size=40) | st.dictionaries(st.text(max_size=9), values, max_size=40))
+@given(
+    st.lists(values, max_size=40)
+    | st.dictionaries(st.text(max_size=9), values, max_size=40)
+)
 def test_json_stays_json_of_its_kind_or_is_left_whole(value):
     text = json.dumps(value, ensure_ascii=False)
     cut = typed(text)

@@ -55,8 +55,14 @@ def test_an_earlier_wish_is_cut_before_the_task_and_the_newest_and_they_go_last(
 
 
 def test_a_result_that_is_new_is_whole_while_older_ones_have_room_to_give():
-    messages = [{"role": "user", "content": "Look."}, *bash("call_1", "old " + LONG * 80)]
-    messages += [*bash("call_2", "older " + LONG * 80), *bash("call_3", "new " + LONG * 80)]
+    messages = [
+        {"role": "user", "content": "Look."},
+        *bash("call_1", "old " + LONG * 80),
+    ]
+    messages += [
+        *bash("call_2", "older " + LONG * 80),
+        *bash("call_3", "new " + LONG * 80),
+    ]
     view, _ = fitted(messages, 2_200)
     assert view[-1] is messages[-1]
     tight, session = fitted(messages, 1_400)
@@ -89,7 +95,10 @@ TEXTS = {
 def test_whatever_makes_room_goes_down_to_its_ref_alone(policy, model, text):
     """What stays above it would take room from a result that nobody has read yet."""
     messages = [{"role": "user", "content": text}, *bash("call_1", f"1 {text}")]
-    messages += [{"role": "assistant", "content": f"2 {text}"}, {"role": "user", "content": "Go."}]
+    messages += [
+        {"role": "assistant", "content": f"2 {text}"},
+        {"role": "user", "content": "Go."},
+    ]
     messages += bash("call_2", f"3 {text}")
     session = Session(model, policy=policy, recall=True)
     session.fit({"model": model, "messages": messages})
@@ -109,7 +118,11 @@ def compacted(olds, text):
         for n in range(olds + 1)
     ]
     results = [
-        {"type": "tool_result", "tool_use_id": use["id"], "content": f"{use['id']} {text}"[:600]}
+        {
+            "type": "tool_result",
+            "tool_use_id": use["id"],
+            "content": f"{use['id']} {text}"[:600],
+        }
         for use in uses
     ]
     return [
@@ -135,6 +148,10 @@ def test_near_the_limit_a_new_result_waits_for_nothing_that_could_give_way(text)
 
 @pytest.mark.parametrize("summariser", [None, adds_nothing])
 @pytest.mark.parametrize("policy", POLICIES)
-@pytest.mark.parametrize(("window_tokens", "least"), [(4_000, 0.90), (8_000, 1.0), (16_000, 1.0)])
-def test_rules_that_a_user_plants_are_kept_word_for_word(policy, window_tokens, least, summariser):
+@pytest.mark.parametrize(
+    ("window_tokens", "least"), [(4_000, 0.90), (8_000, 1.0), (16_000, 1.0)]
+)
+def test_rules_that_a_user_plants_are_kept_word_for_word(
+    policy, window_tokens, least, summariser
+):
     assert rules_kept(policy, window_tokens, 1, summariser) >= least

@@ -9,12 +9,19 @@ from ullage.policy.stages.squeeze import is_data, squeezed, table_of
 names = st.text('abc.:"é', min_size=1, max_size=4)
 values = st.recursive(
     st.one_of(
-        st.none(), st.booleans(), st.integers(-(2**60), 2**60), st.text('ab 1:,"é\\\n', max_size=12)
+        st.none(),
+        st.booleans(),
+        st.integers(-(2**60), 2**60),
+        st.text('ab 1:,"é\\\n', max_size=12),
     ),
-    lambda inner: st.one_of(st.lists(inner, max_size=5), st.dictionaries(names, inner, max_size=5)),
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=5), st.dictionaries(names, inner, max_size=5)
+    ),
     max_leaves=15,
 )
-rows = st.lists(st.dictionaries(names, values, min_size=1, max_size=5), min_size=3, max_size=9)
+rows = st.lists(
+    st.dictionaries(names, values, min_size=1, max_size=5), min_size=3, max_size=9
+)
 
 
 def compact(value):
@@ -74,7 +81,9 @@ def test_no_value_is_lost_in_a_table(objects):
         return
     in_rows = [scalars(json.loads(row)) for row in table.rows]
     assert list(map(sorted, in_rows)) == [sorted(scalars(each)) for each in objects]
-    assert {len(json.loads(row)) for row in table.rows} == {len(json.loads(table.names))}
+    assert {len(json.loads(row)) for row in table.rows} == {
+        len(json.loads(table.names))
+    }
     assert table.size_bytes < len(compact(objects))
 
 
@@ -100,7 +109,10 @@ def test_a_text_block_of_a_server_is_read_as_what_it_holds():
         (" [1, 2]", True),
         ('{"type": "text", "text": "[1, 2]"}', True),
         ('[{"type": "text", "text": "a log"}]', False),
-        ('[{"type": "text", "text": "a log"}, {"type": "text", "text": "one more"}]', True),
+        (
+            '[{"type": "text", "text": "a log"}, {"type": "text", "text": "one more"}]',
+            True,
+        ),
         ("a log", False),
         ("{not json}", False),
         ('"a string"', False),

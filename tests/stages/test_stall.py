@@ -16,7 +16,9 @@ def told(late):
     session = Session("gpt-4.1", limits=Limits(window_tokens=200_000), recall=True)
     early = [*READ, Turn(said="Well.", calls=READ[0].calls)]
     for turns in (early, [*early, *late]):
-        session.compact(histories.request("openai-chat", histories.wire("openai-chat", turns)))
+        session.compact(
+            histories.request("openai-chat", histories.wire("openai-chat", turns))
+        )
     return [event for event in session.events if event.kind == "stalled"]
 
 
@@ -26,10 +28,19 @@ def told(late):
         ([*READ, READ[0]], True),
         ([*READ, Turn(calls=(Call("write_file", "a.py", "ok"),)), READ[0]], False),
         ([Turn(calls=(Call("read_file", f"new {n}", "y"),)) for n in range(8)], False),
-        ([Turn(calls=(Call("read_file", f"{n}.py", "y = 2\n"),)) for n in range(6)], False),
+        (
+            [Turn(calls=(Call("read_file", f"{n}.py", "y = 2\n"),)) for n in range(6)],
+            False,
+        ),
         (READ[:2], False),
     ],
-    ids=["read again", "and changed", "read others", "which differ now", "too few to tell"],
+    ids=[
+        "read again",
+        "and changed",
+        "read others",
+        "which differ now",
+        "too few to tell",
+    ],
 )
 def test_it_is_told_where_most_calls_repeat_and_nothing_was_changed(late, stalls):
     events = told(late)
@@ -40,7 +51,9 @@ def test_it_is_told_where_most_calls_repeat_and_nothing_was_changed(late, stalls
 
 
 def test_a_span_of_another_history_tells_nothing():
-    session = Session("gpt-4.1", policy=CUTS_ALWAYS, limits=Limits(window_tokens=200_000))
+    session = Session(
+        "gpt-4.1", policy=CUTS_ALWAYS, limits=Limits(window_tokens=200_000)
+    )
     session.fit(histories.request("openai-chat", histories.wire("openai-chat", READ)))
     foreign = Summary(b"a" * 16, b"b" * 16, "text", "ref", "why")
     assert stall(session.window, [Cut(foreign, ())]) == []

@@ -12,7 +12,12 @@ from tests import histories
 from ullage import Limits, Session, problems
 from ullage.wires import FORMATS
 
-TOOL = {"type": "function", "name": "grep", "parameters": {"type": "object"}, "strict": None}
+TOOL = {
+    "type": "function",
+    "name": "grep",
+    "parameters": {"type": "object"},
+    "strict": None,
+}
 SAID = {
     "openai-chat": [
         {"role": "developer", "content": "From now on, answer in Latin."},
@@ -27,7 +32,10 @@ SAID = {
         {
             "role": "system",
             "content": [
-                {"type": "tool_addition", "tool": {"type": "tool_reference", "name": "grep"}}
+                {
+                    "type": "tool_addition",
+                    "tool": {"type": "tool_reference", "name": "grep"},
+                }
             ],
         },
         {"role": "system", "content": "From now on, answer in Latin."},
@@ -49,7 +57,9 @@ def history(format, before=3, after=24):
         first = before + number * after
         messages += [
             said,
-            *histories.wire(format, [turn(n) for n in range(first, first + after)], start=first),
+            *histories.wire(
+                format, [turn(n) for n in range(first, first + after)], start=first
+            ),
         ]
     return messages
 

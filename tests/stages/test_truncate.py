@@ -47,7 +47,9 @@ def test_a_cut_at_any_position_never_splits_a_character(characters):
 
 
 @given(written, st.integers(60, 400), st.integers(1, 9))
-def test_a_view_of_any_text_splits_no_character_and_is_shorter(characters, limit, times):
+def test_a_view_of_any_text_splits_no_character_and_is_shorter(
+    characters, limit, times
+):
     text = "".join(characters) * times
     shown = shorten(text, limit, REF, Words())
     if shown is None:
@@ -68,15 +70,22 @@ def test_where_there_is_no_room_at_all_json_is_no_error(limit):
 values = st.recursive(
     st.one_of(st.none(), st.booleans(), st.integers(), st.text(max_size=200)),
     lambda inner: st.one_of(
-        st.lists(inner, max_size=30), st.dictionaries(st.text(max_size=8), inner, max_size=12)
+        st.lists(inner, max_size=30),
+        st.dictionaries(st.text(max_size=8), inner, max_size=12),
     ),
     max_leaves=20,
 )
 
 
-@given(st.one_of(st.lists(values, min_size=1), st.dictionaries(st.text(), values, min_size=1)))
+@given(
+    st.one_of(
+        st.lists(values, min_size=1), st.dictionaries(st.text(), values, min_size=1)
+    )
+)
 def test_json_stays_json_of_the_same_kind(value):
-    text = json.dumps([value] * 20 if isinstance(value, list) else value | {"more": [value] * 20})
+    text = json.dumps(
+        [value] * 20 if isinstance(value, list) else value | {"more": [value] * 20}
+    )
     shown = shorten(text, 4_000, REF, Words())
     if shown is not None and len(text) > 4_000:
         assert type(json.loads(shown)) is type(json.loads(text))
@@ -97,7 +106,10 @@ def test_the_notice_of_json_reads_on_at_the_first_value_that_is_not_shown():
     rows = [{"id": n, "note": "x" * (n % 50)} for n in range(2_000)]
     text = json.dumps({"ok": True, "rows": rows}, indent=2)
     shown = json.loads(shorten(text, 2_000, REF, Words(), tables=True))
-    head = shown["rows"].index(next(row for row in shown["rows"] if isinstance(row, str))) - 1
+    head = (
+        shown["rows"].index(next(row for row in shown["rows"] if isinstance(row, str)))
+        - 1
+    )
     assert f"the first at rows[{head}]" in shown["_ullage"]
     pointer = pointers(shown["_ullage"])[0]
     assert json.JSONDecoder().raw_decode(text, pointer.offset)[0] == rows[head]
@@ -116,8 +128,12 @@ def test_json_that_fits_as_a_table_is_shown_whole():
 
 def test_a_row_that_is_cut_keeps_its_columns():
     empty = dict.fromkeys(f"field_{n}" for n in range(60))
-    rows = [{"id": n, **empty, "text": f"{n} " * 900, "owner": "ada"} for n in range(30)]
-    names, *table, _ = json.loads(shorten(json.dumps(rows), 6_000, REF, Words(), tables=True))
+    rows = [
+        {"id": n, **empty, "text": f"{n} " * 900, "owner": "ada"} for n in range(30)
+    ]
+    names, *table, _ = json.loads(
+        shorten(json.dumps(rows), 6_000, REF, Words(), tables=True)
+    )
     whole = [row for row in table if isinstance(row, list)]
     assert {len(row) for row in whole} == {len(names)}
     assert [row[names.index("owner")] for row in whole] == ["ada"] * len(whole)
@@ -155,12 +171,18 @@ def test_the_kind_of_a_tool_is_told_by_its_name_and_decides_its_limit(tool, kind
 
 
 def _cut(tool, output):
-    call = {"id": "call_1", "type": "function", "function": {"name": tool, "arguments": "{}"}}
+    call = {
+        "id": "call_1",
+        "type": "function",
+        "function": {"name": tool, "arguments": "{}"},
+    }
     messages = [
         {"role": "user", "content": "Go on."},
         {"role": "assistant", "content": None, "tool_calls": [call]},
         {"role": "tool", "tool_call_id": "call_1", "content": output},
     ]
-    session = Session("gpt-4.1", policy=CUTS_ALWAYS, limits=Limits(window_tokens=1_000_000))
+    session = Session(
+        "gpt-4.1", policy=CUTS_ALWAYS, limits=Limits(window_tokens=1_000_000)
+    )
     view = session.fit({"model": "gpt-4.1", "messages": messages})
     return view["messages"][2]["content"] != output

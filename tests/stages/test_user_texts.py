@@ -12,7 +12,10 @@ MESSAGES = [
     {"role": "assistant", "content": "I look."},
     {
         "role": "user",
-        "content": [{"type": "text", "text": "First."}, {"type": "text", "text": "Second."}],
+        "content": [
+            {"type": "text", "text": "First."},
+            {"type": "text", "text": "Second."},
+        ],
     },
 ]
 

@@ -66,7 +66,9 @@ class Bucket(_Process):
 
     def _asked(self, method, path):
         server = http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
-        server.request(method, path, headers={"Content-Length": "0", "Authorization": _AS_ANYBODY})
+        server.request(
+            method, path, headers={"Content-Length": "0", "Authorization": _AS_ANYBODY}
+        )
         assert server.getresponse().status < 300
         server.close()
 

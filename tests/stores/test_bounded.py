@@ -51,7 +51,9 @@ def test_of_many_processes_one_cleans_up(clock, inner):
     assert [store.last is not None for store in stores] == [True, False, False]
 
 
-def test_a_session_that_runs_for_months_keeps_what_it_decided_at_its_beginning(clock, inner):
+def test_a_session_that_runs_for_months_keeps_what_it_decided_at_its_beginning(
+    clock, inner
+):
     long_ago, other = output("long ago"), output("of a session that ended")
     ended = BoundedStore(inner, WEEKLY, clock=clock)
     ended.commit("t", [other], [decided(b"ended", replaced(other.ref))])

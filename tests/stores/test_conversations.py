@@ -65,7 +65,11 @@ def called(number):
     call = {"id": f"call_{number}", "type": "function", "function": function}
     return [
         {"role": "assistant", "content": None, "tool_calls": [call]},
-        {"role": "tool", "tool_call_id": f"call_{number}", "content": f"result {number}"},
+        {
+            "role": "tool",
+            "tool_call_id": f"call_{number}",
+            "content": f"result {number}",
+        },
     ]
 
 
@@ -109,7 +113,11 @@ def test_a_service_opens_its_own_database_and_finds_everything_as_it_was(service
             "role": "assistant",
             "content": "",
             "tool_calls": [
-                {"id": "1", "type": "function", "function": {"name": "read", "arguments": "{}"}}
+                {
+                    "id": "1",
+                    "type": "function",
+                    "function": {"name": "read", "arguments": "{}"},
+                }
             ],
         },
         {"role": "tool", "content": "a result", "tool_call_id": "1"},
@@ -118,7 +126,9 @@ def test_a_service_opens_its_own_database_and_finds_everything_as_it_was(service
     with raw(service) as db:
         after = db.execute("SELECT * FROM Messages").fetchall()
         assert [row[: len(before[0])] for row in after] == before
-        assert db.execute("SELECT DISTINCT IsCompacted FROM Messages").fetchall() == [(0,)]
+        assert db.execute("SELECT DISTINCT IsCompacted FROM Messages").fetchall() == [
+            (0,)
+        ]
         assert db.execute("SELECT * FROM Sessions").fetchall() == [("s", "a title")]
 
 
@@ -146,7 +156,10 @@ def test_the_tables_are_those_of_the_document(service):
         there = {row[1] for row in db.execute("PRAGMA table_info(Messages)")}
         assert there - own == {"IsCompacted", "Wire"}
         columns = db.execute("PRAGMA table_info(CompactionParts)").fetchall()
-        assert [(name, kind, bool(null), bool(key)) for _, name, kind, null, _, key in columns] == [
+        assert [
+            (name, kind, bool(null), bool(key))
+            for _, name, kind, null, _, key in columns
+        ] == [
             ("Id", "TEXT", False, True),
             ("MessageId", "TEXT", True, False),
             ("Summary", "TEXT", True, False),
@@ -179,18 +192,29 @@ def test_a_service_that_has_the_column_already_keeps_what_is_in_it(service):
         db.execute("ALTER TABLE Messages ADD COLUMN iscompacted INTEGER DEFAULT 0")
         db.execute("UPDATE Messages SET iscompacted = 1 WHERE Id = 'a'")
     store = ConversationStore(service)
-    assert [one.is_compacted for one in store.history("s")] == [True, False, False, False]
+    assert [one.is_compacted for one in store.history("s")] == [
+        True,
+        False,
+        False,
+        False,
+    ]
 
 
 @pytest.mark.parametrize(
     ("schema", "why"),
     [
-        ("CREATE TABLE Messages (Id TEXT, Body TEXT)", "no column content, role, sessionid"),
+        (
+            "CREATE TABLE Messages (Id TEXT, Body TEXT)",
+            "no column content, role, sessionid",
+        ),
         (
             "CREATE TABLE Messages (Id TEXT PRIMARY KEY, SessionId, Role, Content) WITHOUT ROWID",
             "WITHOUT ROWID",
         ),
-        ("CREATE VIEW Messages AS SELECT 1 Id, 2 SessionId, 3 Role, 4 Content", "a view"),
+        (
+            "CREATE VIEW Messages AS SELECT 1 Id, 2 SessionId, 3 Role, 4 Content",
+            "a view",
+        ),
     ],
 )
 def test_what_is_no_table_of_conversations_is_refused_untouched(path, schema, why):
@@ -353,12 +377,16 @@ def test_the_newest_compaction_holds_wherever_its_boundary_is(store, second):
     assert store.newest_compaction("s") == part
     assert part.compacted_message_count == second
     assert wire(store.load("s"))[1:] == talk(4)[second:]
-    assert [one.is_compacted for one in store.history("s")] == [n < second for n in range(10)]
+    assert [one.is_compacted for one in store.history("s")] == [
+        n < second for n in range(10)
+    ]
     assert store.newest_compaction("other") is None
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 30)), max_size=8))
-def test_load_is_the_newest_summary_and_the_tail_of_the_history(tmp_path_factory, steps):
+def test_load_is_the_newest_summary_and_the_tail_of_the_history(
+    tmp_path_factory, steps
+):
     store = ConversationStore(tmp_path_factory.mktemp("talks") / "chat.db")
     said, ids, standing = [], [], None
     for step, (turns, wish) in enumerate(steps):
@@ -401,7 +429,9 @@ def test_text_of_any_kind_comes_back_as_it_was(store):
 def test_what_the_service_reads_is_beside_the_json(store, path):
     store.append("s", talk(1))
     with raw(path) as db:
-        rows = db.execute("SELECT Role, Content, ToolCallsJson FROM Messages").fetchall()
+        rows = db.execute(
+            "SELECT Role, Content, ToolCallsJson FROM Messages"
+        ).fetchall()
     assert [row[:2] for row in rows] == [
         ("user", "Look."),
         ("assistant", ""),
@@ -414,7 +444,9 @@ def test_what_the_service_reads_is_beside_the_json(store, path):
 def test_sdk_objects_are_kept_as_their_fields(store):
     from openai.types.chat import ChatCompletionMessage
 
-    store.append("s", [say("Look."), ChatCompletionMessage(role="assistant", content="Done.")])
+    store.append(
+        "s", [say("Look."), ChatCompletionMessage(role="assistant", content="Done.")]
+    )
     kept = store.load("s")[1].message
     assert (kept["role"], kept["content"]) == ("assistant", "Done.")
 
@@ -430,10 +462,21 @@ def turns_on(format):
         name, arguments = "read_file", {"path": f"{number}.log"}
         match format:
             case "anthropic":
-                call = {"type": "tool_use", "id": f"t{number}", "name": name, "input": arguments}
+                call = {
+                    "type": "tool_use",
+                    "id": f"t{number}",
+                    "name": name,
+                    "input": arguments,
+                }
                 messages.append({"role": "assistant", "content": [call]})
             case "bedrock-converse":
-                call = {"toolUse": {"toolUseId": f"t{number}", "name": name, "input": arguments}}
+                call = {
+                    "toolUse": {
+                        "toolUseId": f"t{number}",
+                        "name": name,
+                        "input": arguments,
+                    }
+                }
                 messages.append({"role": "assistant", "content": [call]})
             case "gemini":
                 call = {"functionCall": {"name": name, "args": arguments}}
@@ -445,11 +488,15 @@ def turns_on(format):
                 messages.append(call)
             case "ollama":
                 call = {"function": {"name": name, "arguments": arguments}}
-                messages.append({"role": "assistant", "content": "", "tool_calls": [call]})
+                messages.append(
+                    {"role": "assistant", "content": "", "tool_calls": [call]}
+                )
             case _:
                 body = {"name": name, "arguments": json.dumps(arguments)}
                 call = {"id": f"t{number}", "type": "function", "function": body}
-                messages.append({"role": "assistant", "content": None, "tool_calls": [call]})
+                messages.append(
+                    {"role": "assistant", "content": None, "tool_calls": [call]}
+                )
         result = wire.result(wire.call(call), "a result")
         match format:
             case "anthropic" | "bedrock-converse":
@@ -476,7 +523,9 @@ def test_what_is_loaded_is_legal_on_every_wire(path, format):
 
 
 @pytest.mark.parametrize("format", sorted(FORMATS))
-def test_a_boundary_between_a_call_and_its_result_is_refused_with_a_better_one(path, format):
+def test_a_boundary_between_a_call_and_its_result_is_refused_with_a_better_one(
+    path, format
+):
     store = ConversationStore(path, format=format)
     ids = store.append("s", turns_on(format))
     before = dump(path)

@@ -92,7 +92,10 @@ class TestPrivacy:
 @pytest.mark.parametrize(
     ("script", "reason"),
     [
-        (f"PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = 99;", "version 99"),
+        (
+            f"PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = 99;",
+            "version 99",
+        ),
         ("CREATE TABLE theirs (x);", "another application"),
         ("PRAGMA user_version = 1;", "another application"),
     ],
@@ -125,9 +128,9 @@ def test_a_migration_that_fails_half_way_leaves_the_old_version(path, monkeypatc
     with closing(SqliteStore(path)) as store:
         store.commit("t", [output("x")], [])
     with raw(path) as db:
-        assert db.execute("SELECT count(*) FROM sqlite_master WHERE name = 'half'").fetchone() == (
-            0,
-        )
+        assert db.execute(
+            "SELECT count(*) FROM sqlite_master WHERE name = 'half'"
+        ).fetchone() == (0,)
 
 
 def test_a_link_put_there_while_it_opens_is_noticed(tmp_path, path, monkeypatch):
@@ -194,7 +197,9 @@ class TestForks:
             for n in range(3):
                 store.commit("t", [output(f"parent {n}")], [])
                 children.append(
-                    self.in_child(lambda n=n: store.commit("t", [output(f"child {n}")], []))
+                    self.in_child(
+                        lambda n=n: store.commit("t", [output(f"child {n}")], [])
+                    )
                 )
             results = [self.well(child) for child in children]
             assert all(results)
@@ -215,7 +220,9 @@ class TestForks:
             try:
                 for n in range(4):
                     own = output(f"child {n}")
-                    assert self.well(self.in_child(lambda own=own: store.commit("t", [own], [])))
+                    assert self.well(
+                        self.in_child(lambda own=own: store.commit("t", [own], []))
+                    )
                     assert store.get("t", own.ref) == own
             finally:
                 stop.set()

@@ -21,7 +21,14 @@ from tests.stores.contract import Clock, batch, decided, output, replaced
 from tests.stores.killed import dies, forks, silent
 from ullage.core.errors import RefNotFound, StoreError
 from ullage.core.values.effects import Output, Record
-from ullage.stores import BoundedStore, Bounds, MemoryStore, SqliteStore, every_ref, forget
+from ullage.stores import (
+    BoundedStore,
+    Bounds,
+    MemoryStore,
+    SqliteStore,
+    every_ref,
+    forget,
+)
 from ullage.stores import memory as _memory
 from ullage.stores._clean import DAY_S
 from ullage.stores.spill import SpillStore
@@ -36,7 +43,9 @@ AGED = Bounds(older_than_s=25 * DAY_S, limit=2)
 tenants = st.sampled_from(TENANTS)
 handles = st.integers(0, 1)
 records = st.one_of(
-    st.builds(batch, st.sampled_from(KEYS), st.integers(0, 1), st.sampled_from((b"1", b"2"))),
+    st.builds(
+        batch, st.sampled_from(KEYS), st.integers(0, 1), st.sampled_from((b"1", b"2"))
+    ),
     st.builds(
         lambda key, ref, n: decided(key, replaced(ref), n=n),
         st.sampled_from(KEYS),
@@ -44,7 +53,11 @@ records = st.one_of(
         st.integers(0, 1),
     ),
     st.builds(
-        Record, st.sampled_from(KEYS), st.just("observed"), st.just(0), st.binary(max_size=2)
+        Record,
+        st.sampled_from(KEYS),
+        st.just("observed"),
+        st.just(0),
+        st.binary(max_size=2),
     ),
 )
 commits = st.tuples(
@@ -63,8 +76,14 @@ class Model:
         for out in outputs:
             self.outputs[tenant, out.ref] = out
             self.used_s[tenant, out.ref] = now_s
-        kept = [(one, self.records.get((tenant, *one.place))) for one in records if one.is_once]
-        first = tuple(theirs for ours, theirs in kept if theirs and theirs.data != ours.data)
+        kept = [
+            (one, self.records.get((tenant, *one.place)))
+            for one in records
+            if one.is_once
+        ]
+        first = tuple(
+            theirs for ours, theirs in kept if theirs and theirs.data != ours.data
+        )
         for record in () if first else records:
             self.records[tenant, *record.place] = record
             self.used_s[tenant, record.key] = now_s
@@ -154,7 +173,9 @@ class Store(RuleBasedStateMachine):
                     read(tenant, ref)
             return
         shape = self.stores[me].look(tenant, ref)
-        chunks = [self.stores[me].chunk(tenant, ref, n) for n in range(len(shape.chunks))]
+        chunks = [
+            self.stores[me].chunk(tenant, ref, n) for n in range(len(shape.chunks))
+        ]
         assert "".join(chunks) == kept.text
         assert self.stores[me].get(tenant, ref) == kept
         self.model.used_s[tenant, ref] = self.clock()
@@ -212,7 +233,9 @@ class Store(RuleBasedStateMachine):
         made = copy.deepcopy(self.model)
         made.commit(tenant, *commit, self.clock())
         was_killed = dies(
-            lambda store: store.commit(tenant, *commit), after, prepare=lambda: (self.new(),)
+            lambda store: store.commit(tenant, *commit),
+            after,
+            prepare=lambda: (self.new(),),
         )
         found = held_of(self.stores[0], tenant)
         if found == made.held(tenant):
@@ -269,7 +292,9 @@ SETTINGS = settings(max_examples=10, stateful_step_count=25, deadline=None)
 
 @forks
 @silent
-@pytest.mark.parametrize("machine", [Memory, Bounded, Sqlite, Spill], ids=lambda one: one.__name__)
+@pytest.mark.parametrize(
+    "machine", [Memory, Bounded, Sqlite, Spill], ids=lambda one: one.__name__
+)
 def test_it_is_two_dictionaries_whatever_is_done_to_it(machine):
     run_state_machine_as_test(machine, settings=SETTINGS)
 
@@ -290,7 +315,9 @@ class InTwoSteps(Sqlite):
 
 class _Forgetful(MemoryStore):
     def collect(self, tenant, bounds, cursor=None):
-        return super().collect(None if bounds.older_than_s == -1 else tenant, bounds, cursor)
+        return super().collect(
+            None if bounds.older_than_s == -1 else tenant, bounds, cursor
+        )
 
 
 class Forgetful(Memory):
@@ -300,8 +327,18 @@ class Forgetful(Memory):
 
 MUTANTS = {
     "a lost race is not noticed": (Memory, _memory, "_first", lambda *_: ()),
-    "what a ledger names goes": (Memory, _memory._Tenant, "needed", lambda *_: frozenset()),
-    "outputs and records are kept one after the other": (InTwoSteps, _memory, "sys", sys),
+    "what a ledger names goes": (
+        Memory,
+        _memory._Tenant,
+        "needed",
+        lambda *_: frozenset(),
+    ),
+    "outputs and records are kept one after the other": (
+        InTwoSteps,
+        _memory,
+        "sys",
+        sys,
+    ),
     "who forgets one forgets all": (Forgetful, _memory, "sys", sys),
 }
 """A machine, and what is replaced by what; nothing, where the machine itself is the mutant."""
@@ -313,6 +350,8 @@ MUTANTS = {
 def test_a_store_that_does_not_keep_a_promise_is_found_out(monkeypatch, name):
     machine, place, attribute, wrong = MUTANTS[name]
     monkeypatch.setattr(place, attribute, wrong)
-    only = settings(SETTINGS, max_examples=2_000, phases=[Phase.generate])  # the first one ends it
+    only = settings(
+        SETTINGS, max_examples=2_000, phases=[Phase.generate]
+    )  # the first one ends it
     with pytest.raises(AssertionError):
         run_state_machine_as_test(machine, settings=only)

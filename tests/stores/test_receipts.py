@@ -16,10 +16,20 @@ COUNTS = st.integers(-(2**62), 2**62)
 TOKENS = st.builds(Tokens, fresh=COUNTS, read=COUNTS, written=COUNTS, output=COUNTS)
 USD = st.floats(allow_nan=False, allow_infinity=False)
 SUMS = st.builds(
-    Sums, requests=COUNTS, sent=TOKENS, raw=TOKENS, recalls=COUNTS, sent_usd=USD, raw_usd=USD
+    Sums,
+    requests=COUNTS,
+    sent=TOKENS,
+    raw=TOKENS,
+    recalls=COUNTS,
+    sent_usd=USD,
+    raw_usd=USD,
 )
-PLACES = st.builds(Place, st.text(), st.text(st.characters(), max_size=9), st.text(), st.text())
-RECEIPTS = st.builds(Receipt, place=PLACES, writer=st.text(), sums=SUMS, is_open=st.booleans())
+PLACES = st.builds(
+    Place, st.text(), st.text(st.characters(), max_size=9), st.text(), st.text()
+)
+RECEIPTS = st.builds(
+    Receipt, place=PLACES, writer=st.text(), sums=SUMS, is_open=st.booleans()
+)
 
 
 @given(RECEIPTS)

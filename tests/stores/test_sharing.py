@@ -38,7 +38,10 @@ def test_a_commit_reaches_the_disk_unless_it_can_be_observed_again(path):
 
 
 def test_what_is_not_synced_is_seen_by_everybody_at_once(path):
-    with closing(SqliteStore(path)) as one, closing(SqliteStore(path, busy_timeout_s=3)) as two:
+    with (
+        closing(SqliteStore(path)) as one,
+        closing(SqliteStore(path, busy_timeout_s=3)) as two,
+    ):
         assert one._file is not two._file
         for data in (b"1", b"2"):
             one.append("t", [Record(b"k", "observed", 0, data)])
@@ -83,14 +86,19 @@ def test_interrupted_at_any_moment_the_store_is_as_before_or_as_after(path, what
             records = [batch(key, 0, b"x"), batch(key, 1, b"y")]
             went_on = interrupted(
                 {
-                    "commit": lambda pair=pair, records=records: store.commit("t", pair, records),
+                    "commit": lambda pair=pair, records=records: store.commit(
+                        "t", pair, records
+                    ),
                     "observe": lambda: store.append("t", [seen]),
                     "find": lambda: store.find("t", [b"b", b"c"]),
                     "collect": lambda: store.collect("t", Bounds(older_than_s=DAY_S)),
                 }[what],
                 at,
             )
-            kept = len(store.held([out.ref for out in pair])), len(store.find("t", [key]))
+            kept = (
+                len(store.held([out.ref for out in pair])),
+                len(store.find("t", [key])),
+            )
             assert kept in ((0, 0), (2, 2))
             assert store.find("t", [b"b"]) == (batch(b"b", 0, b"d"), seen)
             assert store.get("t", output("before").ref) == output("before")
@@ -110,7 +118,9 @@ def test_a_call_from_within_a_call_is_refused_and_disturbs_nothing(path):
             assert db.execute("SELECT * FROM cleanings").fetchall() == [(b"\0", 7)]
 
 
-@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="descriptors are counted on Linux")
+@pytest.mark.skipif(
+    not Path("/proc/self/fd").exists(), reason="descriptors are counted on Linux"
+)
 def test_a_thousand_stores_on_one_path_share_their_descriptors(path):
     def descriptors():
         return sum(1 for _ in Path("/proc/self/fd").iterdir())
@@ -164,7 +174,9 @@ def test_a_step_looks_at_no_more_than_it_is_told_to(path, kind):
         assert len(steps) >= 70 / 7
 
 
-@pytest.mark.parametrize("cursor", ["", "{}", "nonsense", '{"phase":"all","left_bytes":0}'])
+@pytest.mark.parametrize(
+    "cursor", ["", "{}", "nonsense", '{"phase":"all","left_bytes":0}']
+)
 def test_a_cursor_of_somebody_else_is_refused(path, cursor):
     for store in (SqliteStore(path), MemoryStore()):
         with closing(store), pytest.raises(ConfigError, match="cursor"):

@@ -63,7 +63,9 @@ def test_files_and_folders_are_private_whatever_the_umask(folder):
         os.umask(before)
     (file,) = folder.iterdir()
     assert file.stat().st_mode & 0o777 == 0o600
-    assert [place.stat().st_mode & 0o777 for place in (folder, folder.parent)] == [0o700] * 2
+    assert [place.stat().st_mode & 0o777 for place in (folder, folder.parent)] == [
+        0o700
+    ] * 2
 
 
 def test_a_link_is_never_written_through_nor_read_through(folder, tmp_path):
@@ -95,7 +97,9 @@ def test_a_link_is_never_written_through_nor_read_through(folder, tmp_path):
         "c:\\x",
     ],
 )
-def test_a_file_that_is_not_there_is_a_typed_error_without_a_path(folder, tmp_path, name):
+def test_a_file_that_is_not_there_is_a_typed_error_without_a_path(
+    folder, tmp_path, name
+):
     store = SpillStore(MemoryStore(), folder)
     with pytest.raises(SpillNotFound, match=r"^Spill file not found: ") as caught:
         store.retrieve(folder / name if "\x00" not in name else name)
@@ -124,13 +128,17 @@ def test_what_was_planted_at_a_files_place_is_refused_unread(folder, planted):
     assert str(folder) not in str(caught.value)
 
 
-def test_a_file_somebody_changed_is_noticed_and_mended_when_it_is_set_aside_again(folder):
+def test_a_file_somebody_changed_is_noticed_and_mended_when_it_is_set_aside_again(
+    folder,
+):
     store = SpillStore(MemoryStore(), folder)
     out = output("as it was")
     store.commit("t", [out], [])
     for changed in (b"changed", b"\xff" * 9):
         store.path_of(out.ref).write_bytes(changed)
-        with pytest.raises(StoreError, match="does not hold what was written") as caught:
+        with pytest.raises(
+            StoreError, match="does not hold what was written"
+        ) as caught:
             store.retrieve(f"{out.ref}.txt")
         assert not isinstance(caught.value, RefNotFound)
     store.path_of(out.ref).write_bytes(b"shorter")
@@ -189,7 +197,9 @@ def test_a_file_goes_when_no_tenant_holds_its_output_any_more(tmp_path, folder):
 def test_files_of_earlier_processes_go_by_age_and_size(folder):
     clock = Clock()
     for text in ("first", "second", "third"):
-        SpillStore(MemoryStore(clock=clock), folder, clock=clock).commit("t", [output(text)], [])
+        SpillStore(MemoryStore(clock=clock), folder, clock=clock).commit(
+            "t", [output(text)], []
+        )
         clock.days_pass(20)
     store = SpillStore(MemoryStore(clock=clock), folder, clock=clock)
     store.commit("t", [output("own")], [])

@@ -54,7 +54,9 @@ def test_content_is_kept_once_for_each_tenant_and_compressed_if_smaller(path):
         for tenant in ("a", "b", "c"):
             store.commit(tenant, [output(LOG), output(noise)], [])
     with raw(path) as db:
-        rows = db.execute("SELECT coding, size_bytes, length(body) FROM chunks").fetchall()
+        rows = db.execute(
+            "SELECT coding, size_bytes, length(body) FROM chunks"
+        ).fetchall()
     assert sorted(row[0] for row in rows) == ["raw"] * 3 + ["zstd"] * 3
     rows = sorted(set(rows), reverse=True)
     assert rows[0][1] == len(LOG) > 20 * rows[0][2]
@@ -144,7 +146,9 @@ def test_damage_to_what_is_known_of_a_content_is_noticed(path, how, tampering):
         with raw(path) as db:
             db.execute(tampering)
         with pytest.raises(StoreError, match="damaged") as caught:
-            store.chunk("t", big.ref, 1) if how == "chunk" else getattr(store, how)("t", big.ref)
+            store.chunk("t", big.ref, 1) if how == "chunk" else getattr(store, how)(
+                "t", big.ref
+            )
         assert caught.value.key == big.ref
 
 
@@ -183,7 +187,9 @@ def test_a_row_that_claims_gigabytes_is_refused_before_they_are_there(path, clai
             with pytest.raises(StoreError, match="damaged"):
                 read("t", output("x").ref)
         with raw(path) as db:
-            db.execute("UPDATE chunks SET coding = 'raw', body = zeroblob(?)", (BOMB_BYTES,))
+            db.execute(
+                "UPDATE chunks SET coding = 'raw', body = zeroblob(?)", (BOMB_BYTES,)
+            )
         with pytest.raises(StoreError, match="damaged"):
             store.chunk("t", output("x").ref, 0)
         assert tracemalloc.get_traced_memory()[1] < 16 << 20
@@ -203,7 +209,9 @@ def test_a_swapped_body_is_noticed(path):
     with closing(SqliteStore(path)) as store:
         store.commit("t", [output("one"), output("two")], [])
         with raw(path) as db:
-            db.execute("UPDATE chunks SET body = CAST('eno' AS BLOB) WHERE body = x'6f6e65'")
+            db.execute(
+                "UPDATE chunks SET body = CAST('eno' AS BLOB) WHERE body = x'6f6e65'"
+            )
         assert store.get("t", output("two").ref).text == "two"
         with pytest.raises(StoreError, match="damaged"):
             store.get("t", output("one").ref)
@@ -294,7 +302,9 @@ def test_connections_that_open_and_write_at_once_wait_for_each_other(tmp_path):
         assert len(store.find("t", [b"own"])) == 5 * crowd
 
 
-def test_a_side_file_that_comes_and_goes_while_a_file_is_opened_is_no_reason_to_refuse(path):
+def test_a_side_file_that_comes_and_goes_while_a_file_is_opened_is_no_reason_to_refuse(
+    path,
+):
     """As when another process begins to write, or closes."""
     journal, stop = path.with_name(path.name + "-journal"), threading.Event()
 
@@ -322,7 +332,9 @@ def hammer(path, me, failures):
             for n in range(25):
                 own = output(f"{me} wrote {n}")
                 key = b"%d" % n
-                lost = store.commit("t", [own, output("shared")], [batch(key, 0, b"%d" % me)])
+                lost = store.commit(
+                    "t", [own, output("shared")], [batch(key, 0, b"%d" % me)]
+                )
                 assert store.get("t", own.ref) == own
                 (standing,) = store.find("t", [key])
                 assert lost in ((), (standing,))
@@ -362,11 +374,15 @@ for n in range(100_000):
 
 @pytest.mark.skipif(os.name != "posix", reason="kill -9 is POSIX")
 @pytest.mark.parametrize("after", [1, 12, 40])
-def test_killed_in_the_middle_nothing_returned_is_lost_and_nothing_is_half_there(path, after):
+def test_killed_in_the_middle_nothing_returned_is_lost_and_nothing_is_half_there(
+    path, after
+):
     command = [sys.executable, "-c", VICTIM, str(path)]
     root = Path(__file__).parents[2]
     env = os.environ | {"PYTHONPATH": os.pathsep.join([str(root / "src"), str(root)])}
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=env) as victim:
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, text=True, env=env
+    ) as victim:
         for line in victim.stdout:
             if int(line) >= after:
                 victim.send_signal(signal.SIGKILL)
@@ -377,6 +393,11 @@ def test_killed_in_the_middle_nothing_returned_is_lost_and_nothing_is_half_there
         refs = store.refs("t")
         commits = len(refs) // 2
         assert len(refs) == 2 * commits
-        assert commits in (returned + 1, returned + 2)  # the one under way may have made it
+        assert commits in (
+            returned + 1,
+            returned + 2,
+        )  # the one under way may have made it
         assert len({store.get("t", ref).text for ref in refs}) == 2 * commits
-        assert len(store.find("t", [b"%d" % n for n in range(commits + 3)])) == 2 * commits
+        assert (
+            len(store.find("t", [b"%d" % n for n in range(commits + 3)])) == 2 * commits
+        )

@@ -61,7 +61,9 @@ def test_a_cancelled_commit_is_settled_when_the_caller_goes_on():
         task = asyncio.create_task(Threaded(store).commit("t", [output("x")], []))
         await asyncio.to_thread(store.started.wait)
         task.cancel()
-        for _ in range(9):  # a task that does not wait is over when the loop has gone round
+        for _ in range(
+            9
+        ):  # a task that does not wait is over when the loop has gone round
             await asyncio.sleep(0)
         was_done = task.done()
         store.go_on.set()
@@ -81,7 +83,9 @@ def test_a_commit_that_fails_after_its_cancellation_disturbs_nobody():
     store, complaints = Failing(), []
 
     async def scene():
-        asyncio.get_running_loop().set_exception_handler(lambda _, told: complaints.append(told))
+        asyncio.get_running_loop().set_exception_handler(
+            lambda _, told: complaints.append(told)
+        )
         task = asyncio.create_task(Threaded(store).commit("t", [], []))
         await asyncio.to_thread(store.started.wait)
         task.cancel()

@@ -15,7 +15,10 @@ from ullage import AsyncSession, ConfigError, Limits, Session, summarise
 from ullage.core.values.effects import Reply, Summarise
 from ullage.core.values.usage import Usage
 
-TURNS = [Turn(user=f"Step {n}.", calls=(Call("bash", "x", "output\n" * 300),)) for n in range(6)]
+TURNS = [
+    Turn(user=f"Step {n}.", calls=(Call("bash", "x", "output\n" * 300),))
+    for n in range(6)
+]
 REQUEST = histories.request("openai-chat", histories.wire("openai-chat", TURNS))
 GOOD = "<summary>The loader is next.</summary>"
 MAKE = {
@@ -77,7 +80,9 @@ def test_each_async_sdk_writes_one_too(format, serve):
     server = serve(format, [GOOD])
 
     async def run():
-        made = session(AsyncSession, summariser=MAKE[format](async_client(format, server.url), "m"))
+        made = session(
+            AsyncSession, summariser=MAKE[format](async_client(format, server.url), "m")
+        )
         assert await made.compact(REQUEST)
         return made
 

@@ -9,7 +9,9 @@ from ullage.wires import FORMATS
 
 
 def requests(name):
-    return [in_format(run[: boundaries(run)[-2]], name) for run in example_runs(2, turns=4)]
+    return [
+        in_format(run[: boundaries(run)[-2]], name) for run in example_runs(2, turns=4)
+    ]
 
 
 class TestOpenaiChat(FormatContract):
@@ -41,7 +43,11 @@ class Broken:
     def __getattr__(self, name):
         own = getattr(self._format, name)
         broken = self._broken.get(name)
-        return own if broken is None else lambda *given, **more: broken(own, *given, **more)
+        return (
+            own
+            if broken is None
+            else lambda *given, **more: broken(own, *given, **more)
+        )
 
 
 def forgets(own, request, messages, tools):
@@ -80,7 +86,10 @@ def takes_anything(own, raw, where):
 
 
 BROKEN = {
-    "test_untouched_messages_are_the_callers_own": ({"compose": forgets}, {"compose": copies}),
+    "test_untouched_messages_are_the_callers_own": (
+        {"compose": forgets},
+        {"compose": copies},
+    ),
     "test_every_leaf_of_text_can_be_shown_otherwise": (
         {"edit": writes_through},
         {"edit": shows_nothing},
@@ -91,7 +100,9 @@ BROKEN = {
         {"calls": lambda own, raw: own(raw)[1:]},
     ),
     "test_a_tool_keeps_its_name": ({"tool_name": lambda own, raw: own(raw).upper()},),
-    "test_a_user_message_says_what_it_was_given": ({"user": lambda own, text: own(text[1:])},),
+    "test_a_user_message_says_what_it_was_given": (
+        {"user": lambda own, text: own(text[1:])},
+    ),
     "test_usage_is_read_or_none": ({"usage": lambda own, reply: reply},),
     "test_what_is_no_message_is_a_typed_error": ({"parse": takes_anything},),
 }

@@ -11,7 +11,14 @@ from ullage import Cut, Output, Policy, Replace, problems
 from ullage.core.history.canon import ref_of
 from ullage.documents import preset
 from ullage.policy.stages.default import DEFAULT
-from ullage.testing import anything, boundaries, check_policy, check_stage, example_runs, in_format
+from ullage.testing import (
+    anything,
+    boundaries,
+    check_policy,
+    check_stage,
+    example_runs,
+    in_format,
+)
 from ullage.testing.runs import MODELS
 
 RUNS = example_runs(2)
@@ -31,9 +38,13 @@ def leaving(window, /, *, share=0.5, newest=3, shown=None, keep=True):
 def one(window, spot, shown, keep):
     output = window.transcript.output(spot)
     text = shown or window.words.placeholder(output.ref, output.text)
-    if window.shown(spot[0]).get(spot[1:]) or (len(text) >= len(output.text) and not shown):
+    if window.shown(spot[0]).get(spot[1:]) or (
+        len(text) >= len(output.text) and not shown
+    ):
         return []
-    edit = Replace(window.transcript.place(spot), output.ref, text, "pruned", "it was old")
+    edit = Replace(
+        window.transcript.place(spot), output.ref, text, "pruned", "it was old"
+    )
     return [Cut(edit, (output,) if keep else ())]
 
 
@@ -110,7 +121,9 @@ BROKEN = {
     ("promise", "stage"), [(name, one) for name, some in BROKEN.items() for one in some]
 )
 def test_a_stage_that_breaks_its_word_is_told_which_and_where(promise, stage):
-    with pytest.raises(AssertionError, match=rf"^{promise}: .*\(request \d+ of the run") as caught:
+    with pytest.raises(
+        AssertionError, match=rf"^{promise}: .*\(request \d+ of the run"
+    ) as caught:
         check_stage(stage, runs=RUNS, formats=["openai-chat", "anthropic"])
     assert "history of" in str(caught.value)
 
@@ -121,14 +134,18 @@ def test_what_the_engine_mends_may_be_enough(stage):
 
 
 def test_what_the_engine_has_to_mend_is_said():
-    with pytest.raises(AssertionError, match=r"^kept: the engine has to mend message \d+: 1 of 1 "):
+    with pytest.raises(
+        AssertionError, match=r"^kept: the engine has to mend message \d+: 1 of 1 "
+    ):
         check_stage(partial(leaving, keep=False), runs=RUNS[:1])
 
 
 @pytest.mark.parametrize("at", ["at_first_sight", "under_pressure"])
 def test_a_stage_that_tries_everything_is_held_to_the_laws(at):
     stage = partial(anything, seed=3)
-    assert check_stage(stage, at=at, runs=RUNS[:1], window_tokens=400_000, mends=True) > 20
+    assert (
+        check_stage(stage, at=at, runs=RUNS[:1], window_tokens=400_000, mends=True) > 20
+    )
     with pytest.raises(AssertionError, match=r"^(legal|kept|smaller): "):
         check_stage(stage, at=at, runs=RUNS[:1], window_tokens=400_000)
 

@@ -29,7 +29,9 @@ class HalfRaced(MemoryStore):
         first = super().commit(tenant, outputs, records)
         taken = {record.place for record in first}
         if first:
-            super().commit(tenant, (), [one for one in records if one.place not in taken])
+            super().commit(
+                tenant, (), [one for one in records if one.place not in taken]
+            )
         return first
 
 
@@ -61,7 +63,9 @@ class Unknowing(MemoryStore):
     """Drops the kinds it does not know."""
 
     def find(self, tenant, keys):
-        return tuple(r for r in super().find(tenant, keys) if r.kind != "of a later version")
+        return tuple(
+            r for r in super().find(tenant, keys) if r.kind != "of a later version"
+        )
 
 
 class Rewriting(MemoryStore):
@@ -143,9 +147,13 @@ def test_a_store_that_breaks_its_word_fails_the_test_of_it(kind):
 
 
 @pytest.mark.parametrize("kind", [Forgetful, HalfRaced, Nameless, Shared, Rewriting])
-def test_whatever_it_does_wrong_the_comparison_with_dictionaries_tells_the_shortest_way(kind):
+def test_whatever_it_does_wrong_the_comparison_with_dictionaries_tells_the_shortest_way(
+    kind,
+):
     with pytest.raises(AssertionError, match=r"after [123] commits"):
-        contract(kind, StoreContract).test_any_sequence_of_commits_equals_two_dictionaries()
+        contract(
+            kind, StoreContract
+        ).test_any_sequence_of_commits_equals_two_dictionaries()
 
 
 def test_each_half_is_proved_alone():
@@ -165,4 +173,6 @@ def test_an_error_that_is_of_another_kind_is_not_taken_for_it():
                 raise KeyError(ref) from None
 
     with pytest.raises(KeyError):
-        contract(Wrong, BlobsContract).test_an_unknown_ref_is_not_found_whatever_it_looks_like()
+        contract(
+            Wrong, BlobsContract
+        ).test_an_unknown_ref_is_not_found_whatever_it_looks_like()

@@ -10,7 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lab.bench.token_corpus import generated, split
-from ullage.core.tokens.calibrate import MAX_SCALE, MIN_SCALE, UNSEEN_TOKENS, Calibration
+from ullage.core.tokens.calibrate import (
+    MAX_SCALE,
+    MIN_SCALE,
+    UNSEEN_TOKENS,
+    Calibration,
+)
 from ullage.core.tokens.exact import exact
 from ullage.core.tokens.models import counter_for
 
@@ -30,7 +35,9 @@ def learnt(pairs, cold=None):
     scale=st.floats(0.7, 2.2),
     growth=st.lists(st.integers(400, 8_000), min_size=11, max_size=20),
 )
-def test_a_provider_of_an_offset_and_a_scale_is_learnt_in_ten_replies(offset, scale, growth):
+def test_a_provider_of_an_offset_and_a_scale_is_learnt_in_ten_replies(
+    offset, scale, growth
+):
     estimated, pairs = 500, []
     for step in growth:
         pairs.append((round(offset + scale * estimated), estimated))
@@ -66,7 +73,9 @@ def test_what_was_taken_out_since_makes_it_less_sure_and_never_less_than_it_was_
     assert less_sure.upper(estimated) >= taught.upper(estimated)
     margin = less_sure.upper(estimated) - taught.apply(estimated)
     most_changed = max(estimated, abs(estimated - 50_000))
-    assert margin <= Calibration().upper(most_changed) - most_changed + 0.005 * 40_000 + 1
+    assert (
+        margin <= Calibration().upper(most_changed) - most_changed + 0.005 * 40_000 + 1
+    )
 
 
 @given(reports=REPORTS, estimated=SIZES)
@@ -74,7 +83,11 @@ def test_no_report_moves_it_out_of_bounds(reports, estimated):
     calibration = learnt(reports)
     assert MIN_SCALE <= calibration.scale <= MAX_SCALE
     applied = calibration.apply(estimated)
-    assert MIN_SCALE * estimated - 1 <= applied <= MAX_SCALE * estimated + UNSEEN_TOKENS + 1
+    assert (
+        MIN_SCALE * estimated - 1
+        <= applied
+        <= MAX_SCALE * estimated + UNSEEN_TOKENS + 1
+    )
 
 
 @given(reports=REPORTS, one=SIZES, other=SIZES, is_exact=st.booleans())
@@ -107,7 +120,10 @@ def test_the_margin_is_larger_when_cold_and_when_inexact():
 
 # Reference counts of the generated kinds, made by lab/bench/fit_families.py.
 FIGURES = json.loads(
-    Path(__file__).parents[2].joinpath("lab/bench/token_figures.json").read_text(encoding="utf-8")
+    Path(__file__)
+    .parents[2]
+    .joinpath("lab/bench/token_figures.json")
+    .read_text(encoding="utf-8")
 )
 KINDS = generated()
 FAMILIES = {
@@ -121,7 +137,9 @@ FAMILIES = {
 @pytest.mark.parametrize("model", FAMILIES)
 def test_upper_is_never_under_by_five_percent(kind, model):
     if zlib.crc32(KINDS[kind].encode()) != FIGURES[kind]["crc"]:
-        pytest.skip("the standard library of this Python makes another text of this kind")
+        pytest.skip(
+            "the standard library of this Python makes another text of this kind"
+        )
     counter = counter_for(model)
     estimates = [counter.count(piece) for piece in split(KINDS[kind])]
     truths = FIGURES[kind][FAMILIES[model]]

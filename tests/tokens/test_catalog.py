@@ -16,7 +16,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ullage.core.installing import install_remedy
-from ullage.core.tokens.catalog import _TABLE, UNKNOWN_WINDOW_TOKENS, Prices, _from_library, lookup
+from ullage.core.tokens.catalog import (
+    _TABLE,
+    UNKNOWN_WINDOW_TOKENS,
+    Prices,
+    _from_library,
+    lookup,
+)
 
 PRICED = [name for name, row in _TABLE.items() if row[2] is not None]
 FIGURES = tuple(name for name in Prices.__struct_fields__ if name != "long_write_usd")
@@ -27,7 +33,9 @@ def test_our_table_agrees_with_the_library(model):
     ours, theirs = lookup(model), _from_library(model, model)
     assert theirs is not None
     assert [above for above, _ in ours.tiers] == [above for above, _ in theirs.tiers]
-    mine, others = ([info.prices, *(p for _, p in info.tiers)] for info in (ours, theirs))
+    mine, others = (
+        [info.prices, *(p for _, p in info.tiers)] for info in (ours, theirs)
+    )
     for one, other in zip(mine, others, strict=True):
         for figure in FIGURES:
             assert getattr(one, figure) == pytest.approx(getattr(other, figure))
@@ -41,7 +49,9 @@ def test_our_windows_agree_where_the_library_has_one(model):
     assert listed.context_window in (None, lookup(model).window_tokens)
 
 
-@pytest.mark.parametrize("model", ["gemini-2.5-pro", "gemini-3.1-pro-preview", "gpt-6.2-astra"])
+@pytest.mark.parametrize(
+    "model", ["gemini-2.5-pro", "gemini-3.1-pro-preview", "gpt-6.2-astra"]
+)
 def test_windows_the_library_lacks(model):
     assert lookup(model).known
     assert lookup(model).window_tokens > 1_000_000
@@ -64,7 +74,11 @@ def test_windows_the_library_lacks(model):
 def test_prefixes_dates_and_versions_are_seen_through(name):
     info = lookup(name)
     assert info.id == name
-    assert (info.window_tokens, info.prices.input_usd, info.provider) == (200_000, 5.0, "anthropic")
+    assert (info.window_tokens, info.prices.input_usd, info.provider) == (
+        200_000,
+        5.0,
+        "anthropic",
+    )
 
 
 def names_in(literal: Any) -> Iterator[str]:
@@ -103,7 +117,9 @@ def test_every_model_that_an_sdk_names_is_known(sdk, library, monkeypatch):
     infos = [lookup(name) for name in names]
     lookup.cache_clear()
     assert [info.id for info in infos if info.is_chat and not info.known] == []
-    assert [info.id for info in infos if info.is_chat and not info.max_output_tokens] == []
+    assert [
+        info.id for info in infos if info.is_chat and not info.max_output_tokens
+    ] == []
 
 
 WINDOWS = {
@@ -148,7 +164,9 @@ def test_a_model_has_its_own_window_or_its_familys(model, library, monkeypatch):
     info = lookup(model)
     lookup.cache_clear()
     assert (info.known, info.is_chat) == (True, "image" not in model)
-    rounded = {1_048_576: 1_000_000}.get(WINDOWS[model])  # as the library has some of them
+    rounded = {1_048_576: 1_000_000}.get(
+        WINDOWS[model]
+    )  # as the library has some of them
     assert info.window_tokens in (WINDOWS[model], rounded)
 
 
@@ -169,7 +187,11 @@ def test_any_name_has_an_answer(model):
 
 def test_an_unknown_model_has_a_window_and_no_prices():
     info = lookup("no-such-model-9000")
-    assert (info.known, info.window_tokens, info.prices.input_usd) == (False, 128_000, None)
+    assert (info.known, info.window_tokens, info.prices.input_usd) == (
+        False,
+        128_000,
+        None,
+    )
     assert info.tiers == ()
 
 
@@ -213,8 +235,15 @@ print(*(event.why for event in view.events if event.kind == "unknown_model"))
 
 def test_without_the_library_our_table_stands_and_the_rest_is_unknown_and_says_what_helps():
     ran = subprocess.run(
-        [sys.executable, "-c", WITHOUT], capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, "-c", WITHOUT],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
     )
     assert ran.returncode == 0, ran.stderr
-    assert "no window is known for 'deepseek-chat'; 128,000 tokens are assumed" in ran.stdout
+    assert (
+        "no window is known for 'deepseek-chat'; 128,000 tokens are assumed"
+        in ran.stdout
+    )
     assert install_remedy("prices") in ran.stdout

@@ -12,11 +12,24 @@ from hypothesis import strategies as st
 from lab.bench.token_corpus import generated
 from ullage import AsyncSession
 from ullage.core.tokens.exact import exact
-from ullage.core.tokens.models import counter_for, family_of, is_ready, make_ready, preload
+from ullage.core.tokens.models import (
+    counter_for,
+    family_of,
+    is_ready,
+    make_ready,
+    preload,
+)
 from ullage.session import aio
 
 KINDS = generated(6_000)
-MODELS = ("gpt-5", "gpt-4", "claude-sonnet-4-5", "claude-opus-5-5", "gemini-2.5-pro", "llama-9")
+MODELS = (
+    "gpt-5",
+    "gpt-4",
+    "claude-sonnet-4-5",
+    "claude-opus-5-5",
+    "gemini-2.5-pro",
+    "llama-9",
+)
 ANY_TEXT = st.text(st.characters(exclude_categories=[]), max_size=300)
 
 
@@ -37,7 +50,9 @@ def test_the_bound_is_sound_on_what_agents_read(model, kind):
 @pytest.mark.parametrize("model", MODELS)
 @given(text=st.text(st.characters(min_codepoint=0x100), min_size=1, max_size=200))
 def test_counting_leaves_the_callers_string_as_it_was(model, text):
-    mine = "".join(reversed(text)) + "…"  # a fresh object: hypothesis may have used its own
+    mine = (
+        "".join(reversed(text)) + "…"
+    )  # a fresh object: hypothesis may have used its own
     before = sys.getsizeof(mine)
     counter = counter_for(model)
     counter.count(mine)
@@ -170,7 +185,9 @@ def test_preload_is_idempotent_here_too():
 def test_a_session_for_an_event_loop_loads_a_vocabulary_in_a_thread(monkeypatch):
     threads = []
     monkeypatch.setattr(aio, "is_ready", lambda model: bool(threads))
-    monkeypatch.setattr(aio, "make_ready", lambda model: threads.append(threading.get_ident()))
+    monkeypatch.setattr(
+        aio, "make_ready", lambda model: threads.append(threading.get_ident())
+    )
 
     async def fits():
         session = AsyncSession("gpt-5")

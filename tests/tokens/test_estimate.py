@@ -16,7 +16,10 @@ from ullage.core.tokens.weights import WEIGHTS
 
 KINDS = generated()
 FIGURES = json.loads(
-    Path(__file__).parents[2].joinpath("lab/bench/token_figures.json").read_text(encoding="utf-8")
+    Path(__file__)
+    .parents[2]
+    .joinpath("lab/bench/token_figures.json")
+    .read_text(encoding="utf-8")
 )
 FAMILIES = ("claude-v3", "claude-v4.8", "gemini")
 ENCODINGS = ("o200k_base", "cl100k_base")
@@ -34,7 +37,9 @@ def test_it_is_the_sum_of_what_was_fitted(vocabulary, text):
 
 
 @given(
-    size=st.one_of(st.integers(0, 600), st.integers(65_000, 66_000), st.integers(196_000, 197_000)),
+    size=st.one_of(
+        st.integers(0, 600), st.integers(65_000, 66_000), st.integers(196_000, 197_000)
+    ),
     piece=st.sampled_from(["x", "0", "the quick ", "{}\n\t", "é中😀"]),
 )
 def test_a_text_of_any_size_is_counted_whole(size, piece):
@@ -48,7 +53,9 @@ def test_a_text_of_any_size_is_counted_whole(size, piece):
 @pytest.mark.parametrize("family", FAMILIES)
 def test_every_kind_is_within_five_percent_of_the_reference(kind, family):
     if zlib.crc32(KINDS[kind].encode()) != FIGURES[kind]["crc"]:
-        pytest.skip("the standard library of this Python makes another text of this kind")
+        pytest.skip(
+            "the standard library of this Python makes another text of this kind"
+        )
     counted = sum(map(estimate(family, "").count, split(KINDS[kind])))
     assert counted == pytest.approx(sum(FIGURES[kind][family]), rel=0.05)
 
@@ -57,7 +64,9 @@ def test_every_kind_is_within_five_percent_of_the_reference(kind, family):
 @pytest.mark.parametrize("encoding", ENCODINGS)
 def test_where_the_tokeniser_is_missing_openai_is_within_six_percent(kind, encoding):
     counted = estimate(encoding, "").count(KINDS[kind])
-    assert counted == pytest.approx(exactly.exact(encoding).count(KINDS[kind]), rel=0.06)
+    assert counted == pytest.approx(
+        exactly.exact(encoding).count(KINDS[kind]), rel=0.06
+    )
 
 
 @pytest.fixture
@@ -68,7 +77,9 @@ def no_tokeniser(monkeypatch):
     models.counter_for.cache_clear()
 
 
-@pytest.mark.parametrize(("model", "encoding"), [("gpt-5", "o200k_base"), ("gpt-4", "cl100k_base")])
+@pytest.mark.parametrize(
+    ("model", "encoding"), [("gpt-5", "o200k_base"), ("gpt-4", "cl100k_base")]
+)
 def test_without_the_tokeniser_openai_models_are_estimated_and_say_so(
     no_tokeniser, model, encoding
 ):

@@ -74,9 +74,16 @@ def test_a_jpegs_size_is_found_behind_its_metadata(exif):
     assert image_size(b64(jpeg(640, 480, exif))) == (640, 480)
 
 
-@given(raw=st.binary(max_size=300), make=st.sampled_from(MAKERS), cut=st.integers(0, 60))
+@given(
+    raw=st.binary(max_size=300), make=st.sampled_from(MAKERS), cut=st.integers(0, 60)
+)
 def test_rubbish_has_no_size_and_raises_nothing(raw, make, cut):
-    for data in (b64(raw), b64(make(5, 5)[:cut] + raw), raw.decode("latin-1"), b64(raw)[:-1]):
+    for data in (
+        b64(raw),
+        b64(make(5, 5)[:cut] + raw),
+        raw.decode("latin-1"),
+        b64(raw)[:-1],
+    ):
         width, height = image_size(data)
         assert width >= 0
         assert height >= 0
@@ -106,7 +113,9 @@ def test_the_vendors_formulas(model, width, height, tokens):
     assert cost(model, "image", "image/png", data) == tokens
 
 
-@pytest.mark.parametrize("model", ["gpt-4o", "claude-opus-4-5", "gemini-2.5-pro", "other"])
+@pytest.mark.parametrize(
+    "model", ["gpt-4o", "claude-opus-4-5", "gemini-2.5-pro", "other"]
+)
 @pytest.mark.parametrize("kind", ["image", "document"])
 def test_base64_is_never_counted_as_text(model, kind):
     data = b64(png(1024, 1024) + b"\x07" * 4_000_000)
@@ -116,7 +125,9 @@ def test_base64_is_never_counted_as_text(model, kind):
 
 
 @pytest.mark.parametrize("data", ["https://example.org/a.png", "file-abc123", ""])
-@pytest.mark.parametrize("model", ["gpt-4o", "claude-opus-4-5", "claude-opus-5", "gemini-2.5-pro"])
+@pytest.mark.parametrize(
+    "model", ["gpt-4o", "claude-opus-4-5", "claude-opus-5", "gemini-2.5-pro"]
+)
 def test_unseen_pictures_cost_what_the_largest_ordinary_one_does(model, data):
     large = cost(model, "image", "image/png", "", 1536, 1536)
     assert cost(model, "image", "image/png", data) >= large
@@ -172,7 +183,9 @@ PATCHES = ceil(SIDE / 32) ** 2
         ("gemini-4-argon", 280, 1120, 1120, 1120),
     ],
 )
-def test_a_picture_is_looked_at_as_finely_as_asked_for(model, low, high, original, unsaid):
+def test_a_picture_is_looked_at_as_finely_as_asked_for(
+    model, low, high, original, unsaid
+):
     details = ("low", "high", "original", "")
     found = [image_tokens(model, SIDE, SIDE, detail) for detail in details]
     assert found == [low, high, original, unsaid]
@@ -180,10 +193,14 @@ def test_a_picture_is_looked_at_as_finely_as_asked_for(model, low, high, origina
 
 
 @given(
-    width=SIDES, height=SIDES, model=st.sampled_from(["gpt-5.4", "gpt-6", "gpt-5-mini", "gpt-4o"])
+    width=SIDES,
+    height=SIDES,
+    model=st.sampled_from(["gpt-5.4", "gpt-6", "gpt-5-mini", "gpt-4o"]),
 )
 def test_a_low_detail_never_costs_more_than_a_high_one(width, height, model):
-    low, high = (image_tokens(model, width, height, detail) for detail in ("low", "high"))
+    low, high = (
+        image_tokens(model, width, height, detail) for detail in ("low", "high")
+    )
     assert 0 < low <= high
 
 
@@ -194,7 +211,10 @@ def box(name, body):
 def movie(seconds, version=0, scale=600):
     times, form = (8, ">Q") if version else (4, ">I")
     told = bytes([version, 0, 0, 0]) + bytes(2 * times) + struct.pack(">I", scale)
-    return box(b"moov", box(b"mvhd", told + struct.pack(form, int(seconds * scale)) + bytes(80)))
+    return box(
+        b"moov",
+        box(b"mvhd", told + struct.pack(form, int(seconds * scale)) + bytes(80)),
+    )
 
 
 FILM = box(b"ftyp", b"isom\0\0\2\0")
@@ -221,7 +241,11 @@ def test_a_movie_of_more_than_four_gigabytes_has_its_size_elsewhere():
 def webm(seconds):
     scale = b"\x2a\xd7\xb1\x83" + (1_000_000).to_bytes(3, "big")
     return (
-        b"\x1a\x45\xdf\xa3" + bytes(30) + scale + b"\x44\x89\x88" + struct.pack(">d", seconds * 1e3)
+        b"\x1a\x45\xdf\xa3"
+        + bytes(30)
+        + scale
+        + b"\x44\x89\x88"
+        + struct.pack(">d", seconds * 1e3)
     )
 
 

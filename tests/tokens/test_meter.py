@@ -42,7 +42,9 @@ data = st.one_of(
 media = st.builds(
     Media,
     kind=st.sampled_from(("image", "document", "audio")),
-    mime=st.sampled_from(("", "image/png", "application/pdf", "text/plain", "video/mp4", "mp3")),
+    mime=st.sampled_from(
+        ("", "image/png", "application/pdf", "text/plain", "video/mp4", "mp3")
+    ),
     data=data,
     at=st.just(0),
     width=st.integers(0, 20_000),
@@ -54,11 +56,15 @@ media = st.builds(
 contents = st.one_of(
     media,
     st.builds(Text, text=st.text(), at=st.just(0)),
-    st.builds(Opaque, kind=st.just("x"), text=st.text(), at=st.just(0), tokens=st.none()),
+    st.builds(
+        Opaque, kind=st.just("x"), text=st.text(), at=st.just(0), tokens=st.none()
+    ),
 )
 parts = st.one_of(
     contents,
-    st.builds(Reasoning, text=st.text(), at=st.just(0), sealed_bytes=st.integers(0, 10**6)),
+    st.builds(
+        Reasoning, text=st.text(), at=st.just(0), sealed_bytes=st.integers(0, 10**6)
+    ),
     st.builds(
         ToolResult,
         call_id=st.just("c"),
@@ -93,13 +99,19 @@ def test_a_message_never_costs_more_than_its_bound(model, detail, parts):
 
 
 def test_a_long_document_is_in_the_bound():
-    pdf = base64.b64encode(b"%PDF-1.7 << /Type /Pages /Count 600 >>" + bytes(90)).decode()
+    pdf = base64.b64encode(
+        b"%PDF-1.7 << /Type /Pages /Count 600 >>" + bytes(90)
+    ).decode()
     message = Message("user", (Media("document", "application/pdf", pdf, 0),))
     assert Meter("claude-opus-5-5").bound(message) > 600 * 3_500
 
 
-@given(model=st.sampled_from(MODELS), text=st.text(), sealed_bytes=st.integers(0, 10**6))
-def test_what_is_sealed_and_not_shown_is_estimated_beside_what_is_shown(model, text, sealed_bytes):
+@given(
+    model=st.sampled_from(MODELS), text=st.text(), sealed_bytes=st.integers(0, 10**6)
+)
+def test_what_is_sealed_and_not_shown_is_estimated_beside_what_is_shown(
+    model, text, sealed_bytes
+):
     meter = Meter(model)
     shown = meter.text(text)
     thought = meter.leaf(Reasoning(text, 0, sealed_bytes=sealed_bytes))
@@ -122,7 +134,9 @@ JSON = st.recursive(
 )
 
 
-@pytest.mark.parametrize("model", ["gpt-5", "claude-opus-4-5", "gemini-2.5-pro", "unknown"])
+@pytest.mark.parametrize(
+    "model", ["gpt-5", "claude-opus-4-5", "gemini-2.5-pro", "unknown"]
+)
 def test_every_family_has_its_overhead(model):
     overhead = overhead_for(model)
     assert min(overhead.request, overhead.message, overhead.call, overhead.result) > 0

@@ -37,6 +37,8 @@ def test_two_tokenisers_agree_on_what_agents_read(encoding, kind):
 
 @pytest.mark.parametrize("module", [threading, subprocess, Path, pytest])
 def test_two_tokenisers_agree_on_the_standard_library(module):
-    source = Path(sys.modules[module.__module__ if module is Path else module.__name__].__file__)
+    source = Path(
+        sys.modules[module.__module__ if module is Path else module.__name__].__file__
+    )
     text = source.read_text(encoding="utf-8")
     assert exact("o200k_base").count(text) == second_opinion(text, "o200k_base")

@@ -39,22 +39,34 @@ def each_six(window, /):
     stop = next((i for i in range(start + 6, window.size) if window.may_cut(i)), None)
     if stop is None:
         return ()
-    chain, index = window.transcript.chain, index_of(window.transcript, start, stop, window.words)
+    chain, index = (
+        window.transcript.chain,
+        index_of(window.transcript, start, stop, window.words),
+    )
     ref = canon.ref_of(index)
     text = f"Messages {start + 1} to {stop}: see {ref}."
     outputs = (*outputs_of(window.transcript, start, stop), Output(ref, index))
-    return (Cut(Summary(chain[start], chain[stop], text, ref, "six are complete"), outputs),)
+    return (
+        Cut(Summary(chain[start], chain[stop], text, ref, "six are complete"), outputs),
+    )
 
 
 POLICY = Policy(name="each-six-1", under_pressure=(each_six,))
 
 
-@pytest.mark.parametrize("format", ["openai-chat", "anthropic", "openai-responses", "gemini"])
+@pytest.mark.parametrize(
+    "format", ["openai-chat", "anthropic", "openai-responses", "gemini"]
+)
 def test_every_summary_stays_as_it_was_and_the_next_comes_behind_it(format):
     messages = histories.wire(format, TURNS)
-    session, before = Session("", policy=POLICY, limits=LIMITS, format=format, recall=True), []
+    session, before = (
+        Session("", policy=POLICY, limits=LIMITS, format=format, recall=True),
+        [],
+    )
     for length in boundaries(format, messages):
-        view = FORMATS[format].history(session.fit(histories.request(format, messages[:length])))
+        view = FORMATS[format].history(
+            session.fit(histories.request(format, messages[:length]))
+        )
         assert not problems_of(format, view)
         ranges = [placed[:2] for placed in session.window.summaries]
         assert ranges[: len(before)] == before, "the older ones stay"
@@ -62,12 +74,20 @@ def test_every_summary_stays_as_it_was_and_the_next_comes_behind_it(format):
     assert len(before) >= 2
     assert all(a[1] <= b[0] for a, b in pairwise(before))
     cold = Session("", policy=POLICY, limits=LIMITS, format=format, recall=True)
-    assert FORMATS[format].history(cold.fit(histories.request(format, messages))) == view
+    assert (
+        FORMATS[format].history(cold.fit(histories.request(format, messages))) == view
+    )
     for placed in session.window.summaries:
-        found = find_in_history(session.window, placed.edit.ref, session.window.size, thorough=True)
-        assert found.text.startswith(f"Index of messages {placed.start + 1} to {placed.stop} ")
+        found = find_in_history(
+            session.window, placed.edit.ref, session.window.size, thorough=True
+        )
+        assert found.text.startswith(
+            f"Index of messages {placed.start + 1} to {placed.stop} "
+        )
     told = [event for event in session.events if event.kind == "condensed"]
-    assert [event.where for event in told] == [f"messages {a + 1} to {b}" for a, b in before]
+    assert [event.where for event in told] == [
+        f"messages {a + 1} to {b}" for a, b in before
+    ]
 
 
 def test_what_is_shown_is_not_shown_again():
@@ -82,14 +102,21 @@ def test_what_is_shown_is_not_shown_again():
 
 
 @pytest.mark.parametrize("recall", [True, False])
-@pytest.mark.parametrize("format", ["openai-chat", "anthropic", "openai-responses", "gemini"])
+@pytest.mark.parametrize(
+    "format", ["openai-chat", "anthropic", "openai-responses", "gemini"]
+)
 def test_what_a_wider_account_hides_opens_again_in_a_rewound_history(format, recall):
     """Also where no recall tools were offered when it was made, and are by now."""
     limits = Limits(window_tokens=3_000, output_reserve_tokens=0)
-    messages, policy = histories.wire(format, TURNS), Policy(name="guard-1", guard=emergency)
+    messages, policy = (
+        histories.wire(format, TURNS),
+        Policy(name="guard-1", guard=emergency),
+    )
     session, refs = opened(format, policy, limits, recall=recall), set()
     session.fit(histories.request(format, messages))
-    later = opened(format, policy, limits, recall=True, state=session.state, store=session.store)
+    later = opened(
+        format, policy, limits, recall=True, state=session.state, store=session.store
+    )
     for length in boundaries(format, messages):
         view = later.fit(histories.request(format, messages[:length]))
         refs |= {placed.edit.ref for placed in later.window.summaries}
@@ -100,4 +127,6 @@ def test_what_a_wider_account_hides_opens_again_in_a_rewound_history(format, rec
 
 
 def opened(format, policy, limits, **more):
-    return Session(histories.MODEL[format], policy=policy, limits=limits, format=format, **more)
+    return Session(
+        histories.MODEL[format], policy=policy, limits=limits, format=format, **more
+    )

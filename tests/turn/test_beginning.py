@@ -9,8 +9,15 @@ from ullage.core.turn.memo import Memo
 from ullage.core.turn.request import read
 from ullage.wires import FORMATS, recognise
 
-TOOL = {"type": "function", "function": {"name": "bash", "parameters": {"type": "object"}}}
-REQUEST = {"model": "gpt-4.1", "messages": [{"role": "user", "content": "Go."}], "tools": [TOOL]}
+TOOL = {
+    "type": "function",
+    "function": {"name": "bash", "parameters": {"type": "object"}},
+}
+REQUEST = {
+    "model": "gpt-4.1",
+    "messages": [{"role": "user", "content": "Go."}],
+    "tools": [TOOL],
+}
 
 
 @pytest.mark.parametrize(("recall", "added"), [(True, True), (False, False)])

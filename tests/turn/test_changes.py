@@ -10,7 +10,10 @@ from ullage.core.history.transcript import Transcript
 from ullage.core.turn.changes import arrived, changed, key_of, note_answered, remember
 from ullage.wires import FORMATS
 
-TURNS = [Turn(said=f"Step {n}.", calls=(Call("bash", f"{n}", f"gave {n}"),)) for n in range(40)]
+TURNS = [
+    Turn(said=f"Step {n}.", calls=(Call("bash", f"{n}", f"gave {n}"),))
+    for n in range(40)
+]
 
 
 def transcript(turns=12, **gave):
@@ -18,7 +21,9 @@ def transcript(turns=12, **gave):
     every = list(TURNS[:turns])
     for name, text in gave.items():
         number = int(name.removeprefix("at_"))
-        every[number] = Turn(said=f"Step {number}.", calls=(Call("bash", f"{number}", text),))
+        every[number] = Turn(
+            said=f"Step {number}.", calls=(Call("bash", f"{number}", text),)
+        )
     new = Transcript(b"root")
     for raw in histories.wire("openai-chat", every):
         message = FORMATS["openai-chat"].parse(raw, "message")
@@ -49,7 +54,10 @@ def test_nothing_is_kept_before_the_first_reply_and_little_behind_it():
 
 def is_kept(before, now, *, is_decided=False):
     """Whether it is kept what a history of so many turns holds, after one of fewer turns was."""
-    return remember(transcript(now), known(transcript(before)), is_decided=is_decided)[1] != ()
+    return (
+        remember(transcript(now), known(transcript(before)), is_decided=is_decided)[1]
+        != ()
+    )
 
 
 def test_it_is_kept_with_a_decision_and_after_some_replies():
@@ -67,7 +75,9 @@ def test_it_is_kept_with_each_reply_that_is_observed():
     ledger, records = note_answered(history, 7, known(transcript(2)))
     assert [record.kind for record in records] == ["shown"]
     shown = ledger.at(key_of(history)).shown
-    assert (shown.chain, len(shown.each())) == (history.chain[7], 7), "of the view it answers"
+    assert (shown.chain, len(shown.each())) == (history.chain[7], 7), (
+        "of the view it answers"
+    )
     assert note_answered(transcript(0), 1, Ledger()) == (Ledger(), ())
 
 
@@ -82,13 +92,17 @@ def test_a_history_that_grew_or_was_rewound_changed_nothing():
     ledger = known(transcript(6))
     for turns in (1, 3, 6, 7, 12):
         assert changed(transcript(turns), ledger) == ()
-    assert changed(transcript(6, at_5="another end"), ledger) == (), "nothing comes behind it"
+    assert changed(transcript(6, at_5="another end"), ledger) == (), (
+        "nothing comes behind it"
+    )
 
 
 def test_what_was_not_there_is_as_new_as_what_comes_now():
     ledger = known(transcript())
     history = transcript(at_3="approved")
-    assert changed(history, ledger) == ((history.chain[9], history.decision_key(len(history))),)
+    assert changed(history, ledger) == (
+        (history.chain[9], history.decision_key(len(history))),
+    )
     ledger = seen(history, ledger)
     assert arrived(history, ledger) == {8: history.decision_index(len(history))}
     assert changed(history, ledger) == (), "it is seen once"
@@ -118,14 +132,22 @@ def test_it_stays_as_new_where_something_before_it_changes_later():
     ledger = remember(history, ledger, is_decided=True)[0]
     both = transcript(at_2="refused", at_6="approved")
     ledger = seen(both, ledger)
-    assert arrived(both, ledger) == {14: len(history) - 1, 6: both.decision_index(len(both))}
+    assert arrived(both, ledger) == {
+        14: len(history) - 1,
+        6: both.decision_index(len(both)),
+    }
 
 
 def test_what_stands_there_in_the_same_words_more_than_once_is_no_news():
     ledger = known(transcript())
     assert changed(transcript(at_2="[cleared]", at_3="[cleared]"), ledger) == ()
     assert (
-        len(changed(transcript(at_2="[cleared]", at_3="approved", at_4="[cleared]"), ledger)) == 1
+        len(
+            changed(
+                transcript(at_2="[cleared]", at_3="approved", at_4="[cleared]"), ledger
+            )
+        )
+        == 1
     )
 
 

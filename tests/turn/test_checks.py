@@ -9,7 +9,17 @@ from msgspec.structs import replace
 
 from tests import histories
 from tests.histories import Call, Turn
-from ullage import Cut, Limits, MemoryStore, Output, Policy, Replace, Session, StageError, problems
+from ullage import (
+    Cut,
+    Limits,
+    MemoryStore,
+    Output,
+    Policy,
+    Replace,
+    Session,
+    StageError,
+    problems,
+)
 from ullage.core.contract.ranges import set_aside
 from ullage.core.errors import RefNotFound
 from ullage.core.history.canon import ref_of
@@ -29,7 +39,9 @@ def once(propose, size=17):
     """A stage that proposes cuts at one boundary, as long as they have not been made."""
 
     def proposing(window, /):
-        is_shown = window.summaries or any(window.shown(at) for at in range(window.size))
+        is_shown = window.summaries or any(
+            window.shown(at) for at in range(window.size)
+        )
         return () if window.size < size or is_shown else propose(window)
 
     return proposing
@@ -66,7 +78,9 @@ def replaced(window, spot, text="gone", outputs=()):
 
 
 def told(session, kind):
-    return [f"{event.where}: {event.why}" for event in session.events if event.kind == kind]
+    return [
+        f"{event.where}: {event.why}" for event in session.events if event.kind == kind
+    ]
 
 
 def ranges(session):
@@ -82,7 +96,11 @@ def ranges(session):
         (1, 5, (1, 5)),  # it parts nothing
         (1, 4, (1, 5)),  # a call from its result
         (2, 5, (1, 5)),  # a result from its call
-        (3, 16, (3, 15)),  # the newest call from a result that the model has not seen yet
+        (
+            3,
+            16,
+            (3, 15),
+        ),  # the newest call from a result that the model has not seen yet
     ],
 )
 def test_a_summary_stands_for_whole_steps(start, stop, stands_for):
@@ -111,7 +129,9 @@ def test_a_summary_covers_the_one_that_it_would_cut_in_two():
 
 
 def test_what_names_no_range_is_left_out_and_told():
-    session, view = fitted(lambda window: [summary(window, 5, 5), summary(window, 9, 3)])
+    session, view = fitted(
+        lambda window: [summary(window, 5, 5), summary(window, 9, 3)]
+    )
     assert ranges(session) == []
     assert len(view["messages"]) == 17
     (declined,) = told(session, "declined")
@@ -122,7 +142,9 @@ def test_what_names_no_range_is_left_out_and_told():
 def test_a_summary_that_keeps_half_a_step_keeps_none_of_it():
     def keeping(window, /):
         cut = summary(window, 1, 7)
-        return [Cut(replace(cut.edit, keeps=(window.transcript.chain[4],)), cut.outputs)]
+        return [
+            Cut(replace(cut.edit, keeps=(window.transcript.chain[4],)), cut.outputs)
+        ]
 
     session, view = fitted(keeping)
     assert session.window.summaries[0].edit.keeps == ()
@@ -134,7 +156,9 @@ def test_a_summary_that_keeps_half_a_step_keeps_none_of_it():
 
 @WIRES
 def test_what_a_stage_forgets_to_keep_is_kept(format):
-    session, _ = fitted(lambda window: [replaced(window, spot) for spot in results(window)], format)
+    session, _ = fitted(
+        lambda window: [replaced(window, spot) for spot in results(window)], format
+    )
     window = session.window
     assert len(results(window)) >= 8
     for spot in results(window):
@@ -161,7 +185,11 @@ def test_nothing_is_kept_under_the_ref_of_another_content():
     def forging(window, /):
         spot = results(window)[0]
         own = window.transcript.output(spot)
-        return [replaced(window, spot, outputs=[Output(own.ref, "mine"), Output(real, "forged")])]
+        return [
+            replaced(
+                window, spot, outputs=[Output(own.ref, "mine"), Output(real, "forged")]
+            )
+        ]
 
     session, _ = fitted(forging)
     spot = results(session.window)[0]
@@ -173,7 +201,9 @@ def test_nothing_is_kept_under_the_ref_of_another_content():
 
 def test_a_blank_text_becomes_a_notice():
     session, _ = fitted(lambda window: [replaced(window, (0, 0, 0), " \n")])
-    assert session.window.edit_at((0, 0, 0)).text.startswith("[ullage: 28 characters set aside.")
+    assert session.window.edit_at((0, 0, 0)).text.startswith(
+        "[ullage: 28 characters set aside."
+    )
 
 
 def test_arguments_name_their_ref_in_an_object():
@@ -212,7 +242,10 @@ def refused(session_and_view):
 
 
 def test_what_the_user_answered_stays():
-    turns = [Turn(calls=(Call("AskUserQuestion", "which", "the second, please\n" * 9),)), *TURNS]
+    turns = [
+        Turn(calls=(Call("AskUserQuestion", "which", "the second, please\n" * 9),)),
+        *TURNS,
+    ]
     session = fitted(lambda window: [replaced(window, (2, 0, 0))], turns=turns, size=19)
     declined = refused(session)
     assert declined == (
@@ -234,7 +267,11 @@ def test_signed_arguments_stay():
 def test_a_place_of_no_history_is_told():
     def nowhere(window, /):
         cut = replaced(window, results(window)[0])
-        places = [Address("text", "no digest", 0), Address("result", "c", 0), Address("x", "c", 0)]
+        places = [
+            Address("text", "no digest", 0),
+            Address("result", "c", 0),
+            Address("x", "c", 0),
+        ]
         return [Cut(replace(cut.edit, place=place), ()) for place in places]
 
     declined = refused(fitted(nowhere))
@@ -251,13 +288,17 @@ def test_on_arrival_only_what_is_new_is_cut():
     for length in (1, 3, 5):
         view = session.fit(histories.request("anthropic", messages[:length]))
     assert view["messages"][0] is messages[0]
-    assert told(session, "declined")[0].startswith("message 1: stage early: on arrival nothing ")
+    assert told(session, "declined")[0].startswith(
+        "message 1: stage early: on arrival nothing "
+    )
 
 
 def test_an_account_that_stands_in_no_result_is_told_where_the_range_was():
     session, view = fitted(lambda window: [summary(window, 1, 5, "")])
     assert ranges(session) == [(1, 5)]
-    assert view["messages"][1]["content"][0]["text"].startswith("[ullage: messages 2 to 5 in full")
+    assert view["messages"][1]["content"][0]["text"].startswith(
+        "[ullage: messages 2 to 5 in full"
+    )
 
 
 def account_in_a_result(window):
@@ -292,7 +333,9 @@ def test_reasoning_is_left_out_of_an_unbroken_run():
     def middle(window, /):
         chain = window.transcript.chain
         is_done = window.reasoning_dropped or window.size < 17
-        return () if is_done else [Cut(Drop(chain[5], chain[window.size], "a trial"), ())]
+        return (
+            () if is_done else [Cut(Drop(chain[5], chain[window.size], "a trial"), ())]
+        )
 
     session, _ = fitted(middle, turns=turns)
     dropped = session.window.reasoning_dropped
@@ -304,7 +347,9 @@ def test_a_strict_policy_raises_with_stage_and_place():
     def shout(window, /):
         return [replaced(window, (1, 0, 0), "no object")]
 
-    with pytest.raises(StageError, match=r"^stage proposing, message 2: it shows 9 ") as caught:
+    with pytest.raises(
+        StageError, match=r"^stage proposing, message 2: it shows 9 "
+    ) as caught:
         fitted(shout, strict=True)
     assert (caught.value.stage, caught.value.where) == ("proposing", "message 2")
 
@@ -347,7 +392,9 @@ BROKEN = {
     "half a step kept": lambda w: replace(lawful(w), keeps=(w.transcript.chain[3],)),
     "an account nowhere": lambda w: replace(lawful(w), text=""),
     "a blank result": lambda w: replaced(w, results(w)[0], "").edit,
-    "no object": lambda w: replaced(w, (1, 0, 0), f"ref={w.transcript.output((1, 0, 0)).ref}").edit,
+    "no object": lambda w: (
+        replaced(w, (1, 0, 0), f"ref={w.transcript.output((1, 0, 0)).ref}").edit
+    ),
 }
 
 
@@ -362,7 +409,9 @@ def test_a_record_that_breaks_a_law_is_passed_over_by_every_worker(edit_of):
         )
         for turns in (9, 10):  # it is told of once, and not at every later request
             longer = [*TURNS, *TURNS, *TURNS][:turns]
-            session.fit(histories.request("anthropic", histories.wire("anthropic", longer)))
+            session.fit(
+                histories.request("anthropic", histories.wire("anthropic", longer))
+            )
         assert len(told(session, "declined")) == 1
 
 
@@ -382,7 +431,10 @@ def test_untouched_texts_are_the_callers_own():
     session = Session("", policy=policy, format="anthropic", recall=True)
     view = session.fit(histories.request("anthropic", messages))
     assert view["messages"][0] is messages[0]
-    assert all(shown is raw for shown, raw in zip(view["messages"][2:], messages[5:], strict=True))
+    assert all(
+        shown is raw
+        for shown, raw in zip(view["messages"][2:], messages[5:], strict=True)
+    )
     assert isinstance(session.window.transcript.messages[0].parts[0], Text)
 
 

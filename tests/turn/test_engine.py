@@ -69,7 +69,9 @@ def edits_of(window):
 def test_a_turn_that_decides_nothing_asks_for_what_is_new_and_nothing_else():
     memo = Memo()
     _, turned = step(MESSAGES, memo=memo)
-    step(MESSAGES, state=turned.state, memo=memo)  # looks once whether its own decision stood
+    step(
+        MESSAGES, state=turned.state, memo=memo
+    )  # looks once whether its own decision stood
     effects, again = step(MESSAGES, state=turned.state, memo=memo)
     assert [type(effect) for effect in effects] == [Find]
     assert len(effects[0].keys) <= 4
@@ -79,7 +81,9 @@ def test_a_turn_that_decides_nothing_asks_for_what_is_new_and_nothing_else():
 def test_whoever_was_first_to_decide_wins():
     """A batch that stands in the store already is shown, and ours is not."""
     _, turned = step(MESSAGES)
-    key, entry = next((k, e) for k, e in turned.state.ledger.entries.items() if e.batches)
+    key, entry = next(
+        (k, e) for k, e in turned.state.ledger.entries.items() if e.batches
+    )
     ours = entry.batches[0]
     theirs = Batch(ours.stage, "another policy", ours.edits[:1], 9, 8)
     _, record = Ledger().with_batch(key, theirs)
@@ -92,7 +96,9 @@ def test_a_settled_place_is_not_decided_again_under_another_policy():
     _, turned = step(MESSAGES)
     eager = Policy(
         name="eager",
-        under_pressure=(partial(prune, wanted=partial(over_share, high=0.2, low=0.05)),),
+        under_pressure=(
+            partial(prune, wanted=partial(over_share, high=0.2, low=0.05)),
+        ),
     )
     _, again = step(MESSAGES, state=turned.state, policy=eager)
     for key, entry in turned.state.ledger.entries.items():
@@ -103,7 +109,11 @@ def test_first_sight_leaves_no_record():
     huge = histories.Call("bash", "a.py", "a line of output\n" * 4_000)
     messages = histories.wire("openai-chat", [histories.Turn(calls=(huge,))])
     effects, turned = step(messages, window=100_000)
-    assert [record.kind for record in effects[1].records] == ["opened", "latest", "shown"]
+    assert [record.kind for record in effects[1].records] == [
+        "opened",
+        "latest",
+        "shown",
+    ]
     (edit,) = [edit for _, edit in edits_of(turned.window)]
     assert isinstance(edit, Replace)
     assert edit.kind == "truncated"
@@ -123,7 +133,9 @@ def test_its_parts_add_up_after_a_report_too():
     session = Session("gpt-4.1", policy=policy, limits=Limits(window_tokens=6_000))
     session.fit(histories.request("openai-chat", MESSAGES[:3]))
     tokens = 2 * session.window.estimate
-    session.observe({"id": "one", "usage": {"prompt_tokens": tokens, "completion_tokens": 5}})
+    session.observe(
+        {"id": "one", "usage": {"prompt_tokens": tokens, "completion_tokens": 5}}
+    )
     with pytest.raises(OverLimitError) as error:
         session.fit(histories.request("openai-chat", MESSAGES))
     assert sum(error.value.parts.values()) == error.value.need_tokens
@@ -160,7 +172,9 @@ def test_behind_the_newest_decision_nothing_is_decided_again():
     _, turned = step(MESSAGES)
     eager = Policy(
         name="eager",
-        under_pressure=(partial(prune, wanted=partial(over_share, high=0.2, low=0.05)),),
+        under_pressure=(
+            partial(prune, wanted=partial(over_share, high=0.2, low=0.05)),
+        ),
     )
     _, again = step(MESSAGES, state=turned.state, policy=eager)
     places = [places_of(each) for each in (turned, again)]
@@ -176,9 +190,16 @@ def places_of(turned):
 
 def test_what_a_batch_leaves_out_is_kept_though_no_first_sight_did():
     call = histories.Call("bash", "a.py", "a line of output\n" * 60)
-    effects, turned = step(histories.wire("openai-chat", [histories.Turn(calls=(call,))] * 60))
+    effects, turned = step(
+        histories.wire("openai-chat", [histories.Turn(calls=(call,))] * 60)
+    )
     pruned = {event.ref for event in turned.events if event.kind == "pruned"}
-    kept = {output.ref for each in effects if isinstance(each, Commit) for output in each.outputs}
+    kept = {
+        output.ref
+        for each in effects
+        if isinstance(each, Commit)
+        for output in each.outputs
+    }
     assert pruned
     assert pruned <= kept
 
@@ -200,8 +221,12 @@ def cuts_every_result(window):
     return [cut for cut in cuts if cut is not None]
 
 
-@pytest.mark.parametrize("stage", [partial(prune, wanted=lambda window: 10**6), cuts_every_result])
-def test_in_an_open_turn_that_must_keep_its_thinking_no_batch_is_made_and_that_is_told(stage):
+@pytest.mark.parametrize(
+    "stage", [partial(prune, wanted=lambda window: 10**6), cuts_every_result]
+)
+def test_in_an_open_turn_that_must_keep_its_thinking_no_batch_is_made_and_that_is_told(
+    stage,
+):
     greedy = Policy(name="greedy", under_pressure=(stage,))
     messages = manual_loop(20)
     request = {
@@ -236,8 +261,17 @@ def manual_loop(calls):
     thinking = [{"type": "thinking", "thinking": "I look.", "signature": "s"}]
     for number in range(calls):
         id = f"toolu_{number}"
-        call = {"type": "tool_use", "id": id, "name": "read", "input": {"path": f"{number}.py"}}
-        result = {"type": "tool_result", "tool_use_id": id, "content": f"{number} a line\n" * 400}
+        call = {
+            "type": "tool_use",
+            "id": id,
+            "name": "read",
+            "input": {"path": f"{number}.py"},
+        }
+        result = {
+            "type": "tool_result",
+            "tool_use_id": id,
+            "content": f"{number} a line\n" * 400,
+        }
         messages.append({"role": "assistant", "content": [*thinking, call]})
         messages.append({"role": "user", "content": [result]})
     return messages

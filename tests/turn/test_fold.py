@@ -24,7 +24,9 @@ def test_what_is_decided_is_kept_and_what_is_set_aside_comes_with_it():
     builder = builder_of(MESSAGES)
     fitted = fit(builder, Ledger(), DEFAULT)
     assert builder.window.estimate <= 4_000
-    batches = [batch for entry in fitted.ledger.entries.values() for batch in entry.batches]
+    batches = [
+        batch for entry in fitted.ledger.entries.values() for batch in entry.batches
+    ]
     assert len(batches) == len([r for r in fitted.records if r.kind == "batch"]) > 0
     refs = {edit.ref for batch in batches for edit in batch.edits}
     assert refs <= fitted.outputs.keys()
@@ -66,4 +68,7 @@ def test_turn_by_turn_and_at_once_are_the_same():
 def test_what_cannot_be_made_to_fit_is_refused_with_its_parts():
     with pytest.raises(OverLimitError) as caught:
         fit(builder_of(MESSAGES, 50), Ledger(), Policy(name="none"))
-    assert set(caught.value.parts) == {"system text and tools", "messages that must stay"}
+    assert set(caught.value.parts) == {
+        "system text and tools",
+        "messages that must stay",
+    }

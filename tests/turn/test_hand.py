@@ -87,7 +87,9 @@ def test_a_text_is_added_where_the_history_may_be_parted():
     assert seat_of(window, [0, 1, 2, 3, 4], 3) == 3
     assert seat_of(window, [0, "a summary"], 3) == 2
     assert may_be_added(window, Added(chain[-1], "Keep it short.", "why", "dname"))
-    assert may_be_added(window, Added(b"elsewhere elsewh", "Keep it short.", "why", "dname"))
+    assert may_be_added(
+        window, Added(b"elsewhere elsewh", "Keep it short.", "why", "dname")
+    )
     between = Added(chain[len(messages) - 1], "Keep it short.", "why", "dname")
     assert not may_be_added(window, between), "between a call and its result"
     assert not may_be_added(window, Added(chain[-1], " ", "why", "dname"))

@@ -19,7 +19,12 @@ def nested(value, levels):
 
 
 def request(value):
-    call = {"type": "tool_use", "id": "a", "name": "run", "input": {"a": value, "b": "all of it"}}
+    call = {
+        "type": "tool_use",
+        "id": "a",
+        "name": "run",
+        "input": {"a": value, "b": "all of it"},
+    }
     result = {"type": "tool_result", "tool_use_id": "a", "content": "ok"}
     messages = [
         {"role": "user", "content": "Go."},
@@ -31,7 +36,9 @@ def request(value):
 
 def new_session(**more):
     limits = Limits(window_tokens=20_000)
-    return Session(histories.MODEL["anthropic"], format="anthropic", limits=limits, **more)
+    return Session(
+        histories.MODEL["anthropic"], format="anthropic", limits=limits, **more
+    )
 
 
 def test_as_deep_as_may_be_it_is_the_callers_own_object():
@@ -50,7 +57,9 @@ def test_of_an_sdks_object_too_it_is_the_callers_own_or_set_aside(levels):
     given = request(nested("leaf", levels))
     said = given["messages"][1]
     block = ToolUseBlock.model_construct(**said["content"][0])
-    reply = given["messages"][1] = Message.model_construct(role="assistant", content=[block])
+    reply = given["messages"][1] = Message.model_construct(
+        role="assistant", content=[block]
+    )
     session = new_session()
     shown = session.fit(given)["messages"][1]
     assert (shown is reply) == (levels < LEVELS - 5)
@@ -59,7 +68,9 @@ def test_of_an_sdks_object_too_it_is_the_callers_own_or_set_aside(levels):
 
 def test_what_is_set_aside_is_json_text_in_which_no_secret_stands():
     leaf = {'a "name"': [1, None, True, "the key is k3y"], "empty": [{}, []]}
-    session = new_session(store=(store := MemoryStore()), redact=lambda t: t.replace("k3y", "***"))
+    session = new_session(
+        store=(store := MemoryStore()), redact=lambda t: t.replace("k3y", "***")
+    )
     view = session.fit(request(nested(leaf, 300)))
     (ref,) = store.refs("")
     assert [each.ref for each in pointers(str(view))] == [ref]

@@ -31,7 +31,9 @@ def transcript_of(format, turns):
 @pytest.mark.parametrize("format", KEYS)
 def test_a_model_worked_where_it_called_something_or_thought(format):
     assert not is_under_way(transcript_of(format, []))
-    assert not is_under_way(transcript_of(format, [Turn(said="Hello."), Turn(said="Yes?")]))
+    assert not is_under_way(
+        transcript_of(format, [Turn(said="Hello."), Turn(said="Yes?")])
+    )
     called = Turn(calls=(Call("bash", "a.py", "done"),))
     assert is_under_way(transcript_of(format, [Turn(said="Hello."), called]))
 
@@ -49,7 +51,9 @@ def test_it_is_joined_by_the_first_request_at_which_the_rent_is_the_price(tool):
         told = view.explain() if view.sent.standing else session.events[-1].why
         event = next((each for each in view.events if each.kind == "joined"), None)
         found = NUMBERS.search(told) or NUMBERS.search(event.why)
-        freed, left, rent, price = (int(each.replace(",", "")) for each in found.groups())
+        freed, left, rent, price = (
+            int(each.replace(",", "")) for each in found.groups()
+        )
         assert price == pytest.approx(TIMES * left, abs=1)
         rents.append((freed, rent))
         assert (rent >= price) == ("get_continuation" in names(view))
@@ -58,7 +62,9 @@ def test_it_is_joined_by_the_first_request_at_which_the_rent_is_the_price(tool):
     assert rent >= price
     carried = [rent for _, rent in rents]
     assert carried == sorted(carried)
-    assert all(after - before == freed for (_, before), (freed, after) in pairwise(rents))
+    assert all(
+        after - before == freed for (_, before), (freed, after) in pairwise(rents)
+    )
 
 
 @pytest.mark.parametrize("format", KEYS)

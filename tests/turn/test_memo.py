@@ -10,7 +10,12 @@ from ullage import Limits, Session
 from ullage.core.history.snapshots import snapshot
 
 leaves = st.one_of(
-    st.none(), st.booleans(), st.integers(), st.floats(allow_nan=False), st.text(), st.binary()
+    st.none(),
+    st.booleans(),
+    st.integers(),
+    st.floats(allow_nan=False),
+    st.text(),
+    st.binary(),
 )
 values = st.recursive(
     leaves,
@@ -90,7 +95,10 @@ def test_what_cannot_be_looked_into_is_looked_at_every_time():
 
 
 def test_a_message_changed_in_place_is_sent_as_it_is_now():
-    messages = [{"role": "user", "content": "the tide came in"}, {"role": "user", "content": "so"}]
+    messages = [
+        {"role": "user", "content": "the tide came in"},
+        {"role": "user", "content": "so"},
+    ]
     session = new_session()
     session.fit({"messages": messages})
     messages[0]["content"] = "the tide went out"
@@ -109,7 +117,9 @@ def test_a_memo_changes_nothing_but_speed(turns, data):
     index = data.draw(st.integers(0, len(messages) - 1))
     messages[index]["content"] = "something else"
     forgetful = new_session(state=remembering.state)
-    assert forgetful.fit({"messages": messages}) == remembering.fit({"messages": messages})
+    assert forgetful.fit({"messages": messages}) == remembering.fit(
+        {"messages": messages}
+    )
 
 
 def new_session(**more):
@@ -130,7 +140,9 @@ def test_arguments_in_other_words_of_the_same_meaning_are_counted_anew():
 
 
 def test_a_rewound_history_is_the_shorter_one():
-    messages = [{"role": "user", "content": f"the tide of day {day}"} for day in range(6)]
+    messages = [
+        {"role": "user", "content": f"the tide of day {day}"} for day in range(6)
+    ]
     session = new_session()
     session.fit({"messages": messages})
     assert session.fit({"messages": messages[:2]})["messages"] == messages[:2]
@@ -161,7 +173,9 @@ def test_a_branch_hears_of_what_is_decided_at_its_beginning():
 def test_a_model_that_comes_back_hears_of_what_another_changed_meanwhile():
     """What the first model's line remembers was opened anew where it had not walked yet."""
     bound, free = "claude-opus-5-5", "claude-opus-4-8"
-    messages = histories.wire("anthropic", [histories.Turn(said="Aye.", user="Go on.")] * 4)
+    messages = histories.wire(
+        "anthropic", [histories.Turn(said="Aye.", user="Go on.")] * 4
+    )
     session, thinking = new_session(format="anthropic"), {"type": "adaptive"}
     for model, length in ((bound, 1), (free, 3), (bound, 5)):
         request = {"model": model, "thinking": thinking, "messages": messages[:length]}

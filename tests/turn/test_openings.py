@@ -21,7 +21,9 @@ CHANGED = Opened("p", recall=True, changed=True)
         ([(1, BARE), (7, JOINED), (9, CHANGED)], 0),
     ],
 )
-def test_recall_is_offered_from_where_it_began_or_was_joined_as_if_from_the_start(found, at):
+def test_recall_is_offered_from_where_it_began_or_was_joined_as_if_from_the_start(
+    found, at
+):
     assert recall_from(found) == at
 
 

@@ -26,7 +26,9 @@ def kept(choice, *, tools=TOOLS, recall=True, ledger=None):
     agreed = Agreed(Terms(Opened("default", recall=recall)), ledger or Ledger())
     after = noted(agreed, line, asked, Session("claude-sonnet-4-5").settings)
     key = line.transcript.decision_key(len(line.transcript))
-    assert len(after.records) == len(after.ledger.at(key).seen) - len(agreed.ledger.at(key).seen)
+    assert len(after.records) == len(after.ledger.at(key).seen) - len(
+        agreed.ledger.at(key).seen
+    )
     return after, agreed, key
 
 

@@ -7,7 +7,9 @@ from ullage import MemoryStore, Record, Session
 
 
 def session_on(store):
-    return Session("gpt-4.1", format="openai-chat", limits=SMALL, recall=True, store=store)
+    return Session(
+        "gpt-4.1", format="openai-chat", limits=SMALL, recall=True, store=store
+    )
 
 
 @pytest.mark.parametrize("kind", ["batch", "opened"])

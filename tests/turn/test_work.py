@@ -53,7 +53,9 @@ VAST = Limits(window_tokens=10**6)
 def step(format, number):
     """A turn whose result is cut at first sight."""
     call = histories.Call("bash", "a", f"{number} of many lines\n" * 600)
-    return histories.wire(format, [histories.Turn(said="ok", calls=(call,))], start=number)
+    return histories.wire(
+        format, [histories.Turn(said="ok", calls=(call,))], start=number
+    )
 
 
 def started(format, turns=40):
@@ -87,7 +89,9 @@ def test_a_turn_parses_and_edits_what_is_new_and_nothing_else(format, work):
 def test_an_edited_message_is_the_same_object_at_every_turn(format):
     session, messages = started(format)
     one = session.fit(histories.request(format, messages))[KEY[format]]
-    two = session.fit(histories.request(format, [*messages, *step(format, 40)]))[KEY[format]]
+    two = session.fit(histories.request(format, [*messages, *step(format, 40)]))[
+        KEY[format]
+    ]
     assert all(a is b for a, b in zip(one, two, strict=False))
     assert one is not two
 
@@ -103,7 +107,9 @@ def marked(message):
     inner = [message]
     for value in message.values():
         inner += (
-            [block for block in value if isinstance(block, dict)] if type(value) is list else []
+            [block for block in value if isinstance(block, dict)]
+            if type(value) is list
+            else []
         )
     return inner
 
@@ -122,7 +128,9 @@ def test_what_a_caller_writes_into_a_view_is_not_in_the_next(format, work):
 
 
 @pytest.mark.parametrize("format", ALL)
-def test_what_a_caller_writes_into_an_edited_message_of_his_is_in_the_view(format, work):
+def test_what_a_caller_writes_into_an_edited_message_of_his_is_in_the_view(
+    format, work
+):
     """In place, or in a copy that takes its place: the same text, another marker."""
     session, messages = started(format)
     session.fit(histories.request(format, messages))
@@ -132,7 +140,9 @@ def test_what_a_caller_writes_into_an_edited_message_of_his_is_in_the_view(forma
     assert view[index]["cache_control"] == {"type": "ephemeral"}
     messages[index] = dict(reversed(messages[index].items()))
     view = session.fit(histories.request(format, messages))[KEY[format]]
-    assert list(view[index]) == list(messages[index]), "in the order of the caller's own"
+    assert list(view[index]) == list(messages[index]), (
+        "in the order of the caller's own"
+    )
 
 
 @pytest.mark.parametrize("format", ALL)
@@ -154,7 +164,9 @@ def test_a_batch_that_stands_is_not_shown_again(monkeypatch):
     messages = histories.wire("openai-chat", [])
     for number in range(80):
         more = step("openai-chat", number)
-        messages += more[1:] if number else more  # nothing but results behind the first call
+        messages += (
+            more[1:] if number else more
+        )  # nothing but results behind the first call
         session.fit({"messages": messages})
     told = [event for event in session.events if event.kind in SHOWN]
     assert len({event.ref for event in told}) < len(told), "some were cut again"
@@ -180,9 +192,18 @@ def made(monkeypatch):
 
         monkeypatch.setattr(owner, name, counted)
 
-    counting(stages["ullage.policy.stages.truncate"], "shorten", "cut", lambda text, *_: text)
-    counting(stages["ullage.policy.stages.placeholders"], "read", "digest", lambda text, *_: text)
-    counting(Meter, "_leaf", "counted", lambda meter, leaf, text, _: counted_text(leaf, text))
+    counting(
+        stages["ullage.policy.stages.truncate"], "shorten", "cut", lambda text, *_: text
+    )
+    counting(
+        stages["ullage.policy.stages.placeholders"],
+        "read",
+        "digest",
+        lambda text, *_: text,
+    )
+    counting(
+        Meter, "_leaf", "counted", lambda meter, leaf, text, _: counted_text(leaf, text)
+    )
     REMEMBERED.clear()
     return count
 
@@ -204,7 +225,12 @@ def history(format, turns=60):
 
 def fit(format, messages, store=None, limits=VAST, **more):
     session = Session(
-        histories.MODEL[format], recall=True, format=format, limits=limits, store=store, **more
+        histories.MODEL[format],
+        recall=True,
+        format=format,
+        limits=limits,
+        store=store,
+        **more,
     )
     session.fit(histories.request(format, messages))
     return session
@@ -212,7 +238,10 @@ def fit(format, messages, store=None, limits=VAST, **more):
 
 RETOLD = {
     "a retry": lambda format, messages: [*messages[:-1], step(format, 99)[-1]],
-    "a word more": lambda format, messages: [*messages, histories.user(format, "And then?")],
+    "a word more": lambda format, messages: [
+        *messages,
+        histories.user(format, "And then?"),
+    ],
     "an edit": lambda format, messages: [
         *messages[:61],
         histories.user(format, "Stop."),
@@ -231,7 +260,9 @@ RETOLD = {
 @pytest.mark.parametrize("restarted", [False, True])
 @pytest.mark.parametrize("how", RETOLD)
 @pytest.mark.parametrize("format", sorted(histories.APART))
-def test_a_history_told_anew_is_cut_and_counted_only_where_it_is_new(format, how, restarted, made):
+def test_a_history_told_anew_is_cut_and_counted_only_where_it_is_new(
+    format, how, restarted, made
+):
     messages = history(format)
     session = fit(format, messages)
     assert made["cut"] == 59
@@ -273,7 +304,9 @@ def test_a_history_that_forks_where_it_was_taken_up_is_not_walked_from_its_begin
     format, monkeypatch
 ):
     messages, walked, extend = history(format), list[int](), WindowBuilder.extend
-    session = fit(format, messages)  # what it opened stands at its end, which a fork may share
+    session = fit(
+        format, messages
+    )  # what it opened stands at its end, which a fork may share
     last = len(step(format, 1)) - 1
 
     def watched(builder, length):
@@ -295,7 +328,9 @@ def test_of_a_history_that_forks_again_only_what_is_new_is_counted_and_measured(
     messages, worked_out, store = history(format, 20), Counter[str](), MemoryStore()
     first = fit(format, messages, store, limit)
     first.observe(Usage(fresh_tokens=first.window.estimate))
-    session = fit(format, messages, store, limit)  # of its places but the last all is decided
+    session = fit(
+        format, messages, store, limit
+    )  # of its places but the last all is decided
 
     def watch(name):
         whole = getattr(Window, name)
@@ -307,20 +342,30 @@ def test_of_a_history_that_forks_again_only_what_is_new_is_counted_and_measured(
         monkeypatch.setattr(Window, name, counting)
 
     for number in range(98, 102):
-        session.fit(histories.request(format, [*messages[:-1], step(format, number)[-1]]))
+        session.fit(
+            histories.request(format, [*messages[:-1], step(format, number)[-1]])
+        )
         if number == 98:  # the states that are forked from are caught up once
             watch("count_message")
             watch("_added")
     new = len(step(format, 1))
     assert worked_out["count_message"] <= 3 * new * (limit is not VAST)
-    assert 0 < worked_out["_added"] <= 3 * new * len(session._state.newest.working._tallies)
+    assert (
+        0
+        < worked_out["_added"]
+        <= 3 * new * len(session._state.newest.working._tallies)
+    )
 
 
 @pytest.mark.parametrize("format", ALL)
-def test_a_history_that_forks_near_its_end_is_looked_up_where_it_is_new(format, monkeypatch):
+def test_a_history_that_forks_near_its_end_is_looked_up_where_it_is_new(
+    format, monkeypatch
+):
     messages, tail = history(format), step(format, 98)
     session = fit(format, messages)
-    session.fit(histories.request(format, messages))  # what it decided itself is looked up once
+    session.fit(
+        histories.request(format, messages)
+    )  # what it decided itself is looked up once
     asked, find = [], MemoryStore.find
 
     def watched(store, tenant, keys):
@@ -339,9 +384,13 @@ def test_a_history_that_forks_near_its_end_is_looked_up_where_it_is_new(format, 
     st.lists(st.tuples(st.integers(0, 4), st.integers(1, 6)), min_size=1, max_size=5),
     st.integers(2, 14),
 )
-def test_a_line_that_was_forked_is_shown_as_a_cold_start_shows_it(format, window, forks, turns):
+def test_a_line_that_was_forked_is_shown_as_a_cold_start_shows_it(
+    format, window, forks, turns
+):
     store, limits = MemoryStore(), Limits(window_tokens=window)
-    warm = Session(histories.MODEL[format], recall=True, format=format, limits=limits, store=store)
+    warm = Session(
+        histories.MODEL[format], recall=True, format=format, limits=limits, store=store
+    )
     messages = [histories.user(format, "Go on.")]
     grown = [(0, turns), *forks]
     for number, (back, more) in enumerate(grown):
@@ -374,7 +423,9 @@ def test_a_batch_made_after_a_state_was_kept_is_shown_where_the_history_forks_th
     messages = history(format, 6)
     warm = fit(format, messages, store, limits)
     assert not warm.window.summaries
-    warm.fit(histories.request(format, [*messages, histories.user(format, "tide " * 9_000)]))
+    warm.fit(
+        histories.request(format, [*messages, histories.user(format, "tide " * 9_000)])
+    )
     assert warm.window.summaries
     assert_as_cold(warm, format, [*messages, *step(format, 98)], limits, store)
 
@@ -385,7 +436,9 @@ def assert_as_cold(warm, format, messages, limits, store):
         view = warm.fit(request)
     except (OverLimitError, FormatError) as refused:
         view = type(refused)
-    cold = Session(histories.MODEL[format], recall=True, format=format, limits=limits, store=store)
+    cold = Session(
+        histories.MODEL[format], recall=True, format=format, limits=limits, store=store
+    )
     try:
         again = cold.fit(request)
     except (OverLimitError, FormatError) as refused:
@@ -394,7 +447,9 @@ def assert_as_cold(warm, format, messages, limits, store):
 
 
 @pytest.mark.parametrize("format", ALL)
-def test_a_cold_start_with_a_ledger_works_out_nothing_that_a_batch_replaces(format, made):
+def test_a_cold_start_with_a_ledger_works_out_nothing_that_a_batch_replaces(
+    format, made
+):
     store, messages = MemoryStore(), history(format)
     warm = fit(format, messages, store)
     hidden = range(warm.window.summaries[0].start, warm.window.summaries[-1].stop)

@@ -25,7 +25,9 @@ def blocking(session: Session, request: dict[str, Any]) -> None:
     assert_type(session.call(claude.messages.create, **request), Message)
     assert_type(session.call(gpt.chat.completions.create, **request), ChatCompletion)
     assert_type(session.call(gpt.responses.create, **request), Response)
-    assert_type(session.call(gemini.models.generate_content, **request), GenerateContentResponse)
+    assert_type(
+        session.call(gemini.models.generate_content, **request), GenerateContentResponse
+    )
     assert_type(
         session.call(gemini.models.generate_content_stream, **request),
         Iterator[GenerateContentResponse],
@@ -34,15 +36,22 @@ def blocking(session: Session, request: dict[str, Any]) -> None:
         assert_type(stream.get_final_text(), str)
     raw = session.call(claude.messages.with_raw_response.create, **request)
     assert_type(raw.parse(), Message)  # pyright: ignore[reportAssertTypeFailure]
-    with session.call(gpt.responses.with_streaming_response.create, **request) as opened:
+    with session.call(
+        gpt.responses.with_streaming_response.create, **request
+    ) as opened:
         assert_type(opened.parse(), Response)  # pyright: ignore[reportAssertTypeFailure]
-    assert_type(session.call(partial(gpt.responses.create, model="gpt-5.6"), **request), Response)
+    assert_type(
+        session.call(partial(gpt.responses.create, model="gpt-5.6"), **request),
+        Response,
+    )
 
 
 async def awaited(session: AsyncSession, request: dict[str, Any]) -> None:
     claude, gpt = anthropic.AsyncAnthropic(), openai.AsyncOpenAI()
     assert_type(await session.call(claude.messages.create, **request), Message)
-    assert_type(await session.call(gpt.chat.completions.create, **request), ChatCompletion)
+    assert_type(
+        await session.call(gpt.chat.completions.create, **request), ChatCompletion
+    )
     assert_type(await session.call(gpt.responses.create, **request), Response)
     async with await session.call(claude.messages.stream, **request) as stream:
         assert_type(await stream.get_final_text(), str)

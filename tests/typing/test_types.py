@@ -11,7 +11,9 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.xdist_group("the type checkers")  # groups begin first: these take longest
+pytestmark = pytest.mark.xdist_group(
+    "the type checkers"
+)  # groups begin first: these take longest
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 PYRIGHT = Path(os.environ.get("PYRIGHT", ROOT / ".pyright/basedpyright/index.js"))
@@ -25,7 +27,9 @@ PROGRAMS = [
 
 
 def checked(*command, **more):
-    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False, **more)
+    done = subprocess.run(
+        command, capture_output=True, text=True, cwd=ROOT, check=False, **more
+    )
     assert done.returncode == 0, done.stdout + done.stderr
 
 
@@ -47,4 +51,13 @@ def test_pyright_knows_them_too(tmp_path):
     found = f'"typeCheckingMode": "standard", "extraPaths": ["{ROOT}", "{ROOT}/src"]'
     project = tmp_path / "pyrightconfig.json"
     project.write_text(f'{{"include": [{paths}], {found}}}', encoding="utf-8")
-    checked(node, PYRIGHT, "--project", project, "--pythonpath", sys.executable, "--level", "error")
+    checked(
+        node,
+        PYRIGHT,
+        "--project",
+        project,
+        "--pythonpath",
+        sys.executable,
+        "--level",
+        "error",
+    )

@@ -34,7 +34,9 @@ def test_two_that_share_something_share_it_where_they_arrive():
 
 
 def test_what_cannot_go_along_is_named_by_its_argument():
-    with pytest.raises(NotCarried, match=r"^lid of Kettle: a function cannot be pickled"):
+    with pytest.raises(
+        NotCarried, match=r"^lid of Kettle: a function cannot be pickled"
+    ):
         pickle.dumps(Kettle(1, lid=lambda: None))
     with pytest.raises(NotCarried, match=r"^argument 1 of Kettle"):
         pickle.dumps(Kettle(lambda: None))

@@ -11,7 +11,12 @@ KEY = b"0123456789abcdef"
 @pytest.mark.parametrize(
     "decision",
     [
-        Decision(verb="pin", target=Target(KEY, PLACE, (3, 9)), reason="the rules", author="ann"),
+        Decision(
+            verb="pin",
+            target=Target(KEY, PLACE, (3, 9)),
+            reason="the rules",
+            author="ann",
+        ),
         Decision(verb="undo", undoes=Made("batch", KEY, 2)),
         Decision(verb="note", text="Never touch main."),
         Decision(verb="restore", target=Target(KEY), when="end"),

@@ -12,14 +12,19 @@ PLACE = Address("result", "call_1", 0, 2)
 
 def test_edits_are_values():
     edit = Replace(PLACE, "r", "shown", "pruned", "so")
-    assert edit == Replace(Address("result", "call_1", 0, 2), "r", "shown", "pruned", "so")
+    assert edit == Replace(
+        Address("result", "call_1", 0, 2), "r", "shown", "pruned", "so"
+    )
     assert len({edit, Replace(PLACE, "r", "shown", "pruned", "so")}) == 1
     with pytest.raises(AttributeError):
         edit.text = "other"
 
 
 def test_a_batch_tells_its_kinds_of_edit_apart_on_the_way_back():
-    edits = (Replace(PLACE, "r", "a", "cut", "w"), Summary(b"a" * 16, b"b" * 16, "t", "r", "w"))
+    edits = (
+        Replace(PLACE, "r", "a", "cut", "w"),
+        Summary(b"a" * 16, b"b" * 16, "t", "r", "w"),
+    )
     batch = Batch("emergency", "default-1", edits, 100, 10)
     again = msgspec.msgpack.decode(msgspec.msgpack.encode(batch), type=Batch)
     assert again == batch

@@ -14,7 +14,10 @@ SECRET = "swordfish"
 def history(outputs):
     messages = [{"role": "user", "content": f"The password is {SECRET}."}]
     for number in range(outputs):
-        id, body = f"call_{number}", {"name": "bash", "arguments": f'{{"n": "{SECRET}"}}'}
+        id, body = (
+            f"call_{number}",
+            {"name": "bash", "arguments": f'{{"n": "{SECRET}"}}'},
+        )
         call = {"id": id, "type": "function", "function": body}
         messages.append({"role": "assistant", "content": None, "tool_calls": [call]})
         content = f"{number} {SECRET}\n" * 900
@@ -35,7 +38,9 @@ def test_cuts_are_told_with_place_reason_figures_and_ref(played):
     told = [event for event in played.events if event.kind in ("truncated", "pruned")]
     assert {event.kind for event in told} == {"truncated", "pruned"}
     for event in told:
-        assert event.where.startswith("message " if event.kind == "truncated" else "messages ")
+        assert event.where.startswith(
+            "message " if event.kind == "truncated" else "messages "
+        )
         assert event.why
         assert event.tokens_before > event.tokens_after > 0
         assert played.store.get("", event.ref).text
@@ -95,7 +100,12 @@ DROPPED = {"type": "thinking_dropped", "path": "messages.1.content.0"}
                 "id": "resp_1",
                 "usage": GPT,
                 "input_transformations": [
-                    {"id": f"rs_{n}", "type": "reasoning", "action": "removed", "reason": why}
+                    {
+                        "id": f"rs_{n}",
+                        "type": "reasoning",
+                        "action": "removed",
+                        "reason": why,
+                    }
                     for n, why in enumerate(("prefix_mismatch", "turn_boundary"))
                 ],
             },
@@ -104,7 +114,9 @@ DROPPED = {"type": "thinking_dropped", "path": "messages.1.content.0"}
     ],
 )
 def test_reasoning_that_the_provider_left_out_is_told_once(model, reply, told):
-    session = Session(model, format="anthropic" if "claude" in model else "openai-responses")
+    session = Session(
+        model, format="anthropic" if "claude" in model else "openai-responses"
+    )
     key = "messages" if "claude" in model else "input"
     session.fit({"model": model, key: [{"role": "user", "content": "Go on."}]})
     for _ in range(2):  # the same reply twice: as if a driver observed it again
@@ -114,5 +126,7 @@ def test_reasoning_that_the_provider_left_out_is_told_once(model, reply, told):
 
 
 def test_an_event_goes_through_json(played):
-    again = msgspec.json.decode(msgspec.json.encode(played.events), type=tuple[Event, ...])
+    again = msgspec.json.decode(
+        msgspec.json.encode(played.events), type=tuple[Event, ...]
+    )
     assert again == played.events

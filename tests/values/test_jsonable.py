@@ -62,7 +62,9 @@ VALUES = [
 ]
 
 
-@pytest.mark.parametrize(("value", "written"), VALUES, ids=lambda each: type(each).__name__)
+@pytest.mark.parametrize(
+    ("value", "written"), VALUES, ids=lambda each: type(each).__name__
+)
 def test_it_is_written_as_hosts_write_it(value, written):
     assert json.loads(json.dumps(value, default=jsonable)) == written
 
@@ -91,11 +93,16 @@ def test_what_is_compared_is_the_same_text_in_every_process():
 def response(value):
     """A call of a function, and what it gave."""
     call = {"role": "model", "parts": [{"functionCall": {"name": "rows", "args": {}}}]}
-    body = {"name": "rows", "response": value if isinstance(value, dict) else {"result": value}}
+    body = {
+        "name": "rows",
+        "response": value if isinstance(value, dict) else {"result": value},
+    }
     return [call, {"role": "user", "parts": [{"functionResponse": body}]}]
 
 
-@pytest.mark.parametrize("value", [value for value, _ in VALUES], ids=lambda v: type(v).__name__)
+@pytest.mark.parametrize(
+    "value", [value for value, _ in VALUES], ids=lambda v: type(v).__name__
+)
 def test_a_response_that_the_sdk_serialises_is_fitted_and_given_on_as_it_is(value):
     contents = [{"role": "user", "parts": [{"text": "Go."}]}, *response(value)]
     session = ullage.Session("gemini-2.5-pro")

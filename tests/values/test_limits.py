@@ -25,7 +25,9 @@ def test_what_is_left_for_the_prompt(window, reserve, asked, prompt):
     [(0, None, "window_tokens"), (-1, None, "window_tokens"), (1_000, 1_000, "output"),
      (1_000, -1, "output")],
 )  # fmt: skip
-def test_limits_without_room_are_refused_with_numbers_and_a_remedy(window, reserve, setting):
+def test_limits_without_room_are_refused_with_numbers_and_a_remedy(
+    window, reserve, setting
+):
     with pytest.raises(ConfigError) as caught:
         Limits(window_tokens=window, output_reserve_tokens=reserve)
     assert caught.value.setting.startswith(setting)

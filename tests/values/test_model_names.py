@@ -12,8 +12,17 @@ from ullage.wires.models import family_of as wire_family_of
 from ullage.wires.models import is_gpt_6_2
 
 SPELT = {
-    "gpt-4.1": ["openai:gpt-4.1", "azure:gpt-4.1", "azure_openai:gpt-4.1", "openai/gpt-4.1"],
-    "gpt-5": ["openai-responses:gpt-5", "gateway/openai:gpt-5", "openrouter:openai/gpt-5"],
+    "gpt-4.1": [
+        "openai:gpt-4.1",
+        "azure:gpt-4.1",
+        "azure_openai:gpt-4.1",
+        "openai/gpt-4.1",
+    ],
+    "gpt-5": [
+        "openai-responses:gpt-5",
+        "gateway/openai:gpt-5",
+        "openrouter:openai/gpt-5",
+    ],
     "gpt-4": ["gpt-4-0613", "azure/gpt-4-0314", "openai:gpt-4-0613"],
     "gemini-2.0-flash": ["gemini-2.0-flash-001", "vertex_ai/gemini-2.0-flash@001"],
     "o3": ["openai:o3", "openai-chat:o3"],
@@ -49,28 +58,37 @@ def test_a_model_is_known_by_whatever_prefix(plain, spelt):
     assert family_of(spelt) == family_of(plain)
     assert counter_for(spelt) == counter_for(plain)
     for wire in FORMATS.values():
-        assert wire_family_of(wire.families, spelt) == wire_family_of(wire.families, plain)
+        assert wire_family_of(wire.families, spelt) == wire_family_of(
+            wire.families, plain
+        )
 
 
-@pytest.mark.parametrize("name", ["openai:gpt-4.1", "azure:o3-mini", "anthropic:claude-opus-5"])
+@pytest.mark.parametrize(
+    "name", ["openai:gpt-4.1", "azure:o3-mini", "anthropic:claude-opus-5"]
+)
 def test_a_prefixed_model_tells_the_format(name):
     wire = recognise({"messages": [{"role": "user", "content": "hi"}]}, name)
     assert wire.name == ("anthropic" if "claude" in name else "openai-chat")
 
 
 def test_a_model_that_learned_from_another_is_its_own_makers():
-    wire = recognise({"messages": [{"role": "user", "content": "hi"}]}, "qwen3-8b-claude-distill")
+    wire = recognise(
+        {"messages": [{"role": "user", "content": "hi"}]}, "qwen3-8b-claude-distill"
+    )
     assert wire.name == "openai-chat"
 
 
 def test_a_dated_name_keeps_what_tells_one_snapshot_from_another():
     assert dated_name("openrouter/openai/GPT-3.5-turbo-0613") == "gpt-3.5-turbo-0613"
     assert (
-        dated_name("us.anthropic.claude-opus-4.5-20251101-v1:0") == "claude-opus-4-5-20251101-v1:0"
+        dated_name("us.anthropic.claude-opus-4.5-20251101-v1:0")
+        == "claude-opus-4-5-20251101-v1:0"
     )
 
 
-@pytest.mark.parametrize("name", ["gpt-4-32k", "text-embedding-004", "mistral-large-2411", "gpt-6"])
+@pytest.mark.parametrize(
+    "name", ["gpt-4-32k", "text-embedding-004", "mistral-large-2411", "gpt-6"]
+)
 def test_what_is_no_revision_stays(name):
     assert plain_name(name) == name
 

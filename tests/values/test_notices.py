@@ -77,7 +77,9 @@ def test_the_line_of_a_ref_names_the_file_where_there_is_room_for_it():
     ref = "0123456789abcdef"
     bare = f"[ref={ref}, 4,000 characters in all]"
     assert ref_line(ref, 4_000) == bare
-    assert ref_line(ref, 4_000, f"spill/{ref}.txt") == f"{bare[:-1]}, in spill/{ref}.txt]"
+    assert (
+        ref_line(ref, 4_000, f"spill/{ref}.txt") == f"{bare[:-1]}, in spill/{ref}.txt]"
+    )
     assert ref_line(ref, 4_000, f"{'deep/' * 40}{ref}.txt") == bare
     longest = ref_line(ref, 4_000, "d" * (200 - len(bare) - len(", in ")))
     assert len(longest) == 200

@@ -23,7 +23,11 @@ def test_only_a_number_that_python_writes_otherwise_keeps_its_literal():
 @pytest.mark.parametrize("literal", ["1e2", "1e400", "0.10"])
 def test_a_copy_keeps_the_literal(literal):
     number = READ(literal)
-    for other in (copy.copy(number), copy.deepcopy(number), pickle.loads(pickle.dumps(number))):
+    for other in (
+        copy.copy(number),
+        copy.deepcopy(number),
+        pickle.loads(pickle.dumps(number)),
+    ):
         assert (other, other.literal) == (float(literal), literal)
 
 

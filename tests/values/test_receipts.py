@@ -3,7 +3,15 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ullage.core.values.receipts import NAME_CHARS, Place, Receipt, Sums, Tokens, name_of, summed
+from ullage.core.values.receipts import (
+    NAME_CHARS,
+    Place,
+    Receipt,
+    Sums,
+    Tokens,
+    name_of,
+    summed,
+)
 
 COUNTS = st.integers(0, 10**9)
 TOKENS = st.builds(Tokens, fresh=COUNTS, read=COUNTS, written=COUNTS, output=COUNTS)

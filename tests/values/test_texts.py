@@ -14,7 +14,12 @@ def test_a_line_has_no_line_end_and_keeps_to_its_length(text, chars):
 
 @pytest.mark.parametrize(
     ("text", "line"),
-    [("a\n  b", "a b"), ("the tide came in", "the tide…"), ("the tide", "the tide"), ("", "")],
+    [
+        ("a\n  b", "a b"),
+        ("the tide came in", "the tide…"),
+        ("the tide", "the tide"),
+        ("", ""),
+    ],
 )
 def test_what_is_cut_says_so(text, line):
     assert on_one_line(text, 8) == line

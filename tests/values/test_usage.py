@@ -81,9 +81,15 @@ GOLDEN = Path(__file__).parents[1] / "fixtures" / "usage"
 @pytest.mark.parametrize(
     ("name", "sent"),
     [
-        ("anthropic-server-tools", 42_100),  # the first of three replies of one server-side loop
+        (
+            "anthropic-server-tools",
+            42_100,
+        ),  # the first of three replies of one server-side loop
         ("gemini-media", 40_000),  # without what a tool of the server's brought in
-        ("anthropic-compaction", None),  # the server compacted the prompt before it was read
+        (
+            "anthropic-compaction",
+            None,
+        ),  # the server compacted the prompt before it was read
     ],
 )
 def test_what_a_server_adds_is_paid_for_and_is_not_the_size_of_the_prompt(name, sent):
@@ -95,5 +101,7 @@ def test_what_a_server_adds_is_paid_for_and_is_not_the_size_of_the_prompt(name, 
     session.observe(golden["reply"])
     assert session.usage.total_tokens == golden["total_tokens"]
     assert session.budget.spent.usage.total_tokens == golden["total_tokens"]
-    session.fit(request(format, [*wire(format, [Turn(said="Done.")]), user(format, "And now?")]))
+    session.fit(
+        request(format, [*wire(format, [Turn(said="Done.")]), user(format, "And now?")])
+    )
     assert session.window.reported_tokens == sent

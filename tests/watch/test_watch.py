@@ -94,7 +94,9 @@ def test_a_store_that_is_not_there_yet_is_waited_for_and_never_made(tmp_path):
 
 
 def test_a_file_of_another_kind_is_refused(tmp_path):
-    (tmp_path / "a.db").write_text("no database at all, but long enough to be read as one" * 20)
+    (tmp_path / "a.db").write_text(
+        "no database at all, but long enough to be read as one" * 20
+    )
     with pytest.raises(StoreError, match="not a database"):
         read(tmp_path / "a.db")
     assert "not a database" in told(ullage("watch", tmp_path / "a.db", "--once"))
@@ -110,14 +112,18 @@ def test_once_prints_and_ends(path, tmp_path):
     assert ran.status == 0
     assert "1 conversation" in ran.text
     assert ullage("watch", path, "--json").json["conversations"] == 1
-    assert "no store at this path" in told(ullage("watch", tmp_path / "no.db", "--once"))
+    assert "no store at this path" in told(
+        ullage("watch", tmp_path / "no.db", "--once")
+    )
 
 
 def test_control_c_ends_it_with_130_and_leaves_the_terminal_as_it_was(path):
     ours, theirs = pty.openpty()
     words = [sys.executable, "-m", "ullage", "watch", str(path), "--every", "0.1"]
     size = {**os.environ, "COLUMNS": "60", "LINES": "24", "TERM": "xterm"}
-    running = subprocess.Popen(words, stdin=theirs, stdout=theirs, stderr=theirs, env=size)
+    running = subprocess.Popen(
+        words, stdin=theirs, stdout=theirs, stderr=theirs, env=size
+    )
     os.close(theirs)
     shown = b""
     while b"5k tokens" not in shown:

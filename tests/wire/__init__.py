@@ -52,7 +52,9 @@ def in_bytes(value):
     """A message of Converse as boto3 takes it, and gives it: bytes for base64."""
     if isinstance(value, dict):
         return {
-            key: b64decode(item) if key in ("bytes", "redactedContent") else in_bytes(item)
+            key: b64decode(item)
+            if key in ("bytes", "redactedContent")
+            else in_bytes(item)
             for key, item in value.items()
         }
     return [in_bytes(item) for item in value] if isinstance(value, list) else value

@@ -24,7 +24,12 @@ def _call(number, **more):
 
 
 def _result(number, content, **more):
-    return {"type": "tool_result", "tool_use_id": f"toolu_{number}", "content": content, **more}
+    return {
+        "type": "tool_result",
+        "tool_use_id": f"toolu_{number}",
+        "content": content,
+        **more,
+    }
 
 
 def _inside(number, *blocks):
@@ -37,13 +42,24 @@ def _text(text):
 
 def _server(number, name, given, kind, content):
     """A tool of the server's and its result, which stand in one message (A18)."""
-    call = {"type": "server_tool_use", "id": f"srvtoolu_{number}", "name": name, "input": given}
+    call = {
+        "type": "server_tool_use",
+        "id": f"srvtoolu_{number}",
+        "name": name,
+        "input": given,
+    }
     result = {"type": kind, "tool_use_id": f"srvtoolu_{number}", "content": content}
     return [_USER, _model(call, result, _text("So it is."))]
 
 
-_IMAGE = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PNG}}
-_IMAGE_URL = {"type": "image", "source": {"type": "url", "url": "https://example.com/a.png"}}
+_IMAGE = {
+    "type": "image",
+    "source": {"type": "base64", "media_type": "image/png", "data": PNG},
+}
+_IMAGE_URL = {
+    "type": "image",
+    "source": {"type": "url", "url": "https://example.com/a.png"},
+}
 _IMAGE_FILE = {"type": "image", "source": {"type": "file", "file_id": "file_1"}}
 _PDF = {
     "type": "document",
@@ -58,7 +74,10 @@ _PLAIN = {
 }
 _BLOCKS = {
     "type": "document",
-    "source": {"type": "content", "content": [_text("First."), _IMAGE, _text("Second.")]},
+    "source": {
+        "type": "content",
+        "content": [_text("First."), _IMAGE, _text("Second.")],
+    },
     "title": "Two and a picture",
 }
 _SEARCH = {
@@ -112,13 +131,19 @@ EXAMPLES = (
             ),
         ],
     ),
-    Example("text", "Text", [{"role": "user", "content": "Is naïve 猫 well? 🙂"}], "user"),
+    Example(
+        "text", "Text", [{"role": "user", "content": "Is naïve 猫 well? 🙂"}], "user"
+    ),
     Example("text", "Text", [_model(_CITED)], note="with citations"),
     Example("image", "Media", [_user(_IMAGE, _IMAGE_URL, _IMAGE_FILE)], "user"),
     Example("document", "Media", [_user(_PDF)], "user", note="data, URL or file id"),
     Example("document", "Passage", [_user(_PLAIN)], "user", note="text as its source"),
-    Example("document", "Passage", [_user(_BLOCKS)], "user", note="blocks as its source"),
-    Example("document", "Frame", [_user(_PLAIN)], "user", note="what is beside its text"),
+    Example(
+        "document", "Passage", [_user(_BLOCKS)], "user", note="blocks as its source"
+    ),
+    Example(
+        "document", "Frame", [_user(_PLAIN)], "user", note="what is beside its text"
+    ),
     Example("search_result", "Passage", [_user(_SEARCH)], "user"),
     Example(
         "container_upload",
@@ -129,12 +154,22 @@ EXAMPLES = (
     Example(
         "thinking",
         "Reasoning",
-        [_model({"type": "thinking", "thinking": "Hm.", "signature": "c2lnbmVk"}, _text("Yes."))],
+        [
+            _model(
+                {"type": "thinking", "thinking": "Hm.", "signature": "c2lnbmVk"},
+                _text("Yes."),
+            )
+        ],
     ),
     Example(
         "thinking",
         "Reasoning",
-        [_model({"type": "thinking", "thinking": "", "signature": "c2lnbmVk"}, _text("Yes."))],
+        [
+            _model(
+                {"type": "thinking", "thinking": "", "signature": "c2lnbmVk"},
+                _text("Yes."),
+            )
+        ],
         note="sealed: no text, a signature",
     ),
     Example(
@@ -159,7 +194,10 @@ EXAMPLES = (
     Example(
         "tool_result",
         "ToolResult",
-        [_model(_call(3)), _user(_result(3, "no such file", is_error=True), _text("Go on."))],
+        [
+            _model(_call(3)),
+            _user(_result(3, "no such file", is_error=True), _text("Go on.")),
+        ],
         "user",
     ),
     Example(
@@ -173,7 +211,14 @@ EXAMPLES = (
     Example("image", "Media", _inside(6, _text("See:"), _IMAGE), "user", inside=True),
     Example("document", "Media", _inside(7, _PDF), "user", inside=True),
     Example("search_result", "Passage", _inside(8, _SEARCH), "user", inside=True),
-    Example("document", "Passage", _inside(26, _PLAIN, _BLOCKS), "user", inside=True, note="text"),
+    Example(
+        "document",
+        "Passage",
+        _inside(26, _PLAIN, _BLOCKS),
+        "user",
+        inside=True,
+        note="text",
+    ),
     Example(
         "tool_reference",
         "Opaque",
@@ -196,12 +241,16 @@ EXAMPLES = (
     Example(
         "web_search_tool_result",
         "Opaque",
-        _server(2, "web_search", {"query": "ill"}, "web_search_tool_result", [_WEB, _WEB]),
+        _server(
+            2, "web_search", {"query": "ill"}, "web_search_tool_result", [_WEB, _WEB]
+        ),
     ),
     Example(
         "web_fetch_tool_result",
         "Opaque",
-        _server(3, "web_fetch", {"url": _WEB["url"]}, "web_fetch_tool_result", _FETCHED),
+        _server(
+            3, "web_fetch", {"url": _WEB["url"]}, "web_fetch_tool_result", _FETCHED
+        ),
     ),
     Example(
         "code_execution_tool_result",
@@ -233,7 +282,10 @@ EXAMPLES = (
             "text_editor_code_execution",
             {"command": "create", "path": "a", "file_text": "b"},
             "text_editor_code_execution_tool_result",
-            {"type": "text_editor_code_execution_create_result", "is_file_update": False},
+            {
+                "type": "text_editor_code_execution_create_result",
+                "is_file_update": False,
+            },
         ),
     ),
     Example(
@@ -254,13 +306,20 @@ EXAMPLES = (
         "advisor_tool_result",
         "Opaque",
         _server(
-            8, "advisor", {}, "advisor_tool_result", {"type": "advisor_result", "text": "Look up."}
+            8,
+            "advisor",
+            {},
+            "advisor_tool_result",
+            {"type": "advisor_result", "text": "Look up."},
         ),
     ),
     Example(
         "mcp_tool_listing",
         "Opaque",
-        [_USER, _model({"type": "mcp_tool_listing", "mcp_server_name": "x", "tools": []})],
+        [
+            _USER,
+            _model({"type": "mcp_tool_listing", "mcp_server_name": "x", "tools": []}),
+        ],
     ),
     Example(
         "mcp_tool_use",
@@ -349,7 +408,10 @@ EXAMPLES = (
             {
                 "role": "system",
                 "content": [
-                    {"type": "tool_removal", "tool": {"type": "tool_reference", "name": "grep"}},
+                    {
+                        "type": "tool_removal",
+                        "tool": {"type": "tool_reference", "name": "grep"},
+                    },
                 ],
             },
             _model(_text("I see.")),

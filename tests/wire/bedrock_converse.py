@@ -18,12 +18,23 @@ def _text(text):
 def _call(number, **more):
     given = {"path": f"café {number}.md"}
     return {
-        "toolUse": {"toolUseId": f"tooluse_{number}", "name": "read_file", "input": given, **more}
+        "toolUse": {
+            "toolUseId": f"tooluse_{number}",
+            "name": "read_file",
+            "input": given,
+            **more,
+        }
     }
 
 
 def _result(number, *content, **more):
-    return {"toolResult": {"toolUseId": f"tooluse_{number}", "content": list(content), **more}}
+    return {
+        "toolResult": {
+            "toolUseId": f"tooluse_{number}",
+            "content": list(content),
+            **more,
+        }
+    }
 
 
 def _inside(number, *blocks):
@@ -45,7 +56,9 @@ _IMAGE = {"image": {"format": "png", "source": {"bytes": PNG}}}
 _STORED = {
     "image": {
         "format": "jpeg",
-        "source": {"s3Location": {"uri": "s3://a-bucket/a.jpg", "bucketOwner": "123456789012"}},
+        "source": {
+            "s3Location": {"uri": "s3://a-bucket/a.jpg", "bucketOwner": "123456789012"}
+        },
     }
 }
 _PDF = {
@@ -57,8 +70,15 @@ _PDF = {
         "citations": {"enabled": True},
     }
 }
-_PLAIN = {"document": {"format": "txt", "name": "Plain", "source": {"text": "All is well."}}}
-_BLOCKS = {"document": {"name": "Two", "source": {"content": [_text("First."), _text("Second.")]}}}
+_PLAIN = {
+    "document": {"format": "txt", "name": "Plain", "source": {"text": "All is well."}}
+}
+_BLOCKS = {
+    "document": {
+        "name": "Two",
+        "source": {"content": [_text("First."), _text("Second.")]},
+    }
+}
 _VIDEO = {"video": {"format": "mp4", "source": {"bytes": MP4}}}
 _SEARCH = {
     "searchResult": {
@@ -68,7 +88,11 @@ _SEARCH = {
         "citations": {"enabled": True},
     }
 }
-_GUARDED = {"guardContent": {"text": {"text": "All is well.", "qualifiers": ["grounding_source"]}}}
+_GUARDED = {
+    "guardContent": {
+        "text": {"text": "All is well.", "qualifiers": ["grounding_source"]}
+    }
+}
 _CITED = {
     "citationsContent": {
         "content": [_text("It is well with all.")],
@@ -76,7 +100,9 @@ _CITED = {
             {
                 "title": "Plain",
                 "sourceContent": [_text("All is well.")],
-                "location": {"documentChar": {"documentIndex": 0, "start": 0, "end": 12}},
+                "location": {
+                    "documentChar": {"documentIndex": 0, "start": 0, "end": 12}
+                },
             }
         ],
     }
@@ -92,7 +118,11 @@ EXAMPLES = (
         "Reasoning",
         [
             _model(
-                {"reasoningContent": {"reasoningText": {"text": "Hm.", "signature": "c2ln"}}},
+                {
+                    "reasoningContent": {
+                        "reasoningText": {"text": "Hm.", "signature": "c2ln"}
+                    }
+                },
                 _text("Yes."),
             ),
         ],
@@ -105,13 +135,18 @@ EXAMPLES = (
     ),
     Example("image", "Media", _given(_IMAGE, _STORED), "user"),
     Example(
-        "audio", "Media", _given({"audio": {"format": "wav", "source": {"bytes": WAV}}}), "user"
+        "audio",
+        "Media",
+        _given({"audio": {"format": "wav", "source": {"bytes": WAV}}}),
+        "user",
     ),
     Example("video", "Media", _given(_VIDEO), "user"),
     Example("document", "Media", _given(_PDF), "user", note="bytes, or in a bucket"),
     Example("document", "Passage", _given(_PLAIN), "user", note="text as its source"),
     Example("document", "Passage", _given(_BLOCKS), "user", note="texts as its source"),
-    Example("document", "Frame", _given(_PLAIN), "user", note="what is beside its text"),
+    Example(
+        "document", "Frame", _given(_PLAIN), "user", note="what is beside its text"
+    ),
     Example("searchResult", "Passage", _given(_SEARCH), "user"),
     Example("guardContent", "Passage", _given(_GUARDED), "user"),
     Example("citationsContent", "Passage", _said(_CITED)),
@@ -120,7 +155,11 @@ EXAMPLES = (
         "ToolCall",
         [
             *_said(_text("Two at once."), _call(1), _call(2), POINT),
-            _user(_result(1, _text("one")), _result(2, _text("two"), status="success"), POINT),
+            _user(
+                _result(1, _text("one")),
+                _result(2, _text("two"), status="success"),
+                POINT,
+            ),
         ],
     ),
     Example(
@@ -140,7 +179,13 @@ EXAMPLES = (
         note="without content",
     ),
     Example("text", "Text", _inside(5, _text("a line\n")), "user", inside=True),
-    Example("json", "Text", _inside(6, {"json": {"b": [1, 2], "a": None}}), "user", inside=True),
+    Example(
+        "json",
+        "Text",
+        _inside(6, {"json": {"b": [1, 2], "a": None}}),
+        "user",
+        inside=True,
+    ),
     Example("image", "Media", _inside(7, _text("See:"), _IMAGE), "user", inside=True),
     Example("document", "Media", _inside(8, _PDF), "user", inside=True),
     Example("video", "Media", _inside(9, _VIDEO), "user", inside=True),
@@ -150,8 +195,20 @@ EXAMPLES = (
         "Opaque",
         [
             _model(
-                {"toolUse": {**_GROUNDING, "name": "nova_grounding", "input": {"q": "well"}}},
-                {"toolResult": {**_GROUNDING, "type": "nova_grounding_result", "content": []}},
+                {
+                    "toolUse": {
+                        **_GROUNDING,
+                        "name": "nova_grounding",
+                        "input": {"q": "well"},
+                    }
+                },
+                {
+                    "toolResult": {
+                        **_GROUNDING,
+                        "type": "nova_grounding_result",
+                        "content": [],
+                    }
+                },
                 _text("Found."),
             )
         ],
@@ -164,7 +221,10 @@ EXAMPLES = (
         "system",
     ),
     Example(
-        "toolRemoval", "Opaque", [{"role": "system", "content": [{"toolRemoval": _TOOL}]}], "system"
+        "toolRemoval",
+        "Opaque",
+        [{"role": "system", "content": [{"toolRemoval": _TOOL}]}],
+        "system",
     ),
     Example("text", "Text", [_user(_text("And then?"))], "user"),
 )

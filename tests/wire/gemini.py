@@ -13,12 +13,17 @@ def _model(*parts):
 
 def _call(id, **more):
     known = {"id": id} if id else {}
-    return {"functionCall": {**known, "args": {"path": "café.md"}, "name": "read_file"}, **more}
+    return {
+        "functionCall": {**known, "args": {"path": "café.md"}, "name": "read_file"},
+        **more,
+    }
 
 
 def _response(id, response, **more):
     known = {"id": id} if id else {}
-    return {"functionResponse": {**known, "name": "read_file", "response": response, **more}}
+    return {
+        "functionResponse": {**known, "name": "read_file", "response": response, **more}
+    }
 
 
 _IMAGE = {"inlineData": {"data": PNG, "mimeType": "image/png"}}
@@ -34,10 +39,16 @@ _SEARCH = {"id": "st_1", "toolType": "GOOGLE_SEARCH_WEB"}
 
 EXAMPLES = (
     Example(
-        "text", "Text", [_user({"text": "Is naïve 猫 well? 🙂"}, {"text": "Tell me."})], "user"
+        "text",
+        "Text",
+        [_user({"text": "Is naïve 猫 well? 🙂"}, {"text": "Tell me."})],
+        "user",
     ),
     Example(
-        "text", "Text", [_model({"text": "Yes.", **_SIGNED})], note="its signature stays on it"
+        "text",
+        "Text",
+        [_model({"text": "Yes.", **_SIGNED})],
+        note="its signature stays on it",
     ),
     Example(
         "inlineData",
@@ -57,7 +68,10 @@ EXAMPLES = (
         [
             _user(
                 {
-                    "fileData": {"fileUri": "https://example.com/a.mp4", "mimeType": "video/mp4"},
+                    "fileData": {
+                        "fileUri": "https://example.com/a.mp4",
+                        "mimeType": "video/mp4",
+                    },
                     "videoMetadata": {"endOffset": "10s", "fps": 1.0},
                 },
             )
@@ -76,7 +90,10 @@ EXAMPLES = (
         [
             _GO_ON,
             _model(_call("call_1", **_SIGNED), _call("call_2")),
-            _user(_response("call_1", {"output": "one"}), _response("call_2", {"result": [1, 2]})),
+            _user(
+                _response("call_1", {"output": "one"}),
+                _response("call_2", {"result": [1, 2]}),
+            ),
         ],
     ),
     Example(
@@ -84,7 +101,10 @@ EXAMPLES = (
         "ToolCall",
         [
             _model(_call(None, **_SIGNED), _call(None)),
-            _user(_response(None, {"error": "no such file"}), _response(None, {"a": 1, "b": 2})),
+            _user(
+                _response(None, {"error": "no such file"}),
+                _response(None, {"a": 1, "b": 2}),
+            ),
         ],
         note="without an id",
     ),
@@ -110,12 +130,18 @@ EXAMPLES = (
     _server(
         "executableCode",
         {"executableCode": {"code": "print(1)", "language": "PYTHON"}},
-        [{"codeExecutionResult": {"outcome": "OUTCOME_OK", "output": "1\n"}}, {"text": "One."}],
+        [
+            {"codeExecutionResult": {"outcome": "OUTCOME_OK", "output": "1\n"}},
+            {"text": "One."},
+        ],
     ),
     _server(
         "codeExecutionResult",
         {"executableCode": {"code": "print(2)", "language": "PYTHON"}},
-        [{"codeExecutionResult": {"outcome": "OUTCOME_OK", "output": "2\n"}}, {"text": "Two."}],
+        [
+            {"codeExecutionResult": {"outcome": "OUTCOME_OK", "output": "2\n"}},
+            {"text": "Two."},
+        ],
     ),
     _server(
         "toolCall",

@@ -6,7 +6,10 @@ GIF = "R0lGODlhAQABAIAAAAAAAAAAACH5BAAAAAAALAAAAAABAAEAAAICRAEAOw=="
 
 
 def _call(name="read_file", arguments=None, **more):
-    body = {"name": name, "arguments": {"path": "café.md"} if arguments is None else arguments}
+    body = {
+        "name": name,
+        "arguments": {"path": "café.md"} if arguments is None else arguments,
+    }
     return {**more, "function": body}
 
 
@@ -37,8 +40,18 @@ EXAMPLES = (
         "ToolCall",
         [
             _asks(_call(id="call_1"), _call(id="call_2", arguments={})),
-            {"role": "tool", "tool_name": "read_file", "tool_call_id": "call_2", "content": "two"},
-            {"role": "tool", "tool_name": "read_file", "tool_call_id": "call_1", "content": "one"},
+            {
+                "role": "tool",
+                "tool_name": "read_file",
+                "tool_call_id": "call_2",
+                "content": "two",
+            },
+            {
+                "role": "tool",
+                "tool_name": "read_file",
+                "tool_call_id": "call_1",
+                "content": "one",
+            },
         ],
     ),
     Example(
@@ -55,7 +68,10 @@ EXAMPLES = (
     Example(
         "tool",
         "ToolResult",
-        [_asks(_call()), {"role": "tool", "name": "read_file", "content": "all is well\n"}],
+        [
+            _asks(_call()),
+            {"role": "tool", "name": "read_file", "content": "all is well\n"},
+        ],
         "tool",
         note="of older clients, with its tool under another name",
     ),
@@ -73,7 +89,10 @@ EXAMPLES = (
     Example(
         "content",
         "Text",
-        [_asks(_call()), {"role": "tool", "tool_name": "read_file", "content": "some text"}],
+        [
+            _asks(_call()),
+            {"role": "tool", "tool_name": "read_file", "content": "some text"},
+        ],
         "tool",
         inside=True,
     ),
@@ -82,7 +101,12 @@ EXAMPLES = (
         "Media",
         [
             _asks(_call("look")),
-            {"role": "tool", "tool_name": "look", "content": "a picture", "images": [PNG]},
+            {
+                "role": "tool",
+                "tool_name": "look",
+                "content": "a picture",
+                "images": [PNG],
+            },
         ],
         "tool",
         inside=True,

@@ -41,9 +41,15 @@ EXAMPLES = (
                 _text("What is this?"),
                 {
                     "type": "image_url",
-                    "image_url": {"url": f"data:image/png;base64,{PNG}", "detail": "low"},
+                    "image_url": {
+                        "url": f"data:image/png;base64,{PNG}",
+                        "detail": "low",
+                    },
                 },
-                {"type": "image_url", "image_url": {"url": "https://example.com/a.png"}},
+                {
+                    "type": "image_url",
+                    "image_url": {"url": "https://example.com/a.png"},
+                },
             )
         ],
         "user",
@@ -79,7 +85,10 @@ EXAMPLES = (
         "refusal",
         "Text",
         [
-            {"role": "assistant", "content": [{"type": "refusal", "refusal": "I had rather not."}]},
+            {
+                "role": "assistant",
+                "content": [{"type": "refusal", "refusal": "I had rather not."}],
+            },
         ],
     ),
     Example(
@@ -99,7 +108,9 @@ EXAMPLES = (
                 "annotations": [],
                 "tool_calls": [
                     _call("call_1"),
-                    _call("call_2", arguments='{ "path" : "not as we would write it" }'),
+                    _call(
+                        "call_2", arguments='{ "path" : "not as we would write it" }'
+                    ),
                     _call("call_3", arguments="{not json"),
                 ],
             },

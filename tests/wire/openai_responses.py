@@ -11,7 +11,11 @@ def _text(text):
     return {"type": "input_text", "text": text}
 
 
-_IMAGE = {"type": "input_image", "image_url": f"data:image/png;base64,{PNG}", "detail": "auto"}
+_IMAGE = {
+    "type": "input_image",
+    "image_url": f"data:image/png;base64,{PNG}",
+    "detail": "auto",
+}
 _FILE = {
     "type": "input_file",
     "filename": "a.pdf",
@@ -49,8 +53,18 @@ def _said(number, *parts):
     }
 
 
-_PRINTED = {"type": "output_text", "text": "Yes, naïve 猫.", "annotations": [], "logprobs": []}
-_TOOL = {"type": "function", "name": "grep", "parameters": {"type": "object"}, "strict": None}
+_PRINTED = {
+    "type": "output_text",
+    "text": "Yes, naïve 猫.",
+    "annotations": [],
+    "logprobs": [],
+}
+_TOOL = {
+    "type": "function",
+    "name": "grep",
+    "parameters": {"type": "object"},
+    "strict": None,
+}
 
 
 def _alone(type, speaker="assistant", /, **fields):
@@ -76,13 +90,20 @@ def _pair(kind, number):
             return [call, {**answer, "output": shot, "acknowledged_safety_checks": []}]
         case "local_shell_call":
             action = {"type": "exec", "command": ["ls"], "env": {}}
-            answer = {"type": f"{kind}_output", "id": f"call_{number}", "output": "a.py\n"}
+            answer = {
+                "type": f"{kind}_output",
+                "id": f"call_{number}",
+                "output": "a.py\n",
+            }
             return [{**known, "action": action, **_DONE}, answer]
         case "shell_call":
             ended = {"type": "exit", "exit_code": 0}
             printed = {"stdout": "a.py\n", "stderr": "", "outcome": ended}
             action = {"commands": ["ls"], "timeout_ms": None}
-            return [{**known, "action": action, **_DONE}, {**answer, "output": [printed]}]
+            return [
+                {**known, "action": action, **_DONE},
+                {**answer, "output": [printed]},
+            ]
     operation = {"type": "delete_file", "path": "a.py"}
     return [{**known, "operation": operation, **_DONE}, {**answer, **_DONE}]
 
@@ -135,7 +156,10 @@ EXAMPLES = (
     Example(
         "refusal",
         "Text",
-        [_user(_text("And then?")), _said(4, {"type": "refusal", "refusal": "I had rather not."})],
+        [
+            _user(_text("And then?")),
+            _said(4, {"type": "refusal", "refusal": "I had rather not."}),
+        ],
     ),
     Example(
         "function_call",
@@ -144,7 +168,9 @@ EXAMPLES = (
             _user(_text("And then?")),
             _thought(3, encrypted_content=SEALED),
             _call(1),
-            _call(2, '{ "path" : "not as we would write it" }', caller={"type": "direct"}),
+            _call(
+                2, '{ "path" : "not as we would write it" }', caller={"type": "direct"}
+            ),
             _output(2, "two"),
             _output(1, "one"),
         ],
@@ -152,7 +178,11 @@ EXAMPLES = (
     Example(
         "function_call",
         "ToolCall",
-        [_call(3, **{"async": True}), _user(_text("Do not wait.")), _output(3, "at last")],
+        [
+            _call(3, **{"async": True}),
+            _user(_text("Do not wait.")),
+            _output(3, "at last"),
+        ],
         note="asynchronous: its output may come later",
     ),
     Example(
@@ -161,7 +191,9 @@ EXAMPLES = (
         [_call(4), _output(4, [_text("See:"), _IMAGE, _FILE], id="fco_4", **_DONE)],
         "tool",
     ),
-    Example("input_image", "Media", [_call(5), _output(5, [_IMAGE])], "tool", inside=True),
+    Example(
+        "input_image", "Media", [_call(5), _output(5, [_IMAGE])], "tool", inside=True
+    ),
     Example(
         "custom_tool_call",
         "ToolCall",
@@ -187,7 +219,11 @@ EXAMPLES = (
                 "name": "python",
                 "input": "print(2)",
             },
-            {"type": "custom_tool_call_output", "call_id": "call_7", "output": [_text("2\n")]},
+            {
+                "type": "custom_tool_call_output",
+                "call_id": "call_7",
+                "output": [_text("2\n")],
+            },
         ],
         "tool",
     ),
@@ -216,7 +252,12 @@ EXAMPLES = (
     *_hosted("local_shell_call", 12),
     *_hosted("shell_call", 14),
     *_hosted("apply_patch_call", 16),
-    _alone("web_search_call", id="ws_1", action={"type": "search", "query": "well"}, **_DONE),
+    _alone(
+        "web_search_call",
+        id="ws_1",
+        action={"type": "search", "query": "well"},
+        **_DONE,
+    ),
     _alone("file_search_call", id="fs_1", queries=["well"], results=None, **_DONE),
     _alone(
         "code_interpreter_call",
@@ -240,11 +281,29 @@ EXAMPLES = (
         **_DONE,
     ),
     _alone(
-        "tool_search_output", id="tso_1", call_id=None, tools=[_TOOL], execution="server", **_DONE
+        "tool_search_output",
+        id="tso_1",
+        call_id=None,
+        tools=[_TOOL],
+        execution="server",
+        **_DONE,
     ),
     _alone("mcp_list_tools", id="mcpl_1", server_label="x", tools=[]),
-    _alone("mcp_call", id="mcp_1", server_label="x", name="ask", arguments="{}", output="one"),
-    _alone("mcp_approval_request", id="mcpr_1", server_label="x", name="ask", arguments="{}"),
+    _alone(
+        "mcp_call",
+        id="mcp_1",
+        server_label="x",
+        name="ask",
+        arguments="{}",
+        output="one",
+    ),
+    _alone(
+        "mcp_approval_request",
+        id="mcpr_1",
+        server_label="x",
+        name="ask",
+        arguments="{}",
+    ),
     _alone("mcp_approval_response", "user", approval_request_id="mcpr_1", approve=True),
     _alone("program", id="prog_1", call_id="call_20", code="f()", fingerprint=SEALED),
     _alone("program_output", id="progo_1", call_id="call_20", result="1", **_DONE),

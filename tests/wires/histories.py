@@ -4,7 +4,9 @@ from hypothesis import strategies as st
 
 WORDS = st.text("abc xyz.", min_size=1, max_size=8).filter(lambda t: t.strip())
 RESULT = st.one_of(st.just(""), WORDS)
-TURN = st.tuples(WORDS, st.lists(st.lists(RESULT, min_size=1, max_size=3), max_size=3), WORDS)
+TURN = st.tuples(
+    WORDS, st.lists(st.lists(RESULT, min_size=1, max_size=3), max_size=3), WORDS
+)
 TURNS = st.lists(TURN, min_size=1, max_size=4)
 
 
@@ -16,7 +18,11 @@ def chat(turns, system=True):
         for step, results in enumerate(batches):
             ids = [f"call_{at}_{step}_{n}" for n in range(len(results))]
             calls = [
-                {"id": i, "type": "function", "function": {"name": "run", "arguments": "{}"}}
+                {
+                    "id": i,
+                    "type": "function",
+                    "function": {"name": "run", "arguments": "{}"},
+                }
                 for i in ids
             ]
             messages.append({"role": "assistant", "content": None, "tool_calls": calls})
@@ -36,12 +42,16 @@ def anthropic(turns):
         for step, results in enumerate(batches):
             ids = [f"toolu_{at}_{step}_{n}" for n in range(len(results))]
             thought = {"type": "thinking", "thinking": "", "signature": f"s{at}{step}"}
-            calls = [{"type": "tool_use", "id": i, "name": "run", "input": {}} for i in ids]
+            calls = [
+                {"type": "tool_use", "id": i, "name": "run", "input": {}} for i in ids
+            ]
             messages.append({"role": "assistant", "content": [thought, *calls]})
             blocks = [
                 {"type": "tool_result", "tool_use_id": i, "content": text}
                 for i, text in zip(ids, results, strict=True)
             ]
             messages.append({"role": "user", "content": blocks})
-        messages.append({"role": "assistant", "content": [{"type": "text", "text": answer}]})
+        messages.append(
+            {"role": "assistant", "content": [{"type": "text", "text": answer}]}
+        )
     return messages

@@ -53,13 +53,25 @@ from tests.wires.rule_examples import (
     uses,
 )
 
-FIRST, SECOND = (assistant(use("a")), user(gave("a"))), (assistant(use("b")), user(gave("b")))
+FIRST, SECOND = (
+    (assistant(use("a")), user(gave("a"))),
+    (assistant(use("b")), user(gave("b"))),
+)
 THINKING_FIRST = (assistant(THOUGHT, use("a")), user(gave("a")))
 PNG = png(1)["source"]
-MCP = {"type": "mcp_tool_use", "id": "mcptoolu_1", "name": "run", "server_name": "s", "input": {}}
+MCP = {
+    "type": "mcp_tool_use",
+    "id": "mcptoolu_1",
+    "name": "run",
+    "server_name": "s",
+    "input": {},
+}
 MCP_GAVE = {"type": "mcp_tool_result", "tool_use_id": "mcptoolu_1", "content": "ok"}
 UPLOAD = {"type": "container_upload", "file_id": "file_1"}
-MORE_TOOLS = {"type": "tool_addition", "tool": {"type": "tool_reference", "name": "run"}}
+MORE_TOOLS = {
+    "type": "tool_addition",
+    "tool": {"type": "tool_reference", "name": "run"},
+}
 AUTOMATIC = {"cache_control": {"type": "ephemeral"}}
 
 
@@ -74,7 +86,12 @@ def document(held, kind="text"):
 
 
 def hit(*content):
-    return {"type": "search_result", "source": "s", "title": "t", "content": list(content)}
+    return {
+        "type": "search_result",
+        "source": "s",
+        "title": "t",
+        "content": list(content),
+    }
 
 
 BLANK = {"type": "text", "text": " "}
@@ -178,20 +195,39 @@ ANTHROPIC += [
 HELD = {"previous_response_id": "resp_1"}
 CUSTOM = {"type": "custom_tool_call", "call_id": "c1", "name": "sh", "input": "ls"}
 FREED = {"type": "custom_tool_call_output", "call_id": "c1", "output": "ok"}
-ASKS = {"type": "mcp_approval_request", "id": "mcpr_1", "name": "run", "arguments": "{}"}
+ASKS = {
+    "type": "mcp_approval_request",
+    "id": "mcpr_1",
+    "name": "run",
+    "arguments": "{}",
+}
 ASKS |= {"server_label": "files"}
-GIVEN = {"type": "mcp_approval_response", "approval_request_id": "mcpr_1", "approve": True}
+GIVEN = {
+    "type": "mcp_approval_response",
+    "approval_request_id": "mcpr_1",
+    "approve": True,
+}
 SCREEN = {"type": "computer_screenshot", "image_url": "data:image/png;base64,AA=="}
 DELETE = {"type": "delete_file", "path": "a.py"}
 
 
 def searched(id):
     action = {"type": "search", "query": "x"}
-    return {"type": "web_search_call", "id": id, "status": "completed", "action": action}
+    return {
+        "type": "web_search_call",
+        "id": id,
+        "status": "completed",
+        "action": action,
+    }
 
 
 def clicked(output):
-    asks = {"type": "computer_call", "id": "cu_1", "call_id": "c1", "status": "completed"}
+    asks = {
+        "type": "computer_call",
+        "id": "cu_1",
+        "call_id": "c1",
+        "status": "completed",
+    }
     asks |= {"action": {"type": "screenshot"}, "pending_safety_checks": []}
     return asks, {"type": "computer_call_output", "call_id": "c1", "output": output}
 

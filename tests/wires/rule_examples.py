@@ -52,7 +52,12 @@ TEXT = {"type": "text", "text": "hello"}
 NOTE = {"role": "system", "content": "be brief"}
 THOUGHT = {"type": "thinking", "thinking": "hm", "signature": "s1"}
 LATER = {"type": "thinking", "thinking": "so", "signature": "s2"}
-SERVER = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {}}
+SERVER = {
+    "type": "server_tool_use",
+    "id": "srvtoolu_1",
+    "name": "web_search",
+    "input": {},
+}
 SERVED = {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": []}
 SUMMARY = {"type": "compaction", "content": "so far", "signature": "s"}
 RETURNED = [GO, assistant(THOUGHT, use()), user(gave()), assistant(LATER, TEXT), NEXT]
@@ -151,7 +156,10 @@ OPENAI_CHAT = {
 
 def runs(*calls):
     """What a reply of Ollama's asks for, each call by its name or as it is."""
-    named = [{"function": {"name": c, "arguments": {}}} if type(c) is str else c for c in calls]
+    named = [
+        {"function": {"name": c, "arguments": {}}} if type(c) is str else c
+        for c in calls
+    ]
     return {"role": "assistant", "content": "", "tool_calls": named}
 
 
@@ -188,7 +196,13 @@ def items(*given, **head):
 
 
 def asked(call_id="c1", **more):
-    return {"type": "function_call", "call_id": call_id, "name": "run", "arguments": "{}", **more}
+    return {
+        "type": "function_call",
+        "call_id": call_id,
+        "name": "run",
+        "arguments": "{}",
+        **more,
+    }
 
 
 def put(call_id="c1", output="ok"):
@@ -313,11 +327,17 @@ def claude(version, **more):
 
 GO_ON, WELL = user(says("go")), assistant(says("done"))
 REASONED = {"reasoningContent": {"reasoningText": {"text": "hm", "signature": "c2ln"}}}
-REASONED_LATER = {"reasoningContent": {"reasoningText": {"text": "so", "signature": "c2lo"}}}
+REASONED_LATER = {
+    "reasoningContent": {"reasoningText": {"text": "so", "signature": "c2lo"}}
+}
 REASONING = [GO_ON, assistant(REASONED, uses()), user(returns()),
              assistant(REASONED_LATER, says("so")), GO_ON]  # fmt: skip
 BY_HAND = {"additionalModelRequestFields": {"thinking": {"type": "enabled"}}}
-CONFIG = {"toolConfig": {"tools": [{"toolSpec": {"name": "run", "inputSchema": {"json": {}}}}]}}
+CONFIG = {
+    "toolConfig": {
+        "tools": [{"toolSpec": {"name": "run", "inputSchema": {"json": {}}}}]
+    }
+}
 
 BEDROCK_CONVERSE = {
     "B0": (messages(user({"text": "go", "image": {}})), messages(user({"text": "go"}))),

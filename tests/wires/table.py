@@ -38,7 +38,9 @@ def table(format):
     rows = {}
     for example in examples(format):
         place = (
-            "a tool's result" if example.inside else _WHO.get(example.role, f"the {example.role}")
+            "a tool's result"
+            if example.inside
+            else _WHO.get(example.role, f"the {example.role}")
         )
         note = f" ({example.note})" if example.note else ""
         key = (example.type, _MEANT[example.meaning] + note)
@@ -46,9 +48,12 @@ def table(format):
         if place not in places:
             places.append(place)
     listed = [
-        f"| `{kind}` | {', '.join(places)} | {meant} |" for (kind, meant), places in rows.items()
+        f"| `{kind}` | {', '.join(places)} | {meant} |"
+        for (kind, meant), places in rows.items()
     ]
-    return "\n".join(["| type | seen in | taken for |", "|---|---|---|", *sorted(set(listed))])
+    return "\n".join(
+        ["| type | seen in | taken for |", "|---|---|---|", *sorted(set(listed))]
+    )
 
 
 def main():

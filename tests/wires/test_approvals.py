@@ -9,9 +9,18 @@ from tests.wires.test_repair import repaired
 from ullage import fit, problems
 from ullage.session.session import Session
 
-ASKS = {"type": "mcp_approval_request", "id": "mcpr_1", "name": "run", "arguments": "{}"}
+ASKS = {
+    "type": "mcp_approval_request",
+    "id": "mcpr_1",
+    "name": "run",
+    "arguments": "{}",
+}
 ASKS |= {"server_label": "files"}
-GIVEN = {"type": "mcp_approval_response", "approval_request_id": "mcpr_1", "approve": True}
+GIVEN = {
+    "type": "mcp_approval_response",
+    "approval_request_id": "mcpr_1",
+    "approve": True,
+}
 CUSTOM = {"type": "custom_tool_call", "call_id": "c1", "name": "sh", "input": "ls"}
 FREED = {"type": "custom_tool_call_output", "call_id": "c1", "output": "ok"}
 
@@ -24,7 +33,12 @@ def mended(*items):
 
 
 @pytest.mark.parametrize(
-    "items", [(GO, ASKS, GIVEN), (GO, ASKS, NEXT, GIVEN), (GO, mused(), ASKS, GIVEN, said(), NEXT)]
+    "items",
+    [
+        (GO, ASKS, GIVEN),
+        (GO, ASKS, NEXT, GIVEN),
+        (GO, mused(), ASKS, GIVEN, said(), NEXT),
+    ],
 )
 def test_an_approval_that_was_asked_for_is_left_alone(items):
     assert list(mended(*items).messages) == list(items)

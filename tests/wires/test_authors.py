@@ -89,6 +89,11 @@ def test_a_caller_that_is_not_the_model_is_a_program(format):
         row = rows[kind]
         for caller in (None, {"type": "direct"}, {}, "direct", {"type": None}):
             assert row.read_by({"type": kind, "caller": caller}) == "model"
-        for name in ("code_execution_20250825", "code_execution_20260120", "program", "newer_9"):
+        for name in (
+            "code_execution_20250825",
+            "code_execution_20260120",
+            "program",
+            "newer_9",
+        ):
             caller = {"type": name, "tool_id": "srvtoolu_1", "caller_id": "c_1"}
             assert row.read_by({"type": kind, "caller": caller}) == "program"

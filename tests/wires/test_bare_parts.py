@@ -15,26 +15,44 @@ WRAPPED = ["go", model(calls("a"), calls("b")), parts(responds("a"), responds("b
 
 
 def objects(given):
-    types = pytest.importorskip("google.genai.types", reason="google-genai is not installed")
-    return [one if isinstance(one, str) else types.Part.model_validate(one) for one in given]
+    types = pytest.importorskip(
+        "google.genai.types", reason="google-genai is not installed"
+    )
+    return [
+        one if isinstance(one, str) else types.Part.model_validate(one) for one in given
+    ]
 
 
-@pytest.mark.parametrize("read", [lambda given: given, objects], ids=["dicts", "objects"])
-@pytest.mark.parametrize("judged", [problems, fit, lambda request: fit(request, repair=True)])
+@pytest.mark.parametrize(
+    "read", [lambda given: given, objects], ids=["dicts", "objects"]
+)
+@pytest.mark.parametrize(
+    "judged", [problems, fit, lambda request: fit(request, repair=True)]
+)
 def test_calls_and_responses_in_no_content_are_refused(read, judged):
-    with pytest.raises(FormatError, match=r"contents\[1\].*in no content.*Wrap the parts"):
+    with pytest.raises(
+        FormatError, match=r"contents\[1\].*in no content.*Wrap the parts"
+    ):
         judged({"model": "gemini-2.5-pro", "contents": read(STEP)})
 
 
 def test_wrapped_they_are_what_the_sdk_makes_of_them():
-    transformers = pytest.importorskip("google.genai._transformers", reason="no google-genai")
+    transformers = pytest.importorskip(
+        "google.genai._transformers", reason="no google-genai"
+    )
     made = transformers.t_contents(objects(STEP))
-    assert [(one.role, len(one.parts)) for one in made] == [("user", 1), ("model", 2), ("user", 2)]
+    assert [(one.role, len(one.parts)) for one in made] == [
+        ("user", 1),
+        ("model", 2),
+        ("user", 2),
+    ]
     assert problems({"model": "gemini-2.5-pro", "contents": WRAPPED}) == []
     assert problems({"model": "gemini-2.5-pro", "contents": made}) == []
 
 
-@pytest.mark.parametrize("read", [lambda given: given, objects], ids=["dicts", "objects"])
+@pytest.mark.parametrize(
+    "read", [lambda given: given, objects], ids=["dicts", "objects"]
+)
 def test_text_and_media_in_no_content_are_taken(read):
     picture = {"inlineData": {"mimeType": "image/png", "data": "iVBORw0KGgo="}}
     request = {"model": "gemini-2.5-pro", "contents": read(["What is this?", picture])}
@@ -65,6 +83,9 @@ def test_a_signature_may_be_bytes_as_in_the_types_of_the_sdk():
 
 def test_bytes_and_their_base64_are_one_signature():
     came = step(thoughtSignature="_-8=")
-    assert judge("gemini", contents(*step(thought_signature=b"\xff\xef")), history=came) == []
+    assert (
+        judge("gemini", contents(*step(thought_signature=b"\xff\xef")), history=came)
+        == []
+    )
     other = judge("gemini", contents(*step(thought_signature=b"\xff")), history=came)
     assert [problem.rule for problem in other] == ["G8"]

@@ -42,9 +42,15 @@ MORE_THAN_ONE = {
 @every_format
 def test_every_row_has_an_example_and_every_example_a_row(format):
     """With `test_every_part`, which asks an example of every type that the SDKs know."""
-    rows = {row.kind: row for row in FORMATS[format].blocks.values() if row.becomes != "message"}
+    rows = {
+        row.kind: row
+        for row in FORMATS[format].blocks.values()
+        if row.becomes != "message"
+    }
     kinds = {example.type for example in examples(format)} - NO_ROW
-    assert rows.keys() == kinds | ({"text"} & rows.keys() if format in READ_ONLY else set())
+    assert rows.keys() == kinds | (
+        {"text"} & rows.keys() if format in READ_ONLY else set()
+    )
     for example in examples(format):
         if example.type in rows:
             meant = MEANT[rows[example.type].becomes]
@@ -56,7 +62,12 @@ def test_every_row_has_an_example_and_every_example_a_row(format):
 def held(leaf):
     """The longest text that a leaf shows."""
     match leaf:
-        case Text(text=text) | Reasoning(text=text) | Opaque(text=text) | Frame(text=text):
+        case (
+            Text(text=text)
+            | Reasoning(text=text)
+            | Opaque(text=text)
+            | Frame(text=text)
+        ):
             return text
         case ToolCall(arguments=text):
             return text
@@ -148,12 +159,20 @@ def test_a_leaf_is_emptied_legally_or_the_edit_is_refused(format, text):
 @every_format
 @pytest.mark.parametrize("text", ["no json", "[1]", "7", "{", "[" * 10_000])
 def test_arguments_are_replaced_by_an_object_or_not_at_all(format, text):
-    calls = [case[1:] for case in LEAVES if case[0] == format and isinstance(case[4], ToolCall)]
+    calls = [
+        case[1:]
+        for case in LEAVES
+        if case[0] == format and isinstance(case[4], ToolCall)
+    ]
     for at, number, item, _ in calls:
         raw = history(format)[at]
         parsed = FORMATS[format].parse(raw, "example")
-        if format.startswith("openai"):  # their arguments are a string, whatever it holds
-            assert text in json.dumps(FORMATS[format].edit(raw, parsed, [(number, item, text)]))
+        if format.startswith(
+            "openai"
+        ):  # their arguments are a string, whatever it holds
+            assert text in json.dumps(
+                FORMATS[format].edit(raw, parsed, [(number, item, text)])
+            )
         else:
             with pytest.raises(FormatError):
                 FORMATS[format].edit(raw, parsed, [(number, item, text)])

@@ -54,9 +54,13 @@ def chosen(choice):
 ONE, OURS = ["lookup"], ["lookup", NAME]
 LONGER = [
     pytest.param("openai-chat", listed(ONE), listed(OURS), id="chat"),
-    pytest.param("openai-responses", listed_beside(ONE), listed_beside(OURS), id="responses"),
+    pytest.param(
+        "openai-responses", listed_beside(ONE), listed_beside(OURS), id="responses"
+    ),
     pytest.param("gemini", calling(ONE), calling(OURS), id="gemini"),
-    pytest.param("gemini", calling(ONE, "AUTO"), calling(OURS, "AUTO"), id="gemini auto"),
+    pytest.param(
+        "gemini", calling(ONE, "AUTO"), calling(OURS, "AUTO"), id="gemini auto"
+    ),
 ]
 FREE = [
     pytest.param("anthropic", chosen({"type": "auto"}), id="anthropic auto"),
@@ -68,7 +72,9 @@ FREE = [
     pytest.param("ollama", {"think": False}, id="ollama: it has no word for it"),
 ]
 CHOSEN = [
-    pytest.param("anthropic", chosen({"type": "tool", "name": "lookup"}), id="anthropic tool"),
+    pytest.param(
+        "anthropic", chosen({"type": "tool", "name": "lookup"}), id="anthropic tool"
+    ),
     pytest.param("anthropic", chosen({"type": "none"}), id="anthropic none"),
     pytest.param(
         "openai-chat",
@@ -77,10 +83,16 @@ CHOSEN = [
     ),
     pytest.param("openai-chat", listed(ONE, "required"), id="chat required list"),
     pytest.param(
-        "openai-responses", chosen({"type": "function", "name": "lookup"}), id="responses function"
+        "openai-responses",
+        chosen({"type": "function", "name": "lookup"}),
+        id="responses function",
     ),
-    pytest.param("openai-responses", chosen({"type": "file_search"}), id="responses hosted"),
-    pytest.param("openai-responses", listed_beside(ONE, "required"), id="responses list"),
+    pytest.param(
+        "openai-responses", chosen({"type": "file_search"}), id="responses hosted"
+    ),
+    pytest.param(
+        "openai-responses", listed_beside(ONE, "required"), id="responses list"
+    ),
     pytest.param("openai-responses", chosen("none"), id="responses none"),
     pytest.param("gemini", calling(ONE, "ANY"), id="gemini any of a list"),
     pytest.param("gemini", calling(mode="NONE"), id="gemini none"),
@@ -144,7 +156,9 @@ def test_where_ours_may_not_be_called_no_notice_names_it(format, given):
 
 def test_objects_of_googles_sdk_are_read_and_written_alike():
     types = pytest.importorskip("google.genai.types")
-    calling = types.FunctionCallingConfig(mode="VALIDATED", allowed_function_names=["lookup"])
+    calling = types.FunctionCallingConfig(
+        mode="VALIDATED", allowed_function_names=["lookup"]
+    )
     config = types.GenerateContentConfig(
         tools=[types.Tool(function_declarations=[FUNCTION])],
         tool_config=types.ToolConfig(function_calling_config=calling),

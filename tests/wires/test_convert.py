@@ -20,7 +20,9 @@ from ullage.wires import FORMATS, model_in
 from ullage.wires.convert import convert
 
 PAIRS = list(permutations(FORMATS, 2))
-pairs = pytest.mark.parametrize(("source", "target"), PAIRS, ids=[f"{a}-{b}" for a, b in PAIRS])
+pairs = pytest.mark.parametrize(
+    ("source", "target"), PAIRS, ids=[f"{a}-{b}" for a, b in PAIRS]
+)
 every = pytest.mark.parametrize("format", FORMATS)
 
 
@@ -52,7 +54,9 @@ def whole(format, turns, most_items=2, **more):
     if format != "gemini" or messages[-1]["role"] == "model":
         messages.append(histories.user(format, "And now?"))
     in_turn = format == "bedrock-converse"
-    return histories.request(format, histories.in_turn(messages) if in_turn else messages)
+    return histories.request(
+        format, histories.in_turn(messages) if in_turn else messages
+    )
 
 
 def digests(format, request):
@@ -99,7 +103,8 @@ def test_ids_that_are_used_twice_or_missing_are_mended(source, target, turns):
 
 
 @pytest.mark.parametrize(
-    ("source", "target"), [pair for pair in PAIRS if pair != ("ollama", "openai-responses")]
+    ("source", "target"),
+    [pair for pair in PAIRS if pair != ("ollama", "openai-responses")],
 )  # which has a place for all of it
 def test_every_part_is_carried_described_or_named(source, target):
     """One of every type there is: a place and a remedy, or a legal request with a text."""
@@ -108,7 +113,9 @@ def test_every_part_is_carried_described_or_named(source, target):
     with pytest.raises(UnsupportedPart, match=FORMATS[source].key) as caught:
         convert(asked, target, format=source)
     assert caught.value.remedy
-    there = convert(asked, target, format=source, model=MODELS[target], lossy="describe")
+    there = convert(
+        asked, target, format=source, model=MODELS[target], lossy="describe"
+    )
     there |= {"max_tokens": 500} if target == "anthropic" else {}
     assert problems(there, target) == []
     assert "[ullage: " in json.dumps(there, default=str)
@@ -128,13 +135,19 @@ def test_what_is_opaque_is_never_carried_in_silence(source, target):
 def test_an_agents_history_of_sdk_objects_is_carried(serve, source):
     """Recorded with one vendor's SDK, sent with another's; no reasoning goes along."""
     steps = [
-        Reply("Two.", [Call("read_file", {"path": "é"}), Call("read_file", {"n": [1]})], "Secret."),
+        Reply(
+            "Two.",
+            [Call("read_file", {"path": "é"}), Call("read_file", {"n": [1]})],
+            "Secret.",
+        ),
         Reply("Done."),
     ]
     messages = loop(serve(source, steps), None, lambda name, given: f"{name}: {given}")
     go_on = histories.user(source, "Thanks.")
     for target in (name for name in FORMATS if name != source):
-        there = convert(request(source, [*messages, go_on]), target, model=MODELS[target])
+        there = convert(
+            request(source, [*messages, go_on]), target, model=MODELS[target]
+        )
         there |= {"max_tokens": 500} if target == "anthropic" else {}
         server = serve(target, ["Welcome."], strict=True)
         server.ask(server.client(), there)
@@ -170,7 +183,9 @@ IMAGE = {
     },
     "gemini": {"inlineData": {"mimeType": "image/png", "data": PNG}},
     "ollama": {"role": "user", "content": "", "images": [PNG]},
-    "bedrock-converse": {"image": {"format": "png", "source": {"bytes": b64decode(PNG)}}},
+    "bedrock-converse": {
+        "image": {"format": "png", "source": {"bytes": b64decode(PNG)}}
+    },
 }
 PAGE = {
     "anthropic": {
@@ -180,7 +195,10 @@ PAGE = {
     },
     "openai-chat": {
         "type": "file",
-        "file": {"filename": "a.pdf", "file_data": f"data:application/pdf;base64,{PDF}"},
+        "file": {
+            "filename": "a.pdf",
+            "file_data": f"data:application/pdf;base64,{PDF}",
+        },
     },
     "openai-responses": {
         "type": "input_file",
@@ -189,14 +207,28 @@ PAGE = {
     },
 }
 SOUND = {
-    "openai-chat": {"type": "input_audio", "input_audio": {"data": WAV, "format": "wav"}},
-    "openai-responses": {"type": "input_audio", "input_audio": {"data": WAV, "format": "wav"}},
+    "openai-chat": {
+        "type": "input_audio",
+        "input_audio": {"data": WAV, "format": "wav"},
+    },
+    "openai-responses": {
+        "type": "input_audio",
+        "input_audio": {"data": WAV, "format": "wav"},
+    },
     "gemini": {"inlineData": {"mimeType": "audio/wav", "data": WAV}},
-    "bedrock-converse": {"audio": {"format": "wav", "source": {"bytes": b64decode(WAV)}}},
+    "bedrock-converse": {
+        "audio": {"format": "wav", "source": {"bytes": b64decode(WAV)}}
+    },
 }
 LINK = {
-    "anthropic": {"type": "image", "source": {"type": "url", "url": "https://example.com/a.png"}},
-    "openai-chat": {"type": "image_url", "image_url": {"url": "https://example.com/a.png"}},
+    "anthropic": {
+        "type": "image",
+        "source": {"type": "url", "url": "https://example.com/a.png"},
+    },
+    "openai-chat": {
+        "type": "image_url",
+        "image_url": {"url": "https://example.com/a.png"},
+    },
     "openai-responses": {
         "type": "input_image",
         "image_url": "https://example.com/a.png",
@@ -227,8 +259,15 @@ def test_sounds_have_no_place_at_anthropic():
 def failed(format, call_id="c1"):
     wire = FORMATS[format]
     call = {
-        "anthropic": {"type": "tool_use", "id": call_id, "name": "run", "input": {"b": 1, "a": 2}},
-        "gemini": {"functionCall": {"id": call_id, "name": "run", "args": {"b": 1, "a": 2}}},
+        "anthropic": {
+            "type": "tool_use",
+            "id": call_id,
+            "name": "run",
+            "input": {"b": 1, "a": 2},
+        },
+        "gemini": {
+            "functionCall": {"id": call_id, "name": "run", "args": {"b": 1, "a": 2}}
+        },
     }[format]
     result = wire.result(wire.call(call), "no such file", is_error=True)
     key, model = ("parts", "model") if format == "gemini" else ("content", "assistant")
@@ -252,7 +291,11 @@ def test_arguments_keep_the_order_of_their_keys():
 
 
 def test_media_in_a_result_stay_there_or_are_named():
-    result = {"type": "tool_result", "tool_use_id": "c1", "content": [IMAGE["anthropic"]]}
+    result = {
+        "type": "tool_result",
+        "tool_use_id": "c1",
+        "content": [IMAGE["anthropic"]],
+    }
     messages = [failed("anthropic")[0], {"role": "user", "content": [result]}]
     there = convert(messages, "openai-responses", format="anthropic")
     assert there[-1]["output"] == [IMAGE["openai-responses"]]
@@ -262,7 +305,9 @@ def test_media_in_a_result_stay_there_or_are_named():
     with pytest.raises(UnsupportedPart, match=where):
         convert(messages, "openai-chat", format="anthropic")
     there = convert(messages, "openai-chat", format="anthropic", lossy="describe")
-    assert there[-1]["content"].startswith("[ullage: an image in a tool's result stood here")
+    assert there[-1]["content"].startswith(
+        "[ullage: an image in a tool's result stood here"
+    )
 
 
 def test_a_call_of_gemini_that_nobody_made_says_so():
@@ -275,10 +320,18 @@ def test_a_call_of_gemini_that_nobody_made_says_so():
 
 
 def test_free_text_for_a_tool_is_kept_between_openais_formats():
-    custom = next(e for e in examples("openai-responses") if e.type == "custom_tool_call")
+    custom = next(
+        e for e in examples("openai-responses") if e.type == "custom_tool_call"
+    )
     there = convert(custom.messages, "openai-chat", format="openai-responses")
-    assert there[0]["tool_calls"][0]["custom"] == {"name": "python", "input": "print(1)"}
-    assert convert(there, "openai-responses", format="openai-chat")[1] == custom.messages[1]
+    assert there[0]["tool_calls"][0]["custom"] == {
+        "name": "python",
+        "input": "print(1)",
+    }
+    assert (
+        convert(there, "openai-responses", format="openai-chat")[1]
+        == custom.messages[1]
+    )
     with pytest.raises(UnsupportedPart, match="no JSON object"):
         convert(there, "gemini", format="openai-chat")
     told = convert(there, "anthropic", format="openai-chat", lossy="describe")
@@ -287,9 +340,13 @@ def test_free_text_for_a_tool_is_kept_between_openais_formats():
 
 def test_a_call_that_may_be_answered_later_is_named():
     late = next(e for e in examples("openai-responses") if "asynchronous" in e.note)
-    with pytest.raises(UnsupportedPart, match=r"input\[0\]: a call that may be answered later"):
+    with pytest.raises(
+        UnsupportedPart, match=r"input\[0\]: a call that may be answered later"
+    ):
         convert(late.messages, "anthropic", format="openai-responses")
-    told = str(convert(late.messages, "anthropic", format="openai-responses", lossy="describe"))
+    told = str(
+        convert(late.messages, "anthropic", format="openai-responses", lossy="describe")
+    )
     assert "a call that may be answered later" in told
     assert "the result of such a call" in told
     assert "tool_use" not in told
@@ -301,7 +358,10 @@ def test_a_call_that_may_be_answered_later_is_named():
 
 SYSTEM = {
     "anthropic": {
-        "system": [{"type": "text", "text": "Be kind."}, {"type": "text", "text": "Go."}]
+        "system": [
+            {"type": "text", "text": "Be kind."},
+            {"type": "text", "text": "Go."},
+        ]
     },
     "openai-chat": [
         {"role": "system", "content": "Be kind."},
@@ -311,7 +371,9 @@ SYSTEM = {
         {"role": "developer", "content": "Be kind."},
         {"role": "developer", "content": "Go."},
     ],
-    "gemini": {"system_instruction": {"parts": [{"text": "Be kind."}, {"text": "Go."}]}},
+    "gemini": {
+        "system_instruction": {"parts": [{"text": "Be kind."}, {"text": "Go."}]}
+    },
     "ollama": [
         {"role": "system", "content": "Be kind."},
         {"role": "system", "content": "Go."},
@@ -343,7 +405,9 @@ def test_system_text_and_the_limit_stand_where_the_target_has_them(source, targe
 
 @pairs
 def test_tools_are_defined_as_the_target_has_it(source, target):
-    there = convert(request(source, [histories.user(source, "Hello.")]), target, format=source)
+    there = convert(
+        request(source, [histories.user(source, "Hello.")]), target, format=source
+    )
     back = convert(there, source, format=target)
     wire = FORMATS[target]
     assert [wire.tool_name(tool) for tool in wire.tools(there)] == ["read_file"]
@@ -355,7 +419,9 @@ def test_tools_are_defined_as_the_target_has_it(source, target):
 def test_a_tool_of_the_vendors_own_is_named():
     asked = request("anthropic", [histories.user("anthropic", "Hello.")])
     asked["tools"].append({"type": "web_search_20250305", "name": "web_search"})
-    with pytest.raises(UnsupportedPart, match=r"tools\[1\]: a tool of type 'web_search_20250305'"):
+    with pytest.raises(
+        UnsupportedPart, match=r"tools\[1\]: a tool of type 'web_search_20250305'"
+    ):
         convert(asked, "gemini", format="anthropic")
     there = convert(asked, "openai-chat", format="anthropic", lossy="describe")
     assert len(there["tools"]) == 1
@@ -368,7 +434,9 @@ def test_a_system_message_in_the_middle_needs_a_place_for_it():
         "role": "system",
         "content": [{"type": "text", "text": "It is late."}],
     }
-    with pytest.raises(UnsupportedPart, match=r"messages\[1\]: a system message in the middle"):
+    with pytest.raises(
+        UnsupportedPart, match=r"messages\[1\]: a system message in the middle"
+    ):
         convert(messages, "gemini", format="openai-chat")
     with pytest.raises(UnsupportedPart, match=r"messages\[0\]: a system message"):
         convert(messages[1:], "anthropic", format="openai-chat")

@@ -25,7 +25,9 @@ LEADS = ("openai-chat", "openai-responses", "ollama")
 """Their system text stands in messages."""
 BESIDE = {
     "anthropic": {"mcp_servers": [], "thread": {"type": "create"}},
-    "openai-chat": {"functions": [{"name": "old", "description": "", "parameters": {}}]},
+    "openai-chat": {
+        "functions": [{"name": "old", "description": "", "parameters": {}}]
+    },
     "openai-responses": {"instructions": "Be kind.", "previous_response_id": None},
     "gemini": {},
     "ollama": {"keep_alive": "5m"},
@@ -42,12 +44,17 @@ def good(format, messages):
     elif format in ("anthropic", "bedrock-converse"):
         asked["system"] = system["system"]
     else:
-        asked["config"] |= {"system_instruction": system["config"]["system_instruction"]}
+        asked["config"] |= {
+            "system_instruction": system["config"]["system_instruction"]
+        }
     return json.loads(json.dumps({**asked, **BESIDE[format]}))
 
 
 GOOD = {
-    format: [good(format, history(format)), good(format, histories.wire(format, [TURN, TURN]))]
+    format: [
+        good(format, history(format)),
+        good(format, histories.wire(format, [TURN, TURN])),
+    ]
     for format in ALL
 }
 PLACES = {format: [list(places(request)) for request in GOOD[format]] for format in ALL}
@@ -98,7 +105,11 @@ def test_what_has_no_end_is_refused_wherever_it_stands(source, endless):
         put(asked, path, value)
         with pytest.raises(FormatError) as caught:
             convert(asked, target, format=source, lossy="describe")
-        if len(path) > 1 and path[0] == FORMATS[source].key and "levels" in caught.value.rule:
+        if (
+            len(path) > 1
+            and path[0] == FORMATS[source].key
+            and "levels" in caught.value.rule
+        ):
             assert caught.value.where == f"{path[0]}[{path[1]}]"
 
 
@@ -125,7 +136,10 @@ def test_a_bad_value_beside_the_messages_is_named_by_its_place(place):
 
 def test_a_number_that_json_does_not_have_goes_into_no_arguments():
     call = {"type": "tool_use", "id": "t1", "name": "run", "input": {"n": float("nan")}}
-    messages = [{"role": "user", "content": "go"}, {"role": "assistant", "content": [call]}]
+    messages = [
+        {"role": "user", "content": "go"},
+        {"role": "assistant", "content": [call]},
+    ]
     with pytest.raises(FormatError, match=r"messages\[1\]\.content\[0\]: not JSON"):
         convert(messages, "openai-chat", format="anthropic")
     function = {"name": "run", "arguments": '{"n": NaN}'}

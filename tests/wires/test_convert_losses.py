@@ -22,7 +22,12 @@ def responses(*items, **more):
 
 
 def claude(*messages, **more):
-    return {"model": "claude-opus-4-8", "max_tokens": 9, "messages": list(messages), **more}
+    return {
+        "model": "claude-opus-4-8",
+        "max_tokens": 9,
+        "messages": list(messages),
+        **more,
+    }
 
 
 def gemini(*contents, **more):
@@ -39,9 +44,15 @@ ASK = parts({"text": "go"})
 # ── what a provider holds ────────────────────────────────────────────────────────────────
 
 HELD = {
-    "previous_response_id": ("openai-responses", responses(GO, previous_response_id="resp_1")),
+    "previous_response_id": (
+        "openai-responses",
+        responses(GO, previous_response_id="resp_1"),
+    ),
     "conversation": ("openai-responses", responses(GO, conversation={"id": "conv_1"})),
-    "config.cachedContent": ("gemini", gemini(ASK, config={"cached_content": "cachedContents/1"})),
+    "config.cachedContent": (
+        "gemini",
+        gemini(ASK, config={"cached_content": "cachedContents/1"}),
+    ),
     "cachedContent": ("gemini", gemini(ASK, cachedContent="cachedContents/1")),
     "thread.previous_message_id": (
         "anthropic",
@@ -84,18 +95,24 @@ def test_what_stands_beside_the_messages_is_named(place):
     with pytest.raises(UnsupportedPart) as caught:
         convert(asked, "gemini", format=source)
     assert caught.value.where == place
-    assert convert(asked, "gemini", format=source, lossy="describe")["contents"] == [ASK]
+    assert convert(asked, "gemini", format=source, lossy="describe")["contents"] == [
+        ASK
+    ]
 
 
 def test_a_prompt_that_the_provider_holds_is_told_in_the_system_text():
     there = convert(BESIDE["prompt"][1], "anthropic", lossy="describe")
-    assert there["system"].startswith("[ullage: a prompt that the provider holds stood here")
+    assert there["system"].startswith(
+        "[ullage: a prompt that the provider holds stood here"
+    )
 
 
 @pytest.mark.parametrize("target", ["anthropic", "gemini", "openai-responses"])
 def test_functions_of_the_old_kind_are_tools(target):
     there = convert(chat(GO, functions=[{"name": "run", "parameters": {}}]), target)
-    assert [FORMATS[target].tool_name(tool) for tool in FORMATS[target].tools(there)] == ["run"]
+    assert [
+        FORMATS[target].tool_name(tool) for tool in FORMATS[target].tools(there)
+    ] == ["run"]
 
 
 def test_a_model_that_takes_no_tools_is_given_none():
@@ -123,9 +140,19 @@ THOUGHT = {"type": "reasoning", "id": "rs_1", "summary": []}
 
 def test_a_phase_is_carried_where_its_place_tells_it():
     """A comment in front of a call is one anywhere, and the last word is the answer."""
-    items = [GO, said("commentary"), THOUGHT, CALL, OUTPUT, said("final_answer", "Done."), NEXT]
+    items = [
+        GO,
+        said("commentary"),
+        THOUGHT,
+        CALL,
+        OUTPUT,
+        said("final_answer", "Done."),
+        NEXT,
+    ]
     there = convert(items, "anthropic", format="openai-responses")
-    assert [message["role"] for message in there] == ["user", "assistant"] * 2 + ["user"]
+    assert [message["role"] for message in there] == ["user", "assistant"] * 2 + [
+        "user"
+    ]
 
 
 @pytest.mark.parametrize("item", [said("commentary"), said("aside")])
@@ -165,12 +192,18 @@ def test_a_field_within_a_field_is_named():
 
 
 def test_a_result_by_another_name_than_its_call_is_named():
-    call = {"id": "c1", "type": "function", "function": {"name": "run", "arguments": "{}"}}
+    call = {
+        "id": "c1",
+        "type": "function",
+        "function": {"name": "run", "arguments": "{}"},
+    }
     asks = {"role": "assistant", "content": None, "tool_calls": [call]}
     result = {"role": "tool", "tool_call_id": "c1", "content": "ok", "name": "run"}
     assert convert([GO, asks, result], "anthropic", format="openai-chat")
     with pytest.raises(UnsupportedPart, match=r"messages\[2\]\.name"):
-        convert([GO, asks, {**result, "name": "walk"}], "anthropic", format="openai-chat")
+        convert(
+            [GO, asks, {**result, "name": "walk"}], "anthropic", format="openai-chat"
+        )
 
 
 # ── what the target's model refuses ──────────────────────────────────────────────────────
@@ -180,7 +213,9 @@ def asked_of(*names):
     """A call of each tool, one step after the other, and its definition."""
     contents = [ASK]
     for name in names:
-        contents.append(parts({"functionCall": {"id": name, "name": name}}, role="model"))
+        contents.append(
+            parts({"functionCall": {"id": name, "name": name}}, role="model")
+        )
         body = {"id": name, "name": name, "response": {"output": "ok"}}
         contents.append(parts({"functionResponse": body}))
     declared = [{"name": name, "description": ""} for name in names]
@@ -194,7 +229,9 @@ NAMES = ("ns.run", "ns_run", "ns:run", "n" * 128, "run")
 def test_a_name_that_the_target_does_not_take_is_named(target):
     with pytest.raises(UnsupportedPart, match=r"tools\[0\]\.name: a tool's name"):
         convert(asked_of("ns.run"), target, format="gemini")
-    with pytest.raises(UnsupportedPart, match=r"contents\[1\]\.parts\[0\]: a tool's name"):
+    with pytest.raises(
+        UnsupportedPart, match=r"contents\[1\]\.parts\[0\]: a tool's name"
+    ):
         convert(asked_of("ns.run")["contents"], target, format="gemini")
 
 
@@ -214,18 +251,30 @@ def test_described_each_tool_has_one_legal_name_of_its_own(target):
 def test_a_name_that_begins_with_a_digit_is_none_of_geminis():
     call = {"type": "tool_use", "id": "t1", "name": "1st", "input": {}}
     gave = {"type": "tool_result", "tool_use_id": "t1", "content": "ok"}
-    steps = [GO, {"role": "assistant", "content": [call]}, {"role": "user", "content": [gave]}]
+    steps = [
+        GO,
+        {"role": "assistant", "content": [call]},
+        {"role": "user", "content": [gave]},
+    ]
     there = convert(steps, "gemini", format="anthropic", lossy="describe")
     assert there[1]["parts"][0]["functionCall"]["name"] == "_1st"
     assert there[2]["parts"][0]["functionResponse"]["name"] == "_1st"
 
 
-SYSTEM = [GO, {"role": "system", "content": "Be brief."}, {"role": "assistant", "content": "Yes."}]
+SYSTEM = [
+    GO,
+    {"role": "system", "content": "Be brief."},
+    {"role": "assistant", "content": "Yes."},
+]
 
 
-@pytest.mark.parametrize("model", ["claude-sonnet-4-5", "claude-opus-4-6", "claude-sonnet-5"])
+@pytest.mark.parametrize(
+    "model", ["claude-sonnet-4-5", "claude-opus-4-6", "claude-sonnet-5"]
+)
 def test_a_system_message_in_the_middle_is_named_where_the_model_takes_none(model):
-    with pytest.raises(UnsupportedPart, match=r"messages\[1\]: a system message in the middle"):
+    with pytest.raises(
+        UnsupportedPart, match=r"messages\[1\]: a system message in the middle"
+    ):
         convert(chat(*SYSTEM, NEXT), "anthropic", model=model)
     there = convert(chat(*SYSTEM, NEXT), "anthropic", model=model, lossy="describe")
     assert [message["role"] for message in there["messages"]] == [
@@ -234,7 +283,9 @@ def test_a_system_message_in_the_middle_is_named_where_the_model_takes_none(mode
     assert "Be brief." in json.dumps(there)
 
 
-@pytest.mark.parametrize("model", ["claude-opus-4-8", "claude-sonnet-5-5", "claude-fable-5", None])
+@pytest.mark.parametrize(
+    "model", ["claude-opus-4-8", "claude-sonnet-5-5", "claude-fable-5", None]
+)
 def test_and_carried_where_it_takes_them(model):
     there = convert(chat(*SYSTEM, NEXT), "anthropic", model=model)
     assert there["messages"][1]["role"] == "system"
@@ -244,7 +295,9 @@ def gave(*content):
     call = {"type": "tool_use", "id": "t1", "name": "run", "input": {}}
     result = {"type": "tool_result", "tool_use_id": "t1", "content": list(content)}
     return claude(
-        GO, {"role": "assistant", "content": [call]}, {"role": "user", "content": [result]}
+        GO,
+        {"role": "assistant", "content": [call]},
+        {"role": "user", "content": [result]},
     )
 
 
@@ -259,14 +312,18 @@ def test_a_result_has_no_parts_before_gemini_3():
     assert part["functionResponse"]["response"] == {"output": "one\ntwo"}
     assert "parts" not in part["functionResponse"]
     shown = gave(text("see"), IMAGE["anthropic"])
-    with pytest.raises(UnsupportedPart, match=r"content\[1\]: an image in a tool's result"):
+    with pytest.raises(
+        UnsupportedPart, match=r"content\[1\]: an image in a tool's result"
+    ):
         convert(shown, "gemini", model="gemini-2.5-pro")
     told = convert(shown, "gemini", model="gemini-2.5-pro", lossy="describe")
     body = told["contents"][-1]["parts"][0]["functionResponse"]
     assert body["response"]["output"].startswith("see\n[ullage: an image")
     assert "parts" not in body
     there = convert(shown, "gemini", model="gemini-3-pro")
-    assert there["contents"][-1]["parts"][0]["functionResponse"]["parts"] == [IMAGE["gemini"]]
+    assert there["contents"][-1]["parts"][0]["functionResponse"]["parts"] == [
+        IMAGE["gemini"]
+    ]
 
 
 def test_calls_for_gemini_behind_the_openai_wire_say_that_nobody_signed_them():
@@ -298,12 +355,17 @@ def test_an_empty_message_says_that_it_was_empty(target, empty):
 
 def test_between_openais_formats_it_stays_empty():
     messages = [{"role": "user", "content": ""}]
-    assert convert(chat(*messages), "openai-responses", format="openai-chat")["input"] == messages
+    assert (
+        convert(chat(*messages), "openai-responses", format="openai-chat")["input"]
+        == messages
+    )
     assert convert(responses(*messages), "openai-chat")["messages"] == messages
 
 
 @pytest.mark.parametrize("target", ["anthropic", "gemini"])
-@pytest.mark.parametrize("begin", [[REPLY, NEXT], [{"role": "system", "content": "Be kind."}]])
+@pytest.mark.parametrize(
+    "begin", [[REPLY, NEXT], [{"role": "system", "content": "Be kind."}]]
+)
 def test_where_no_user_speaks_first_a_line_says_so(target, begin):
     there = convert(chat(*begin), target, format="openai-chat")
     assert problems(there, target) == []
@@ -311,7 +373,9 @@ def test_where_no_user_speaks_first_a_line_says_so(target, begin):
 
 
 def test_a_part_that_stands_alone_is_a_message():
-    there = convert({"model": "gemini-3-pro", "contents": {"text": "go"}}, "openai-chat")
+    there = convert(
+        {"model": "gemini-3-pro", "contents": {"text": "go"}}, "openai-chat"
+    )
     assert there["messages"] == [GO]
 
 
@@ -325,5 +389,7 @@ def test_the_texts_of_a_document_go_along_and_the_rest_of_it_is_named():
         convert(messages, format="anthropic", to="openai-chat")
     (said,) = convert(messages, format="anthropic", to="openai-chat", lossy="describe")
     written = json.dumps(said)
-    places = [written.index(text) for text in ("All is well.", "'document'", "One.", "Two.")]
+    places = [
+        written.index(text) for text in ("All is well.", "'document'", "One.", "Two.")
+    ]
     assert places == sorted(places)

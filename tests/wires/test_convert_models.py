@@ -18,12 +18,22 @@ from ullage import convert, problems
 from ullage.wires import FORMATS, ToolSpec
 
 MODELS = {
-    "anthropic": (None, "claude-sonnet-4-5", "claude-opus-4-8", "claude-sonnet-5", "claude-5-5"),
+    "anthropic": (
+        None,
+        "claude-sonnet-4-5",
+        "claude-opus-4-8",
+        "claude-sonnet-5",
+        "claude-5-5",
+    ),
     "openai-chat": (None, "gpt-4.1", "gpt-6.2", "gemini-3-pro", "deepseek-chat"),
     "openai-responses": (None, "gpt-4.1", "gpt-5.6", "gpt-6.2"),
     "gemini": (None, "gemini-2.5-pro", "gemini-3-pro", "gemini-4-flash"),
     "ollama": (None, "qwen3:8b", "gpt-oss:120b-cloud"),
-    "bedrock-converse": (None, "anthropic.claude-opus-4-8-v1:0", "us.amazon.nova-pro-v1:0"),
+    "bedrock-converse": (
+        None,
+        "anthropic.claude-opus-4-8-v1:0",
+        "us.amazon.nova-pro-v1:0",
+    ),
 }
 NAMES = {
     "anthropic": ("bash", "1st", "n" * 128),
@@ -56,13 +66,20 @@ def requests(draw, format):
     turns = draw(st.lists(histories.turns, min_size=1, max_size=6))
     name = st.sampled_from(NAMES[format])
     named = [
-        replace(turn, calls=tuple(replace(call, tool=draw(name)) for call in turn.calls))
+        replace(
+            turn, calls=tuple(replace(call, tool=draw(name)) for call in turn.calls)
+        )
         for turn in turns
     ]
     asked = whole(format, named)
     key = FORMATS[format].key
-    asked[key] = [new for raw in asked[key] for new in odd(format, raw, draw(st.integers(0, 5)))]
-    tools = [FORMATS[format].tool(ToolSpec(name, "", {"type": "object"})) for name in NAMES[format]]
+    asked[key] = [
+        new for raw in asked[key] for new in odd(format, raw, draw(st.integers(0, 5)))
+    ]
+    tools = [
+        FORMATS[format].tool(ToolSpec(name, "", {"type": "object"}))
+        for name in NAMES[format]
+    ]
     if format == "gemini":
         tools = [{"functionDeclarations": tools}]
     if format == "bedrock-converse":
@@ -90,7 +107,9 @@ def with_much_in_its_results(format, raw):
             if "functionResponse" in part:
                 part["functionResponse"]["parts"] = [IMAGE["gemini"]]
     elif format == "bedrock-converse":
-        for given in (block["toolResult"] for block in raw["content"] if "toolResult" in block):
+        for given in (
+            block["toolResult"] for block in raw["content"] if "toolResult" in block
+        ):
             given["content"] = much
     elif "output" in raw:
         raw["output"] = much
@@ -110,14 +129,18 @@ def said_by_the_user(format, raw, kind):
         return [silence]
     if kind == 4 and format == "openai-chat":
         return [raw, REFUSAL, silence]
-    return [raw, {"role": SYSTEM[format], "content": "Be brief."}] if kind == 5 else [raw]
+    return (
+        [raw, {"role": SYSTEM[format], "content": "Be brief."}] if kind == 5 else [raw]
+    )
 
 
 def legal(format, request):
     return problems(request, format) == []
 
 
-@pytest.mark.parametrize(("source", "target"), PAIRS, ids=[f"{a}-{b}" for a, b in PAIRS])
+@pytest.mark.parametrize(
+    ("source", "target"), PAIRS, ids=[f"{a}-{b}" for a, b in PAIRS]
+)
 @settings(max_examples=25)
 @given(data=st.data())
 def test_what_is_legal_there_is_legal_here_for_each_model(source, target, data):

@@ -18,7 +18,10 @@ from ullage.wires.gemini.fields import clip_of
 
 ALL = sorted(histories.MODEL)
 WORDS = "alpha beta gamma delta " * 1_000
-SCHEMA = {"type": "object", "properties": {"a": {"type": "string", "description": WORDS}}}
+SCHEMA = {
+    "type": "object",
+    "properties": {"a": {"type": "string", "description": WORDS}},
+}
 WORDY = create_model("Wordy", __doc__=WORDS, a=(str, ...))
 
 
@@ -90,14 +93,24 @@ def test_every_name_of_a_thought_is_counted_and_no_thought_twice():
 
 @pytest.mark.parametrize("odd", [7, "x", [7], [None], [{"text": 7}], {"text": "x"}])
 def test_odd_thoughts_are_nothing(odd):
-    raw = {"role": "assistant", "content": "Done.", "reasoning_details": odd, "reasoning": {}}
+    raw = {
+        "role": "assistant",
+        "content": "Done.",
+        "reasoning_details": odd,
+        "reasoning": {},
+    }
     message = FORMATS["openai-chat"].parse(raw, "messages[0]")
     assert not [part for part in message.parts if isinstance(part, Reasoning)]
 
 
 def test_a_thought_of_any_name_is_left_out_with_the_others():
     wire = FORMATS["openai-chat"]
-    raw = {"role": "assistant", "content": "Done.", "reasoning": "hm", "reasoning_details": []}
+    raw = {
+        "role": "assistant",
+        "content": "Done.",
+        "reasoning": "hm",
+        "reasoning_details": [],
+    }
     message = wire.parse(raw, "messages[0]")
     assert wire.edit(raw, message, (), drop_reasoning=True) == {
         "role": "assistant",
@@ -114,12 +127,18 @@ def named(schema):
 
 HEADS: list[tuple[str, dict[str, Any]]] = [
     ("anthropic", {"output_format": {"type": "json_schema", "schema": SCHEMA}}),
-    ("anthropic", {"output_config": {"format": {"type": "json_schema", "schema": SCHEMA}}}),
+    (
+        "anthropic",
+        {"output_config": {"format": {"type": "json_schema", "schema": SCHEMA}}},
+    ),
     ("anthropic", {"output_format": WORDY}),
     ("openai-chat", {"response_format": named(SCHEMA)}),
     ("openai-chat", {"response_format": WORDY}),
     ("openai-chat", {"functions": [{"name": "run", "parameters": SCHEMA}]}),
-    ("openai-responses", {"text": {"format": {"type": "json_schema", "schema": SCHEMA}}}),
+    (
+        "openai-responses",
+        {"text": {"format": {"type": "json_schema", "schema": SCHEMA}}},
+    ),
     ("openai-responses", {"text_format": WORDY}),
     ("gemini", {"generationConfig": {"responseSchema": SCHEMA}}),
     ("gemini", {"generationConfig": {"responseJsonSchema": SCHEMA}}),
@@ -137,16 +156,29 @@ def test_a_schema_that_the_model_is_shown_is_counted(format, more):
 
 def test_a_schema_is_no_tool():
     wire = FORMATS["openai-chat"]
-    request = histories.request("openai-chat", [histories.user("openai-chat", "Go on.")])
-    bare, head = wire.head(request), wire.head(request | {"response_format": named({"a": 1})})
+    request = histories.request(
+        "openai-chat", [histories.user("openai-chat", "Go on.")]
+    )
+    bare, head = (
+        wire.head(request),
+        wire.head(request | {"response_format": named({"a": 1})}),
+    )
     assert (head.texts, head.tools) == (bare.texts, bare.tools)
     assert head.schemas == ('{"a":1}',)
 
 
-@pytest.mark.parametrize("odd", [7, "text", [], {}, {"type": "text"}, {"schema": 7}, object()])
+@pytest.mark.parametrize(
+    "odd", [7, "text", [], {}, {"type": "text"}, {"schema": 7}, object()]
+)
 @pytest.mark.parametrize("format", ALL)
 def test_no_odd_schema_stops_a_request(format, odd):
-    keys = ("output_format", "response_format", "text", "text_format", "generationConfig")
+    keys = (
+        "output_format",
+        "response_format",
+        "text",
+        "text_format",
+        "generationConfig",
+    )
     for key in keys:
         FORMATS[format].head(histories.request(format, []) | {key: odd})
     within = {"config": {"response_schema": {"items": object(), "type": Small}}}
@@ -203,9 +235,14 @@ def test_a_geminis_picture_costs_what_its_resolution_asks_for():
     assert high - low == pytest.approx(1120 - 280, rel=0.3)
     said = {"generationConfig": {"mediaResolution": LOW}}
     assert seen("gemini", None, "gemini-3-pro", said) == low
-    assert seen("gemini", HIGH, "gemini-3-pro", said) == high, "the part has the last word"
+    assert seen("gemini", HIGH, "gemini-3-pro", said) == high, (
+        "the part has the last word"
+    )
     for config in (dict, types.GenerateContentConfig):
-        asked = ({"config": config(media_resolution=types.MediaResolution(r))} for r in (LOW, HIGH))
+        asked = (
+            {"config": config(media_resolution=types.MediaResolution(r))}
+            for r in (LOW, HIGH)
+        )
         fewer, more = (seen("gemini", None, "gemini-3-pro", each) for each in asked)
         assert more - fewer == high - low
 
@@ -213,8 +250,12 @@ def test_a_geminis_picture_costs_what_its_resolution_asks_for():
 def test_a_part_of_the_sdk_says_its_resolution():
     level = types.PartMediaResolutionLevel.MEDIA_RESOLUTION_MEDIUM
     blob = types.Blob(mime_type="image/png", data=base64.b64decode(PIXELS))
-    part = types.Part(inline_data=blob, media_resolution=types.PartMediaResolution(level=level))
-    (medium,) = FORMATS["gemini"].parse(types.Content(role="user", parts=[part]), "").parts
+    part = types.Part(
+        inline_data=blob, media_resolution=types.PartMediaResolution(level=level)
+    )
+    (medium,) = (
+        FORMATS["gemini"].parse(types.Content(role="user", parts=[part]), "").parts
+    )
     assert medium.detail == "medium"
     assert Meter("gemini-3-pro").leaf(medium) == 560
 

@@ -78,10 +78,15 @@ def as_object(format, raw):
     """The message as the SDK gives it, or None where it gives only dicts."""
     match format:
         case "anthropic" if raw["role"] == "assistant":
-            return {**raw, "content": beta.BetaMessage.construct(content=raw["content"]).content}
+            return {
+                **raw,
+                "content": beta.BetaMessage.construct(content=raw["content"]).content,
+            }
         case "openai-chat" if raw["role"] == "assistant" and not _in_parts(raw):
             return chat.ChatCompletionMessage.construct(**raw)
-        case "openai-responses" if "type" in raw and raw.get("role", "assistant") == "assistant":
+        case "openai-responses" if (
+            "type" in raw and raw.get("role", "assistant") == "assistant"
+        ):
             listed = responses.ResponseItemList.construct(data=[raw]).data[0]
             return None if isinstance(listed, dict) else listed
         case "bedrock-converse":
@@ -134,7 +139,11 @@ def literals(annotation):
 
 
 def known(format, inside=False):
-    return {example.type for example in examples(format) if inside in (example.inside, False)}
+    return {
+        example.type
+        for example in examples(format)
+        if inside in (example.inside, False)
+    }
 
 
 def test_every_block_that_anthropics_sdk_knows_has_an_example():
@@ -151,7 +160,9 @@ def test_every_item_that_openais_sdk_knows_has_an_example():
 
 
 def test_every_block_that_boto3_knows_has_an_example():
-    loader = pytest.importorskip("botocore.loaders", reason="boto3 is not installed").Loader()
+    loader = pytest.importorskip(
+        "botocore.loaders", reason="boto3 is not installed"
+    ).Loader()
     shapes = loader.load_service_model("bedrock-runtime", "service-2")["shapes"]
     point = {"cachePoint"}  # it is no part of a message
     assert shapes["ContentBlock"]["members"].keys() - known("bedrock-converse") == point
@@ -169,4 +180,6 @@ def test_every_part_that_googles_sdk_knows_has_an_example():
 @pytest.mark.parametrize("format", FORMATS)
 def test_the_page_says_what_each_type_is_taken_for(format):
     """Else `python -m tests.wires.table`."""
-    assert f"### {NAMES[format]}\n\n{table(format)}\n" in PAGE.read_text(encoding="utf-8")
+    assert f"### {NAMES[format]}\n\n{table(format)}\n" in PAGE.read_text(
+        encoding="utf-8"
+    )

@@ -12,9 +12,22 @@ from ullage.wires import FORMATS
 
 STEPS = 8
 MODELS = {
-    "preserved thinking": ("claude-opus-5-5", "claude-fable-5-1", "claude-haiku-5.5", "claude-6"),
-    "kept thinking": ("claude-sonnet-5-20260101", "claude-opus-4-5-20251101", "claude-sonnet-4-6"),
-    "stripped thinking": ("claude-sonnet-4-5-20250929", "claude-3-5-sonnet-20241022", ""),
+    "preserved thinking": (
+        "claude-opus-5-5",
+        "claude-fable-5-1",
+        "claude-haiku-5.5",
+        "claude-6",
+    ),
+    "kept thinking": (
+        "claude-sonnet-5-20260101",
+        "claude-opus-4-5-20251101",
+        "claude-sonnet-4-6",
+    ),
+    "stripped thinking": (
+        "claude-sonnet-4-5-20250929",
+        "claude-3-5-sonnet-20241022",
+        "",
+    ),
     "bound reasoning items": ("gpt-6.2-astra", "openai/gpt-6.2", "gpt-7"),
     "reasoning of all turns": ("gpt-5.6", "gpt-6-luna", "gpt-6.1-sol"),
     "reasoning of the current turn": ("gpt-5.5", "gpt-5", "o4-mini"),
@@ -54,7 +67,13 @@ CLAIMS = [
     Claim("reasoning of the current turn", "openai-responses", needs_ids_gone=True),
     Claim("no reasoning", "openai-chat"),
     Claim("signed calls, compatible", "openai-chat", ("leading run",), "must stay"),
-    Claim("reasoning in the open", "openai-chat", ("leading run",), "must stay", verified=False),
+    Claim(
+        "reasoning in the open",
+        "openai-chat",
+        ("leading run",),
+        "must stay",
+        verified=False,
+    ),
     Claim("signed calls", "gemini", ("leading run",), "must stay"),
     Claim("optional signatures", "gemini"),
     Claim("thinking in the open", "ollama"),
@@ -63,16 +82,22 @@ CLAIMS = [
     Claim("stripped thinking", "bedrock-converse", NOT_THE_NEWEST, MANUAL),
     Claim("reasoning of other makers", "bedrock-converse", verified=False),
 ]
-families = pytest.mark.parametrize("family", CLAIMS, ids=lambda row: f"{row.name} {row.format}")
+families = pytest.mark.parametrize(
+    "family", CLAIMS, ids=lambda row: f"{row.name} {row.format}"
+)
 
 
 @families
 def test_a_model_is_of_its_family(family):
-    assert {FORMATS[family.format].family(m) for m in MODELS[family.name]} == {family.name}
+    assert {FORMATS[family.format].family(m) for m in MODELS[family.name]} == {
+        family.name
+    }
 
 
 def test_every_family_is_claimed():
-    known = {(wire.name, row.name) for wire in FORMATS.values() for row in wire.families}
+    known = {
+        (wire.name, row.name) for wire in FORMATS.values() for row in wire.families
+    }
     assert known == {(claim.format, claim.name) for claim in CLAIMS}
 
 
@@ -88,7 +113,9 @@ def wire(family, turns, start=0):
     if family.format != "openai-chat":
         return messages
     return [
-        opened(family, message, start + at) if message["role"] == "assistant" else message
+        opened(family, message, start + at)
+        if message["role"] == "assistant"
+        else message
         for at, message in enumerate(messages)
     ]
 
@@ -100,7 +127,9 @@ def opened(family, message, number):
     calls = message.get("tool_calls")
     if family.name == "no reasoning" or not calls:
         return message
-    signed = calls[0] | {"extra_content": {"google": {"thought_signature": f"s{number}"}}}
+    signed = calls[0] | {
+        "extra_content": {"google": {"thought_signature": f"s{number}"}}
+    }
     return message | {"tool_calls": [signed, *calls[1:]]}
 
 
@@ -135,19 +164,28 @@ def pruned(family, messages, **more):
     """The messages as they are sent in a small window."""
     model = MODELS[family.name][0]
     session = Session(
-        model, policy=histories.PRUNING, limits=Limits(window_tokens=8_000), format=family.format
+        model,
+        policy=histories.PRUNING,
+        limits=Limits(window_tokens=8_000),
+        format=family.format,
     )
-    key = {"openai-responses": "input", "gemini": "contents"}.get(family.format, "messages")
+    key = {"openai-responses": "input", "gemini": "contents"}.get(
+        family.format, "messages"
+    )
     named = {FORMATS[family.format].model_field: model}
     request = {**histories.request(family.format, messages), **named, **more}
     return session.fit(request)[key]
 
 
 @families
-def test_what_stands_behind_an_edit_is_left_out_where_it_is_refused_and_else_as_it_was(family):
+def test_what_stands_behind_an_edit_is_left_out_where_it_is_refused_and_else_as_it_was(
+    family,
+):
     messages = conversation(family)
     view = pruned(family, messages)
-    edited = [at for at, pair in enumerate(zip(messages, view, strict=True)) if edit_in(*pair)]
+    edited = [
+        at for at, pair in enumerate(zip(messages, view, strict=True)) if edit_in(*pair)
+    ]
     assert edited
     assert problems_of(family.format, view) == []
     before, after = reasoning(messages), reasoning(view)
@@ -155,7 +193,9 @@ def test_what_stands_behind_an_edit_is_left_out_where_it_is_refused_and_else_as_
     rule = FORMATS[family.format].reasoning({}, MODELS[family.name][0])
     assert rule == family.rule
     if rule == "strip":
-        assert before[-1][0] > edited[0]  # so the newest goes, and none may stay without it (A13)
+        assert (
+            before[-1][0] > edited[0]
+        )  # so the newest goes, and none may stay without it (A13)
         assert after == []
     else:
         assert after == before
@@ -197,7 +237,10 @@ def test_manual_thinking_freezes_the_open_turn_of_a_bound_family_and_of_no_other
 
 
 def test_a_server_that_was_asked_to_drop_gets_everything():
-    asked = {"type": "adaptive", "block_binding": {"prefix_mismatch_behavior": "drop_block"}}
+    asked = {
+        "type": "adaptive",
+        "block_binding": {"prefix_mismatch_behavior": "drop_block"},
+    }
     for family in [row for row in CLAIMS if row.rule == "strip"]:
         messages = conversation(family)
         view = pruned(family, messages, **thinking(family, asked))
@@ -217,7 +260,11 @@ OPEN = [
     histories.Turn("Then mend it.", "", LOOK, thought=True),
     histories.Turn(None, "", LOOK, thought=True),
 ]
-RUNS = {"leading run": (True, False), "trailing run": (False, True), "all": (True, True)}
+RUNS = {
+    "leading run": (True, False),
+    "trailing run": (False, True),
+    "all": (True, True),
+}
 """Of the closed turns and of the open one: whether their reasoning is in the run."""
 
 
@@ -230,7 +277,11 @@ def broken(family, sent, returned, **more):
 
 def without_reasoning(messages):
     """The messages as a client writes them that leaves out their reasoning and what is beside."""
-    return [thoughtless(message) for message in messages if message.get("type") != "reasoning"]
+    return [
+        thoughtless(message)
+        for message in messages
+        if message.get("type") != "reasoning"
+    ]
 
 
 def thoughtless(message):
@@ -238,7 +289,10 @@ def thoughtless(message):
         return {key: value for key, value in message.items() if key != "id"}
     if message.get("parts"):
         said = [part for part in message["parts"] if not part.get("thought")]
-        return {**message, "parts": [without(part, "thoughtSignature") for part in said]}
+        return {
+            **message,
+            "parts": [without(part, "thoughtSignature") for part in said],
+        }
     if message.get("tool_calls"):
         calls = [without(call, "extra_content") for call in message["tool_calls"]]
         message = {**message, "tool_calls": calls}

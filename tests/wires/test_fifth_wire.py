@@ -80,8 +80,12 @@ def package(tmp_path):
     rooms = copy / "wires" / "__init__.py"
     text = rooms.read_text(encoding="utf-8")
     line = "from ullage.wires.wire import Wire\n"
-    text = text.replace(line, f"from ullage.wires.telex.wire import WIRE as TELEX\n{line}")
-    rooms.write_text(text.replace("    GEMINI,\n", "    GEMINI,\n    TELEX,\n"), encoding="utf-8")
+    text = text.replace(
+        line, f"from ullage.wires.telex.wire import WIRE as TELEX\n{line}"
+    )
+    rooms.write_text(
+        text.replace("    GEMINI,\n", "    GEMINI,\n    TELEX,\n"), encoding="utf-8"
+    )
     return tmp_path
 
 

@@ -18,7 +18,14 @@ from tests.session.test_media_in_turn import png
 from ullage import Limits, Session
 from ullage.core.errors import FormatError
 from ullage.core.history.transcript import Transcript
-from ullage.core.values.messages import Media, Opaque, Reasoning, Text, ToolCall, ToolResult
+from ullage.core.values.messages import (
+    Media,
+    Opaque,
+    Reasoning,
+    Text,
+    ToolCall,
+    ToolResult,
+)
 from ullage.core.values.notices import pointers
 from ullage.core.values.usage import Usage
 from ullage.wires import FORMATS, ToolSpec, recognise
@@ -37,7 +44,9 @@ def model(*parts):
 
 
 def call(name="bash", id=None, args=None, signature=None):
-    part = {"functionCall": {**({"id": id} if id else {}), "name": name, "args": args or {}}}
+    part = {
+        "functionCall": {**({"id": id} if id else {}), "name": name, "args": args or {}}
+    }
     return part | ({"thoughtSignature": signature} if signature else {})
 
 
@@ -87,7 +96,10 @@ def types():
             ),
         ),
         ({"hologram": 1}, Opaque("part", '{"hologram":1}', 0)),
-        (call(args={"b": 1, "a": "x"}), ToolCall("bash#1", "bash", '{"a":"x","b":1}', 0)),
+        (
+            call(args={"b": 1, "a": "x"}),
+            ToolCall("bash#1", "bash", '{"a":"x","b":1}', 0),
+        ),
         ({"function_call": {"name": "f", "id": "7"}}, ToolCall("7", "f", "{}", 0)),
     ],
 )
@@ -109,12 +121,16 @@ def test_every_part_has_a_meaning(raw, part):
     ],
 )
 def test_a_result_is_what_its_wrapper_holds(response, text, failed):
-    assert part_of(gave(response)) == ToolResult("bash#1", (Text(text),), failed, 0, "bash")
+    assert part_of(gave(response)) == ToolResult(
+        "bash#1", (Text(text),), failed, 0, "bash"
+    )
 
 
 def test_media_beside_a_response_is_media():
     raw = gave({"output": "see"})
-    raw["functionResponse"]["parts"] = [{"inlineData": {"mimeType": "image/png", "data": "AA=="}}]
+    raw["functionResponse"]["parts"] = [
+        {"inlineData": {"mimeType": "image/png", "data": "AA=="}}
+    ]
     (block,) = raw["functionResponse"]["parts"]
     picture = Media("image", "image/png", "AA==", 0, block=block)
     assert part_of(raw).content == (Text("see"), picture)
@@ -125,8 +141,16 @@ def test_media_beside_a_response_is_media():
 def test_old_images_in_results_become_plain_text_and_come_back_as_what_they_were():
     contents = [user({"text": "Click through the form."})]
     for number in range(20):
-        block = {"inlineData": {"mimeType": "image/png", "data": png(1000, 800, 20_000 + number)}}
-        contents += [model(call()), user(gave({"output": f"page {number}"}, parts=[block]))]
+        block = {
+            "inlineData": {
+                "mimeType": "image/png",
+                "data": png(1000, 800, 20_000 + number),
+            }
+        }
+        contents += [
+            model(call()),
+            user(gave({"output": f"page {number}"}, parts=[block])),
+        ]
     session = new_session("gemini", 12_000, policy=histories.PRUNING)
     view = session.fit(histories.request("gemini", contents))["contents"]
     ((_, (said, placeholder)),) = reading.results(view[2])
@@ -146,7 +170,10 @@ def test_old_images_in_results_become_plain_text_and_come_back_as_what_they_were
         ({"role": "user", "parts": "x"}, "contents[0].parts"),
         (user(7), "contents[0].parts[0]"),
         (user({"text": 7}), "contents[0].parts[0].text"),
-        (user(gave({"output": object()})), "contents[0].parts[0].functionResponse.response"),
+        (
+            user(gave({"output": object()})),
+            "contents[0].parts[0].functionResponse.response",
+        ),
         (user({"functionCall": {}}), "contents[0].parts[0].functionCall.name"),
     ],
 )
@@ -192,9 +219,13 @@ def test_results_find_their_calls_by_id_or_else_by_name_and_order(call_ids, resu
     assert pairs(contents) == (wanted, True)
 
 
-@pytest.mark.parametrize(("id", "wanted"), [(None, None), ("7", "7"), ("bash#x", "bash#x")])
+@pytest.mark.parametrize(
+    ("id", "wanted"), [(None, None), ("7", "7"), ("bash#x", "bash#x")]
+)
 def test_a_result_has_the_id_that_came_with_its_call(id, wanted):
-    assert WIRE.result(part_of(call(id=id)), "ok")["functionResponse"].get("id") == wanted
+    assert (
+        WIRE.result(part_of(call(id=id)), "ok")["functionResponse"].get("id") == wanted
+    )
 
 
 def test_an_id_goes_before_the_order():
@@ -233,25 +264,44 @@ def edited(raw, text):
         ({"result": "long"}, "s", {"result": "s"}),
         ({"result": '["json", "text"]'}, '["s"]', {"result": '["s"]'}),
         ({"output": [1, 2, 3]}, '[1,"…"]', {"output": [1, "…"]}),
-        ({"output": {"a": 1}}, '{"a":1,"_ullage":"x"}', {"output": {"a": 1, "_ullage": "x"}}),
+        (
+            {"output": {"a": 1}},
+            '{"a":1,"_ullage":"x"}',
+            {"output": {"a": 1, "_ullage": "x"}},
+        ),
         ({"output": [1, 2]}, "[ullage: set aside]", {"output": "[ullage: set aside]"}),
         ({"output": [1, 2]}, "[1, 2]", {"output": "[1, 2]"}),
         ({"error": {"code": 1}}, "s", {"error": "s"}),
-        ({"rows": [1], "more": True}, '{"rows":[],"_ullage":"x"}', {"rows": [], "_ullage": "x"}),
-        ({"rows": [1], "more": True}, "[ullage: set aside]", {"output": "[ullage: set aside]"}),
+        (
+            {"rows": [1], "more": True},
+            '{"rows":[],"_ullage":"x"}',
+            {"rows": [], "_ullage": "x"},
+        ),
+        (
+            {"rows": [1], "more": True},
+            "[ullage: set aside]",
+            {"output": "[ullage: set aside]"},
+        ),
         ({"rows": [1], "more": True}, '{"result":1}', {"output": '{"result":1}'}),
     ],
 )
-def test_a_cut_result_keeps_name_id_and_wrapper_and_reads_as_what_is_shown(before, text, after):
+def test_a_cut_result_keeps_name_id_and_wrapper_and_reads_as_what_is_shown(
+    before, text, after
+):
     raw = user(gave(before, id="7"))
     assert edited(raw, text) == user(gave(after, id="7"))
     assert raw == user(gave(before, id="7"))
 
 
 def test_an_edit_keeps_the_spelling_it_finds():
-    raw = {"role": "user", "parts": [{"function_response": {"name": "f", "response": {"x": 1}}}]}
+    raw = {
+        "role": "user",
+        "parts": [{"function_response": {"name": "f", "response": {"x": 1}}}],
+    }
     shown = edited(raw, "s")
-    assert shown["parts"][0] == {"function_response": {"name": "f", "response": {"output": "s"}}}
+    assert shown["parts"][0] == {
+        "function_response": {"name": "f", "response": {"output": "s"}}
+    }
     assert edited("a text", "s") == "s"
     assert edited(["a text", {"text": "b"}], "s") == ["s", {"text": "b"}]
     assert edited({"text": "alone"}, "s") == {"text": "s"}
@@ -268,13 +318,20 @@ def test_arguments_are_stubbed_unless_the_step_is_signed():
         for step in range(40):
             write = {"path": f"{step}.py", "text": BIG[:6_000]}
             contents += [
-                model(call("write_file", args=write, signature=signature), call("bash")),
+                model(
+                    call("write_file", args=write, signature=signature), call("bash")
+                ),
                 user(gave({"output": "ok"}, "write_file"), gave({"output": "ok"})),
             ]
         session = new_session("gemini", 12_000, policy=histories.PRUNING)
         session.fit(histories.request("gemini", contents[:-12]))
         view = session.fit(histories.request("gemini", contents))
-        calls = [p for content in view["contents"] for p in content["parts"] if "functionCall" in p]
+        calls = [
+            p
+            for content in view["contents"]
+            for p in content["parts"]
+            if "functionCall" in p
+        ]
         stubs = [p for p in calls if "_ullage" in p["functionCall"]["args"]]
         assert bool(stubs) == (signature is None)
         assert all(p.get("thoughtSignature") == signature for p in calls[::2])
@@ -301,7 +358,9 @@ def test_no_edit_breaks_a_rule(turns, window, reuse):
     contents = histories.wire("gemini", turns, reuse_ids=reuse)
     session = new_session("gemini", window)
     for length in boundaries("gemini", contents):
-        whole = histories.request("gemini", contents[:length], model="gemini-3-pro-preview")
+        whole = histories.request(
+            "gemini", contents[:length], model="gemini-3-pro-preview"
+        )
         view = session.fit(whole)
         assert problems("gemini", view, history=contents) == []
         texts = [p["text"] for c in view["contents"] for p in c["parts"] if "text" in p]
@@ -341,7 +400,10 @@ def test_the_account_is_a_user_content_before_a_reply():
 REST = {
     "systemInstruction": {"parts": [{"text": "Be brief."}]},
     "generationConfig": {"maxOutputTokens": 500},
-    "tools": [{"functionDeclarations": [{"name": "bash"}, {"name": "grep"}]}, {"googleSearch": {}}],
+    "tools": [
+        {"functionDeclarations": [{"name": "bash"}, {"name": "grep"}]},
+        {"googleSearch": {}},
+    ],
     "contents": [user({"text": "go"})],
 }
 SDK = {
@@ -357,7 +419,12 @@ SDK = {
 
 def test_the_head_of_both_forms():
     rest, sdk = WIRE.head(REST), WIRE.head(SDK)
-    assert rest.texts == ("Be brief.", '{"name":"bash"}', '{"name":"grep"}', '{"googleSearch":{}}')
+    assert rest.texts == (
+        "Be brief.",
+        '{"name":"bash"}',
+        '{"name":"grep"}',
+        '{"googleSearch":{}}',
+    )
     assert rest.tools == ("bash", "grep", "")
     assert sdk.texts == rest.texts[:3]
     assert rest.asked_output_tokens == sdk.asked_output_tokens == 500
@@ -383,7 +450,10 @@ SEARCH = {"googleSearch": {}}
         ([{"functionDeclarations": []}], [{"functionDeclarations": ["our"]}]),
         (
             [{"functionDeclarations": OWN}, {"functionDeclarations": OWN, **SEARCH}],
-            [{"functionDeclarations": OWN}, {"functionDeclarations": [*OWN, "our"], **SEARCH}],
+            [
+                {"functionDeclarations": OWN},
+                {"functionDeclarations": [*OWN, "our"], **SEARCH},
+            ],
         ),
     ],
 )
@@ -404,7 +474,10 @@ def _filled(tool, ours):
     declared = tool.get("functionDeclarations")
     if declared is None:
         return tool
-    return {**tool, "functionDeclarations": [ours if one == "our" else one for one in declared]}
+    return {
+        **tool,
+        "functionDeclarations": [ours if one == "our" else one for one in declared],
+    }
 
 
 def test_added_functions_are_in_the_form_of_the_request():
@@ -412,7 +485,11 @@ def test_added_functions_are_in_the_form_of_the_request():
     for request, place, key in (
         (REST, lambda r: r["tools"], "functionDeclarations"),
         (SDK, lambda r: r["config"]["tools"], "function_declarations"),
-        ({"model": "m", "contents": "go"}, lambda r: r["config"]["tools"], "function_declarations"),
+        (
+            {"model": "m", "contents": "go"},
+            lambda r: r["config"]["tools"],
+            "function_declarations",
+        ),
     ):
         before = copy.deepcopy(request)
         new = WIRE.compose(request, WIRE.history(request), [ours])
@@ -423,7 +500,9 @@ def test_added_functions_are_in_the_form_of_the_request():
 
 
 def test_a_tool_of_the_sdk_is_copied_and_declares_ours_too():
-    types = pytest.importorskip("google.genai.types", reason="google-genai is not installed")
+    types = pytest.importorskip(
+        "google.genai.types", reason="google-genai is not installed"
+    )
     declared = types.FunctionDeclaration(name="bash")
     tool = types.Tool(function_declarations=[declared])
     config = types.GenerateContentConfig(tools=[tool])
@@ -431,7 +510,10 @@ def test_a_tool_of_the_sdk_is_copied_and_declares_ours_too():
     new = WIRE.compose(request, WIRE.history(request), [WIRE.tool(SPEC)])
     (shown,) = new["config"].tools
     assert [one.name for one in shown.function_declarations] == ["bash", "look"]
-    assert all(isinstance(one, types.FunctionDeclaration) for one in shown.function_declarations)
+    assert all(
+        isinstance(one, types.FunctionDeclaration)
+        for one in shown.function_declarations
+    )
     assert tool.function_declarations == [declared]
 
 
@@ -485,16 +567,25 @@ def test_usage_counts_each_token_once():
 
 def test_recall_takes_a_part_or_a_call_and_gives_a_part():
     session = new_session("gemini", 12_000)
-    contents = [user({"text": "go"}), model(call(id="7")), user(gave({"result": BIG}, id="7"))]
+    contents = [
+        user({"text": "go"}),
+        model(call(id="7")),
+        user(gave({"result": BIG}, id="7")),
+    ]
     view = session.fit(histories.request("gemini", contents))
-    (shown,) = [text for _, texts in reading.results(view["contents"][2]) for text in texts]
+    (shown,) = [
+        text for _, texts in reading.results(view["contents"][2]) for text in texts
+    ]
     assert shown != BIG
     body = {"name": "get_continuation", "args": {"tool_call_id": "7", "offset": 100}}
     assert session.owns(body)
     assert session.owns({"functionCall": body})
     assert session.owns({"function_call": body})
     assert not session.owns(call())
-    one, other = session.recall(body), session.recall({"functionCall": {**body, "id": "8"}})
+    one, other = (
+        session.recall(body),
+        session.recall({"functionCall": {**body, "id": "8"}}),
+    )
     assert one["functionResponse"].keys() == {"name", "response"}
     assert other["functionResponse"]["id"] == "8"
     assert one["functionResponse"]["response"]["output"].startswith(BIG[100:200])
@@ -515,7 +606,8 @@ def as_objects(types, contents):
 
 def as_dicts(contents):
     return [
-        content.model_dump(mode="json", exclude_none=True, by_alias=True) for content in contents
+        content.model_dump(mode="json", exclude_none=True, by_alias=True)
+        for content in contents
     ]
 
 
@@ -548,12 +640,19 @@ def as_plain(contents):
 
 
 def test_objects_and_dicts_are_one_history(types):
-    part = types.Part(inline_data=types.Blob(mime_type="image/png", data=b"\xff\xfe\xfd"))
-    thing = types.Part(executable_code=types.ExecutableCode(code="1", language="PYTHON"))
-    signed_call = types.Part(
-        function_call=types.FunctionCall(name="f", args={"x": 1}), thought_signature=b"\xff\xfe"
+    part = types.Part(
+        inline_data=types.Blob(mime_type="image/png", data=b"\xff\xfe\xfd")
     )
-    given = types.Part.from_function_response(name="f", response={"result": {"b": 1, "a": 2}})
+    thing = types.Part(
+        executable_code=types.ExecutableCode(code="1", language="PYTHON")
+    )
+    signed_call = types.Part(
+        function_call=types.FunctionCall(name="f", args={"x": 1}),
+        thought_signature=b"\xff\xfe",
+    )
+    given = types.Part.from_function_response(
+        name="f", response={"result": {"b": 1, "a": 2}}
+    )
     for role, parts in (("user", [part, given]), ("model", [thing, signed_call])):
         content = types.Content(role=role, parts=parts)
         (plain,) = as_dicts([content])
@@ -567,7 +666,9 @@ def test_usage_of_a_reply_object(types):
         prompt_token_count=10, cached_content_token_count=4, candidates_token_count=2
     )
     reply = types.GenerateContentResponse(usage_metadata=counts)
-    assert WIRE.usage(reply) == Usage(fresh_tokens=6, cache_read_tokens=4, output_tokens=2)
+    assert WIRE.usage(reply) == Usage(
+        fresh_tokens=6, cache_read_tokens=4, output_tokens=2
+    )
 
 
 def test_strings_parts_and_functions_are_taken_as_the_sdk_takes_them(types):
@@ -575,8 +676,14 @@ def test_strings_parts_and_functions_are_taken_as_the_sdk_takes_them(types):
         """Run a command."""
         return command
 
-    contents = ["look", types.Part.from_uri(file_uri="gs://a", mime_type="image/png"), ["a", "b"]]
-    config = types.GenerateContentConfig(system_instruction=["One.", "Two."], tools=[bash])
+    contents = [
+        "look",
+        types.Part.from_uri(file_uri="gs://a", mime_type="image/png"),
+        ["a", "b"],
+    ]
+    config = types.GenerateContentConfig(
+        system_instruction=["One.", "Two."], tools=[bash]
+    )
     request = {"model": "gemini-2.5-pro", "contents": contents, "config": config}
     view = Session("gemini-2.5-pro").fit(request)
     assert all(a is b for a, b in zip(view["contents"], contents, strict=True))
@@ -604,9 +711,14 @@ class _Provider(BaseHTTPRequestHandler):
                 {**first, "thoughtSignature": f"c2ln{number:04}"},
                 {"functionCall": {"name": "grep", "args": {"step": number}}},
             ]
-        counts = {"promptTokenCount": len(json.dumps(body)) // 4, "candidatesTokenCount": 9}
+        counts = {
+            "promptTokenCount": len(json.dumps(body)) // 4,
+            "candidatesTokenCount": 9,
+        }
         reply = {
-            "candidates": [{"content": {"role": "model", "parts": parts}, "finishReason": "STOP"}],
+            "candidates": [
+                {"content": {"role": "model", "parts": parts}, "finishReason": "STOP"}
+            ],
             "usageMetadata": counts,
         }
         data = json.dumps(reply).encode()
@@ -625,7 +737,9 @@ def provider():
     bodies = []
     handler = type("Provider", (_Provider,), {"bodies": bodies})
     server = HTTPServer(("127.0.0.1", 0), handler)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread = threading.Thread(
+        target=server.serve_forever, kwargs={"poll_interval": 0.01}
+    )
     thread.start()
     yield f"http://127.0.0.1:{server.server_port}", bodies
     server.shutdown()
@@ -649,41 +763,61 @@ def test_a_loop_through_the_real_client(types, provider, config_as, monkeypatch)
     url, bodies = provider
     options = types.HttpOptions(base_url=url)
     declared = {"name": "bash", "parameters": {"type": "OBJECT", "properties": {}}}
-    config = {"system_instruction": "Be brief.", "tools": [{"function_declarations": [declared]}]}
+    config = {
+        "system_instruction": "Be brief.",
+        "tools": [{"function_declarations": [declared]}],
+    }
     if config_as == "object":
         config = types.GenerateContentConfig.model_validate(config)
     session = Session(
-        "gemini-3-pro-preview", limits=Limits(window_tokens=6_000, output_reserve_tokens=500)
+        "gemini-3-pro-preview",
+        limits=Limits(window_tokens=6_000, output_reserve_tokens=500),
     )
     contents = [types.Content(role="user", parts=[types.Part(text="Find out.")])]
     with genai.Client(api_key="none", http_options=options) as client:
         while True:
-            request = {"model": "gemini-3-pro-preview", "contents": contents, "config": config}
+            request = {
+                "model": "gemini-3-pro-preview",
+                "contents": contents,
+                "config": config,
+            }
             reply = client.models.generate_content(**session.fit(request))
             session.observe(reply)
             contents.append(reply.candidates[0].content)
             if not reply.function_calls:
                 break
             contents.append(
-                types.Content(role="user", parts=[*map(answer_of(types), reply.function_calls)])
+                types.Content(
+                    role="user", parts=[*map(answer_of(types), reply.function_calls)]
+                )
             )
     assert reply.text == "done"
     assert len(bodies) == _Provider.steps + 1
     sent = as_dicts(contents)
     assert any(content not in sent for content in bodies[-1]["contents"])
-    names = [d["name"] for tool in bodies[-1]["tools"] for d in tool["functionDeclarations"]]
+    names = [
+        d["name"] for tool in bodies[-1]["tools"] for d in tool["functionDeclarations"]
+    ]
     assert names == ["bash", "get_continuation"]
     for body in bodies:
         body["model"] = "gemini-3-pro-preview"
         assert problems("gemini", body, history=sent) == []
         assert len(json.dumps(body["contents"])) < 6_000 * 4
         assert body["tools"] == bodies[0]["tools"]
-    assert {event.kind for event in session.events} >= {"truncated", "pruned", "observed"}
+    assert {event.kind for event in session.events} >= {
+        "truncated",
+        "pruned",
+        "observed",
+    }
 
 
 def answer_of(types):
     def answer(call):
-        output = BIG if call.name == "bash" else [{"n": n, "text": "row"} for n in range(60)]
-        return types.Part.from_function_response(name=call.name, response={"result": output})
+        output = (
+            BIG if call.name == "bash" else [{"n": n, "text": "row"} for n in range(60)]
+        )
+        return types.Part.from_function_response(
+            name=call.name, response={"result": output}
+        )
 
     return answer

@@ -10,7 +10,15 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from tests import histories
-from tests.wires.test_repair import ALL, WRITERS, anthropic, break_up, formats, legal, repaired
+from tests.wires.test_repair import (
+    ALL,
+    WRITERS,
+    anthropic,
+    break_up,
+    formats,
+    legal,
+    repaired,
+)
 from ullage import Limits, Session
 from ullage.core.contract.repaired import news, remember
 from ullage.core.history.pairing import Pairing
@@ -31,7 +39,12 @@ def at_once(format, messages):
         reading.read(at)
     made, _ = reading.made(len(messages), Beginning())
     outputs = {output.ref: output for output in made.outputs}
-    return made.sent(messages), tuple(outputs.values()), in_order(made.reports), made.stale
+    return (
+        made.sent(messages),
+        tuple(outputs.values()),
+        in_order(made.reports),
+        made.stale,
+    )
 
 
 def is_as_at_once(format, found, messages):
@@ -155,7 +168,9 @@ def counted(monkeypatch, format):
 def test_a_turn_reads_and_makes_the_last_turn_and_what_is_new(format, monkeypatch):
     """Also of a history that holds an interrupted call, and with branches in turn."""
     work = counted(monkeypatch, format)
-    session = Session(histories.MODEL[format], repair=True, limits=Limits(window_tokens=10**6))
+    session = Session(
+        histories.MODEL[format], repair=True, limits=Limits(window_tokens=10**6)
+    )
     steps, _ = turns(format, 60, lose=[10, 40])
     messages = [message for step in steps[:50] for message in step]
     session.fit(histories.request(format, messages))
@@ -169,20 +184,26 @@ def test_a_turn_reads_and_makes_the_last_turn_and_what_is_new(format, monkeypatc
         view = session.fit(histories.request(format, messages))
         assert work["read"] <= 3 * len(step)
         assert work["made"] <= 3 * len(step)
-    cold = Session(histories.MODEL[format], repair=True, limits=Limits(window_tokens=10**6))
+    cold = Session(
+        histories.MODEL[format], repair=True, limits=Limits(window_tokens=10**6)
+    )
     cold._state = replace(cold._state, persisted=session.state)
     assert cold.fit(histories.request(format, messages)) == view
 
 
 @pytest.mark.parametrize("format", ALL)
-def test_after_a_late_result_the_work_is_that_of_the_last_turn_again(format, monkeypatch):
+def test_after_a_late_result_the_work_is_that_of_the_last_turn_again(
+    format, monkeypatch
+):
     work = counted(monkeypatch, format)
     steps, late = turns(format, 60, lose=[50])
     messages = [message for step in steps[:55] for message in step]
     before, known = gone_on(format, messages, ())
     found, known = gone_on(format, [*messages, late[50]], known)
     assert MOVED in str(found.messages[-1])
-    assert [event.why for event in news(found, (before,)).events] == ["a result came late"]
+    assert [event.why for event in news(found, (before,)).events] == [
+        "a result came late"
+    ]
     messages = [*messages, late[50]]
     for step in steps[55:]:
         messages = [*messages, *step]

@@ -52,7 +52,9 @@ ROLES = {"system": "system", "request": "user", "response": "assistant"}
 def parse(turn):
     parts = [_part(part, at) for at, part in enumerate(turn.parts)]
     said = [part for part in parts if not isinstance(part, Reasoning)]
-    return Message(ROLES[turn.kind], (*said, *(p for p in parts if isinstance(p, Reasoning))))
+    return Message(
+        ROLES[turn.kind], (*said, *(p for p in parts if isinstance(p, Reasoning)))
+    )
 
 
 def _part(part, at):
@@ -71,7 +73,9 @@ def show(turn, message, changes, reasoning_dropped):
     parts = list(turn.parts)
     for number, _, text in changes:
         at = message.parts[number].at
-        field = {Said: "text", Called: "arguments", Returned: "content"}[type(parts[at])]
+        field = {Said: "text", Called: "arguments", Returned: "content"}[
+            type(parts[at])
+        ]
         parts[at] = replace(parts[at], **{field: text})
     if reasoning_dropped:
         parts = [part for part in parts if not isinstance(part, Thought)] or [Said("…")]
@@ -100,7 +104,9 @@ def conversation(calls, signature="sealed"):
         thought = (Thought(f"I look at {n}.", f"{signature}{n}"),) if signature else ()
         call = Called(f"toolu_{n}", "read_file", f'{{"path":"src/{n}.py"}}')
         turns.append(Turn("response", (*thought, call)))
-        content = "".join(f"{n}:{line} some words of a file that is read\n" for line in range(60))
+        content = "".join(
+            f"{n}:{line} some words of a file that is read\n" for line in range(60)
+        )
         turns.append(Turn("request", (Returned(f"toolu_{n}", "read_file", content),)))
     return turns
 
@@ -119,13 +125,24 @@ def _block(part):
         case Thought(text, signature):
             return {"type": "thinking", "thinking": text, "signature": signature}
         case Called(id, tool, arguments):
-            return {"type": "tool_use", "id": id, "name": tool, "input": json.loads(arguments)}
+            return {
+                "type": "tool_use",
+                "id": id,
+                "name": tool,
+                "input": json.loads(arguments),
+            }
         case Returned(id, _, content):
             return {"type": "tool_result", "tool_use_id": id, "content": content}
 
 
 def asked(messages, **more):
-    return {"model": MODEL, "max_tokens": 500, "system": SYSTEM, "messages": messages, **more}
+    return {
+        "model": MODEL,
+        "max_tokens": 500,
+        "system": SYSTEM,
+        "messages": messages,
+        **more,
+    }
 
 
 def views(calls, format=None, **more):
@@ -135,15 +152,20 @@ def views(calls, format=None, **more):
     wire = Session(MODEL, format="anthropic", limits=SMALL, recall=True, **more)
     for stop in range(1, len(turns) + 1, 2):
         shown = ours.fit(asked(turns[:stop]))
-        yield turns[:stop], shown, wire.fit(asked([native(turn) for turn in turns[:stop]])), ours
+        yield (
+            turns[:stop],
+            shown,
+            wire.fit(asked([native(turn) for turn in turns[:stop]])),
+            ours,
+        )
 
 
 def test_a_hosts_views_are_those_of_the_wire_it_is_sent_on():
     batches = 0
     for _, shown, expected, session in views(60):
-        assert _without_space([native(turn) for turn in shown["messages"]]) == _without_space(
-            expected["messages"]
-        )
+        assert _without_space(
+            [native(turn) for turn in shown["messages"]]
+        ) == _without_space(expected["messages"])
         assert shown["tools"] == expected["tools"]
         batches = sum(event.kind == "pruned" for event in session.events)
     assert batches
@@ -152,7 +174,11 @@ def test_a_hosts_views_are_those_of_the_wire_it_is_sent_on():
 def _without_space(messages):
     """Names of what leaves nothing behind differ from host to host."""
     return [
-        [block for block in message["content"] if block != {"type": "text", "text": "…"}]
+        [
+            block
+            for block in message["content"]
+            if block != {"type": "text", "text": "…"}
+        ]
         for message in messages
     ]
 
@@ -169,9 +195,16 @@ def test_untouched_messages_are_the_frameworks_own_objects():
 def test_no_bound_reasoning_is_left_behind_a_prune():
     *_, (turns, shown, _, session) = views(60)
     assert any(event.kind == "pruned" for event in session.events)
-    first = next(at for at, turn in enumerate(shown["messages"]) if turn is not turns[at])
+    first = next(
+        at for at, turn in enumerate(shown["messages"]) if turn is not turns[at]
+    )
     behind = shown["messages"][first:]
-    left = [part for turn in behind[:-10] for part in turn.parts if isinstance(part, Thought)]
+    left = [
+        part
+        for turn in behind[:-10]
+        for part in turn.parts
+        if isinstance(part, Thought)
+    ]
     assert left == []
 
 
@@ -179,7 +212,9 @@ def test_the_rules_of_reasoning_are_those_of_the_wire_that_is_sent():
     """The same messages, sent where nothing is bound, keep what was thought."""
     left = {}
     for wire in ("anthropic", "openai-chat"):
-        *_, (_, shown, _, session) = views(60, format=host(provider=lambda _, wire=wire: wire))
+        *_, (_, shown, _, session) = views(
+            60, format=host(provider=lambda _, wire=wire: wire)
+        )
         assert any(event.kind == "pruned" for event in session.events)
         parts = [part for turn in shown["messages"] for part in turn.parts]
         left[wire] = sum(isinstance(part, Thought) for part in parts)
@@ -243,13 +278,16 @@ def test_a_restart_shows_the_same(tmp_path):
 def test_a_frameworks_own_replies_report_what_they_came_to():
     def usage(reply):
         return (
-            Usage(fresh_tokens=reply.tokens, output_tokens=1) if hasattr(reply, "tokens") else None
+            Usage(fresh_tokens=reply.tokens, output_tokens=1)
+            if hasattr(reply, "tokens")
+            else None
         )
 
     session = Session(MODEL, format=host(usage=usage))
     session.call(lambda **_: SimpleNamespace(tokens=60), **asked([user("Hello.")]))
     stream = session.call(
-        lambda **_: iter([SimpleNamespace(), SimpleNamespace(tokens=70)]), **asked([user("Hello.")])
+        lambda **_: iter([SimpleNamespace(), SimpleNamespace(tokens=70)]),
+        **asked([user("Hello.")]),
     )
     assert len(list(stream)) == 2
     assert session.usage.input_tokens == 130

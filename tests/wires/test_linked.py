@@ -25,7 +25,9 @@ def seams(format, messages):
 
 
 HOSTED = [
-    e for e in examples("openai-responses") if e.type.endswith("_call") and len(e.messages) == 2
+    e
+    for e in examples("openai-responses")
+    if e.type.endswith("_call") and len(e.messages) == 2
 ]
 
 
@@ -36,17 +38,41 @@ def test_a_hosted_tool_is_not_parted_from_its_output(example):
 
 
 def test_an_approval_is_not_parted_from_what_asked_for_it():
-    asked = {"type": "mcp_approval_request", "id": "mcpr_1", "name": "x", "arguments": "{}"}
-    given = {"type": "mcp_approval_response", "approval_request_id": "mcpr_1", "approve": True}
-    made = {"type": "mcp_call", "id": "mcp_1", "name": "x", "arguments": "{}", "output": "1"}
+    asked = {
+        "type": "mcp_approval_request",
+        "id": "mcpr_1",
+        "name": "x",
+        "arguments": "{}",
+    }
+    given = {
+        "type": "mcp_approval_response",
+        "approval_request_id": "mcpr_1",
+        "approve": True,
+    }
+    made = {
+        "type": "mcp_call",
+        "id": "mcp_1",
+        "name": "x",
+        "arguments": "{}",
+        "output": "1",
+    }
     assert seams("openai-responses", [asked, given, made]) == [0, 2]
 
 
 def test_a_result_of_the_servers_may_come_a_message_later():
     """A mixed turn: the caller's tool is answered first, the server goes on after that."""
-    searching = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {}}
+    searching = {
+        "type": "server_tool_use",
+        "id": "srvtoolu_1",
+        "name": "web_search",
+        "input": {},
+    }
     reading = {"type": "tool_use", "id": "toolu_1", "name": "read_file", "input": {}}
-    found = {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": []}
+    found = {
+        "type": "web_search_tool_result",
+        "tool_use_id": "srvtoolu_1",
+        "content": [],
+    }
     read = {"type": "tool_result", "tool_use_id": "toolu_1", "content": "all is well"}
     messages = [
         {"role": "user", "content": "Go on."},
@@ -63,7 +89,12 @@ def test_what_is_never_answered_does_not_block_every_later_cut():
     user = {"role": "user", "content": "Never mind."}
     asked = {"type": "computer_call", "id": "cu_1", "call_id": "c1", "action": {}}
     said = {"role": "assistant", "content": "I see."}
-    assert seams("openai-responses", [user, asked, user, said, user, said]) == [0, 1, 4, 5]
+    assert seams("openai-responses", [user, asked, user, said, user, said]) == [
+        0,
+        1,
+        4,
+        5,
+    ]
 
 
 @pytest.mark.parametrize("mixed", [False, True])
@@ -74,7 +105,9 @@ def test_a_long_run_on_a_screen_is_condensed_and_stays_legal(mixed):
         click, shot = _click(number)
         call, output = _call(number)
         items += [click, call, output, shot] if mixed else [click, shot]
-    session = Session("gpt-5.6", limits=Limits(window_tokens=16_000), format="openai-responses")
+    session = Session(
+        "gpt-5.6", limits=Limits(window_tokens=16_000), format="openai-responses"
+    )
     for stop in range(1, len(items) + 1):
         request = histories.request("openai-responses", items[:stop])
         if not problems(request, "openai-responses"):
@@ -85,27 +118,49 @@ def test_a_long_run_on_a_screen_is_condensed_and_stays_legal(mixed):
 
 
 def _click(number):
-    known = {"type": "computer_call", "id": f"cu_{number}", "call_id": f"click_{number}"}
+    known = {
+        "type": "computer_call",
+        "id": f"cu_{number}",
+        "call_id": f"click_{number}",
+    }
     call = {**known, "action": {"type": "screenshot"}, "pending_safety_checks": []}
     shot = {"type": "computer_screenshot", "file_id": f"file_{number}"}
-    answer = {"type": "computer_call_output", "call_id": f"click_{number}", "output": shot}
+    answer = {
+        "type": "computer_call_output",
+        "call_id": f"click_{number}",
+        "output": shot,
+    }
     return {**call, "status": "completed"}, answer
 
 
 def _call(number):
     call = {"type": "function_call", "call_id": f"call_{number}", "name": "note"}
-    output = {"type": "function_call_output", "call_id": f"call_{number}", "output": "noted\n" * 90}
+    output = {
+        "type": "function_call_output",
+        "call_id": f"call_{number}",
+        "output": "noted\n" * 90,
+    }
     return {**call, "arguments": "{}"}, output
 
 
 def test_a_second_output_after_its_call_was_condensed_is_handed_in_by_the_user():
     """R2: an output stands behind its call, and what is new is never left out."""
-    messages = histories.wire("openai-responses", [_read(number) for number in range(60)])
-    first = [{"type": "function_call", "call_id": "x", "name": "bash", "arguments": "{}"}]
+    messages = histories.wire(
+        "openai-responses", [_read(number) for number in range(60)]
+    )
+    first = [
+        {"type": "function_call", "call_id": "x", "name": "bash", "arguments": "{}"}
+    ]
     first.append({"type": "function_call_output", "call_id": "x", "output": "at once"})
-    second = {"type": "function_call_output", "call_id": "x", "output": "a minute later"}
+    second = {
+        "type": "function_call_output",
+        "call_id": "x",
+        "output": "a minute later",
+    }
     items = [*messages[:4], *first, *messages[4:91], second, *messages[91:]]
-    session = Session("gpt-5.6", limits=Limits(window_tokens=6_000), format="openai-responses")
+    session = Session(
+        "gpt-5.6", limits=Limits(window_tokens=6_000), format="openai-responses"
+    )
     handed_in = 0
     for stop in range(1, len(items) + 1):
         request = histories.request("openai-responses", items[:stop])

@@ -23,14 +23,20 @@ ROWS = [
 ]
 
 
-@pytest.mark.parametrize(("near", "over", "model"), [r[1:] for r in ROWS], ids=[r[0] for r in ROWS])
+@pytest.mark.parametrize(
+    ("near", "over", "model"), [r[1:] for r in ROWS], ids=[r[0] for r in ROWS]
+)
 def test_images_of_anthropic(near, over, model):
     """Sent by the user, and in the result of a tool, alike."""
     for given, expected in ((near, set()), (over, {"A25"})):
-        result = messages(user(), assistant(use()), user(gave(content=given)), model=model)
+        result = messages(
+            user(), assistant(use()), user(gave(content=given)), model=model
+        )
         result["messages"][0] = user({"type": "text", "text": "look"})
         for request in (messages(user(*given), model=model), result):
-            assert {problem.rule for problem in problems("anthropic", request)} == expected
+            assert {
+                problem.rule for problem in problems("anthropic", request)
+            } == expected
             assert broken("anthropic", request) == expected
 
 

@@ -24,14 +24,21 @@ STEPS = 24
 
 
 def chunk(kind, data):
-    return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+    return (
+        struct.pack(">I", len(data))
+        + kind
+        + data
+        + struct.pack(">I", zlib.crc32(kind + data))
+    )
 
 
 def png():
     """A grey picture of 1000 by 800 pixels."""
     head = struct.pack(">IIBBBBB", 1000, 800, 8, 0, 0, 0, 0)
     rows = b"".join(b"\0" + bytes([n % 256]) * 1000 for n in range(800))
-    body = chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
+    body = (
+        chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
+    )
     return b"\x89PNG\r\n\x1a\n" + body
 
 
@@ -84,7 +91,10 @@ def block_of(format, kind):
         "document": {"type": "input_file", "filename": "a.pdf", "file_data": url}
         if prefix
         else {"type": "file", "file": {"filename": "a.pdf", "file_data": url}},
-        "audio": {"type": "input_audio", "input_audio": {"format": "wav", "data": data}},
+        "audio": {
+            "type": "input_audio",
+            "input_audio": {"format": "wav", "data": data},
+        },
     }[kind]
 
 
@@ -94,7 +104,10 @@ def step(format, number, block):
     if format == "anthropic":
         call = {"type": "tool_use", "id": id, "name": name, "input": {}}
         result = {"type": "tool_result", "tool_use_id": id, "content": [block]}
-        return [{"role": "assistant", "content": [call]}, {"role": "user", "content": [result]}]
+        return [
+            {"role": "assistant", "content": [call]},
+            {"role": "user", "content": [result]},
+        ]
     if format == "gemini":
         call = {"functionCall": {"id": id, "name": name, "args": {}}}
         body = {"id": id, "name": name, "response": {"output": "see"}, "parts": [block]}
@@ -119,9 +132,13 @@ def recalled(format, kind):
     first = {"role": "user", "parts": [{"text": "go"}]}
     history = [first if format == "gemini" else {"role": "user", "content": "go"}]
     data = base64.b64encode(DATA[kind]).decode()
-    window_tokens = 4_000 + media_tokens(model, Media(kind, MIME[kind], data, 0)) * STEPS // 3
+    window_tokens = (
+        4_000 + media_tokens(model, Media(kind, MIME[kind], data, 0)) * STEPS // 3
+    )
     limits = Limits(window_tokens=window_tokens)
-    session = Session(model, policy=histories.PRUNING, limits=limits, recall=True, format=format)
+    session = Session(
+        model, policy=histories.PRUNING, limits=limits, recall=True, format=format
+    )
     for number in range(STEPS):
         history += step(format, number, block)
         view = session.fit({"model": model, key: history, "max_tokens": 1_000})
@@ -155,7 +172,10 @@ def asking(format, ref):
 def blocks_in(format, result):
     """The blocks of a recalled result, or its text."""
     if format == "gemini":
-        return result["functionResponse"].get("parts") or result["functionResponse"]["response"]
+        return (
+            result["functionResponse"].get("parts")
+            or result["functionResponse"]["response"]
+        )
     return result["output" if format == "openai-responses" else "content"]
 
 

@@ -37,7 +37,10 @@ def fitted(request, **settings):
         ({"num_ctx": 32_768}, 8_000, 8_000),
         ({"num_ctx": 4_000}, 8_000, 4_000),
         (None, 8_000, 8_000),
-        *(({"num_ctx": odd}, None, 4_096) for odd in (0, -1, "8192", True, 8_192.0, None)),
+        *(
+            ({"num_ctx": odd}, None, 4_096)
+            for odd in (0, -1, "8192", True, 8_192.0, None)
+        ),
     ],
 )
 def test_the_window_is_that_of_the_server(options, limits, window_tokens):
@@ -51,7 +54,10 @@ def test_a_window_that_nobody_tells_is_the_servers_default_and_told_of_once():
     session, _ = fitted(asked(GO, model="gpt-oss:20b"))
     session.fit(asked(GO, model="gpt-oss:20b"))
     (event,) = [event for event in session.events if event.kind == "unknown_model"]
-    assert "4,096 tokens are assumed, as its server has without options.num_ctx" in event.why
+    assert (
+        "4,096 tokens are assumed, as its server has without options.num_ctx"
+        in event.why
+    )
     hosted, _ = fitted(asked(GO, model="gpt-oss:120b-cloud"))
     assert hosted.window.limit_tokens > 100_000
     with pytest.raises(ConfigError, match="no window is known"):
@@ -75,10 +81,14 @@ def test_what_the_answer_may_take_is_kept_free_and_no_limit_is_none():
 
 def test_a_server_that_cuts_the_prompt_is_told_of_at_the_third_reply():
     session = Session("qwen3:8b", format="ollama", limits=Limits(window_tokens=100_000))
-    turn = histories.Turn(calls=(histories.Call("bash", "a.py", "a line of output\n" * 900),))
+    turn = histories.Turn(
+        calls=(histories.Call("bash", "a.py", "a line of output\n" * 900),)
+    )
     for turns in (4, 5, 6):
         messages = histories.wire("ollama", [turn] * turns)
-        session.fit(asked(*messages)).observe({"prompt_eval_count": 4_096, "eval_count": 9})
+        session.fit(asked(*messages)).observe(
+            {"prompt_eval_count": 4_096, "eval_count": 9}
+        )
     events = [event for event in session.events if event.kind == "undercounted"]
     assert len(events) == 1
     assert "num_ctx" in events[0].why
@@ -126,7 +136,12 @@ def test_results_without_ids_are_cut_and_opened_and_stay_with_their_calls(bare):
     assert problems(view, "ollama") == []
     assert len(json.dumps(view)) < len(json.dumps(request)) / 2
     assert [m.keys() for m in view["messages"]] == [m.keys() for m in messages]
-    call = {"function": {"name": "get_continuation", "arguments": {"tool_call_id": "nothing"}}}
+    call = {
+        "function": {
+            "name": "get_continuation",
+            "arguments": {"tool_call_id": "nothing"},
+        }
+    }
     result = view.recall(call)
     assert (result["role"], result["tool_name"]) == ("tool", "get_continuation")
     assert "tool_call_id" not in result
@@ -134,7 +149,10 @@ def test_results_without_ids_are_cut_and_opened_and_stay_with_their_calls(bare):
 
 BROKEN = {
     "no result": ([GO, runs("run", "look"), BARE], 1),
-    "late": ([GO, runs("run", "look"), BARE, {"role": "user", "content": "x"}, ran("look")], 0),
+    "late": (
+        [GO, runs("run", "look"), BARE, {"role": "user", "content": "x"}, ran("look")],
+        0,
+    ),
     "of no call": ([GO, ran()], 0),
     "a second one, and it says nothing": ([GO, runs("run"), BARE, BARE], 0),
     "two of one name, the second first": (
@@ -157,7 +175,9 @@ def test_a_broken_history_is_mended_and_every_text_kept(case):
     assert problems(view, "ollama") == []
     shown = json.dumps(view)
     assert shown.count("was interrupted") == interrupted
-    kept = {text for ref in refs_in(shown) for text in [session.store.get("", ref).text]}
+    kept = {
+        text for ref in refs_in(shown) for text in [session.store.get("", ref).text]
+    }
     for message in marked:
         if message["role"] == "tool":
             assert message["content"] in shown or message["content"] in kept
@@ -182,7 +202,11 @@ def test_a_text_in_the_place_of_an_image_stands_behind_what_is_said():
 def test_an_image_may_be_bytes_or_a_path_or_an_object(tmp_path):
     ollama = pytest.importorskip("ollama", reason="ollama is not installed")
     raw = {"role": "user", "images": [b"\0\0\0", tmp_path, ollama.Image(value=PNG)]}
-    assert [part.data for part in WIRE.parse(raw, "m").parts] == ["AAAA", str(tmp_path), PNG]
+    assert [part.data for part in WIRE.parse(raw, "m").parts] == [
+        "AAAA",
+        str(tmp_path),
+        PNG,
+    ]
 
 
 def test_objects_of_the_client_are_messages_and_its_functions_are_tools():
@@ -194,8 +218,12 @@ def test_objects_of_the_client_are_messages_and_its_functions_are_tools():
     call = ollama.Message.ToolCall(
         function=ollama.Message.ToolCall.Function(name="look", arguments={"path": "a"})
     )
-    said = ollama.Message(role="assistant", content="", thinking="hm", tool_calls=[call])
-    request = asked(GO, said, ran("look"), tools=[look], options=ollama.Options(num_ctx=9_000))
+    said = ollama.Message(
+        role="assistant", content="", thinking="hm", tool_calls=[call]
+    )
+    request = asked(
+        GO, said, ran("look"), tools=[look], options=ollama.Options(num_ctx=9_000)
+    )
     session, view = fitted(request, recall=False)
     assert view["messages"][1] is said
     assert view["tools"] == [look]
@@ -240,7 +268,11 @@ def test_a_prompt_that_is_not_counted_is_no_prompt_of_nothing():
 
 
 def test_a_model_that_is_loaded_says_nothing():
-    loaded = {"model": "m", "message": {"role": "assistant", "content": ""}, "done": True}
+    loaded = {
+        "model": "m",
+        "message": {"role": "assistant", "content": ""},
+        "done": True,
+    }
     assert WIRE.reply({**loaded, "done_reason": "load"}) == []
     assert WIRE.usage({**loaded, "done_reason": "load"}) is None
     _, view = fitted(asked(keep_alive=0))

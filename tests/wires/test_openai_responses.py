@@ -17,7 +17,14 @@ from ullage.core.errors import FormatError
 from ullage.core.history.canon import digest_of
 from ullage.core.history.transcript import Transcript
 from ullage.core.tokens.meter import Meter
-from ullage.core.values.messages import Media, Opaque, Reasoning, Text, ToolCall, ToolResult
+from ullage.core.values.messages import (
+    Media,
+    Opaque,
+    Reasoning,
+    Text,
+    ToolCall,
+    ToolResult,
+)
 from ullage.core.values.notices import pointers
 from ullage.wires import FORMATS, ToolSpec, recognise
 
@@ -30,7 +37,12 @@ PNG = "data:image/png;base64,iVBORw0KGgo="
 
 
 def call(call_id="c1", **more):
-    item = {"type": "function_call", "call_id": call_id, "name": "run", "arguments": '{"a": 1}'}
+    item = {
+        "type": "function_call",
+        "call_id": call_id,
+        "name": "run",
+        "arguments": '{"a": 1}',
+    }
     return item | more
 
 
@@ -39,7 +51,12 @@ def gave(call_id="c1", output="ok", **more):
 
 
 def thought(sealed="gAAAA", **more):
-    item = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": sealed}
+    item = {
+        "type": "reasoning",
+        "id": "rs_1",
+        "summary": [],
+        "encrypted_content": sealed,
+    }
     return item | more
 
 
@@ -120,12 +137,20 @@ def test_what_the_items_mean():
     assert parse(gave(output=parts)).results[0].content == expected
     assert parse({"role": "user", "content": parts}).parts == expected
     said = [{"type": "output_text", "text": "x"}, {"type": "refusal", "refusal": "no"}]
-    assert parse({"role": "assistant", "content": said}).parts == (Text("x", 0), Text("no", 1))
+    assert parse({"role": "assistant", "content": said}).parts == (
+        Text("x", 0),
+        Text("no", 1),
+    )
     screen = {"type": "computer_screenshot", "image_url": PNG}
     taken = {"type": "computer_call_output", "call_id": "c", "output": screen}
     (shot,) = parse(taken).results[0].content
-    assert (shot.kind, shot.tokens) == ("computer_screenshot", 1_500)  # and never edited
-    painted = parse({"type": "image_generation_call", "id": "i", "result": "iVBO"}).parts
+    assert (shot.kind, shot.tokens) == (
+        "computer_screenshot",
+        1_500,
+    )  # and never edited
+    painted = parse(
+        {"type": "image_generation_call", "id": "i", "result": "iVBO"}
+    ).parts
     assert painted == (Media("image", "", "iVBO", -1),)
 
 
@@ -133,7 +158,9 @@ def test_sealed_reasoning_is_bound_and_costs_what_its_size_says():
     (part,) = parse(thought("g" * 10_000)).parts
     assert part == Reasoning("", -1, bound=True, sealed_bytes=6_850)
     assert Meter("gpt-5.2").leaf(part) == 1_713
-    (compacted,) = parse({"type": "compaction", "encrypted_content": "g" * 10_000}).parts
+    (compacted,) = parse(
+        {"type": "compaction", "encrypted_content": "g" * 10_000}
+    ).parts
     assert compacted.tokens == 1_713
     summary = [{"type": "summary_text", "text": "hm"}]
     (open_part,) = parse({"type": "reasoning", "id": "rs_1", "summary": summary}).parts
@@ -141,7 +168,9 @@ def test_sealed_reasoning_is_bound_and_costs_what_its_size_says():
     session = Session("gpt-5.6", recall=False)
     session.fit({"input": [{"role": "user", "content": "x"}]})
     before = session.window.tokens
-    session.fit({"input": [{"role": "user", "content": "x"}, thought("g" * 10_000), call()]})
+    session.fit(
+        {"input": [{"role": "user", "content": "x"}, thought("g" * 10_000), call()]}
+    )
     assert 1_713 < session.window.tokens - before < 1_760
 
 
@@ -182,7 +211,10 @@ def test_reasoning_items_that_a_client_drops_lose_no_edit(turns):
         ("input[0].type", {"content": "x"}),
         ("input[0].role", {"role": "robot", "content": "x"}),
         ("input[0].content", {"role": "user", "content": 7}),
-        ("input[0].content[0].text", {"role": "user", "content": [{"type": "input_text"}]}),
+        (
+            "input[0].content[0].text",
+            {"role": "user", "content": [{"type": "input_text"}]},
+        ),
         ("input[0].name", {"type": "function_call", "call_id": "c", "arguments": "{}"}),
         ("input[0].summary", {"type": "reasoning", "id": "rs_1", "summary": 7}),
         ("input[0].output[1]", gave(output=[{"type": "input_text", "text": "x"}, 7])),
@@ -206,13 +238,19 @@ def test_a_string_is_one_user_message_and_stays_a_string():
     session = Session("gpt-5.6", recall=False)
     assert session.fit(request) == request
     assert session.window.transcript.messages[0].role == "user"
-    grown = [{"role": "user", "content": "hello"}, {"role": "assistant", "content": "hi"}]
+    grown = [
+        {"role": "user", "content": "hello"},
+        {"role": "assistant", "content": "hi"},
+    ]
     assert session.fit(request | {"input": grown})["input"] == grown
     assert len(session.window.transcript) == 2
 
 
 def test_the_head():
-    leading = [{"role": "developer", "content": "a"}, {"role": "system", "content": "b"}]
+    leading = [
+        {"role": "developer", "content": "a"},
+        {"role": "system", "content": "b"},
+    ]
     user = {"role": "user", "content": "hi"}
     tool = {"type": "function", "name": "run", "parameters": {}, "strict": None}
     request = {
@@ -242,7 +280,10 @@ def test_it_is_recognised(request_):
 
 
 def test_others_are_not_taken_for_it():
-    assert recognise({"model": "gpt-5.6", "messages": [], "input": "x"}).name == "openai-chat"
+    assert (
+        recognise({"model": "gpt-5.6", "messages": [], "input": "x"}).name
+        == "openai-chat"
+    )
     assert recognise({"model": "claude-sonnet-4-5", "messages": []}).name == "anthropic"
 
 
@@ -263,7 +304,11 @@ def test_an_edit_changes_its_text_and_nothing_else():
     assert edited(custom, (0, 0, "{}")) == custom | {"input": "{}"}
     result = gave(id="fco_1", status="completed")
     assert edited(result, (0, 0, "x")) == result | {"output": "x"}
-    cached = {"type": "input_text", "text": "a", "prompt_cache_breakpoint": {"mode": "explicit"}}
+    cached = {
+        "type": "input_text",
+        "text": "a",
+        "prompt_cache_breakpoint": {"mode": "explicit"},
+    }
     image = {"type": "input_image", "image_url": PNG}
     many = gave(output=[image, cached])
     assert edited(many, (0, 1, "x"))["output"] == [image, cached | {"text": "x"}]
@@ -272,7 +317,12 @@ def test_an_edit_changes_its_text_and_nothing_else():
 
 
 def test_an_edited_text_carries_no_marks_into_the_old_one():
-    part = {"type": "output_text", "text": "a", "annotations": [{"index": 0}], "logprobs": []}
+    part = {
+        "type": "output_text",
+        "text": "a",
+        "annotations": [{"index": 0}],
+        "logprobs": [],
+    }
     item = {"type": "message", "id": "msg_1", "role": "assistant", "phase": "commentary",
             "content": [part, {"type": "refusal", "refusal": "no"}]}  # fmt: skip
     new = edited(item, (0, 0, "x"), (1, 0, "y"))
@@ -289,11 +339,16 @@ def test_the_output_of_a_shell_is_cut_stream_by_stream():
     assert content[2] == Opaque("outcome", '{"exit_code":1,"type":"exit"}', 2)
     new = edited(item, (0, 4, "x"))
     assert new["output"] == [chunks[0], chunks[1] | {"stderr": "x"}]
-    assert problems_of(NAME, [{"type": "shell_call", "call_id": "c", "action": {}}, new]) == []
+    assert (
+        problems_of(NAME, [{"type": "shell_call", "call_id": "c", "action": {}}, new])
+        == []
+    )
 
 
 def test_an_asynchronous_call_of_the_client_keeps_its_wire_name():
-    made = types.ResponseFunctionToolCall.model_validate(call(id="fc_1") | {"async": True})
+    made = types.ResponseFunctionToolCall.model_validate(
+        call(id="fc_1") | {"async": True}
+    )
     new = WIRE.edit(made, parse(made), [(0, 0, "{}")])
     assert new == call(id="fc_1") | {"async": True, "arguments": "{}"}
 
@@ -320,12 +375,20 @@ def test_usage_counts_cached_and_written_tokens_once():
     }  # fmt: skip
     for reply in ({"usage": usage}, types.ResponseUsage.model_validate(usage)):
         found = WIRE.usage(reply if isinstance(reply, dict) else {"usage": reply})
-        assert (found.fresh_tokens, found.cache_read_tokens, found.cache_write_tokens) == (
+        assert (
+            found.fresh_tokens,
+            found.cache_read_tokens,
+            found.cache_write_tokens,
+        ) == (
             10,
             60,
             30,
         )
-        assert (found.output_tokens, found.reasoning_tokens, found.input_tokens) == (20, 5, 100)
+        assert (found.output_tokens, found.reasoning_tokens, found.input_tokens) == (
+            20,
+            5,
+            100,
+        )
     assert WIRE.usage({"usage": None}) is None
 
 
@@ -339,7 +402,9 @@ def lengths_of(items):
 
 
 @given(histories.histories, st.sampled_from((4_000, 6_000, 12_000)), st.booleans())
-def test_every_view_is_legal_and_parts_no_reasoning_from_its_items(turns, window, reuse):
+def test_every_view_is_legal_and_parts_no_reasoning_from_its_items(
+    turns, window, reuse
+):
     items = histories.wire(NAME, turns, reuse_ids=reuse)
     session = Session("gpt-5.6", limits=Limits(window_tokens=window), recall=True)
     for length in lengths_of(items):
@@ -356,9 +421,13 @@ def test_calls_beside_sealed_reasoning_stay_as_they_are_and_others_shrink():
     for sealed, stubbed in ((False, True), (True, False)):
         items = histories.wire(NAME, big_turns(12, sealed))
         limits = Limits(window_tokens=24_000)
-        session = Session("gpt-5.6", policy=histories.PRUNING, limits=limits, recall=True)
+        session = Session(
+            "gpt-5.6", policy=histories.PRUNING, limits=limits, recall=True
+        )
         session.fit(histories.request(NAME, items))
-        touched = {session.window.transcript.messages[at].role for at in session.window.changed}
+        touched = {
+            session.window.transcript.messages[at].role for at in session.window.changed
+        }
         assert ("assistant" in touched) == stubbed
 
 
@@ -376,12 +445,19 @@ def test_an_unanswered_asynchronous_call_is_never_condensed():
     items += [gave("late", "at last"), user]
     view = session.fit({"input": items})
     assert problems(NAME, view) == []
-    assert gave("late", "at last") in view["input"] or "at last" in view["input"][1]["content"]
+    assert (
+        gave("late", "at last") in view["input"]
+        or "at last" in view["input"][1]["content"]
+    )
 
 
 def test_what_the_provider_compacted_is_never_condensed():
     sealed = {"type": "compaction", "id": "cmp_1", "encrypted_content": "g" * 2_000}
-    items = [{"role": "user", "content": "go"}, sealed, {"role": "user", "content": "on"}]
+    items = [
+        {"role": "user", "content": "go"},
+        sealed,
+        {"role": "user", "content": "on"},
+    ]
     for number in range(60):
         items += [call(f"c{number}"), gave(f"c{number}", "row " * 400)]
     session = Session("gpt-5.6", limits=Limits(window_tokens=6_000), recall=True)
@@ -424,12 +500,22 @@ class Provider(BaseHTTPRequestHandler):
     def output(self, turn, body):
         reasoning = thought("gAAAA" + str(turn) * 900, id=f"rs_{turn}", status=None)
         if turn > TURNS:
-            text = {"type": "output_text", "text": "c.py", "annotations": [], "logprobs": []}
+            text = {
+                "type": "output_text",
+                "text": "c.py",
+                "annotations": [],
+                "logprobs": [],
+            }
             return [reasoning, {"type": "message", "id": f"msg_{turn}", "role": "assistant",
                                 "status": "completed", "content": [text]}]  # fmt: skip
         notices = [p for t in reading.visible(body["input"]) for p in pointers(t)]
         asked = [
-            call(f"call_{turn}_{n}", id=f"fc_{turn}_{n}", status="completed", name="shell")
+            call(
+                f"call_{turn}_{n}",
+                id=f"fc_{turn}_{n}",
+                status="completed",
+                name="shell",
+            )
             | {"arguments": json.dumps({"path": f"{turn}/{n}.py"})}
             for n in range(2)
         ]
@@ -499,7 +585,10 @@ def test_client_objects_that_are_not_edited_come_back_as_they_are():
         types.ResponseReasoningItem.model_validate(thought()),
         types.ResponseFunctionToolCall.model_validate(call(id="fc_1")),
     ]
-    request = {"model": "gpt-5.6", "input": [{"role": "user", "content": "x"}, *output, gave()]}
+    request = {
+        "model": "gpt-5.6",
+        "input": [{"role": "user", "content": "x"}, *output, gave()],
+    }
     session = Session("gpt-5.6", recall=False)
     view = session.fit(request)
     assert view == request

@@ -26,7 +26,9 @@ def bodies(name):
 
 
 def openai_body(message, code=None):
-    return {"error": {"message": message, "type": "invalid_request_error", "code": code}}
+    return {
+        "error": {"message": message, "type": "invalid_request_error", "code": code}
+    }
 
 
 def gemini_body(message, code=400, status="INVALID_ARGUMENT"):
@@ -74,7 +76,9 @@ UNION = [
 
 @pytest.mark.parametrize("row", TOO_LONG)
 def test_the_providers_own_words(row):
-    said = {name: value for name, value in row.items() if name not in ("provider", "body")}
+    said = {
+        name: value for name, value in row.items() if name not in ("provider", "body")
+    }
     assert is_overflow(row["body"]) == Overflow(**said)
 
 
@@ -89,7 +93,10 @@ def test_numbers_make_sense_together(row):
 def test_every_row_of_the_table_decides_somewhere():
     """No row without its example, and none that an earlier row makes idle."""
     every = (
-        [row["body"] for row in TOO_LONG + TEXT_TOO_LONG] + TOO_MANY_BYTES + SOMETHING_ELSE + UNION
+        [row["body"] for row in TOO_LONG + TEXT_TOO_LONG]
+        + TOO_MANY_BYTES
+        + SOMETHING_ELSE
+        + UNION
     )
     texts = ["\n".join(Evidence.of(body).texts) for body in every]
     texts.append("\n".join(Evidence.of(ContextWindowExceededError("no details")).texts))
@@ -97,7 +104,8 @@ def test_every_row_of_the_table_decides_somewhere():
     patterns = [[row.pattern for row in rows] for rows in (known.exact, known.loose)]
     rows = [*patterns[0], *known.lookalikes, *patterns[1]]
     deciding = {
-        next((row for row in rows if overflow._found_by(row).search(text)), None) for text in texts
+        next((row for row in rows if overflow._found_by(row).search(text)), None)
+        for text in texts
     }
     assert [row for row in rows if row not in deciding] == []
 
@@ -165,7 +173,9 @@ def from_anthropic(status, body, url=ANTHROPIC):
         lambda body: response(200, body),
         lambda body: from_openai(400, body),
         lambda body: from_anthropic(400, body),
-        lambda body: openai.APIError("failed", httpx2.Request("POST", OPENAI), body=body),
+        lambda body: openai.APIError(
+            "failed", httpx2.Request("POST", OPENAI), body=body
+        ),
         lambda body: RuntimeError(f"the model refused: {body}"),
     ],
 )
@@ -178,7 +188,9 @@ def test_every_carrier_says_the_same(carry):
             assert getattr(carried, name) == getattr(plainly, name), body
 
 
-@pytest.mark.parametrize("body", [body for body in SOMETHING_ELSE if isinstance(body, dict)])
+@pytest.mark.parametrize(
+    "body", [body for body in SOMETHING_ELSE if isinstance(body, dict)]
+)
 @pytest.mark.parametrize("make", [from_openai, from_anthropic])
 def test_near_misses_raised_by_an_sdk(body, make):
     assert is_overflow(make(400, body)) is None
@@ -218,15 +230,22 @@ def chained(outer, inner, *, stated=True, hidden=False):
 
 
 def test_causes_and_contexts_are_looked_through():
-    assert is_overflow(chained(RuntimeError("call failed"), TOO_LONG_400)).size_tokens == 213_462
+    assert (
+        is_overflow(chained(RuntimeError("call failed"), TOO_LONG_400)).size_tokens
+        == 213_462
+    )
     assert is_overflow(chained(ValueError("oops"), TOO_LONG_400, stated=False))
-    assert is_overflow(chained(from_openai(500, plain("upstream failed")), TOO_LONG_400))
+    assert is_overflow(
+        chained(from_openai(500, plain("upstream failed")), TOO_LONG_400)
+    )
     twice = chained(KeyError("a"), chained(RuntimeError("b"), TOO_LONG_400))
     assert is_overflow(twice).size_tokens == 213_462
 
 
 def test_what_was_met_while_an_overflow_was_handled_is_no_overflow():
-    assert is_overflow(chained(from_openai(500, {}), TOO_LONG_400, stated=False)) is None
+    assert (
+        is_overflow(chained(from_openai(500, {}), TOO_LONG_400, stated=False)) is None
+    )
     assert is_overflow(chained(RATE_429.__class__("x", response=RATE_429.response, body=None),
                                TOO_LONG_400)) is None  # fmt: skip
     unreached = openai.APITimeoutError(httpx2.Request("POST", OPENAI))
@@ -242,7 +261,9 @@ def test_a_circle_of_causes_ends():
 
 
 def test_a_group_is_an_overflow_if_one_of_it_is():
-    found = is_overflow(ExceptionGroup("two calls", [ValueError("x"), RATE_429, TOO_LONG_400]))
+    found = is_overflow(
+        ExceptionGroup("two calls", [ValueError("x"), RATE_429, TOO_LONG_400])
+    )
     assert found.size_tokens == 213_462
     assert is_overflow(ExceptionGroup("two calls", [ValueError("x"), RATE_429])) is None
 
@@ -283,15 +304,27 @@ def test_classes_of_gateways_and_other_sdks():
     assert is_overflow(ContextWindowExceededError("no details")) == Overflow()
     google = ClientError(400, GEMINI)
     assert is_overflow(google) == Overflow(1_048_576, 1_196_265)
-    assert is_overflow(ClientError(429, gemini_body("quota", 429, "RESOURCE_EXHAUSTED"))) is None
-    bedrock = BedrockError("ValidationException", "Input is too long for requested model.")
+    assert (
+        is_overflow(ClientError(429, gemini_body("quota", 429, "RESOURCE_EXHAUSTED")))
+        is None
+    )
+    bedrock = BedrockError(
+        "ValidationException", "Input is too long for requested model."
+    )
     assert is_overflow(bedrock) == Overflow()
-    assert is_overflow(BedrockError("ThrottlingException", "Too many tokens, wait.")) is None
+    assert (
+        is_overflow(BedrockError("ThrottlingException", "Too many tokens, wait."))
+        is None
+    )
 
 
 @pytest.mark.parametrize(
     "name",
-    ["ContextWindowExceededError", "ContextOverflowError", "ContextWindowOverflowException"],
+    [
+        "ContextWindowExceededError",
+        "ContextOverflowError",
+        "ContextWindowOverflowException",
+    ],
 )
 def test_the_errors_of_frameworks_are_known_by_their_names_alone(name):
     assert is_overflow(type(name, (Exception,), {})()) == Overflow()
@@ -307,7 +340,10 @@ def test_a_response_that_was_not_read_is_judged_by_its_status():
         yield b"x"
 
     request = httpx2.Request("POST", ANTHROPIC)
-    assert is_overflow(httpx2.Response(413, content=chunks(), request=request)).by == "bytes"
+    assert (
+        is_overflow(httpx2.Response(413, content=chunks(), request=request)).by
+        == "bytes"
+    )
     assert is_overflow(httpx2.Response(400, content=chunks(), request=request)) is None
 
 
@@ -342,20 +378,34 @@ def responses_reply(status, error=None, reason=None, text="hello"):
     }  # fmt: skip
 
 
-FAILED = {"code": CODE, "message": "Your input exceeds the context window of this model."}
+FAILED = {
+    "code": CODE,
+    "message": "Your input exceeds the context window of this model.",
+}
 
 
 def test_a_reply_that_ended_because_the_window_was_full():
     cut = message("model_context_window_exceeded")
-    event = {"type": "message_delta", "delta": {"stop_reason": cut["stop_reason"]}, "usage": {}}
+    event = {
+        "type": "message_delta",
+        "delta": {"stop_reason": cut["stop_reason"]},
+        "usage": {},
+    }
     converse = {"stopReason": cut["stop_reason"], "usage": {"inputTokens": 9}}
     stopped = {"messageStop": {"stopReason": cut["stop_reason"]}}
-    for reply in (cut, Message.model_validate(cut), event, json.dumps(cut), converse, stopped):
+    for reply in (
+        cut,
+        Message.model_validate(cut),
+        event,
+        json.dumps(cut),
+        converse,
+        stopped,
+    ):
         assert is_overflow(reply).by == "after_output"
     assert is_overflow(completion("model_context_window_exceeded")).by == "after_output"
-    assert is_overflow({"error": "Reached context length of 4096 tokens with model"}) == Overflow(
-        4_096, by="after_output"
-    )
+    assert is_overflow(
+        {"error": "Reached context length of 4096 tokens with model"}
+    ) == Overflow(4_096, by="after_output")
 
 
 def test_a_response_that_failed():
@@ -371,7 +421,9 @@ def test_a_response_that_failed():
 
 
 def test_an_error_inside_a_good_status():
-    broken = completion("stop", error=plain("prompt is too long: 9 tokens > 8 maximum")["error"])
+    broken = completion(
+        "stop", error=plain("prompt is too long: 9 tokens > 8 maximum")["error"]
+    )
     assert is_overflow(ChatCompletion.construct(**broken)).size_tokens == 9
     assert is_overflow(httpx2.Response(200, json=broken)).limit_tokens == 8
 
@@ -385,11 +437,18 @@ def test_what_a_model_says_of_overflow_is_none():
         {"type": "response.output_text.delta", "delta": SAID},
         {"choices": [{"delta": {"content": SAID}, "finish_reason": None}]},
         {"choices": [{"text": SAID, "finish_reason": "stop"}]},
-        {"candidates": [{"content": {"parts": [{"text": SAID}]}, "finishReason": "STOP"}]},
+        {
+            "candidates": [
+                {"content": {"parts": [{"text": SAID}]}, "finishReason": "STOP"}
+            ]
+        },
     ]
     for reply in replies:
         assert is_overflow(reply) is None
         assert is_overflow(httpx2.Response(200, json=reply)) is None
-        assert is_overflow(httpx2.Response(200, text=f"data: {json.dumps(reply)}\n\n")) is None
+        assert (
+            is_overflow(httpx2.Response(200, text=f"data: {json.dumps(reply)}\n\n"))
+            is None
+        )
     assert is_overflow(Message.model_validate(replies[0])) is None
     assert is_overflow(ChatCompletion.model_validate(replies[1])) is None

@@ -29,7 +29,10 @@ def parse(raw):
 
 def test_it_is_text_between_the_content_and_the_calls():
     parts = parse(refused(content="Hm.", tool_calls=[CALL])).parts
-    assert [part.text for part in parts if isinstance(part, Text)] == ["Hm.", "I had rather not."]
+    assert [part.text for part in parts if isinstance(part, Text)] == [
+        "Hm.",
+        "I had rather not.",
+    ]
     assert isinstance(parts[-1], ToolCall)
 
 
@@ -49,11 +52,16 @@ def test_an_edit_leaves_it_a_refusal(raw):
     message = parse(raw)
     new = WIRE.edit(raw, message, [(len(message.parts) - 1, 0, "No.")])
     assert json.dumps(new) == json.dumps(raw).replace("I had rather not.", "No.")
-    assert problems({"model": "gpt-4.1", "messages": [GO, new, NEXT]}, "openai-chat") == []
+    assert (
+        problems({"model": "gpt-4.1", "messages": [GO, new, NEXT]}, "openai-chat") == []
+    )
 
 
 def test_it_is_counted_and_cut_like_any_text():
-    asked = {"model": "gpt-4.1", "messages": [GO, refused("No, I will not. " * 20_000), NEXT]}
+    asked = {
+        "model": "gpt-4.1",
+        "messages": [GO, refused("No, I will not. " * 20_000), NEXT],
+    }
     before = json.dumps(asked)
     wide = Session("gpt-4.1", recall=False)
     assert json.dumps(wide.fit(asked)) == before
@@ -73,7 +81,9 @@ def test_it_is_counted_and_cut_like_any_text():
 )
 def test_that_it_is_a_refusal_is_named_and_its_text_carried(target, raw, place):
     messages = [GO, raw, NEXT]
-    with pytest.raises(UnsupportedPart, match=rf"messages\[1\]{place}: that a text is a refusal"):
+    with pytest.raises(
+        UnsupportedPart, match=rf"messages\[1\]{place}: that a text is a refusal"
+    ):
         convert(messages, target, format="openai-chat")
     there = convert(messages, target, format="openai-chat", lossy="describe")
     assert "I had rather not." in json.dumps(there[1])

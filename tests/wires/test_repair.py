@@ -69,9 +69,13 @@ def chat(text):
         role = {"u": "user", "a": "assistant", "s": "system"}.get(word[0])
         if "=" in word:
             name, _, out = word.partition("=")
-            messages.append({"role": "tool", "tool_call_id": name, "content": said(out)})
+            messages.append(
+                {"role": "tool", "tool_call_id": name, "content": said(out)}
+            )
         elif role and word[1:2] == ":":
-            messages.append({"role": role, "content": None if word == "a:" else said(word[2:])})
+            messages.append(
+                {"role": role, "content": None if word == "a:" else said(word[2:])}
+            )
         else:
             calls = [chat_call(name) for name in word.split("?")[1:]]
             messages.append({"role": "assistant", "content": None, "tool_calls": calls})
@@ -79,7 +83,11 @@ def chat(text):
 
 
 def chat_call(name):
-    return {"id": name, "type": "function", "function": {"name": "bash", "arguments": "{}"}}
+    return {
+        "id": name,
+        "type": "function",
+        "function": {"name": "bash", "arguments": "{}"},
+    }
 
 
 def ollama(text):
@@ -133,16 +141,30 @@ def anthropic_blocks(part):
     if part[1:2] == "/":
         name = part[2:]
         if name[:1] == "/":
-            return [{"type": "web_search_tool_result", "tool_use_id": name[1:], "content": []}]
-        return [{"type": "server_tool_use", "id": name, "name": "web_search", "input": {}}]
+            return [
+                {
+                    "type": "web_search_tool_result",
+                    "tool_use_id": name[1:],
+                    "content": [],
+                }
+            ]
+        return [
+            {"type": "server_tool_use", "id": name, "name": "web_search", "input": {}}
+        ]
     names = part.split("?")[1:]
-    return [{"type": "tool_use", "id": name, "name": "bash", "input": {}} for name in names]
+    return [
+        {"type": "tool_use", "id": name, "name": "bash", "input": {}} for name in names
+    ]
 
 
 def gemini(text):
     contents = []
     for word in text.split():
-        role = "user" if "=" in word.split("+")[0] else {"u": "user", "a": "model"}[word[0]]
+        role = (
+            "user"
+            if "=" in word.split("+")[0]
+            else {"u": "user", "a": "model"}[word[0]]
+        )
         parts = [part for piece in word.split("+") for part in gemini_parts(piece)]
         contents.append({"role": role, "parts": parts})
     return contents
@@ -170,7 +192,10 @@ CHAT = {
     "an interrupted call": ("u:do a?x", "u:do a?x x=INTERRUPTED"),
     "and the user went on": ("u:do a?x u:stop", "u:do a?x x=INTERRUPTED u:stop"),
     "one of two": ("u:do a?x?y y=out u:on", "u:do a?x?y x=INTERRUPTED y=out u:on"),
-    "a late result": ("u:do a?x u:hm a:well x=out", "u:do a?x x=out u:hm a:well u:MOVED"),
+    "a late result": (
+        "u:do a?x u:hm a:well x=out",
+        "u:do a?x x=out u:hm a:well u:MOVED",
+    ),
     "a late result takes the place of ours": (
         "u:do a?x x=INTERRUPTED u:hm a:well x=out",
         "u:do a?x x=out u:hm a:well u:MOVED",
@@ -183,23 +208,39 @@ CHAT = {
     "a stray among results": ("u:do a?x z=out x=one", "u:do a?x x=one u:STRAY"),
     "two results": ("u:do a?x x=one x=two", "u:do a?x x=one u:SECOND"),
     "two calls, one id": ("u:do a?x?x x=one x=two", "u:do a?x?x_2 x=one x_2=two"),
-    "an id again in a later turn": ("u:do a?x x=out a?x x=two", "u:do a?x x=out a?x x=two"),
+    "an id again in a later turn": (
+        "u:do a?x x=out a?x x=two",
+        "u:do a?x x=out a?x x=two",
+    ),
     "an empty reply": ("u:do a: u:well", "u:do u:well"),
     "empty texts are legal": ("u:_ a:_ u:SP", "u:_ a:_ u:SP"),
     "nothing": ("", "u:BEGIN"),
 }
 OLLAMA = {
-    **{name: row for name, row in CHAT.items() if name not in ("two calls, one id", "nothing")},
+    **{
+        name: row
+        for name, row in CHAT.items()
+        if name not in ("two calls, one id", "nothing")
+    },
     "an empty reply": ("u:do a: u:well", "u:do a: u:well"),
-    "two calls, one id, are legal": ("u:do a?x?x x=one x=two", "u:do a?x?x x=one x=two"),
+    "two calls, one id, are legal": (
+        "u:do a?x?x x=one x=two",
+        "u:do a?x?x x=one x=two",
+    ),
     "nothing is legal": ("", ""),
     "without ids, by tool and order": (
         "u:do a?F?G?F F=1 F=2",
         "u:do a?F?G?F F=1 G=INTERRUPTED F=2",
     ),
     "without a word, by order": ("u:do a?F?x =one =two", "u:do a?F?x =one =two"),
-    "without a word, and one is missing": ("u:do a?F?G =one", "u:do a?F?G F=one G=INTERRUPTED"),
-    "late, without an id": ("u:do a?F u:hm a:well F=out", "u:do a?F F=out u:hm a:well u:MOVED"),
+    "without a word, and one is missing": (
+        "u:do a?F?G =one",
+        "u:do a?F?G F=one G=INTERRUPTED",
+    ),
+    "late, without an id": (
+        "u:do a?F u:hm a:well F=out",
+        "u:do a?F F=out u:hm a:well u:MOVED",
+    ),
     "late, and without a word": ("u:do a?F u:hm =out", "u:do a?F F=out u:hm"),
     "too late, without a word": (
         "u:do a?F u:hm a:well =out",
@@ -211,7 +252,10 @@ ANTHROPIC = {
     "an interrupted call": ("u:do a?x", "u:do a?x x=INTERRUPTED"),
     "and the user went on": ("u:do a?x u:stop", "u:do a?x x=INTERRUPTED u:stop"),
     "one of two": ("u:do a?x?y y=out+u:on", "u:do a?x?y x=INTERRUPTED+y=out+u:on"),
-    "a late result": ("u:do a?x u:hm a:well x=out", "u:do a?x x=out u:hm a:well u:MOVED"),
+    "a late result": (
+        "u:do a?x u:hm a:well x=out",
+        "u:do a?x x=out u:hm a:well u:MOVED",
+    ),
     "late, with words": ("u:do a?x a:well x=out+u:so", "u:do a?x x=out a:well u:so"),
     "a late result takes the place of ours": (
         "u:do a?x x=INTERRUPTED u:hm a:well x=out",
@@ -221,13 +265,19 @@ ANTHROPIC = {
     "results in two messages": ("u:do a?x?y x=out y=two", "u:do a?x?y x=out+y=two"),
     "user text between": ("u:do a?x u:hm x=out", "u:do a?x x=out u:hm"),
     "out of order is legal": ("u:do a?x?y y=two+x=out", "u:do a?x?y y=two+x=out"),
-    "calls in messages of their own": ("u:do a?x a?y x=out+y=two", "u:do a?x x=out a?y y=two"),
+    "calls in messages of their own": (
+        "u:do a?x a?y x=out+y=two",
+        "u:do a?x x=out a?y y=two",
+    ),
     "a result without a call": ("u:do x=out a:ok", "u:do u:STRAY a:ok"),
     "a stray among results": ("u:do a?x z=out+x=one", "u:do a?x x=one+u:STRAY"),
     "two results": ("u:do a?x x=one+x=two", "u:do a?x x=one+u:SECOND"),
     "two results, apart": ("u:do a?x x=one a:ok x=two", "u:do a?x x=one a:ok u:SECOND"),
     "two calls, one id": ("u:do a?x?x x=one+x=two", "u:do a?x?x_2 x=one+x_2=two"),
-    "an id again in a later turn": ("u:do a?x x=out a?x x=two", "u:do a?x x=out a?x_2 x_2=two"),
+    "an id again in a later turn": (
+        "u:do a?x x=out a?x x=two",
+        "u:do a?x x=out a?x_2 x_2=two",
+    ),
     "an empty reply": ("u:do a~_ u:well", "u:do u:well"),
     "an empty reply at the end is legal": ("u:do a~_", "u:do a~_"),
     "empty text of the user": ("u:do a:ok u~SP", "u:do a:ok u~EMPTY"),
@@ -248,7 +298,10 @@ GEMINI = {
     "an interrupted call": ("u:do a?x", "u:do a?x x=INTERRUPTED"),
     "and the user went on": ("u:do a?x u:stop", "u:do a?x x=INTERRUPTED u:stop"),
     "one of two": ("u:do a?x?y y=out+u:on", "u:do a?x?y x=INTERRUPTED+y=out u:on"),
-    "a late result": ("u:do a?x u:hm a:well x=out", "u:do a?x x=out u:hm a:well u:MOVED"),
+    "a late result": (
+        "u:do a?x u:hm a:well x=out",
+        "u:do a?x x=out u:hm a:well u:MOVED",
+    ),
     "a late result takes the place of ours": (
         "u:do a?x x=INTERRUPTED u:hm a:well x=out",
         "u:do a?x x=out u:hm a:well u:MOVED",
@@ -260,12 +313,21 @@ GEMINI = {
         "u:do a?F?G?F F=1+F=2",
         "u:do a?F?G?F F=1+G=INTERRUPTED+F=2",
     ),
-    "late, without an id": ("u:do a?F u:hm a:well F=out", "u:do a?F F=out u:hm a:well u:MOVED"),
+    "late, without an id": (
+        "u:do a?F u:hm a:well F=out",
+        "u:do a?F F=out u:hm a:well u:MOVED",
+    ),
     "a result without a call": ("u:do x=out a:ok u:so", "u:do u:STRAY a:ok u:so"),
     "a stray among results": ("u:do a?x Z=out+x=one", "u:do a?x x=one u:STRAY"),
     "two results": ("u:do a?x x=one+x=two", "u:do a?x x=one u:SECOND"),
-    "the model calls twice in a row": ("u:do a:ok a?x x=out", "u:do a:ok u:GO_ON a?x x=out"),
-    "calls in contents of their own": ("u:do a?x a?y x=out+y=two", "u:do a?x x=out a?y y=two"),
+    "the model calls twice in a row": (
+        "u:do a:ok a?x x=out",
+        "u:do a:ok u:GO_ON a?x x=out",
+    ),
+    "calls in contents of their own": (
+        "u:do a?x a?y x=out+y=two",
+        "u:do a?x x=out a?y y=two",
+    ),
     "the model begins with a call": ("a?x x=out", "u:BEGIN a?x x=out"),
     "the model speaks last": ("u:do a:ok", "u:do a:ok u:GO_ON"),
     "empty texts": ("u:_ a:_ a:_+a:ok u:_+u:on", "u:EMPTY a:ok u:on"),
@@ -286,11 +348,20 @@ def responses_items(word):
         yield {"type": "reasoning", "summary": [], **id_of(word, "rs")}
     elif "?" in word:
         for name in word.split("?")[1:]:
-            call = {"type": "function_call", "call_id": name, "name": "bash", "arguments": "{}"}
+            call = {
+                "type": "function_call",
+                "call_id": name,
+                "name": "bash",
+                "arguments": "{}",
+            }
             yield call | id_of(word, "fc")
     else:
         role = {"u": "user", "a": "assistant", "s": "developer"}[word[0]]
-        yield {"role": role, "content": said(word.partition(":")[2]), **id_of(word, "msg")}
+        yield {
+            "role": role,
+            "content": said(word.partition(":")[2]),
+            **id_of(word, "msg"),
+        }
 
 
 def id_of(word, prefix):
@@ -301,9 +372,15 @@ RESPONSES = {
     "an interrupted call": ("u:do a?x", "u:do a?x x=INTERRUPTED"),
     "and the user went on": ("u:do a?x u:stop", "u:do a?x x=INTERRUPTED u:stop"),
     "one of two": ("u:do a?x?y y=out u:on", "u:do a?x x=INTERRUPTED a?y y=out u:on"),
-    "the middle one of three": ("u:do a?x?y?z z=3 x=1", "u:do a?x x=1 a?y y=INTERRUPTED a?z z=3"),
+    "the middle one of three": (
+        "u:do a?x?y?z z=3 x=1",
+        "u:do a?x x=1 a?y y=INTERRUPTED a?z z=3",
+    ),
     "the model went on": ("u:do a?x a:ok", "u:do a?x x=INTERRUPTED a:ok"),
-    "a late result": ("u:do a?x u:hm a:well x=out", "u:do a?x x=out u:hm a:well u:MOVED"),
+    "a late result": (
+        "u:do a?x u:hm a:well x=out",
+        "u:do a?x x=out u:hm a:well u:MOVED",
+    ),
     "a late result takes the place of ours": (
         "u:do a?x x=INTERRUPTED u:hm a:well x=out",
         "u:do a?x x=out u:hm a:well u:MOVED",
@@ -312,7 +389,10 @@ RESPONSES = {
     "a result without a call": ("u:do x=out a:ok", "u:do u:STRAY a:ok"),
     "two results": ("u:do a?x x=one x=two", "u:do a?x x=one u:SECOND"),
     "two calls, one id": ("u:do a?x?x x=one x=two", "u:do a?x?x_2 x=one x_2=two"),
-    "an id again in a later turn": ("u:do a?x x=out a?x x=two", "u:do a?x x=out a?x x=two"),
+    "an id again in a later turn": (
+        "u:do a?x x=out a?x x=two",
+        "u:do a?x x=out a?x x=two",
+    ),
     "reasoning at the end": ("u:do r.1", "u:do"),
     "reasoning before the user": ("u:do r.1 u:stop a.1:ok", "u:do u:stop a:ok"),
     "reasoning with its call": ("u:do r.1 a.1?x x=out", "u:do r.1 a.1?x x=out"),
@@ -337,7 +417,10 @@ def test_openai_responses(before, after):
     [
         ("custom_tool_call", {"name": "bash", "input": ""}),
         ("shell_call", {"action": {"commands": ["ls"]}}),
-        ("local_shell_call", {"action": {"type": "exec", "command": ["ls"], "env": {}}}),
+        (
+            "local_shell_call",
+            {"action": {"type": "exec", "command": ["ls"], "env": {}}},
+        ),
         ("apply_patch_call", {"operation": {"type": "delete_file", "path": "a"}}),
         ("computer_call", {"action": {"type": "wait"}, "pending_safety_checks": []}),
     ],
@@ -365,7 +448,11 @@ def test_what_may_be_answered_elsewhere_is_left_alone():
     for items in (
         [*responses("u:do"), late, *responses("u:on a:ok")],
         [*responses("u:do"), late, *responses("u:on a:ok x=out u:so")],
-        [*responses("u:do"), {"type": "item_reference", "id": "fc_1"}, *responses("z=out")],
+        [
+            *responses("u:do"),
+            {"type": "item_reference", "id": "fc_1"},
+            *responses("z=out"),
+        ],
         [*responses("u:do"), {"type": "function_call_output", "output": "out"}],
     ):
         assert problems_of("openai-responses", items) == []
@@ -375,9 +462,9 @@ def test_what_may_be_answered_elsewhere_is_left_alone():
 def test_a_trigger_that_is_not_the_last_is_left_out():
     trigger = {"type": "compaction_trigger"}
     assert repaired("openai-responses", [trigger]).messages == [trigger]
-    assert list(repaired("openai-responses", [trigger, *responses("u:hi")]).messages) == responses(
-        "u:hi"
-    )
+    assert list(
+        repaired("openai-responses", [trigger, *responses("u:hi")]).messages
+    ) == responses("u:hi")
 
 
 @pytest.mark.parametrize(("before", "after"), GEMINI.values(), ids=GEMINI)
@@ -418,7 +505,10 @@ def test_an_interrupted_call_of_a_server_tool_is_set_aside():
     asked, gave = mended.outputs
     assert json.loads(asked.text)["id"] == "s"
     assert json.loads(gave.text)["tool_use_id"] == "t"
-    assert [p.ref for p in pointers(json.dumps(mended.messages))] == [asked.ref, gave.ref]
+    assert [p.ref for p in pointers(json.dumps(mended.messages))] == [
+        asked.ref,
+        gave.ref,
+    ]
 
 
 def test_media_in_a_result_goes_into_a_message_of_the_user_where_results_are_text():
@@ -435,7 +525,9 @@ def test_media_in_a_result_goes_into_a_message_of_the_user_where_results_are_tex
 @pytest.mark.parametrize("bad", ["", "a b", "x" * 65, "über"])
 def test_odd_ids_become_others_in_call_and_result(bad):
     for format, write in (("anthropic", anthropic), ("openai-chat", chat)):
-        messages = json.loads(json.dumps(write("u:do a?ID ID=out")).replace('"ID"', f'"{bad}"'))
+        messages = json.loads(
+            json.dumps(write("u:do a?ID ID=out")).replace('"ID"', f'"{bad}"')
+        )
         mended = repaired(format, messages).messages
         assert problems_of(format, mended) == []
         assert "out" in json.dumps(mended[2])
@@ -462,21 +554,32 @@ SIGNED = "call_1__thought__" + "Cq8DAdHtim9+/=" * 90
     ],
 )
 def test_an_id_is_rewritten_only_where_it_is_refused(format, model, is_kept):
-    write = {"anthropic": anthropic, "openai-chat": chat, "openai-responses": responses}[format]
-    messages = json.loads(json.dumps(write("u:do a?ID ID=out")).replace('"ID"', f'"{SIGNED}"'))
+    write = {
+        "anthropic": anthropic,
+        "openai-chat": chat,
+        "openai-responses": responses,
+    }[format]
+    messages = json.loads(
+        json.dumps(write("u:do a?ID ID=out")).replace('"ID"', f'"{SIGNED}"')
+    )
     mended = repair(FORMATS[format], messages, model=model).messages
     assert (mended is messages) == is_kept
     assert (SIGNED in json.dumps(mended)) == is_kept
     key = FORMATS[format].key
     head = {"max_tokens": 9, "tools": []} if format == "anthropic" else {}
-    broken = {problem.rule for problem in problems({key: mended, "model": model, **head}, format)}
+    broken = {
+        problem.rule
+        for problem in problems({key: mended, "model": model, **head}, format)
+    }
     assert not broken & {"A8", "C6"}
 
 
 def test_an_id_is_rewritten_again_where_the_model_changes():
     """What a history became for one model is not taken over for another."""
     messages = json.loads(
-        json.dumps(chat("u:do a?ID ID=out a:ok u:more a?y y=out")).replace('"ID"', f'"{SIGNED}"')
+        json.dumps(chat("u:do a?ID ID=out a:ok u:more a?y y=out")).replace(
+            '"ID"', f'"{SIGNED}"'
+        )
     )
     wire = FORMATS["openai-chat"]
     first = repair(wire, messages, model="gemini-3-pro")
@@ -496,14 +599,19 @@ def test_arguments_become_what_the_wire_asks_for(given):
 
 
 def test_what_is_set_aside_is_kept_whole_block_by_block():
-    image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "A"}}
+    image = {
+        "type": "image",
+        "source": {"type": "base64", "media_type": "image/png", "data": "A"},
+    }
     text = {"type": "text", "text": "caf\u00e9 \ud800"}
     stray = {"type": "tool_result", "tool_use_id": "z", "content": [text, image]}
     mended = repaired("anthropic", [{"role": "user", "content": [stray]}])
     assert [output.kind for output in mended.outputs] == ["text", "block"]
     assert mended.outputs[0].text == text["text"]
     assert json.loads(mended.outputs[1].text) == image
-    named = [pointer.ref for pointer in pointers(mended.messages[0]["content"][0]["text"])]
+    named = [
+        pointer.ref for pointer in pointers(mended.messages[0]["content"][0]["text"])
+    ]
     assert named == [output.ref for output in mended.outputs]
 
 
@@ -556,10 +664,17 @@ def test_contents_in_the_sdks_short_forms_stay_as_they_are(alone):
 def test_gemini_objects_of_the_sdk_are_mended_too():
     types = pytest.importorskip("google.genai.types")
     calls = [types.FunctionCall(id=name, name="bash", args={}) for name in "xy"]
-    asked = types.Content(role="model", parts=[types.Part(function_call=c) for c in calls])
+    asked = types.Content(
+        role="model", parts=[types.Part(function_call=c) for c in calls]
+    )
     answer = types.FunctionResponse(id="y", name="bash", response={"output": "two"})
     given = types.Content(role="user", parts=[types.Part(function_response=answer)])
-    raws = ["do", asked, given, types.Content(role="user", parts=[types.Part(text="on")])]
+    raws = [
+        "do",
+        asked,
+        given,
+        types.Content(role="user", parts=[types.Part(text="on")]),
+    ]
     mended = repaired("gemini", raws).messages
     assert problems_of("gemini", mended) == []
     assert (mended[0], mended[1], mended[3]) == (raws[0], raws[1], raws[3])
@@ -568,7 +683,9 @@ def test_gemini_objects_of_the_sdk_are_mended_too():
 
 
 @pytest.mark.parametrize("format", ALL)
-@pytest.mark.parametrize("raw", [None, 5, "text", [], {}, {"role": []}, {"role": "user"}])
+@pytest.mark.parametrize(
+    "raw", [None, 5, "text", [], {}, {"role": []}, {"role": "user"}]
+)
 def test_what_does_not_parse_is_left_to_the_parser(format, raw):
     first = {"role": "user", "content": "hi"}
     try:
@@ -611,7 +728,9 @@ def break_up(data, format, messages):
             case "say":
                 messages.insert(at, histories.user(format, "and then?"))
             case "empty":
-                messages[at] = emptied(messages[at], data.draw(st.sampled_from(("", " \n"))))
+                messages[at] = emptied(
+                    messages[at], data.draw(st.sampled_from(("", " \n")))
+                )
             case "inside":
                 inside(data, messages, at)
     return messages
@@ -623,13 +742,19 @@ WAYS = ("delete", "duplicate", "swap", "cut", "say", "empty", "inside")
 def emptied(message, blank):
     if "parts" in message:
         parts = message["parts"]
-        return {**message, "parts": [p | ({"text": ""} if "text" in p else {}) for p in parts]}
+        return {
+            **message,
+            "parts": [p | ({"text": ""} if "text" in p else {}) for p in parts],
+        }
     content = message.get("content")
     if message.get("role") == "tool" or content is None:
         return message
     if isinstance(content, str):
         return {**message, "content": blank}
-    return {**message, "content": [b | ({"text": blank} if "text" in b else {}) for b in content]}
+    return {
+        **message,
+        "content": [b | ({"text": blank} if "text" in b else {}) for b in content],
+    }
 
 
 def inside(data, messages, at):
@@ -729,10 +854,16 @@ def speaks(message):
 
 def test_a_branch_in_which_the_model_does_not_speak_where_it_spoke_is_mended_from_the_start():
     """What was closed there had a system message at its end, which a reply was to follow (A20)."""
-    note, go = {"role": "system", "content": "Be brief."}, {"role": "user", "content": "Go."}
+    note, go = (
+        {"role": "system", "content": "Be brief."},
+        {"role": "user", "content": "Go."},
+    )
     use = {"type": "tool_use", "id": "t1", "name": "run", "input": {}}
     result = {"type": "tool_result", "tool_use_id": "t1", "content": "ok"}
-    reply, answer = {"role": "assistant", "content": [use]}, {"role": "user", "content": [result]}
+    reply, answer = (
+        {"role": "assistant", "content": [use]},
+        {"role": "user", "content": [result]},
+    )
     known = repair(FORMATS["anthropic"], [go, note, reply])
     branch = [go, note, answer]
     found = repair(FORMATS["anthropic"], branch, [known])
@@ -750,7 +881,10 @@ WRITERS = {
         anthropic,
         "u:hi a:ok a?x a?x?y a:ok+a?y x=1 y=2 x=1+y=2 x=1+u:so u:hm+x=1 u~_ s:be a/s a//s+a:ok",
     ),
-    "gemini": (gemini, "u:hi a:ok a?x a?x?y a?F a:ok+a?y x=1 y=2 F=3 x=1+y=2 x=1+u:so u:_"),
+    "gemini": (
+        gemini,
+        "u:hi a:ok a?x a?x?y a?F a:ok+a?y x=1 y=2 F=3 x=1+y=2 x=1+u:so u:_",
+    ),
 }
 
 
@@ -766,9 +900,13 @@ def test_whatever_a_short_history_holds(format, data):
     for length in range(1, len(messages)):
         if speaks(messages[length - 1]) or not speaks(messages[length]):
             continue
-        pairs = zip(repaired(format, messages[:length]).messages, whole.messages, strict=False)
+        pairs = zip(
+            repaired(format, messages[:length]).messages, whole.messages, strict=False
+        )
         for old in [json.dumps(old) for old, new in pairs if old != new]:
-            assert INTERRUPTED in old or "server_tool_use" in old  # that one may yet be answered
+            assert (
+                INTERRUPTED in old or "server_tool_use" in old
+            )  # that one may yet be answered
 
 
 def test_a_call_beside_an_interrupted_one_of_the_computer_keeps_its_id():

@@ -16,10 +16,14 @@ SAYING = Reply("It is the lock file.")
 def test_a_reply_its_events_and_its_raw_response_report_the_same(serve, format):
     server = serve(format, [SAYING, SAYING])
     client, asked = server.client(), request(format, [user(format)], tools=())
-    more = {"stream_options": {"include_usage": True}} if format == "openai-chat" else {}
+    more = (
+        {"stream_options": {"include_usage": True}} if format == "openai-chat" else {}
+    )
     wire = FORMATS[format]
     reply = server.ask(client, asked)
-    assert usage_of(reply, wire) == usage_of(server.answered[0], wire) == wire.usage(reply)
+    assert (
+        usage_of(reply, wire) == usage_of(server.answered[0], wire) == wire.usage(reply)
+    )
     events = server.ask(client, asked | more, stream=True)
     assert usage_of(events, wire) == wire.usage(server.answered[1])
     if format not in ("gemini", "ollama", "bedrock-converse"):
@@ -60,7 +64,9 @@ def test_a_stream_is_not_read_for_its_usage(serve, format):
 
 
 @every
-@pytest.mark.parametrize("reply", [None, "x", b"{}", 7, True, [], {}, object(), Usage()])
+@pytest.mark.parametrize(
+    "reply", [None, "x", b"{}", 7, True, [], {}, object(), Usage()]
+)
 def test_what_tells_nothing_is_unreadable_and_says_why(format, reply):
     found = usage_of(reply, FORMATS[format])
     assert isinstance(found, Unreadable)

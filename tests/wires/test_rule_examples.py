@@ -48,7 +48,9 @@ def test_every_rule_has_its_examples_or_a_reason():
     shown = {rule for table in EXAMPLES.values() for rule in table}
     assert shown == RULES.keys()
     page = (Path(__file__).parents[2] / "docs/validator.md").read_text(encoding="utf-8")
-    rows = re.findall(r"^\| ([^|]+) \|", page.partition("## What is not judged")[2], re.MULTILINE)
+    rows = re.findall(
+        r"^\| ([^|]+) \|", page.partition("## What is not judged")[2], re.MULTILINE
+    )
     left = re.findall(r"[A-Z]\d+", " ".join(rows))
     every = sorted([*RULES, *left])
     for wire, of_wire in groupby(every, key=lambda rule: rule[0]):
@@ -57,6 +59,10 @@ def test_every_rule_has_its_examples_or_a_reason():
 
 
 def test_only_what_was_read_or_seen_counts_as_verified():
-    assert not any(rule.verified for rule in RULES.values() if set(rule.source) & set("MT"))
+    assert not any(
+        rule.verified for rule in RULES.values() if set(rule.source) & set("MT")
+    )
     assert not any(rule.verified for rule in RULES.values() if not rule.source)
-    assert {"A3", "C1", "R1", "G7"} <= {name for name, rule in RULES.items() if rule.verified}
+    assert {"A3", "C1", "R1", "G7"} <= {
+        name for name, rule in RULES.items() if rule.verified
+    }

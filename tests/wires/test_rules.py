@@ -46,18 +46,33 @@ CUSTOM = {"id": "c1", "type": "custom", "custom": {"name": "sh", "input": "ls"}}
 CHAT_LEGAL = {
     "the simplest": [USER],
     "any role may be last and first": [DONE, USER, USER, DONE, DONE],
-    "results in any order": [USER, asks(call("a"), call("b")), tool("b"), tool("a"), DONE],
+    "results in any order": [
+        USER,
+        asks(call("a"), call("b")),
+        tool("b"),
+        tool("a"),
+        DONE,
+    ],
     "calls of a batch may be custom": [asks(CUSTOM), tool()],
-    "empty results and an empty text beside calls": [asks(call(), content=""), tool(content="")],
+    "empty results and an empty text beside calls": [
+        asks(call(), content=""),
+        tool(content=""),
+    ],
     "an id used again in a later turn": [asks(call()), tool(), asks(call()), tool()],
-    "null content beside a refusal": [{"role": "assistant", "content": None, "refusal": "no"}],
+    "null content beside a refusal": [
+        {"role": "assistant", "content": None, "refusal": "no"}
+    ],
     "an id of 64 characters": [asks(call("x" * 64)), tool("x" * 64)],
     "arguments that are no JSON": [asks(call(arguments="{oops")), tool()],
     "text parts in a result": [asks(call()), tool(content=[TEXT])],
     "an image from the user": [parts("user", TEXT, IMAGE_URL)],
     "a name on a tool message": [asks(call()), tool() | {"name": "run"}],
     "old function calls": [
-        {"role": "assistant", "content": None, "function_call": {"name": "f", "arguments": ""}},
+        {
+            "role": "assistant",
+            "content": None,
+            "function_call": {"name": "f", "arguments": ""},
+        },
         {"role": "function", "name": "f", "content": "x"},
     ],
 }
@@ -106,7 +121,9 @@ def test_chat_head():
     body = {"model": "m", "messages": [USER], "stream_options": {"include_usage": True}}
     assert [p.rule for p in problems("openai-chat", body)] == ["C10"]
     assert problems("openai-chat", body | {"stream": True}) == []
-    assert [p.rule for p in problems("openai-chat", {"messages": [USER], "tools": {}})] == ["C0"]
+    assert [
+        p.rule for p in problems("openai-chat", {"messages": [USER], "tools": {}})
+    ] == ["C0"]
 
 
 # -- Anthropic Messages ---------------------------------------------------------------------
@@ -135,7 +152,12 @@ def marked(block, ttl=None):
 
 THOUGHT = {"type": "thinking", "thinking": "", "signature": "s"}
 IMAGE = {"type": "image", "source": {"type": "url", "url": "https://example.org/x.png"}}
-SERVER = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {}}
+SERVER = {
+    "type": "server_tool_use",
+    "id": "srvtoolu_1",
+    "name": "web_search",
+    "input": {},
+}
 SERVED = {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": []}
 NOTE = {"role": "system", "content": "be brief"}
 COMPACTED = {"type": "compaction", "content": "so far"}
@@ -143,7 +165,11 @@ COMPACTED = {"type": "compaction", "content": "so far"}
 ANTHROPIC_LEGAL = {
     "the simplest": [USER],
     "messages of one role in a row": [USER, USER, DONE, DONE, USER],
-    "a batch": [USER, assistant(THOUGHT, use("a"), use("b")), user(result("b"), result("a"))],
+    "a batch": [
+        USER,
+        assistant(THOUGHT, use("a"), use("b")),
+        user(result("b"), result("a")),
+    ],
     "text after the results": [USER, assistant(use()), user(result(), TEXT, IMAGE)],
     "a result without content, and one with blocks": [
         USER,
@@ -155,10 +181,26 @@ ANTHROPIC_LEGAL = {
     "a server tool": [USER, assistant(SERVER, SERVED, TEXT), USER],
     "a paused server tool": [USER, assistant(TEXT, SERVER)],
     "a paused turn that went on": [USER, assistant(SERVER), assistant(SERVED, TEXT)],
-    "a mixed turn": [USER, assistant(SERVER, use()), user(result()), assistant(SERVED, TEXT)],
+    "a mixed turn": [
+        USER,
+        assistant(SERVER, use()),
+        user(result()),
+        assistant(SERVED, TEXT),
+    ],
     "a system message after the user": [USER, NOTE, NOTE, DONE, USER, NOTE],
-    "a system message after results": [USER, assistant(use()), user(result()), NOTE, DONE],
-    "a system message after a server result": [USER, assistant(SERVER, SERVED), NOTE, DONE],
+    "a system message after results": [
+        USER,
+        assistant(use()),
+        user(result()),
+        NOTE,
+        DONE,
+    ],
+    "a system message after a server result": [
+        USER,
+        assistant(SERVER, SERVED),
+        NOTE,
+        DONE,
+    ],
     "a compaction first": [assistant(COMPACTED, TEXT), USER],
     "four markers, long ones first": [
         user(marked(TEXT, "1h"), marked(TEXT, "5m"), marked(TEXT)),
@@ -243,24 +285,40 @@ HEADS = [
     ("A8", {"tools": [{"name": "a b"}]}),
     ("A21", {"system": [marked(TEXT)] * 5}),
     ("A21", {"system": [marked(TEXT)], "messages": [user(*[marked(TEXT)] * 4)]}),
-    ("A21", {"cache_control": {"type": "ephemeral"}, "messages": [user(*[marked(TEXT)] * 4)]}),
+    (
+        "A21",
+        {
+            "cache_control": {"type": "ephemeral"},
+            "messages": [user(*[marked(TEXT)] * 4)],
+        },
+    ),
     ("A21", {"tools": [marked({"name": "x"})], "messages": [user(marked(TEXT, "1h"))]}),
 ]
 
 
 @pytest.mark.parametrize(("rule", "head"), HEADS)
 def test_anthropic_head(rule, head):
-    assert [p.rule for p in problems("anthropic", {"messages": [USER]} | head)] == [rule]
+    assert [p.rule for p in problems("anthropic", {"messages": [USER]} | head)] == [
+        rule
+    ]
 
 
 def test_anthropic_head_that_is_legal():
     head = {"system": [marked(TEXT, "1h")], "tools": [marked({"name": "run"}, "1h")]}
-    assert problems("anthropic", head | {"messages": [user(marked(TEXT), marked(TEXT))]}) == []
+    assert (
+        problems("anthropic", head | {"messages": [user(marked(TEXT), marked(TEXT))]})
+        == []
+    )
 
 
 def test_thinking_of_the_last_reply_is_compared_with_what_was_returned():
     other = THOUGHT | {"signature": "t"}
-    history = [USER, assistant(THOUGHT, use("a")), user(result("a")), assistant(other, TEXT)]
+    history = [
+        USER,
+        assistant(THOUGHT, use("a")),
+        user(result("a")),
+        assistant(other, TEXT),
+    ]
     bare = [*history[:3], assistant(TEXT)]
 
     def judged(messages):
@@ -280,7 +338,9 @@ both = pytest.mark.parametrize("format", BUILD)
 
 @both
 @given(turns=histories.TURNS)
-def test_generated_histories_are_legal_and_so_is_every_prefix_before_a_reply(format, turns):
+def test_generated_histories_are_legal_and_so_is_every_prefix_before_a_reply(
+    format, turns
+):
     messages = BUILD[format](turns)
     checker = check_of(format)
     for at, message in enumerate(messages):
@@ -295,7 +355,9 @@ def _batches(format, messages):
     """(index of the asking message, number of result messages behind it)."""
     for at, message in enumerate(messages):
         blocks = message.get("tool_calls") or message["content"]
-        if message["role"] == "assistant" and any("name" in b or "function" in b for b in blocks):
+        if message["role"] == "assistant" and any(
+            "name" in b or "function" in b for b in blocks
+        ):
             yield at, (len(message["tool_calls"]) if format == "openai-chat" else 1)
 
 

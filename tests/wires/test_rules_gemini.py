@@ -31,7 +31,9 @@ def call(name="run", id=None, signature=None):
 
 def gave(name="run", id=None, **more):
     known = {"id": id} if id else {}
-    return {"functionResponse": {**known, "name": name, "response": {"output": "ok"}} | more}
+    return {
+        "functionResponse": {**known, "name": name, "response": {"output": "ok"}} | more
+    }
 
 
 TEXT = {"text": "hello"}
@@ -44,14 +46,22 @@ LEGAL = {
     "no role": [{"parts": [TEXT]}],
     "strings, parts and lists, as the SDK takes them": ["go", TEXT, ["see", IMAGE]],
     "a step": [GO, model(call()), GAVE],
-    "the old role of responses": [GO, model(call()), {"role": "function", "parts": [gave()]}],
+    "the old role of responses": [
+        GO,
+        model(call()),
+        {"role": "function", "parts": [gave()]},
+    ],
     "calls of one name without ids": [GO, model(call(), call()), user(gave(), gave())],
     "responses in any order": [
         GO,
         model(call("a"), call("b")),
         user(gave("b"), gave("a")),
     ],
-    "ids in any order": [GO, model(call(id="1"), call(id="2")), user(gave(id="2"), gave(id="1"))],
+    "ids in any order": [
+        GO,
+        model(call(id="1"), call(id="2")),
+        user(gave(id="2"), gave(id="1")),
+    ],
     "an id on one side only": [
         GO,
         model(call(id="1"), call()),
@@ -62,7 +72,9 @@ LEGAL = {
     "server tools, and parts from the future": [GO, model(CODE, {"hologram": {}}), GO],
     "a thought and an empty text with a signature": [
         GO,
-        model({"text": "hm", "thought": True}, {"text": "", "thoughtSignature": "c2ln"}),
+        model(
+            {"text": "hm", "thought": True}, {"text": "", "thoughtSignature": "c2ln"}
+        ),
         GO,
     ],
     "steps of one turn, each signed": [
@@ -122,7 +134,14 @@ ILLEGAL = [
     ("G6", [GO, model(call(id="1"), call(id="2")), user(gave(id="1"), gave(id="1"))]),
     ("G6", [GO, model(call("a"), call("a")), user(gave("a"), gave("b"))]),
     ("G7", [GO, model(call(), call(signature="c2ln")), user(gave(), gave())]),
-    ("G7", [GO, model(call(signature="c2l"), call(signature="c2ln")), user(gave(), gave())]),
+    (
+        "G7",
+        [
+            GO,
+            model(call(signature="c2l"), call(signature="c2ln")),
+            user(gave(), gave()),
+        ],
+    ),
     ("G7", [GO, model(call(signature="c2ln")), GAVE, model(call()), GAVE]),
     ("G7", [GO, model(call()), GAVE, model(call(signature="c2ln")), GAVE]),
     ("G11", []),
@@ -153,13 +172,28 @@ HEADS = [
     (set(), CACHED),
     ({"G12"}, CACHED | {"systemInstruction": {"parts": [TEXT]}}),
     ({"G12"}, CACHED | {"tools": [{"codeExecution": {}}]}),
-    ({"G12"}, {"config": {"cached_content": "cachedContents/1", "system_instruction": "x"}}),
+    (
+        {"G12"},
+        {"config": {"cached_content": "cachedContents/1", "system_instruction": "x"}},
+    ),
     (set(), {"model": "gemini-2.5-pro", "contents": [GO, model(call()), GAVE]}),
     (set(), {"model": "gemini-2.5-pro", "contents": HALF_SIGNED}),
     ({"G7"}, {"model": "gemini-3-pro", "contents": HALF_SIGNED}),
-    ({"G7"}, {"model": "models/gemini-3-pro-preview", "contents": [GO, model(call()), GAVE]}),
-    (set(), {"model": "gemini-3-pro", "contents": [GO, model(call(signature="c2ln")), GAVE]}),
-    (set(), {"model": "gemini-4-argon", "contents": [GO, model(call()), GAVE, DONE, GO]}),
+    (
+        {"G7"},
+        {"model": "models/gemini-3-pro-preview", "contents": [GO, model(call()), GAVE]},
+    ),
+    (
+        set(),
+        {
+            "model": "gemini-3-pro",
+            "contents": [GO, model(call(signature="c2ln")), GAVE],
+        },
+    ),
+    (
+        set(),
+        {"model": "gemini-4-argon", "contents": [GO, model(call()), GAVE, DONE, GO]},
+    ),
     (set(), {"contents": "go"}),
 ]
 
@@ -325,16 +359,25 @@ def test_every_mutation_of_a_legal_history_is_caught(mutate, turns, ids, first):
 
 @given(request=SHAPES, more=SHAPES)
 def test_any_json_is_judged_without_an_exception(request, more):
-    parts = {"parts": request if isinstance(request, list) else [request], "role": "model"}
+    parts = {
+        "parts": request if isinstance(request, list) else [request],
+        "role": "model",
+    }
     body = {"functionCall": request, "thoughtSignature": more}
     contents = [GO, parts, model(body), user({"functionResponse": more}), request]
     problems("gemini", request)
-    problems("gemini", {"contents": contents, "config": more, "model": request}, history=[more])
+    problems(
+        "gemini",
+        {"contents": contents, "config": more, "model": request},
+        history=[more],
+    )
     problems("gemini", {"contents": request})
 
 
 def test_objects_of_the_sdk_are_dumped():
-    types = pytest.importorskip("google.genai.types", reason="google-genai is not installed")
+    types = pytest.importorskip(
+        "google.genai.types", reason="google-genai is not installed"
+    )
     called = types.Part(
         function_call=types.FunctionCall(name="run", args={}), thought_signature=b"sig"
     )

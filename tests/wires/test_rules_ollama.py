@@ -29,7 +29,12 @@ LEGAL = {
         ran(tool_call_id="b"),
         ran(tool_call_id="a"),
     ],
-    "an id on one side only": [GO, runs(numbered("a"), "run"), ran(), ran(tool_call_id="mine")],
+    "an id on one side only": [
+        GO,
+        runs(numbered("a"), "run"),
+        ran(),
+        ran(tool_call_id="mine"),
+    ],
     "ids used again": [GO, runs(numbered("a")), ran(tool_call_id="a")] * 2,
     "one id twice in a message": [GO, runs(numbered("a"), numbered("a"))]
     + [ran(tool_call_id="a")] * 2,

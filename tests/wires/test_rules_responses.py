@@ -14,7 +14,11 @@ FORMAT = "openai-responses"
 USER = {"role": "user", "content": "go"}
 DONE = {"type": "message", "role": "assistant", "content": "done"}
 TEXT = {"type": "input_text", "text": "hello"}
-IMAGE = {"type": "input_image", "detail": "auto", "image_url": "data:image/png;base64,AA=="}
+IMAGE = {
+    "type": "input_image",
+    "detail": "auto",
+    "image_url": "data:image/png;base64,AA==",
+}
 
 
 def rules(items, **more):
@@ -22,7 +26,12 @@ def rules(items, **more):
 
 
 def call(call_id="c1", **more):
-    return {"type": "function_call", "call_id": call_id, "name": "run", "arguments": "{}"} | more
+    return {
+        "type": "function_call",
+        "call_id": call_id,
+        "name": "run",
+        "arguments": "{}",
+    } | more
 
 
 def gave(call_id="c1", output="ok", **more):
@@ -172,8 +181,13 @@ def test_the_head(rule, head):
 
 def test_heads_that_are_legal():
     assert problems(FORMAT, {"input": "go", "store": False, "tools": []}) == []
-    assert problems(FORMAT, {"input": [USER, REFERENCE], "previous_response_id": "r"}) == []
-    opened = thought(sealed=None) | {"content": [{"type": "reasoning_text", "text": "hm"}]}
+    assert (
+        problems(FORMAT, {"input": [USER, REFERENCE], "previous_response_id": "r"})
+        == []
+    )
+    opened = thought(sealed=None) | {
+        "content": [{"type": "reasoning_text", "text": "hm"}]
+    }
     assert problems(FORMAT, {"input": [opened, DONE], "store": False}) == []
 
 
@@ -306,6 +320,8 @@ def test_any_json_is_judged_without_an_exception(request):
 def test_client_objects_are_dumped():
     responses = pytest.importorskip("openai").types.responses
     made = responses.ResponseFunctionToolCall.model_validate(call(id="fc_1"))
-    later = responses.ResponseFunctionToolCall.model_validate(call("c2") | {"async": True})
+    later = responses.ResponseFunctionToolCall.model_validate(
+        call("c2") | {"async": True}
+    )
     assert problems(FORMAT, {"input": [USER, made, later, gave()]}) == []
     assert rules([USER, made]) == {"R1"}

@@ -86,7 +86,9 @@ def exhaust(value):
     """Iterables are validated when they are read."""
     if isinstance(value, dict):
         value = value.values()
-    elif isinstance(value, (str, bytes, pydantic.BaseModel)) or not hasattr(value, "__iter__"):
+    elif isinstance(value, (str, bytes, pydantic.BaseModel)) or not hasattr(
+        value, "__iter__"
+    ):
         return
     for inner in value:
         exhaust(inner)
@@ -96,15 +98,21 @@ def exhaust(value):
 def test_the_sdk_takes_every_legal_example_but_those_listed(format, sdk):
     wire = {name: m for name, m in LEGAL[format].items() if all(map(is_wire, m))}
     wire |= {rule: row[1][KEYS[format]] for rule, row in EXAMPLES[format].items()}
-    refused = {name for name, given in wire.items() if not all(sdk(format, m) for m in given)}
+    refused = {
+        name for name, given in wire.items() if not all(sdk(format, m) for m in given)
+    }
     assert refused == WIDER.keys() & wire.keys()
 
 
 @every_format
-@pytest.mark.parametrize("mutate", [None, *SHAPED], ids=lambda one: getattr(one, "__name__", ""))
+@pytest.mark.parametrize(
+    "mutate", [None, *SHAPED], ids=lambda one: getattr(one, "__name__", "")
+)
 @given(turns=histories.few, data=st.data())
 @settings(max_examples=15, suppress_health_check=[HealthCheck.too_slow])
-def test_the_sdk_takes_what_stays_legal_when_something_changes(format, mutate, turns, data, sdk):
+def test_the_sdk_takes_what_stays_legal_when_something_changes(
+    format, mutate, turns, data, sdk
+):
     messages = copy.deepcopy(histories.wire(format, turns))
     if mutate is not None:
         mutate(data.draw, messages)

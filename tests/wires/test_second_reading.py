@@ -44,7 +44,10 @@ def agree(format, request):
 
 
 EXAMPLES = {
-    "openai-chat": [*test_rules.CHAT_LEGAL.values(), *(m for _, m in test_rules.CHAT_ILLEGAL)],
+    "openai-chat": [
+        *test_rules.CHAT_LEGAL.values(),
+        *(m for _, m in test_rules.CHAT_ILLEGAL),
+    ],
     "anthropic": [
         *test_rules.ANTHROPIC_LEGAL.values(),
         *(m for _, m in test_rules.ANTHROPIC_ILLEGAL),
@@ -53,8 +56,14 @@ EXAMPLES = {
         *test_rules_responses.LEGAL.values(),
         *(m for _, m in test_rules_responses.ILLEGAL),
     ],
-    "gemini": [*test_rules_gemini.LEGAL.values(), *(m for _, m in test_rules_gemini.ILLEGAL)],
-    "ollama": [*test_rules_ollama.LEGAL.values(), *(m for _, m in test_rules_ollama.ILLEGAL)],
+    "gemini": [
+        *test_rules_gemini.LEGAL.values(),
+        *(m for _, m in test_rules_gemini.ILLEGAL),
+    ],
+    "ollama": [
+        *test_rules_ollama.LEGAL.values(),
+        *(m for _, m in test_rules_ollama.ILLEGAL),
+    ],
 }
 
 
@@ -191,7 +200,8 @@ MUTATIONS = [
 @pytest.mark.parametrize("mutate", MUTATIONS, ids=lambda one: one.__name__)
 @given(turns=histories.few, data=st.data())
 @settings(
-    max_examples=READINGS // len(MUTATIONS) or 40, suppress_health_check=[HealthCheck.too_slow]
+    max_examples=READINGS // len(MUTATIONS) or 40,
+    suppress_health_check=[HealthCheck.too_slow],
 )
 def test_they_agree_on_histories_with_something_wrong(format, mutate, turns, data):
     messages = copy.deepcopy(histories.wire(format, turns))

@@ -38,7 +38,10 @@ def messages(holding, **roles):
 # -- Anthropic ----------------------------------------------------------------------------
 
 TEXT = {"type": "text", "text": "Words."}
-INSIDE = [{"type": "text", "text": "", "new": 1}, {"type": "image", "cache_control": {}}]
+INSIDE = [
+    {"type": "text", "text": "", "new": 1},
+    {"type": "image", "cache_control": {}},
+]
 """What a server's tool gave: it looks like blocks, and none of their rules is about it."""
 
 CLAUDE = messages(
@@ -47,10 +50,23 @@ CLAUDE = messages(
         TEXT,
         *twice(
             lambda id: {"type": "tool_use", "id": id, "name": "bash", "input": {}},
-            lambda id: {"type": "server_tool_use", "id": id, "name": "web_search", "input": {}},
-            lambda id: {"type": "web_search_tool_result", "tool_use_id": id, "content": INSIDE},
+            lambda id: {
+                "type": "server_tool_use",
+                "id": id,
+                "name": "web_search",
+                "input": {},
+            },
+            lambda id: {
+                "type": "web_search_tool_result",
+                "tool_use_id": id,
+                "content": INSIDE,
+            },
             lambda id: {"type": "mcp_tool_use", "id": id, "name": "ask", "input": {}},
-            lambda id: {"type": "mcp_tool_result", "tool_use_id": id, "content": INSIDE},
+            lambda id: {
+                "type": "mcp_tool_result",
+                "tool_use_id": id,
+                "content": INSIDE,
+            },
         ),
     ],
     user=[
@@ -83,7 +99,11 @@ CLAUDES = [
 # -- Chat Completions ---------------------------------------------------------------------
 
 CALLS = twice(
-    lambda id: {"id": id, "type": "function", "function": {"name": "bash", "arguments": "{}"}},
+    lambda id: {
+        "id": id,
+        "type": "function",
+        "function": {"name": "bash", "arguments": "{}"},
+    },
     lambda id: {"id": id, "type": "custom", "custom": {"name": "patch", "input": "x"}},
 )
 CHAT = st.lists(
@@ -92,7 +112,9 @@ CHAT = st.lists(
             lambda calls: {"role": "assistant", "content": None, "tool_calls": calls},
             st.lists(st.sampled_from(CALLS), max_size=3),
         ),
-        st.sampled_from(twice(lambda id: {"role": "tool", "tool_call_id": id, "content": "x"})),
+        st.sampled_from(
+            twice(lambda id: {"role": "tool", "tool_call_id": id, "content": "x"})
+        ),
         st.sampled_from(["assistant", "user", "developer"]).map(
             lambda role: {"role": role, "content": "Words."}
         ),
@@ -108,7 +130,12 @@ ITEMS = st.lists(
         [
             {"role": "user", "content": "Words."},
             {"role": "assistant", "content": "Words."},
-            {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "c2VhbA=="},
+            {
+                "type": "reasoning",
+                "id": "rs_1",
+                "summary": [],
+                "encrypted_content": "c2VhbA==",
+            },
             {"type": "item_reference", "id": "msg_9"},
             {"type": "web_search_call", "id": "ws_1", "status": "completed"},
             *twice(
@@ -118,14 +145,22 @@ ITEMS = st.lists(
                     "name": "bash",
                     "arguments": "{}",
                 },
-                lambda id: {"type": "function_call_output", "call_id": id, "output": "x"},
+                lambda id: {
+                    "type": "function_call_output",
+                    "call_id": id,
+                    "output": "x",
+                },
                 lambda id: {
                     "type": "custom_tool_call",
                     "call_id": id,
                     "name": "patch",
                     "input": "",
                 },
-                lambda id: {"type": "custom_tool_call_output", "call_id": id, "output": "x"},
+                lambda id: {
+                    "type": "custom_tool_call_output",
+                    "call_id": id,
+                    "output": "x",
+                },
                 lambda id: {
                     "type": "mcp_approval_request",
                     "id": f"mcpr_{id}",
@@ -156,12 +191,18 @@ GEMINI = messages(
         {"functionCall": {"name": "bash", "args": {}}},
         {"executableCode": {"language": "PYTHON", "code": "1"}},
         {"codeExecutionResult": {"outcome": "OUTCOME_OK", "output": "1"}},
-        *twice(lambda id: {"functionCall": {"id": id, "name": f"tool_{id}", "args": {}}}),
+        *twice(
+            lambda id: {"functionCall": {"id": id, "name": f"tool_{id}", "args": {}}}
+        ),
     ],
     user=[
         {"text": "Words."},
         {"functionResponse": {"name": "bash", "response": {}}},
-        *twice(lambda id: {"functionResponse": {"id": id, "name": "tool_a", "response": {}}}),
+        *twice(
+            lambda id: {
+                "functionResponse": {"id": id, "name": "tool_a", "response": {}}
+            }
+        ),
     ],
 )
 # -- Ollama -------------------------------------------------------------------------------
@@ -181,7 +222,9 @@ OLLAMA = st.lists(
         st.builds(
             lambda calls: {"role": "assistant", "content": "", "tool_calls": calls},
             st.lists(
-                st.sampled_from([*map(_asked, "xy"), *twice(lambda id: _asked("x", id))]),
+                st.sampled_from(
+                    [*map(_asked, "xy"), *twice(lambda id: _asked("x", id))]
+                ),
                 max_size=3,
             ),
         ),
@@ -202,9 +245,17 @@ OLLAMA = st.lists(
 HISTORIES = {
     "anthropic": ("messages", CLAUDE, CLAUDES),
     "openai-chat": ("messages", CHAT, [{}, {"model": "gemini-3-pro"}]),
-    "openai-responses": ("input", ITEMS, [{}, {"store": False}, {"previous_response_id": "r"}]),
+    "openai-responses": (
+        "input",
+        ITEMS,
+        [{}, {"store": False}, {"previous_response_id": "r"}],
+    ),
     "ollama": ("messages", OLLAMA, [{}, {"format": "xml"}]),
-    "gemini": ("contents", GEMINI, [{}, {"model": "gemini-3-pro"}, {"model": "gemini-2.5-pro"}]),
+    "gemini": (
+        "contents",
+        GEMINI,
+        [{}, {"model": "gemini-3-pro"}, {"model": "gemini-2.5-pro"}],
+    ),
 }
 
 

@@ -7,7 +7,10 @@ from ullage import ConfigError, Limits, Session, fit, problems
 HELLO = [{"role": "user", "content": "Hello."}]
 ASKED = [{"role": "user", "parts": [{"text": "Hello."}]}]
 SEARCH = {"google_search": {}}
-BASH = {"type": "function", "function": {"name": "bash", "parameters": {"type": "object"}}}
+BASH = {
+    "type": "function",
+    "function": {"name": "bash", "parameters": {"type": "object"}},
+}
 MINE = {"function_declarations": [{"name": "mine"}]}
 
 
@@ -25,7 +28,11 @@ def added(request, **more):
 
 @pytest.mark.parametrize(
     ("model", "tools", "offered"),
-    [("gpt-6.2", [], False), ("openai/gpt-6.2-astra", [], False), ("gpt-6.1-sol", [BASH], True)],
+    [
+        ("gpt-6.2", [], False),
+        ("openai/gpt-6.2-astra", [], False),
+        ("gpt-6.1-sol", [BASH], True),
+    ],
 )
 def test_gpt_6_2_takes_no_tools_in_chat_completions(model, tools, offered):
     request = {"model": model, "messages": HELLO}
@@ -49,7 +56,10 @@ def test_nothing_promises_tools_that_are_not_there():
         ({"tools": [MINE]}, True),
         ({"tools": [SEARCH]}, False),
         ({"tools": [SEARCH, MINE]}, True),
-        ({"tools": [SEARCH, search]}, False),  # a declaration ends google-genai's own calls
+        (
+            {"tools": [SEARCH, search]},
+            False,
+        ),  # a declaration ends google-genai's own calls
         ({"tools": [search]}, False),
         ({"tools": [search, MINE]}, True),
         (
@@ -61,8 +71,13 @@ def test_nothing_promises_tools_that_are_not_there():
         ),
     ],
 )
-def test_googles_own_tools_stand_alone_unless_the_request_says_otherwise(config, offered):
-    assert added({"model": "gemini-2.5-pro", "contents": ASKED, "config": config}) is offered
+def test_googles_own_tools_stand_alone_unless_the_request_says_otherwise(
+    config, offered
+):
+    assert (
+        added({"model": "gemini-2.5-pro", "contents": ASKED, "config": config})
+        is offered
+    )
 
 
 @pytest.mark.parametrize(
@@ -85,9 +100,14 @@ def test_a_model_that_takes_none_in_mid_history_is_sent_none():
     assert problems(view) == []
 
 
-@pytest.mark.parametrize("model", ["o3-deep-research", "openai/o4-mini-deep-research-2025-06-26"])
+@pytest.mark.parametrize(
+    "model", ["o3-deep-research", "openai/o4-mini-deep-research-2025-06-26"]
+)
 def test_models_for_deep_research_take_no_functions(model):
-    hosted = [{"type": "web_search"}, {"type": "mcp", "server_label": "s", "server_url": "u"}]
+    hosted = [
+        {"type": "web_search"},
+        {"type": "mcp", "server_label": "s", "server_url": "u"},
+    ]
     assert not added({"model": model, "input": HELLO, "tools": hosted})
     assert added({"model": "gpt-5.2", "input": HELLO, "tools": hosted})
 
@@ -95,9 +115,12 @@ def test_models_for_deep_research_take_no_functions(model):
 RESPONSES = {"type": "function", "name": "bash", "parameters": {"type": "object"}}
 
 
-@pytest.mark.parametrize(("count", "offered"), [(127, True), (128, False), (129, False)])
 @pytest.mark.parametrize(
-    ("model", "key", "tool"), [("gpt-4.1", "messages", BASH), ("gpt-5.2", "input", RESPONSES)]
+    ("count", "offered"), [(127, True), (128, False), (129, False)]
+)
+@pytest.mark.parametrize(
+    ("model", "key", "tool"),
+    [("gpt-4.1", "messages", BASH), ("gpt-5.2", "input", RESPONSES)],
 )
 def test_openais_wires_take_128_tools(model, key, tool, count, offered):
     request = {"model": model, key: HELLO, "tools": [tool] * count}
@@ -110,7 +133,11 @@ def test_who_has_no_room_for_them_is_told_why_and_is_offered_them_once_there_is(
     session = Session("gpt-4.1")
     view = session.fit({"model": "gpt-4.1", "messages": HELLO, "tools": [BASH] * 128})
     assert view.sent.standing.reason == "full"
-    more = [*HELLO, {"role": "assistant", "content": "Hi."}, {"role": "user", "content": "Go."}]
+    more = [
+        *HELLO,
+        {"role": "assistant", "content": "Hi."},
+        {"role": "user", "content": "Go."},
+    ]
     later = session.fit({"model": "gpt-4.1", "messages": more, "tools": [BASH] * 100})
     assert "get_continuation" in str(later)
     assert later.sent.standing is None
@@ -141,10 +168,14 @@ def test_a_conversation_whose_tools_leave_no_room_keeps_its_view_and_cuts_nothin
         call["function"] = {"name": "bash", "arguments": "{}"}
         text = f"{count}: what there is to see\n" * 2_000
         messages.append({"role": "assistant", "content": None, "tool_calls": [call]})
-        messages.append({"role": "tool", "tool_call_id": f"call_{count}", "content": text})
+        messages.append(
+            {"role": "tool", "tool_call_id": f"call_{count}", "content": text}
+        )
         asked = {"model": "gpt-4.1", "messages": list(messages), "tools": [BASH] * own}
         view = session.fit(asked)
-        return len(view["tools"]) - own, [len(m["content"] or "") for m in view["messages"][2::2]]
+        return len(view["tools"]) - own, [
+            len(m["content"] or "") for m in view["messages"][2::2]
+        ]
 
     whole = len("0: what there is to see\n") * 2_000
     session.fit({"model": "gpt-4.1", "messages": HELLO, "tools": [BASH]})

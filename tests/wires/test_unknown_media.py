@@ -35,9 +35,18 @@ def test_a_pdf_counts_by_its_pages():
     """As the result of a server's tool has it, say: a page is words and a picture."""
     pdf = b64encode(b"%PDF-1.7\n" + b"<< /Type /Pages /Count 30 >>\n" + BYTES).decode()
     source = {"type": "base64", "media_type": "application/pdf", "data": pdf}
-    content = {"type": "web_fetch_result", "content": {"type": "document", "source": source}}
-    block = {"type": "web_fetch_tool_result", "tool_use_id": "srvtoolu_1", "content": content}
-    found = FORMATS["anthropic"].parse({"role": "assistant", "content": [block]}, "messages[0]")
+    content = {
+        "type": "web_fetch_result",
+        "content": {"type": "document", "source": source},
+    }
+    block = {
+        "type": "web_fetch_tool_result",
+        "tool_use_id": "srvtoolu_1",
+        "content": content,
+    }
+    found = FORMATS["anthropic"].parse(
+        {"role": "assistant", "content": [block]}, "messages[0]"
+    )
     assert 30 * 2_250 < found.parts[0].tokens < 30 * 5_000
 
 

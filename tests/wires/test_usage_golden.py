@@ -55,7 +55,9 @@ def as_sdk(golden):
         case "gemini":
             kind = GenerateContentResponse
         case "ollama":
-            kind = pytest.importorskip("ollama", reason="ollama is not installed").ChatResponse
+            kind = pytest.importorskip(
+                "ollama", reason="ollama is not installed"
+            ).ChatResponse
     return [TypeAdapter(kind).validate_python(event) for event in events]
 
 
@@ -73,13 +75,18 @@ def test_the_classes_add_up_to_what_the_api_counted(name):
     assert sum(getattr(found, kind) for kind in CLASSES) == golden["total_tokens"]
     assert found.total_tokens == golden["total_tokens"]
     assert found.reasoning_tokens <= found.output_tokens
-    if told := re.findall(r'"total_?[Tt]oken(?:s|Count)": (\d+)', json.dumps(events_of(golden))):
+    if told := re.findall(
+        r'"total_?[Tt]oken(?:s|Count)": (\d+)', json.dumps(events_of(golden))
+    ):
         assert int(told[-1]) == golden["total_tokens"]
 
 
 @pytest.mark.parametrize("name", GOLDEN)
 def test_every_token_is_of_one_modality(name):
-    found = FORMATS[GOLDEN[name]["format"]].usage_of_stream(events_of(GOLDEN[name])) or Usage()
+    found = (
+        FORMATS[GOLDEN[name]["format"]].usage_of_stream(events_of(GOLDEN[name]))
+        or Usage()
+    )
     assert found.input_media.total_tokens <= found.input_tokens
     assert found.output_media.total_tokens <= found.output_tokens
     assert found.cache_read_media.total_tokens <= found.cache_read_tokens
@@ -102,9 +109,17 @@ def test_both_anthropic_types_of_events_are_read():
 
 
 def test_other_events_are_passed_over():
-    noise = [None, "ping", 3, {"type": "ping"}, {"type": "error", "error": {"message": "x"}}]
+    noise = [
+        None,
+        "ping",
+        3,
+        {"type": "ping"},
+        {"type": "error", "error": {"message": "x"}},
+    ]
     for golden in GOLDEN.values():
-        among = [item for event in events_of(golden) for item in (*noise, event)] + noise
+        among = [
+            item for event in events_of(golden) for item in (*noise, event)
+        ] + noise
         assert FORMATS[golden["format"]].usage_of_stream(among) == expected(golden)
         assert FORMATS[golden["format"]].usage_of_stream(noise) is None
 
@@ -117,7 +132,9 @@ def test_a_stream_that_breaks_off_gives_what_it_told():
 
 
 def test_an_unknown_format_says_which_there_are():
-    with pytest.raises(ConfigError, match="openai-chat, openai-responses, anthropic, gemini"):
+    with pytest.raises(
+        ConfigError, match="openai-chat, openai-responses, anthropic, gemini"
+    ):
         format_of("telegraph")
 
 
@@ -131,12 +148,17 @@ def test_openai_tokens_stand_in_one_class(fresh, read, written, output, chat):
     prompt, done = ("prompt", "completion") if chat else ("input", "output")
     usage = {
         f"{prompt}_tokens": fresh + read + written,
-        f"{prompt}_tokens_details": {"cached_tokens": read, "cache_write_tokens": written},
+        f"{prompt}_tokens_details": {
+            "cached_tokens": read,
+            "cache_write_tokens": written,
+        },
         f"{done}_tokens": output,
         f"{done}_tokens_details": {"reasoning_tokens": output // 2},
     }
     event = {"object": "response", "usage": usage}
-    found = FORMATS["openai-chat" if chat else "openai-responses"].usage_of_stream([event])
+    found = FORMATS["openai-chat" if chat else "openai-responses"].usage_of_stream(
+        [event]
+    )
     assert found == Usage(
         fresh_tokens=fresh,
         cache_read_tokens=read,
@@ -177,12 +199,16 @@ def replies(file):
             if row.get("type") == "assistant" and message.get("model") != "<synthetic>":
                 events = found.setdefault(message["id"], [])
                 kind = "message_delta" if events else "message_start"
-                events.append({"type": kind, "message": message, "usage": message["usage"]})
+                events.append(
+                    {"type": kind, "message": message, "usage": message["usage"]}
+                )
     return found
 
 
 @pytest.mark.skipif(not TRACES.is_dir(), reason="no recorded runs: set ULLAGE_TRACES")
-@pytest.mark.parametrize("file", sorted(TRACES.glob("native/claude-code-*")), ids=lambda f: f.name)
+@pytest.mark.parametrize(
+    "file", sorted(TRACES.glob("native/claude-code-*")), ids=lambda f: f.name
+)
 def test_recorded_replies_come_to_plausible_sums(file):
     for events in replies(file).values():
         found = FORMATS["anthropic"].usage_of_stream(events)

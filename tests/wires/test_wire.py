@@ -73,7 +73,9 @@ def test_the_captures_are_what_the_sdk_sends(format):
     version = f"{name} {importlib.metadata.version(name)}"
     if version not in (FOLDER / "README.md").read_text(encoding="utf-8"):
         pytest.skip(f"captured with another version of {name}")
-    stored = {file.stem: file.read_bytes() for file in CAPTURES if format_of(file) == format}
+    stored = {
+        file.stem: file.read_bytes() for file in CAPTURES if format_of(file) == format
+    }
     assert {f"{format}-{kind}": raw for kind, raw in bodies(format)} == stored
 
 
@@ -85,7 +87,9 @@ def test_the_sdks_send_the_same_bytes_with_and_without_ullage(serve, format):
     loop(without, None, lambda name, given: f"{name} {given}")
     loop(within, session, lambda name, given: f"{name} {given}")
     assert len(without.requests) == len(SCRIPT)
-    assert [sent.raw for sent in within.requests] == [sent.raw for sent in without.requests]
+    assert [sent.raw for sent in within.requests] == [
+        sent.raw for sent in without.requests
+    ]
     assert not session.window.changed
 
 
@@ -94,9 +98,9 @@ def test_the_sdks_send_the_same_bytes_with_and_without_ullage(serve, format):
 def test_any_history_is_written_as_it_was_read(format, turns, reuse):
     wire = FORMATS[format]
     for raw in histories.wire(format, turns, reuse_ids=reuse):
-        assert as_sent(format, wire.edit(raw, wire.parse(raw, "message"), ())) == as_sent(
-            format, raw
-        )
+        assert as_sent(
+            format, wire.edit(raw, wire.parse(raw, "message"), ())
+        ) == as_sent(format, raw)
 
 
 @every

@@ -55,9 +55,13 @@ def missing(wire):
         except (ImportError, AttributeError, TypeError) as error:
             lacking.append(f"{name}: {error}")
     empty = [
-        field.name for field in fields(wire) if field.required and not getattr(wire, field.name)
+        field.name
+        for field in fields(wire)
+        if field.required and not getattr(wire, field.name)
     ]
-    tables = [f"format.{name}" for name in FORMAT_TABLES if not getattr(wire.format, name)]
+    tables = [
+        f"format.{name}" for name in FORMAT_TABLES if not getattr(wire.format, name)
+    ]
     return [*lacking, *empty, *tables]
 
 
@@ -121,7 +125,9 @@ def test_an_example_of_it_is_recognised(wire):
 @EACH
 def test_its_judge_and_its_dialect_are_of_its_history(wire):
     assert wire.check().key == wire.format.key
-    assert wire.check({"model": wire.example_model}).head == {"model": wire.example_model}
+    assert wire.check({"model": wire.example_model}).head == {
+        "model": wire.example_model
+    }
     assert wire.reading([], Pairing()).wire.name == wire.name
     dialect = wire.dialect(wire.format, bool)
     assert issubclass(dialect.stream, Stream)
@@ -150,7 +156,9 @@ def test_an_error_of_ours_is_an_error_there(wire):
 
 @EACH
 def test_a_made_up_call_reads_back(wire):
-    call = wire.format.call(call_on(wire.name, "look_up", {"n": 1}, '{"n": 1}', "call_1"))
+    call = wire.format.call(
+        call_on(wire.name, "look_up", {"n": 1}, '{"n": 1}', "call_1")
+    )
     assert (call.name, call.id) == ("look_up", "call_1")
     assert '"n"' in call.arguments
 
@@ -165,7 +173,9 @@ def test_no_two_wires_have_a_name_or_a_path_of_one_method_in_common():
     names = [wire.name for wire in WIRES]
     assert len({*names}) == len(names)
     assert {*names} == {*get_args(FormatName)}
-    paths = [(one.method, one.path.pattern) for wire in WIRES for one in wire.http.endpoints]
+    paths = [
+        (one.method, one.path.pattern) for wire in WIRES for one in wire.http.endpoints
+    ]
     assert len({*paths}) == len(paths)
 
 

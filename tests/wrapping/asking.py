@@ -37,7 +37,9 @@ def _openai(url, is_async, more):
 def _gemini(url, is_async, more):
     from google import genai
 
-    return genai.Client(api_key="none", vertexai=False, http_options={"base_url": url}, **more)
+    return genai.Client(
+        api_key="none", vertexai=False, http_options={"base_url": url}, **more
+    )
 
 
 def _ollama(url, is_async, more):
@@ -49,7 +51,9 @@ def _ollama(url, is_async, more):
 def _bedrock(url, is_async, more):
     import boto3
 
-    session = boto3.Session("AKIA0", "none", region_name="us-east-1")  # each body is signed
+    session = boto3.Session(
+        "AKIA0", "none", region_name="us-east-1"
+    )  # each body is signed
     return session.client("bedrock-runtime", endpoint_url=url, **more)
 
 
@@ -110,7 +114,9 @@ async def aask(client, format, request, way):
         models = client.aio.models
         if way == "create":
             return await models.generate_content(**request)
-        return _together([chunk async for chunk in await models.generate_content_stream(**request)])
+        return _together(
+            [chunk async for chunk in await models.generate_content_stream(**request)]
+        )
     method, gather = _place(client, format, way)
     if way == "create":
         return await method(**request)
@@ -122,7 +128,9 @@ async def aask(client, format, request, way):
 
 def _together(chunks):
     """The chunks of a stream as one reply: google-genai leaves that to its chats."""
-    parts = [part for chunk in chunks for part in chunk.candidates[0].content.parts or ()]
+    parts = [
+        part for chunk in chunks for part in chunk.candidates[0].content.parts or ()
+    ]
     last = chunks[-1].model_copy(deep=True)
     last.candidates[0].content = Content(role="model", parts=parts)
     return last

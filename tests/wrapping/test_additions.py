@@ -56,7 +56,9 @@ def test_on_an_event_loop_and_for_every_loop(serve, format, way):
         return words(format, await aask(client, format, asked(format, text), way))
 
     assert asyncio.run(run("one")) == "Done."
-    copies = client.with_options(timeout=30) if hasattr(client, "with_options") else client
+    copies = (
+        client.with_options(timeout=30) if hasattr(client, "with_options") else client
+    )
     client = copies
     assert asyncio.run(run("two")) == "Done."
     ours = [OURS in captured.raw for captured in server.requests]
@@ -83,13 +85,18 @@ def test_what_is_refused_without_ours_too_is_the_sdks_own_error(serve, format):
 
 def test_streams_of_chat_go_without_the_options_that_their_server_refuses(serve):
     def rule(captured):
-        return Refusal(422, NO_OPTIONS) if "stream_options" in captured.body else "Done."
+        return (
+            Refusal(422, NO_OPTIONS) if "stream_options" in captured.body else "Done."
+        )
 
     server = serve("openai-chat", rule)
     client = ullage.wrap(client_of(server))
     for text in ("one", "two"):
         assert (
-            words("openai-chat", ask(client, "openai-chat", asked("openai-chat", text), "stream"))
+            words(
+                "openai-chat",
+                ask(client, "openai-chat", asked("openai-chat", text), "stream"),
+            )
             == "Done."
         )
     options = ["stream_options" in captured.body for captured in server.requests]
@@ -105,8 +112,15 @@ def test_two_models_of_one_client_are_learnt_of_apart(serve):
     server = serve("openai-chat", rule)
     client = ullage.wrap(client_of(server))
     for model in ("gpt-4.1-mini", "gpt-4.1", "gpt-4.1-mini", "gpt-4.1"):
-        ask(client, "openai-chat", {**asked("openai-chat", model), "model": model}, "create")
-    ours = [(captured.body["model"], OURS in captured.raw) for captured in server.requests]
+        ask(
+            client,
+            "openai-chat",
+            {**asked("openai-chat", model), "model": model},
+            "create",
+        )
+    ours = [
+        (captured.body["model"], OURS in captured.raw) for captured in server.requests
+    ]
     assert ours == [
         ("gpt-4.1-mini", True),
         ("gpt-4.1-mini", False),
@@ -120,13 +134,18 @@ def test_two_models_of_one_client_are_learnt_of_apart(serve):
 def test_who_has_128_tools_is_offered_none_and_nothing_is_refused(serve, format):
     def rule(captured):
         words_of_it = {"error": {"message": "array too long", "param": "tools"}}
-        return Refusal(400, words_of_it) if len(captured.body["tools"]) > 128 else "Done."
+        return (
+            Refusal(400, words_of_it) if len(captured.body["tools"]) > 128 else "Done."
+        )
 
     server = serve(format, rule)
     client = ullage.wrap(client_of(server))
     for count in (128, 127):
         own = [_tool(format, n) for n in range(count)]
-        assert words(format, ask(client, format, {**asked(format, "Go."), "tools": own}, "create"))
+        assert words(
+            format,
+            ask(client, format, {**asked(format, "Go."), "tools": own}, "create"),
+        )
     assert [len(captured.body["tools"]) for captured in server.requests] == [128, 128]
 
 
@@ -138,8 +157,15 @@ def _tool(format, number):
 def test_models_for_deep_research_keep_the_tools_that_openai_runs(serve):
     server = serve("openai-responses", ["Done."])
     client = ullage.wrap(client_of(server))
-    own = [{"type": "web_search"}, {"type": "code_interpreter", "container": {"type": "auto"}}]
-    given = {**asked("openai-responses", "Go."), "tools": own, "model": "o4-mini-deep-research"}
+    own = [
+        {"type": "web_search"},
+        {"type": "code_interpreter", "container": {"type": "auto"}},
+    ]
+    given = {
+        **asked("openai-responses", "Go."),
+        "tools": own,
+        "model": "o4-mini-deep-research",
+    }
     ask(client, "openai-responses", given, "create")
     assert server.requests[0].body["tools"] == own
 

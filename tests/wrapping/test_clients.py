@@ -18,7 +18,9 @@ LOG = "".join(f"line {n} of the log\n" for n in range(1_000))
 
 def reads(number):
     """A model that reads so many files and says that it is done."""
-    return [Reply(calls=[Call("read_file", {"path": f"{n}.log"})]) for n in range(number)] + ["Ok."]
+    return [
+        Reply(calls=[Call("read_file", {"path": f"{n}.log"})]) for n in range(number)
+    ] + ["Ok."]
 
 
 def answer(name, arguments):
@@ -50,7 +52,11 @@ def test_what_needs_no_change_is_sent_to_the_byte(serve, format):
     plain, fitted = server.requests
     assert fitted.raw == plain.raw
     ours = {"x-stainless-retry-count"}
-    ours |= {"amz-sdk-invocation-id", "x-amz-date", "authorization"}  # of each request its own
+    ours |= {
+        "amz-sdk-invocation-id",
+        "x-amz-date",
+        "authorization",
+    }  # of each request its own
     assert {k: v for k, v in fitted.headers.items() if k not in ours} == {
         k: v for k, v in plain.headers.items() if k not in ours
     }
@@ -99,7 +105,9 @@ def test_a_refusal_for_length_is_answered_with_a_shorter_request(serve, format, 
 
 
 @every
-def test_what_no_cut_makes_short_enough_is_refused_in_the_providers_words(serve, format):
+def test_what_no_cut_makes_short_enough_is_refused_in_the_providers_words(
+    serve, format
+):
     server = serve(format, ["never"], limit_tokens=10)
     client = ullage.wrap(server.client())
     with pytest.raises(Exception, match=r"(?i)maximum|exceed|too long") as caught:
@@ -118,7 +126,9 @@ def test_a_restart_on_the_same_store_sends_the_same_bytes(serve, format, tmp_pat
         for _ in range(11):
             if client is None or restarts:
                 client = ullage.wrap(server.client(), limits=LIMITS, store=path)
-            history = loop(server, None, answer, client=client, messages=history, turns=1)
+            history = loop(
+                server, None, answer, client=client, messages=history, turns=1
+            )
         return [captured.raw for captured in server.requests]
 
     assert run(restarts=True) == run(restarts=False)
@@ -145,7 +155,9 @@ def test_other_paths_pass_and_are_counted(serve, format):
 
 
 def test_what_is_no_client_is_refused_with_what_is():
-    with pytest.raises(ConfigError, match=r"a dict cannot be wrapped.*anthropic.*openai.*genai"):
+    with pytest.raises(
+        ConfigError, match=r"a dict cannot be wrapped.*anthropic.*openai.*genai"
+    ):
         ullage.wrap({})
     with pytest.raises(ConfigError, match="a Session cannot be wrapped"):
         ullage.wrap(ullage.Session("gpt-4.1"))

@@ -53,7 +53,9 @@ class Script:
         said = body_of(self.format, "Done.", 1, Prompt(900))
         if path.endswith("invoke-with-response-stream"):
             lines = stream_of(self.format, said, body).decode().splitlines()
-            events = [json.loads(line[5:]) for line in lines if line.startswith("data:")]
+            events = [
+                json.loads(line[5:]) for line in lines if line.startswith("data:")
+            ]
             frames = b"".join(map(amazon.written, events))
             headers = {"content-type": "application/vnd.amazon.eventstream"}
             return httpx2.Response(200, content=frames, headers=headers)
@@ -89,7 +91,10 @@ FORMS = {
     "azure": (
         "openai-chat",
         lambda http: openai.AzureOpenAI(
-            api_key="k", azure_endpoint="https://a.example", api_version="1", http_client=http
+            api_key="k",
+            azure_endpoint="https://a.example",
+            api_version="1",
+            http_client=http,
         ),
         "/openai/deployments/gpt-4.1/chat/completions",
     ),
@@ -176,7 +181,9 @@ def test_batches_are_fitted_and_tokens_are_counted_of_the_view():
     each = {"custom_id": "a", "params": {**request, "max_tokens": 9}}
     client.messages.batches.create(requests=[each])
     counted, batch = script.sent
-    assert len(json.dumps(counted["messages"])) < len(json.dumps(request["messages"])) / 2
+    assert (
+        len(json.dumps(counted["messages"])) < len(json.dumps(request["messages"])) / 2
+    )
     assert len(json.dumps(batch)) < len(json.dumps(request)) / 2
 
 
@@ -231,7 +238,10 @@ def test_a_signed_request_is_signed_again_for_what_is_sent(is_async):
     script = Script("anthropic")
     if is_async:
         client = anthropic.AsyncAnthropicBedrock(
-            **AWS, aws_access_key="AKIA1", aws_secret_key="s", http_client=script.async_client
+            **AWS,
+            aws_access_key="AKIA1",
+            aws_secret_key="s",
+            http_client=script.async_client,
         )
     else:
         client = bedrock(script.client)
@@ -261,7 +271,9 @@ def test_what_is_signed_in_another_name_is_sent_as_it_came():
 
 
 def test_only_amazons_signature_holds_the_body():
-    request = httpx2.Request("POST", "https://a.example", headers={"authorization": "Bearer k"})
+    request = httpx2.Request(
+        "POST", "https://a.example", headers={"authorization": "Bearer k"}
+    )
     assert not is_signed(request)
     assert Signer(object()).client is not None
 

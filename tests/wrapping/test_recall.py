@@ -32,7 +32,12 @@ class Model:
     """
 
     def __init__(self, *, beside=()):
-        self.turns, self.offered, self.opened, self.beside = 0, False, False, list(beside)
+        self.turns, self.offered, self.opened, self.beside = (
+            0,
+            False,
+            False,
+            list(beside),
+        )
 
     def __call__(self, captured):
         self.turns += 1
@@ -42,7 +47,9 @@ class Model:
             return Reply("I read it.", [Call("read_file", {"path": "a.log"})])
         if self.turns == 2:
             found = re.search(r'tool_call_id=\\"(\w{16})\\", offset=(\d+)', text)
-            recall = Call("get_continuation", {"tool_call_id": found[1], "offset": int(found[2])})
+            recall = Call(
+                "get_continuation", {"tool_call_id": found[1], "offset": int(found[2])}
+            )
             return Reply("I look further.", [recall, *self.beside])
         if self.turns == 3:
             self.opened = "line 700 of the log" in text
@@ -58,7 +65,9 @@ def answers(format, calls):
 
 def words(format, reply):
     wire = FORMATS[format]
-    parts = [part for raw in wire.reply(reply) for part in wire.parse(raw, "reply").parts]
+    parts = [
+        part for raw in wire.reply(reply) for part in wire.parse(raw, "reply").parts
+    ]
     return " ".join(part.text for part in parts if type(part).__name__ == "Text")
 
 
@@ -90,7 +99,9 @@ def test_what_was_set_aside_is_opened_inside(serve, format, way):
     assert (model.offered, model.opened) == (True, True)
     assert max(len(captured.raw) for captured in server.requests) < 70_000
     assert is_continued(format, server.requests)
-    assert "get_continuation" in json.dumps(FORMATS[format].history(server.requests[-1].body))
+    assert "get_continuation" in json.dumps(
+        FORMATS[format].history(server.requests[-1].body)
+    )
     counts = ullage.wrapped(client).counts
     assert (counts.requests, counts.recalled, counts.passed) == (3, 1, {})
 
@@ -138,7 +149,9 @@ def test_a_restart_in_between_changes_nothing(serve, format, tmp_path):
         history = [user(format)]
         for n in range(3):
             if client is None or restarts:
-                client = ullage.wrap(client_of(server), store=tmp_path / f"{restarts}.db")
+                client = ullage.wrap(
+                    client_of(server), store=tmp_path / f"{restarts}.db"
+                )
             reply = ask(client, format, request(format, history), "create")
             history += said(reply)
             calls = calls_in(reply)
@@ -154,7 +167,9 @@ def test_a_request_without_tools_is_offered_none(serve, format):
     server = serve(format, ["Hello."])
     client = ullage.wrap(client_of(server))
     ask(client, format, request(format, [user(format)], tools=()), "create")
-    assert not server.requests[0].body.get("tools")  # Ollama's client sends an empty list
+    assert not server.requests[0].body.get(
+        "tools"
+    )  # Ollama's client sends an empty list
 
 
 @every
@@ -176,18 +191,24 @@ class Renamed:
         text = captured.raw.decode()
         self.names.append(set(re.findall(r'"(\w*get_continuation)"', text)))
         if self.turns <= 2:
-            return Reply("I read it.", [Call("read_file", {"path": f"{self.turns}.log"})])
+            return Reply(
+                "I read it.", [Call("read_file", {"path": f"{self.turns}.log"})]
+            )
         if self.turns == 3:
             found = re.search(r'(\w+)\(tool_call_id=\\"(\w{16})\\", offset=(\d+)', text)
             recall = Call(found[1], {"tool_call_id": found[2], "offset": int(found[3])})
-            return Reply("I look further.", [recall, Call("get_continuation", {"path": "3.log"})])
+            return Reply(
+                "I look further.", [recall, Call("get_continuation", {"path": "3.log"})]
+            )
         self.opened = "line 700 of the log" in text
         return Reply("It is line 700.")
 
 
 @every
 @ways
-def test_a_tool_of_the_clients_that_takes_our_name_is_called_by_the_client(serve, format, way):
+def test_a_tool_of_the_clients_that_takes_our_name_is_called_by_the_client(
+    serve, format, way
+):
     model = Renamed()
     server = serve(format, model, strict=True)
     client = ullage.wrap(client_of(server))

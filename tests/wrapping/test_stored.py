@@ -10,8 +10,15 @@ import ullage
 from tests.servers.replies import Call, Prompt, Reply, body_of
 from ullage.doors.wrapping._http import library_of
 
-LOOKS = Reply("I look.", [Call("get_continuation", {"tool_call_id": "0123456789abcdef"})])
-READ = {"type": "function", "name": "read", "parameters": {"type": "object"}, "strict": False}
+LOOKS = Reply(
+    "I look.", [Call("get_continuation", {"tool_call_id": "0123456789abcdef"})]
+)
+READ = {
+    "type": "function",
+    "name": "read",
+    "parameters": {"type": "object"},
+    "strict": False,
+}
 
 
 class Keeps:
@@ -39,7 +46,9 @@ class Keeps:
         self.asked.append((request.method, name))
         if request.method == "POST":
             body = json.loads(request.content)
-            reply = body_of("openai-responses", self.script.pop(0), len(self.asked), Prompt(900))
+            reply = body_of(
+                "openai-responses", self.script.pop(0), len(self.asked), Prompt(900)
+            )
             reply |= {"tools": body["tools"]}
             self.kept[reply["id"]] = reply, body["input"]
             return http.Response(200, json=reply)
@@ -51,7 +60,11 @@ class Keeps:
             return http.Response(200, json={"id": name, "deleted": True})
         reply, items = self.kept[name]
         if part:
-            items = items if isinstance(items, list) else [{"role": "user", "content": items}]
+            items = (
+                items
+                if isinstance(items, list)
+                else [{"role": "user", "content": items}]
+            )
             page = {"object": "list", "data": items, "has_more": False}
             return http.Response(200, json=page)
         return http.Response(200, json=reply)
@@ -70,7 +83,9 @@ def test_a_stored_response_is_what_the_client_got():
     after = client.responses.create(
         model="gpt-5.6", input="And then?", previous_response_id=given.id, tools=[READ]
     )
-    assert "get_continuation" not in client.responses.retrieve(after.id).model_dump_json()
+    assert (
+        "get_continuation" not in client.responses.retrieve(after.id).model_dump_json()
+    )
     client.responses.delete(given.id)
     assert list(server.kept) == [after.id]
     with pytest.raises(openai.NotFoundError):
@@ -82,7 +97,9 @@ def test_the_same_on_an_event_loop():
 
     async def run():
         client = server.client(is_async=True)
-        given = await client.responses.create(model="gpt-5.6", input="What failed?", tools=[READ])
+        given = await client.responses.create(
+            model="gpt-5.6", input="What failed?", tools=[READ]
+        )
         assert said(await client.responses.retrieve(given.id)) == said(given)
         items = await client.responses.input_items.list(given.id)
         assert [item.role for item in items.data] == ["user"]

@@ -18,7 +18,9 @@ from ullage.wires import FORMATS
 
 every = pytest.mark.parametrize("format", tuple(FORMATS))
 awaited = pytest.mark.parametrize("format", AWAITED)
-openai_too = pytest.mark.parametrize("format", ["anthropic", "openai-chat", "openai-responses"])
+openai_too = pytest.mark.parametrize(
+    "format", ["anthropic", "openai-chat", "openai-responses"]
+)
 LIMITS = Limits(window_tokens=12_000, output_reserve_tokens=1_000)
 LOG = "".join(f"line {n} of the log\n" for n in range(1_000))
 
@@ -45,7 +47,9 @@ def test_parse_gives_the_callers_own_class(serve, format):
     client = ullage.wrap(server.client())
     kind = {"openai-chat": "response_format", "openai-responses": "text_format"}
     named = {kind.get(format, "output_format"): Verdict}
-    reply = resource(client, format).parse(**request(format, [user(format)], tools=()), **named)
+    reply = resource(client, format).parse(
+        **request(format, [user(format)], tools=()), **named
+    )
     match format:
         case "anthropic":
             parsed = reply.parsed_output
@@ -68,7 +72,9 @@ def test_raw_responses_have_their_headers_and_parse(serve, format):
     assert raw.parse().id == server.answered[0]["id"]
     with resource(client, format).with_streaming_response.create(**asked) as response:
         assert json.loads(response.read()) == server.answered[1]
-    with resource(client, format).with_streaming_response.create(**asked, stream=True) as response:
+    with resource(client, format).with_streaming_response.create(
+        **asked, stream=True
+    ) as response:
         assert response.headers["content-type"] == "text/event-stream"
         lines = [line for line in response.iter_lines() if line]
         response.close()
@@ -87,7 +93,10 @@ def test_copies_share_what_stands_behind(serve, format):
     ask(client, format, asked, "create")
     assert ullage.wrapped(copied) is ullage.wrapped(client)
     assert ullage.wrapped(client).counts.fitted == 2
-    assert [captured.headers.get("x-mine") for captured in server.requests] == ["1", None]
+    assert [captured.headers.get("x-mine") for captured in server.requests] == [
+        "1",
+        None,
+    ]
 
 
 def test_the_beta_resources_and_the_tool_runner_are_fitted_too(serve):
@@ -104,8 +113,14 @@ def test_the_beta_resources_and_the_tool_runner_are_fitted_too(serve):
 
     script = [Reply(calls=[Call("read_file", {"path": f"{n}.log"})]) for n in range(3)]
     server = serve("anthropic", [*script, "Done."])
-    client = ullage.wrap(server.client(), policy=CUTS_ALWAYS)  # the SDK names its tools but once
-    asked = {"model": "claude-opus-4-8", "max_tokens": 500, "messages": [user("anthropic")]}
+    client = ullage.wrap(
+        server.client(), policy=CUTS_ALWAYS
+    )  # the SDK names its tools but once
+    asked = {
+        "model": "claude-opus-4-8",
+        "max_tokens": 500,
+        "messages": [user("anthropic")],
+    }
     runner = client.beta.messages.tool_runner(**asked, tools=[read_file])
     assert runner.until_done().content[0].text == "Done."
     assert len(server.requests[-1].raw) < 3 * 4 * len(LOG) * 0.7
@@ -126,14 +141,20 @@ async def aread_file(path: str) -> str:
 
 
 def script():
-    return [Reply(calls=[Call("read_file", {"path": f"{n}.log"})]) for n in range(4)] + ["Done."]
+    return [
+        Reply(calls=[Call("read_file", {"path": f"{n}.log"})]) for n in range(4)
+    ] + ["Done."]
 
 
 @pytest.mark.parametrize("is_async", [False, True])
 def test_automatic_function_calling_goes_on_to_its_end(serve, is_async):
     server = serve("gemini", script())
     client = ullage.wrap(client_of(server, is_async=True))
-    asked = {"model": "gemini-3-pro", "contents": "Find it.", "config": {"tools": [read_file]}}
+    asked = {
+        "model": "gemini-3-pro",
+        "contents": "Find it.",
+        "config": {"tools": [read_file]},
+    }
     models = client.aio.models if is_async else client.models
     reply = models.generate_content(**asked)
     reply = asyncio.run(reply) if is_async else reply
@@ -175,7 +196,9 @@ def test_one_refusal_for_length_is_not_seen_by_the_sdk(serve, format):
         seen.append(captured)
         return too_long(format, 60_000, 30_000) if len(seen) == 5 else replies.pop(0)
 
-    replies = [Reply(calls=[Call("read_file", {"path": f"{n}.log"})]) for n in range(6)] + ["Ok."]
+    replies = [
+        Reply(calls=[Call("read_file", {"path": f"{n}.log"})]) for n in range(6)
+    ] + ["Ok."]
     server = serve(format, once, strict=True)
     client = ullage.wrap(client_of(server))
     loop(server, None, lambda name, arguments: LOG * 2, client=client)
@@ -230,7 +253,9 @@ def telling(captured):
     number = text.count("of the log of")
     if text.count(f"file {name}") < 2 and f"read {name}1" not in text:
         turn = 1 if f"read {name}0" in text else 0
-        return Reply(f"read {name}{turn}", [Call("read_file", {"path": f"{name}{turn}"})])
+        return Reply(
+            f"read {name}{turn}", [Call("read_file", {"path": f"{name}{turn}"})]
+        )
     return Reply(f"done {name} {number > 0}")
 
 
@@ -244,9 +269,13 @@ def converse(format, name):
         if not calls:
             return FORMATS[format].reply(reply)
         wire = FORMATS[format]
-        assert all(json.loads(wire.call(call).arguments)["path"][:2] == name for call in calls)
+        assert all(
+            json.loads(wire.call(call).arguments)["path"][:2] == name for call in calls
+        )
         log = f"line of the log of {name}\n" * 2_000
-        history += gathered(format, [wire.result(wire.call(call), log) for call in calls])
+        history += gathered(
+            format, [wire.result(wire.call(call), log) for call in calls]
+        )
 
 
 NAMES = [f"{a}{b}" for a in "qxz" for b in "1234"]
@@ -267,7 +296,9 @@ def test_twelve_interleaved_conversations_are_not_mixed_up(serve, format):
             except StopIteration as stop:
                 ends[name] = stop.value
                 del asked[name]
-    assert all(f"done {name} True" in json.dumps(ends[name], default=str) for name in NAMES)
+    assert all(
+        f"done {name} True" in json.dumps(ends[name], default=str) for name in NAMES
+    )
     for captured in server.requests:
         text = captured.raw.decode()
         assert sum(f"task {name}" in text for name in NAMES) == 1
@@ -332,7 +363,9 @@ def test_one_conversation_twice_at_once_is_two_views(serve):
             request("anthropic", [*first, user("anthropic", f"{n} " * 50)], tools=())
             for n in range(8)
         ]
-        replies = list(pool.map(lambda one: ask(client, "anthropic", one, "create"), asked))
+        replies = list(
+            pool.map(lambda one: ask(client, "anthropic", one, "create"), asked)
+        )
     sent = {len(captured.raw) for captured in server.requests}
     assert {int(reply.content[0].text.split()[0]) for reply in replies} == sent
     assert ullage.wrapped(client).counts.fitted == 8

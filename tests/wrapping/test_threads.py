@@ -51,7 +51,9 @@ class Threads:
             if held is None:
                 return self.error(404, "not_found_error", "thread_not_found")
             if "tools" in body or "system" in body:
-                return self.error(400, "invalid_request_error", "thread_fingerprint_mismatch")
+                return self.error(
+                    400, "invalid_request_error", "thread_fingerprint_mismatch"
+                )
             tools, history = held[0], [*held[1], *history]
         reply = self.said(tools, history)
         if thread:
@@ -60,7 +62,9 @@ class Threads:
         self.check(history, tools)
         if body.get("stream"):
             raw = stream_of("anthropic", reply, body)
-            return httpx2.Response(200, content=raw, headers={"content-type": "text/event-stream"})
+            return httpx2.Response(
+                200, content=raw, headers={"content-type": "text/event-stream"}
+            )
         return httpx2.Response(200, json=reply)
 
     def error(self, status, kind, code):
@@ -73,7 +77,9 @@ class Threads:
         blocks = blocks(json.dumps(history)) if callable(blocks) else blocks
         calls = [block for block in blocks if block["type"] == "tool_use"]
         names = {tool["name"] for tool in tools}
-        assert all(call["name"] in names for call in calls), "it calls a tool that it has not"
+        assert all(call["name"] in names for call in calls), (
+            "it calls a tool that it has not"
+        )
         return {
             "id": f"msg_{self.number}",
             "type": "message",
@@ -95,7 +101,12 @@ def text(said):
 
 
 def reads(number):
-    return {"type": "tool_use", "id": f"toolu_{number}", "name": "read_file", "input": {}}
+    return {
+        "type": "tool_use",
+        "id": f"toolu_{number}",
+        "name": "read_file",
+        "input": {},
+    }
 
 
 def looks(number, *beside):
@@ -106,7 +117,12 @@ def looks(number, *beside):
         ref, offset = found[-1]
         arguments = {"tool_call_id": ref, "offset": int(offset)}
         name = "get_continuation"
-        call = {"type": "tool_use", "id": f"toolu_r{number}", "name": name, "input": arguments}
+        call = {
+            "type": "tool_use",
+            "id": f"toolu_r{number}",
+            "name": name,
+            "input": arguments,
+        }
         return [*text("I look."), call, *beside]
 
     return blocks
@@ -143,7 +159,12 @@ ways = pytest.mark.parametrize("streamed", [False, True])
 @ways
 def test_hidden_rounds_go_on_in_the_thread_that_the_client_continues(streamed):
     server = Threads(
-        [reads(1)], looks(1), text("It is line 700."), looks(2), text("As I said."), text("Yes.")
+        [reads(1)],
+        looks(1),
+        text("It is line 700."),
+        looks(2),
+        text("As I said."),
+        text("Yes."),
     )
     client = server.client()
     thread = thread_of(client)
@@ -165,7 +186,9 @@ def test_hidden_rounds_go_on_in_the_thread_that_the_client_continues(streamed):
 
 @ways
 def test_what_waits_beside_the_clients_own_call_goes_with_its_result(streamed):
-    server = Threads([reads(1)], looks(1, reads(2)), text("Both are the same."), text("Yes."))
+    server = Threads(
+        [reads(1)], looks(1, reads(2)), text("Both are the same."), text("Yes.")
+    )
     thread = thread_of(server.client())
     turn(thread, "What failed?", streamed)
     assert names(turn(thread, [result(1)], streamed)) == ["read_file"]
@@ -179,13 +202,18 @@ def test_what_waits_beside_the_clients_own_call_goes_with_its_result(streamed):
 @ways
 def test_a_thread_that_is_gone_is_created_anew_with_the_hidden_turns(streamed):
     """The helper sends the whole history; what was hidden while it continued is found in it."""
-    server = Threads([reads(1)], looks(1), text("It is line 700."), text("Yes."), text("Sure."))
+    server = Threads(
+        [reads(1)], looks(1), text("It is line 700."), text("Yes."), text("Sure.")
+    )
     thread = thread_of(server.client())
     turn(thread, "What failed?", streamed)
     turn(thread, [result(1)], streamed)
     server.threads.clear()
     assert words(turn(thread, "Sure?", streamed)) == "Yes."
-    assert [body["thread"]["type"] for body in server.asked[-2:]] == ["continue", "create"]
+    assert [body["thread"]["type"] for body in server.asked[-2:]] == [
+        "continue",
+        "create",
+    ]
     assert "toolu_r1" in json.dumps(server.asked[-1]["messages"])
     assert words(turn(thread, "Really?", streamed)) == "Sure."
     assert server.problems == []
@@ -193,14 +221,18 @@ def test_a_thread_that_is_gone_is_created_anew_with_the_hidden_turns(streamed):
 
 def test_another_worker_and_a_restart_continue_it():
     store = MemoryStore()
-    server = Threads([reads(1)], looks(1), text("It is line 700."), looks(2), text("As I said."))
+    server = Threads(
+        [reads(1)], looks(1), text("It is line 700."), looks(2), text("As I said.")
+    )
     create = {"model": MODEL, "max_tokens": 99, "betas": [BETA]}
 
     def ask(messages, **more):
         client = server.client(store=store)
         return client.beta.messages.create(**create, messages=messages, **more)
 
-    first = ask([{"role": "user", "content": "Go."}], tools=[READ], thread={"type": "create"})
+    first = ask(
+        [{"role": "user", "content": "Go."}], tools=[READ], thread={"type": "create"}
+    )
     for content in ([result(1)], "And then?"):
         thread = {"type": "continue", "previous_message_id": first.id}
         first = ask([{"role": "user", "content": content}], thread=thread)
@@ -271,8 +303,15 @@ def test_what_follows_a_thread_is_no_history_of_its_own():
     for name in ("msg_1", "msg_2"):
         session = Session(MODEL, store=store)
         thread = {"type": "continue", "previous_message_id": name}
-        view = session.fit({"model": MODEL, "max_tokens": 9, "messages": said, "thread": thread})
-        view.observe({"id": f"{name}_next", "usage": {"input_tokens": 90_000, "output_tokens": 1}})
+        view = session.fit(
+            {"model": MODEL, "max_tokens": 9, "messages": said, "thread": thread}
+        )
+        view.observe(
+            {
+                "id": f"{name}_next",
+                "usage": {"input_tokens": 90_000, "output_tokens": 1},
+            }
+        )
     fresh = Session(MODEL, store=store)
     fresh.fit({"model": MODEL, "max_tokens": 9, "messages": said, "tools": [READ]})
     assert fresh.window.estimate < 1_000

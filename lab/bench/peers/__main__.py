@@ -36,15 +36,28 @@ CHARGED = ("anthropic-5m", "openai-5", "deepseek")
 
 @click.command()
 @click.argument("paths", nargs=-1, type=click.Path(exists=True, path_type=Path))
-@click.option("--window", "windows", multiple=True, type=int, help="In tokens: 16000 and 32000.")
-@click.option("--most", default=40, show_default=True, help="Runs to draw by lot.")
-@click.option("--peak", default=30_000, show_default=True, help="Leave out smaller runs.")
-@click.option("--peer", "names", multiple=True, type=click.Choice([p.name for p in PEERS]))
-@click.option("--seconds", default=60.0, show_default=True, help="The most one answer may take.")
 @click.option(
-    "--run-seconds", default=120.0, show_default=True, help="And one run, of processor time."
+    "--window", "windows", multiple=True, type=int, help="In tokens: 16000 and 32000."
 )
-@click.option("--minutes", default=60.0, show_default=True, help="Begin no run after these.")
+@click.option("--most", default=40, show_default=True, help="Runs to draw by lot.")
+@click.option(
+    "--peak", default=30_000, show_default=True, help="Leave out smaller runs."
+)
+@click.option(
+    "--peer", "names", multiple=True, type=click.Choice([p.name for p in PEERS])
+)
+@click.option(
+    "--seconds", default=60.0, show_default=True, help="The most one answer may take."
+)
+@click.option(
+    "--run-seconds",
+    default=120.0,
+    show_default=True,
+    help="And one run, of processor time.",
+)
+@click.option(
+    "--minutes", default=60.0, show_default=True, help="Begin no run after these."
+)
 @click.option(
     "--root",
     default=".peers",
@@ -53,9 +66,14 @@ CHARGED = ("anthropic-5m", "openai-5", "deepseek")
     help="Where the peers' environments are, or are made.",
 )
 @click.option("--json", "shape", flag_value="json", help="Print JSON.")
-@click.option("--markdown", "shape", flag_value="markdown", help="Print the table for the docs.")
 @click.option(
-    "--keeps", "shape", flag_value="keeps", help="Print what stays whole, and is so twice."
+    "--markdown", "shape", flag_value="markdown", help="Print the table for the docs."
+)
+@click.option(
+    "--keeps",
+    "shape",
+    flag_value="keeps",
+    help="Print what stays whole, and is so twice.",
 )
 def main(
     paths: tuple[Path, ...],
@@ -72,7 +90,9 @@ def main(
     """Score every peer on the runs of PATHS (files or folders, as `ullage replay` takes them)."""
     windows = windows or (16_000, 32_000)
     entries, missing = _installed(names, root.absolute())
-    runs, common = sample_of(paths, most, peak) if paths else ([generated_run()], frozenset())
+    runs, common = (
+        sample_of(paths, most, peak) if paths else ([generated_run()], frozenset())
+    )
     profiles = [profile_named(name) for name in CHARGED]
     seed = "random" if shape == "keeps" else "0"
     found: Mapping[tuple[int, str], Sequence[Score | Keep]]
@@ -80,7 +100,9 @@ def main(
         entries, profiles, seconds=seconds, run_seconds=run_seconds, hash_seed=seed
     ) as arena:
         if shape == "keeps":
-            found = kept = _gathered(runs, minutes, lambda run: arena.keeps(run, windows, common))
+            found = kept = _gathered(
+                runs, minutes, lambda run: arena.keeps(run, windows, common)
+            )
             print(markdown_of_keeps(kept))
         else:
             found = scored = _gathered(
@@ -95,7 +117,9 @@ Judged = TypeVar("Judged", Score, Keep)
 
 
 def _gathered(
-    runs: Sequence[Run], minutes: float, judged: Callable[[Run], Iterator[tuple[int, str, Judged]]]
+    runs: Sequence[Run],
+    minutes: float,
+    judged: Callable[[Run], Iterator[tuple[int, str, Judged]]],
 ) -> dict[tuple[int, str], list[Judged]]:
     """What came of each window and contestant, a run at a time, the windows in order."""
     results: dict[tuple[int, str], list[Judged]] = {}
@@ -121,7 +145,9 @@ def _installed(names: Sequence[str], root: Path) -> tuple[list[Entry], dict[str,
         except Trouble as trouble:
             missing[peer.name] = str(trouble)
             continue
-        entries += [Entry(peer.name, note.name, python, peer.adapter) for note in peer.policies]
+        entries += [
+            Entry(peer.name, note.name, python, peer.adapter) for note in peer.policies
+        ]
     return entries, missing
 
 

@@ -103,7 +103,11 @@ class Arena:
             for name in OURS:
                 yield window, name, keep(case, window, _OWN[name])
             for entry in self.entries:
-                yield window, entry.name, keep(case, window, self._maker(entry, is_fresh=True))
+                yield (
+                    window,
+                    entry.name,
+                    keep(case, window, self._maker(entry, is_fresh=True)),
+                )
 
     def _of_peer(self, case: Case, window: int, entry: Entry) -> Score:
         made = score(case, window, entry.name, self._maker(entry), self.profiles)
@@ -118,7 +122,9 @@ class Arena:
             process = self._process(entry)
             tools = case.request.get("tools", [])
             budget = case.budget_tokens(window_tokens)
-            peer = Peer(process, entry.policy, budget, tools, run_seconds=self.run_seconds)
+            peer = Peer(
+                process, entry.policy, budget, tools, run_seconds=self.run_seconds
+            )
             self.versions |= peer.versions
             return peer
 
@@ -127,7 +133,10 @@ class Arena:
     def _process(self, entry: Entry) -> PeerProcess:
         if entry.adapter not in self._processes:
             process = PeerProcess(
-                entry.python, entry.adapter, seconds=self.seconds, hash_seed=self.hash_seed
+                entry.python,
+                entry.adapter,
+                seconds=self.seconds,
+                hash_seed=self.hash_seed,
             )
             self._processes[entry.adapter] = self._open.enter_context(process)
         return self._processes[entry.adapter]

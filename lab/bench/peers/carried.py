@@ -64,14 +64,26 @@ def requests_of(run: Run, peer: Peer, budget_tokens: int) -> Iterator[Sent | Non
 
 
 @click.command("lab.bench.peers.carried")
-@click.argument("paths", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
-@click.option("--peer", "names", multiple=True, type=click.Choice([p.name for p in PEERS]))
-@click.option("--window", "windows", multiple=True, callback=window_of, default=("own",))
-@click.option("--split", "side", type=click.Choice(SIDES), default="dev", show_default=True)
-@click.option("--least-tokens", default=60_000, show_default=True, help="Of the largest request.")
+@click.argument(
+    "paths", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path)
+)
+@click.option(
+    "--peer", "names", multiple=True, type=click.Choice([p.name for p in PEERS])
+)
+@click.option(
+    "--window", "windows", multiple=True, callback=window_of, default=("own",)
+)
+@click.option(
+    "--split", "side", type=click.Choice(SIDES), default="dev", show_default=True
+)
+@click.option(
+    "--least-tokens", default=60_000, show_default=True, help="Of the largest request."
+)
 @click.option("--sample", type=int, help="So many runs, drawn by lot.")
 @click.option("--seed", default=0, show_default=True, help="Of the lot.")
-@click.option("--root", default=".peers", show_default=True, type=click.Path(path_type=Path))
+@click.option(
+    "--root", default=".peers", show_default=True, type=click.Path(path_type=Path)
+)
 def command(
     paths: tuple[Path, ...],
     names: tuple[str, ...],
@@ -84,7 +96,12 @@ def command(
 ) -> None:
     """Carry recorded runs of OpenAI Chat messages under peers, and beside them the default."""
     entries = [
-        Entry(peer.name, note.name, python_of(peer.name, peer.requirements, root), peer.adapter)
+        Entry(
+            peer.name,
+            note.name,
+            python_of(peer.name, peer.requirements, root),
+            peer.adapter,
+        )
         for peer in PEERS
         if not names or peer.name in names
         for note in peer.policies
@@ -123,8 +140,12 @@ class Carry:
         """
         carrier, made = Carrier(run), list[tuple[str, int | None, Carried]]()
         for window in windows:
-            made.append(("ullage", window, carrier.under(POLICIES["default"](), window)))
-            budget = budget_of(run, window or lookup(model_of(run)).window_tokens, Judge())
+            made.append(
+                ("ullage", window, carrier.under(POLICIES["default"](), window))
+            )
+            budget = budget_of(
+                run, window or lookup(model_of(run)).window_tokens, Judge()
+            )
             for entry in self._entries:
                 try:
                     carried = carrier.judged(

@@ -87,7 +87,9 @@ class Own:
         chosen = preset("default")
         recall = [[tool.description, tool.parameters] for tool in chosen.toolset.tools]
         self.request = {**run.request, "model": model_of(run)}
-        self.head_tokens = judge.text(head_of(run.request)) + judge.text(canonical_json(recall))
+        self.head_tokens = judge.text(head_of(run.request)) + judge.text(
+            canonical_json(recall)
+        )
         self.session = session_for(run, chosen, window_tokens)()
         self.library: PagedLibrary = SessionPages(self.session)
         self.times_ms: list[float] = []
@@ -140,10 +142,14 @@ class Peer:
         if sum(self.times_ms) > self.run_seconds * 1e3:
             raise Trouble(f"took more than {self.run_seconds:g} s in all")
         self.library.stand(answer.refs)
-        if any(isinstance(item, int) and not 0 <= item < past.length for item in answer.view):
+        if any(
+            isinstance(item, int) and not 0 <= item < past.length
+            for item in answer.view
+        ):
             raise Trouble("sent a message that is not in the history")
         return [
-            messages[item] if isinstance(item, int) else self._one(item) for item in answer.view
+            messages[item] if isinstance(item, int) else self._one(item)
+            for item in answer.view
         ]
 
     def _one(self, message: dict[str, Any]) -> dict[str, Any]:
@@ -164,7 +170,11 @@ class PeerLibrary:
 
     def named(self, text: str) -> list[Pointer]:
         """See `Library.named`. A name in a longer one, as 1 in 12, is none."""
-        return [Pointer(ref, 0) for ref in self._refs if ref in text and _stands_in(ref, text)]
+        return [
+            Pointer(ref, 0)
+            for ref in self._refs
+            if ref in text and _stands_in(ref, text)
+        ]
 
     def page(self, pointer: Pointer) -> str:
         """See `Library.page`."""

@@ -30,7 +30,11 @@ def python_of(name: str, requirements: Path, root: Path) -> Path:
     folder = root / f"{name}-{pins}"
     python, ready = folder / "bin" / "python", folder / "ready"
     if not ready.exists():
-        print(f"setting up the environment of {name} (once) …", file=sys.stderr, flush=True)
+        print(
+            f"setting up the environment of {name} (once) …",
+            file=sys.stderr,
+            flush=True,
+        )
         _run([sys.executable, "-m", "venv", "--clear", "--without-pip", str(folder)])
         pip = [sys.executable, "-m", "pip", "--python", str(python), "install"]
         quiet = ["--quiet", "--disable-pip-version-check", "--no-input"]

@@ -28,7 +28,10 @@ def generated_run(calls: int = 60, *, seed: int = 0) -> Run:
     orders = [f"ord-{rng.randrange(16**8):08x}" for _ in range(calls)]
     parcels = {order: f"PX{rng.randrange(10**10):010d}" for order in orders}
     messages: list[dict[str, Any]] = [
-        {"role": "system", "content": "You look after orders. Report what is late, with its id."},
+        {
+            "role": "system",
+            "content": "You look after orders. Report what is late, with its id.",
+        },
         {"role": "user", "content": "Go through all orders and track every parcel."},
     ]
     messages += _exchange(0, "list_orders", {}, "\n".join(orders))
@@ -48,10 +51,13 @@ def generated_run(calls: int = 60, *, seed: int = 0) -> Run:
                 number, "show_order", {"order": order}, f"{noise}\n{told}\n{noise}"
             )
         if number % 20 == 0:
-            messages.append({"role": "user", "content": f"And what of day {number}? Go on."})
+            messages.append(
+                {"role": "user", "content": f"And what of day {number}? Go on."}
+            )
     messages.append({"role": "assistant", "content": "All parcels are tracked."})
     tools = [
-        {"type": "function", "function": {"name": name, "parameters": _ANY}} for name in _TOOLS
+        {"type": "function", "function": {"name": name, "parameters": _ANY}}
+        for name in _TOOLS
     ]
     return Run("generated", "openai-chat", {"tools": tools}, messages)
 

@@ -74,14 +74,20 @@ def _views(
     budget, memo = case.budget_tokens(window_tokens), Memo()
     for number, length in enumerate(case.lengths):
         try:
-            yield contestant.view(Past(case.story, length, number, case.judge, memo), budget)
+            yield contestant.view(
+                Past(case.story, length, number, case.judge, memo), budget
+            )
         except Refused:
             yield None
 
 
-def _whole(history: Sequence[Any], view: Sequence[Any], library: Library) -> tuple[int, int, int]:
+def _whole(
+    history: Sequence[Any], view: Sequence[Any], library: Library
+) -> tuple[int, int, int]:
     """How many results there are, how many the view shows, and how many more it leads to."""
-    texts = [text for message in history for _, texts in results(message) for text in texts]
+    texts = [
+        text for message in history for _, texts in results(message) for text in texts
+    ]
     long = [text for text in texts if len(text) >= _LEAST_CHARS]
     seen = [*visible(view)]
     hidden = [text for text in long if not any(text in shown for shown in seen)]
@@ -98,18 +104,36 @@ def _has_lines(kept: str, text: str) -> bool:
 
 def markdown_of_keeps(keeps: Mapping[tuple[int, str], Sequence[Keep]]) -> str:
     """A row for each window and contestant, for a document."""
-    rows = [["window", "policy", "runs", "results", "in view", "read back", "gone", "differing"]]
+    rows = [
+        [
+            "window",
+            "policy",
+            "runs",
+            "results",
+            "in view",
+            "read back",
+            "gone",
+            "differing",
+        ]
+    ]
     rows += [["--:", "---", *["--:"] * 6]]
-    rows += [[f"{window // 1000}k", name, *_cells(of)] for (window, name), of in keeps.items()]
+    rows += [
+        [f"{window // 1000}k", name, *_cells(of)]
+        for (window, name), of in keeps.items()
+    ]
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
 
 def _cells(keeps: Sequence[Keep]) -> list[str]:
     done = [one for one in keeps if not one.trouble]
     total, shown, opened = (
-        sum(getattr(one, name) for one in done) for name in ("results", "shown", "opened")
+        sum(getattr(one, name) for one in done)
+        for name in ("results", "shown", "opened")
     )
-    views, differing = sum(one.views for one in done), sum(one.differing for one in done)
+    views, differing = (
+        sum(one.views for one in done),
+        sum(one.differing for one in done),
+    )
     return [
         str(len(done)) if len(done) == len(keeps) else f"{len(done)} of {len(keeps)}",
         *(f"{count:,}" for count in (total, shown, opened, total - shown - opened)),

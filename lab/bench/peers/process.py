@@ -63,7 +63,11 @@ class PeerProcess:
         """
         self.seconds = seconds
         self._complaints = tempfile.TemporaryFile()  # noqa: SIM115 - closed by __exit__
-        kept = {name: text for name, text in os.environ.items() if not name.startswith("PYTHON")}
+        kept = {
+            name: text
+            for name, text in os.environ.items()
+            if not name.startswith("PYTHON")
+        }
         self._process = subprocess.Popen(
             [str(python.absolute()), str(adapter.absolute())],
             stdin=subprocess.PIPE,
@@ -96,7 +100,12 @@ class PeerProcess:
     def begin(self, policy: str, budget_tokens: int, tools: Sequence[Any]) -> Answer:
         """Begin a run under a policy of this peer."""
         return self._ask(
-            {"ask": "begin", "policy": policy, "budget_tokens": budget_tokens, "tools": tools},
+            {
+                "ask": "begin",
+                "policy": policy,
+                "budget_tokens": budget_tokens,
+                "tools": tools,
+            },
             max(self.seconds, BEGIN_SECONDS),
         )
 
@@ -151,4 +160,8 @@ class PeerProcess:
         self._complaints.seek(0)
         lines = self._complaints.read().decode("utf-8", "replace").strip().splitlines()
         kind = lines[-1].partition(":")[0] if lines else ""
-        return f" ({kind})" if kind.isidentifier() or ("." in kind and " " not in kind) else ""
+        return (
+            f" ({kind})"
+            if kind.isidentifier() or ("." in kind and " " not in kind)
+            else ""
+        )

@@ -38,7 +38,11 @@ def sample_of(
 
 def _chats(paths: Iterable[Path]) -> Iterator[Run]:
     for path in paths:
-        files = sorted(f for f in path.rglob("*") if f.is_file()) if path.is_dir() else [path]
+        files = (
+            sorted(f for f in path.rglob("*") if f.is_file())
+            if path.is_dir()
+            else [path]
+        )
         for file in files:
             with suppress(FormatError):
                 yield from (run for run in read(file) if run.format == "openai-chat")

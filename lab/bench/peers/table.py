@@ -61,7 +61,9 @@ def lines_of(results: Results) -> list[Line]:
     ]
 
 
-def _line(name: str, window_tokens: int, scores: Sequence[Score], ours: Sequence[Score]) -> Line:
+def _line(
+    name: str, window_tokens: int, scores: Sequence[Score], ours: Sequence[Score]
+) -> Line:
     done = [score.replayed for score in scores if score.replayed is not None]
     rows = rows_of((("all", replayed) for replayed in done), judged_row)
     refused = sum(score.refused for score in scores)
@@ -83,20 +85,38 @@ def _line(name: str, window_tokens: int, scores: Sequence[Score], ours: Sequence
 
 def _difference(theirs: Sequence[Score], ours: Sequence[Score]) -> Interval | None:
     """A paired bootstrap over runs; both are of the same runs in the same order."""
-    reach = ((_in_reach(one), _in_reach(other)) for one, other in zip(theirs, ours, strict=False))
-    return paired([one - other for one, other in reach if one is not None and other is not None])
+    reach = (
+        (_in_reach(one), _in_reach(other))
+        for one, other in zip(theirs, ours, strict=False)
+    )
+    return paired(
+        [one - other for one, other in reach if one is not None and other is not None]
+    )
 
 
 def _in_reach(score: Score) -> float | None:
     """The share of what was needed that was visible, or opened at the first try."""
     far = score.replayed.evidence.far if score.replayed is not None else None
-    return (far.visible + far.recoverable_1) / far.demanded if far and far.demanded else None
+    return (
+        (far.visible + far.recoverable_1) / far.demanded
+        if far and far.demanded
+        else None
+    )
 
 
 _HEADINGS = (
     *("runs", "views", "illegal", "over", "unsaid", "refused"),
     *("peak", "tokens", "cost", "breaks/100"),
-    *("needed", "visible", "recall@1", "recall@3", "lost", "reach to ullage's", "ms", "p99"),
+    *(
+        "needed",
+        "visible",
+        "recall@1",
+        "recall@3",
+        "lost",
+        "reach to ullage's",
+        "ms",
+        "p99",
+    ),
 )
 
 
@@ -115,7 +135,9 @@ def table_of(lines: Sequence[Line]) -> Table:
 def markdown_of(lines: Sequence[Line]) -> str:
     """The lines for a document."""
     rows = [["window", "policy", *_HEADINGS], ["--:", "---", *["--:"] * len(_HEADINGS)]]
-    rows += [[f"{line.window_tokens // 1000}k", line.name, *_cells(line)] for line in lines]
+    rows += [
+        [f"{line.window_tokens // 1000}k", line.name, *_cells(line)] for line in lines
+    ]
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
 
@@ -138,7 +160,12 @@ def _cells(line: Line) -> list[str]:
         f"{evidence.needed:,}",
         *(
             _percent(share)
-            for share in (evidence.visible, evidence.recall_1, evidence.recall_3, evidence.lost)
+            for share in (
+                evidence.visible,
+                evidence.recall_1,
+                evidence.recall_3,
+                evidence.lost,
+            )
         ),
         _interval(line.to_ours),
         f"{row.fit_ms_median:.2f}",
@@ -166,7 +193,9 @@ def _interval(found: Interval | None) -> str:
         return ""
     if found.n < _LEAST_RUNS:
         return f"{found.mean * 100:+.0f} (of {found.n})"
-    told = f"{found.mean * 100:+.0f} ({found.low * 100:+.0f} to {found.high * 100:+.0f})"
+    told = (
+        f"{found.mean * 100:+.0f} ({found.low * 100:+.0f} to {found.high * 100:+.0f})"
+    )
     return told if found.is_difference else f"[{told}]"
 
 

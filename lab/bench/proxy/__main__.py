@@ -53,21 +53,33 @@ class Cell(Struct):
 
 @click.command()
 @click.option("--subject", "names", multiple=True, type=click.Choice(list(SUBJECTS)))
-@click.option("--wire", type=click.Choice(["openai-chat", "anthropic"]), default="anthropic")
+@click.option(
+    "--wire", type=click.Choice(["openai-chat", "anthropic"]), default="anthropic"
+)
 @click.option("--rounds", default=3, show_default=True)
-@click.option("--root", default=".peers", show_default=True, type=click.Path(path_type=Path))
-@click.option("--memory/--no-memory", default=True, help="500 requests in 50 conversations too.")
-def main(names: tuple[str, ...], wire: Format, rounds: int, root: Path, memory: bool) -> None:
+@click.option(
+    "--root", default=".peers", show_default=True, type=click.Path(path_type=Path)
+)
+@click.option(
+    "--memory/--no-memory", default=True, help="500 requests in 50 conversations too."
+)
+def main(
+    names: tuple[str, ...], wire: Format, rounds: int, root: Path, memory: bool
+) -> None:
     """Print a table of times, and one of memory."""
     material = Material()
     with ExitStack() as stack:
         upstream = stack.enter_context(_upstream())
-        running = dict(_running(stack, names or tuple(SUBJECTS), upstream, root.absolute()))
+        running = dict(
+            _running(stack, names or tuple(SUBJECTS), upstream, root.absolute())
+        )
         cells = _measured(running, material, wire, rounds)
         starts = {name: each.start_s for name, each in running.items()}
         _print_times(cells, starts, wire)
     if memory:
-        print("\n| 500 requests of 200 KB in 50 conversations | RSS, MB | CPU a request, ms |")
+        print(
+            "\n| 500 requests of 200 KB in 50 conversations | RSS, MB | CPU a request, ms |"
+        )
         print("|---|--:|--:|")
         for name in running:
             if name != "direct":
@@ -108,7 +120,9 @@ def _measured(
                 for _ in range(rounds):
                     bodies = [list(islice(each, count)) for each in sources]
                     for name, each in running.items():
-                        cell = cells.setdefault((name, kind, connections, megabytes), Cell())
+                        cell = cells.setdefault(
+                            (name, kind, connections, megabytes), Cell()
+                        )
                         before = _cpu_s(each.pids)
                         times, whole_s = times_of(each.url, wire, bodies)
                         cell.times_ms += times
@@ -128,32 +142,44 @@ def _print_times(
     for name, start_s in starts.items():
         found = [cells[name, kind, 1, size] for kind, size in columns]
         base = [
-            cells["direct", kind, 1, size] if "direct" in starts else None for kind, size in columns
+            cells["direct", kind, 1, size] if "direct" in starts else None
+            for kind, size in columns
         ]
         texts = [_told(cell, over) for cell, over in zip(found, base, strict=True)]
         print(f"| {name} | {' | '.join(texts)} | {start_s:.2f} |")
     print(f"\n| 16 connections | {' | '.join(heads)} |\n|---|{'--:|' * len(heads)}")
     for name in starts:
         found = [cells[name, kind, 16, size] for kind, size in columns]
-        texts = [f"{cell.p50_ms:.0f}, {cell.per_s:.0f}/s ({cell.cpu_ms:.1f})" for cell in found]
+        texts = [
+            f"{cell.p50_ms:.0f}, {cell.per_s:.0f}/s ({cell.cpu_ms:.1f})"
+            for cell in found
+        ]
         print(f"| {name} | {' | '.join(texts)} |")
 
 
 def _told(cell: Cell, base: Cell | None) -> str:
-    added = f"+{cell.p50_ms - base.p50_ms:.1f}; " if base is not None and base is not cell else ""
+    added = (
+        f"+{cell.p50_ms - base.p50_ms:.1f}; "
+        if base is not None and base is not cell
+        else ""
+    )
     return f"{cell.p50_ms:.1f} ({added}{cell.cpu_ms:.1f})"
 
 
 # ── memory ───────────────────────────────────────────────────────────────────────────────
 
 
-def _memory(name: str, material: Material, wire: Format, root: Path) -> tuple[float, float]:
+def _memory(
+    name: str, material: Material, wire: Format, root: Path
+) -> tuple[float, float]:
     """Megabytes that a subject's processes hold after 500 requests, and the CPU of each request.
 
     The first of each conversation is sent from a fresh start, and not counted as CPU.
     """
     with _upstream() as upstream, started(name, upstream, root) as running:
-        sources = [bodies_of(material, wire, "grow", 0.2, number) for number in range(50)]
+        sources = [
+            bodies_of(material, wire, "grow", 0.2, number) for number in range(50)
+        ]
         began_s = 0.0
         for turn in range(10):
             began_s = _cpu_s(running.pids) if turn == 1 else began_s
@@ -173,7 +199,12 @@ def _cpu_s(pids: tuple[int, ...]) -> float:
     """CPU that processes have used."""
     ticks = 0
     for pid in pids:
-        fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rsplit(")", 1)[1].split()
+        fields = (
+            Path(f"/proc/{pid}/stat")
+            .read_text(encoding="ascii")
+            .rsplit(")", 1)[1]
+            .split()
+        )
         ticks += int(fields[11]) + int(fields[12])
     return ticks / os.sysconf("SC_CLK_TCK")
 
@@ -182,7 +213,9 @@ def _cpu_s(pids: tuple[int, ...]) -> float:
 def _upstream() -> Iterator[str]:
     """The URL of a provider that answers at once."""
     with subprocess.Popen(
-        [sys.executable, "-m", "lab.bench.proxy.upstream"], stdout=subprocess.PIPE, text=True
+        [sys.executable, "-m", "lab.bench.proxy.upstream"],
+        stdout=subprocess.PIPE,
+        text=True,
     ) as process:
         assert process.stdout is not None
         try:

@@ -25,9 +25,14 @@ async def _main(url: str) -> None:
             }
             body = await request.read()
             async with client.request(
-                request.method, url + request.raw_path, headers=headers, data=body or None
+                request.method,
+                url + request.raw_path,
+                headers=headers,
+                data=body or None,
             ) as reply:
-                response = web.StreamResponse(status=reply.status, headers=reply.headers)
+                response = web.StreamResponse(
+                    status=reply.status, headers=reply.headers
+                )
                 await response.prepare(request)
                 async for part in reply.content.iter_any():
                     await response.write(part)

@@ -35,7 +35,9 @@ def bodies_of(
         conversation: which; no two say the same.
     """
     history = material.history(format, _MESSAGES + conversation, megabytes)
-    history[0] = said_by_user(format, f"Find out why the tests of part {conversation} fail.")
+    history[0] = said_by_user(
+        format, f"Find out why the tests of part {conversation} fail."
+    )
     if kind == "tail":  # of a conversation that was seen before
         yield json.dumps(request(format, history)).encode()
     number = 0
@@ -67,17 +69,23 @@ def times_of(
     return asyncio.run(_times(f"{url}{PATHS[format]}", conversations))
 
 
-async def _times(url: str, conversations: Sequence[Sequence[bytes]]) -> tuple[list[float], float]:
+async def _times(
+    url: str, conversations: Sequence[Sequence[bytes]]
+) -> tuple[list[float], float]:
     timeout = aiohttp.ClientTimeout(total=120)
     connector = aiohttp.TCPConnector(limit=0)
     async with aiohttp.ClientSession(connector=connector, timeout=timeout) as client:
         began = time.perf_counter()
-        found = await asyncio.gather(*(_one(client, url, each) for each in conversations))
+        found = await asyncio.gather(
+            *(_one(client, url, each) for each in conversations)
+        )
         whole_s = time.perf_counter() - began
     return [ms for each in found for ms in each], whole_s
 
 
-async def _one(client: aiohttp.ClientSession, url: str, bodies: Sequence[bytes]) -> list[float]:
+async def _one(
+    client: aiohttp.ClientSession, url: str, bodies: Sequence[bytes]
+) -> list[float]:
     times = []
     for body in bodies:
         began = time.perf_counter()

@@ -60,13 +60,26 @@ def _all_warm(url: str, port: int, folder: Path, root: Path) -> list[str]:
 
 def _awecompress(url: str, port: int, folder: Path, root: Path) -> list[str]:
     command = _script("awecompress", "awecompress", root)
-    return [command, "serve", f"--port={port}", f"--upstream={url}", f"--config={folder}/a.json"]
+    return [
+        command,
+        "serve",
+        f"--port={port}",
+        f"--upstream={url}",
+        f"--config={folder}/a.json",
+    ]
 
 
 def _headroom(url: str, port: int, folder: Path, root: Path) -> list[str]:
     command = _script("headroom", "headroom", root)
     upstreams = [f"--openai-api-url={url}", f"--anthropic-api-url={url}"]
-    return [command, "proxy", "--host=127.0.0.1", f"--port={port}", "--no-rate-limit", *upstreams]
+    return [
+        command,
+        "proxy",
+        "--host=127.0.0.1",
+        f"--port={port}",
+        "--no-rate-limit",
+        *upstreams,
+    ]
 
 
 def _litellm(url: str, port: int, folder: Path, root: Path) -> list[str]:
@@ -80,8 +93,15 @@ def _litellm(url: str, port: int, folder: Path, root: Path) -> list[str]:
         for name, base in asked.items()
     ]
     settings = {"model_list": models}
-    (folder / "litellm.json").write_text(json.dumps(settings), encoding="utf-8")  # YAML too
-    return [command, f"--config={folder}/litellm.json", f"--port={port}", "--host=127.0.0.1"]
+    (folder / "litellm.json").write_text(
+        json.dumps(settings), encoding="utf-8"
+    )  # YAML too
+    return [
+        command,
+        f"--config={folder}/litellm.json",
+        f"--port={port}",
+        "--host=127.0.0.1",
+    ]
 
 
 def _script(name: str, script: str, root: Path) -> str:
@@ -118,7 +138,10 @@ def started(name: str, upstream: str, root: Path) -> Iterator[Running]:
     if command_of is None:
         yield Running(upstream)
         return
-    with tempfile.TemporaryDirectory() as folder, socket.create_server(("127.0.0.1", 0)) as free:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        socket.create_server(("127.0.0.1", 0)) as free,
+    ):
         port = free.getsockname()[1]
         free.close()
         command = command_of(upstream, port, Path(folder), root)
@@ -150,9 +173,18 @@ def started(name: str, upstream: str, root: Path) -> Iterator[Running]:
 
 def _environment(folder: str) -> dict[str, str]:
     """The environment of a proxy: nothing of the user's, and no model to be fetched."""
-    keep = {name: os.environ[name] for name in ("PATH", "PYTHONPATH", "LANG") if name in os.environ}
+    keep = {
+        name: os.environ[name]
+        for name in ("PATH", "PYTHONPATH", "LANG")
+        if name in os.environ
+    }
     offline = {"HF_HUB_OFFLINE": "1", "HEADROOM_TELEMETRY": "off", "DO_NOT_TRACK": "1"}
-    return {**keep, **offline, "HOME": folder, "LITELLM_MASTER_KEY": "sk-bench-only-0123456789ab"}
+    return {
+        **keep,
+        **offline,
+        "HOME": folder,
+        "LITELLM_MASTER_KEY": "sk-bench-only-0123456789ab",
+    }
 
 
 def _wait(url: str, process: subprocess.Popen[str]) -> None:
@@ -175,7 +207,9 @@ def _wait(url: str, process: subprocess.Popen[str]) -> None:
 def children(pid: int) -> tuple[int, ...]:
     """The processes that a process has started, and theirs."""
     try:
-        words = Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()
+        words = (
+            Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()
+        )
     except OSError:
         return ()
     found = tuple(map(int, words))

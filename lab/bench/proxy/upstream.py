@@ -41,7 +41,11 @@ def _answered(path: str, size: int) -> bytes:
     if path.endswith("/messages"):
         usage = {"input_tokens": tokens, "output_tokens": 9}
         return json.dumps({**_ANTHROPIC, "usage": usage}).encode()
-    usage = {"prompt_tokens": tokens, "completion_tokens": 9, "total_tokens": tokens + 9}
+    usage = {
+        "prompt_tokens": tokens,
+        "completion_tokens": 9,
+        "total_tokens": tokens + 9,
+    }
     return json.dumps({**_CHAT, "usage": usage}).encode()
 
 
@@ -62,7 +66,9 @@ async def _main() -> None:
         loop = asyncio.get_running_loop()
         return web.BaseRequest(*given, loop, client_max_size=1 << 30)  # type: ignore[arg-type]
 
-    runner = web.ServerRunner(web.Server(answer, request_factory=roomy, access_log=None))
+    runner = web.ServerRunner(
+        web.Server(answer, request_factory=roomy, access_log=None)
+    )
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()
     print(runner.addresses[0][1], flush=True)

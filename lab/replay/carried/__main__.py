@@ -14,7 +14,14 @@ from rich.console import Console
 
 from lab.replay.carried.carry import Carried, Carrier
 from lab.replay.carried.policies import POLICIES
-from lab.replay.carried.table import NOTES, Figures, figures_of, paired_table, recall_of, table_of
+from lab.replay.carried.table import (
+    NOTES,
+    Figures,
+    figures_of,
+    paired_table,
+    recall_of,
+    table_of,
+)
 from lab.replay.split import SIDES, Side, is_on
 from ullage.core.history.canon import canonical_json
 from ullage.tools.cli.replay import runs_in
@@ -30,19 +37,32 @@ def window_of(
     try:
         return tuple(None if value == _OWN else int(value) for value in values)
     except ValueError:
-        raise click.BadParameter(f"write tokens, or {_OWN} for that of a run's model.") from None
+        raise click.BadParameter(
+            f"write tokens, or {_OWN} for that of a run's model."
+        ) from None
 
 
 @click.command("lab.replay.carried")
-@click.argument("paths", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
+@click.argument(
+    "paths", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path)
+)
 @click.option("--policy", "names", multiple=True, type=click.Choice(tuple(POLICIES)))
 @click.option("--window", "windows", multiple=True, callback=window_of, default=(_OWN,))
-@click.option("--split", "side", type=click.Choice(SIDES), default="dev", show_default=True)
-@click.option("--least-tokens", default=60_000, show_default=True, help="Of the largest request.")
+@click.option(
+    "--split", "side", type=click.Choice(SIDES), default="dev", show_default=True
+)
+@click.option(
+    "--least-tokens", default=60_000, show_default=True, help="Of the largest request."
+)
 @click.option("--most-tokens", type=int, help="Of the largest request.")
 @click.option("--sample", type=int, help="So many runs, drawn by lot.")
 @click.option("--uncut", is_flag=True, help="Only where a policy never cuts anything.")
-@click.option("--oracle", "with_oracle", is_flag=True, help="What knowing all wants would come to.")
+@click.option(
+    "--oracle",
+    "with_oracle",
+    is_flag=True,
+    help="What knowing all wants would come to.",
+)
 @click.option("--seed", default=0, show_default=True, help="Of the lot.")
 def command(
     paths: tuple[Path, ...],
@@ -67,13 +87,17 @@ def command(
         carrier = Carrier(run)
         for name in names or ("default",):
             for window in windows:
-                carried = carrier.under(POLICIES[name](), window, with_oracle=with_oracle)
+                carried = carrier.under(
+                    POLICIES[name](), window, with_oracle=with_oracle
+                )
                 if uncut and carried.shown.cut:
                     continue
                 found.setdefault((name, window, file), []).append(carried)
                 if carried.known is not None:
                     known = replace(carried, shown=carried.known)
-                    found.setdefault((f"{name} + oracle", window, file), []).append(known)
+                    found.setdefault((f"{name} + oracle", window, file), []).append(
+                        known
+                    )
     console = Console(width=180)
     console.print(table_of(rows_of(found, figures_of)))
     console.print()
@@ -116,7 +140,9 @@ def rows_of(
         groups = [(file, found.get((name, window, file), [])) for file in files]
         if len(groups) > 1:
             groups.append(("all", [each for _, of in groups for each in of]))
-        rows += [(f"{name} · {file}", label, len(of), figures(of)) for file, of in groups]
+        rows += [
+            (f"{name} · {file}", label, len(of), figures(of)) for file, of in groups
+        ]
     return rows
 
 

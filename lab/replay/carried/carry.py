@@ -98,7 +98,9 @@ class Carrier:
             with_oracle: also with what replies need in view, at the same breaks.
         """
         window_tokens = window_tokens or lookup(model_of(self.run)).window_tokens
-        return self.judged(self._of_session(policy, window_tokens), with_oracle=with_oracle)
+        return self.judged(
+            self._of_session(policy, window_tokens), with_oracle=with_oracle
+        )
 
     def _of_session(self, policy: Policy, window_tokens: int) -> Iterator[Sent | None]:
         """The requests of a session, each told how large it was once it was judged."""
@@ -113,11 +115,15 @@ class Carrier:
             head, raws = head_of(fitted), self._wire.history(fitted)
             limit_tokens = session.window.limit_tokens
             recall = partial(recaller.recall, length)
-            yield Sent(head, raws, recall, limit_tokens, limit_tokens - fitted.sent.estimate)
+            yield Sent(
+                head, raws, recall, limit_tokens, limit_tokens - fitted.sent.estimate
+            )
             tokens = self._judge.tokens(raws) + self._judge.text(head)
             session.observe(Usage(fresh_tokens=tokens))
 
-    def judged(self, requests: Iterable[Sent | None], *, with_oracle: bool = False) -> Carried:
+    def judged(
+        self, requests: Iterable[Sent | None], *, with_oracle: bool = False
+    ) -> Carried:
         """What requests come to: one for each reply, or None where there was none to be sent.
 
         Args:
@@ -140,10 +146,16 @@ class Carrier:
                 sums.unsaid_fits += 2 * self._said_tokens(length) <= sent.limit_tokens
             before = view
             if with_oracle:
-                views.append(Shown(length, view.messages, head_bytes, sent.free_tokens, wants))
+                views.append(
+                    Shown(length, view.messages, head_bytes, sent.free_tokens, wants)
+                )
         known = oracle(self._story, views) if with_oracle else None
         return Carried(
-            run=self.run.id, shown=sums, raw=self.raw, over_limit=over_limit, known=known
+            run=self.run.id,
+            shown=sums,
+            raw=self.raw,
+            over_limit=over_limit,
+            known=known,
         )
 
     def _is_cut(self, length: int, raws: Sequence[Any]) -> bool:
@@ -153,14 +165,25 @@ class Carrier:
     def _is_unsaid(self, length: int, raws: Sequence[Any], view: View) -> bool:
         """Whether something that the user or the system said is not in a view, word for word."""
         kept = {self._story.place_of(raw) for raw in raws}
-        gone = (index for index in self._story.said if index < length and index not in kept)
+        gone = (
+            index for index in self._story.said if index < length and index not in kept
+        )
         pieces = (piece for index in gone for piece in self._story.pieces[index])
-        return any(piece.by == "user" and piece.plain not in view.text for piece in pieces)
+        return any(
+            piece.by == "user" and piece.plain not in view.text for piece in pieces
+        )
 
     def _said_tokens(self, length: int) -> int:
         """Tokens, as bytes / 4, of all that the user and the system said by then."""
-        before = (self._story.pieces[index] for index in self._story.said if index < length)
-        said = (_bytes(piece.text) for pieces in before for piece in pieces if piece.by == "user")
+        before = (
+            self._story.pieces[index] for index in self._story.said if index < length
+        )
+        said = (
+            _bytes(piece.text)
+            for pieces in before
+            for piece in pieces
+            if piece.by == "user"
+        )
         return sum(said) // 4
 
 

@@ -67,11 +67,15 @@ def looked(run: Run, policy_name: str, window_tokens: int | None) -> list[list[L
             continue
         raws = wire.history(fitted)
         view = reader.view(raws)
-        missed = [value.atom for value in of.values if value.is_far and not view.shows(value)]
+        missed = [
+            value.atom for value in of.values if value.is_far and not view.shows(value)
+        ]
         if missed:
             stubs = stubs_in(_pieces(story, raws), library.named)
             found.append(list(_looked(stubs, question(story, length), missed, library)))
-        session.observe(Usage(fresh_tokens=judge.tokens(raws) + judge.text(head_of(fitted))))
+        session.observe(
+            Usage(fresh_tokens=judge.tokens(raws) + judge.text(head_of(fitted)))
+        )
     return found
 
 
@@ -79,7 +83,9 @@ def _pieces(story: Story, raws: Sequence[object]) -> Iterator[Sequence[Piece]]:
     for raw in raws:
         place = story.place_of(raw)
         yield (
-            story.pieces[place] if place is not None else tuple(said(story.wire.parse(raw, "view")))
+            story.pieces[place]
+            if place is not None
+            else tuple(said(story.wire.parse(raw, "view")))
         )
 
 
@@ -92,7 +98,10 @@ def _looked(
     everything = Shelf([replace(stub, text=kept[stub.pointer.ref]) for stub in outputs])
     for atom in missed:
         ranks = [
-            next((rank for rank, ref in enumerate(refs) if atom.text in kept[ref]), _NEVER)
+            next(
+                (rank for rank, ref in enumerate(refs) if atom.text in kept[ref]),
+                _NEVER,
+            )
             for shelf in (notices, everything)
             for refs in [[stub.pointer.ref for stub in shelf.ranked(asked, atom)]]
         ]
@@ -100,11 +109,19 @@ def _looked(
 
 
 @click.command("lab.replay.carried.opening")
-@click.argument("paths", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
+@click.argument(
+    "paths", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path)
+)
 @click.option("--policy", default="default", type=click.Choice(tuple(POLICIES)))
-@click.option("--window", "windows", multiple=True, callback=window_of, default=("own",))
-@click.option("--split", "side", type=click.Choice(SIDES), default="dev", show_default=True)
-@click.option("--least-tokens", default=60_000, show_default=True, help="Of the largest request.")
+@click.option(
+    "--window", "windows", multiple=True, callback=window_of, default=("own",)
+)
+@click.option(
+    "--split", "side", type=click.Choice(SIDES), default="dev", show_default=True
+)
+@click.option(
+    "--least-tokens", default=60_000, show_default=True, help="Of the largest request."
+)
 @click.option("--sample", type=int, help="So many runs, drawn by lot.")
 @click.option("--seed", default=0, show_default=True, help="Of the lot.")
 def command(
@@ -124,7 +141,9 @@ def command(
     for window in windows:
         calls = [call for run in runs for call in looked(run, policy, window)]
         values = [[value] for call in calls for value in call]
-        print(f"{window or 'own'}: {len(runs)} runs, {len(calls)} calls, {len(values)} values")
+        print(
+            f"{window or 'own'}: {len(runs)} runs, {len(calls)} calls, {len(values)} values"
+        )
         for name, groups in (("by call", calls), ("by value", values)):
             print(f"  {name:9} {_shares(groups)}")
 
@@ -134,7 +153,9 @@ def _shares(groups: Sequence[Sequence[Looked]]) -> str:
     told = []
     for what in ("by_notice", "by_all"):
         for most in (1, 3):
-            each = [sum(getattr(one, what) < most for one in of) / len(of) for of in groups]
+            each = [
+                sum(getattr(one, what) < most for one in of) / len(of) for of in groups
+            ]
             told.append(f"{100 * sum(each) / max(len(each), 1):.0f}")
     return "first {}, one of three {}; by all that is kept {}, {}".format(*told)
 

@@ -113,7 +113,11 @@ def _with(messages: Sequence[Read], notes: Sequence[_Note]) -> list[Read]:
 
 
 def _notes(
-    story: Story, shown: Sequence[Shown], first: int, old: Sequence[_Note], free_bytes: int
+    story: Story,
+    shown: Sequence[Shown],
+    first: int,
+    old: Sequence[_Note],
+    free_bytes: int,
 ) -> Iterator[_Note]:
     """The notes for what the replies to these views need; ``first`` is where the break was."""
     begin, size = shown[0].length, len(shown[0].messages)

@@ -45,7 +45,9 @@ def passages_of(story: Story, lengths: Sequence[int]) -> list[list[Passage]]:
         story: the whole run.
         lengths: how many messages came before each reply.
     """
-    counts = (sum(isinstance(p, ToolResult) for p in each.parts) for each in story.parsed)
+    counts = (
+        sum(isinstance(p, ToolResult) for p in each.parts) for each in story.parsed
+    )
     results = [0, *accumulate(counts)]
     newest: dict[int, tuple[int, Speaker]] = {}
 
@@ -58,7 +60,9 @@ def passages_of(story: Story, lengths: Sequence[int]) -> list[list[Passage]]:
     for start, stop in pairwise((0, *lengths)):
         for index in range(start, stop):
             for piece in story.pieces[index]:
-                newest.update((hash(row), (index, piece.by)) for row in _rows(words(piece.plain)))
+                newest.update(
+                    (hash(row), (index, piece.by)) for row in _rows(words(piece.plain))
+                )
         repeated.append(list(_repeated(story, stop, author_of)))
     return repeated
 

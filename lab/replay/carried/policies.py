@@ -23,7 +23,9 @@ _NEVER = 1 << 30
 
 def random_lines(window: Window, spots: Set[Location]) -> Mapping[Location, str]:
     """Of each result as many characters as the default keeps, of lines drawn by lot."""
-    return {spot: _by_lot(window, spot, kept) for spot, kept in LINES(window, spots).items()}
+    return {
+        spot: _by_lot(window, spot, kept) for spot, kept in LINES(window, spots).items()
+    }
 
 
 def _by_lot(window: Window, spot: Location, kept: str) -> str:
@@ -52,13 +54,17 @@ def _with_gaps(lines: Sequence[str], chosen: Sequence[int]) -> Iterator[str]:
 
 def _with(name: str, digests: Digests) -> Policy:
     """The default, but for what it keeps of longer results."""
-    return replace(DEFAULT, name=name, under_pressure=(partial(record, digests=digests),))
+    return replace(
+        DEFAULT, name=name, under_pressure=(partial(record, digests=digests),)
+    )
 
 
 POLICIES: Mapping[str, Callable[[], Policy]] = {
     **{name: partial(preset, name) for name in NAMES},
     "random_lines": partial(_with, "random-lines", random_lines),
     "no_lines": partial(_with, "no-lines", partial(LINES, price=_NEVER)),
-    "no_repeats": lambda: replace(DEFAULT, name="no-repeats", at_first_sight=(unrepeated,)),
+    "no_repeats": lambda: replace(
+        DEFAULT, name="no-repeats", at_first_sight=(unrepeated,)
+    ),
 }
 """A policy by its name."""

@@ -121,7 +121,9 @@ class Recaller:
         self._story, self._tools = story, tools
         self._under: dict[str, Mapping[str, int]] = {}
 
-    def recall(self, length: int, missed: Sequence[Value], view: View) -> Sequence[Fetched]:
+    def recall(
+        self, length: int, missed: Sequence[Value], view: View
+    ) -> Sequence[Fetched]:
         """How the reply that begins at this message gets back what it needs.
 
         Args:
@@ -129,8 +131,12 @@ class Recaller:
             missed: the values that its view does not show.
             view: the view.
         """
-        stubs = stubs_in(map(self._pieces, (read.raw for read in view.messages)), self._tools.named)
-        asking = _Asking(self._tools, stubs, question(self._story, length), self._ways(stubs))
+        stubs = stubs_in(
+            map(self._pieces, (read.raw for read in view.messages)), self._tools.named
+        )
+        asking = _Asking(
+            self._tools, stubs, question(self._story, length), self._ways(stubs)
+        )
         return [asking.fetch(value) for value in missed]
 
     def _pieces(self, raw: Any) -> Sequence[Piece]:
@@ -160,7 +166,9 @@ class Recaller:
                 for count, page in enumerate(self._tools.pages(Pointer(ref, 0)), 1):
                     for pointer in pointers(page):
                         named.setdefault(pointer.ref, count)
-            self._under[ref] = {name: count for name, count in named.items() if name != ref}
+            self._under[ref] = {
+                name: count for name, count in named.items() if name != ref
+            }
         return self._under[ref]
 
 
@@ -193,7 +201,11 @@ class _Asking:
 
     def fetch(self, value: Value) -> Fetched:
         """Bring back one value."""
-        lines = {line for piece in value.sources for line in lines_around(piece.plain, value.atom)}
+        lines = {
+            line
+            for piece in value.sources
+            for line in lines_around(piece.plain, value.atom)
+        }
         asked = masked(self._asked, value.atom)
         order = self._shelf.ranked(self._asked, value.atom)
         by_ref = bool(order) and _shows(self._tools.page(order[0].pointer), lines)
@@ -224,7 +236,9 @@ class _Asking:
         output = self._read_output(way.pointer, lines, asked)
         return None if output is None else read + output
 
-    def _read_output(self, pointer: Pointer, lines: set[str], asked: str) -> list[str] | None:
+    def _read_output(
+        self, pointer: Pointer, lines: set[str], asked: str
+    ) -> list[str] | None:
         """The pages of an output until one shows a line."""
         read = list[str]()
         if next_offset(self._tools.page(Pointer(pointer.ref, 0))) is not None:

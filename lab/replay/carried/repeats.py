@@ -58,7 +58,10 @@ def _shown(text: str, known: set[int]) -> Iterator[str]:
         while end < len(runs) and runs[end] in known:
             end += 1
         end += _LINES - 1 if end > at else 1
-        if sum(map(len, lines[at:end])) >= _LEAST_CHARS + _POINTER_CHARS and end > at + 1:
+        if (
+            sum(map(len, lines[at:end])) >= _LEAST_CHARS + _POINTER_CHARS
+            and end > at + 1
+        ):
             yield f"[ullage: lines {at + 1} to {end} stand in an earlier result]"
         else:
             yield from lines[at:end]
@@ -69,4 +72,6 @@ def _shown(text: str, known: set[int]) -> Iterator[str]:
 def _runs(text: str) -> tuple[int, ...]:
     """Each run of so many lines, as a hash."""
     lines = text.splitlines()
-    return tuple(hash(tuple(lines[at : at + _LINES])) for at in range(len(lines) - _LINES + 1))
+    return tuple(
+        hash(tuple(lines[at : at + _LINES])) for at in range(len(lines) - _LINES + 1)
+    )

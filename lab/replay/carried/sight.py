@@ -66,7 +66,9 @@ class View:
             return True
         if self._unnumbered is None:
             wire = "\n".join([each.wire for each in self.messages])
-            self._unnumbered = "\n".join([unnumbered(self.text), unnumbered(wire), wire])
+            self._unnumbered = "\n".join(
+                [unnumbered(self.text), unnumbered(wire), wire]
+            )
         return anchor in self._unnumbered
 
     def says(self, passage: str) -> bool:
@@ -83,7 +85,9 @@ def lines_around(text: str, atom: Atom) -> list[str]:
         stop = at + len(atom.text)
         begin = max(text.rfind("\n", 0, at) + 1, at - _NEAR_CHARS)
         end = text.find("\n", stop)
-        found.append(text[begin : min(len(text) if end < 0 else end, stop + _NEAR_CHARS)])
+        found.append(
+            text[begin : min(len(text) if end < 0 else end, stop + _NEAR_CHARS)]
+        )
     return found
 
 

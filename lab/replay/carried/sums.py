@@ -95,7 +95,9 @@ class Sums(Struct, kw_only=True):
     unsaid_fits: int = 0
     cut: int = 0
 
-    def request(self, now: Sequence[Read], before: Sequence[Read], head_bytes: int) -> None:
+    def request(
+        self, now: Sequence[Read], before: Sequence[Read], head_bytes: int
+    ) -> None:
         """Take in one request, and the one before it."""
         common, same = _common_bytes(now, before)
         total = (head_bytes + sum(len(each.sent) for each in now)) // _CHARS_PER_TOKEN
@@ -127,17 +129,23 @@ class Sums(Struct, kw_only=True):
         self.anchors += len(wants.anchors)
         self.anchors_shown += sum(map(view.shows_whole, wants.anchors))
         if missed:
-            view_tokens = sum(len(each.sent) for each in view.messages) // _CHARS_PER_TOKEN
+            view_tokens = (
+                sum(len(each.sent) for each in view.messages) // _CHARS_PER_TOKEN
+            )
             self._fetch(missed, recall(missed, view), view_tokens)
 
-    def _fetch(self, missed: Sequence[Value], fetched: Sequence[Fetched], view_tokens: int) -> None:
+    def _fetch(
+        self, missed: Sequence[Value], fetched: Sequence[Fetched], view_tokens: int
+    ) -> None:
         """Pay for what a reply brings back, by the pages it needs and by one page a result."""
         held = dict[str, tuple[int, bool]]()
         for value, how in zip(missed, fetched, strict=True):
             self.missed += 1
             self.pages += len(how.page_tokens)
             self.page_written += sum(how.page_tokens)
-            self.page_read += sum(view_tokens + _CARRIED_CALLS * page for page in how.page_tokens)
+            self.page_read += sum(
+                view_tokens + _CARRIED_CALLS * page for page in how.page_tokens
+            )
             self.by_ref += how.by_ref
             self.searched += how.by_words is not None
             self.by_words += how.by_words == 1
@@ -158,9 +166,15 @@ class Sums(Struct, kw_only=True):
                 case "user":
                     self.user, self.user_shown = self.user + 1, self.user_shown + shown
                 case "model":
-                    self.model, self.model_shown = self.model + 1, self.model_shown + shown
+                    self.model, self.model_shown = (
+                        self.model + 1,
+                        self.model_shown + shown,
+                    )
                 case "result":
-                    self.result, self.result_shown = self.result + 1, self.result_shown + shown
+                    self.result, self.result_shown = (
+                        self.result + 1,
+                        self.result_shown + shown,
+                    )
 
     def cost(self, read_price: float, service: Service = "pages") -> float:
         """What it costs in tokens of input, with what is paid for misses."""

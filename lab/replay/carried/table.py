@@ -39,9 +39,13 @@ def figures_of(found: Sequence[Carried]) -> Figures:
     for each in found:
         shown, raw = shown + each.shown, raw + each.raw
     first = READS[0]
-    each_run = sorted(_share(one.shown.cost(first), one.raw.cost(first)) for one in found)
+    each_run = sorted(
+        _share(one.shown.cost(first), one.raw.cost(first)) for one in found
+    )
     worst = each_run[-max(len(each_run) // 10, 1) :]
-    serviced = {f"serviced {at:g}": _share(shown.cost(at), raw.cost(at)) for at in READS}
+    serviced = {
+        f"serviced {at:g}": _share(shown.cost(at), raw.cost(at)) for at in READS
+    }
     return serviced | {
         "one page": _share(shown.cost(first, "bound"), raw.cost(first)),
         "bare": _share(shown.cost(first, "none"), raw.cost(first)),
@@ -95,22 +99,29 @@ def _figure(value: float) -> str:
     return "" if isnan(value) else f"{value:.1f}"
 
 
-def paired_table(pairs: Sequence[tuple[str, str, Sequence[Carried], Sequence[Carried]]]) -> Table:
+def paired_table(
+    pairs: Sequence[tuple[str, str, Sequence[Carried], Sequence[Carried]]],
+) -> Table:
     """What policies have more than another, run by run, with the interval of 95 % of the mean.
 
     Args:
         pairs: of each a name, a window, what it carried, and what the other did of the same runs.
     """
-    table = Table(box=None, pad_edge=False, title="more than the first policy, paired over runs")
+    table = Table(
+        box=None, pad_edge=False, title="more than the first policy, paired over runs"
+    )
     for name in ("policy", "window", "runs", *_SHARES):
         table.add_column(name, justify="left" if name == "policy" else "right")
     for policy, window, theirs, firsts in pairs:
         both = list(zip(theirs, firsts, strict=True))
         shares = [(_shares(their), _shares(first)) for their, first in both]
         differences = [
-            [their[at] - first[at] for their, first in shares] for at in range(len(_SHARES))
+            [their[at] - first[at] for their, first in shares]
+            for at in range(len(_SHARES))
         ]
-        table.add_row(policy, window, str(len(both)), *map(_interval, map(paired, differences)))
+        table.add_row(
+            policy, window, str(len(both)), *map(_interval, map(paired, differences))
+        )
     return table
 
 

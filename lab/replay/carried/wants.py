@@ -66,17 +66,23 @@ def wants_of(story: Story, lengths: Sequence[int], head: Head) -> list[Wants]:
         lengths: how many messages came before each reply.
         head: what a request has outside its messages.
     """
-    counts = (sum(isinstance(p, ToolResult) for p in each.parts) for each in story.parsed)
+    counts = (
+        sum(isinstance(p, ToolResult) for p in each.parts) for each in story.parsed
+    )
     results = [0, *accumulate(counts)]
     return [_wants(story, length, head, results) for length in lengths]
 
 
 def _wants(story: Story, length: int, head: Head, results: Sequence[int]) -> Wants:
     pieces = [piece for message in story.reply(length) for piece in said(message)]
-    texts = dict.fromkeys(text for piece in pieces for text in _looks_like_values(piece.plain))
+    texts = dict.fromkeys(
+        text for piece in pieces for text in _looks_like_values(piece.plain)
+    )
     found = (_value(story, text, length, head, results) for text in texts)
     calls = (piece.text for piece in pieces if piece.call_id)
-    old = {atom.text for call in calls for atom in atoms_of(call) if atom.kind == "quote"}
+    old = {
+        atom.text for call in calls for atom in atoms_of(call) if atom.kind == "quote"
+    }
     anchors = sorted(text for text in old if _holds_whole(story, length, text))
     return Wants(tuple(value for value in found if value is not None), tuple(anchors))
 
@@ -90,7 +96,11 @@ def _value(
 ) -> Value | None:
     atom = Atom(text, "path" if "/" in text else "identifier")
     places = story.before(atom, length)
-    if not places or any(piece.by != "tool" for _, piece in places) or head.said.holds(atom):
+    if (
+        not places
+        or any(piece.by != "tool" for _, piece in places)
+        or head.said.holds(atom)
+    ):
         return None
     source = places[-1][0]
     is_far = results[length] - results[source] >= FAR_RESULTS

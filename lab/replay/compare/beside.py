@@ -26,14 +26,24 @@ def evidence_table(rows: Sequence[JudgedRow], floors: Sequence[Floor]) -> Table:
         floors: what they are held against; below the table in words.
     """
     notes = [f"{_limit(floor)}: {floor.means}" for floor in floors]
-    table = table_with("evidence first: what the policies keep", ("policy",), _KEEPS, notes=notes)
+    table = table_with(
+        "evidence first: what the policies keep", ("policy",), _KEEPS, notes=notes
+    )
     for row in rows:
         table.add_row(row.policy, *_keeps(row))
     return table
 
 
 _KEEPS = (
-    *("budget", "runs", "far", "its sum, median,\nworst tenth", "line", "reuse", "anchors"),
+    *(
+        "budget",
+        "runs",
+        "far",
+        "its sum, median,\nworst tenth",
+        "line",
+        "reuse",
+        "anchors",
+    ),
     *("breaks\n/100", "unsaid", "below"),
 )
 
@@ -49,7 +59,10 @@ def _keeps(row: JudgedRow) -> list[str]:
         f"{row.runs:,}",
         percent(evidence.far.mean),
         _beside(evidence.far),
-        *(percent(each.mean) for each in (evidence.line, evidence.reuse, evidence.anchors)),
+        *(
+            percent(each.mean)
+            for each in (evidence.line, evidence.reuse, evidence.anchors)
+        ),
         f"{row.breaks_per_100:.1f}",
         f"{row.evidence.unsaid:.1%}" if row.evidence.unsaid else "",
         ", ".join(row.below) or ("" if row.passes else "not compared"),
@@ -94,7 +107,11 @@ def _cost(share: float | None, row: JudgedRow, is_best: bool) -> str:
 
 
 def _beside(spread: Spread) -> str:
-    return _percents(spread.pooled, spread.median, spread.worst_tenth) if spread.runs else ""
+    return (
+        _percents(spread.pooled, spread.median, spread.worst_tenth)
+        if spread.runs
+        else ""
+    )
 
 
 def _percents(*shares: float | None) -> str:

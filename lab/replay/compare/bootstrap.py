@@ -32,7 +32,9 @@ class Interval(Struct, frozen=True):
         return self.low > 0 or self.high < 0
 
 
-def paired(differences: Sequence[float], *, rounds: int = ROUNDS, seed: int = 0) -> Interval | None:
+def paired(
+    differences: Sequence[float], *, rounds: int = ROUNDS, seed: int = 0
+) -> Interval | None:
     """The mean difference of two policies over the same runs; None without runs.
 
     Args:

@@ -110,9 +110,13 @@ def compared(
         of_try = runs.setdefault((replayed.policy, replayed.room), {})
         of_try[replayed.run, replayed.digest] = replayed
     totals = {(row.policy, row.room): row for row in rows}
-    passing = {key for key, row in totals.items() if row.passes and row.policy != ORACLE}
+    passing = {
+        key for key, row in totals.items() if row.passes and row.policy != ORACLE
+    }
     points = [_compared(policy, room, runs, passing, first) for policy, room in runs]
-    return Comparison(_with_fronts(points, runs, passing), _curves(runs, passing, first))
+    return Comparison(
+        _with_fronts(points, runs, passing), _curves(runs, passing, first)
+    )
 
 
 def _compared(
@@ -132,7 +136,9 @@ def _compared(
         runs=len(counting),
         er_line=_mean(counting, _seen),
         tokens=_tokens(counting),
-        skill=_skill(counting, runs.get((BASE, room), {}), runs.get((ORACLE, room), {})),
+        skill=_skill(
+            counting, runs.get((BASE, room), {}), runs.get((ORACLE, room), {})
+        ),
         visible=_difference(mine, others, _seen),
         cost=_difference(mine, rivals, _cost),
         service=_difference(mine, rivals, _service),
@@ -141,7 +147,9 @@ def _compared(
 
 def _counting(runs: _Runs) -> _Runs:
     """The runs that count at their budget and demanded anything."""
-    return {key: run for key, run in runs.items() if _counts(run) and _seen(run) is not None}
+    return {
+        key: run for key, run in runs.items() if _counts(run) and _seen(run) is not None
+    }
 
 
 def _counts(run: Tried) -> bool:
@@ -158,7 +166,11 @@ def _cost(run: Tried) -> float | None:
 
 
 def _service(run: Tried) -> float | None:
-    return ratio(*cost_usd(run.served)) if run.served is not None and run.served.totals else None
+    return (
+        ratio(*cost_usd(run.served))
+        if run.served is not None and run.served.totals
+        else None
+    )
 
 
 def _values(runs: _Runs, value: _Value) -> dict[tuple[str, str], float]:
@@ -204,10 +216,17 @@ def _with_fronts(
             if point.room == room and (point.policy, room) in passing
         ]
         counting = [_counting(runs[points[at].policy, room]) for at in places]
-        for name, point_of in (("on_front", _seen_point), ("on_service_front", _service_point)):
-            found = [(at, point_of(of)) for at, of in zip(places, counting, strict=True)]
+        for name, point_of in (
+            ("on_front", _seen_point),
+            ("on_service_front", _service_point),
+        ):
+            found = [
+                (at, point_of(of)) for at, of in zip(places, counting, strict=True)
+            ]
             known = [(at, point) for at, point in found if point is not None]
-            for (at, _), is_on in zip(known, front([point for _, point in known]), strict=True):
+            for (at, _), is_on in zip(
+                known, front([point for _, point in known]), strict=True
+            ):
                 marked[at] = replace(marked[at], **{name: is_on})
     return marked
 
@@ -221,7 +240,9 @@ def _seen_point(runs: _Runs) -> Point | None:
 def _service_point(runs: _Runs) -> Point | None:
     """Cost at full service, and the share of calls that fail."""
     cost = _mean(runs, _service)
-    failed = [run.served.failed / run.served.calls for run in runs.values() if run.served]
+    failed = [
+        run.served.failed / run.served.calls for run in runs.values() if run.served
+    ]
     return (cost, fmean(failed)) if cost is not None else None
 
 
@@ -237,7 +258,8 @@ def _curves(
         if len(rooms) > 1:
             areas = {policy: _areas(runs, policy, rooms) for policy in policies}
             found += [
-                _curve(policy, tuple(rooms), runs, passing, areas, first) for policy in policies
+                _curve(policy, tuple(rooms), runs, passing, areas, first)
+                for policy in policies
             ]
     return found
 
@@ -246,7 +268,9 @@ def _areas(
     runs: Mapping[tuple[str, Room], _Runs], policy: str, rooms: Sequence[float]
 ) -> dict[tuple[str, str], float]:
     """The area of each run that counts in every room."""
-    columns = [_values(_counting(runs.get((policy, room), {})), _seen) for room in rooms]
+    columns = [
+        _values(_counting(runs.get((policy, room), {})), _seen) for room in rooms
+    ]
     curves = {
         key: {room: column[key] for room, column in zip(rooms, columns, strict=True)}
         for key in columns[0]

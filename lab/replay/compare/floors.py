@@ -46,8 +46,16 @@ class Floor(Struct, frozen=True):
 _TARGETS = "frontier.md, Honest targets, small (L4)"
 
 FLOORS: tuple[Floor, ...] = (
-    Floor("far", 0.84, False, "first uses of age 4 and more whose line is in view", _TARGETS),
-    Floor("line", 0.70, False, "first uses of every age whose line is in view", _TARGETS),
+    Floor(
+        "far",
+        0.84,
+        False,
+        "first uses of age 4 and more whose line is in view",
+        _TARGETS,
+    ),
+    Floor(
+        "line", 0.70, False, "first uses of every age whose line is in view", _TARGETS
+    ),
     Floor(
         "reuse",
         0.89,
@@ -55,8 +63,16 @@ FLOORS: tuple[Floor, ...] = (
         "values the model had written before, age 4 and more, whose line is in view",
         "frontier.md, Policies tried: the least mem of its ledgers (L2); it sets no target",
     ),
-    Floor("anchors", 0.89, False, "old texts of edits that are whole in view", _TARGETS),
-    Floor("breaks", 2.0, True, "views in 100 that rewrite something already sent", _TARGETS),
+    Floor(
+        "anchors", 0.89, False, "old texts of edits that are whole in view", _TARGETS
+    ),
+    Floor(
+        "breaks",
+        2.0,
+        True,
+        "views in 100 that rewrite something already sent",
+        _TARGETS,
+    ),
     Floor(
         "unsaid",
         0.0,
@@ -98,12 +114,16 @@ def floors_with(given: Mapping[str, float]) -> tuple[Floor, ...]:
                 "--floor", f"there is no floor {name!r}", f"Known: {', '.join(known)}."
             )
     return tuple(
-        replace(floor, limit=given[floor.name], source="given") if floor.name in given else floor
+        replace(floor, limit=given[floor.name], source="given")
+        if floor.name in given
+        else floor
         for floor in FLOORS
     )
 
 
-def judged_by(floors: Iterable[Floor], measured: Mapping[str, float | None]) -> list[Judged]:
+def judged_by(
+    floors: Iterable[Floor], measured: Mapping[str, float | None]
+) -> list[Judged]:
     """What was measured, held against each floor."""
     return [_judged(floor, measured[floor.name]) for floor in floors]
 

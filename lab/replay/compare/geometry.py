@@ -22,7 +22,9 @@ def area(curve: Mapping[float, float]) -> float | None:
     places = sorted((log2(place), height) for place, height in curve.items())
     if len(places) < 2:
         return None
-    slices = (0.5 * (one + other) * (b - a) for (a, one), (b, other) in pairwise(places))
+    slices = (
+        0.5 * (one + other) * (b - a) for (a, one), (b, other) in pairwise(places)
+    )
     return sum(slices) / (places[-1][0] - places[0][0])
 
 

@@ -30,7 +30,9 @@ class JudgedRow(Row, frozen=True, kw_only=True):
     passes: bool
 
 
-def judged_row(name: str, group: Sequence[Replayed], floors: Sequence[Floor] = FLOORS) -> JudgedRow:
+def judged_row(
+    name: str, group: Sequence[Replayed], floors: Sequence[Floor] = FLOORS
+) -> JudgedRow:
     """Replays of one policy in one room, summed up and held against floors."""
     row = row_of(name, group)
     found = [each.evidence for each in group if isinstance(each.evidence, Evidence)]

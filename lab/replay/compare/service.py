@@ -47,7 +47,10 @@ def service_table(title: str, service: Service) -> Table:
     tried = (service.searches, service.tries, service.wrong)
     counts = (service.faults, *tried, service.repeated, service.failed)
     for name, usd in service.usd.items():
-        shares = (percent(share, "unknown") for share in (usd.pooled, usd.median, usd.worst_tenth))
+        shares = (
+            percent(share, "unknown")
+            for share in (usd.pooled, usd.median, usd.worst_tenth)
+        )
         table.add_row(name, *shares, *(f"{count:,}" for count in counts))
     return table
 

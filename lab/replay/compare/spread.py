@@ -31,7 +31,9 @@ class Spread(Struct, frozen=True, kw_only=True):
 
 
 def spread_of(
-    parts: Iterable[tuple[float | None, float | None]], *, worst: Literal["least", "most"]
+    parts: Iterable[tuple[float | None, float | None]],
+    *,
+    worst: Literal["least", "most"],
 ) -> Spread:
     """The spread of some shares.
 

@@ -15,7 +15,9 @@ from ullage.tools.replay.tables import percent, table_with
 
 
 def standings_table(
-    rows: Sequence[JudgedRow], comparison: Comparison, services: Mapping[tuple[str, Room], Service]
+    rows: Sequence[JudgedRow],
+    comparison: Comparison,
+    services: Mapping[tuple[str, Room], Service],
 ) -> Table:
     """How the policies stand to each other in each room.
 
@@ -27,7 +29,10 @@ def standings_table(
     points = {(point.policy, point.room): point for point in comparison.points}
     table = table_with("beside each other", ("policy",), _HEADINGS, notes=_NOTES)
     for row in rows:
-        point, service = points[row.policy, row.room], services.get((row.policy, row.room))
+        point, service = (
+            points[row.policy, row.room],
+            services.get((row.policy, row.room)),
+        )
         usd = next(iter(service.usd.values()), None) if service else None
         share = percent(usd.pooled) if usd else ""
         table.add_row(
@@ -56,7 +61,9 @@ def _interval(found: Interval | None) -> str:
     """In percentage points, with where it lies in 95 of 100 drawings."""
     if found is None:
         return ""
-    return f"{found.mean * 100:+.0f} ({found.low * 100:+.0f} to {found.high * 100:+.0f})"
+    return (
+        f"{found.mean * 100:+.0f} ({found.low * 100:+.0f} to {found.high * 100:+.0f})"
+    )
 
 
 def curves_table(curves: Sequence[Curve]) -> Table:

@@ -93,4 +93,6 @@ def _mean(tallies: Sequence[Tally], part: Callable[[Tally], float]) -> float | N
 
 def _spread(tallies: Iterable[Tally]) -> Spread:
     """The visible share over the runs that demanded anything."""
-    return spread_of(((tally.visible, tally.demanded) for tally in tallies), worst="least")
+    return spread_of(
+        ((tally.visible, tally.demanded) for tally in tallies), worst="least"
+    )

@@ -32,7 +32,9 @@ class UllageError(Exception):
         return _copy, (type(self), self.args, vars(self))
 
 
-def _copy(kind: type[UllageError], args: tuple[object, ...], held: dict[str, object]) -> object:
+def _copy(
+    kind: type[UllageError], args: tuple[object, ...], held: dict[str, object]
+) -> object:
     error = kind.__new__(kind, *args)
     vars(error).update(held)
     return error
@@ -67,7 +69,9 @@ class OverLimitError(UllageError):
         parts: tokens by name of each untouchable part, largest first.
     """
 
-    def __init__(self, limit_tokens: int, need_tokens: int, parts: Mapping[str, int]) -> None:
+    def __init__(
+        self, limit_tokens: int, need_tokens: int, parts: Mapping[str, int]
+    ) -> None:
         self.limit_tokens = limit_tokens
         self.need_tokens = need_tokens
         self.parts = dict(sorted(parts.items(), key=lambda item: -item[1]))
@@ -92,14 +96,19 @@ class BudgetExceeded(UllageError):
             the way: the same `fit` may succeed once their calls are over.
     """
 
-    def __init__(self, unit: str, allowance: float, spent: float, reserved: float = 0) -> None:
+    def __init__(
+        self, unit: str, allowance: float, spent: float, reserved: float = 0
+    ) -> None:
         self.unit = unit
         self.allowance = allowance
         self.spent = spent
         self.reserved = reserved
         self.can_retry = spent < allowance
         what, remedy = (
-            ("taken for now", "Try again once a call of theirs is over, or raise the allowance.")
+            (
+                "taken for now",
+                "Try again once a call of theirs is over, or raise the allowance.",
+            )
             if self.can_retry
             else ("spent", "Raise the allowance or end the session.")
         )
@@ -118,7 +127,9 @@ class StoreError(UllageError):
         key: the ref or key concerned, or None.
     """
 
-    def __init__(self, store: str, operation: str, reason: str, key: str | None = None) -> None:
+    def __init__(
+        self, store: str, operation: str, reason: str, key: str | None = None
+    ) -> None:
         of = f" of {key!r}" if key else ""
         super().__init__(f"{store} store: {operation}{of} failed: {reason}")
         self.store = store

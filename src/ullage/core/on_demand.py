@@ -60,7 +60,9 @@ def table(package: str, file: str, kind: type[T]) -> T:
     from msgspec import toml
 
     data = get_data(package, file)
-    assert data is not None, f"{package} was imported by something that cannot read {file}"
+    assert data is not None, (
+        f"{package} was imported by something that cannot read {file}"
+    )
     return toml.decode(data, type=kind)
 
 

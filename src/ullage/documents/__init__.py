@@ -84,15 +84,21 @@ def from_env(name: str) -> Policy:
     of, build = _named(name)
     if not of.environment:
         raise ConfigError(
-            "policy", f"{name!r} names no environment variables", "Use presets.load(name, …)."
+            "policy",
+            f"{name!r} names no environment variables",
+            "Use presets.load(name, …).",
         )
     given = {variable: whole_number(variable) for variable in of.environment}
-    return build(of(**{key: value for key, value in given.items() if value is not None}))
+    return build(
+        of(**{key: value for key, value in given.items() if value is not None})
+    )
 
 
 def _named(name: str) -> tuple[type[Settings], Callable[..., Policy]]:
     if name in _PRESETS:
         return _PRESETS[name]
     if name == "default":
-        raise ConfigError("policy", "default has no settings", f"Use one of {', '.join(_PRESETS)}.")
+        raise ConfigError(
+            "policy", "default has no settings", f"Use one of {', '.join(_PRESETS)}."
+        )
     raise unknown(name)

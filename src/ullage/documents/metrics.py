@@ -64,7 +64,12 @@ class TokenManagementMetrics(Struct, frozen=True, kw_only=True):
         )
 
     def _of(self, kind: Kind) -> list[Event]:
-        return [event for events in self.events.values() for event in events if event.kind == kind]
+        return [
+            event
+            for events in self.events.values()
+            for event in events
+            if event.kind == kind
+        ]
 
     def _won(self, kind: Kind) -> int:
         return sum(event.tokens_before - event.tokens_after for event in self._of(kind))

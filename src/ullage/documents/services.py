@@ -30,7 +30,11 @@ from ullage.core.values.authors import KNOWN_USER_TOOLS, plain_tool_name
 from ullage.core.values.edits import Cut, Replace, storable
 from ullage.core.values.effects import Output
 from ullage.core.values.notices import Words
-from ullage.documents.presets.three_layer import ThreeLayerSettings, output_shape, pruning
+from ullage.documents.presets.three_layer import (
+    ThreeLayerSettings,
+    output_shape,
+    pruning,
+)
 from ullage.policy.stages.prune import rough_won
 from ullage.policy.stages.shapes import text_size
 from ullage.policy.stages.truncate import Extent, Source
@@ -91,16 +95,22 @@ def truncate_output(
     """
     if not isinstance(output, str):
         kind = type(output).__name__
-        raise FormatError("output", f"expected text, got {kind}", "Decode or serialise it.")
+        raise FormatError(
+            "output", f"expected text, got {kind}", "Decode or serialise it."
+        )
     place = None
     if settings.enable_disk_spillover is not False:
-        place = spill_directory if spill_directory is not None else settings.spill_directory
+        place = (
+            spill_directory if spill_directory is not None else settings.spill_directory
+        )
     words = Words(spill_directory=None if place is None else Path(place).as_posix())
     source = Source(output if redact is None else checked(redact)(output), tool_name)
     is_answer = plain_tool_name(tool_name) in KNOWN_USER_TOOLS
     shown = None if is_answer else output_shape(settings)(source, words)
     if shown is not None and place is not None:
-        SpillStore(MemoryStore(), place).commit("", [Output(source.ref, source.text)], ())
+        SpillStore(MemoryStore(), place).commit(
+            "", [Output(source.ref, source.text)], ()
+        )
     extent = shown.extent if shown is not None else None
     if extent is None or extent.notice is None:
         extent = Extent(text_size(output), text_size(output))
@@ -234,6 +244,12 @@ def window_of(
 
 
 def _won(window: Window, settings: ThreeLayerSettings, cut: Cut) -> int:
-    spot = window.transcript.locate(cut.edit.place) if isinstance(cut.edit, Replace) else None
+    spot = (
+        window.transcript.locate(cut.edit.place)
+        if isinstance(cut.edit, Replace)
+        else None
+    )
     retain_chars = settings.prune_output_retain_chars
-    return 0 if spot is None else rough_won(window, spot, cut, retain_chars=retain_chars)
+    return (
+        0 if spot is None else rough_won(window, spot, cut, retain_chars=retain_chars)
+    )

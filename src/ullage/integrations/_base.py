@@ -38,21 +38,28 @@ from ullage.wires import WIRES
 
 _DATA = ("base64", "data", "url", "file_id")
 _WIRES = {
-    kind: row for wire in WIRES if wire.types_blocks for kind, row in wire.format.blocks.items()
+    kind: row
+    for wire in WIRES
+    if wire.types_blocks
+    for kind, row in wire.format.blocks.items()
 }
 """Blocks of the wires under one roof."""
 _MEDIA = (
     Block("image", media=("image",), data=_DATA, mime="mime_type", edited="a text"),
     Block("audio", media=("audio",), data=_DATA, mime="mime_type", edited="a text"),
     Block("video", media=("document",), data=_DATA, mime="mime_type", edited="a text"),
-    Block("document", media=("document",), data=_DATA, mime="mime_type", edited="a text"),
+    Block(
+        "document", media=("document",), data=_DATA, mime="mime_type", edited="a text"
+    ),
 )
 _NEUTRAL = {**_WIRES, **{row.kind: row for row in _MEDIA}}
 """The same, and media as frameworks write them for all of them."""
 _CALLS = frozenset(
     ("tool_use", "tool_call", "tool_call_chunk", "function_call", "custom_tool_call")
 )
-_THOUGHTS = frozenset(("thinking", "redacted_thinking", "reasoning", "reasoning_content"))
+_THOUGHTS = frozenset(
+    ("thinking", "redacted_thinking", "reasoning", "reasoning_content")
+)
 
 
 def read_parts(content: Any, where: str) -> list[Part]:
@@ -112,13 +119,20 @@ def _native_medium(block: Mapping[str, Any], at: int) -> Media | None:
     return _medium(mime, data, data, at, block) if data else None
 
 
-_CONVERSE = {"image": "image", "document": "application", "video": "video", "audio": "audio"}
+_CONVERSE = {
+    "image": "image",
+    "document": "application",
+    "video": "video",
+    "audio": "audio",
+}
 """The kinds of media in Converse, and how their MIME types begin."""
 _GROUPS = {"file": "application", "document": "application", "media": "application"}
 _DATA_FIELDS = (*_DATA, "file_uri")
 
 
-def _medium(mime: str, data: Any, address: Any, at: int, block: Mapping[str, Any]) -> Media:
+def _medium(
+    mime: str, data: Any, address: Any, at: int, block: Mapping[str, Any]
+) -> Media:
     """A medium of bytes or base64, or of what stands at an address."""
     if isinstance(data, bytearray):
         data = bytes(data)
@@ -163,7 +177,9 @@ def thought(block: Mapping[str, Any], at: int) -> Reasoning:
     )
     text = next((t for name in _SAID if isinstance(t := said.get(name), str)), "")
     summary = said.get("summary")
-    parts = (field(each, "text") for each in summary) if isinstance(summary, list) else ()
+    parts = (
+        (field(each, "text") for each in summary) if isinstance(summary, list) else ()
+    )
     text = text or "\n".join(part for part in parts if isinstance(part, str))
     return Reasoning(text, at, bool(sealed), sealed_bytes(sealed, 0))
 
@@ -183,7 +199,9 @@ def medium(mime: str, data: Any, url: str, at: int, block: Any) -> Media:
         block: what it is shown as again when it was set aside.
     """
     source = b64encode(data).decode() if isinstance(data, bytes) else url
-    kind: Literal["image", "audio", "document"] = _KINDS.get(mime.partition("/")[0], "document")
+    kind: Literal["image", "audio", "document"] = _KINDS.get(
+        mime.partition("/")[0], "document"
+    )
     return Media(kind, mime, source, at, block=block)
 
 

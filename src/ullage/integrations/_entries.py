@@ -25,7 +25,9 @@ from ullage import AsyncSession, Budget, Record, Session, Spent
 AnySession: TypeAlias = Session | AsyncSession
 """A session of either kind."""
 
-_ENTRY = re.compile(r"ullage:([0-9a-f]{32}):([a-z]+):(0|[1-9][0-9]{0,5})(?::(.+))?", re.DOTALL)
+_ENTRY = re.compile(
+    r"ullage:([0-9a-f]{32}):([a-z]+):(0|[1-9][0-9]{0,5})(?::(.+))?", re.DOTALL
+)
 
 
 def entry_of(record: Record) -> tuple[str, str]:
@@ -45,7 +47,9 @@ def record_of(key: str, value: Any) -> Record | None:
         return None
     with suppress(ValueError):
         data = b64decode(value, validate=True)
-        return Record(bytes.fromhex(found[1]), found[2], int(found[3]), data, found[4] or "")
+        return Record(
+            bytes.fromhex(found[1]), found[2], int(found[3]), data, found[4] or ""
+        )
     return None
 
 
@@ -59,7 +63,9 @@ class Entries:
         """What the state holds and the session does not know: for `Session.take`."""
         known = self._known.setdefault(session, {})
         items = [item for item in state.items() if known.get(item[0]) != item[1]]
-        new = [(item, record) for item in items if (record := record_of(*item)) is not None]
+        new = [
+            (item, record) for item in items if (record := record_of(*item)) is not None
+        ]
         known.update(item for item, _ in new)
         return [record for _, record in new]
 
@@ -93,7 +99,10 @@ class Account:
         """What each agent has spent in all."""
         here, elsewhere = self.budget.totals("agent"), self._elsewhere
         names = dict.fromkeys((*elsewhere, *here))
-        return {name: elsewhere.get(name, Spent()) + here.get(name, Spent()) for name in names}
+        return {
+            name: elsewhere.get(name, Spent()) + here.get(name, Spent())
+            for name in names
+        }
 
     def take(self, state: Mapping[str, Any]) -> None:
         """Count what a state knows and we do not; entries that cannot be read say nothing."""
@@ -112,5 +121,7 @@ class Account:
     def missing(self, agent: str, state: Mapping[str, Any]) -> dict[str, Any]:
         """What an agent has spent, if the state does not say so: to be written to it."""
         spent = self.spent.get(agent)
-        entry = {} if spent is None else {f"{_SPENT}{agent}": msgspec.to_builtins(spent)}
+        entry = (
+            {} if spent is None else {f"{_SPENT}{agent}": msgspec.to_builtins(spent)}
+        )
         return {key: value for key, value in entry.items() if state.get(key) != value}

@@ -43,7 +43,9 @@ async def cut_message(
     settings = session.settings
     words = words or Words(toolset=settings.policy.toolset)
     user_tools = answered_by_user(settings.user_tools)
-    builder = window_of([call, result], wire, words, redact=settings.redact, user_tools=user_tools)
+    builder = window_of(
+        [call, result], wire, words, redact=settings.redact, user_tools=user_tools
+    )
     outputs, events = list[Output](), list[Event]()
     for stage in settings.policy.at_first_sight:
         cuts = stage(builder.window)
@@ -52,7 +54,9 @@ async def cut_message(
             if isinstance(edit, Replace) and builder.apply(edit) is not None:
                 outputs += cut.outputs
                 where = f"{tool} result"
-                events.append(Event(kind=edit.kind, where=where, why=edit.why, ref=edit.ref))
+                events.append(
+                    Event(kind=edit.kind, where=where, why=edit.why, ref=edit.ref)
+                )
     changes = builder.window.changed.get(1)
     if not changes:
         return None

@@ -82,7 +82,9 @@ class Family:
             ConfigError: they were given no budget of their own.
         """
         if self.account is None:
-            raise ConfigError("budget", "the family has none", "Give what makes one of a key.")
+            raise ConfigError(
+                "budget", "the family has none", "Give what makes one of a key."
+            )
         return self.account.budget
 
     @property
@@ -145,7 +147,9 @@ class _Hosted:
         self._is_kept = store is not None and store != "memory"
         self.lasts = self._is_kept and not isinstance(store, MemoryStore)
         budget = settings.get("budget")
-        self._new_budget: Callable[[str], Budget] | None = budget if callable(budget) else None
+        self._new_budget: Callable[[str], Budget] | None = (
+            budget if callable(budget) else None
+        )
         if self._new_budget is not None:
             self._new_budget("")  # a bad setting is refused now
             settings = {**settings, "budget": None}
@@ -173,7 +177,11 @@ class _Hosted:
             return self._alive.get(key)
 
     def _member(
-        self, key: str, held: Mapping[str, Any], parent: str | None, model: _Model | None
+        self,
+        key: str,
+        held: Mapping[str, Any],
+        parent: str | None,
+        model: _Model | None,
     ) -> tuple[_Member, dict[str, Any]]:
         """Whose session it is, and with which settings it is made."""
         family, of = self.family(parent or key), model or _model_in(held)
@@ -227,7 +235,9 @@ class HostSessions(_Hosted, Sessions):
         StoreError: the store cannot be opened.
     """
 
-    def __init__(self, format: str | Format, *, store: Any = None, **settings: Any) -> None:
+    def __init__(
+        self, format: str | Format, *, store: Any = None, **settings: Any
+    ) -> None:
         super().__init__(format=format, **self._host(store, settings))
 
     def opened(
@@ -260,7 +270,9 @@ class HostSessions(_Hosted, Sessions):
 class AsyncHostSessions(_Hosted, AsyncSessions):
     """`HostSessions` for an event loop."""
 
-    def __init__(self, format: str | Format, *, store: Any = None, **settings: Any) -> None:
+    def __init__(
+        self, format: str | Format, *, store: Any = None, **settings: Any
+    ) -> None:
         super().__init__(format=format, **self._host(store, settings))
 
     async def opened(
@@ -298,7 +310,10 @@ def answered(
     already: give it to `Session.open` as ``request``.
     """
     newest = (at for at in reversed(range(len(messages))) if is_reply(messages[at]))
-    return {"model": session.settings.model, "messages": list(messages[: next(newest, 0)])}
+    return {
+        "model": session.settings.model,
+        "messages": list(messages[: next(newest, 0)]),
+    }
 
 
 def forbids(view: Mapping[str, Any], asked: Mapping[str, Any]) -> bool:
@@ -351,7 +366,9 @@ class Calls:
         if call is None or call.refusal is None:
             call = self._at[place] = _Call(session, asked)
         call.asked = asked
-        view: AsyncView | Unfitted = await adrive(session.fit_or_pass(asked, call.refusal))
+        view: AsyncView | Unfitted = await adrive(
+            session.fit_or_pass(asked, call.refusal)
+        )
         call.view = view
         return view
 
@@ -370,7 +387,9 @@ class Calls:
         call.refusal, call.refusals = error, call.refusals + 1
         return True
 
-    async def observe(self, place: Hashable, reply: Any, *, is_whole: bool = True) -> Any:
+    async def observe(
+        self, place: Hashable, reply: Any, *, is_whole: bool = True
+    ) -> Any:
         """Take in what a reply reports.
 
         Args:

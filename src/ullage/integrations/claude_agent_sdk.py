@@ -32,7 +32,12 @@ from ullage.stores import Store, open_store
 
 with needs("claude-agent-sdk"):
     from anyio.to_thread import run_sync
-    from claude_agent_sdk import ClaudeAgentOptions, HookMatcher, SdkMcpTool, create_sdk_mcp_server
+    from claude_agent_sdk import (
+        ClaudeAgentOptions,
+        HookMatcher,
+        SdkMcpTool,
+        create_sdk_mcp_server,
+    )
 
 __all__ = ["UllageHooks"]
 
@@ -91,7 +96,9 @@ class UllageHooks(Carried, Closing):
         """
         options = options or ClaudeAgentOptions()
         if not isinstance(options.mcp_servers, dict):
-            raise ConfigError("mcp_servers", "a file names them", "Give them as a dict.")
+            raise ConfigError(
+                "mcp_servers", "a file names them", "Give them as a dict."
+            )
         hooks = dict(options.hooks or {})
         ours = HookMatcher(hooks=[partial(self._after, conversation)])
         specs = DEFAULT.toolset.tools
@@ -109,7 +116,10 @@ class UllageHooks(Carried, Closing):
             options,
             hooks={**hooks, "PostToolUse": [*hooks.get("PostToolUse", ()), ours]},
             mcp_servers={**options.mcp_servers, _SERVER: server},
-            allowed_tools=[*options.allowed_tools, *(_WORDS.prefix + spec.name for spec in specs)],
+            allowed_tools=[
+                *options.allowed_tools,
+                *(_WORDS.prefix + spec.name for spec in specs),
+            ],
             env={**_WHOLE, **options.env},
         )
 
@@ -125,7 +135,9 @@ class UllageHooks(Carried, Closing):
             return {}
         try:
             await run_sync(self._store.put, conversation, outputs)
-        except StoreError as error:  # what cannot be kept stays whole, and the user is told
+        except (
+            StoreError
+        ) as error:  # what cannot be kept stays whole, and the user is told
             return {"systemMessage": f"ullage: {error}"}
         said = {"hookEventName": "PostToolUse", "updatedToolOutput": shown}
         return {"hookSpecificOutput": said}
@@ -134,14 +146,21 @@ class UllageHooks(Carried, Closing):
         self, conversation: str, name: str, arguments: Mapping[str, Any]
     ) -> dict[str, Any]:
         """The answer to a call of a recall tool."""
-        ask = partial(open_result, tenant=conversation, words=_WORDS, is_one_conversation=True)
+        ask = partial(
+            open_result, tenant=conversation, words=_WORDS, is_one_conversation=True
+        )
         answer = await run_sync(ask, _WORDS.prefix + name, arguments, self._store)
-        return {"content": [{"type": "text", "text": answer.text}], "is_error": answer.is_error}
+        return {
+            "content": [{"type": "text", "text": answer.text}],
+            "is_error": answer.is_error,
+        }
 
 
 def _cut(tool: str, response: Any, limit_chars: int | None) -> tuple[Any, list[Output]]:
     """A result of the same shape with shorter texts, and the originals of those."""
-    texts = {path: text for path in _paths(tool, response) if (text := _at(response, path))}
+    texts = {
+        path: text for path in _paths(tool, response) if (text := _at(response, path))
+    }
     name = tool.rpartition("__")[2]
     limit = LIMIT_CHARS[kind_of(name)] if limit_chars is None else limit_chars
     sizes, outputs = [len(text) for text in texts.values()], list[Output]()

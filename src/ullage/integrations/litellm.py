@@ -80,7 +80,9 @@ class UllageCallback(Carried, CustomLogger, AsyncClosing):  # type: ignore[misc]
         """Whether a tool call of a reply is for `open`, and not for a tool of the caller's."""
         return field(field(call, "function"), "name") in self._names
 
-    async def open(self, conversation: str, call: Any, messages: Any = ()) -> dict[str, Any]:
+    async def open(
+        self, conversation: str, call: Any, messages: Any = ()
+    ) -> dict[str, Any]:
         """The message that answers a call of a recall tool.
 
         Args:
@@ -92,7 +94,10 @@ class UllageCallback(Carried, CustomLogger, AsyncClosing):  # type: ignore[misc]
         Raises:
             StoreError: what was set aside cannot be read.
         """
-        session, asked = self._session([None, conversation]), {"messages": list(messages)}
+        session, asked = (
+            self._session([None, conversation]),
+            {"messages": list(messages)},
+        )
         function, call_id = field(call, "function"), str(field(call, "id"))
         name, arguments = str(field(function, "name")), field(function, "arguments")
         answer = await session.answer(name, arguments, call_id, request=asked)
@@ -111,7 +116,11 @@ class UllageCallback(Carried, CustomLogger, AsyncClosing):  # type: ignore[misc]
             FormatError, OverLimitError, StoreError, BudgetExceeded: see `ullage.Session.fit`.
         """
         key = _key(kwargs)
-        if getattr(call_type, "value", "") != _CHAT or key is None or "messages" not in kwargs:
+        if (
+            getattr(call_type, "value", "") != _CHAT
+            or key is None
+            or "messages" not in kwargs
+        ):
             return None
         asked = {name: kwargs[name] for name in _SENT if kwargs.get(name) is not None}
         offered = any(map(self.owns, asked.get("tools", ())))
@@ -129,7 +138,11 @@ class UllageCallback(Carried, CustomLogger, AsyncClosing):  # type: ignore[misc]
         await self._calls.observe(request_data.get("litellm_call_id"), response)
 
     async def async_log_success_event(
-        self, kwargs: Mapping[str, Any], response_obj: Any, start_time: Any, end_time: Any
+        self,
+        kwargs: Mapping[str, Any],
+        response_obj: Any,
+        start_time: Any,
+        end_time: Any,
     ) -> None:
         """See `CustomLogger`: a stream, when all of it came."""
         await self._calls.observe(kwargs.get("litellm_call_id"), response_obj)

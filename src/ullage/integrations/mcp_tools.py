@@ -75,9 +75,14 @@ def mcp_tools(
 ) -> Iterator[list[Tool]]:
     """The same for `run_turn`: the connection lives in a thread. See `amcp_tools`."""
     opened = amcp_tools(command, env=env, cwd=cwd, timeout_s=timeout_s)
-    with start_blocking_portal() as portal, portal.wrap_async_context_manager(opened) as tools:
+    with (
+        start_blocking_portal() as portal,
+        portal.wrap_async_context_manager(opened) as tools,
+    ):
 
-        def blocking(run: Callable[[dict[str, Any]], Any]) -> Callable[[dict[str, Any]], Any]:
+        def blocking(
+            run: Callable[[dict[str, Any]], Any],
+        ) -> Callable[[dict[str, Any]], Any]:
             return partial(portal.call, run)
 
         yield [replace(tool, run=blocking(tool.run)) for tool in tools]
@@ -90,7 +95,9 @@ async def _tools_of(client: Client) -> list[Tool]:
         page = await client.list_tools(cursor=cursor)
         for tool in page.tools:
             run = partial(_call, client, tool.name)
-            tools.append(Tool(tool.name, tool.description or "", tool.input_schema, run))
+            tools.append(
+                Tool(tool.name, tool.description or "", tool.input_schema, run)
+            )
         cursor = page.next_cursor
         if not cursor:
             return tools

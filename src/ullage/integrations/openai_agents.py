@@ -76,7 +76,9 @@ class Conversation(Carried, ModelProvider):
 
     def get_model(self, model_name: str | None) -> Model:
         """See `ModelProvider.get_model`."""
-        return _Fitted(self._models.get_model(model_name), self.session, model_name or "")
+        return _Fitted(
+            self._models.get_model(model_name), self.session, model_name or ""
+        )
 
 
 class _Fitted(Model):
@@ -141,13 +143,20 @@ def _ask(method: Any, call: Mapping[str, Any], **view: Any) -> Any:
 
 def _request_of(call: Mapping[str, Any], model: str) -> dict[str, Any]:
     """What of a call is sent, in the form of the Responses API."""
-    items, settings, schema = call["input"], call["model_settings"], call["output_schema"]
+    items, settings, schema = (
+        call["input"],
+        call["model_settings"],
+        call["output_schema"],
+    )
     form = None if schema is None or schema.is_plain_text() else schema.json_schema()
     return given(
         model=model,
         instructions=call["system_instructions"],
-        input=[{"role": "user", "content": items}] if isinstance(items, str) else list(items),
-        tools=[_definition(tool) for tool in (*call["tools"], *call["handoffs"])] or None,
+        input=[{"role": "user", "content": items}]
+        if isinstance(items, str)
+        else list(items),
+        tools=[_definition(tool) for tool in (*call["tools"], *call["handoffs"])]
+        or None,
         text={"format": {"type": "json_schema", "schema": form}} if form else None,
         tool_choice=settings.tool_choice,
         max_output_tokens=settings.max_tokens,
@@ -156,7 +165,11 @@ def _request_of(call: Mapping[str, Any], model: str) -> dict[str, Any]:
 
 def _definition(tool: Any) -> dict[str, Any]:
     if isinstance(tool, Handoff):
-        name, said, schema = tool.tool_name, tool.tool_description, tool.input_json_schema
+        name, said, schema = (
+            tool.tool_name,
+            tool.tool_description,
+            tool.input_json_schema,
+        )
     elif isinstance(tool, FunctionTool):
         name, said, schema = tool.name, tool.description, tool.params_json_schema
     else:
@@ -178,4 +191,6 @@ def _tool(spec: ToolSpec) -> FunctionTool:
         return answer.text
 
     schema = dict(spec.parameters)
-    return FunctionTool(spec.name, spec.description, schema, run, strict_json_schema=False)
+    return FunctionTool(
+        spec.name, spec.description, schema, run, strict_json_schema=False
+    )

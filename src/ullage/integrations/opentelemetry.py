@@ -60,7 +60,9 @@ def events_told(
             removed.add(fewer, labels)
         span = trace.get_current_span()
         if span.is_recording():
-            span.add_event(f"ullage.{event.kind}", {**labels, **on_spans, **_told(event)})
+            span.add_event(
+                f"ullage.{event.kind}", {**labels, **on_spans, **_told(event)}
+            )
 
     return tell
 

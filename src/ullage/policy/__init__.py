@@ -63,7 +63,16 @@ if TYPE_CHECKING:
     from ullage.core.history.shown import Placed
     from ullage.core.history.transcript import Location, Transcript, leaves_of
     from ullage.core.history.window import Window
-    from ullage.core.values.edits import Address, Batch, Cut, Drop, Edit, Replace, Skipped, Summary
+    from ullage.core.values.edits import (
+        Address,
+        Batch,
+        Cut,
+        Drop,
+        Edit,
+        Replace,
+        Skipped,
+        Summary,
+    )
     from ullage.core.values.effects import Output
     from ullage.core.values.texts import on_one_line
     from ullage.policy.stages.default import DEFAULT, SUMMARISED

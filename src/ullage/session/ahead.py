@@ -46,7 +46,9 @@ class Begun(NamedTuple):
         filled = self.task.result() if self.task.done() else None
         cut = self.cut if filled is None or filled.refused else filled.cut
         edit = cut.edit
-        return cut._replace(edit=before_record(window, edit) if isinstance(edit, Summary) else edit)
+        return cut._replace(
+            edit=before_record(window, edit) if isinstance(edit, Summary) else edit
+        )
 
     def continues(self, window: Window) -> bool:
         """Whether it can take effect in this window now."""
@@ -108,7 +110,9 @@ def _begun_first(stage: Stage, begun: Sequence[Begun]) -> Stage:
     @wraps(getattr(stage, "func", stage))
     def wanted(window: Window, /) -> Sequence[Cut] | Skipped:
         cuts = stage(window)
-        is_asking = not isinstance(cuts, Skipped) and any(cut.brief is not None for cut in cuts)
+        is_asking = not isinstance(cuts, Skipped) and any(
+            cut.brief is not None for cut in cuts
+        )
         return (is_asking and prepared(window, begun=begun)) or cuts
 
     return wanted

@@ -38,12 +38,16 @@ T = TypeVar("T")
 
 
 _RECALLS_AT_ONCE = 2
-_recalls: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKeyDictionary()
+_recalls: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = (
+    WeakKeyDictionary()
+)
 
 
 def _recalls_at_once() -> asyncio.Semaphore:
     """What lets so many recall calls through at once, on the event loop that runs."""
-    return _recalls.setdefault(asyncio.get_running_loop(), asyncio.Semaphore(_RECALLS_AT_ONCE))
+    return _recalls.setdefault(
+        asyncio.get_running_loop(), asyncio.Semaphore(_RECALLS_AT_ONCE)
+    )
 
 
 _held: WeakSet[AsyncSession] = WeakSet()
@@ -79,13 +83,19 @@ class AsyncSession(SessionCore, AsyncClosing):
             self.store = Threaded(self._with_files(open_store(store)))
             return
         wanted, spilled = self.settings.policy.spill_directory, files_of(store)
-        if wanted is not None and spilled is None and directory_of(wanted, store) is not None:
+        if (
+            wanted is not None
+            and spilled is None
+            and directory_of(wanted, store) is not None
+        ):
             raise ConfigError(
                 "spill_directory",
                 "an asynchronous store keeps no files",
                 "Give a SpillStore in ullage.stores.threaded.Threaded, or the store underneath.",
             )
-        self._place_files(spilled.folder.as_posix() if wanted is not None and spilled else None)
+        self._place_files(
+            spilled.folder.as_posix() if wanted is not None and spilled else None
+        )
 
     def _use(self, store: AsyncStore) -> None:
         self.store = store
@@ -98,7 +108,9 @@ class AsyncSession(SessionCore, AsyncClosing):
         tasks = (each.task for each in self._begun if not each.task.done())
         return next(tasks, None)
 
-    async def fit(self, request: Mapping[str, Any], *, may_add_tools: bool = True) -> AsyncView:
+    async def fit(
+        self, request: Mapping[str, Any], *, may_add_tools: bool = True
+    ) -> AsyncView:
         """See `Session.fit`."""
         with self._account.sending():
             steps = self._fit(request, AsyncView, may_add_tools=may_add_tools)
@@ -117,7 +129,9 @@ class AsyncSession(SessionCore, AsyncClosing):
         await self._run(self._observe(self._newest, reply))
 
     @overload
-    async def call(self, create: Callable[..., Awaitable[T]], /, **request: Any) -> T: ...
+    async def call(
+        self, create: Callable[..., Awaitable[T]], /, **request: Any
+    ) -> T: ...
     @overload
     async def call(self, create: Callable[..., T], /, **request: Any) -> T: ...
     async def call(self, create: Callable[..., Any], /, **request: Any) -> Any:
@@ -145,7 +159,9 @@ class AsyncSession(SessionCore, AsyncClosing):
         request: Mapping[str, Any] | None = None,
     ) -> Answer:
         """See `Session.answer`."""
-        return await self._recalling(self._answer_named(name, arguments, call_id, request), request)
+        return await self._recalling(
+            self._answer_named(name, arguments, call_id, request), request
+        )
 
     async def open(self, ref: str) -> str:
         """See `Session.open`."""
@@ -175,7 +191,9 @@ class AsyncSession(SessionCore, AsyncClosing):
         request: Mapping[str, Any] | None = None,
     ) -> str:
         """See `Session.drop`."""
-        return await self._run(self._decide("drop", target, request, reason=reason, author=author))
+        return await self._run(
+            self._decide("drop", target, request, reason=reason, author=author)
+        )
 
     async def restore(
         self,
@@ -189,8 +207,15 @@ class AsyncSession(SessionCore, AsyncClosing):
     ) -> str:
         """See `Session.restore`."""
         if when not in ("batch", "end", "now"):
-            raise ConfigError("when", f"{when!r} is no time", 'Give "batch", "end" or "now".')
-        given: dict[str, Any] = {"when": when, "lines": lines, "reason": reason, "author": author}
+            raise ConfigError(
+                "when", f"{when!r} is no time", 'Give "batch", "end" or "now".'
+            )
+        given: dict[str, Any] = {
+            "when": when,
+            "lines": lines,
+            "reason": reason,
+            "author": author,
+        }
         return await self._run(self._decide("restore", target, request, **given))
 
     async def undo(
@@ -202,7 +227,9 @@ class AsyncSession(SessionCore, AsyncClosing):
         request: Mapping[str, Any] | None = None,
     ) -> str:
         """See `Session.undo`."""
-        return await self._run(self._decide("undo", name, request, reason=reason, author=author))
+        return await self._run(
+            self._decide("undo", name, request, reason=reason, author=author)
+        )
 
     async def note(
         self,
@@ -255,10 +282,14 @@ class AsyncSession(SessionCore, AsyncClosing):
         if newest.tokens > _LIGHT_TOKENS:
             return True
         values = request.values() if isinstance(request, Mapping) else ()
-        messages = max((len(value) for value in values if isinstance(value, list)), default=0)
+        messages = max(
+            (len(value) for value in values if isinstance(value, list)), default=0
+        )
         return messages - newest.size > _LIGHT_MESSAGES
 
-    async def _run(self, steps: Steps[T], request: Mapping[str, Any] | None = None) -> T:
+    async def _run(
+        self, steps: Steps[T], request: Mapping[str, Any] | None = None
+    ) -> T:
         """Run one thing at a time; of a turn's request also look ahead.
 
         A turn that may take longer than the loop can wait is worked out in a thread.
@@ -270,7 +301,9 @@ class AsyncSession(SessionCore, AsyncClosing):
                 self._look_ahead()
             return came
 
-    async def _recalling(self, steps: Steps[T], request: Mapping[str, Any] | None = None) -> T:
+    async def _recalling(
+        self, steps: Steps[T], request: Mapping[str, Any] | None = None
+    ) -> T:
         """Answer a recall call, in a thread: a search takes as long as a model's pattern wants.
 
         A few at a time, so that they leave threads to turns.
@@ -288,7 +321,9 @@ class AsyncSession(SessionCore, AsyncClosing):
             await asyncio.to_thread(make_ready, model)
         blocking = getattr(self.store, "blocking", None)
         if is_heavy and blocking is not None and self._summaries is None:
-            return await in_thread(run, steps, blocking, tenant)  # one thread, not one a step
+            return await in_thread(
+                run, steps, blocking, tenant
+            )  # one thread, not one a step
         return await arun(steps, self.store, tenant, self._summaries, is_heavy=is_heavy)
 
     def _look_ahead(self) -> None:
@@ -298,7 +333,9 @@ class AsyncSession(SessionCore, AsyncClosing):
         newest = self._newest
         window = newest.window if newest.working is None else newest.working
         self._begun = still_of_use(self._begun, window)
-        if self.preparing is not None or any(each.continues(window) for each in self._begun):
+        if self.preparing is not None or any(
+            each.continues(window) for each in self._begun
+        ):
             return
         cut = due(self.settings.policy.ahead, window)
         if cut is not None:

@@ -15,7 +15,11 @@ from ullage.core.values.messages import ToolCall
 from ullage.session.reading import Readable
 from ullage.session.recall.dispatch import Answer, answer
 from ullage.session.recall.found import ToolOutputRef, find, output_ref
-from ullage.session.recall.history import corpus_in_history, find_in_history, find_in_ledger
+from ullage.session.recall.history import (
+    corpus_in_history,
+    find_in_history,
+    find_in_ledger,
+)
 from ullage.session.recall.tools import call_of
 from ullage.session.view import Sent
 
@@ -32,7 +36,10 @@ class Answering(Readable):
         """The newest view, decided now if there is none and its request is there."""
 
     def _recall(
-        self, call: Any, sent: Sent | None = None, request: Mapping[str, Any] | None = None
+        self,
+        call: Any,
+        sent: Sent | None = None,
+        request: Mapping[str, Any] | None = None,
     ) -> Steps[dict[str, Any]]:
         sent = sent or (yield from self._opened(request))
         snapshot_at(call, "call")
@@ -41,10 +48,16 @@ class Answering(Readable):
         why = "the call could not be answered" if given.is_error else "the model asked"
         tokens = sent.frozen.meter.text(given.text)
         event = Event(
-            kind="recalled", where=parsed.name, why=why, tokens_after=tokens, ref=given.ref
+            kind="recalled",
+            where=parsed.name,
+            why=why,
+            tokens_after=tokens,
+            ref=given.ref,
         )
         self.emit(event)
-        return sent.wire.result(parsed, given.text, is_error=given.is_error, block=given.block)
+        return sent.wire.result(
+            parsed, given.text, is_error=given.is_error, block=given.block
+        )
 
     def _answer_named(
         self, name: str, arguments: Any, call_id: str, request: Mapping[str, Any] | None
@@ -56,7 +69,10 @@ class Answering(Readable):
     def _answer(self, call: ToolCall, sent: Sent) -> Steps[Answer]:
         from_history = partial(self._from_history, sent)
         return answer(
-            call, sent.words, from_history, lambda ref: corpus_in_history(sent.window, ref)
+            call,
+            sent.words,
+            from_history,
+            lambda ref: corpus_in_history(sent.window, ref),
         )
 
     def _whole(self, wanted: str) -> Steps[str]:

@@ -27,7 +27,11 @@ def check_arguments(model: Any, limits: Any, recall: Any, budget: Any) -> None:
         remedy = "Give its name: model='gpt-4.1'."
         raise ConfigError("model", f"{_type_of(model)} names no model", remedy)
     if limits is not None and not isinstance(limits, Limits):
-        tokens = limits if isinstance(limits, int) and not isinstance(limits, bool) else 64_000
+        tokens = (
+            limits
+            if isinstance(limits, int) and not isinstance(limits, bool)
+            else 64_000
+        )
         remedy = f"Give limits=ullage.Limits(window_tokens={tokens})."
         raise ConfigError("limits", f"{_type_of(limits)} is not Limits", remedy)
     if not isinstance(recall, bool) and recall not in ("auto", "host"):

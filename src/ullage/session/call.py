@@ -58,7 +58,9 @@ class Round:
     def send(self) -> Actions[Any]:
         """What the client returns for the view; a shorter one if the first is too long."""
         while True:
-            refusal = self._refusal  # where nothing shorter can be sent, the provider's word holds
+            refusal = (
+                self._refusal
+            )  # where nothing shorter can be sent, the provider's word holds
             self.view = yield from self.session.fit_or_pass(self._request, refusal)
             try:
                 return (yield self._called)
@@ -106,7 +108,9 @@ class Round:
         stream = yield from self.send()
         stream = stream_in(stream) or stream
         while not hasattr(type(stream), self._next):
-            stream = yield stream.parse if is_raw(stream) else getattr(stream, self._enter)
+            stream = (
+                yield stream.parse if is_raw(stream) else getattr(stream, self._enter)
+            )
         return source_of(stream)[1], stream
 
     def observe(self, reply: Any) -> Actions[None]:
@@ -133,7 +137,9 @@ class Round:
         if inspect.iscoroutine(reply):
             reply.close()
         if self._is_awaited:
-            return ConfigError("create", "it belongs to a client that blocks", "Use a Session.")
+            return ConfigError(
+                "create", "it belongs to a client that blocks", "Use a Session."
+            )
         what = "it belongs to an asynchronous client"
         return ConfigError("create", what, "Use an AsyncSession.")
 
@@ -187,7 +193,9 @@ class _AsyncManager(_Entered):
         return await self._round.run(self._enter("__aenter__"))
 
     async def __aexit__(self, *error: Any) -> Any:
-        return await self._round.run(self._exit(partial(self._manager.__aexit__, *error)))
+        return await self._round.run(
+            self._exit(partial(self._manager.__aexit__, *error))
+        )
 
 
 def _read_of(opened: Any) -> Any:
@@ -207,4 +215,6 @@ def _parsed(response: Any) -> Any:
     try:
         return response.parse()
     except Exception as error:  # noqa: BLE001 - an SDK raises what it likes
-        return Unreadable(f"a raw response that does not parse ({type(error).__name__})")
+        return Unreadable(
+            f"a raw response that does not parse ({type(error).__name__})"
+        )

@@ -80,7 +80,9 @@ class Copied:
         return {
             "budget": self.budget,
             "agent": self._account.agent,
-            "summariser": None if self._summaries is None else self._summaries.summariser,
+            "summariser": None
+            if self._summaries is None
+            else self._summaries.summariser,
             "on_event": self._on_event,
             "has_limits": self._has_limits,
             "served": self._served,

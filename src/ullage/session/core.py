@@ -51,7 +51,12 @@ from ullage.session.drivers import Actions
 from ullage.session.host import Hosted
 from ullage.session.reading import Readable
 from ullage.session.receipts import Payer
-from ullage.session.refusals import SHORT_REPLIES, after_refusal, after_reply, short_event
+from ullage.session.refusals import (
+    SHORT_REPLIES,
+    after_refusal,
+    after_reply,
+    short_event,
+)
 from ullage.session.spend.allowance import Claim
 from ullage.session.spend.budget import Budget
 from ullage.session.spend.calls import Spent
@@ -62,7 +67,14 @@ from ullage.session.unfitted import Unfitted, fit_or_pass, went_as_it_came
 from ullage.session.view import Sent
 from ullage.stores import AsyncStore, Store, with_files
 from ullage.stores.objects.opening import beside
-from ullage.wires import ALL_FORMATS, MODEL_FIELDS, Format, FormatName, format_of, recognise
+from ullage.wires import (
+    ALL_FORMATS,
+    MODEL_FIELDS,
+    Format,
+    FormatName,
+    format_of,
+    recognise,
+)
 from ullage.wires.overflow import Overflow, is_overflow
 from ullage.wires.reported import Unreadable
 
@@ -142,7 +154,9 @@ class SessionCore(Answering, Copied, Deciding, Hosted, Readable, ABC):
     def _with_files(self, store: Store) -> Store:
         """The store as the policy wants it; the policy then knows where its files are."""
         policy = self.settings.policy
-        store, directory = with_files(store, policy.spill_directory, self.settings.tenant)
+        store, directory = with_files(
+            store, policy.spill_directory, self.settings.tenant
+        )
         self._place_files(directory)
         return store
 
@@ -325,7 +339,9 @@ class SessionCore(Answering, Copied, Deciding, Hosted, Readable, ABC):
         added_tokens: int = 0,
     ) -> Steps[tuple[V, Sent]]:
         """The view that a turn comes to, with the request to sum up if there are words for it."""
-        turned = yield from self._turn(request, added_tokens, may_add_tools=may_add_tools)
+        turned = yield from self._turn(
+            request, added_tokens, may_add_tools=may_add_tools
+        )
         made = turned.wire.wrap_up(turned.request, words) if words else turned.request
         sent = Sent(turned)
         view = kind(made, sent, self)
@@ -339,7 +355,9 @@ class SessionCore(Answering, Copied, Deciding, Hosted, Readable, ABC):
         limits = limits_for(sent.model, sent.limits, lesson)
         reserve = limits.window_tokens - sent.limit_tokens
         output = min(reserve, info.max_output_tokens or reserve)
-        return self.budget.most(sent.frozen.calibration.upper(sent.tokens), output, info.id)
+        return self.budget.most(
+            sent.frozen.calibration.upper(sent.tokens), output, info.id
+        )
 
     def _count_view(self, sent: Sent) -> Window | None:
         """Count a view on the working window, if that has not moved on; under the session's lock.
@@ -347,7 +365,9 @@ class SessionCore(Answering, Copied, Deciding, Hosted, Readable, ABC):
         So a text is counted once in the conversation, and not once a view. Returns that window.
         """
         state = self._state
-        working = sent.working if state.newest is sent and state.memo is not None else None
+        working = (
+            sent.working if state.newest is sent and state.memo is not None else None
+        )
         if working is not None and not sent.frozen.is_counted:
             sent.frozen.take_count(working.tokens)
         return working
@@ -384,7 +404,11 @@ class SessionCore(Answering, Copied, Deciding, Hosted, Readable, ABC):
         )
         try:
             persisted = state.persisted
-            return (yield from turn(request, persisted, memo, settings, added_tokens, now=now))
+            return (
+                yield from turn(
+                    request, persisted, memo, settings, added_tokens, now=now
+                )
+            )
         except OverLimitError as over:
             limit_tokens = over.limit_tokens
             # nothing fits what a refusal left: it must not stand in the way of the next request
@@ -425,14 +449,18 @@ class SessionCore(Answering, Copied, Deciding, Hosted, Readable, ABC):
         """Who is asked for summaries of this model's conversation."""
         if self._summaries is None:
             return None
-        return Asking(partial(self._summaries.summariser.window_for, caller=model), model)
+        return Asking(
+            partial(self._summaries.summariser.window_for, caller=model), model
+        )
 
     def _policy_now(self) -> Policy:
         return self.settings.policy
 
     def _compact(self, request: Mapping[str, Any]) -> Steps[bool]:
         if self.settings.policy.on_request is None:
-            raise ConfigError("policy", "it has no compaction", "Use a policy that compacts.")
+            raise ConfigError(
+                "policy", "it has no compaction", "Use a policy that compacts."
+            )
         if self._summaries is not None:
             self._summaries.try_again()
         sent = self._finish((yield from self._turn(request, now=True)))
@@ -453,11 +481,17 @@ class SessionCore(Answering, Copied, Deciding, Hosted, Readable, ABC):
         if isinstance(report, Unreadable):
             yield from self._leave_unreported(sent, report)
             return
-        earlier = None if self.budget.is_new(report) else self._state.observed_before(report)
-        if (earlier and earlier.is_full(report)) or self.budget.knows(report, self._account):
+        earlier = (
+            None if self.budget.is_new(report) else self._state.observed_before(report)
+        )
+        if (earlier and earlier.is_full(report)) or self.budget.knows(
+            report, self._account
+        ):
             return  # the very reply that was observed before, here or by another (F104)
         before = self._take_memo()  # what is observed is written to it
-        transcript = sent.transcript if sent.working is None else sent.working.transcript
+        transcript = (
+            sent.transcript if sent.working is None else sent.working.transcript
+        )
         persisted = yield from observe(
             report.usage,
             report.cost_usd,
@@ -489,7 +523,9 @@ class SessionCore(Answering, Copied, Deciding, Hosted, Readable, ABC):
     def _leave_unreported(self, sent: Sent, report: Unreadable) -> Steps[None]:
         """Count our estimate for a reply of which nobody knows what it came to."""
         output_tokens = report.output_tokens
-        self.budget.leave_unreported(self._account, reports.under_way(sent, output_tokens))
+        self.budget.leave_unreported(
+            self._account, reports.under_way(sent, output_tokens)
+        )
 
         def leave_uncounted(state: SessionState) -> Change:
             new, warnings = _learnt_from(state, sent, report.input_tokens or None)

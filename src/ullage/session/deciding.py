@@ -38,7 +38,9 @@ class Deciding:
     store: Any
     _state: SessionState
     _opened: Callable[[Mapping[str, Any] | None], Steps[Sent]]
-    _change: Callable[[Callable[[SessionState], tuple[SessionState, Sequence[Event]]]], None]
+    _change: Callable[
+        [Callable[[SessionState], tuple[SessionState, Sequence[Event]]]], None
+    ]
 
     @property
     def decisions(self) -> tuple[Entered, ...]:
@@ -56,8 +58,12 @@ class Deciding:
         window = sent.working
         if window is None or window.size < sent.size or not self._outlines:
             return None
-        is_whole = window.transcript.chain[0] == canon.root(sent.wire.name, self.settings.tenant)
-        return (window, sent.wire.name) if is_whole else None  # else the provider holds the rest
+        is_whole = window.transcript.chain[0] == canon.root(
+            sent.wire.name, self.settings.tenant
+        )
+        return (
+            (window, sent.wire.name) if is_whole else None
+        )  # else the provider holds the rest
 
     @property
     def _outlines(self) -> bool:
@@ -108,13 +114,17 @@ class Deciding:
         sent = sent or (yield from self._opened(request))
         raw = sent.raw.request()
         if raw is None:
-            raise ConfigError("request", "the newest request is not at hand", "Give request=….")
+            raise ConfigError(
+                "request", "the newest request is not at hand", "Give request=…."
+            )
         ledger = yield from self._looked_up(sent)
         decision = self._decision(sent, ledger, verb, wanted, **fields)
         state = replace(self._state.persisted, ledger=ledger)
         decided, _ = ledger.with_decision(sent.key, decision)
         settings = replace(self.settings, learnt=self._state.learnt)
-        return (yield from preview(raw, state, replace(state, ledger=decided), settings))
+        return (
+            yield from preview(raw, state, replace(state, ledger=decided), settings)
+        )
 
     def _decision(
         self,
@@ -133,7 +143,9 @@ class Deciding:
         target, undoes = None, None
         if verb == "note":
             if not isinstance(text, str) or not text.strip():
-                raise ConfigError("text", "the note is empty", "Give the text of the note.")
+                raise ConfigError(
+                    "text", "the note is empty", "Give the text of the note."
+                )
         elif verb == "undo":
             hand = hand_of(sent.transcript, ledger)
             undoes = undone_by(sent.transcript, ledger, hand, wanted)
@@ -164,7 +176,9 @@ def _after(lost: Sequence[Record], ledger: Ledger, made: Made) -> Ledger:
     ledger = ledger.with_records(lost)
     theirs = ledger.at(made.key).decisions
     if len(theirs) <= made.n:
-        raise StoreError("ledger", "append", "a newer version decided at this place. Upgrade")
+        raise StoreError(
+            "ledger", "append", "a newer version decided at this place. Upgrade"
+        )
     return ledger
 
 

@@ -10,7 +10,17 @@ from functools import partial
 from operator import call
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
-from ullage.core.values.effects import Chunk, Commit, Do, Effect, Find, Get, Look, Steps, Summarise
+from ullage.core.values.effects import (
+    Chunk,
+    Commit,
+    Do,
+    Effect,
+    Find,
+    Get,
+    Look,
+    Steps,
+    Summarise,
+)
 from ullage.stores.leases import once
 
 if TYPE_CHECKING:  # who only reads in a store loads nothing else
@@ -49,7 +59,10 @@ def drive(steps: Generator[E, Any, T], do: Callable[[Any], Any] = call) -> T:
 
 
 async def adrive(
-    steps: Generator[E, Any, T], do: Callable[[Any], Any] = call, *, is_heavy: bool = False
+    steps: Generator[E, Any, T],
+    do: Callable[[Any], Any] = call,
+    *,
+    is_heavy: bool = False,
 ) -> T:
     """`drive` for an event loop: what ``do`` gives is awaited where it can be.
 
@@ -59,18 +72,28 @@ async def adrive(
     if is_heavy:
         from ullage.stores.threaded import in_thread  # it imports asyncio
     try:
-        asked = await in_thread(_next, steps.send, None) if is_heavy else steps.send(None)
+        asked = (
+            await in_thread(_next, steps.send, None) if is_heavy else steps.send(None)
+        )
         while True:
             try:
                 came = do(asked)
                 if isinstance(came, Awaitable):
                     came = await came
             except Exception as why:  # noqa: BLE001
-                asked = await in_thread(_next, steps.throw, why) if is_heavy else steps.throw(why)
+                asked = (
+                    await in_thread(_next, steps.throw, why)
+                    if is_heavy
+                    else steps.throw(why)
+                )
             except BaseException as stop:  # noqa: BLE001
                 asked = steps.throw(stop)  # a cancellation waits for no thread
             else:
-                asked = await in_thread(_next, steps.send, came) if is_heavy else steps.send(came)
+                asked = (
+                    await in_thread(_next, steps.send, came)
+                    if is_heavy
+                    else steps.send(came)
+                )
     except (StopIteration, _Ended) as ended:
         return ended.value  # type: ignore[no-any-return]
     finally:
@@ -95,7 +118,9 @@ def _next(move: Callable[[Any], Any], given: Any) -> Any:
 # ── the core's effects ───────────────────────────────────────────────────────────────────
 
 
-def run(steps: Steps[T], store: Store, tenant: str, summaries: Summaries | None = None) -> T:
+def run(
+    steps: Steps[T], store: Store, tenant: str, summaries: Summaries | None = None
+) -> T:
     """Run steps of the core, doing each effect on ``store``."""
     ask = None if summaries is None else asking(summaries, store, tenant)
     return drive(steps, partial(_done, ask=ask, act=call, store=store, tenant=tenant))
@@ -124,13 +149,17 @@ async def _acted(act: Callable[[], Any]) -> Any:
     return await (act() if iscoroutinefunction(act) else in_thread(act))
 
 
-def asking(summaries: Summaries, store: object, tenant: str) -> Callable[[Summarise], Any]:
+def asking(
+    summaries: Summaries, store: object, tenant: str
+) -> Callable[[Summarise], Any]:
     """How a session asks for summaries: by way of leases, where its store has them."""
     ask, longest_s = summaries.ask, summaries.summariser.timeout_s
     return lambda asked: drive(once(asked, ask, store, tenant, longest_s))
 
 
-def awaiting(summaries: Summaries, store: object, tenant: str) -> Callable[[Summarise], Any]:
+def awaiting(
+    summaries: Summaries, store: object, tenant: str
+) -> Callable[[Summarise], Any]:
     """`asking` for an event loop."""
     ask, longest_s = summaries.aask, summaries.summariser.timeout_s
     return lambda asked: adrive(once(asked, ask, store, tenant, longest_s), _acted)

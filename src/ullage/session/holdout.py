@@ -36,5 +36,7 @@ def checked(share: float) -> float:
         ConfigError: it is none.
     """
     if not 0 <= share <= 1:
-        raise ConfigError("holdout", f"{share} is no share", "Give 0 to 1: 0.05 is one in twenty.")
+        raise ConfigError(
+            "holdout", f"{share} is no share", "Give 0 to 1: 0.05 is one in twenty."
+        )
     return share

@@ -107,5 +107,7 @@ class Readable(Drawn):
     def _newest(self) -> Sent:
         newest = self._state.newest
         if newest is None:
-            raise ConfigError("session", "nothing was fitted yet", "Call fit(request) first.")
+            raise ConfigError(
+                "session", "nothing was fitted yet", "Call fit(request) first."
+            )
         return newest

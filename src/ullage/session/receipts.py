@@ -80,7 +80,11 @@ class Noted(NamedTuple):
         if self.beside is not None:
             return beside(self.beside)
         sums = self._sums_of(self.usage, gap_s)
-        return sums if self.instead_of is None else sums - self._sums_of(self.instead_of, gap_s)
+        return (
+            sums
+            if self.instead_of is None
+            else sums - self._sums_of(self.instead_of, gap_s)
+        )
 
     def _sums_of(self, usage: Usage, gap_s: float) -> Sums:
         if self.request is None:
@@ -338,7 +342,9 @@ class Payer(NamedTuple):
 
 
 @lru_cache(maxsize=256)
-def _place_of(day: int, tenant: str, model: str, client: str, is_held_out: bool) -> Place:
+def _place_of(
+    day: int, tenant: str, model: str, client: str, is_held_out: bool
+) -> Place:
     """Where replies are summed up on a day, counted from the first of 1970 in UTC."""
     date = datetime.fromtimestamp(day * _DAY_S, UTC).date().isoformat()
     owner = tenant.partition(_PART)[0]
@@ -348,5 +354,7 @@ def _place_of(day: int, tenant: str, model: str, client: str, is_held_out: bool)
 @atexit.register
 def _end() -> None:
     for ledger in list(_ledgers.values()):
-        with suppress(Exception):  # the process is at its end, and the store may be gone
+        with suppress(
+            Exception
+        ):  # the process is at its end, and the store may be gone
             ledger.end()

@@ -33,7 +33,16 @@ from ullage.session.spend.cost import cost_usd
 from ullage.session.view import Sent
 
 _BREAKS = frozenset(
-    ("pruned", "condensed", "compacted", "reasoning", "cut", "joined", "changed", "renamed")
+    (
+        "pruned",
+        "condensed",
+        "compacted",
+        "reasoning",
+        "cut",
+        "joined",
+        "changed",
+        "renamed",
+    )
 )
 """Events of a view that shows what was sent before otherwise."""
 _SHORT_TOKENS = 8_192
@@ -118,7 +127,9 @@ def sums_of(
     price, tokens = lookup(request.model), _tokens(usage)
     sent_usd = cost_usd(usage, price)
     raw_usd = sent_usd if raw is usage else cost_usd(raw, price)
-    cheaper_usd = sent_usd if without_recall is usage else cost_usd(without_recall, price)
+    cheaper_usd = (
+        sent_usd if without_recall is usage else cost_usd(without_recall, price)
+    )
     is_priced = sent_usd is not None and raw_usd is not None and cheaper_usd is not None
     return Sums(
         requests=1,
@@ -129,7 +140,9 @@ def sums_of(
         raw=tokens if raw is usage else _tokens(raw),
         recalls=request.recalls,
         recall_tokens=(
-            0 if without_recall is usage else usage.input_tokens - without_recall.input_tokens
+            0
+            if without_recall is usage
+            else usage.input_tokens - without_recall.input_tokens
         ),
         sent_usd=sent_usd or 0.0 if is_priced else 0.0,
         raw_usd=raw_usd or 0.0 if is_priced else 0.0,
@@ -160,7 +173,9 @@ def beside(spent: Spent) -> Sums:
     )
 
 
-def counted(sent: Sent, window: Window | None = None, *, adds_tools: bool = True) -> Request:
+def counted(
+    sent: Sent, window: Window | None = None, *, adds_tools: bool = True
+) -> Request:
     """A request as the session counts it: what is old and new, raw and shown.
 
     On a working window the work is proportional to what is new: the window keeps running sums.
@@ -197,12 +212,15 @@ def counted(sent: Sent, window: Window | None = None, *, adds_tools: bool = True
         head=window.head_tokens - tools,
         tools=tools,
         recalls=recalls,
-        recall_output=sum(_recall_tokens(window, at) for at in range(start, end)) if recalls else 0,
+        recall_output=sum(_recall_tokens(window, at) for at in range(start, end))
+        if recalls
+        else 0,
         is_extra=bool(recalls) and _is_extra(window, start, end, recalls),
         is_first=is_first,
         model=sent.model,
         tokens=tokens,
-        breaks=bool(sent.events) and any(event.kind in _BREAKS for event in sent.events),
+        breaks=bool(sent.events)
+        and any(event.kind in _BREAKS for event in sent.events),
         begins=transcript.chain[min(1, size)],
     )
 
@@ -220,7 +238,9 @@ def _reckoned(usage: Usage, request: Request, *, is_warm: bool) -> tuple[Usage, 
     left_out = old.raw - old.shown - request.tools
     if is_warm and (request.breaks or _is_short(usage, hit)):
         read, more = scale * (request.head + old.raw), scale * new.raw
-        nothing = replace(usage, fresh_tokens=0, cache_read_tokens=0, cache_write_tokens=0)
+        nothing = replace(
+            usage, fresh_tokens=0, cache_read_tokens=0, cache_write_tokens=0
+        )
         return _less(nothing, -read, -more, into=usage), without
     more = left_out * (1 - hit) + new.raw - new.shown
     return _less(usage, -scale * left_out * hit, -scale * more), without
@@ -231,14 +251,18 @@ def _is_short(usage: Usage, hit: float) -> bool:
     return hit < _HIT_SHARE and usage.input_tokens < _SHORT_TOKENS
 
 
-def _less(usage: Usage, read: float, uncached: float, *, into: Usage | None = None) -> Usage:
+def _less(
+    usage: Usage, read: float, uncached: float, *, into: Usage | None = None
+) -> Usage:
     """A usage of fewer tokens: of those read from the cache, and of the others.
 
     The others are those written to the cache, where the provider of ``into`` writes any; else
     fresh. No class falls below nought: what is left over is taken from the next one.
     """
     if not (into or read or uncached):
-        return usage if usage.prompt_tokens is None else replace(usage, prompt_tokens=None)
+        return (
+            usage if usage.prompt_tokens is None else replace(usage, prompt_tokens=None)
+        )
     into = into or usage
     writes = bool(into.cache_write_tokens)
     fresh, written = usage.fresh_tokens, usage.cache_write_tokens
@@ -294,8 +318,12 @@ def _left_out_tokens(window: Window, index: int) -> int:
     is_hidden = window.hidden(index)
     if not (is_hidden or index in window.changed or index in window.reasoning_dropped):
         return 0
-    came = window.meter.framing(window.transcript.messages[index]) + sum(window.leaf_counts(index))
-    return came - (_recall_tokens(window, index) if is_hidden else window.message_tokens(index))
+    came = window.meter.framing(window.transcript.messages[index]) + sum(
+        window.leaf_counts(index)
+    )
+    return came - (
+        _recall_tokens(window, index) if is_hidden else window.message_tokens(index)
+    )
 
 
 def _recall_tokens(window: Window, index: int) -> int:
@@ -319,7 +347,11 @@ _RECALL = Measure("ullage.recall", _recall_tokens)
 def _recall_calls(window: Window, start: int, end: int) -> int:
     """How many calls of some messages are of recall."""
     messages, is_recall = window.transcript.messages, window.words.is_recall
-    return sum(is_recall(call.name, at) for at in range(start, end) for call in messages[at].calls)
+    return sum(
+        is_recall(call.name, at)
+        for at in range(start, end)
+        for call in messages[at].calls
+    )
 
 
 def _is_extra(window: Window, start: int, end: int, recalls: int) -> bool:

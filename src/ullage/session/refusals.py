@@ -61,7 +61,9 @@ class Verdict(Struct, frozen=True):
     helps: bool
 
 
-def after_refusal(learnt: Learnt, found: Overflow, sent: Sent, ledger: Ledger) -> Verdict:
+def after_refusal(
+    learnt: Learnt, found: Overflow, sent: Sent, ledger: Ledger
+) -> Verdict:
     """What follows once a view was refused as too long.
 
     Args:
@@ -88,8 +90,14 @@ def _view_refused(
     accepted = max(lesson.accepted_tokens, _reported_tokens(sent, ledger))
     floor = _accepted_floor(found, accepted)
     why = f"the provider refused the request as too long: {_told(found)}, by its own count"
-    if room < tokens * _LEAST_ROOM_SHARE:  # by these numbers hardly an empty request would do
-        return lesson, _not_shortened(why, floor or LEAST_TOKENS, accepted, tokens), False
+    if (
+        room < tokens * _LEAST_ROOM_SHARE
+    ):  # by these numbers hardly an empty request would do
+        return (
+            lesson,
+            _not_shortened(why, floor or LEAST_TOKENS, accepted, tokens),
+            False,
+        )
     limit = _credible_limit(found, tokens)
     if limit is not None:
         room = min(room, limit)
@@ -99,7 +107,9 @@ def _view_refused(
     is_first_try = found.limit_tokens is None and lesson.room_tokens is None
     if not is_first_try:
         window = limits_for(sent.model, given, lesson).window_tokens
-        is_known = limit is not None or given is not None or lookup(sent.model).has_one_window
+        is_known = (
+            limit is not None or given is not None or lookup(sent.model).has_one_window
+        )
         is_bound = is_known and found.by != "bytes"
         floor = max(floor, int(window * LEAST_SHARE) if is_bound else LEAST_TOKENS)
     room = max(room, floor)
@@ -141,7 +151,9 @@ def _reported_tokens(sent: Sent, ledger: Ledger) -> int:
     what is beyond any count of what was sent, such as the sum over several calls.
     """
     keys = sent.transcript.decision_keys(0, sent.size)
-    observed = (ledger.at(key).observed.get(sent.model) for key in keys if key != sent.key)
+    observed = (
+        ledger.at(key).observed.get(sent.model) for key in keys if key != sent.key
+    )
     credible = (
         min(each.reported_tokens, _most_counted(each.estimated_tokens))
         for each in observed
@@ -155,7 +167,9 @@ def _most_counted(tokens: int) -> int:
     return int(MAX_SCALE * tokens) + _UNSEEN_TOKENS
 
 
-def _text_refused(lesson: Lesson, found: Overflow, sent: Sent) -> tuple[Lesson, Event, bool]:
+def _text_refused(
+    lesson: Lesson, found: Overflow, sent: Sent
+) -> tuple[Lesson, Event, bool]:
     """One text of the view was over a limit of its own."""
     most, tokens = found.limit_chars or 0, sent.estimate
     size = "" if found.size_chars is None else f" of {found.size_chars:,}"
@@ -165,7 +179,11 @@ def _text_refused(lesson: Lesson, found: Overflow, sent: Sent) -> tuple[Lesson, 
         if overlong(sent.window, limit):
             event = _event(f"{why}; it is cut", tokens, tokens)
             return replace(lesson, text_limit=limit), event, True
-    return lesson, _event(f"{why}; no text that may be cut is longer", tokens, tokens), False
+    return (
+        lesson,
+        _event(f"{why}; no text that may be cut is longer", tokens, tokens),
+        False,
+    )
 
 
 def after_reply(lesson: Lesson, reported_tokens: int | None, sent: Sent) -> Lesson:
@@ -180,7 +198,9 @@ def after_reply(lesson: Lesson, reported_tokens: int | None, sent: Sent) -> Less
         return _accepted_unreported(lesson, sent.estimate)
     named = lesson.window_tokens
     if named is not None and reported_tokens > named:
-        lesson = replace(lesson, window_tokens=None)  # it was another window that it named
+        lesson = replace(
+            lesson, window_tokens=None
+        )  # it was another window that it named
     is_short = reported_tokens < MIN_SCALE * sent.tokens - _SHORT_SLACK_TOKENS
     return replace(
         lesson,
@@ -198,7 +218,9 @@ def _accepted_unreported(lesson: Lesson, tokens: int) -> Lesson:
     if named is not None and tokens > named:
         named = None
     accepted = max(lesson.accepted_tokens, tokens)
-    return replace(lesson, room_tokens=room, window_tokens=named, accepted_tokens=accepted)
+    return replace(
+        lesson, room_tokens=room, window_tokens=named, accepted_tokens=accepted
+    )
 
 
 def short_event(before: Lesson, lesson: Lesson, sent: Sent) -> Event | None:
@@ -222,8 +244,14 @@ def short_event(before: Lesson, lesson: Lesson, sent: Sent) -> Event | None:
 
 def _told(found: Overflow) -> str:
     """The numbers of a refusal."""
-    size = "a size it does not name" if found.size_tokens is None else f"{found.size_tokens:,}"
-    limit = "" if found.limit_tokens is None else f" for a limit of {found.limit_tokens:,}"
+    size = (
+        "a size it does not name"
+        if found.size_tokens is None
+        else f"{found.size_tokens:,}"
+    )
+    limit = (
+        "" if found.limit_tokens is None else f" for a limit of {found.limit_tokens:,}"
+    )
     return size + limit
 
 
@@ -236,4 +264,10 @@ def _not_shortened(why: str, floor: int, accepted: int, tokens: int) -> Event:
 
 
 def _event(why: str, before: int, after: int) -> Event:
-    return Event(kind="refused", where="request", why=why, tokens_before=before, tokens_after=after)
+    return Event(
+        kind="refused",
+        where="request",
+        why=why,
+        tokens_before=before,
+        tokens_after=after,
+    )

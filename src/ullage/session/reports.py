@@ -33,9 +33,13 @@ def report_of(reply: Any, sent: Sent, limits: Limits | None) -> Report | Unreada
             usage = plausible(usage, sent.model, limits, estimated_tokens=sent.tokens)
         if isinstance(usage, Unreadable):
             return usage
-        return Report(sent.number, id_of(reply), usage, cost_usd(usage, lookup(sent.model)))
+        return Report(
+            sent.number, id_of(reply), usage, cost_usd(usage, lookup(sent.model))
+        )
     except Exception as error:  # noqa: BLE001 - the object is anybody's, and the call was paid for
-        return Unreadable(f"reading a {type(reply).__name__} raised {type(error).__name__}")
+        return Unreadable(
+            f"reading a {type(reply).__name__} raised {type(error).__name__}"
+        )
 
 
 def thread_record(
@@ -48,7 +52,9 @@ def thread_record(
     words, tokens = sent.words, 0
     if not isinstance(report, Unreadable):
         tokens = report.usage.sent_tokens + report.usage.output_tokens
-    thread = Thread(sent.offers, words.prefix, tuple(sorted(words.toolset.names)), tokens)
+    thread = Thread(
+        sent.offers, words.prefix, tuple(sorted(words.toolset.names)), tokens
+    )
     return record_of(sent.wire.name, tenant, reply_id, thread)
 
 
@@ -87,7 +93,9 @@ def unkept_usage(error: Exception) -> Event:
 def reported_in(reply: Any, usage: Usage) -> tuple[Event, ...]:
     """The events of a reply: what reasoning its provider left out, and its usage."""
     why = f"the provider reported {usage.input_tokens:,} input tokens"
-    observed = Event(kind="observed", where="reply", why=why, tokens_after=usage.input_tokens)
+    observed = Event(
+        kind="observed", where="reply", why=why, tokens_after=usage.input_tokens
+    )
     reasons = left_out_of(reply)
     if not reasons:
         return (observed,)

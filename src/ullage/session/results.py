@@ -104,10 +104,14 @@ def open_result(
     kept = cast("Store", store)  # they only read outputs
 
     def corpus_of(ref: str | None) -> OutputCorpus | None:
-        return _everything(kept, tenant) if is_one_conversation and ref is None else None
+        return (
+            _everything(kept, tenant) if is_one_conversation and ref is None else None
+        )
 
     call = call_of(name, arguments)
-    return run(answer(call, words, lambda wanted, thoroughly: None, corpus_of), kept, tenant)
+    return run(
+        answer(call, words, lambda wanted, thoroughly: None, corpus_of), kept, tenant
+    )
 
 
 def _everything(store: Store, tenant: str) -> OutputCorpus:

@@ -90,7 +90,9 @@ class Session(SessionCore, Closing):
     def _hold(self, store: Any) -> None:
         if self._summaries is not None and self._summaries.summariser.is_async:
             raise ConfigError(
-                "summariser", "it must be awaited", "Use an AsyncSession, or a sync client."
+                "summariser",
+                "it must be awaited",
+                "Use an AsyncSession, or a sync client.",
             )
         self._use(self._with_files(open_store(store)))
 
@@ -207,7 +209,9 @@ class Session(SessionCore, Closing):
         """
         return drive(pauses(self.budget, self._account), time.sleep)
 
-    def recall(self, call: Any, *, request: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    def recall(
+        self, call: Any, *, request: Mapping[str, Any] | None = None
+    ) -> dict[str, Any]:
         """Answer a call that `owns` said is ours.
 
         Args:
@@ -317,7 +321,9 @@ class Session(SessionCore, Closing):
 
         See `pin` for arguments, what is returned and errors.
         """
-        return self._run(self._decide("drop", target, request, reason=reason, author=author))
+        return self._run(
+            self._decide("drop", target, request, reason=reason, author=author)
+        )
 
     def restore(
         self,
@@ -344,8 +350,15 @@ class Session(SessionCore, Closing):
         See `pin` for what is returned and errors.
         """
         if when not in ("batch", "end", "now"):
-            raise ConfigError("when", f"{when!r} is no time", 'Give "batch", "end" or "now".')
-        given: dict[str, Any] = {"when": when, "lines": lines, "reason": reason, "author": author}
+            raise ConfigError(
+                "when", f"{when!r} is no time", 'Give "batch", "end" or "now".'
+            )
+        given: dict[str, Any] = {
+            "when": when,
+            "lines": lines,
+            "reason": reason,
+            "author": author,
+        }
         return self._run(self._decide("restore", target, request, **given))
 
     def undo(
@@ -371,7 +384,9 @@ class Session(SessionCore, Closing):
 
         See `pin` for what is returned and errors.
         """
-        return self._run(self._decide("undo", name, request, reason=reason, author=author))
+        return self._run(
+            self._decide("undo", name, request, reason=reason, author=author)
+        )
 
     def note(
         self,

@@ -141,7 +141,9 @@ class _Sessions(Carried, Generic[S]):
         """With the store in memory, if it is that: there is nothing else to find it in."""
         given, named = self._arguments
         kept = innermost(self.store)
-        return given, {**named, "store": kept} if isinstance(kept, MemoryStore) else named
+        return given, {**named, "store": kept} if isinstance(
+            kept, MemoryStore
+        ) else named
 
     def of(
         self,
@@ -165,13 +167,19 @@ class _Sessions(Carried, Generic[S]):
         A session that somebody still holds, or a view of, is never made twice.
         """
         with self._lock:
-            self._uncounted = [each for each in self._uncounted if not self._count(each)]
+            self._uncounted = [
+                each for each in self._uncounted if not self._count(each)
+            ]
             held = self._held.get(key)
             if held is None:
                 session = self._alive.get(key)
                 if session is None:
                     if is_held_out(conversation or parent or key, self._holdout):
-                        settings |= {"policy": HELD_OUT, "recall": False, "summariser": None}
+                        settings |= {
+                            "policy": HELD_OUT,
+                            "recall": False,
+                            "summariser": None,
+                        }
                     session = self._made(key, {"tenant": parent or key, **settings})
                     # of no other conversation: a refusal that was misread goes no further
                     session.learn(self._learnt.get(key, Learnt()))
@@ -251,7 +259,12 @@ class _Sessions(Carried, Generic[S]):
 
     def _made(self, key: str, settings: dict[str, Any]) -> S:
         budget = self._budget(key) if callable(self._budget) else self._budget
-        given = {"store": self._lent(self.store), "budget": budget, **self._settings, **settings}
+        given = {
+            "store": self._lent(self.store),
+            "budget": budget,
+            **self._settings,
+            **settings,
+        }
         return self._session(given)
 
     def run(self, steps: Steps[T], tenant: str) -> Any:

@@ -52,11 +52,15 @@ class SessionState(Struct, frozen=True):
         A call may take long, and another reply may have been counted meanwhile.
         """
         usage, cost_usd = self.persisted.usage, self.persisted.cost_usd
-        return replace(self, persisted=replace(persisted, usage=usage, cost_usd=cost_usd))
+        return replace(
+            self, persisted=replace(persisted, usage=usage, cost_usd=cost_usd)
+        )
 
     def with_spent(self, spent: Spent) -> SessionState:
         """With what some calls came to in the sums."""
-        total = Spent(usage=self.persisted.usage, cost_usd=self.persisted.cost_usd) + spent
+        total = (
+            Spent(usage=self.persisted.usage, cost_usd=self.persisted.cost_usd) + spent
+        )
         persisted = replace(self.persisted, usage=total.usage, cost_usd=total.cost_usd)
         return replace(self, persisted=persisted)
 
@@ -66,18 +70,26 @@ class SessionState(Struct, frozen=True):
 
     def with_events(self, *events: Event) -> SessionState:
         """With these events behind the others; the oldest are forgotten."""
-        return replace(self, events=(*self.events, *events)[-EVENTS_KEPT:]) if events else self
+        return (
+            replace(self, events=(*self.events, *events)[-EVENTS_KEPT:])
+            if events
+            else self
+        )
 
     def observed_before(self, report: Report) -> Report | None:
         """What was observed before of the same reply, if anything was."""
-        return next((earlier for earlier in self.observed if earlier.is_of(report)), None)
+        return next(
+            (earlier for earlier in self.observed if earlier.is_of(report)), None
+        )
 
     def with_observed(self, observed: Report, before: Report | None) -> SessionState:
         """With this reply among those that count no second time; the oldest are forgotten.
 
         Of several reports of one reply the newest is kept; ``before`` is `observed_before`.
         """
-        others = [it for it in self.observed if before is None or not it.is_of(observed)]
+        others = [
+            it for it in self.observed if before is None or not it.is_of(observed)
+        ]
         return replace(self, observed=(*others, observed)[-OBSERVED_KEPT:])
 
     def with_news(self) -> tuple[SessionState, tuple[Record, ...]]:

@@ -13,9 +13,22 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 from msgspec import Struct
 
 from ullage.core.errors import ConfigError, StoreError
-from ullage.core.history.hand import Hand, entered_in, hand_of, index_of, name_of, spots_of
+from ullage.core.history.hand import (
+    Hand,
+    entered_in,
+    hand_of,
+    index_of,
+    name_of,
+    spots_of,
+)
 from ullage.core.history.ledger import Ledger, latest_record
-from ullage.core.history.outline import Item, Outline, OutlinedMessage, outline_of, transcript_of
+from ullage.core.history.outline import (
+    Item,
+    Outline,
+    OutlinedMessage,
+    outline_of,
+    transcript_of,
+)
 from ullage.core.history.transcript import Location, Transcript
 from ullage.core.values.decisions import Decision, Made, Target, Verb, When
 from ullage.core.values.edits import Added, Batch, Drop, Replace, Summary, Whole, whole
@@ -117,7 +130,9 @@ def conversations(store: Store, tenant: str) -> list[Listed]:
     """
     rows = store.newest(tenant, "outline", CONVERSATIONS)
     outlines = [(outline_of(record), used_s) for record, used_s in rows]
-    listed = [Listed(outline, used_s) for outline, used_s in outlines if outline is not None]
+    listed = [
+        Listed(outline, used_s) for outline, used_s in outlines if outline is not None
+    ]
     # times are in whole seconds: of two at once the longer is the later
     listed.sort(key=lambda each: (each.used_s, each.outline.length), reverse=True)
     newest = dict[str, Listed]()
@@ -126,7 +141,9 @@ def conversations(store: Store, tenant: str) -> list[Listed]:
     return list(newest.values())
 
 
-def conversation(store: Store, tenant: str, name: str | None = None) -> StoredConversation:
+def conversation(
+    store: Store, tenant: str, name: str | None = None
+) -> StoredConversation:
     """One conversation of a tenant, as it stands.
 
     Args:
@@ -139,10 +156,18 @@ def conversation(store: Store, tenant: str, name: str | None = None) -> StoredCo
         StoreError: the store failed, or what it holds of the conversation is damaged.
     """
     listed = conversations(store, tenant)
-    outline = next((each.outline for each in listed if name in (None, each.outline.name)), None)
+    outline = next(
+        (each.outline for each in listed if name in (None, each.outline.name)), None
+    )
     if outline is None:
-        what = "no conversation is kept for this tenant" if name is None else "no such conversation"
-        remedy = "`ullage window` lists them; outlines are kept unless that is switched off."
+        what = (
+            "no conversation is kept for this tenant"
+            if name is None
+            else "no such conversation"
+        )
+        remedy = (
+            "`ullage window` lists them; outlines are kept unless that is switched off."
+        )
         raise ConfigError("conversation", what, remedy)
     outlines = _whole_of(store, tenant, outline)
     transcript = transcript_of(outlines)
@@ -152,7 +177,9 @@ def conversation(store: Store, tenant: str, name: str | None = None) -> StoredCo
     records = store.find(tenant, transcript.chain)
     ledger = Ledger().with_records(records)
     hand = hand_of(transcript, ledger)
-    return StoredConversation(tenant, outline, tuple(messages), transcript, ledger, hand)
+    return StoredConversation(
+        tenant, outline, tuple(messages), transcript, ledger, hand
+    )
 
 
 def decide(store: Store, stored: StoredConversation, decision: Decision) -> str:
@@ -171,7 +198,9 @@ def decide(store: Store, stored: StoredConversation, decision: Decision) -> str:
             return name_of(made)
         ledger = ledger.with_records(lost)
         if len(ledger.at(key).decisions) <= made.n:
-            raise StoreError(store.name, "append", "a newer version decided here. Upgrade")
+            raise StoreError(
+                store.name, "append", "a newer version decided here. Upgrade"
+            )
 
 
 def decision_of(
@@ -223,7 +252,9 @@ def about_tokens(stored: StoredConversation, decision: Decision) -> tuple[int, i
     if target is None:
         return 0, 0
     index = index_of(stored.transcript, target.message) or 0
-    names = {f"m{spot[0] + 1}.{_number(stored, spot)}" for spot in _spots(stored, target)}
+    names = {
+        f"m{spot[0] + 1}.{_number(stored, spot)}" for spot in _spots(stored, target)
+    }
     meant = [leaf for leaf in leaves if leaf.name in names]
     out = sum(leaf.chars for leaf in meant if leaf.state != "whole")
     shown = sum(leaf.chars for leaf in meant if leaf.state == "whole")
@@ -246,13 +277,19 @@ def _about_undo(
         if made in batches:
             won += batch.tokens_before - batch.tokens_after
     first = min((leaf.message for leaf in leaves if leaf.batch in name), default=None)
-    anew = 0 if first is None else _chars_from(leaves, first) // CHARS_PER_TOKEN + max(won, 0)
+    anew = (
+        0
+        if first is None
+        else _chars_from(leaves, first) // CHARS_PER_TOKEN + max(won, 0)
+    )
     return won, anew
 
 
 def _chars_from(leaves: Sequence[Leaf], index: int) -> int:
     """Characters that are shown of the messages from an index on."""
-    return sum(leaf.chars for leaf in leaves if leaf.message >= index and leaf.state == "whole")
+    return sum(
+        leaf.chars for leaf in leaves if leaf.message >= index and leaf.state == "whole"
+    )
 
 
 # ── reading it ───────────────────────────────────────────────────────────────────────────
@@ -274,7 +311,9 @@ def _whole_of(store: Store, tenant: str, newest: Outline) -> list[Outline]:
     return outlines[::-1]
 
 
-def _target(stored: StoredConversation, wanted: str, lines: tuple[int, int] | None) -> Target:
+def _target(
+    stored: StoredConversation, wanted: str, lines: tuple[int, int] | None
+) -> Target:
     """What a name or a ref means; of a ref the leaf that a batch set aside under it."""
     for leaf in stored.leaves():
         if wanted and leaf.ref == wanted:
@@ -287,7 +326,9 @@ def _target(stored: StoredConversation, wanted: str, lines: tuple[int, int] | No
     first, last = lines
     if len(spots) != 1 or not 1 <= first <= last:
         problem = f"{first} to {last} are no lines of one text"
-        raise ConfigError("lines", problem, 'Name one text, such as "m12.1", and count from 1.')
+        raise ConfigError(
+            "lines", problem, 'Name one text, such as "m12.1", and count from 1.'
+        )
     place = stored.transcript.place(spots[0])
     return Target(target.message, place, lines)
 
@@ -346,7 +387,9 @@ def _numbered(message: OutlinedMessage) -> Iterator[tuple[int, int, Item, Any, i
 
 def _number(stored: StoredConversation, spot: Location) -> int:
     rows = _numbered(stored.messages[spot[0]])
-    return next((number for number, part, _, _, at in rows if (part, at) == spot[1:]), 0)
+    return next(
+        (number for number, part, _, _, at in rows if (part, at) == spot[1:]), 0
+    )
 
 
 def _states(
@@ -390,7 +433,11 @@ def _apply(
             message = index_of(transcript, edit.message)
             if message is None:
                 return
-            group = transcript.together(message, len(transcript)) if message in hidden else ()
+            group = (
+                transcript.together(message, len(transcript))
+                if message in hidden
+                else ()
+            )
             for at in group:
                 hidden.pop(at, None)
             for spot in spots_of(transcript, Target(edit.message, edit.leaf)):

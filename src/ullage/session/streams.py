@@ -35,7 +35,9 @@ def tapped(stream: Any, tap: Callable[[Any, Any], Any]) -> Any:
     raw, events = source_of(stream)
     if events is stream:
         return tap(stream, stream)
-    if not isinstance(events, (Tap, AsyncTap)):  # a raw response parses to one stream, twice
+    if not isinstance(
+        events, (Tap, AsyncTap)
+    ):  # a raw response parses to one stream, twice
         raw._iterator = tap(events, ref(stream))
         stream.close = raw._iterator.close
     return stream

@@ -30,7 +30,10 @@ _MESSAGE = re.compile(r"(?:m|message )(\d+)(?:\.(\d+))?")
 
 
 def target_of(
-    transcript: Transcript, wire: Format | None, wanted: Any, lines: tuple[int, int] | None = None
+    transcript: Transcript,
+    wire: Format | None,
+    wanted: Any,
+    lines: tuple[int, int] | None = None,
 ) -> Target:
     """The target that somebody names.
 
@@ -71,7 +74,9 @@ def _named(transcript: Transcript, wanted: str) -> Target | None:
     result = transcript.newest_result(wanted, len(transcript))
     if result is not None:
         address = transcript.place(result)
-        return Target(transcript.chain[result[0] + 1], replace(address, item=EVERY_ITEM))
+        return Target(
+            transcript.chain[result[0] + 1], replace(address, item=EVERY_ITEM)
+        )
     for spot in _newest_first(transcript):
         output = transcript.output(spot)
         if output is not None and output.ref == wanted:
@@ -99,14 +104,18 @@ def _said(transcript: Transcript, wire: Format, wanted: Any) -> Target:
         )
     digest = canon.digest_of(wire.parse(wanted, "target"))
     ordinal, newest = 0, None
-    while (spot := transcript.locate(Address("text", digest.hex(), ordinal))) is not None:
+    while (
+        spot := transcript.locate(Address("text", digest.hex(), ordinal))
+    ) is not None:
         newest, ordinal = spot, ordinal + 1
     if newest is None:
         raise TargetNotFound(len(transcript), "a message")
     return Target(transcript.chain[newest[0] + 1])
 
 
-def _with_lines(transcript: Transcript, target: Target, lines: tuple[int, int]) -> Target:
+def _with_lines(
+    transcript: Transcript, target: Target, lines: tuple[int, int]
+) -> Target:
     """Lines of a target, which must be one text that has them."""
     index = (transcript.find(target.message) or 0) - 1
     first, last = lines
@@ -120,7 +129,9 @@ def _with_lines(transcript: Transcript, target: Target, lines: tuple[int, int]) 
     output = None if spot is None else transcript.output(spot)
     if leaf is None or output is None or leaf.kind == "call":
         raise ConfigError(
-            "lines", "the target is no single text", 'Name one text of it, such as "m12.1".'
+            "lines",
+            "the target is no single text",
+            'Name one text of it, such as "m12.1".',
         )
     count = len(output.text.splitlines())
     if not 1 <= first <= last <= count:
@@ -135,7 +146,9 @@ def _with_lines(transcript: Transcript, target: Target, lines: tuple[int, int]) 
 # ── batches and decisions ────────────────────────────────────────────────────────────────
 
 
-def undone_by(transcript: Transcript, ledger: Ledger, hand: Hand, wanted: str | None) -> Made:
+def undone_by(
+    transcript: Transcript, ledger: Ledger, hand: Hand, wanted: str | None
+) -> Made:
     """The batch or decision that an undo is to take back.
 
     Args:
@@ -152,7 +165,9 @@ def undone_by(transcript: Transcript, ledger: Ledger, hand: Hand, wanted: str | 
     if wanted is None:
         made = _newest(transcript, ledger, hand)
         if made is None:
-            raise ConfigError("undo", "nothing was decided that stands", "Name what you mean.")
+            raise ConfigError(
+                "undo", "nothing was decided that stands", "Name what you mean."
+            )
         return made
     decisions = {one.name: one.made for one in entered_in(transcript, ledger)}
     if wanted in decisions:
@@ -197,4 +212,6 @@ def _follows_from_one(made: Made, ledger: Ledger) -> bool:
 
 
 def _sets_aside(batch: Batch, ref: str) -> bool:
-    return any(isinstance(edit, (Replace, Summary)) and edit.ref == ref for edit in batch.edits)
+    return any(
+        isinstance(edit, (Replace, Summary)) and edit.ref == ref for edit in batch.edits
+    )

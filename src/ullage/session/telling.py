@@ -18,10 +18,16 @@ from ullage.core.values.events import Event, Kind
 OnEvent: TypeAlias = Callable[[Event], object]
 """Is given each event once, in the thread of the call that made it; what it returns is dropped."""
 
-_WARNING, _INFO, _DEBUG = 30, 20, 10  # as in `logging`, which is not imported for these alone
+_WARNING, _INFO, _DEBUG = (
+    30,
+    20,
+    10,
+)  # as in `logging`, which is not imported for these alone
 
 LEVELS: Mapping[Kind, int] = {
-    **dict.fromkeys(("unknown_model", "superseded", "cut", "stalled", "summary_refused"), _WARNING),
+    **dict.fromkeys(
+        ("unknown_model", "superseded", "cut", "stalled", "summary_refused"), _WARNING
+    ),
     **dict.fromkeys(
         (
             "unreported",
@@ -37,7 +43,8 @@ LEVELS: Mapping[Kind, int] = {
         _WARNING,
     ),
     **dict.fromkeys(
-        ("window_found", "joined", "changed", "condensed", "compacted", "repaired"), _INFO
+        ("window_found", "joined", "changed", "condensed", "compacted", "repaired"),
+        _INFO,
     ),
 }
 """The level of each kind of event. The others happen in every healthy run: they are for debugging.
@@ -46,7 +53,9 @@ A warning says that a figure is a guess, or that more was given up than the poli
 """
 
 
-def tell(events: Sequence[Event], on_event: OnEvent | None, before: Sequence[Event] = ()) -> None:
+def tell(
+    events: Sequence[Event], on_event: OnEvent | None, before: Sequence[Event] = ()
+) -> None:
     """Tell of events, in order. No turn fails for it: what the function raises is logged.
 
     A session warns once of each kind; what comes again goes to the log as information. What is

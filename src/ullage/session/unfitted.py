@@ -71,7 +71,11 @@ class Unfitted(dict[str, Any]):
         if isinstance(usage, Usage):
             self._is_counted = True
             model = model_in(self)
-            name = model if isinstance(model, str) and model else self._session.settings.model
+            name = (
+                model
+                if isinstance(model, str) and model
+                else self._session.settings.model
+            )
             self._session._count(usage, name)
 
 

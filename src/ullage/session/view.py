@@ -128,7 +128,11 @@ class Sent:
     @property
     def told(self) -> str:
         """How large the view is, against its limit."""
-        share = f" ({self.estimate / self.limit_tokens:.0%})" if self.limit_tokens > 0 else ""
+        share = (
+            f" ({self.estimate / self.limit_tokens:.0%})"
+            if self.limit_tokens > 0
+            else ""
+        )
         size = f"{self.estimate:,} of {self.limit_tokens:,} tokens{share}"
         return f"{self.size:,} messages for {self.model or 'an unnamed model'}: {size}"
 
@@ -159,7 +163,9 @@ class _Handle(Drawn, dict[str, Any]):
 
     __slots__ = ("__weakref__", "_sent", "_session")
 
-    def __init__(self, request: dict[str, Any], sent: Sent, session: SessionCore) -> None:
+    def __init__(
+        self, request: dict[str, Any], sent: Sent, session: SessionCore
+    ) -> None:
         super().__init__(request)
         self._sent = sent
         self._session = session
@@ -257,4 +263,6 @@ class AsyncView(_Handle):
     async def preview(self, verb: Verb, target: Any = None, **given: Any) -> Preview:
         """See `View.preview`."""
         session = self._session
-        return await session._run(session._previewed(verb, target, None, self._sent, **given))
+        return await session._run(
+            session._previewed(verb, target, None, self._sent, **given)
+        )

@@ -46,8 +46,23 @@ __all__ = [
 if TYPE_CHECKING:
     from ullage.core.history.canon import ref_of
     from ullage.core.values.effects import Extent, Shape, pieces
-    from ullage.stores._base import Around, AsyncStore, Blobs, Records, Store, every_ref, forget
-    from ullage.stores._clean import DAY_S, Bounds, Collected, Removed, named_in, refs_in
+    from ullage.stores._base import (
+        Around,
+        AsyncStore,
+        Blobs,
+        Records,
+        Store,
+        every_ref,
+        forget,
+    )
+    from ullage.stores._clean import (
+        DAY_S,
+        Bounds,
+        Collected,
+        Removed,
+        named_in,
+        refs_in,
+    )
     from ullage.stores._file import default_path
     from ullage.stores._open import (
         directory_of,

@@ -86,7 +86,9 @@ class Records(Protocol):
         version does not know are given like any other.
         """
 
-    def newest(self, tenant: str, kind: str, limit: int) -> tuple[tuple[Record, float], ...]:
+    def newest(
+        self, tenant: str, kind: str, limit: int
+    ) -> tuple[tuple[Record, float], ...]:
         """The records of a kind, at most so many, and when each was used last; the newest first.
 
         For whoever looks at a store: a turn never asks. Raises `StoreError` where it is not had.
@@ -232,11 +234,15 @@ def forget(store: Store, tenant: str) -> Collected:
         StoreError: the store failed. What went until then is gone.
     """
     done = Collected((), 0, 0)
-    for _ in range(2):  # what was used later than now counts as used now, and goes after that
+    for _ in range(
+        2
+    ):  # what was used later than now counts as used now, and goes after that
         step = store.collect(tenant, _EVERYTHING)
         while step is not None:
             done = done.then(step)
-            step = store.collect(tenant, _EVERYTHING, step.cursor) if step.cursor else None
+            step = (
+                store.collect(tenant, _EVERYTHING, step.cursor) if step.cursor else None
+            )
     return done
 
 
@@ -283,7 +289,10 @@ def refuse_contradictions(store: str, records: Iterable[Record]) -> None:
     """
     places: dict[tuple[bytes, str, int, str], bytes] = {}
     for record in records:
-        if record.is_once and places.setdefault(record.place, record.data) != record.data:
+        if (
+            record.is_once
+            and places.setdefault(record.place, record.data) != record.data
+        ):
             raise StoreError(
                 store,
                 "append",

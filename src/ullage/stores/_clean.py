@@ -154,7 +154,9 @@ class Contents(Protocol):
             What the outputs take; None if the last one began less than ``every_s`` ago.
         """
 
-    def keys(self, after: Cursor, limit: int) -> Sequence[tuple[str, bytes, float, int]]:
+    def keys(
+        self, after: Cursor, limit: int
+    ) -> Sequence[tuple[str, bytes, float, int]]:
         """(tenant, key, last use, how many records) of the next keys, by tenant and key."""
 
     def outputs(
@@ -172,7 +174,9 @@ class Contents(Protocol):
         """Let go of an output: what it took, and by how much that makes the whole less."""
 
 
-def clean(contents: Contents, bounds: Bounds, cursor: str | None, now_s: float) -> Collected | None:
+def clean(
+    contents: Contents, bounds: Bounds, cursor: str | None, now_s: float
+) -> Collected | None:
     """One step; see `ullage.stores.Store.collect`.
 
     Raises:
@@ -199,7 +203,9 @@ def clean(contents: Contents, bounds: Bounds, cursor: str | None, now_s: float) 
 _Step: TypeAlias = tuple[Collected, Cursor | None, int]
 
 
-def _records(contents: Contents, bounds: Bounds, at: Cursor, limit: int, now_s: float) -> _Step:
+def _records(
+    contents: Contents, bounds: Bounds, at: Cursor, limit: int, now_s: float
+) -> _Step:
     """Look at the next keys, and let the dead ones go; how many were looked at."""
     rows = contents.keys(at, limit)
     went = 0
@@ -215,7 +221,9 @@ def _records(contents: Contents, bounds: Bounds, at: Cursor, limit: int, now_s: 
     return done, replace(at, tenant=rows[-1][0], key=rows[-1][1]), limit
 
 
-def _outputs(contents: Contents, bounds: Bounds, at: Cursor, limit: int, now_s: float) -> _Step:
+def _outputs(
+    contents: Contents, bounds: Bounds, at: Cursor, limit: int, now_s: float
+) -> _Step:
     """Look at the next outputs, the longest unused first, and let go of what may go."""
     last_s = bounds.last_s(now_s)
     rows = contents.outputs(at, limit, last_s)
@@ -250,7 +258,9 @@ def refs_in(text: str) -> frozenset[str]:
 
 
 def named_in(
-    data: bytes, held: Callable[[Collection[str]], set[str]], text_of: Callable[[str], str]
+    data: bytes,
+    held: Callable[[Collection[str]], set[str]],
+    text_of: Callable[[str], str],
 ) -> set[str]:
     """What a record with this data names, and what the index behind a summary in it names.
 

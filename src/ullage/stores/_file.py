@@ -70,7 +70,9 @@ class PrivateFile:
         self._holders: WeakSet[object] = WeakSet()
 
     @staticmethod
-    def opened(holder: object, path: Path, *, own_folder: bool, wait_s: float) -> PrivateFile:
+    def opened(
+        holder: object, path: Path, *, own_folder: bool, wait_s: float
+    ) -> PrivateFile:
         """The file, shared with whoever has it open and waits as long.
 
         It is open until every holder has called `release` or is no more. A folder of our own has
@@ -88,7 +90,9 @@ class PrivateFile:
             return file
 
     @contextmanager
-    def connection(self, holder: object, operation: str) -> Iterator[sqlite3.Connection]:
+    def connection(
+        self, holder: object, operation: str
+    ) -> Iterator[sqlite3.Connection]:
         """The connection, for this thread alone; SQLite's failures become StoreError."""
         if self._pid != os.getpid():
             self._leave_behind()
@@ -105,7 +109,12 @@ class PrivateFile:
 
     @contextmanager
     def transaction(
-        self, holder: object, operation: str, *, writes: bool = False, synced: bool = True
+        self,
+        holder: object,
+        operation: str,
+        *,
+        writes: bool = False,
+        synced: bool = True,
     ) -> Iterator[sqlite3.Connection]:
         """A connection inside one transaction, rolled back if anything is raised.
 
@@ -123,7 +132,9 @@ class PrivateFile:
                 if connection.in_transaction:
                     try:
                         connection.execute("ROLLBACK")
-                    except sqlite3.Error:  # it is beyond use: the next call opens a new one
+                    except (
+                        sqlite3.Error
+                    ):  # it is beyond use: the next call opens a new one
                         self._disconnect()
 
     def release(self, holder: object) -> None:
@@ -191,9 +202,13 @@ class PrivateFile:
             )
         try:
             if inode is None or _inode(self.path) != inode:
-                raise _unsafe("the file was exchanged while it was being opened. Try again")
+                raise _unsafe(
+                    "the file was exchanged while it was being opened. Try again"
+                )
             connection.execute("BEGIN")  # one view: another process may be migrating
-            version = _version(connection)  # refuses what is not ours, before it is touched
+            version = _version(
+                connection
+            )  # refuses what is not ours, before it is touched
             connection.execute("COMMIT")
             for place in _places(self.path):
                 _tighten(place, 0o600)
@@ -211,7 +226,9 @@ class PrivateFile:
         """Have the next commit synced, or not."""
         if self._is_synced is not is_synced:
             self._is_synced = None  # not known, should this be interrupted
-            connection.execute(f"PRAGMA synchronous = {'FULL' if is_synced else 'NORMAL'}")
+            connection.execute(
+                f"PRAGMA synchronous = {'FULL' if is_synced else 'NORMAL'}"
+            )
             self._is_synced = is_synced
 
     def _disconnect(self) -> None:
@@ -231,11 +248,15 @@ def absolute(path: str | os.PathLike[str]) -> Path:
     """The path, independent of the working folder."""
     given = os.fspath(path)
     if not given or "\0" in given or given == ":memory:":
-        raise ConfigError("store", "this is no path of a file", 'Name a file, or use "memory"')
+        raise ConfigError(
+            "store", "this is no path of a file", 'Name a file, or use "memory"'
+        )
     try:
         return Path(given).expanduser().absolute()
     except RuntimeError as error:
-        raise ConfigError("store", "no home folder is known for ~", "Write it out") from error
+        raise ConfigError(
+            "store", "no home folder is known for ~", "Write it out"
+        ) from error
 
 
 def _migrate(connection: sqlite3.Connection) -> None:
@@ -284,7 +305,9 @@ def make_folders(folder: Path) -> None:
 
 def _tighten(place: Path, mode: int) -> None:
     """Take the rights of others, if there are any."""
-    with suppress(FileNotFoundError):  # another connection may close, and take a file away
+    with suppress(
+        FileNotFoundError
+    ):  # another connection may close, and take a file away
         if os.name == "posix" and stat.S_IMODE(place.stat().st_mode) & 0o077:
             place.chmod(mode)
 
@@ -297,7 +320,9 @@ def _places(path: Path) -> tuple[Path, ...]:
 def _inode(path: Path) -> tuple[int, int] | None:
     """(device, inode) of a regular file; None for anything else."""
     found = _found(path)
-    return (found.st_dev, found.st_ino) if found and stat.S_ISREG(found.st_mode) else None
+    return (
+        (found.st_dev, found.st_ino) if found and stat.S_ISREG(found.st_mode) else None
+    )
 
 
 def _found(place: Path) -> os.stat_result | None:

@@ -20,13 +20,25 @@ from ullage.stores.sqlite import SqliteStore
 FILES_KEPT_S = 30 * DAY_S
 """How long the files of a policy are kept unused; what they hold stays in the store."""
 
-_METHODS = ("commit", "find", "get", "look", "chunk", "refs", "held", "collect", "close")
+_METHODS = (
+    "commit",
+    "find",
+    "get",
+    "look",
+    "chunk",
+    "refs",
+    "held",
+    "collect",
+    "close",
+)
 _WORD = re.compile(r"[\w+-]*")
 _REMEDY = 'Use "memory", "sqlite", the path of a file, "postgresql://…", or a ullage.stores.Store'
 
 
 def open_store(
-    spec: str | os.PathLike[str] | Store | None, blobs: str | None = None, cache: str | None = None
+    spec: str | os.PathLike[str] | Store | None,
+    blobs: str | None = None,
+    cache: str | None = None,
 ) -> Store:
     """The store that ``spec`` means.
 
@@ -55,8 +67,12 @@ def open_store(
     if isinstance(spec, str | os.PathLike):
         return SqliteStore(spec)
     if inspect.iscoroutinefunction(getattr(spec, "commit", None)):
-        raise ConfigError("store", "this store is asynchronous", "Give the store underneath it")
-    if isinstance(spec, type) or not all(callable(getattr(spec, m, None)) for m in _METHODS):
+        raise ConfigError(
+            "store", "this store is asynchronous", "Give the store underneath it"
+        )
+    if isinstance(spec, type) or not all(
+        callable(getattr(spec, m, None)) for m in _METHODS
+    ):
         raise ConfigError("store", f"a {type(spec).__name__} is not a store", _REMEDY)
     return spec
 
@@ -86,7 +102,9 @@ def with_files(
     if directory is None:
         return store, None
     subfolder = ref_of(tenant, "tenant") if tenant else ""
-    spilled = SpillStore(store, directory, subfolder=subfolder, files_kept_s=FILES_KEPT_S)
+    spilled = SpillStore(
+        store, directory, subfolder=subfolder, files_kept_s=FILES_KEPT_S
+    )
     return spilled, f"{directory}/{subfolder}" if subfolder else directory
 
 
@@ -108,7 +126,9 @@ def innermost(store: object) -> object:
 
 def files_of(store: object) -> SpillStore | None:
     """The spill files of a store, however it is wrapped, or None if it has none."""
-    return next((layer for layer in layers(store) if isinstance(layer, SpillStore)), None)
+    return next(
+        (layer for layer in layers(store) if isinstance(layer, SpillStore)), None
+    )
 
 
 def layers(store: Any) -> Iterator[Any]:

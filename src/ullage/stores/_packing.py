@@ -28,7 +28,9 @@ MOST_BYTES = 4 * CHUNK_CHARS  # no chunk has more in UTF-8
 _LEVEL = 3
 _LIMITS = {int(zstd.DecompressionParameter.window_log_max): MOST_BYTES.bit_length()}
 
-Row: TypeAlias = tuple[int, str, int, int, int, bytes, bytes]  # n, coding … body of a chunk
+Row: TypeAlias = tuple[
+    int, str, int, int, int, bytes, bytes
+]  # n, coding … body of a chunk
 
 
 class NewBlob(Struct, frozen=True, gc=False):
@@ -47,7 +49,9 @@ class NewBlob(Struct, frozen=True, gc=False):
         """An output that is not packed yet."""
         digest = content_digest(output.text, output.kind)
         if tenant:
-            digest = blake3(digest + tenant, derive_key_context="ullage tenant").digest()
+            digest = blake3(
+                digest + tenant, derive_key_context="ullage tenant"
+            ).digest()
         return NewBlob(output, digest)
 
     def packed(self) -> NewBlob:
@@ -59,7 +63,9 @@ class NewBlob(Struct, frozen=True, gc=False):
             packed = zstd.compress(raw, _LEVEL)
             coding, body = ("zstd", packed) if len(packed) < len(raw) else ("raw", raw)
             counts = (extent.size_bytes, extent.chars, extent.newlines)
-            rows.append((n, coding, *counts, _seal(self.digest, self.output.kind, n, raw), body))
+            rows.append(
+                (n, coding, *counts, _seal(self.digest, self.output.kind, n, raw), body)
+            )
         return replace(self, rows=tuple(rows))
 
 
@@ -97,7 +103,9 @@ def unpacked(coding: Any, body: Any, size_bytes: Any) -> bytes | None:
         return None
     try:
         if coding == "zstd":  # never more than was said to be in it
-            body = zstd.ZstdDecompressor(options=_LIMITS).decompress(body, size_bytes + 1)
+            body = zstd.ZstdDecompressor(options=_LIMITS).decompress(
+                body, size_bytes + 1
+            )
         return body if isinstance(body, bytes) and len(body) == size_bytes else None
     except (zstd.ZstdError, TypeError, ValueError, EOFError):
         return None

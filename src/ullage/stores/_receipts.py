@@ -15,7 +15,14 @@ from ullage.stores._packing import from_utf8, to_utf8
 KEY = ("day", "tenant", "model", "client", "is_held_out", "writer")
 _CLASSES = tuple(Tokens.__struct_fields__)
 _SIDES = ("sent", "raw")
-_COUNTS = ("requests", "conversations", "unreported", "unpriced", "recalls", "recall_tokens")
+_COUNTS = (
+    "requests",
+    "conversations",
+    "unreported",
+    "unpriced",
+    "recalls",
+    "recall_tokens",
+)
 _COSTS = ("sent_usd", "raw_usd", "recall_usd")
 TOKENS = tuple(f"{side}_{name}" for side in _SIDES for name in _CLASSES)
 INTEGERS = (*_COUNTS, *TOKENS, "is_open", "written_s")
@@ -39,7 +46,9 @@ class ReceiptStore(Protocol):
 def row_of(receipt: Receipt) -> tuple[Any, ...]:
     """A receipt as a row of `COLUMNS`."""
     place, sums = receipt.place, receipt.sums
-    tokens = (getattr(getattr(sums, side), name) for side in _SIDES for name in _CLASSES)
+    tokens = (
+        getattr(getattr(sums, side), name) for side in _SIDES for name in _CLASSES
+    )
     return (
         place.day,
         to_utf8(place.tenant),
@@ -65,7 +74,10 @@ def receipt_of(row: Sequence[Any]) -> Receipt:
         values["client"],
         bool(values["is_held_out"]),
     )
-    sent, raw = (Tokens(**{name: values[f"{side}_{name}"] for name in _CLASSES}) for side in _SIDES)
+    sent, raw = (
+        Tokens(**{name: values[f"{side}_{name}"] for name in _CLASSES})
+        for side in _SIDES
+    )
     counts = {name: values[name] for name in (*_COUNTS, *_COSTS)}
     return Receipt(
         place=place,

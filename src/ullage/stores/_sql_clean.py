@@ -36,9 +36,14 @@ class SqlContents:
     ) -> list[tuple[float, str, str, bool]]:
         """`Contents.outputs`."""
         rows = self._behind(self.outputs_query, after, limit, last_s)
-        return [(at_s, from_utf8(who), from_utf8(ref), bool(n)) for at_s, who, ref, n in rows]
+        return [
+            (at_s, from_utf8(who), from_utf8(ref), bool(n))
+            for at_s, who, ref, n in rows
+        ]
 
-    def _behind(self, query: str, after: Cursor, limit: int, last_s: float = 0) -> list[Any]:
+    def _behind(
+        self, query: str, after: Cursor, limit: int, last_s: float = 0
+    ) -> list[Any]:
         given = {
             "only": self.only,
             "used": int(after.used_s),
@@ -76,8 +81,12 @@ class SqliteContents(SqlContents):
         ).fetchone()
         if row is not None and is_recent(row[0], now_s, every_s):
             return None
-        self.db.execute("INSERT OR REPLACE INTO cleanings VALUES (?, ?)", (self.scope, now_s))
-        self.db.execute("UPDATE grants SET used_s = :now WHERE used_s > :now", {"now": now_s})
+        self.db.execute(
+            "INSERT OR REPLACE INTO cleanings VALUES (?, ?)", (self.scope, now_s)
+        )
+        self.db.execute(
+            "UPDATE grants SET used_s = :now WHERE used_s > :now", {"now": now_s}
+        )
         query = "SELECT ifnull(sum(stored_bytes), 0) FROM blobs"
         if self.only is not None:
             query += " WHERE digest IN (SELECT digest FROM grants WHERE tenant = :only)"
@@ -96,7 +105,9 @@ class SqliteContents(SqlContents):
     def remove(self, tenant: str, ref: str) -> tuple[int, int]:
         """`Contents.remove`: the content goes if nobody else holds it."""
         where, place = "WHERE tenant = ? AND ref = ?", (to_utf8(tenant), to_utf8(ref))
-        (digest,) = self.db.execute(f"SELECT digest FROM grants {where}", place).fetchone()
+        (digest,) = self.db.execute(
+            f"SELECT digest FROM grants {where}", place
+        ).fetchone()
         self.db.execute(f"DELETE FROM grants {where}", place)
         query = "SELECT stored_bytes FROM blobs WHERE digest = ?"
         size_bytes = int((self.db.execute(query, (digest,)).fetchone() or (0,))[0])

@@ -32,7 +32,9 @@ _NEWEST = (
     "SELECT key, kind, n, name, data, used_s FROM records WHERE tenant = ? AND kind = ? "
     "ORDER BY used_s DESC, length(data) LIMIT ?"
 )
-_UNDER = "SELECT key, kind, n, name, data, used_s FROM records WHERE tenant = ? AND key IN"
+_UNDER = (
+    "SELECT key, kind, n, name, data, used_s FROM records WHERE tenant = ? AND key IN"
+)
 _KEEP_RECEIPT = (
     f"INSERT INTO receipts ({', '.join(COLUMNS)}) VALUES ({', '.join('?' * len(COLUMNS))}) "
     f"ON CONFLICT DO UPDATE SET {', '.join(f'{n} = excluded.{n}' for n in COLUMNS[len(KEY) :])} "
@@ -40,7 +42,8 @@ _KEEP_RECEIPT = (
 )
 _HAS_RECEIPTS = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'receipts'"
 _RECEIPTS = (
-    f"SELECT {', '.join(COLUMNS)} FROM receipts WHERE day BETWEEN ? AND ? ORDER BY {', '.join(KEY)}"
+    f"SELECT {', '.join(COLUMNS)} FROM receipts "
+    f"WHERE day BETWEEN ? AND ? ORDER BY {', '.join(KEY)}"
 )
 
 
@@ -63,7 +66,9 @@ def chosen(
     """The rows of a query that ends in ``IN``, for any number of values."""
     for start in range(0, len(values), MOST_VARIABLES):
         part = values[start : start + MOST_VARIABLES]
-        yield from db.execute(f"{query} ({','.join('?' * len(part))})", (*before, *part))
+        yield from db.execute(
+            f"{query} ({','.join('?' * len(part))})", (*before, *part)
+        )
 
 
 def write_blob(
@@ -75,7 +80,9 @@ def write_blob(
         StoreError: the ref names something else.
     """
     place = (tenant, to_utf8(blob.output.ref))
-    held = db.execute("SELECT digest FROM grants WHERE tenant = ? AND ref = ?", place).fetchone()
+    held = db.execute(
+        "SELECT digest FROM grants WHERE tenant = ? AND ref = ?", place
+    ).fetchone()
     if held is not None and held[0] != blob.digest:
         raise taken(store, blob.output.ref)
     output, digest = blob.output, blob.digest
@@ -103,7 +110,9 @@ def extents_of(
     db: sqlite3.Connection, digest: bytes, chunks: int, size_bytes: int
 ) -> tuple[Extent, ...] | None:
     """The extents of a content's chunks; None if they are not those that were written."""
-    query = "SELECT n, chars, size_bytes, newlines FROM chunks WHERE digest = ? ORDER BY n"
+    query = (
+        "SELECT n, chars, size_bytes, newlines FROM chunks WHERE digest = ? ORDER BY n"
+    )
     return extents_in(db.execute(query, (digest,)).fetchall(), chunks, size_bytes)
 
 
@@ -159,9 +168,13 @@ def write_records(
         if one.is_once:
             names = sorted(named_in(one.data, held, text))
             rows = ((tenant, to_utf8(ref), one.key) for ref in names)
-            db.executemany("INSERT OR IGNORE INTO names (tenant, ref, key) VALUES (?, ?, ?)", rows)
+            db.executemany(
+                "INSERT OR IGNORE INTO names (tenant, ref, key) VALUES (?, ?, ?)", rows
+            )
 
 
 def _held(db: sqlite3.Connection, tenant: bytes, refs: Collection[str]) -> set[str]:
     query = "SELECT ref FROM grants WHERE tenant = ? AND ref IN"
-    return {from_utf8(ref) for (ref,) in chosen(db, query, [*map(to_utf8, refs)], tenant)}
+    return {
+        from_utf8(ref) for (ref,) in chosen(db, query, [*map(to_utf8, refs)], tenant)
+    }

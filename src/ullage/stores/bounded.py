@@ -43,14 +43,20 @@ class BoundedStore(Around):
     """
 
     def __init__(
-        self, store: Store, bounds: Bounds = _DAILY, *, clock: Callable[[], float] = time.time
+        self,
+        store: Store,
+        bounds: Bounds = _DAILY,
+        *,
+        clock: Callable[[], float] = time.time,
     ) -> None:
         super().__init__(store)
         self.bounds = bounds
         self.last: Collected | None = None
         self.failure: StoreError | None = None
         self._clock = clock
-        self._asked: dict[str, tuple[float, str | None]] = {}  # when, and the cursor left
+        self._asked: dict[
+            str, tuple[float, str | None]
+        ] = {}  # when, and the cursor left
         self._seen: dict[tuple[str, bytes], None] = {}
 
     def commit(
@@ -78,7 +84,9 @@ class BoundedStore(Around):
             if record.is_once:
                 _newest(self._seen, (tenant, record.key), None)
 
-    def _clean(self, tenant: str, bounds: Bounds, cursor: str | None, now_s: float) -> None:
+    def _clean(
+        self, tenant: str, bounds: Bounds, cursor: str | None, now_s: float
+    ) -> None:
         try:
             if cursor is None:  # what is looked up is marked as used
                 seen = tuple(self._seen)

@@ -42,7 +42,9 @@ class _Tenant:
             held, found = self.outputs.keys(), set[str]()
             for record in self.records[key].values():
                 if record.is_once:
-                    found |= named_in(record.data, lambda refs: held & {*refs}, self._text_of)
+                    found |= named_in(
+                        record.data, lambda refs: held & {*refs}, self._text_of
+                    )
             self.needs_of[key] = found
         return self.needs_of[key]
 
@@ -112,7 +114,9 @@ class MemoryStore(Transactional):
             own = self._open("commit").setdefault(tenant, _Tenant())
             new = dict[str, Output]()
             for output in outputs:
-                known = own.outputs.get(output.ref) or new.setdefault(output.ref, output)
+                known = own.outputs.get(output.ref) or new.setdefault(
+                    output.ref, output
+                )
                 if known is not output and known != output:
                     raise taken(self.name, output.ref)
             refuse_contradictions(self.name, records)
@@ -137,17 +141,25 @@ class MemoryStore(Transactional):
             kept = own.records
             found = [key for key in dict.fromkeys(keys) if key in kept]
             own.used_s.update(dict.fromkeys(found, self._clock()))
-            return tuple(kept[key][place] for key in found for place in sorted(kept[key]))
+            return tuple(
+                kept[key][place] for key in found for place in sorted(kept[key])
+            )
 
-    def newest(self, tenant: str, kind: str, limit: int) -> tuple[tuple[Record, float], ...]:
+    def newest(
+        self, tenant: str, kind: str, limit: int
+    ) -> tuple[tuple[Record, float], ...]:
         """`Records.newest`."""
         with self._lock:
             own = self._open("newest").get(tenant)
             if own is None:
                 return ()
             used = own.used_s
-            under = (record for places in own.records.values() for record in places.values())
-            rows = [(record, used[record.key]) for record in under if record.kind == kind]
+            under = (
+                record for places in own.records.values() for record in places.values()
+            )
+            rows = [
+                (record, used[record.key]) for record in under if record.kind == kind
+            ]
             rows.sort(key=lambda row: row[1], reverse=True)
             return tuple(rows[:limit])
 
@@ -179,7 +191,9 @@ class MemoryStore(Transactional):
         """`Store.held`."""
         with self._lock:
             tenants = self._open("held").values()
-            return frozenset(ref for ref in refs if any(ref in own.outputs for own in tenants))
+            return frozenset(
+                ref for ref in refs if any(ref in own.outputs for own in tenants)
+            )
 
     def keep_receipts(self, receipts: Sequence[Receipt]) -> None:
         """`ullage.stores.ReceiptStore.keep_receipts`."""
@@ -195,7 +209,11 @@ class MemoryStore(Transactional):
         """`ullage.stores.ReceiptStore.receipts`."""
         with self._lock:
             self._open("receipts")
-            kept = [one for one in self._receipts.values() if since <= one.place.day <= until]
+            kept = [
+                one
+                for one in self._receipts.values()
+                if since <= one.place.day <= until
+            ]
         return tuple(sorted(kept, key=in_order))
 
     def collect(
@@ -207,7 +225,11 @@ class MemoryStore(Transactional):
         """
         with self._lock:
             tenants = self._open("collect")
-            some = tenants if tenant is None else {t: tenants[t] for t in (tenant,) if t in tenants}
+            some = (
+                tenants
+                if tenant is None
+                else {t: tenants[t] for t in (tenant,) if t in tenants}
+            )
             contents = _Contents(some, self._collected_s, tenant, bounds.dry_run)
             return clean(contents, bounds, cursor, self._clock())
 
@@ -236,7 +258,9 @@ def _first(own: _Tenant, records: Sequence[Record]) -> tuple[Record, ...]:
     """The records written once that are in the place of one of these, with different data."""
     once = (record for record in records if record.is_once)
     pairs = ((each, own.records.get(each.key, {}).get(each.place[1:])) for each in once)
-    return tuple(theirs for ours, theirs in pairs if theirs and theirs.data != ours.data)
+    return tuple(
+        theirs for ours, theirs in pairs if theirs and theirs.data != ours.data
+    )
 
 
 class _Contents(NamedTuple):
@@ -267,7 +291,9 @@ class _Contents(NamedTuple):
             for who, own in self.tenants.items()
             for key, records in own.records.items()
         )
-        found = nsmallest(limit, (row for row in rows if row[:2] > (after.tenant, after.key)))
+        found = nsmallest(
+            limit, (row for row in rows if row[:2] > (after.tenant, after.key))
+        )
         for who, key, *_ in found:
             self.tenants[who].needs(key)
         return found

@@ -92,7 +92,9 @@ class SpillStore(Around):
         self._clock = clock
         with self._errors("open"):
             make_folders(self.folder)
-            if any(p.is_symlink() or not p.is_dir() for p in (self._whole, self.folder)):
+            if any(
+                p.is_symlink() or not p.is_dir() for p in (self._whole, self.folder)
+            ):
                 reason = "a link or a file is at the place of the folder. Use another"
                 raise StoreError(self.name, "open spill folder", reason)
 
@@ -114,7 +116,9 @@ class SpillStore(Around):
                 with self._errors("write", output.ref):
                     self._write(output)
         if outputs and self._files_kept_s is not None:
-            with suppress(OSError):  # a day later it is tried again; nothing is lost by that
+            with suppress(
+                OSError
+            ):  # a day later it is tried again; nothing is lost by that
                 self._sweep(self._clock(), self._files_kept_s)
         return self.store.commit(tenant, outputs, records)
 
@@ -139,7 +143,9 @@ class SpillStore(Around):
         ref = found[1]
         with self._errors("read", ref):
             try:
-                descriptor = os.open(self.path_of(ref), os.O_RDONLY | _NO_FOLLOW | _NO_WAIT)
+                descriptor = os.open(
+                    self.path_of(ref), os.O_RDONLY | _NO_FOLLOW | _NO_WAIT
+                )
             except FileNotFoundError:
                 raise SpillNotFound(self.name, name) from None
             text = _read(descriptor)
@@ -200,9 +206,13 @@ class SpillStore(Around):
             if stat.S_ISREG(there.st_mode) and is_recent(there.st_mtime, now_s, DAY_S):
                 return
             swept.unlink()  # never written to: it may be a link somewhere else
-        descriptor = os.open(swept, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NO_FOLLOW, 0o600)
+        descriptor = os.open(
+            swept, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NO_FOLLOW, 0o600
+        )
         try:
-            os.utime(descriptor if os.utime in os.supports_fd else swept, (now_s, now_s))
+            os.utime(
+                descriptor if os.utime in os.supports_fd else swept, (now_s, now_s)
+            )
         finally:
             os.close(descriptor)
         for file in self._files():
@@ -230,9 +240,13 @@ class SpillStore(Around):
 
     def _files(self, name: re.Pattern[str] = _NAME) -> Iterator[_File]:
         """The files with such names in the folder and in each of its subfolders."""
-        subfolders = (path for path in self._whole.iterdir() if _SUBFOLDER.fullmatch(path.name))
+        subfolders = (
+            path for path in self._whole.iterdir() if _SUBFOLDER.fullmatch(path.name)
+        )
         inner = (path for path in subfolders if path.is_dir() and not path.is_symlink())
-        for path in chain(self._whole.iterdir(), *(folder.iterdir() for folder in inner)):
+        for path in chain(
+            self._whole.iterdir(), *(folder.iterdir() for folder in inner)
+        ):
             found = name.fullmatch(path.name)
             with suppress(FileNotFoundError):
                 if found and stat.S_ISREG((there := path.lstat()).st_mode):
@@ -245,7 +259,9 @@ class SpillStore(Around):
             yield
         except OSError as error:
             reason = f"{error.strerror or 'the system refused'}. Check the folder and its modes"
-            raise kind_of(error)(self.name, f"{operation} spill file", reason, ref) from error
+            raise kind_of(error)(
+                self.name, f"{operation} spill file", reason, ref
+            ) from error
 
 
 def _read(descriptor: int) -> str | None:

@@ -119,7 +119,9 @@ class SqliteStore(Carried, Transactional):
         order = {key: place for place, key in enumerate(dict.fromkeys(keys))}
         who = to_utf8(tenant)
         is_one = len(order) <= rows.MOST_VARIABLES  # one statement is one view
-        with (self._file.connection if is_one else self._file.transaction)(self, "find") as db:
+        with (self._file.connection if is_one else self._file.transaction)(
+            self, "find"
+        ) as db:
             found = rows.under(db, who, tuple(order))
         if not found:
             return ()
@@ -127,7 +129,9 @@ class SqliteStore(Carried, Transactional):
         found.sort(key=lambda row: (order[row[0]], *row[1:4]))
         return tuple(map(rows.record_of, found))
 
-    def newest(self, tenant: str, kind: str, limit: int) -> tuple[tuple[Record, float], ...]:
+    def newest(
+        self, tenant: str, kind: str, limit: int
+    ) -> tuple[tuple[Record, float], ...]:
         """`Records.newest`."""
         with self._file.connection(self, "newest") as db:
             found = rows.newest(db, to_utf8(tenant), kind, limit)
@@ -157,7 +161,9 @@ class SqliteStore(Carried, Transactional):
 
     def refs(self, tenant: str, after: str = "", limit: int = 1_000) -> tuple[str, ...]:
         """`Store.refs`."""
-        query = "SELECT ref FROM grants WHERE tenant = ? AND ref > ? ORDER BY ref LIMIT ?"
+        query = (
+            "SELECT ref FROM grants WHERE tenant = ? AND ref > ? ORDER BY ref LIMIT ?"
+        )
         with self._file.connection(self, "refs") as db:
             found = db.execute(query, (to_utf8(tenant), to_utf8(after), limit))
             return tuple(from_utf8(ref) for (ref,) in found)
@@ -165,7 +171,9 @@ class SqliteStore(Carried, Transactional):
     def held(self, refs: Collection[str]) -> frozenset[str]:
         """`Store.held`."""
         with self._file.connection(self, "held") as db:
-            found = rows.chosen(db, "SELECT ref FROM grants WHERE ref IN", [*map(to_utf8, refs)])
+            found = rows.chosen(
+                db, "SELECT ref FROM grants WHERE ref IN", [*map(to_utf8, refs)]
+            )
             return frozenset(from_utf8(ref) for (ref,) in found)
 
     @property
@@ -175,7 +183,9 @@ class SqliteStore(Carried, Transactional):
 
     def keep_receipts(self, receipts: Sequence[Receipt]) -> None:
         """`ullage.stores.ReceiptStore.keep_receipts`."""
-        with self._file.transaction(self, "keep_receipts", writes=True, synced=False) as db:
+        with self._file.transaction(
+            self, "keep_receipts", writes=True, synced=False
+        ) as db:
             rows.write_receipts(db, receipts)
 
     def receipts(self, since: str = "", until: str = LAST_DAY) -> tuple[Receipt, ...]:
@@ -218,7 +228,9 @@ class SqliteStore(Carried, Transactional):
         """Let go of the file. May be called twice; waits for a commit that is under way."""
         self._file.release(self)
 
-    def _granted(self, db: sqlite3.Connection, tenant: str, ref: str) -> tuple[Any, ...]:
+    def _granted(
+        self, db: sqlite3.Connection, tenant: str, ref: str
+    ) -> tuple[Any, ...]:
         """Digest, kind, size in bytes, number of chunks, last use of what a tenant holds."""
         row = db.execute(
             "SELECT grants.digest, kind, size_bytes, chunks, used_s FROM grants "
@@ -235,7 +247,9 @@ class SqliteStore(Carried, Transactional):
         reason = "what is kept there is damaged. Restore the file"
         return StoreError(self.name, operation, reason, ref)
 
-    def _mark(self, table: str, column: str, tenant: bytes, used: Sequence[Any]) -> None:
+    def _mark(
+        self, table: str, column: str, tenant: bytes, used: Sequence[Any]
+    ) -> None:
         """Note that these were used, unless that is noted of today.
 
         Each row begins with the name and ends with the last use. A file that cannot be written

@@ -107,9 +107,13 @@ def random_commit(rng: random.Random) -> tuple[str, list[Output], list[Record]]:
         name = rng.choice(["", "", "a model", "\ud800"])
         record = Record(rng.choice(KEYS), kind, n, rng.choice([b"", b"1", b"2"]), name)
         records[record.place] = record
-    texts = [*ODD[:-1], *(chr(rng.randrange(1, 0x3000)) * rng.randrange(30) for _ in range(3))]
+    texts = [
+        *ODD[:-1],
+        *(chr(rng.randrange(1, 0x3000)) * rng.randrange(30) for _ in range(3)),
+    ]
     outputs = [
-        output(rng.choice(texts), rng.choice(["text", "block"])) for _ in range(rng.randrange(5))
+        output(rng.choice(texts), rng.choice(["text", "block"]))
+        for _ in range(rng.randrange(5))
     ]
     return rng.choice([*TENANTS, "a", "a", "a"]), outputs, list(records.values())
 
@@ -128,7 +132,9 @@ def smallest(steps: Sequence[T], fails: Callable[[Sequence[T]], bool]) -> Sequen
 def expect(got: object, wanted: object, promise: str) -> None:
     """Fail with the promise that is not kept, and both values."""
     if got != wanted:
-        raise AssertionError(f"{promise}\n  wanted {wanted!r:.600}\n  got    {got!r:.600}")
+        raise AssertionError(
+            f"{promise}\n  wanted {wanted!r:.600}\n  got    {got!r:.600}"
+        )
 
 
 def fails_with(kind: type[E], call: Callable[[], object], promise: str) -> E:
@@ -137,7 +143,9 @@ def fails_with(kind: type[E], call: Callable[[], object], promise: str) -> E:
         returned = call()
     except kind as error:
         return error
-    raise AssertionError(f"{promise}: wanted {kind.__name__}, and it returned {returned!r:.200}")
+    raise AssertionError(
+        f"{promise}: wanted {kind.__name__}, and it returned {returned!r:.200}"
+    )
 
 
 def in_threads(count: int, work: Callable[[int], object]) -> list[str]:
@@ -149,11 +157,15 @@ def in_threads(count: int, work: Callable[[int], object]) -> list[str]:
         work(me)
 
     with ThreadPoolExecutor(count) as pool:
-        errors = [job.exception(60) for job in [pool.submit(one, me) for me in range(count)]]
+        errors = [
+            job.exception(60) for job in [pool.submit(one, me) for me in range(count)]
+        ]
     return [repr(error) for error in errors if error is not None]
 
 
-def receipt(writer: str, requests: int, *, day: str = "2026-11-27", tenant: str = "") -> Receipt:
+def receipt(
+    writer: str, requests: int, *, day: str = "2026-11-27", tenant: str = ""
+) -> Receipt:
     """What a process has summed up of so many requests."""
     sums = Sums(
         requests=requests,
@@ -167,7 +179,9 @@ def receipt(writer: str, requests: int, *, day: str = "2026-11-27", tenant: str 
         recall_usd=0.125,
     )
     place = Place(day, tenant, "gpt-4.1", "agent", is_held_out=writer == "b")
-    return Receipt(place=place, writer=writer, sums=sums, is_open=False, written_s=1_795_000_000)
+    return Receipt(
+        place=place, writer=writer, sums=sums, is_open=False, written_s=1_795_000_000
+    )
 
 
 def store_receipts(store: Any) -> Any:

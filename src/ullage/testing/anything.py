@@ -40,8 +40,17 @@ def anything(window: Window, /, *, seed: int = 0, most_cuts: int = 4) -> Sequenc
     if not window.size or any(edit.why == mark for edit in _shown(window)):
         return ()
     chance = random.Random(f"{mark} {window.transcript.chain[window.size].hex()}")
-    kinds: tuple[Callable[[Window, _Chance, str], Cut], ...] = (_leaf, _leaf, _range, _range, _run)
-    return [chance.choice(kinds)(window, chance, mark) for _ in range(chance.randint(0, most_cuts))]
+    kinds: tuple[Callable[[Window, _Chance, str], Cut], ...] = (
+        _leaf,
+        _leaf,
+        _range,
+        _range,
+        _run,
+    )
+    return [
+        chance.choice(kinds)(window, chance, mark)
+        for _ in range(chance.randint(0, most_cuts))
+    ]
 
 
 def _shown(window: Window) -> Sequence[Edit]:
@@ -55,7 +64,9 @@ def _leaf(window: Window, chance: _Chance, mark: str) -> Cut:
     spot = _spot(window, chance)
     original = window.transcript.output(spot) if spot is not None else None
     if spot is None or original is None:
-        other = Address("text", "no digest", chance.randint(-1, 2), chance.randint(-1, 2))
+        other = Address(
+            "text", "no digest", chance.randint(-1, 2), chance.randint(-1, 2)
+        )
         ref = ref_of(_ELSEWHERE)
         return Cut(Replace(other, ref, _text(chance, ref), "pruned", mark), ())
     place = window.transcript.place(spot)
@@ -113,7 +124,15 @@ def _ends(window: Window, chance: _Chance) -> tuple[int, int]:
 
 def _text(chance: _Chance, ref: str) -> str:
     """What is shown: nothing, no ref, a ref, another ref, an object, half of one."""
-    texts = ("", " \n", "gone", f"gone, ref={ref}", f"ref={ref_of(_ELSEWHERE)}", "{}", '{"x"')
+    texts = (
+        "",
+        " \n",
+        "gone",
+        f"gone, ref={ref}",
+        f"ref={ref_of(_ELSEWHERE)}",
+        "{}",
+        '{"x"',
+    )
     return chance.choice(texts)
 
 

@@ -57,7 +57,9 @@ class FormatContract:
         """What is remembered of a message holds as long as the message does."""
         for raw, message in self._messages():
             before = deepcopy(raw)
-            expect(self.format.parse(raw, "message"), message, "read twice, it is the same")
+            expect(
+                self.format.parse(raw, "message"), message, "read twice, it is the same"
+            )
             expect(raw == before, True, "reading does not change a message")
 
     def test_untouched_messages_are_the_callers_own(self) -> None:
@@ -66,7 +68,9 @@ class FormatContract:
             before, messages = deepcopy(request), list(self.format.history(request))
             view = self.format.compose(request, messages, ())
             composed = list(self.format.history(view))
-            same = all(one is other for one, other in zip(composed, messages, strict=True))
+            same = all(
+                one is other for one, other in zip(composed, messages, strict=True)
+            )
             expect(same, True, "an untouched message is the same object")
             expect(view is request, False, "the request is a new one")
             expect(request == before, True, "the given one is not changed")
@@ -108,7 +112,9 @@ class FormatContract:
         """
         for raw, message in () if isinstance(self.format, Host) else self._messages():
             calls = [self.format.call(one) for one in self.format.calls(raw)]
-            expect([one.id for one in calls], [one.id for one in message.calls], "calls")
+            expect(
+                [one.id for one in calls], [one.id for one in message.calls], "calls"
+            )
             for call in calls:
                 result = self.format.result(call, NEW)
                 (carrier,) = self.format.results([result])
@@ -126,13 +132,17 @@ class FormatContract:
     def test_a_user_message_says_what_it_was_given(self) -> None:
         """Accounts of what was left out are shown as one."""
         message = self.format.parse(self.format.user(NEW), "message")
-        expect((message.role, _said(message.parts[0], 0)), ("user", NEW), "a user message")
+        expect(
+            (message.role, _said(message.parts[0], 0)), ("user", NEW), "a user message"
+        )
 
     def test_usage_is_read_or_none(self) -> None:
         """A reply that reports nothing, or nonsense, is no error."""
         for reply in _NONSENSE:
             usage = self.format.usage(reply)
-            expect(usage is None or isinstance(usage, Usage), True, "usage is read or None")
+            expect(
+                usage is None or isinstance(usage, Usage), True, "usage is read or None"
+            )
 
     def test_what_is_no_message_is_a_typed_error(self) -> None:
         """A caller sees what is wrong, and where."""

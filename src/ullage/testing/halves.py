@@ -8,7 +8,16 @@ from functools import partial
 from ullage import Output, Record
 from ullage.core.errors import RefNotFound, StoreError
 from ullage.stores import Blobs, ref_of
-from ullage.testing._samples import HUGE, ODD, Opened, batch, expect, fails_with, in_threads, output
+from ullage.testing._samples import (
+    HUGE,
+    ODD,
+    Opened,
+    batch,
+    expect,
+    fails_with,
+    in_threads,
+    output,
+)
 
 __all__ = ["BlobsContract", "RecordsContract"]
 
@@ -22,7 +31,11 @@ class BlobsContract(Opened):
             for text in ODD:
                 with self.opened() as blobs:
                     blobs.put("t", [output(text, kind)])
-                    expect(blobs.get("t", ref_of(text, kind)), output(text, kind), "it comes back")
+                    expect(
+                        blobs.get("t", ref_of(text, kind)),
+                        output(text, kind),
+                        "it comes back",
+                    )
 
     def test_its_chunks_join_to_the_text_and_are_what_the_shape_says(self) -> None:
         """Recall pages by these counts, and never reads the whole."""
@@ -37,7 +50,9 @@ class BlobsContract(Opened):
             blobs.put("t", [output("kept")])
             for ref in ("", "../../etc/passwd", "a\x00b", "\ud800", "x" * 300, "Ａ"):
                 for read in _reads(blobs):
-                    error = fails_with(RefNotFound, partial(read, "t", ref), "it is not there")
+                    error = fails_with(
+                        RefNotFound, partial(read, "t", ref), "it is not there"
+                    )
                     expect(error.ref, ref, "the error names the ref")
 
     def test_what_a_tenant_put_no_other_reads(self) -> None:
@@ -48,7 +63,9 @@ class BlobsContract(Opened):
             blobs.put("two", [shared])
             expect(blobs.get("two", shared.ref), shared, "both may read it")
             for read in _reads(blobs):
-                fails_with(RefNotFound, partial(read, "two", own.ref), "it is not theirs")
+                fails_with(
+                    RefNotFound, partial(read, "two", own.ref), "it is not theirs"
+                )
 
     def test_putting_twice_is_putting_once(self) -> None:
         """A put is done again after any failure."""
@@ -62,7 +79,9 @@ class BlobsContract(Opened):
         forged = Output(ref_of("original"), "forged")
         with self.opened() as blobs:
             blobs.put("t", [output("original")])
-            error = fails_with(StoreError, lambda: blobs.put("t", [forged]), "the ref is taken")
+            error = fails_with(
+                StoreError, lambda: blobs.put("t", [forged]), "the ref is taken"
+            )
             expect(error.key, forged.ref, "the error names the ref")
             expect("forged" in str(error), False, "no content in an error")
             expect(blobs.get("t", forged.ref).text, "original", "the first one stays")
@@ -71,16 +90,26 @@ class BlobsContract(Opened):
         """A block is not a text that reads the same."""
         with self.opened() as blobs:
             blobs.put("t", [Output("r", "same", "text")])
-            fails_with(StoreError, lambda: blobs.put("t", [Output("r", "same", "block")]), "taken")
             fails_with(
-                StoreError, lambda: blobs.put("t", [Output("q", "1"), Output("q", "2")]), "taken"
+                StoreError,
+                lambda: blobs.put("t", [Output("r", "same", "block")]),
+                "taken",
+            )
+            fails_with(
+                StoreError,
+                lambda: blobs.put("t", [Output("q", "1"), Output("q", "2")]),
+                "taken",
             )
 
-    def test_threads_that_put_the_same_in_any_order_do_not_hinder_each_other(self) -> None:
+    def test_threads_that_put_the_same_in_any_order_do_not_hinder_each_other(
+        self,
+    ) -> None:
         """Two writers of the same outputs must not wait for each other for ever."""
         outputs = [output(f"{n}" * 500) for n in range(12)]
         with self.opened() as blobs:
-            errors = in_threads(6, lambda me: blobs.put("t", outputs if me % 2 else outputs[::-1]))
+            errors = in_threads(
+                6, lambda me: blobs.put("t", outputs if me % 2 else outputs[::-1])
+            )
             expect(errors, [], "nobody fails")
             for out in outputs:
                 expect(blobs.get("t", out.ref), out, "it comes back")
@@ -91,13 +120,21 @@ def _check_chunks(blobs: Blobs, text: str) -> None:
     shape = blobs.look("t", ref)
     chunks = [blobs.chunk("t", ref, n) for n in range(len(shape.chunks))]
     expect("".join(chunks) == text, True, "the chunks join to the text")
-    expect((shape.ref, shape.kind, shape.chars), (ref, "text", len(text)), "the shape is its own")
+    expect(
+        (shape.ref, shape.kind, shape.chars),
+        (ref, "text", len(text)),
+        "the shape is its own",
+    )
     for chunk, extent in zip(chunks, shape.chunks, strict=True):
         counts = (extent.chars, extent.size_bytes, extent.newlines)
         size_bytes = len(chunk.encode("utf-8", "surrogatepass"))
         expect(counts, (len(chunk), size_bytes, chunk.count("\n")), "a chunk's extent")
     for beyond in (-1, len(chunks)):
-        fails_with(RefNotFound, partial(blobs.chunk, "t", ref, beyond), "there is no such chunk")
+        fails_with(
+            RefNotFound,
+            partial(blobs.chunk, "t", ref, beyond),
+            "there is no such chunk",
+        )
 
 
 def _reads(blobs: Blobs) -> tuple[Callable[[str, str], object], ...]:
@@ -112,10 +149,14 @@ class RecordsContract(Opened):
         """The loser is given what is kept, and nothing of its append is kept."""
         with self.opened() as records:
             for kind in ("batch", "opened"):
-                one, two = (Record(b"k", kind, 0, data) for data in (b"first", b"second"))
+                one, two = (
+                    Record(b"k", kind, 0, data) for data in (b"first", b"second")
+                )
                 expect(records.append("t", [one]), (), "the first one is kept")
                 late = [batch(b"k", 7, b"x"), Record(b"k", "observed", 0, b"y"), two]
-                expect(records.append("t", late), (one,), "the loser is given what is kept")
+                expect(
+                    records.append("t", late), (one,), "the loser is given what is kept"
+                )
             kept = (batch(b"k", 0, b"first"), Record(b"k", "opened", 0, b"first"))
             expect(records.find("t", [b"k"]), kept, "nothing of a lost append is kept")
 
@@ -136,12 +177,23 @@ class RecordsContract(Opened):
                     for name in ("b", "a", ""):
                         one = Record(b"k", kind, 0, data + name.encode(), name)
                         expect(records.append("t", [one]), (), "nothing prevents it")
-            both = [Record(b"k", "observed", 0, b"x"), Record(b"k", "observed", 0, b"y")]
+            both = [
+                Record(b"k", "observed", 0, b"x"),
+                Record(b"k", "observed", 0, b"y"),
+            ]
             records.append("t", both)
             found = [(r.kind, r.name, r.data) for r in records.find("t", [b"k"])]
             latest = [("latest", name, b"1" + name.encode()) for name in ("", "a", "b")]
-            observed = [("observed", "", b"y"), ("observed", "a", b"1a"), ("observed", "b", b"1b")]
-            expect(found, [*latest, *observed], "the newest is kept, in order of kind and name")
+            observed = [
+                ("observed", "", b"y"),
+                ("observed", "a", b"1a"),
+                ("observed", "b", b"1b"),
+            ]
+            expect(
+                found,
+                [*latest, *observed],
+                "the newest is kept, in order of kind and name",
+            )
 
     def test_a_kind_of_a_later_version_is_kept_as_it_is(self) -> None:
         """An upgrade that is taken back must not lose what the newer version wrote."""
@@ -156,7 +208,11 @@ class RecordsContract(Opened):
     def test_an_append_that_contradicts_itself_keeps_nothing(self) -> None:
         """Neither of two batches of one number could be said to be the first."""
         with self.opened() as records:
-            two = [Record(b"j", "observed", 0, b"x"), batch(b"k", 0, b"1"), batch(b"k", 0, b"2")]
+            two = [
+                Record(b"j", "observed", 0, b"x"),
+                batch(b"k", 0, b"1"),
+                batch(b"k", 0, b"2"),
+            ]
             fails_with(StoreError, lambda: records.append("t", two), "it is refused")
             expect(records.find("t", [b"j", b"k"]), (), "nothing is kept")
 
@@ -165,8 +221,16 @@ class RecordsContract(Opened):
         with self.opened() as records:
             for tenant in ("one", "two", "\ud800", "a\x00b"):
                 data = tenant.encode("utf-8", "surrogatepass")
-                expect(records.append(tenant, [batch(b"k", 0, data)]), (), "it is a place apart")
-                expect(records.find(tenant, [b"k"]), (batch(b"k", 0, data),), "it is found there")
+                expect(
+                    records.append(tenant, [batch(b"k", 0, data)]),
+                    (),
+                    "it is a place apart",
+                )
+                expect(
+                    records.find(tenant, [b"k"]),
+                    (batch(b"k", 0, data),),
+                    "it is found there",
+                )
             expect(records.find("three", [b"k"]), (), "and nowhere else")
 
     def test_many_keys_come_back_in_the_order_asked(self) -> None:
@@ -185,18 +249,25 @@ class RecordsContract(Opened):
         with self.opened() as records:
             lost: list[tuple[Record, ...]] = []
             errors = in_threads(
-                8, lambda me: lost.append(records.append("t", [batch(b"k", 0, b"%d" % me)]))
+                8,
+                lambda me: lost.append(
+                    records.append("t", [batch(b"k", 0, b"%d" % me)])
+                ),
             )
             winner = records.find("t", [b"k"])
             expect((errors, len(winner)), ([], 1), "one record is kept")
             expect(lost.count(()), 1, "one writer won")
             expect(set(lost), {(), winner}, "the others were given what is kept")
 
-    def test_threads_that_write_the_same_places_in_any_order_do_not_hinder_each_other(self) -> None:
+    def test_threads_that_write_the_same_places_in_any_order_do_not_hinder_each_other(
+        self,
+    ) -> None:
         """Two writers must not wait for each other for ever."""
         many = [Record(b"%d" % n, "observed", 0, b"x") for n in range(20)]
         with self.opened() as records:
-            errors = in_threads(6, lambda me: records.append("t", many if me % 2 else many[::-1]))
+            errors = in_threads(
+                6, lambda me: records.append("t", many if me % 2 else many[::-1])
+            )
             expect(errors, [], "nobody fails")
             keys = [record.key for record in many]
             expect(records.find("t", keys), tuple(many), "all are kept")

@@ -24,7 +24,17 @@ MODELS = {wire.name: wire.example_model for wire in WIRES}
 _OWN = "openai-chat"
 """The wire that runs are made up on."""
 _TOOLS = ("read_file", "bash", "grep", "web_fetch")
-_WORDS = ("cache", "retry", "socket", "index", "token", "röntgen", "名前", "🙂", "path/to.py:12")
+_WORDS = (
+    "cache",
+    "retry",
+    "socket",
+    "index",
+    "token",
+    "röntgen",
+    "名前",
+    "🙂",
+    "path/to.py:12",
+)
 
 
 def example_runs(
@@ -55,19 +65,29 @@ def in_format(run: Run, format: str) -> dict[str, Any]:
 
 
 def _run(rng: random.Random, turns: int, scale: int) -> list[Any]:
-    messages: list[Any] = [{"role": "user", "content": f"Find out why {_text(rng, 60)} fails."}]
+    messages: list[Any] = [
+        {"role": "user", "content": f"Find out why {_text(rng, 60)} fails."}
+    ]
     seen: list[str] = []
     for number in range(turns):
-        said = rng.choice(("", "Let me look.", "The cause is the cache, as far as I can see."))
+        said = rng.choice(
+            ("", "Let me look.", "The cause is the cache, as far as I can see.")
+        )
         ids = [f"call_{number}_{n}" for n in range(rng.choice((1, 1, 1, 2, 3)))]
         calls = [_call(rng, id) for id in ids]
-        messages.append({"role": "assistant", "content": said or None, "tool_calls": calls})
+        messages.append(
+            {"role": "assistant", "content": said or None, "tool_calls": calls}
+        )
         for id in ids:
-            seen.append(rng.choice(seen) if seen and rng.random() < 0.2 else _output(rng, scale))
+            seen.append(
+                rng.choice(seen) if seen and rng.random() < 0.2 else _output(rng, scale)
+            )
             messages.append({"role": "tool", "tool_call_id": id, "content": seen[-1]})
         if rng.random() < 0.25:
             messages.append({"role": "assistant", "content": "Done so far."})
-            messages.append({"role": "user", "content": f"Never touch {_text(rng, 40)}."})
+            messages.append(
+                {"role": "user", "content": f"Never touch {_text(rng, 40)}."}
+            )
     return messages
 
 
@@ -89,11 +109,16 @@ def _output(rng: random.Random, scale: int) -> str:
     if kind == 1:
         return _text(rng, 60)
     if kind == 2:
-        rows = [{"id": n, "name": _text(rng, 20)} for n in range(scale * rng.randrange(10, 100))]
+        rows = [
+            {"id": n, "name": _text(rng, 20)}
+            for n in range(scale * rng.randrange(10, 100))
+        ]
         return json.dumps(rows, ensure_ascii=False)
     if kind == 3:
         return _text(rng, scale * rng.randrange(2_000, 5_000))
-    lines = [f"{n:05} INFO {_text(rng, 50)}" for n in range(scale * rng.randrange(40, 120))]
+    lines = [
+        f"{n:05} INFO {_text(rng, 50)}" for n in range(scale * rng.randrange(40, 120))
+    ]
     lines[rng.randrange(len(lines))] = f"ERROR exit code 1: {_text(rng, 30)}"
     return "\n".join(lines)
 

@@ -93,10 +93,12 @@ def check_policy(
     watched = replace(
         policy,
         at_first_sight=tuple(
-            partial(_watched, stage=stage, on_arrival=True) for stage in policy.at_first_sight
+            partial(_watched, stage=stage, on_arrival=True)
+            for stage in policy.at_first_sight
         ),
         under_pressure=tuple(
-            partial(_watched, stage=stage, on_arrival=False) for stage in policy.under_pressure
+            partial(_watched, stage=stage, on_arrival=False)
+            for stage in policy.under_pressure
         ),
     )
     limits = Limits(window_tokens=window_tokens)
@@ -104,10 +106,14 @@ def check_policy(
         for format in formats:
             broken = _broken(watched, run, format, limits, notes)
             if broken:
-                short = _shortest(watched, run, format, limits, notes, broken.partition(":")[0])
+                short = _shortest(
+                    watched, run, format, limits, notes, broken.partition(":")[0]
+                )
                 broken = _broken(watched, short, format, limits, notes) or broken
                 shown = json.dumps(list(short), ensure_ascii=False)
-                raise AssertionError(f"{broken}\n  history of {len(short)} messages: {shown:.4000}")
+                raise AssertionError(
+                    f"{broken}\n  history of {len(short)} messages: {shown:.4000}"
+                )
     return notes.cuts
 
 
@@ -130,14 +136,20 @@ _NOTES: ContextVar[_Notes | None] = ContextVar("notes", default=None)
 do not."""
 
 
-def _watched(window: Window, /, *, stage: Stage, on_arrival: bool) -> Sequence[Cut] | Skipped:
+def _watched(
+    window: Window, /, *, stage: Stage, on_arrival: bool
+) -> Sequence[Cut] | Skipped:
     """What a stage proposes, asked twice, with the window compared before and after."""
     before = _state(window)
     wanted = stage(window)
     if _state(window) != before:
-        raise AssertionError("pure: the stage changed the window or the history behind it")
+        raise AssertionError(
+            "pure: the stage changed the window or the history behind it"
+        )
     if stage(window) != wanted:
-        raise AssertionError("deterministic: asked twice of one window, it wants different cuts")
+        raise AssertionError(
+            "deterministic: asked twice of one window, it wants different cuts"
+        )
     notes = _NOTES.get()
     if notes is None or isinstance(wanted, Skipped):
         return wanted  # it is asked of samples too, for its policy's fingerprint
@@ -163,10 +175,17 @@ def _state(window: Window) -> Any:
     return window.size, window.tokens, tuple(window.transcript.messages), shown
 
 
-def _broken(policy: Policy, run: Run, format: str, limits: Limits, notes: _Notes) -> str:
+def _broken(
+    policy: Policy, run: Run, format: str, limits: Limits, notes: _Notes
+) -> str:
     """The first promise that is not kept, in one line; "" if all are."""
     open_session = partial(
-        Session, MODELS[format], policy=policy, limits=limits, format=format, recall=True
+        Session,
+        MODELS[format],
+        policy=policy,
+        limits=limits,
+        format=format,
+        recall=True,
     )
     warm, twin = open_session(), open_session()
     for number, stop in enumerate(boundaries(run)):
@@ -238,7 +257,9 @@ def _shortest(
     policy: Policy, run: Run, format: str, limits: Limits, notes: _Notes, promise: str
 ) -> Run:
     """The turns of a run without those that the promise is broken without, too."""
-    starts = [at for at, one in enumerate(run) if at and one["role"] in ("assistant", "user")]
+    starts = [
+        at for at, one in enumerate(run) if at and one["role"] in ("assistant", "user")
+    ]
     edges = [0, *starts, len(run)]
     turns = [run[low:high] for low, high in pairwise(edges)]
 

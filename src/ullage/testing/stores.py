@@ -10,7 +10,15 @@ from msgspec.structs import replace
 
 from ullage import Address, Output, Record, Replace, Summary
 from ullage.core.errors import RefNotFound, StoreError, UllageError
-from ullage.stores import DAY_S, Bounds, Collected, every_ref, forget, receipts_of, ref_of
+from ullage.stores import (
+    DAY_S,
+    Bounds,
+    Collected,
+    every_ref,
+    forget,
+    receipts_of,
+    ref_of,
+)
 from ullage.testing._samples import (
     KEYS,
     batch,
@@ -45,7 +53,8 @@ class _Model:
         first = tuple(
             Record(one.key, one.kind, one.n, self.records[tenant, *one.place], one.name)
             for one in records
-            if one.is_once and self.records.get((tenant, *one.place), one.data) != one.data
+            if one.is_once
+            and self.records.get((tenant, *one.place), one.data) != one.data
         )
         if not first:
             self.records |= {(tenant, *one.place): one.data for one in records}
@@ -61,7 +70,9 @@ class _Model:
 
     def refs(self, tenant: str) -> tuple[str, ...]:
         found = (ref for who, ref in self.outputs if who == tenant)
-        return tuple(sorted(found, key=lambda ref: ref.encode("utf-8", "surrogatepass")))
+        return tuple(
+            sorted(found, key=lambda ref: ref.encode("utf-8", "surrogatepass"))
+        )
 
 
 class StoreContract(BlobsContract, RecordsContract):
@@ -89,7 +100,9 @@ class StoreContract(BlobsContract, RecordsContract):
         with self.opened() as store:
             try:
                 for commit in commits:
-                    expect(store.commit(*commit), model.commit(*commit), "what prevents it")
+                    expect(
+                        store.commit(*commit), model.commit(*commit), "what prevents it"
+                    )
                 for tenant in {tenant for tenant, _, _ in commits} | {"never"}:
                     found = store.find(tenant, iter(wanted))
                     expect(found, model.find(tenant, wanted), "find")
@@ -148,7 +161,9 @@ class StoreContract(BlobsContract, RecordsContract):
             expect(store.refs("t", refs[9], 10), tuple(refs[10:20]), "the second")
             expect(store.refs("t", refs[19], 10), tuple(refs[20:]), "the last")
             expect(store.refs("t", refs[-1], 10), (), "nothing behind it")
-            expect(store.held(["never", *refs[:3]]), frozenset(refs[:3]), "held by anybody")
+            expect(
+                store.held(["never", *refs[:3]]), frozenset(refs[:3]), "held by anybody"
+            )
 
     def test_a_closed_store_refuses_everything(self) -> None:
         """And may be closed twice."""
@@ -171,7 +186,9 @@ class StoreContract(BlobsContract, RecordsContract):
 
     # Receipts, where a store keeps them
 
-    def test_receipts_are_kept_in_place_of_earlier_ones_and_given_in_order(self) -> None:
+    def test_receipts_are_kept_in_place_of_earlier_ones_and_given_in_order(
+        self,
+    ) -> None:
         """A write that is done twice counts once, and an earlier state takes no place."""
         with self.opened() as store:
             if receipts_of(store) is None:
@@ -182,7 +199,9 @@ class StoreContract(BlobsContract, RecordsContract):
             receipts_of(store).keep_receipts([late])
             receipts_of(store).keep_receipts([late])
             receipts_of(store).keep_receipts([early])
-            expect(store_receipts(store), (late, other), "the newest sums of each process")
+            expect(
+                store_receipts(store), (late, other), "the newest sums of each process"
+            )
             receipts_of(store).keep_receipts([])
 
     def test_receipts_are_given_by_their_days(self) -> None:
@@ -197,7 +216,9 @@ class StoreContract(BlobsContract, RecordsContract):
             receipts_of(store).keep_receipts(kept)
             expect(store_receipts(store), kept, "all of them")
             expect(receipts_of(store).receipts(days[1]), kept[1:], "since a day")
-            expect(receipts_of(store).receipts(days[1], days[1]), kept[1:2], "of one day")
+            expect(
+                receipts_of(store).receipts(days[1], days[1]), kept[1:2], "of one day"
+            )
 
     def test_receipts_outlive_the_conversations_they_are_about(self) -> None:
         """They hold no content: neither a clean-up nor forgetting a tenant takes them."""
@@ -248,14 +269,20 @@ class StoreContract(BlobsContract, RecordsContract):
             store.find("t", [b"found"])
             self.clock.days_pass(2)
             done = self.collected(store, "t", AGED)
-            expect([gone.ref for gone in done.removed], [old.ref], "the unused one goes")
+            expect(
+                [gone.ref for gone in done.removed], [old.ref], "the unused one goes"
+            )
             gone = done.removed[0]
             expect((gone.tenant, gone.needed), ("t", False), "and says so")
             expect(done.records, 1, "the unused key goes")
             expect(store.refs("t"), _refs(read, looked, again, new), "the others stay")
             found = [r.key for r in store.find("t", [b"old", b"found"])]
             expect(found, [b"found"], "what was looked up stays")
-            expect(len(store.find("t", [b"more"])), 2, "a key goes as a whole or not at all")
+            expect(
+                len(store.find("t", [b"more"])),
+                2,
+                "a key goes as a whole or not at all",
+            )
             fails_with(RefNotFound, lambda: store.get("t", old.ref), "it is gone")
             store.put("t", [old])
             expect(store.get("t", old.ref), old, "it can be put again")
@@ -272,7 +299,11 @@ class StoreContract(BlobsContract, RecordsContract):
                 self.clock.days_pass(20)
                 store.find("t", [b"k", b"s"])
             done = self.collected(store, "t", AGED)
-            expect([gone.ref for gone in done.removed], [free.ref], "only what nothing names")
+            expect(
+                [gone.ref for gone in done.removed],
+                [free.ref],
+                "only what nothing names",
+            )
             expect(store.refs("t"), _refs(named, listed, index), "the others stay")
             self.clock.days_pass(40)
             expect(self.collected(store, "t", AGED).records, 2, "the ledger goes")
@@ -291,7 +322,9 @@ class StoreContract(BlobsContract, RecordsContract):
             expect(gone, [("b", one.ref)], "the one without a ledger goes")
             expect(store.get("a", one.ref), one, "the other's stays")
 
-    def test_over_its_size_the_longest_unused_go_first_and_what_is_needed_last(self) -> None:
+    def test_over_its_size_the_longest_unused_go_first_and_what_is_needed_last(
+        self,
+    ) -> None:
         """What is needed goes only if the bounds say so."""
         texts = [f"{n} " + random.Random(n).randbytes(5_000).hex() for n in range(6)]
         first, *rest = map(output, texts)
@@ -307,12 +340,22 @@ class StoreContract(BlobsContract, RecordsContract):
             gone = [gone.ref for gone in done.removed]
             expect(gone, [out.ref for out in rest[1:4]], "the longest unused go first")
             expect(done.left_bytes <= size // 2, True, "down to the bound")
-            done = self.collected(store, "t", Bounds(max_bytes=0, keep=frozenset({rest[4].ref})))
-            expect([gone.ref for gone in done.removed], [rest[0].ref], "not what is to be kept")
+            done = self.collected(
+                store, "t", Bounds(max_bytes=0, keep=frozenset({rest[4].ref}))
+            )
+            expect(
+                [gone.ref for gone in done.removed],
+                [rest[0].ref],
+                "not what is to be kept",
+            )
             expect(store.refs("t"), _refs(first, rest[4]), "nor what is needed")
             done = self.collected(store, "t", Bounds(max_bytes=0, even_needed=True))
             last = [(gone.ref, gone.needed) for gone in done.removed]
-            expect(last, [(rest[4].ref, False), (first.ref, True)], "what is needed goes last")
+            expect(
+                last,
+                [(rest[4].ref, False), (first.ref, True)],
+                "what is needed goes last",
+            )
             expect((done.left_bytes, store.refs("t")), (0, ()), "nothing is left")
 
     def test_a_dry_run_says_the_same_and_does_nothing(self) -> None:
@@ -325,7 +368,11 @@ class StoreContract(BlobsContract, RecordsContract):
             expect(store.refs("t"), _refs(*outputs), "it does nothing")
             done = self.collected(store, "t", AGED)
             said = (would.removed, would.records, would.left_bytes, would.cursor)
-            expect(said, (done.removed, done.records, done.left_bytes, None), "it says the same")
+            expect(
+                said,
+                (done.removed, done.records, done.left_bytes, None),
+                "it says the same",
+            )
             expect((len(done.removed), done.records), (5, 2), "all of it goes")
 
     def test_one_tenant_is_cleaned_and_the_others_are_not(self) -> None:
@@ -353,7 +400,9 @@ class StoreContract(BlobsContract, RecordsContract):
                 ("t", 0, True),
             ):
                 if due:
-                    said = store.collect(tenant, replace(daily, dry_run=True)) is not None
+                    said = (
+                        store.collect(tenant, replace(daily, dry_run=True)) is not None
+                    )
                     expect(said, True, "a dry run is no clean-up")
                 done = store.collect(tenant, daily) is not None
                 expect(done, due, f"whether it is due of {tenant!r}")
@@ -368,7 +417,11 @@ class StoreContract(BlobsContract, RecordsContract):
             store.collect("t", daily)
             self.clock.days_pass(-10_000)
             done = self.collected(store, "t", daily)
-            expect((done.removed, done.records), ((), 0), "it is due, and nothing is old yet")
+            expect(
+                (done.removed, done.records),
+                ((), 0),
+                "it is due, and nothing is old yet",
+            )
             self.clock.days_pass(31)
             done = self.collected(store, "t", daily)
             expect((len(done.removed), done.records), (1, 1), "a month later it goes")

@@ -55,7 +55,12 @@ __all__ = [
 ]
 
 FormatName: TypeAlias = Literal[
-    "openai-chat", "openai-responses", "anthropic", "gemini", "ollama", "bedrock-converse"
+    "openai-chat",
+    "openai-responses",
+    "anthropic",
+    "gemini",
+    "ollama",
+    "bedrock-converse",
 ]
 """The names of the wires, for editors and type checkers."""
 
@@ -83,7 +88,9 @@ def wire_named(name: str) -> Wire:
     """
     if name in _BY_NAME:
         return _BY_NAME[name]
-    raise ConfigError("wire", f"{name!r} is not known", f"Use one of {', '.join(_BY_NAME)}.")
+    raise ConfigError(
+        "wire", f"{name!r} is not known", f"Use one of {', '.join(_BY_NAME)}."
+    )
 
 
 def format_of(format: str | Format) -> Format:
@@ -141,14 +148,19 @@ def recognise(request: Mapping[str, Any], model: str | None = None) -> Format:
 def _by_bare_block(request: Mapping[str, Any]) -> Wire | None:
     """By the first block of the messages, if it does not name its type as most wires want it."""
     messages = request.get("messages")
-    contents = (field(raw, "content") for raw in (messages if isinstance(messages, list) else ()))
+    contents = (
+        field(raw, "content")
+        for raw in (messages if isinstance(messages, list) else ())
+    )
     first = next(
-        (content[0] for content in contents if content and isinstance(content, list)), None
+        (content[0] for content in contents if content and isinstance(content, list)),
+        None,
     )
     if not isinstance(first, Mapping) or "type" in first:
         return None
     return next(
-        (wire for wire in WIRES if not first.keys().isdisjoint(wire.signs.bare_blocks)), None
+        (wire for wire in WIRES if not first.keys().isdisjoint(wire.signs.bare_blocks)),
+        None,
     )
 
 
@@ -200,7 +212,9 @@ def _by_model(model: str) -> Wire | None:
 
 def _blocks_of_one() -> Iterator[tuple[str, Wire]]:
     """Each type of block that one wire alone has, of those with ``messages``, and the wire."""
-    wires = [wire for wire in WIRES if wire.types_blocks and wire.format.key == "messages"]
+    wires = [
+        wire for wire in WIRES if wire.types_blocks and wire.format.key == "messages"
+    ]
     counts = Counter(kind for wire in wires for kind in wire.format.blocks)
     for wire in wires:
         for kind in wire.format.blocks:

@@ -34,7 +34,9 @@ def plain(value: Any, where: str) -> Mapping[str, Any]:
         return value
     check_object(value, where)
     # As the vendors' own clients write it: a null they were given is a null they send.
-    fields: Mapping[str, Any] = value.model_dump(mode="json", by_alias=True, exclude_unset=True)
+    fields: Mapping[str, Any] = value.model_dump(
+        mode="json", by_alias=True, exclude_unset=True
+    )
     return fields
 
 
@@ -88,8 +90,12 @@ def opaque_json(value: Any, where: str) -> str:
 
 def _without_nulls(value: Any) -> Any:
     if isinstance(value, dict):
-        return {key: _without_nulls(item) for key, item in value.items() if item is not None}
-    return [_without_nulls(item) for item in value] if isinstance(value, list) else value
+        return {
+            key: _without_nulls(item) for key, item in value.items() if item is not None
+        }
+    return (
+        [_without_nulls(item) for item in value] if isinstance(value, list) else value
+    )
 
 
 def ordered(parts: Sequence[Part]) -> tuple[Part, ...]:
@@ -153,7 +159,9 @@ def block_at(value: Any, where: str) -> Any:
 def unmarked(value: Any) -> Any:
     """A copy of a block's containers without cache markers, which have no say in identity."""
     if isinstance(value, Mapping):
-        return {key: unmarked(item) for key, item in value.items() if key not in MARKERS}
+        return {
+            key: unmarked(item) for key, item in value.items() if key not in MARKERS
+        }
     if isinstance(value, (list, tuple)):
         return [unmarked(item) for item in value]
     return unmarked(plain(value, "block")) if hasattr(value, "model_dump") else value
@@ -211,7 +219,9 @@ def _schema_text(schema: Any) -> str:
         except (TypeError, ValueError, RecursionError):
             return str(schema)  # an SDK may take what is no JSON
     if inspect.isclass(schema) and not get_args(schema):
-        return " ".join([schema.__name__, *map(str, getattr(schema, "__members__", ()))])
+        return " ".join(
+            [schema.__name__, *map(str, getattr(schema, "__members__", ()))]
+        )
     return " ".join(map(_schema_text, get_args(schema)))
 
 

@@ -37,7 +37,9 @@ from ullage.wires.unknown_media import media_tokens_of
 
 _loads = msgspec.json.Decoder().decode
 Kind: TypeAlias = Literal["image", "document", "audio"]
-Becomes: TypeAlias = Literal["text", "media", "call", "result", "reasoning", "opaque", "message"]
+Becomes: TypeAlias = Literal[
+    "text", "media", "call", "result", "reasoning", "opaque", "message"
+]
 
 
 class Block(Struct, frozen=True, gc=False):
@@ -168,7 +170,9 @@ def table(*rows: Block) -> Blocks:
     return {row.kind: row for row in rows}
 
 
-def cannot_edit(kind: object, what: str = "stands as it came or not at all") -> UnsupportedPart:
+def cannot_edit(
+    kind: object, what: str = "stands as it came or not at all"
+) -> UnsupportedPart:
     """The error for an edit that would not be legal."""
     return UnsupportedPart(
         f"a part of type {str(kind)[:64]!r}",
@@ -210,7 +214,9 @@ def arguments_of(text: str) -> dict[str, Any]:
         found = None
     if isinstance(found, dict):
         return found
-    raise FormatError("arguments", "not a JSON object", "Replace arguments by a JSON object.")
+    raise FormatError(
+        "arguments", "not a JSON object", "Replace arguments by a JSON object."
+    )
 
 
 def read_part(rows: Blocks, raw: Any, at: int, where: str) -> Content:
@@ -245,7 +251,9 @@ def medium_at(block: Mapping[str, Any], row: Block, at: int, where: str) -> Medi
         plain(block.get(holder) or {} if has_holder else block, f"{where}.{holder}")
     return Media(
         row.media[0],
-        optional_text_at(at_path(block, row.mime), f"{where}.{row.mime}") if row.mime else row.type,
+        optional_text_at(at_path(block, row.mime), f"{where}.{row.mime}")
+        if row.mime
+        else row.type,
         optional_text_at(at_path(block, path), f"{where}.{path}"),
         at,
         block=block_at(block, where),

@@ -94,7 +94,9 @@ class WireFormat(Format):
         """See `Format.wants_data`."""
         settings = self.settings(request)
         forms = (at_path(settings, path) for path in self.answer_forms)
-        return any(form not in _PROSE for form in forms) or bool(schemas_at(settings, self.schemas))
+        return any(form not in _PROSE for form in forms) or bool(
+            schemas_at(settings, self.schemas)
+        )
 
     def system(self, request: Mapping[str, Any]) -> Iterable[tuple[str, str | None]]:
         """Each system text beside the messages behind its path, None for what is no text.
@@ -115,7 +117,9 @@ class WireFormat(Format):
     def tool_text(self, tool: Any, where: str) -> str:
         """See `Format.tool_text`."""
         fields = plain(tool, where)
-        return as_json({key: fields[key] for key in fields if key not in MARKERS}, where)
+        return as_json(
+            {key: fields[key] for key in fields if key not in MARKERS}, where
+        )
 
     def choice(self, request: Mapping[str, Any]) -> Choice:
         """See `Format.choice`."""
@@ -128,7 +132,9 @@ class WireFormat(Format):
         for at, raw in enumerate(leading):
             parts = self.parse(raw, f"{self.key}[{at}]").parts
             texts += [part.text for part in parts if isinstance(part, Text)]
-        texts += [self.tool_text(tool, where) for where, tool in self.definitions(request)]
+        texts += [
+            self.tool_text(tool, where) for where, tool in self.definitions(request)
+        ]
         settings = self.settings(request)
         limits = (at_path(settings, name) for name in self.answer_limits)
         asked = next((most for most in limits if most), None)
@@ -142,7 +148,10 @@ class WireFormat(Format):
         )
 
     def compose(
-        self, request: Mapping[str, Any], messages: list[Any], tools: Sequence[dict[str, Any]]
+        self,
+        request: Mapping[str, Any],
+        messages: list[Any],
+        tools: Sequence[dict[str, Any]],
     ) -> dict[str, Any]:
         """See `Format.compose`."""
         new = {**request, self.key: messages}
@@ -157,9 +166,15 @@ class WireFormat(Format):
         role = self.roles.get(said) if isinstance(said, str) else None
         if role is not None:
             return role
-        shown = repr(said[:64]) if isinstance(said, str) else f"of type {type(said).__name__}"
+        shown = (
+            repr(said[:64])
+            if isinstance(said, str)
+            else f"of type {type(said).__name__}"
+        )
         raise FormatError(
-            f"{where}.role", f"unknown role {shown}", f"Roles here are {', '.join(self.roles)}."
+            f"{where}.role",
+            f"unknown role {shown}",
+            f"Roles here are {', '.join(self.roles)}.",
         )
 
     def user(self, text: str) -> Any:
@@ -215,7 +230,11 @@ class WireFormat(Format):
     def usage(self, reply: Any) -> Usage | None:
         """See `Format.usage`."""
         usage = get(reply, self.usage_field)
-        return None if usage is None or self.counts is None else read_usage(usage, self.counts)
+        return (
+            None
+            if usage is None or self.counts is None
+            else read_usage(usage, self.counts)
+        )
 
 
 def before_last(

@@ -30,7 +30,13 @@ Show: TypeAlias = Callable[[Any, Message, Sequence[Change], bool], Any]
 texts by part and item, and whether its reasoning is left out. The original is never changed."""
 
 _APART = "[the result of an earlier call]"
-_ASKED_OF_REQUESTS = ("media_detail", "window_tokens", "choice", "takes_tools", "previous")
+_ASKED_OF_REQUESTS = (
+    "media_detail",
+    "window_tokens",
+    "choice",
+    "takes_tools",
+    "previous",
+)
 
 
 def _as_on_the_wire(name: str) -> Callable[..., Any]:
@@ -79,7 +85,12 @@ class Host(WireFormat):
     ) -> None:
         self.name, self.wire = name, wire
         self._base = wire_named(wire).format
-        self._parse, self._show, self._user, self._provider = parse, show, user, provider
+        self._parse, self._show, self._user, self._provider = (
+            parse,
+            show,
+            user,
+            provider,
+        )
         self._usage = usage
         self.most_tools = self._base.most_tools
 
@@ -136,7 +147,9 @@ class Host(WireFormat):
         return {**beside, self._base.key: []}
 
     def _sent(self, request: Mapping[str, Any]) -> Format:
-        return self._base if self._provider is None else format_of(self._provider(request))
+        return (
+            self._base if self._provider is None else format_of(self._provider(request))
+        )
 
     # ── messages ─────────────────────────────────────────────────────────────────────
 
@@ -145,14 +158,21 @@ class Host(WireFormat):
         return self._parse(raw)
 
     def edit(
-        self, raw: Any, message: Message, changes: Sequence[Change], *, drop_reasoning: bool = False
+        self,
+        raw: Any,
+        message: Message,
+        changes: Sequence[Change],
+        *,
+        drop_reasoning: bool = False,
     ) -> Any:
         """See `Format.edit`."""
         return self._show(raw, message, changes, drop_reasoning)
 
     def apart(self, raw: Any) -> Any:
         """See `Format.apart`: the user hands in what the results say."""
-        content = (item for result in self._parse(raw).results for item in result.content)
+        content = (
+            item for result in self._parse(raw).results for item in result.content
+        )
         texts = (item.text for item in content if isinstance(item, Text))
         return self._user("\n".join((_APART, *texts)))
 

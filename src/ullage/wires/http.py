@@ -131,7 +131,9 @@ class Http(ABC):
             match = known.path.search(path) if known.method == method else None
             if match is not None:
                 groups = match.groupdict()
-                is_array = bool(known.array_without) and known.array_without not in query
+                is_array = (
+                    bool(known.array_without) and known.array_without not in query
+                )
                 return Route(
                     self.wire,
                     known.kind,
@@ -170,6 +172,8 @@ class Http(ABC):
 def _unquoted(text: str) -> str:
     """A part of a path without its percent signs."""
     raw = re.sub(
-        rb"%([0-9a-fA-F]{2})", lambda found: bytes.fromhex(found[1].decode()), text.encode()
+        rb"%([0-9a-fA-F]{2})",
+        lambda found: bytes.fromhex(found[1].decode()),
+        text.encode(),
     )
     return raw.decode("utf-8", "replace")

@@ -34,7 +34,9 @@ class Family(Struct, frozen=True, gc=False):
 def family_of(families: Sequence[Family], model: str) -> Family:
     """The first family that a model's name fits."""
     name = plain_name(model)
-    return next(family for family in families if re.search(family.models, name) is not None)
+    return next(
+        family for family in families if re.search(family.models, name) is not None
+    )
 
 
 _OPENAIS = re.compile(r"^(?:gpt-(?!oss)|o\d|chatgpt|codex|computer-use)")
@@ -76,4 +78,7 @@ def takes_hosted_tools_alone(model: str) -> bool:
 
 def is_gpt_6_2(model: Any) -> bool:
     """Whether it is of the GPT-6.2 family, which takes no tools in Chat Completions (C11)."""
-    return isinstance(model, str) and re.search(r"^gpt-6[.-]2(?!\d)", plain_name(model)) is not None
+    return (
+        isinstance(model, str)
+        and re.search(r"^gpt-6[.-]2(?!\d)", plain_name(model)) is not None
+    )

@@ -57,7 +57,9 @@ def usage_of(reply: Any, wire: Format) -> Usage | Unreadable:
     elif is_raw(reply):
         return _parsed(reply, wire)
     elif is_stream(reply):
-        return Unreadable("a stream reports its usage to whoever reads it: give its events")
+        return Unreadable(
+            "a stream reports its usage to whoever reads it: give its events"
+        )
     else:
         found = wire.usage(reply)
     if isinstance(found, Unreadable):
@@ -85,7 +87,9 @@ def plausible(
         estimated_tokens: our estimate of the prompt.
     """
     info, given_tokens = lookup(model), limits.window_tokens if limits else 0
-    window_tokens = max(given_tokens, info.window_tokens if info.known else 0) or _ANY_TOKENS
+    window_tokens = (
+        max(given_tokens, info.window_tokens if info.known else 0) or _ANY_TOKENS
+    )
     answer_tokens = info.max_output_tokens or window_tokens
     most = window_tokens + answer_tokens
     rounds = 1 if usage.prompt_tokens is None else _ROUNDS
@@ -151,9 +155,12 @@ def left_out_of(reply: Any) -> Counter[str]:
     for listed in (field(body, "input_transformations") for body in _bodies(reply)):
         if isinstance(listed, (list, tuple)):
             total |= Counter(
-                reason if isinstance(reason := field(each, "reason"), str) else "no reason given"
+                reason
+                if isinstance(reason := field(each, "reason"), str)
+                else "no reason given"
                 for each in listed
-                if field(each, "type") == "thinking_dropped" or field(each, "action") == "removed"
+                if field(each, "type") == "thinking_dropped"
+                or field(each, "action") == "removed"
             )
     return total
 
@@ -162,8 +169,12 @@ def _parsed(response: Any, wire: Format) -> Usage | Unreadable:
     try:
         reply = response.parse()
     except Exception as error:  # noqa: BLE001 - an SDK raises what it likes on a body it dislikes
-        return Unreadable(f"a raw response that does not parse ({type(error).__name__})")
+        return Unreadable(
+            f"a raw response that does not parse ({type(error).__name__})"
+        )
     if inspect.iscoroutine(reply):
         reply.close()
-        return Unreadable("a raw response that is parsed with await: give what it parses to")
+        return Unreadable(
+            "a raw response that is parsed with await: give what it parses to"
+        )
     return usage_of(reply, wire)

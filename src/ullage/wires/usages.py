@@ -89,7 +89,8 @@ def read(usage: Any, counts: Counts) -> Usage | None:
         output_tokens=output + reasoning * counts.beside_reasoning,
         reasoning_tokens=reasoning,
         long_write_tokens=_count(usage, counts.long_written) or 0,
-        input_media=_media(usage, counts.input_media) + _media(usage, counts.brought_media),
+        input_media=_media(usage, counts.input_media)
+        + _media(usage, counts.brought_media),
         cache_read_media=_media(usage, counts.read_media),
         output_media=_media(usage, counts.output_media),
         prompt_tokens=prompt if brought else None,
@@ -100,7 +101,13 @@ def _count(usage: Any, path: str) -> int | None:
     """The count at a path, 0 where nothing is; None if it cannot be one."""
     found = at_path(usage, path) if path else None
     is_whole = isinstance(found, int) and not isinstance(found, bool)
-    return 0 if found is None else found if is_whole and 0 <= found <= _MOST_TOKENS else None
+    return (
+        0
+        if found is None
+        else found
+        if is_whole and 0 <= found <= _MOST_TOKENS
+        else None
+    )
 
 
 def _media(usage: Any, path: str) -> Modalities:

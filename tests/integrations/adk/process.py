@@ -51,7 +51,9 @@ def calls(*asked, thought=""):
         for n, (name, args) in zip(_IDS, asked, strict=False)
     ]
     parts = [types.Part(function_call=each) for each in made]
-    return _reply([*([types.Part(text=thought, thought=True)] if thought else []), *parts])
+    return _reply(
+        [*([types.Part(text=thought, thought=True)] if thought else []), *parts]
+    )
 
 
 def says(text, read=0):
@@ -63,7 +65,9 @@ def _reply(parts, read=0):
     counts = {"prompt_token_count": 1_000, "candidates_token_count": 10}
     told = {**counts, "total_token_count": 1_010, "cached_content_token_count": read}
     usage = types.GenerateContentResponseUsageMetadata(**told)
-    return LlmResponse(content=types.Content(role="model", parts=parts), usage_metadata=usage)
+    return LlmResponse(
+        content=types.Content(role="model", parts=parts), usage_metadata=usage
+    )
 
 
 def too_long():
@@ -132,7 +136,9 @@ class Process:
     async def stored(self, name="t"):
         """The contents of ADK's events, but for its own questions."""
         events = (await self._session(name)).events
-        found = [event.content for event in events if event.content and event.content.parts]
+        found = [
+            event.content for event in events if event.content and event.content.parts
+        ]
         return [each for each in found if not any(map(_is_adks, each.parts))]
 
     async def close(self):
@@ -144,17 +150,23 @@ class Process:
         return SqliteSessionService(str(self.folder / f"{name}.db"))
 
     async def _session(self, name):
-        return await self._service(name).get_session(app_name=APP, user_id=USER, session_id=name)
+        return await self._service(name).get_session(
+            app_name=APP, user_id=USER, session_id=name
+        )
 
     async def _run(self, script, part, name, *, stream=False, inner=None):
         app = App(name=APP, root_agent=_agent(script, inner), plugins=[self.ullage])
-        runner = Runner(app=app, session_service=self._service(name), auto_create_session=True)
+        runner = Runner(
+            app=app, session_service=self._service(name), auto_create_session=True
+        )
         mode = StreamingMode.SSE if stream else StreamingMode.NONE
         config = RunConfig(streaming_mode=mode, max_llm_calls=0)
         message = types.Content(role="user", parts=[part])
         last = None
         ids = {"user_id": USER, "session_id": name}
-        async for event in runner.run_async(**ids, new_message=message, run_config=config):
+        async for event in runner.run_async(
+            **ids, new_message=message, run_config=config
+        ):
             if event.error_code == "BUDGET_EXCEEDED":
                 raise SPENT(event.error_message)
             last = event
@@ -173,7 +185,9 @@ def _agent(script, inner=None):
     tools = [look, turn, FunctionTool(sign, require_confirmation=True)]
     if inner is not None:
         tools.append(AgentTool(Agent(name="ask", model=inner, tools=[look, turn])))
-    return Agent(name="finder", model=script, tools=tools, instruction="You look for things.")
+    return Agent(
+        name="finder", model=script, tools=tools, instruction="You look for things."
+    )
 
 
 def items(contents):
@@ -188,7 +202,9 @@ def _item(content):
             called.append(part.function_call.id)
         elif part.function_response:
             said = part.function_response.response
-            given.append((part.function_response.id, str(next(iter(said.values()), ""))))
+            given.append(
+                (part.function_response.id, str(next(iter(said.values()), "")))
+            )
         elif part.thought:
             thoughts += 1
         else:
@@ -199,7 +215,9 @@ def _item(content):
 
 def faults(sent):
     """What Gemini would refuse of the contents."""
-    dumped = [each.model_dump(exclude_none=True, mode="json", by_alias=True) for each in sent]
+    dumped = [
+        each.model_dump(exclude_none=True, mode="json", by_alias=True) for each in sent
+    ]
     return problems({"model": "gemini-2.5-pro", "contents": dumped}, format="gemini")
 
 

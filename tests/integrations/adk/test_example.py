@@ -12,7 +12,9 @@ from tests.servers import Call, Reply
 LOG = "INFO the tide came in\n" * 20_000
 
 
-def test_the_agent_reads_a_part_of_a_long_file_and_answers(serve, monkeypatch, tmp_path):
+def test_the_agent_reads_a_part_of_a_long_file_and_answers(
+    serve, monkeypatch, tmp_path
+):
     reads = Reply("I look.", [Call("read_file", {"path": "app.log"})])
     server = serve("gemini", [reads, "It is done."])
     monkeypatch.chdir(tmp_path)

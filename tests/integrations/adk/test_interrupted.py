@@ -104,7 +104,9 @@ def batches(state):
 
 
 def test_a_session_that_is_rewound_is_shown_as_it_was(serve):
-    server = serve("gemini", [*steps(4), "One.", *steps(20, 4), "Two.", "Three."], strict=True)
+    server = serve(
+        "gemini", [*steps(4), "One.", *steps(20, 4), "Two.", "Three."], strict=True
+    )
 
     async def main():
         plugin = UllagePlugin()
@@ -116,7 +118,9 @@ def test_a_session_that_is_rewound_is_shown_as_it_was(serve):
                 session_id=world.SESSION,
                 rewind_before_invocation_id=later[0].invocation_id,
             )
-            assert not batches({k: v for k, v in (await kept(runner)).state.items() if v})
+            assert not batches(
+                {k: v for k, v in (await kept(runner)).state.items() if v}
+            )
             await say(runner, "Something else.")
 
     asyncio.run(main())
@@ -130,7 +134,10 @@ def test_a_session_that_is_rewound_is_shown_as_it_was(serve):
 @pytest.mark.filterwarnings("ignore:ParallelAgent is deprecated")
 def test_agents_side_by_side_share_the_account_and_no_conversation(serve):
     def answer(captured):
-        read = [each["response"]["result"].partition(".log")[0] for each in responses(captured)]
+        read = [
+            each["response"]["result"].partition(".log")[0]
+            for each in responses(captured)
+        ]
         number = int(read[-1]) + 1 if read else 0
         return steps(1, number)[0] if number < 14 else "Found it."
 
@@ -139,19 +146,25 @@ def test_agents_side_by_side_share_the_account_and_no_conversation(serve):
     async def main():
         agents = [agent_of(server, name=name) for name in ("logs", "metrics", "traces")]
         plugin = UllagePlugin()
-        async with running(ParallelAgent(name="panels", sub_agents=agents), plugin) as runner:
+        async with running(
+            ParallelAgent(name="panels", sub_agents=agents), plugin
+        ) as runner:
             events = await say(runner)
             return events, await kept(runner), plugin.family(await kept(runner))
 
     events, session, family = asyncio.run(main())
     said = [event for event in events if event.is_final_response()]
     assert {event.author for event in said} == {"logs", "metrics", "traces"}
-    assert {name: each.calls for name, each in family.budget.totals("agent").items()} == {
+    assert {
+        name: each.calls for name, each in family.budget.totals("agent").items()
+    } == {
         "logs": 15,
         "metrics": 15,
         "traces": 15,
     }
     assert len(family.sessions) == 3
-    told = [session.state[f"ullage:spent:{name}"]["calls"] for name in family.account.spent]
+    told = [
+        session.state[f"ullage:spent:{name}"]["calls"] for name in family.account.spent
+    ]
     assert told == [15, 15, 15]
     assert all(len(captured.raw) // 4 < 32_000 for captured in server.requests)

@@ -25,7 +25,10 @@ def asked(count):
     """Turns of one call and an answer each."""
     replies = []
     for n in range(count):
-        replies += [Reply("", [Call("fetch", {"path": f"{n}.html"})]), f"Page {n} says nothing."]
+        replies += [
+            Reply("", [Call("fetch", {"path": f"{n}.html"})]),
+            f"Page {n} says nothing.",
+        ]
     return replies
 
 
@@ -49,7 +52,9 @@ def sizes(serve, folder, first, **settings):
 
 @pytest.mark.parametrize("first", [1, 3, 10])
 @pytest.mark.parametrize("settings", [{}, {"policy": "default"}])
-def test_it_sends_little_more_than_with_the_plugin_from_the_start(serve, tmp_path, first, settings):
+def test_it_sends_little_more_than_with_the_plugin_from_the_start(
+    serve, tmp_path, first, settings
+):
     (tmp_path / "a").mkdir()
     (tmp_path / "b").mkdir()
     whole, _ = sizes(serve, tmp_path / "a", 0, **settings)

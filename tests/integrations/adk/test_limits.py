@@ -75,14 +75,18 @@ def test_an_agent_goes_on_where_the_model_would_refuse_it(serve):
     with pytest.raises(Exception, match="400 INVALID_ARGUMENT"):
         played(refusing, None, "Find the fault.")
 
-    server = serve("gemini", [*steps(12), "Found it."], limit_tokens=12_000, strict=True)
+    server = serve(
+        "gemini", [*steps(12), "Found it."], limit_tokens=12_000, strict=True
+    )
     plugin = plugin_of(**BRAKE, limits=Limits(window_tokens=20_000))
     events, _, family = played(server, plugin, "Find the fault.")
     assert events[-1].content.parts[0].text == "Found it."
     assert "condensed" in kinds(family)
     assert "refused" not in kinds(family)
     last = server.requests[-1]
-    assert last.body["systemInstruction"] == server.requests[0].body["systemInstruction"]
+    assert (
+        last.body["systemInstruction"] == server.requests[0].body["systemInstruction"]
+    )
     assert text_of(contents(last)[0]) == "Find the fault."
     account = text_of(contents(last)[1])
     assert "- assistant: Step 0." in account
@@ -91,7 +95,9 @@ def test_an_agent_goes_on_where_the_model_would_refuse_it(serve):
 
 def test_what_is_refused_all_the_same_is_shortened_and_sent_again(serve):
     """The window is believed to be a million; the server takes 12,000 tokens."""
-    server = serve("gemini", [*steps(12), "Found it."], limit_tokens=12_000, strict=True)
+    server = serve(
+        "gemini", [*steps(12), "Found it."], limit_tokens=12_000, strict=True
+    )
     plugin = plugin_of(COMPACTION_TRIGGER_TOKENS=0)
     events, session, family = played(server, plugin, "Find the fault.")
     assert events[-1].content.parts[0].text == "Found it."
@@ -105,7 +111,9 @@ def test_what_is_refused_all_the_same_is_shortened_and_sent_again(serve):
 
 
 def refusal(status, code, message):
-    return Refusal(code, {"error": {"code": code, "status": status, "message": message}})
+    return Refusal(
+        code, {"error": {"code": code, "status": status, "message": message}}
+    )
 
 
 @pytest.mark.parametrize(
@@ -128,7 +136,9 @@ def refusal(status, code, message):
 )
 def test_an_error_that_stays_is_the_callers(serve, status, code, message, sent):
     script = steps(8)
-    server = serve("gemini", lambda _: script.pop() if script else refusal(status, code, message))
+    server = serve(
+        "gemini", lambda _: script.pop() if script else refusal(status, code, message)
+    )
     plugin = UllagePlugin(budget=partial(Budget, tokens=9_000_000))
 
     async def main():
@@ -184,11 +194,15 @@ def test_a_result_is_cut_before_adk_keeps_it_where_its_original_lasts(serve, tmp
     server = serve("gemini", [ALL, "Found it."], strict=True)
     store = SqliteStore(tmp_path / "kept.db")
     _, session, family = played(server, UllagePlugin(store=store), "Look.", tools=TOOLS)
-    in_adk = [each.response for e in session.events for each in e.get_function_responses()]
+    in_adk = [
+        each.response for e in session.events for each in e.get_function_responses()
+    ]
     sent = [each["response"] for each in responses(server.requests[-1])]
     assert in_adk == sent
     text, listed, advice, small = sent
-    assert text["result"].startswith(LONG[:200_000] + "\n[truncated: 200,000 of 320,000 ")
+    assert text["result"].startswith(
+        LONG[:200_000] + "\n[truncated: 200,000 of 320,000 "
+    )
     assert listed["result"][:500] == ROWS[:500]
     assert listed["result"][500].startswith("[truncated: the first 500 of 700 items. ")
     assert set(advice) == {"error", "preview"}
@@ -198,13 +212,19 @@ def test_a_result_is_cut_before_adk_keeps_it_where_its_original_lasts(serve, tmp
     assert [event.kind for event in ullage.events].count("truncated") == 3
 
 
-def test_without_a_store_that_lasts_adk_keeps_the_original_and_the_request_is_cut(serve):
+def test_without_a_store_that_lasts_adk_keeps_the_original_and_the_request_is_cut(
+    serve,
+):
     server = serve("gemini", [ALL, "Found it."], strict=True)
     _, session, _ = played(server, UllagePlugin(), "Look.", tools=TOOLS)
-    in_adk = [each.response for e in session.events for each in e.get_function_responses()]
+    in_adk = [
+        each.response for e in session.events for each in e.get_function_responses()
+    ]
     assert in_adk == [{"result": LONG}, {"result": ROWS}, WIDE, {"status": "ok"}]
     sent = [each["response"] for each in responses(server.requests[-1])]
-    assert sent[0]["result"].startswith(LONG[:200_000] + "\n[truncated: 200,000 of 320,000 ")
+    assert sent[0]["result"].startswith(
+        LONG[:200_000] + "\n[truncated: 200,000 of 320,000 "
+    )
     assert len(sent[1]["result"]) == 501
     assert set(sent[2]) == {"error", "preview"}
 
@@ -237,7 +257,9 @@ def read_on(ref, offset):
 
 
 @pytest.mark.parametrize("lasting", [False, True])
-def test_the_model_reads_on_where_it_was_cut_even_after_a_restart(serve, tmp_path, lasting):
+def test_the_model_reads_on_where_it_was_cut_even_after_a_restart(
+    serve, tmp_path, lasting
+):
     """From ADK's session where that has it all, else from the store.
 
     The result is over the budget of the document's window, so the next turn shows a summary of it.
@@ -251,11 +273,15 @@ def test_the_model_reads_on_where_it_was_cut_even_after_a_restart(serve, tmp_pat
         if number == 1:
             return "It is long."
         if number == 2:
-            (ref,) = set(re.findall(r"ref=(\w{16}) logs", str(captured.body["contents"])))
+            (ref,) = set(
+                re.findall(r"ref=(\w{16}) logs", str(captured.body["contents"]))
+            )
             return read_on(ref, 199_000)
         if number == 3:
             page = responses(captured)[-1]["response"]["output"]
-            (ref,) = set(re.findall(r'Read on: get_continuation\(tool_call_id="(\w{16})"', page))
+            (ref,) = set(
+                re.findall(r'Read on: get_continuation\(tool_call_id="(\w{16})"', page)
+            )
             return read_on(ref, 200_000)
         return "Read."
 
@@ -263,7 +289,9 @@ def test_the_model_reads_on_where_it_was_cut_even_after_a_restart(serve, tmp_pat
 
     def live(text):
         plugin = UllagePlugin(store=tmp_path / "kept.db" if lasting else None)
-        return played(server, plugin, text, tools=TOOLS, service=new_service("sqlite", tmp_path))
+        return played(
+            server, plugin, text, tools=TOOLS, service=new_service("sqlite", tmp_path)
+        )
 
     live("Look.")
     events, _, family = live("Read on.")
@@ -282,7 +310,9 @@ def test_a_ref_opens_in_its_own_adk_session_alone(serve, tmp_path):
     store = SqliteStore(tmp_path / "kept.db")
 
     async def main():
-        async with running(agent_of(server, tools=TOOLS), UllagePlugin(store=store)) as runner:
+        async with running(
+            agent_of(server, tools=TOOLS), UllagePlugin(store=store)
+        ) as runner:
             await say(runner)
             text = responses(server.requests[-1])[0]["response"]["result"]
             ref = text.rpartition("Read on: ")[2].split('"')[1]
@@ -305,7 +335,10 @@ def test_an_agent_without_functions_of_its_own_is_offered_none(serve):
     server = serve("gemini", [json.dumps({"cause": "the tide"})])
     played(server, UllagePlugin(recall=True), "Judge.", tools=(), output_schema=Verdict)
     assert functions(server.requests[0]) == []
-    assert server.requests[0].body["generationConfig"]["responseMimeType"] == "application/json"
+    assert (
+        server.requests[0].body["generationConfig"]["responseMimeType"]
+        == "application/json"
+    )
 
 
 # 3. Usage, cost and the hard budget
@@ -333,7 +366,8 @@ def test_every_call_is_counted_once_streamed_or_not(serve, mode):
         each["promptTokenCount"] for each in told
     ]
     assert [call.usage.output_tokens for call in budget.calls] == [
-        each["candidatesTokenCount"] + each.get("thoughtsTokenCount", 0) for each in told
+        each["candidatesTokenCount"] + each.get("thoughtsTokenCount", 0)
+        for each in told
     ]
     assert budget.spent.cost_usd > 0
 
@@ -384,17 +418,25 @@ def test_of_a_stream_that_tells_its_usage_with_each_part_the_whole_counts():
     "If exceeded, the agent will pause and ask to summarize findings with available data.",
     lives="ullage.integrations.adk",
 )
-def test_once_the_budget_is_spent_the_agent_sums_up_and_pauses(serve, tmp_path, monkeypatch):
+def test_once_the_budget_is_spent_the_agent_sums_up_and_pauses(
+    serve, tmp_path, monkeypatch
+):
     monkeypatch.setenv("SRE_AGENT_TOKEN_BUDGET", "20,000")
     summary = "So far: logs 0 to 4 say nothing of it."
 
     def replies(captured):
         choice = captured.body.get("toolConfig", {}).get("functionCallingConfig", {})
-        return summary if choice.get("mode") == "NONE" else steps(1, len(server.requests))[0]
+        return (
+            summary
+            if choice.get("mode") == "NONE"
+            else steps(1, len(server.requests))[0]
+        )
 
     server = serve("gemini", replies, strict=True)
     service = partial(new_service, "sqlite", tmp_path)
-    events, session, family = played(server, UllagePlugin.from_env(), "Find it.", service=service())
+    events, session, family = played(
+        server, UllagePlugin.from_env(), "Find it.", service=service()
+    )
     assert events[-1].content.parts[0].text == summary
     *calls, last = server.requests
     assert all("toolConfig" not in captured.body for captured in calls)
@@ -406,7 +448,9 @@ def test_once_the_budget_is_spent_the_agent_sums_up_and_pauses(serve, tmp_path, 
     # In this process it is over; another one that goes on from the session gets a summary too.
     monkeypatch.setenv("SRE_AGENT_TOKEN_BUDGET", "")
     again = UllagePlugin(budget=partial(Budget, tokens=20_000))
-    events, session, family = played(server, again, "Go on.", "Please.", service=service())
+    events, session, family = played(
+        server, again, "Go on.", "Please.", service=service()
+    )
     assert len(server.requests) == made + 1
     assert events[0].content.parts[0].text == summary
     assert events[-1].error_code == "BUDGET_EXCEEDED"
@@ -420,7 +464,9 @@ def test_once_the_budget_is_spent_the_agent_sums_up_and_pauses(serve, tmp_path, 
     "`SRE_AGENT_TOKEN_BUDGET` | `0` (unlimited) | Max total tokens per session before halting.",
     lives="ullage.integrations.adk",
 )
-def test_without_the_variable_there_is_no_limit_and_nonsense_is_refused(serve, monkeypatch):
+def test_without_the_variable_there_is_no_limit_and_nonsense_is_refused(
+    serve, monkeypatch
+):
     monkeypatch.delenv("SRE_AGENT_TOKEN_BUDGET", raising=False)
     server = serve("gemini", [*steps(12), "Found it."])
     events, _, family = played(server, UllagePlugin.from_env(), "Find the fault.")
@@ -432,7 +478,9 @@ def test_without_the_variable_there_is_no_limit_and_nonsense_is_refused(serve, m
 
 
 def test_each_adk_session_has_a_budget_of_its_own(serve):
-    server = serve("gemini", lambda _: steps(1)[0] if len(server.requests) % 3 < 2 else "Done.")
+    server = serve(
+        "gemini", lambda _: steps(1)[0] if len(server.requests) % 3 < 2 else "Done."
+    )
 
     async def main():
         plugin = UllagePlugin(budget=partial(Budget, tokens=10_000), most=1)
@@ -440,7 +488,9 @@ def test_each_adk_session_has_a_budget_of_its_own(serve):
             for session in ("one", "two", "one"):
                 await say(runner, session=session)
             one, two = await kept(runner, "one"), await kept(runner, "two")
-            told = [each.state["ullage:spent:investigator"]["calls"] for each in (one, two)]
+            told = [
+                each.state["ullage:spent:investigator"]["calls"] for each in (one, two)
+            ]
             return told, plugin.family(one).budget.spent.calls, len(plugin.sessions)
 
     told, held, sessions = asyncio.run(main())
@@ -448,7 +498,9 @@ def test_each_adk_session_has_a_budget_of_its_own(serve):
     assert (told[0], sessions) == (held, 1)  # it was let go, and went on from its state
 
 
-def test_what_was_spent_is_told_after_closing_and_by_a_plugin_that_was_asked_nothing(serve):
+def test_what_was_spent_is_told_after_closing_and_by_a_plugin_that_was_asked_nothing(
+    serve,
+):
     server = serve("gemini", lambda _: "Done.")
     plugin = UllagePlugin()
     _, session, _ = played(server, plugin, "Find the fault.", "Please.")
@@ -459,7 +511,10 @@ def test_what_was_spent_is_told_after_closing_and_by_a_plugin_that_was_asked_not
 
 def test_a_request_whose_history_the_provider_holds_is_left_alone():
     plugin = UllagePlugin()
-    for request in (LlmRequest(), LlmRequest(previous_interaction_id="x", contents=[ASKED])):
+    for request in (
+        LlmRequest(),
+        LlmRequest(previous_interaction_id="x", contents=[ASKED]),
+    ):
         before = request.model_copy()
         came = plugin.before_model_callback(callback_context=None, llm_request=request)
         assert asyncio.run(came) is None
@@ -496,8 +551,12 @@ def test_what_a_human_answers_by_a_long_running_tool_is_the_users(serve):
             given = types.FunctionResponse(
                 id=calls[0].id, name="may_i", response={"status": answer}
             )
-            message = types.Content(role="user", parts=[types.Part(function_response=given)])
-            go_on = runner.run_async(user_id=USER, session_id=SESSION, new_message=message)
+            message = types.Content(
+                role="user", parts=[types.Part(function_response=given)]
+            )
+            go_on = runner.run_async(
+                user_id=USER, session_id=SESSION, new_message=message
+            )
             async for _ in go_on:
                 pass
             session = plugin.family(await kept(runner)).sessions[0]

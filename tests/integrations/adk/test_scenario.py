@@ -8,6 +8,8 @@ from tests.integrations import scenario
 from tests.integrations.adk import process
 
 
-@pytest.mark.filterwarnings("ignore:The `plugins` argument")  # ADK's own, of an agent as a tool
+@pytest.mark.filterwarnings(
+    "ignore:The `plugins` argument"
+)  # ADK's own, of an agent as a tool
 class TestScenario(scenario.Scenario):
     driver = process

@@ -34,7 +34,9 @@ durable = pytest.mark.parametrize("kind", ["sqlite", "database"])
 def telling():
     """What a writer answers: another narrative each time, for one that repeats is refused."""
     numbers = count(1)
-    return lambda _: f"<summary>Narrative {next(numbers)}: it was not the tide.</summary>"
+    return lambda _: (
+        f"<summary>Narrative {next(numbers)}: it was not the tide.</summary>"
+    )
 
 
 @pytest.mark.says(
@@ -72,7 +74,9 @@ def test_a_long_investigation_stays_within_the_window(serve):
     newest = [world.read_file(f"{n}.log") for n in range(35, 40)]
     assert [each["response"]["result"] for each in world.responses(last)[-5:]] == newest
     # ADK's own events are all there, and whole
-    results = [each for event in session.events for each in event.get_function_responses()]
+    results = [
+        each for event in session.events for each in event.get_function_responses()
+    ]
     assert [each.response["result"] for each in results] == [
         world.read_file(f"{n}.log") for n in range(40)
     ]
@@ -88,15 +92,21 @@ def test_a_long_investigation_stays_within_the_window(serve):
     lives="ullage.integrations.adk",
 )
 @durable
-def test_another_runner_on_the_same_sessions_goes_on_from_the_narrative(serve, tmp_path, kind):
+def test_another_runner_on_the_same_sessions_goes_on_from_the_narrative(
+    serve, tmp_path, kind
+):
     """The model is asked for each narrative once; both runners show it to the byte."""
-    server = serve("gemini", [*steps(28), "Not the tide.", *steps(2, 28), "Found it."], strict=True)
+    server = serve(
+        "gemini", [*steps(28), "Not the tide.", *steps(2, 28), "Found it."], strict=True
+    )
     writer = serve("gemini", telling())
 
     async def live(text):
         summariser = summarise.gemini(world.client_of(writer), "gemini-2.5-flash")
         plugin = UllagePlugin(summariser=summariser)
-        async with running(agent_of(server), plugin, new_service(kind, tmp_path)) as runner:
+        async with running(
+            agent_of(server), plugin, new_service(kind, tmp_path)
+        ) as runner:
             await say(runner, text)
             return plugin.family(await kept(runner)).budget.spent
 
@@ -106,9 +116,9 @@ def test_another_runner_on_the_same_sessions_goes_on_from_the_narrative(serve, t
     assert f"> Narrative {asked}: it was not the tide." in told
     after = asyncio.run(live("Go on."))
     assert narrative(server.requests[29]) == told
-    assert contents(server.requests[29])[: len(contents(server.requests[28]))] == contents(
-        server.requests[28]
-    )
+    assert contents(server.requests[29])[
+        : len(contents(server.requests[28]))
+    ] == contents(server.requests[28])
     assert len(writer.requests) == asked
     assert before.calls == 29 + asked
     assert after.calls == before.calls + 3
@@ -120,7 +130,9 @@ def test_the_writer_is_told_to_narrate_and_given_its_earlier_narrative(serve):
 
     async def main():
         client = world.client_of(writer)
-        plugin = UllagePlugin(summariser=summarise.gemini(client.aio, "gemini-2.5-flash"))
+        plugin = UllagePlugin(
+            summariser=summarise.gemini(client.aio, "gemini-2.5-flash")
+        )
         async with running(agent_of(server), plugin) as runner:
             await say(runner)
             return plugin.family(await kept(runner)).budget
@@ -133,13 +145,20 @@ def test_the_writer_is_told_to_narrate_and_given_its_earlier_narrative(serve):
     assert set(budget.totals("model")) == {"gemini-2.5-pro", "gemini-2.5-flash"}
 
 
-@pytest.mark.parametrize("reply", ["", "no tags at all", "<summary></summary>", "[Compaction"])
+@pytest.mark.parametrize(
+    "reply", ["", "no tags at all", "<summary></summary>", "[Compaction"]
+)
 def test_where_the_writer_fails_the_deterministic_narrative_stands(serve, reply):
-    server, writer = serve("gemini", [*steps(20), "Done."]), serve("gemini", lambda _: reply)
+    server, writer = (
+        serve("gemini", [*steps(20), "Done."]),
+        serve("gemini", lambda _: reply),
+    )
 
     async def main():
         summariser = summarise.gemini(world.client_of(writer), "gemini-2.5-flash")
-        async with running(agent_of(server), UllagePlugin(summariser=summariser)) as runner:
+        async with running(
+            agent_of(server), UllagePlugin(summariser=summariser)
+        ) as runner:
             return await say(runner)
 
     assert asyncio.run(main())[-1].content.parts[0].text == "Done."
@@ -148,7 +167,9 @@ def test_where_the_writer_fails_the_deterministic_narrative_stands(serve, reply)
 
 
 def test_each_agent_has_a_conversation_of_its_own_and_they_share_the_account(serve):
-    hand_over = Reply("Not my field.", [Call("transfer_to_agent", {"agent_name": "database"})])
+    hand_over = Reply(
+        "Not my field.", [Call("transfer_to_agent", {"agent_name": "database"})]
+    )
     server = serve("gemini", [*steps(12), hand_over, *steps(2), "Found it."])
 
     async def main():
@@ -163,13 +184,18 @@ def test_each_agent_has_a_conversation_of_its_own_and_they_share_the_account(ser
     assert events[-1].author == "database"
     assert events[-1].content.parts[0].text == "Found it."
     spent = family.budget.totals("agent")
-    assert {name: each.calls for name, each in spent.items()} == {"investigator": 13, "database": 3}
+    assert {name: each.calls for name, each in spent.items()} == {
+        "investigator": 13,
+        "database": 3,
+    }
     assert family.budget.spent.tokens == sum(
         body["usageMetadata"]["totalTokenCount"] for body in server.answered
     )
 
 
-def test_a_session_that_was_under_way_is_taken_over_and_gets_the_tools_with_its_first_cut(serve):
+def test_a_session_that_was_under_way_is_taken_over_and_gets_the_tools_with_its_first_cut(
+    serve,
+):
     server = serve("gemini", [*steps(20), "Not the tide.", "Found it."])
 
     async def main():
@@ -184,7 +210,9 @@ def test_a_session_that_was_under_way_is_taken_over_and_gets_the_tools_with_its_
     assert narrative(server.requests[20]) is None
     assert narrative(server.requests[21]) is not None
     assert functions(server.requests[20]) == ["read_file"]
-    assert "get_continuation" in functions(server.requests[21]), "what was cached is lost anyway"
+    assert "get_continuation" in functions(server.requests[21]), (
+        "what was cached is lost anyway"
+    )
 
 
 def test_what_the_state_holds_of_others_or_is_nonsense_is_left_alone(serve):
@@ -201,7 +229,10 @@ def test_what_the_state_holds_of_others_or_is_nonsense_is_left_alone(serve):
     async def main():
         service = new_service("memory", None)
         await service.create_session(
-            app_name=world.APP, user_id=world.USER, session_id=world.SESSION, state=nonsense
+            app_name=world.APP,
+            user_id=world.USER,
+            session_id=world.SESSION,
+            state=nonsense,
         )
         async with running(agent_of(server), UllagePlugin(), service) as runner:
             await say(runner)
@@ -209,8 +240,12 @@ def test_what_the_state_holds_of_others_or_is_nonsense_is_left_alone(serve):
 
     state = asyncio.run(main())
     assert narrative(server.requests[-1]) is not None
-    assert {key: state[key] for key in nonsense if not key.startswith("ullage:spent")} == {
-        key: value for key, value in nonsense.items() if not key.startswith("ullage:spent")
+    assert {
+        key: state[key] for key in nonsense if not key.startswith("ullage:spent")
+    } == {
+        key: value
+        for key, value in nonsense.items()
+        if not key.startswith("ullage:spent")
     }
     assert state["ullage:spent:investigator"]["calls"] == 21
 
@@ -224,7 +259,9 @@ def test_a_ledger_that_somebody_wrote_over_is_as_if_it_were_not_there(serve):
         async with running(agent_of(server), UllagePlugin(), service) as runner:
             await say(runner)
             session = await kept(runner)
-            ours = [key for key in session.state if ":batch:" in key or ":observed:" in key]
+            ours = [
+                key for key in session.state if ":batch:" in key or ":observed:" in key
+            ]
             nonsense = dict.fromkeys(ours, "AAAA") | {f"{key}0": "AAAA" for key in ours}
             actions = EventActions(state_delta=nonsense)
             await service.append_event(session, Event(author="user", actions=actions))
@@ -237,7 +274,9 @@ def test_a_ledger_that_somebody_wrote_over_is_as_if_it_were_not_there(serve):
 
 def test_two_processes_that_take_turns_show_the_same_view(serve):
     """Two runners, each with a plugin of its own, on one session service."""
-    server = serve("gemini", [*steps(10), "A.", *steps(10, 10), "B.", *steps(1, 20), "C."])
+    server = serve(
+        "gemini", [*steps(10), "A.", *steps(10, 10), "B.", *steps(1, 20), "C."]
+    )
     writer = serve("gemini", telling())
 
     async def main():

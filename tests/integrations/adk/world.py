@@ -44,7 +44,9 @@ def client_of(server):
     return genai.Client(api_key="none", vertexai=False, http_options=options)
 
 
-def agent_of(server, tools=(read_file,), name="investigator", model="gemini-2.5-pro", **more):
+def agent_of(
+    server, tools=(read_file,), name="investigator", model="gemini-2.5-pro", **more
+):
     """An ADK agent whose model is the server."""
     gemini = Gemini(model=model, client=client_of(server))
     more = {"instruction": "You find faults.", **more}
@@ -88,7 +90,9 @@ async def running(agent, plugin, service=None):
 async def say(runner, text="Find the fault.", session=SESSION, **more):
     """What the user says, and every event that comes of it."""
     message = types.Content(role="user", parts=[types.Part(text=text)])
-    asked = runner.run_async(user_id=USER, session_id=session, new_message=message, **more)
+    asked = runner.run_async(
+        user_id=USER, session_id=session, new_message=message, **more
+    )
     return [event async for event in asked]
 
 
@@ -134,6 +138,10 @@ def functions(captured):
 
 def narrative(captured):
     """The message that stands for the older events, or None."""
-    found = [text_of(each) for each in contents(captured) if "are summarised here" in str(each)]
+    found = [
+        text_of(each)
+        for each in contents(captured)
+        if "are summarised here" in str(each)
+    ]
     assert len(found) <= 1
     return found[0] if found else None

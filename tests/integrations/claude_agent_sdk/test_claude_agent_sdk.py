@@ -5,7 +5,8 @@ import asyncio
 import pytest
 
 pytest.importorskip(
-    "claude_agent_sdk", reason="claude-agent-sdk is not installed (make claude-agent-sdk)"
+    "claude_agent_sdk",
+    reason="claude-agent-sdk is not installed (make claude-agent-sdk)",
 )
 
 from claude_agent_sdk import ClaudeAgentOptions, HookMatcher
@@ -97,7 +98,11 @@ def hook_of(options):
 
 
 def after(options, tool, response):
-    given = {"hook_event_name": "PostToolUse", "tool_name": tool, "tool_response": response}
+    given = {
+        "hook_event_name": "PostToolUse",
+        "tool_name": tool,
+        "tool_response": response,
+    }
     return asyncio.run(hook_of(options)(given, "toolu_1", {"signal": None}))
 
 
@@ -108,10 +113,27 @@ def shown_of(said):
 @pytest.mark.parametrize(
     ("tool", "response"),
     [
-        ("Bash", {"stdout": big(1), "stderr": big(2), "interrupted": False, "isImage": False}),
-        ("Grep", {"mode": "content", "numFiles": 0, "filenames": [], "content": big(1)}),
-        ("WebFetch", {"bytes": 9, "code": 200, "codeText": "OK", "result": big(1), "url": "u"}),
-        ("Agent", {"status": "completed", "content": [{"type": "text", "text": big(1)}]}),
+        (
+            "Bash",
+            {
+                "stdout": big(1),
+                "stderr": big(2),
+                "interrupted": False,
+                "isImage": False,
+            },
+        ),
+        (
+            "Grep",
+            {"mode": "content", "numFiles": 0, "filenames": [], "content": big(1)},
+        ),
+        (
+            "WebFetch",
+            {"bytes": 9, "code": 200, "codeText": "OK", "result": big(1), "url": "u"},
+        ),
+        (
+            "Agent",
+            {"status": "completed", "content": [{"type": "text", "text": big(1)}]},
+        ),
         (LOOK, [{"type": "text", "text": big(1)}, {"type": "image", "data": "aa"}]),
         (LOOK, big(1)),
     ],
@@ -162,7 +184,9 @@ def test_twelve_conversations_open_their_own():
     store = MemoryStore()
     ullage = UllageHooks(store=store)
     all_options = [ullage.of(str(n)) for n in range(12)]
-    refs = [refs_in(shown_of(after(o, LOOK, big(n))))[0] for n, o in enumerate(all_options)]
+    refs = [
+        refs_in(shown_of(after(o, LOOK, big(n))))[0] for n, o in enumerate(all_options)
+    ]
     for n in range(12):
         for m, ref in enumerate(refs):
             answer = asyncio.run(ullage._open(str(n), GREP, {"tool_call_id": ref}))

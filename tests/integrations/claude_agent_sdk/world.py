@@ -1,6 +1,11 @@
 """The SDK with the Claude Code it brings, against a provider that follows a script."""
 
-from claude_agent_sdk import ClaudeAgentOptions, SdkMcpTool, create_sdk_mcp_server, query
+from claude_agent_sdk import (
+    ClaudeAgentOptions,
+    SdkMcpTool,
+    create_sdk_mcp_server,
+    query,
+)
 
 from tests.integrations import outputs
 from tests.servers import Call, provider

@@ -108,14 +108,20 @@ def goes_on(ullage, kept=None):
             for key, value in kept.store.items():
                 state.store.set(key, value)
         tools = [look(), turn(), *ullage.tools]
-        return await as_solver(react(prompt=None, tools=tools, model=ullage.agent))(state, generate)
+        return await as_solver(react(prompt=None, tools=tools, model=ullage.agent))(
+            state, generate
+        )
 
     return solve
 
 
 def test_a_restart_shows_the_same_bytes(tmp_path):
     steps = [*turns(30), says("Nothing.")]
-    whole, first, second = Script(steps), Script([*steps[:30], OSError("gone")]), Script(steps[30:])
+    whole, first, second = (
+        Script(steps),
+        Script([*steps[:30], OSError("gone")]),
+        Script(steps[30:]),
+    )
     run_task(goes_on(UllageModel(limits=SMALL)), whole, tmp_path)
     broken = run_task(goes_on(UllageModel(limits=SMALL)), first, tmp_path)
     assert broken.status == "error"
@@ -192,7 +198,9 @@ def recalls_first(messages):
 
 
 def test_a_recall_of_what_is_not_there_is_an_error_for_the_model(tmp_path):
-    script = Script([calls((GREP, {"tool_call_id": "0" * 16, "pattern": "x"})), says("Done.")])
+    script = Script(
+        [calls((GREP, {"tool_call_id": "0" * 16, "pattern": "x"})), says("Done.")]
+    )
     (sample,) = evaluate(script, UllageModel(), tmp_path).samples
     (result,) = [m for m in sample.messages if m.role == "tool" and m.function == GREP]
     assert "nothing is kept under" in result.error.message
@@ -207,7 +215,9 @@ def test_reasoning_that_is_bound_is_not_left_behind_an_edit(tmp_path):
     assert sum(bool(thoughts(m)) for m in sample.messages) == 40
     assert "[ullage" in text_of(script.sent[-1])
     for before, after in zip(script.sent, script.sent[1:], strict=False):
-        edited = [old != new for old, new in zip(shown(before), shown(after), strict=False)]
+        edited = [
+            old != new for old, new in zip(shown(before), shown(after), strict=False)
+        ]
         if any(edited):
             behind = after[edited.index(True) : len(before)]
             assert not any(map(thoughts, behind))
@@ -227,7 +237,11 @@ def test_usage_is_counted_once(tmp_path):
     script = Script([look_once, says("Done.", cached)])
     evaluate(script, UllageModel(budget=budget), tmp_path)
     spent = budget.spent
-    assert (spent.calls, spent.usage.cache_read_tokens, spent.usage.cache_write_tokens) == (
+    assert (
+        spent.calls,
+        spent.usage.cache_read_tokens,
+        spent.usage.cache_write_tokens,
+    ) == (
         2,
         700,
         200,
@@ -259,7 +273,12 @@ def test_every_kind_of_content_is_read():
     message = HOST.parse(ChatMessageUser(content=items), "messages[0]")
     kinds = [type(part).__name__ for part in message.parts]
     assert kinds == ["Text", "Media", "Media", "Media", "Media", "Opaque", "Reasoning"]
-    assert [part.kind for part in message.parts[1:5]] == ["image", "audio", "document", "document"]
+    assert [part.kind for part in message.parts[1:5]] == [
+        "image",
+        "audio",
+        "document",
+        "document",
+    ]
     assert content_of(message.parts[1].block) == items[1]
 
 

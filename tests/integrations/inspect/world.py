@@ -62,8 +62,15 @@ def usage(prompt=1_000, output=10, read=None, written=None):
 
 def calls(*asked, thought=None, counts=None):
     """An output that calls tools: pairs of name and arguments."""
-    made = [ToolCall(f"call_{next(_IDS)}", name, dict(arguments)) for name, arguments in asked]
-    first = [ContentReasoning(reasoning=thought, signature="c2lnbmVk" * 30)] if thought else ""
+    made = [
+        ToolCall(f"call_{next(_IDS)}", name, dict(arguments))
+        for name, arguments in asked
+    ]
+    first = (
+        [ContentReasoning(reasoning=thought, signature="c2lnbmVk" * 30)]
+        if thought
+        else ""
+    )
     return _output(ChatMessageAssistant(content=first, tool_calls=made), counts)
 
 
@@ -87,7 +94,9 @@ def too_long(text="prompt is too long: 15500 tokens > 8000 maximum"):
 
 def _output(message, counts=None):
     output = ModelOutput.from_message(message)
-    output.usage = counts or usage()  # else Inspect counts, and asks the network for that
+    output.usage = (
+        counts or usage()
+    )  # else Inspect counts, and asks the network for that
     return output
 
 
@@ -123,13 +132,19 @@ class Script:
         return get_model(f"mockllm/{name}", custom_outputs=self, memoize=False)
 
 
-def evaluate(script, ullage, folder, inputs=("Find the needle.",), tools=(look, turn), **more):
+def evaluate(
+    script, ullage, folder, inputs=("Find the needle.",), tools=(look, turn), **more
+):
     """An eval as it is run from a file: its log, read back from the disk."""
-    agent = react(tools=[*(make() for make in tools), *ullage.tools], model=ullage.agent)
+    agent = react(
+        tools=[*(make() for make in tools), *ullage.tools], model=ullage.agent
+    )
     return run_task(agent, script, folder, inputs, **more)
 
 
-def run_task(solver, script, folder, inputs=("Find the needle.",), model="gpt-4.1", **more):
+def run_task(
+    solver, script, folder, inputs=("Find the needle.",), model="gpt-4.1", **more
+):
     """The same of any solver."""
     task = Task(
         dataset=[Sample(input=text) for text in inputs],
@@ -150,7 +165,9 @@ def run_task(solver, script, folder, inputs=("Find the needle.",), model="gpt-4.
 
 def results(messages):
     """The texts of all results but that of the answer, in order."""
-    given = [m for m in messages if isinstance(m, ChatMessageTool) and m.function != "submit"]
+    given = [
+        m for m in messages if isinstance(m, ChatMessageTool) and m.function != "submit"
+    ]
     return [m.text if m.error is None else m.error.message for m in given]
 
 

@@ -69,7 +69,9 @@ class Process:
 
     async def stored(self, name="t"):
         """The messages of the last checkpoint."""
-        return self.saver.get_tuple(thread(name)).checkpoint["channel_values"]["messages"]
+        return self.saver.get_tuple(thread(name)).checkpoint["channel_values"][
+            "messages"
+        ]
 
     async def close(self):
         """Let go of the file."""
@@ -78,7 +80,9 @@ class Process:
     def _agent(self, script, inner=None):
         def ask(request: str) -> str:
             """Asks a colleague."""
-            said = agent_of(inner, self.ullage).invoke({"messages": [HumanMessage(request)]})
+            said = agent_of(inner, self.ullage).invoke(
+                {"messages": [HumanMessage(request)]}
+            )
             return said["messages"][-1].text
 
         tools = [look, turn, sign, *([ask] if inner else ())]
@@ -98,7 +102,9 @@ class Awaited:
             if not stream:
                 return _said(await agent.ainvoke(asked, thread(name)))
             pieces = agent.astream(asked, thread(name), stream_mode="messages")
-            said = [piece async for piece, _ in pieces if not isinstance(piece, ToolMessage)]
+            said = [
+                piece async for piece, _ in pieces if not isinstance(piece, ToolMessage)
+            ]
             return "".join(piece.text for piece in said)
 
     async def sign(self, script, name="t"):
@@ -120,7 +126,9 @@ class Awaited:
         async def ask(request: str) -> str:
             """Asks a colleague."""
             asked = {"messages": [HumanMessage(request)]}
-            return (await agent_of(inner, self.ullage).ainvoke(asked))["messages"][-1].text
+            return (await agent_of(inner, self.ullage).ainvoke(asked))["messages"][
+                -1
+            ].text
 
         tools = [look, turn, sign, *([ask] if inner else ())]
         async with AsyncSqliteSaver.from_conn_string(str(self.file)) as saver:

@@ -25,7 +25,9 @@ from ullage.integrations.langchain import UllageMiddleware
 
 
 def deep(model, ullage, **more):
-    whole = FilesystemMiddleware(backend=StateBackend(), tool_token_limit_before_evict=None)
+    whole = FilesystemMiddleware(
+        backend=StateBackend(), tool_token_limit_before_evict=None
+    )
     return create_deep_agent(
         model,
         [look, turn],
@@ -36,7 +38,10 @@ def deep(model, ullage, **more):
 
 
 def test_results_stay_whole_and_a_recall_finds_the_needle():
-    model, ullage = Scripted(script=two_looks()), UllageMiddleware(name="SummarizationMiddleware")
+    model, ullage = (
+        Scripted(script=two_looks()),
+        UllageMiddleware(name="SummarizationMiddleware"),
+    )
     messages = deep(model, ullage).invoke(GO, thread())["messages"]
     results = [m for m in messages if isinstance(m, ToolMessage)]
     assert [m.content for m in results[:2]] == [big(1), big(2)]
@@ -50,15 +55,22 @@ def test_no_summary_of_its_own_is_made_of_a_long_run():
     model = Scripted(script=script)
     ullage = UllageMiddleware(name="SummarizationMiddleware")
     messages = deep(model, ullage).invoke(GO, thread())["messages"]
-    assert [m.content for m in messages if isinstance(m, ToolMessage)] == list(map(page, range(60)))
+    assert [m.content for m in messages if isinstance(m, ToolMessage)] == list(
+        map(page, range(60))
+    )
     assert len(model.sent) == 61
 
 
 def test_a_sub_agent_has_a_conversation_of_its_own_on_the_same_object():
-    asked = {"description": "Look into both cupboards.", "subagent_type": "general-purpose"}
+    asked = {
+        "description": "Look into both cupboards.",
+        "subagent_type": "general-purpose",
+    }
 
     def reply(messages):
-        is_inner = any("both cupboards" in m.text for m in messages if m.type == "human")
+        is_inner = any(
+            "both cupboards" in m.text for m in messages if m.type == "human"
+        )
         results = [m for m in messages if isinstance(m, ToolMessage)]
         if not is_inner:
             return says("It says: fourth.") if results else calls(("task", asked))

@@ -5,13 +5,21 @@ import pytest
 from tests.integrations.outputs import GREP
 from tests.servers import Call, Reply, provider
 
-pytest.importorskip("langchain_anthropic", reason="needs the environment of make langchain")
+pytest.importorskip(
+    "langchain_anthropic", reason="needs the environment of make langchain"
+)
 
 LOG = "INFO the tide came in\n" * 20_000
-REPLIES = [Reply("", [Call("read_file", {"path": "app.log"})]), "It is done.", "As I said."]
+REPLIES = [
+    Reply("", [Call("read_file", {"path": "app.log"})]),
+    "It is done.",
+    "As I said.",
+]
 
 
-def test_the_langgraph_agent_reads_a_long_file_and_its_thread_goes_on(monkeypatch, tmp_path):
+def test_the_langgraph_agent_reads_a_long_file_and_its_thread_goes_on(
+    monkeypatch, tmp_path
+):
     from examples import langgraph_agent
 
     monkeypatch.chdir(tmp_path)

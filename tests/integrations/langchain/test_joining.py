@@ -25,13 +25,21 @@ def sizes(first, **settings):
     """Characters of each request; the middleware is there from turn ``first`` on."""
     saver, sent = InMemorySaver(), []
     for turns in (range(first), range(first, TURNS)):
-        middleware = [] if turns.stop == first else [UllageMiddleware(limits=ROOMY, **settings)]
+        middleware = (
+            [] if turns.stop == first else [UllageMiddleware(limits=ROOMY, **settings)]
+        )
         for turn in turns:
-            model = Scripted(script=[calls(("fetch", {"n": turn})), says("Nothing there.")])
-            agent = create_agent(model, [fetch], middleware=middleware, checkpointer=saver)
+            model = Scripted(
+                script=[calls(("fetch", {"n": turn})), says("Nothing there.")]
+            )
+            agent = create_agent(
+                model, [fetch], middleware=middleware, checkpointer=saver
+            )
             asked = {"messages": [{"role": "user", "content": f"And page {turn}?"}]}
             agent.invoke(asked, thread())
-            sent += [sum(len(each.text) for each in messages) for messages in model.sent]
+            sent += [
+                sum(len(each.text) for each in messages) for messages in model.sent
+            ]
     return sent[2 * first :]
 
 

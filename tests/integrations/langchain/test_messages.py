@@ -13,9 +13,16 @@ from ullage.testing import FormatContract
 CALL = {"name": "look", "args": {"n": 1}, "id": "call_1"}
 THINKING = {"type": "thinking", "thinking": "Look there.", "signature": "c2lnbmVk"}
 REDACTED = {"type": "redacted_thinking", "data": "c2VhbGVk"}
-SUMMED = {"type": "reasoning", "summary": [{"text": "A"}, {"text": "B"}], "encrypted_content": "eA"}
+SUMMED = {
+    "type": "reasoning",
+    "summary": [{"text": "A"}, {"text": "B"}],
+    "encrypted_content": "eA",
+}
 NEUTRAL = {"type": "reasoning", "reasoning": "Hm.", "extras": {"signature": "eA"}}
-BEDROCK = {"type": "reasoning_content", "reasoning_content": {"text": "Hm.", "signature": "eA"}}
+BEDROCK = {
+    "type": "reasoning_content",
+    "reasoning_content": {"text": "Hm.", "signature": "eA"},
+}
 PICTURE = {"type": "image", "base64": "aGk=", "mime_type": "image/png"}
 URL = {"type": "image_url", "image_url": {"url": "data:image/png;base64,aGk="}}
 TEXT = {"type": "text", "text": "Look."}
@@ -24,7 +31,8 @@ MESSAGES = [
     SystemMessage("You look."),
     HumanMessage([TEXT, PICTURE, URL]),
     AIMessage(
-        [THINKING, TEXT, {"type": "tool_use", "id": "call_1", "name": "look"}], tool_calls=[CALL]
+        [THINKING, TEXT, {"type": "tool_use", "id": "call_1", "name": "look"}],
+        tool_calls=[CALL],
     ),
     ToolMessage("It is there.", tool_call_id="call_1", name="look"),
     AIMessage("", tool_calls=[CALL], additional_kwargs={"reasoning_content": "Hm."}),

@@ -58,18 +58,28 @@ def test_untouched_messages_are_the_very_same_objects():
 
 
 def restarted(path, script, **settings):
-    model, middleware = Scripted(script=script, **settings), UllageMiddleware(limits=SMALL)
+    model, middleware = (
+        Scripted(script=script, **settings),
+        UllageMiddleware(limits=SMALL),
+    )
     return model, agent_of(model, middleware, checkpointer=saver_of(path))
 
 
 def test_after_a_restart_the_tools_may_run_first(tmp_path):
     path = tmp_path / "c.db"
     _, agent = restarted(path, two_looks())
-    for _ in agent.stream(GO, thread(), stream_mode="updates", interrupt_before=["tools"]):
+    for _ in agent.stream(
+        GO, thread(), stream_mode="updates", interrupt_before=["tools"]
+    ):
         pass
-    for _ in agent.stream(None, thread(), stream_mode="updates", interrupt_before=["tools"]):
+    for _ in agent.stream(
+        None, thread(), stream_mode="updates", interrupt_before=["tools"]
+    ):
         pass
-    assert agent.get_state(thread()).values["messages"][-1].tool_calls[0]["name"] == world.GREP
+    assert (
+        agent.get_state(thread()).values["messages"][-1].tool_calls[0]["name"]
+        == world.GREP
+    )
     _, again = restarted(path, [says("In the fourth drawer.")])
     messages = again.invoke(None, thread())["messages"]
     assert f"{NEEDLE} of cupboard 2" in messages[5].content
@@ -77,7 +87,9 @@ def test_after_a_restart_the_tools_may_run_first(tmp_path):
 
 
 def test_usage_is_counted_once_for_each_call_with_the_cache_apart():
-    reply = AIMessage("Done.", usage_metadata=world.usage(1_000, 20, read=700, written=200))
+    reply = AIMessage(
+        "Done.", usage_metadata=world.usage(1_000, 20, read=700, written=200)
+    )
     middleware = UllageMiddleware(budget=(budget := Budget(tokens=0)))
     agent_of(Scripted(script=[*fifty()[:2], reply]), middleware).invoke(GO)
     spent = budget.spent
@@ -102,7 +114,9 @@ def test_a_budget_of_a_thread_goes_on_after_a_restart(tmp_path):
     def agent_in_new_process(script):
         middleware = UllageMiddleware(budget=lambda _: Budget(tokens=1_000_000))
         agent = agent_of(
-            Scripted(script=script), middleware, checkpointer=saver_of(tmp_path / "c.db")
+            Scripted(script=script),
+            middleware,
+            checkpointer=saver_of(tmp_path / "c.db"),
         )
         return middleware, agent
 
@@ -117,11 +131,16 @@ def test_a_budget_of_a_thread_goes_on_after_a_restart(tmp_path):
 def test_a_streamed_run_is_observed_and_one_that_is_broken_off_is_not_lost():
     model, middleware = Streaming(script=two_looks()), UllageMiddleware()
     agent = agent_of(model, middleware, checkpointer=InMemorySaver())
-    words = [piece.text for piece, _ in agent.stream(GO, thread(), stream_mode="messages")]
+    words = [
+        piece.text for piece, _ in agent.stream(GO, thread(), stream_mode="messages")
+    ]
     assert "In the fourth drawer." in "".join(words)
     (session,) = middleware.sessions._alive.values()
     assert session.usage.input_tokens == 3_000
-    model.script, model.sent = Streaming(script=[says("One two three."), says("Yes.")]).script, []
+    model.script, model.sent = (
+        Streaming(script=[says("One two three."), says("Yes.")]).script,
+        [],
+    )
     run = agent.stream({"messages": "More?"}, thread(), stream_mode="messages")
     next(run)
     run.close()
@@ -129,7 +148,9 @@ def test_a_streamed_run_is_observed_and_one_that_is_broken_off_is_not_lost():
 
 
 def test_the_state_shows_nothing_of_ullage_to_whoever_reads_the_result():
-    agent = agent_of(Scripted(script=two_looks()), UllageMiddleware(), checkpointer=InMemorySaver())
+    agent = agent_of(
+        Scripted(script=two_looks()), UllageMiddleware(), checkpointer=InMemorySaver()
+    )
     assert set(agent.invoke(GO, thread())) == {"messages"}
     assert set(agent.get_state(thread()).values["ullage"])
 

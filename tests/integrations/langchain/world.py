@@ -91,7 +91,9 @@ class Streaming(Scripted):
         ]
         for word in re.findall(r"\S+\s*", message.content or ""):
             yield ChatGenerationChunk(message=AIMessageChunk(word))
-        last = AIMessageChunk("", tool_call_chunks=calls, usage_metadata=message.usage_metadata)
+        last = AIMessageChunk(
+            "", tool_call_chunks=calls, usage_metadata=message.usage_metadata
+        )
         yield ChatGenerationChunk(message=last)
 
 
@@ -101,13 +103,19 @@ _IDS = count(1)
 def usage(prompt=1_000, output=10, read=0, written=0):
     """Usage as LangChain's models report it."""
     details = {"cache_read": read, "cache_creation": written}
-    total = {"input_tokens": prompt, "output_tokens": output, "total_tokens": prompt + output}
+    total = {
+        "input_tokens": prompt,
+        "output_tokens": output,
+        "total_tokens": prompt + output,
+    }
     return {**total, "input_token_details": details}
 
 
 def calls(*asked, thought=""):
     """A reply that calls tools: pairs of name and arguments."""
-    made = [{"name": name, "args": args, "id": f"call_{next(_IDS)}"} for name, args in asked]
+    made = [
+        {"name": name, "args": args, "id": f"call_{next(_IDS)}"} for name, args in asked
+    ]
     bound = {"type": "thinking", "thinking": thought, "signature": "c2lnbmVk" * 30}
     uses = [{"type": "tool_use", "input": c["args"], **_without_args(c)} for c in made]
     content = [bound, *uses] if thought else ""
@@ -137,7 +145,11 @@ def text_of(messages):
 def agent_of(model, middleware, tools=(look, turn), **more):
     """An agent as an application makes it."""
     return create_agent(
-        model, list(tools), middleware=[middleware], system_prompt="You look for things.", **more
+        model,
+        list(tools),
+        middleware=[middleware],
+        system_prompt="You look for things.",
+        **more,
     )
 
 

@@ -27,10 +27,16 @@ from tests.integrations.outputs import NEEDLE, big, page
 from ullage import Budget, Limits, OverLimitError
 from ullage.integrations.litellm import UllageCallback
 
-pytestmark = pytest.mark.filterwarnings("ignore")  # LiteLLM leaves clients and tasks open
+pytestmark = pytest.mark.filterwarnings(
+    "ignore"
+)  # LiteLLM leaves clients and tasks open
 SMALL = Limits(window_tokens=16_000, output_reserve_tokens=1_000)
 USER = {"role": "user", "content": "Find the needle."}
-TWO_LOOKS = [calls(("look", {"n": 1}), ("look", {"n": 2})), recalls, says("In the fourth drawer.")]
+TWO_LOOKS = [
+    calls(("look", {"n": 1}), ("look", {"n": 2})),
+    recalls,
+    says("In the fourth drawer."),
+]
 
 
 def results(messages):
@@ -95,7 +101,9 @@ def test_twelve_conversations_do_not_open_each_others_outputs():
     talks = [[{"role": "user", "content": str(n)}] for n in range(12)]
 
     async def main(server):
-        await asyncio.gather(*(run(ullage, server, each, str(n)) for n, each in enumerate(talks)))
+        await asyncio.gather(
+            *(run(ullage, server, each, str(n)) for n, each in enumerate(talks))
+        )
         refs = [
             next(call for call in messages[3]["tool_calls"] if ullage.owns(call))
             for messages in talks
@@ -115,16 +123,26 @@ def test_usage_is_counted_once_streamed_or_not():
 
     async def main(server):
         await ask(server, [USER], "t")
-        stream = await ask(server, [USER], "t", stream=True, stream_options={"include_usage": True})
+        stream = await ask(
+            server, [USER], "t", stream=True, stream_options={"include_usage": True}
+        )
         said = [chunk async for chunk in stream]
         while budget.spent.calls < 2:  # noqa: ASYNC110 - LiteLLM tells it beside the stream
             await asyncio.sleep(0.01)
         return said
 
-    with installed(another), installed(ullage), upstream([says("Yes."), says("Yes.")]) as server:
+    with (
+        installed(another),
+        installed(ullage),
+        upstream([says("Yes."), says("Yes.")]) as server,
+    ):
         assert len(asyncio.run(main(server))) > 1
     usage = budget.spent.usage
-    assert (usage.fresh_tokens, usage.cache_read_tokens, usage.output_tokens) == (600, 1_400, 20)
+    assert (usage.fresh_tokens, usage.cache_read_tokens, usage.output_tokens) == (
+        600,
+        1_400,
+        20,
+    )
 
 
 def test_the_last_request_of_a_budget_forbids_tools():
@@ -137,7 +155,11 @@ def test_the_last_request_of_a_budget_forbids_tools():
 @pytest.mark.parametrize("settings", [{"policy": CUTS_ALWAYS}, {}])
 def test_a_call_that_lists_no_recall_tools_is_told_of_none(settings):
     call = calls(("look", {"n": 1}))
-    result = {"role": "tool", "tool_call_id": call["tool_calls"][0]["id"], "content": big(1)}
+    result = {
+        "role": "tool",
+        "tool_call_id": call["tool_calls"][0]["id"],
+        "content": big(1),
+    }
     ullage = UllageCallback(**settings)
     with installed(ullage), upstream([says("Yes.")]) as server:
         asyncio.run(ask(server, [USER, call, result], "t"))
@@ -202,7 +224,9 @@ def test_a_call_that_is_cancelled_claims_nothing_and_the_next_goes_on():
             await call
         del call
         held.set()
-        while budget.reserved.tokens:  # LiteLLM tells nobody: it goes with the call's own objects
+        while (
+            budget.reserved.tokens
+        ):  # LiteLLM tells nobody: it goes with the call's own objects
             gc.collect()
             await asyncio.sleep(0)
         reply = await ask(server, [USER], "t")

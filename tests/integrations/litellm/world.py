@@ -107,7 +107,12 @@ class _Handler(BaseHTTPRequestHandler):
         else:
             reason = "tool_calls" if step.get("tool_calls") else "stop"
             choice = {"index": 0, "message": step, "finish_reason": reason}
-            head = {"id": f"c{next(_IDS)}", "object": "chat.completion", "created": 1, "model": "m"}
+            head = {
+                "id": f"c{next(_IDS)}",
+                "object": "chat.completion",
+                "created": 1,
+                "model": "m",
+            }
             body = {**head, "choices": [choice], "usage": USAGE}
             self._give(200, "application/json", json.dumps(body))
 
@@ -187,4 +192,6 @@ async def run(ullage, server, messages, conversation, **more):
                 messages.append(await ullage.open(conversation, call, before))
             else:
                 given = run_tool(call)
-                messages.append({"role": "tool", "tool_call_id": call.id, "content": given})
+                messages.append(
+                    {"role": "tool", "tool_call_id": call.id, "content": given}
+                )

@@ -14,7 +14,14 @@ from agents import (
 )
 
 from tests.integrations.openai_agents import world
-from tests.integrations.openai_agents.world import calls, look, recalls, says, too_long, turn
+from tests.integrations.openai_agents.world import (
+    calls,
+    look,
+    recalls,
+    says,
+    too_long,
+    turn,
+)
 from tests.integrations.scenario import Hang, Item
 from ullage import BudgetExceeded, problems
 from ullage.integrations.openai_agents import UllageModels
@@ -32,7 +39,9 @@ class Script(Model):
 
     def __init__(self, steps, model):
         self.steps, self.model, self.sent, self.asked = steps, model, [], []
-        self._inner = world.Script([step for step in steps if not isinstance(step, Hang)]).model
+        self._inner = world.Script(
+            [step for step in steps if not isinstance(step, Hang)]
+        ).model
 
     async def get_response(self, *given, **named):
         """See `Model`."""
@@ -81,7 +90,9 @@ class Process:
     async def sign(self, script, name="t"):
         """Approve what waits."""
         agent = self._agent(script)
-        state = await RunState.from_string(agent, (self.folder / f"{name}.json").read_text())
+        state = await RunState.from_string(
+            agent, (self.folder / f"{name}.json").read_text()
+        )
         for waiting in state.get_interruptions():
             state.approve(waiting)
         return await self._run(script, state, name)

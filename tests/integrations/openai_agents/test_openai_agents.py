@@ -4,7 +4,9 @@ import asyncio
 
 import pytest
 
-pytest.importorskip("agents", reason="openai-agents is not installed (make openai-agents)")
+pytest.importorskip(
+    "agents", reason="openai-agents is not installed (make openai-agents)"
+)
 
 from agents import RunConfig, Runner
 
@@ -24,7 +26,11 @@ GO = "Find the needle."
 
 
 def two_looks():
-    return [calls(("look", {"n": 1}), ("look", {"n": 2})), recalls, says("In the fourth drawer.")]
+    return [
+        calls(("look", {"n": 1}), ("look", {"n": 2})),
+        recalls,
+        says("In the fourth drawer."),
+    ]
 
 
 def test_a_tool_that_runs_before_any_model_opens_what_the_store_has(tmp_path):
@@ -32,12 +38,17 @@ def test_a_tool_that_runs_before_any_model_opens_what_the_store_has(tmp_path):
     with_store = UllageModels(script, store=tmp_path / "u.db")
     done = run(agent_of(with_store), GO, with_store.of("t"))
     items = done.to_input_list()
-    (arguments,) = (item["arguments"] for item in items if item.get("name") == world.GREP)
+    (arguments,) = (
+        item["arguments"] for item in items if item.get("name") == world.GREP
+    )
     again = UllageModels(Script([]), store=tmp_path / "u.db")
 
     async def open_it():
         context = type("Context", (), {})()
-        context.run_config, context.tool_call_id = RunConfig(model_provider=again.of("t")), "c"
+        context.run_config, context.tool_call_id = (
+            RunConfig(model_provider=again.of("t")),
+            "c",
+        )
         (grep,) = (tool for tool in again.tools if tool.name == world.GREP)
         return await grep.on_invoke_tool(context, arguments)
 
@@ -50,7 +61,9 @@ def test_a_history_that_the_provider_holds_passes_as_it_is():
 
     async def main():
         config = RunConfig(model_provider=ullage.of("t"))
-        return await Runner.run(agent_of(ullage), GO, run_config=config, conversation_id="conv_1")
+        return await Runner.run(
+            agent_of(ullage), GO, run_config=config, conversation_id="conv_1"
+        )
 
     assert asyncio.run(main()).final_output == "Yes."
     assert script.model.calls[0].conversation_id == "conv_1"

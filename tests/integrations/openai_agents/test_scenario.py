@@ -2,7 +2,9 @@
 
 import pytest
 
-pytest.importorskip("agents", reason="openai-agents is not installed (make openai-agents)")
+pytest.importorskip(
+    "agents", reason="openai-agents is not installed (make openai-agents)"
+)
 
 from tests.integrations import scenario
 from tests.integrations.openai_agents import process

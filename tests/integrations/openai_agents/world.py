@@ -49,7 +49,9 @@ def usage(prompt=1_000, output=10, read=0):
 
 
 def _step(*output, **more):
-    return ModelStep(output=output, usage=usage(**more), response_id=f"resp_{next(_IDS)}")
+    return ModelStep(
+        output=output, usage=usage(**more), response_id=f"resp_{next(_IDS)}"
+    )
 
 
 def calls(*asked, thought="", **more):
@@ -60,7 +62,9 @@ def calls(*asked, thought="", **more):
     ]
     said = {"text": thought, "type": "summary_text"}
     bound = {"id": f"rs_{next(_IDS)}", "type": "reasoning", "summary": [said]}
-    sealed = ResponseReasoningItem.model_validate({**bound, "encrypted_content": "c2VhbGVk" * 30})
+    sealed = ResponseReasoningItem.model_validate(
+        {**bound, "encrypted_content": "c2VhbGVk" * 30}
+    )
     return _step(*([sealed] if thought else ()), *made, **more)
 
 
@@ -70,7 +74,9 @@ def says(text, **more):
 
 def too_long():
     """What a provider says of a request that is too long."""
-    return ModelStep.raise_error(ValueError("prompt is too long: 15500 tokens > 8000 maximum"))
+    return ModelStep.raise_error(
+        ValueError("prompt is too long: 15500 tokens > 8000 maximum")
+    )
 
 
 def recalls(call):
@@ -103,25 +109,33 @@ class Script(ModelProvider):
 def agent_of(ullage, tools=(look, turn)):
     """An agent as an application makes it."""
     told = "You look for things."
-    return Agent(name="finder", instructions=told, model="gpt-5.2", tools=[*tools, *ullage.tools])
+    return Agent(
+        name="finder", instructions=told, model="gpt-5.2", tools=[*tools, *ullage.tools]
+    )
 
 
 def run(agent, text, models, memory=None):
     """What comes of a run, in an event loop of its own."""
     config = RunConfig(model_provider=models)
-    return asyncio.run(Runner.run(agent, text, session=memory, run_config=config, max_turns=200))
+    return asyncio.run(
+        Runner.run(agent, text, session=memory, run_config=config, max_turns=200)
+    )
 
 
 def text_of(items):
     """All that items say."""
     if isinstance(items, str):
         return items
-    return "\n".join(str(item.get("output") or item.get("content") or "") for item in items)
+    return "\n".join(
+        str(item.get("output") or item.get("content") or "") for item in items
+    )
 
 
 def results(items):
     """What tools gave, in order."""
-    return [item["output"] for item in items if item.get("type") == "function_call_output"]
+    return [
+        item["output"] for item in items if item.get("type") == "function_call_output"
+    ]
 
 
 def shown(items):

@@ -12,7 +12,15 @@ from pydantic_ai.messages import (
 from pydantic_ai.usage import UsageLimits
 
 from tests.integrations.pydantic_ai import world
-from tests.integrations.pydantic_ai.world import Script, calls, look, recalls, says, too_long, turn
+from tests.integrations.pydantic_ai.world import (
+    Script,
+    calls,
+    look,
+    recalls,
+    says,
+    too_long,
+    turn,
+)
 from tests.integrations.scenario import Item
 from ullage import BudgetExceeded
 from ullage.integrations.pydantic_ai import UllageCapability
@@ -57,7 +65,11 @@ class Process:
     async def stored(self, name="t"):
         """The history in its file."""
         file = self.folder / f"{name}.json"
-        return ModelMessagesTypeAdapter.validate_json(file.read_bytes()) if file.exists() else []
+        return (
+            ModelMessagesTypeAdapter.validate_json(file.read_bytes())
+            if file.exists()
+            else []
+        )
 
     async def close(self):
         """Let go of all conversations; of the last call our estimate counts, if nobody told."""
@@ -65,7 +77,9 @@ class Process:
 
     async def _run(self, agent, name, text, **more):
         history, limits = await self.stored(name), UsageLimits(request_limit=None)
-        done = await agent.run(text, message_history=history, usage_limits=limits, **more)
+        done = await agent.run(
+            text, message_history=history, usage_limits=limits, **more
+        )
         self._keep(name, done.all_messages_json())
         return None if isinstance(done.output, DeferredToolRequests) else done.output
 

@@ -4,7 +4,9 @@ import asyncio
 
 import pytest
 
-pytest.importorskip("pydantic_ai", reason="pydantic-ai is not installed (make pydantic-ai)")
+pytest.importorskip(
+    "pydantic_ai", reason="pydantic-ai is not installed (make pydantic-ai)"
+)
 
 from pydantic_ai.messages import (
     ModelMessagesTypeAdapter,
@@ -33,7 +35,11 @@ GO = "Find the needle."
 
 
 def two_looks():
-    return [calls(("look", {"n": 1}), ("look", {"n": 2})), recalls, says("In the fourth drawer.")]
+    return [
+        calls(("look", {"n": 1}), ("look", {"n": 2})),
+        recalls,
+        says("In the fourth drawer."),
+    ]
 
 
 def turns(count, start=1):
@@ -42,7 +48,9 @@ def turns(count, start=1):
 
 def stored(messages):
     """A history as an application keeps it: JSON, and read again."""
-    return ModelMessagesTypeAdapter.validate_json(ModelMessagesTypeAdapter.dump_json(messages))
+    return ModelMessagesTypeAdapter.validate_json(
+        ModelMessagesTypeAdapter.dump_json(messages)
+    )
 
 
 def test_untouched_messages_are_the_very_same_objects():
@@ -75,7 +83,9 @@ def test_usage_is_counted_once_for_each_call_with_the_cache_apart():
 
 def test_the_last_request_of_a_budget_forbids_tools():
     script = Script([*turns(4), says("That is all.")])
-    agent = agent_of(script, UllageCapability(budget=Budget(tokens=4_000), limits=SMALL))
+    agent = agent_of(
+        script, UllageCapability(budget=Budget(tokens=4_000), limits=SMALL)
+    )
     done = run(agent, GO)
     assert done.output == "That is all."
     assert script.asked[-1].model_settings["tool_choice"] == "none"
@@ -104,14 +114,18 @@ def test_a_streamed_run_is_observed_and_keeps_its_ledger():
     async def main():
         async with agent_of(script, capability).run_stream(GO) as run:
             words = [word async for word in run.stream_text(delta=True)]
-        await capability.sessions.close()  # a report too small to be true is counted now
+        await (
+            capability.sessions.close()
+        )  # a report too small to be true is counted now
         return "".join(words), run.all_messages()
 
     said, history = asyncio.run(main())
     assert said.strip() == "In the fourth drawer."
     assert budget.spent.calls == 3
     assert f"{NEEDLE} of cupboard 2\n" in results(history)[2]
-    first, second, _ = (m for m in history if isinstance(m, ModelResponse))  # the last has none
+    first, second, _ = (
+        m for m in history if isinstance(m, ModelResponse)
+    )  # the last has none
     assert first.metadata["ullage"]
     assert "ullage" in second.metadata
 

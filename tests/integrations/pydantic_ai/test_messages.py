@@ -2,7 +2,9 @@
 
 import pytest
 
-pytest.importorskip("pydantic_ai", reason="pydantic-ai is not installed (make pydantic-ai)")
+pytest.importorskip(
+    "pydantic_ai", reason="pydantic-ai is not installed (make pydantic-ai)"
+)
 
 from pydantic_ai.messages import (
     BinaryContent,
@@ -20,7 +22,14 @@ from pydantic_ai.messages import (
     UserPromptPart,
 )
 
-from ullage.core.values.messages import Media, Opaque, Reasoning, Text, ToolCall, ToolResult
+from ullage.core.values.messages import (
+    Media,
+    Opaque,
+    Reasoning,
+    Text,
+    ToolCall,
+    ToolResult,
+)
 from ullage.integrations.pydantic_ai import HOST
 from ullage.integrations.pydantic_ai._messages import content_of
 from ullage.testing import FormatContract
@@ -38,7 +47,9 @@ MESSAGES = [
     ModelResponse(parts=[ToolCallPart("look", '{"n": 2}', "call_2")]),
     ModelRequest(parts=[ToolReturnPart("look", {"found": [1, 2]}, "call_2")]),
     ModelResponse(parts=[ToolCallPart("see", None, "call_3")]),
-    ModelRequest(parts=[ToolReturnPart("see", ["Here.", PICTURE], "call_3", outcome="failed")]),
+    ModelRequest(
+        parts=[ToolReturnPart("see", ["Here.", PICTURE], "call_3", outcome="failed")]
+    ),
     ModelRequest(parts=[UserPromptPart(["Look at", URL])]),
     ModelResponse(
         parts=[
@@ -96,7 +107,9 @@ def test_a_servers_tool_and_its_result_belong_together():
 
 
 def test_nothing_before_a_compaction_of_the_providers_is_read():
-    message = ModelResponse(parts=[CompactionPart("So far.", provider_name="anthropic")])
+    message = ModelResponse(
+        parts=[CompactionPart("So far.", provider_name="anthropic")]
+    )
     assert read(message).supersedes
 
 

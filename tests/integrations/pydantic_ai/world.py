@@ -37,12 +37,18 @@ class Script:
 
     def __init__(self, steps, model="gpt-4.1"):
         self.steps, self.sent, self.asked = steps, [], []
-        self.model = FunctionModel(self.reply, stream_function=self.stream, model_name=model)
+        self.model = FunctionModel(
+            self.reply, stream_function=self.stream, model_name=model
+        )
 
     async def _step(self, messages, info):
         self.sent.append(list(messages))
         self.asked.append(info)
-        step = self.steps[len(self.sent) - 1] if isinstance(self.steps, list) else self.steps
+        step = (
+            self.steps[len(self.sent) - 1]
+            if isinstance(self.steps, list)
+            else self.steps
+        )
         step = step(messages) if callable(step) else step
         if isinstance(step, Exception):
             raise step
@@ -61,7 +67,11 @@ class Script:
                     yield f"{word} "
             else:
                 args = part.args_as_json_str()
-                yield {at: DeltaToolCall(part.tool_name, args, tool_call_id=part.tool_call_id)}
+                yield {
+                    at: DeltaToolCall(
+                        part.tool_name, args, tool_call_id=part.tool_call_id
+                    )
+                }
 
 
 def usage(prompt=1_000, output=10, **more):
@@ -95,7 +105,9 @@ def recalls(messages):
 def text_of(messages):
     """All that messages say."""
     parts = (part for message in messages for part in message.parts)
-    return "\n".join(str(part.content) for part in parts if getattr(part, "content", None))
+    return "\n".join(
+        str(part.content) for part in parts if getattr(part, "content", None)
+    )
 
 
 def results(messages):

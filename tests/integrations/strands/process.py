@@ -27,7 +27,9 @@ Script = Scripted
 
 def too_long():
     """What a provider says of a request that is too long."""
-    return ContextWindowOverflowException("prompt is too long: 15500 tokens > 8000 maximum")
+    return ContextWindowOverflowException(
+        "prompt is too long: 15500 tokens > 8000 maximum"
+    )
 
 
 @tool(context=True)
@@ -92,8 +94,14 @@ def items(messages):
 
 def _item(message):
     text = "\n".join(block["text"] for block in message["content"] if "text" in block)
-    called = (block["toolUse"]["toolUseId"] for block in message["content"] if "toolUse" in block)
-    given = [block["toolResult"] for block in message["content"] if "toolResult" in block]
+    called = (
+        block["toolUse"]["toolUseId"]
+        for block in message["content"]
+        if "toolUse" in block
+    )
+    given = [
+        block["toolResult"] for block in message["content"] if "toolResult" in block
+    ]
     results = tuple((each["toolUseId"], each["content"][0]["text"]) for each in given)
     thoughts = sum("reasoningContent" in block for block in message["content"])
     return Item(message["role"], text, tuple(called), results, thoughts)

@@ -34,7 +34,9 @@ def fifty(start=1, **more):
 def restored(folder, script, **settings):
     manager = FileSessionManager(session_id="incident-7", storage_dir=str(folder))
     model = Scripted(script)
-    return model, agent_of(model, UllagePlugin(limits=SMALL, **settings), session_manager=manager)
+    return model, agent_of(
+        model, UllagePlugin(limits=SMALL, **settings), session_manager=manager
+    )
 
 
 def test_after_a_restart_a_recall_may_come_first(tmp_path):
@@ -90,7 +92,8 @@ def test_every_kind_of_block_is_read():
 
 
 @pytest.mark.parametrize(
-    "raw", [7, None, {}, {"role": "tool", "content": []}, {"role": "user", "content": 7}]
+    "raw",
+    [7, None, {}, {"role": "tool", "content": []}, {"role": "user", "content": 7}],
 )
 def test_what_is_no_message_is_refused(raw):
     with pytest.raises(FormatError):

@@ -27,7 +27,11 @@ def turn(n: int) -> str:
 def usage(prompt=1_000, output=10, read=0, written=0):
     """Usage as Strands' models report it: the total has what was cached, here the input too."""
     cached = {"cacheReadInputTokens": read, "cacheWriteInputTokens": written}
-    counts = {"inputTokens": prompt, "outputTokens": output, "totalTokens": prompt + output}
+    counts = {
+        "inputTokens": prompt,
+        "outputTokens": output,
+        "totalTokens": prompt + output,
+    }
     return {**counts, **cached}
 
 
@@ -96,7 +100,13 @@ _IDS = count(1)
 def calls(*asked, thought=""):
     """A reply that calls tools: pairs of name and arguments."""
     made = [
-        {"toolUse": {"toolUseId": f"call_{next(_IDS)}", "name": name, "input": arguments}}
+        {
+            "toolUse": {
+                "toolUseId": f"call_{next(_IDS)}",
+                "name": name,
+                "input": arguments,
+            }
+        }
         for name, arguments in asked
     ]
     said = {"reasoningText": {"text": thought, "signature": "c2lnbmVk" * 30}}
@@ -112,7 +122,9 @@ def says(text, read=0, written=0):
 def results(messages):
     """The texts of all results, in order."""
     blocks = [block for message in messages for block in message["content"]]
-    given = [block["toolResult"]["content"] for block in blocks if "toolResult" in block]
+    given = [
+        block["toolResult"]["content"] for block in blocks if "toolResult" in block
+    ]
     return ["".join(item.get("text", "") for item in content) for content in given]
 
 

@@ -25,14 +25,18 @@ def troubles(runs):
 
 def test_every_adversary_is_below_recency_and_below_a_floor(runs, capsys):
     assert troubles(runs) == []
-    lines = {line.split()[0]: line for line in capsys.readouterr().out.splitlines() if line}
+    lines = {
+        line.split()[0]: line for line in capsys.readouterr().out.splitlines() if line
+    }
     for name in ("last_call", "names_only"):
         assert "far" in lines[name]
         assert "breaks" in lines[name]
 
 
 def test_who_cheats_and_gets_away_with_it_is_told(runs, monkeypatch):
-    monkeypatch.setattr(controls, "ADVERSARIES", {**controls.ADVERSARIES, "everything": None})
+    monkeypatch.setattr(
+        controls, "ADVERSARIES", {**controls.ADVERSARIES, "everything": None}
+    )
     monkeypatch.setattr(controls, "replays", _with_a_perfect_cheat(controls.replays))
     assert troubles(runs) == [
         "N3: everything is not below recency",

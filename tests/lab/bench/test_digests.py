@@ -4,7 +4,9 @@ from lab.bench.digests import rates
 
 
 def test_each_step_does_some_of_the_work():
-    found = dict(rates(["def old_name(first_arg):\n    return first_arg\n" * 40] * 3, tries=1))
+    found = dict(
+        rates(["def old_name(first_arg):\n    return first_arg\n" * 40] * 3, tries=1)
+    )
     assert next(iter(found)) == "parted into words"
     assert list(found)[-1] == "and the lines chosen"
     assert all(rate > 0 for rate in found.values())

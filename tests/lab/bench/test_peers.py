@@ -70,7 +70,9 @@ def test_a_call_the_library_refuses_is_a_finding_and_the_run_goes_on(lines):
 
 
 def test_ours_is_what_ullage_replay_says_it_is(lines):
-    replayed = replay_run(generated_run(40), WINDOW, profiles=[PROFILES["anthropic-5m"]])
+    replayed = replay_run(
+        generated_run(40), WINDOW, profiles=[PROFILES["anthropic-5m"]]
+    )
     ours = lines["ullage"]
     assert (ours.illegal, ours.over, ours.refused) == (0, 0, 0)
     assert ours.row.tokens == replayed.tokens
@@ -107,12 +109,16 @@ def test_an_adapter_that_cannot_be_started_says_what_kind_of_error_it_was(tmp_pa
     adapter.write_text("import a_library_that_is_not_there\n")
     with (
         PeerProcess(Path(sys.executable), adapter, seconds=60.0) as process,
-        pytest.raises(Trouble, match=r"ended without an answer \(ModuleNotFoundError\)"),
+        pytest.raises(
+            Trouble, match=r"ended without an answer \(ModuleNotFoundError\)"
+        ),
     ):
         process.begin("any", 1_000, [])
 
 
-def test_a_library_that_cannot_be_installed_says_why_and_is_not_taken_as_installed(tmp_path):
+def test_a_library_that_cannot_be_installed_says_why_and_is_not_taken_as_installed(
+    tmp_path,
+):
     requirements = tmp_path / "nobody.txt"
     requirements.write_text("./a-folder-that-is-not-there\n")
     with pytest.raises(Trouble, match="cannot be installed: ERROR"):
@@ -133,8 +139,13 @@ def test_each_peer_has_its_adapter_and_every_version_pinned_and_hashed():
 def kept(*policies):
     """What each contestant kept of one run, by name."""
     entries = [Entry("toy", policy, Path(sys.executable), TOY) for policy in policies]
-    with Arena(entries, [], seconds=60.0, run_seconds=60.0, hash_seed="random") as arena:
-        return {name: one for _, name, one in arena.keeps(generated_run(40), [WINDOW], set())}
+    with Arena(
+        entries, [], seconds=60.0, run_seconds=60.0, hash_seed="random"
+    ) as arena:
+        return {
+            name: one
+            for _, name, one in arena.keeps(generated_run(40), [WINDOW], set())
+        }
 
 
 def test_a_result_is_whole_in_view_or_read_back_by_the_librarys_tool_or_gone():
@@ -158,7 +169,9 @@ def test_a_policy_that_shows_something_else_the_second_time_is_told():
 def test_a_peer_that_fails_keeps_nothing_and_says_why():
     keeps = kept("dying")
     assert keeps["toy dying"] == Keep(trouble="ended without an answer")
-    row = markdown_of_keeps({(WINDOW, "toy dying"): [keeps["toy dying"]]}).splitlines()[-1]
+    row = markdown_of_keeps({(WINDOW, "toy dying"): [keeps["toy dying"]]}).splitlines()[
+        -1
+    ]
     assert row == "| 16k | toy dying | 0 of 1 | 0 | 0 | 0 | 0 | 0 of 0 |"
 
 

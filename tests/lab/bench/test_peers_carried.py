@@ -36,4 +36,7 @@ def test_what_a_peer_leaves_out_is_paid_for_by_a_page_or_whole():
 
 def test_a_run_on_which_a_peer_fails_counts_for_nobody(capsys):
     assert carried("everything", "dying") == {}
-    assert "a run is left out: toy dying ended without an answer" in capsys.readouterr().err
+    assert (
+        "a run is left out: toy dying ended without an answer"
+        in capsys.readouterr().err
+    )

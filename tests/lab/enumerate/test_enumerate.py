@@ -74,16 +74,24 @@ NOT_WRITTEN = {"message"}
 
 def test_every_basic_shape_is_one_and_each_wire_has_what_it_can_say():
     assert BASIC - {"user"} <= SHAPES.keys()
-    named = {letter.name for format in FORMATS for letter in alphabet(format, basic=True)}
+    named = {
+        letter.name for format in FORMATS for letter in alphabet(format, basic=True)
+    }
     assert named == BASIC
 
 
 @every_format
 def test_every_model_is_in_a_family_and_no_two_families_have_equal_rules(format):
     found = families(format)
-    models = [model for family in found if not family.is_manual for model in family.models]
-    maker = {"anthropic": "claude", "openai-responses": "gpt", "gemini": "gemini"}.get(format, "")
-    assert sorted(m for m in models if m in NAMES) == sorted(m for m in NAMES if maker in m)
+    models = [
+        model for family in found if not family.is_manual for model in family.models
+    ]
+    maker = {"anthropic": "claude", "openai-responses": "gpt", "gemini": "gemini"}.get(
+        format, ""
+    )
+    assert sorted(m for m in models if m in NAMES) == sorted(
+        m for m in NAMES if maker in m
+    )
     assert len(models) == len(set(models))
     assert (len(found) > 1) == ((format, -1) in ENDS)
 
@@ -91,7 +99,11 @@ def test_every_model_is_in_a_family_and_no_two_families_have_equal_rules(format)
 def test_a_letter_that_comes_again_has_ids_of_its_own():
     (call,) = (each for each in alphabet("anthropic") if each.name == "call")
     messages = history((call, call, call))
-    ids = [message["content"][0]["id"] for message in messages if message["role"] == "assistant"]
+    ids = [
+        message["content"][0]["id"]
+        for message in messages
+        if message["role"] == "assistant"
+    ]
     assert len(set(ids)) == 3
 
 
@@ -108,7 +120,9 @@ def test_a_reading_that_overlooks_a_rule_is_found(monkeypatch):
     assert families("anthropic")[1].is_manual
     monkeypatch.setattr(_problem.Check, "add", silenced)
     found = tried("anthropic", 1, basic=True, number=1).found
-    assert any("call: one reading says nothing, the other A14" in each for each in found)
+    assert any(
+        "call: one reading says nothing, the other A14" in each for each in found
+    )
 
 
 CAUGHT = (
@@ -129,13 +143,17 @@ def test_a_guard_that_is_taken_out_is_found(format, name):
     of_format = [unit for unit in units(2, basic=True) if unit.format == format]
     first = FIRST.get(name, 0)
     with planted(mutant):
-        assert any(try_unit(unit).found for unit in (*of_format[first:], *of_format[:first]))
+        assert any(
+            try_unit(unit).found for unit in (*of_format[first:], *of_format[:first])
+        )
 
 
 def test_what_the_provider_reads_alone_is_judged_against_what_it_returned():
     family = families("openai-responses")[0]
     (letter,) = (
-        each for each in alphabet("openai-responses") if each.name == "signed thinking, call"
+        each
+        for each in alphabet("openai-responses")
+        if each.name == "signed thinking, call"
     )
     items = history((letter,))
     sealed = [{**each, "encrypted_content": "other"} for each in items[:1]] + items[1:]

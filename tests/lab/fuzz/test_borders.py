@@ -8,7 +8,13 @@ from lab.fuzz.tally import try_batch
 from lab.fuzz.trial import _illegal
 
 SEED = 11
-SHAPES = ("joined", "seeded", "changed in place", "allowed tools", "allowed tools always")
+SHAPES = (
+    "joined",
+    "seeded",
+    "changed in place",
+    "allowed tools",
+    "allowed tools always",
+)
 
 
 def test_every_shape_is_drawn_in_every_format_and_is_legal():

@@ -18,7 +18,25 @@ from ullage.wires.rules import problem as _problem
 SEED = 1
 FULL_SEED, TRIED, MOST = 5, 250, 2_600
 """A seed of which the fewest histories fill every cell: 2,500 of its first."""
-RARE = (258, 260, 265, 270, 278, 282, 285, 303, 306, 382, 384, 386, 392, 418, 434, 438, 442)
+RARE = (
+    258,
+    260,
+    265,
+    270,
+    278,
+    282,
+    285,
+    303,
+    306,
+    382,
+    384,
+    386,
+    392,
+    418,
+    434,
+    438,
+    442,
+)
 RARE += (446, 478, 498, 499, 536, 567)
 RARE += (684, 704, 749, 848, 851, 895, 1016, 1126, 1266, 1340)
 RARE += (1388, 1522, 1702, 1784, 1818, 1978, 2152, 2460)
@@ -67,7 +85,11 @@ def test_batches_add_up_whatever_their_size():
     for start in (0, 20):
         add(parts, try_batch(SEED, start, 20))
     whole = try_batch(SEED, 0, 40)
-    assert (parts.next, parts.tried, parts.held) == (whole.next, whole.tried, whole.held)
+    assert (parts.next, parts.tried, parts.held) == (
+        whole.next,
+        whole.tried,
+        whole.held,
+    )
     assert parts.seen == whole.seen
 
 
@@ -84,7 +106,9 @@ def test_a_history_without_an_edit_is_trivial():
 
 
 def known_rules():
-    return {rule for subjects in SUBJECTS.values() for rule in subjects} | set(ABOUT_THE_HEAD)
+    return {rule for subjects in SUBJECTS.values() for rule in subjects} | set(
+        ABOUT_THE_HEAD
+    )
 
 
 def broken(format, mutant):
@@ -103,7 +127,9 @@ def test_what_is_broken_was_legal(format):
 @pytest.mark.parametrize(
     ("format", "rule", "mutant"), ILLEGAL_MUTANTS, ids=[v[1] for v in ILLEGAL_MUTANTS]
 )
-def test_every_rule_is_broken_once_and_its_mutant_says_nothing(monkeypatch, format, rule, mutant):
+def test_every_rule_is_broken_once_and_its_mutant_says_nothing(
+    monkeypatch, format, rule, mutant
+):
     assert rule in broken(format, mutant)
     right = _problem.Check.add
 
@@ -162,8 +188,14 @@ WRONG_ONCE = {
     "an open turn without its thinking": (1, 818_792),
     "a model that came back did not hear what another had opened": (777, 4_824),
     "a second call left the new results out of the account": (203_720_149, 7_992),
-    "an account that wins nothing was owed to a turn without its head": (892_479_668, 154_140),
-    "excerpts of what was old stood where a new result had no room": (1_560_629_082, 2_528),
+    "an account that wins nothing was owed to a turn without its head": (
+        892_479_668,
+        154_140,
+    ),
+    "excerpts of what was old stood where a new result had no room": (
+        1_560_629_082,
+        2_528,
+    ),
     "the same, of the newest turn in an account": (1_560_629_082, 20_148),
     "the same, with thinking that is bound": (1_560_629_082, 43_924),
     "the same, of an interrupted turn with pictures": (1_560_629_082, 70_444),

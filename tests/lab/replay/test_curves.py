@@ -31,12 +31,18 @@ def test_a_result_lives_until_something_of_it_is_demanded():
     story, lengths, demands = told(RUN)
     seen = touches(story, lengths, demands, len)
     assert seen == [Touch(0, 12, False), Touch(1, 7, False), Touch(0, 12, True)]
-    assert lives(story, lengths, seen, demands) == [Life(2, 7, True, 12), Life(1, 0, False, 7)]
+    assert lives(story, lengths, seen, demands) == [
+        Life(2, 7, True, 12),
+        Life(1, 0, False, 7),
+    ]
     assert waste(lives(story, lengths, seen, demands)) == pytest.approx(7 / 19)
 
 
 def test_what_was_cut_off_by_the_end_counts_as_long_as_it_was_there():
-    assert survival([(1, True), (2, False), (3, True), (3, False)]) == [(1, 0.75), (3, 0.375)]
+    assert survival([(1, True), (2, False), (3, True), (3, False)]) == [
+        (1, 0.75),
+        (3, 0.375),
+    ]
     assert survival([]) == []
 
 
@@ -66,7 +72,9 @@ def test_the_oracle_is_never_worse(results, capacity):
 def test_errands_reach_back_as_far_as_they_were_made_to():
     story, lengths, demands = told(errand(1))
     seen = touches(story, lengths, demands, len)
-    needed = {life.calls for life in lives(story, lengths, seen, demands) if life.needed}
+    needed = {
+        life.calls for life in lives(story, lengths, seen, demands) if life.needed
+    }
     assert 4 <= max(needed) <= 10
     assert sum(touch.demanded for touch in seen) >= sum(
         each.use == "first" for each in chain.from_iterable(demands)
@@ -75,7 +83,9 @@ def test_errands_reach_back_as_far_as_they_were_made_to():
 
 def test_the_same_for_every_run_is_certain():
     found = paired([0.2] * 9, rounds=100)
-    assert (found.mean, found.low, found.high, found.n) == pytest.approx((0.2, 0.2, 0.2, 9))
+    assert (found.mean, found.low, found.high, found.n) == pytest.approx(
+        (0.2, 0.2, 0.2, 9)
+    )
     assert found.is_difference
 
 

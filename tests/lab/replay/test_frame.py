@@ -26,7 +26,11 @@ SEEDS = (1, 2)
 
 def views(run, policy, budget):
     story, lengths, demands = told(run)
-    chosen, judge, memo = ADVERSARIES.get(policy) or frame(policy, demands), Judge(), Memo()
+    chosen, judge, memo = (
+        ADVERSARIES.get(policy) or frame(policy, demands),
+        Judge(),
+        Memo(),
+    )
     for number, length in enumerate(lengths):
         yield list(chosen(Past(story, length, number, judge, memo), budget).messages)
 
@@ -36,7 +40,9 @@ def far(policy, window=WINDOW, runs=SEEDS):
     shares = [
         replay_frame(errand(seed), window, **asked).evidence.far.er_line
         if policy in FRAME_NAMES
-        else replay_run(errand(seed), window, watch_of=watch_pages, **asked).evidence.far.er_line
+        else replay_run(
+            errand(seed), window, watch_of=watch_pages, **asked
+        ).evidence.far.er_line
         for seed in runs
     ]
     return sum(shares) / len(shares)
@@ -50,7 +56,9 @@ SMALL = run_of(
 
 def shown(policy, budget):
     *_, last = views(SMALL, policy, budget)
-    return [message.get("content") for message in last if message["role"] != "assistant"]
+    return [
+        message.get("content") for message in last if message["role"] != "assistant"
+    ]
 
 
 def test_recency_keeps_the_task_and_the_newest():
@@ -77,7 +85,9 @@ def test_the_lot_is_the_same_for_the_same_seed():
     assert 0 < shown("random", 2_000).count(MASKED) < 13
 
 
-@pytest.mark.parametrize("policy", [name for name in FRAME_NAMES if name != "hidden_in_ids"])
+@pytest.mark.parametrize(
+    "policy", [name for name in FRAME_NAMES if name != "hidden_in_ids"]
+)
 @pytest.mark.parametrize("format", histories.APART)
 def test_views_are_legal_and_within_the_budget(format, policy):
     run, judge = errand(1, turns=16, lines=20, format=format), Judge()
@@ -91,7 +101,9 @@ def test_views_are_legal_and_within_the_budget(format, policy):
 def test_no_call_is_parted_from_its_result(turns, policy, format):
     run = Run("any", format, {}, histories.wire(format, turns))
     for length, view in zip(boundaries(run), views(run, policy, 2_000), strict=True):
-        recorded = {problem.rule for problem in problems_of(format, run.messages[:length])}
+        recorded = {
+            problem.rule for problem in problems_of(format, run.messages[:length])
+        }
         assert {problem.rule for problem in problems_of(format, view)} <= recorded
 
 
@@ -142,9 +154,18 @@ def diary(turns=24):
         listed.append(f"mod_{number * 7919}_{number}.txt")
         wanted = listed[max(number - 5, 0)] if number else "."
         plan = f"plan_{max(number - 4, 0)}_tide" if number % 2 else "."
-        said = f"I call this plan_{number}_tide. " + "It may well be the harbour wall. " * 60
+        said = (
+            f"I call this plan_{number}_tide. "
+            + "It may well be the harbour wall. " * 60
+        )
         parts.append(
-            call("list_files", f"{listed[-1]} is kept by nobody", said=said, path=wanted, as_=plan)
+            call(
+                "list_files",
+                f"{listed[-1]} is kept by nobody",
+                said=said,
+                path=wanted,
+                as_=plan,
+            )
         )
     return run_of(*parts)
 
@@ -152,7 +173,9 @@ def diary(turns=24):
 def test_repeating_all_results_is_level_on_first_uses_and_loses_with_re_uses():
     """`metrics`, limits: who drops what the model wrote is judged by the re-use series as well."""
     found = {
-        policy: replay_frame(diary(), 6_000, profiles=[PROFILES["none"]], policy=policy).evidence
+        policy: replay_frame(
+            diary(), 6_000, profiles=[PROFILES["none"]], policy=policy
+        ).evidence
         for policy in ("recency", "repeat_all", "belady")
     }
     first = {policy: evidence.far.er_line for policy, evidence in found.items()}
@@ -167,13 +190,17 @@ def test_nothing_ranks_above_the_oracle(policy):
 
 
 def test_names_alone_are_mentioned_and_not_visible():
-    found = replay_frame(errand(1), WINDOW, profiles=[PROFILES["none"]], policy="identifier_dump")
+    found = replay_frame(
+        errand(1), WINDOW, profiles=[PROFILES["none"]], policy="identifier_dump"
+    )
     assert found.evidence.far.mentioned > found.evidence.far.visible
 
 
 def test_a_replay_under_the_frame_counts_what_is_over_budget():
     run = run_of(
-        user("x " * 9_000), call("bash", "y " * 9_000, cmd="a"), call("bash", "z", cmd="b")
+        user("x " * 9_000),
+        call("bash", "y " * 9_000, cmd="a"),
+        call("bash", "z", cmd="b"),
     )
     replayed = replay_frame(run, 8_000, profiles=[PROFILES["none"]], policy="recency")
     assert replayed.over_limit == len(boundaries(run)) == 2

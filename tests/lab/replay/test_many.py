@@ -7,14 +7,18 @@ from ullage.tools.replay.engines import Here
 from ullage.tools.replay.many import Finished, Job, replay_all
 
 
-def test_full_service_is_kept_with_the_rest_and_is_not_taken_for_a_replay_without(tmp_path):
+def test_full_service_is_kept_with_the_rest_and_is_not_taken_for_a_replay_without(
+    tmp_path,
+):
     path, run = tmp_path / "kept", small_run("openai-chat", 2)
     found = []
     for replayer in (SERVED, SERVED, TRIED):
         job = Job((PROFILES["none"], PROFILES["openai-5"]))
         kept = Finished(path, replayer.outcome)
         wanted = iter([("file", run, 0)])
-        ((_, outcome, _),) = replay_all(wanted, (("default", 0.5),), job, Here(), kept, replayer)
+        ((_, outcome, _),) = replay_all(
+            wanted, (("default", 0.5),), job, Here(), kept, replayer
+        )
         found.append(outcome)
     assert found[0].served is not None
     assert found[0] == found[1], "the second is what was kept, its times too"

@@ -21,7 +21,9 @@ def misses(view, messages=RUN.messages, wire=WIRE):
 
 def test_all_that_was_said_is_there():
     assert not misses(RUN.messages)
-    assert not misses([RUN.messages[0], RUN.messages[1], RUN.messages[-1]]), "results may go"
+    assert not misses([RUN.messages[0], RUN.messages[1], RUN.messages[-1]]), (
+        "results may go"
+    )
 
 
 def test_a_text_left_out_or_shortened_is_missing():
@@ -58,7 +60,9 @@ def test_what_comes_after_the_call_is_not_asked_for():
 
 
 def test_what_the_user_answered_through_a_tool_is_said_too():
-    answered = run_of(user("Pay."), call("AskUserQuestion", "Only on Mondays."), user("Now?"))
+    answered = run_of(
+        user("Pay."), call("AskUserQuestion", "Only on Mondays."), user("Now?")
+    )
     question, answer = answered.messages[1:3]
     record = {"role": "user", "content": "- user: Only on Mondays."}
     rest = [answered.messages[0], answered.messages[-1]]

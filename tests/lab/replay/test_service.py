@@ -30,7 +30,9 @@ def served(policy, run=RUN, window=16_000):
     if policy == "default":
         subject = SessionSubject(run, window, policy)
     else:
-        subject = FrameSubject(run, window, ADVERSARIES.get(policy) or frame(policy, demands))
+        subject = FrameSubject(
+            run, window, ADVERSARIES.get(policy) or frame(policy, demands)
+        )
     return serve(run, story, demands, subject, [PROFILE])
 
 
@@ -43,7 +45,13 @@ def test_what_is_in_view_costs_nothing_more():
 
 def test_a_ref_is_opened_with_one_more_request_and_its_page_stays():
     found = served("giant_ref")
-    assert (found.faults, found.tries, found.wrong, found.repeated, found.failed) == (1, 1, 0, 0, 0)
+    assert (found.faults, found.tries, found.wrong, found.repeated, found.failed) == (
+        1,
+        1,
+        0,
+        0,
+        0,
+    )
     assert found.totals[0].calls == found.raw[0].calls + 1
     assert found.output_tokens > found.raw_output_tokens
 
@@ -60,7 +68,9 @@ class Searching(FrameSubject):
     ("found", "searches", "wrong", "repeated"),
     [((DUE, ""), 1, 0, 0), (("", DUE), 2, 1, 0), (("", ""), 2, 2, 1)],
 )
-def test_words_are_searched_for_before_a_tool_is_called_again(found, searches, wrong, repeated):
+def test_words_are_searched_for_before_a_tool_is_called_again(
+    found, searches, wrong, repeated
+):
     story, _, demands = told(RUN)
     served = serve(RUN, story, demands, Searching(*found), [PROFILE])
     assert (served.faults, served.searches, served.wrong) == (1, searches, wrong)
@@ -103,7 +113,9 @@ def test_a_session_is_served_by_its_own_recall_on_every_wire(format):
 def test_a_dollar_is_tokens_by_class_and_price():
     found = served("recency")
     totals = found.raw[0]
-    paid = totals.fresh_tokens + 1.25 * totals.written_tokens + 0.1 * totals.cached_tokens
+    paid = (
+        totals.fresh_tokens + 1.25 * totals.written_tokens + 0.1 * totals.cached_tokens
+    )
     assert cost_usd(found)[1] == pytest.approx(
         (paid * PROFILE.input_usd + found.raw_output_tokens * PROFILE.output_usd) / 1e6
     )

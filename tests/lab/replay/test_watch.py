@@ -21,12 +21,16 @@ def verdict(view, pages=None):
 
 
 def test_what_a_ref_in_view_returns_is_recoverable():
-    found = verdict(note(f"set aside: ref={REF}"), {REF: "due: invoice_4711 of 12 March"})
+    found = verdict(
+        note(f"set aside: ref={REF}"), {REF: "due: invoice_4711 of 12 March"}
+    )
     assert (found.visible, found.rank, found.lost) == (False, 1, False)
 
 
 def test_a_page_with_the_bare_value_brings_back_no_line():
-    found = verdict(note(f"set aside: ref={REF}"), {REF: "4711 invoice_4711 march 80.00"})
+    found = verdict(
+        note(f"set aside: ref={REF}"), {REF: "4711 invoice_4711 march 80.00"}
+    )
     assert (found.visible, found.rank, found.lost) == (False, 0, False)
 
 
@@ -69,7 +73,9 @@ def test_the_sums_are_by_age_and_by_weight():
 
 def test_the_line_counts_at_every_age_and_the_headline_only_far_back():
     near = call("list_late", "late: invoice_0815 of 3 May", month="May")
-    run = run_of(RUN.messages[:-2], near, call("pay", "paid", number="invoice_0815"), RUN_END)
+    run = run_of(
+        RUN.messages[:-2], near, call("pay", "paid", number="invoice_0815"), RUN_END
+    )
     story, lengths, demands = told(run)
     watch = Watch(story, demands, PageLibrary())
     for number, length in enumerate(lengths):

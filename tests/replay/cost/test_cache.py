@@ -12,7 +12,14 @@ from ullage.tools.replay.cost.prices import PROFILES, Profile, profile_named
 
 
 def terms(**changes):
-    plain = {"name": "t", "write": 1.25, "read": 0.1, "min_tokens": 0, "as_of": "", "source": ""}
+    plain = {
+        "name": "t",
+        "write": 1.25,
+        "read": 0.1,
+        "min_tokens": 0,
+        "as_of": "",
+        "source": "",
+    }
     return Profile(**plain | changes)
 
 
@@ -73,7 +80,11 @@ def test_minimum_and_steps():
     assert sim.call(small).fresh_tokens == 1000
     assert sim.call([*small, said("w" * 96)]).cached_tokens == 0
     third = sim.call([*small, said("w" * 96), said("w" * 96)])
-    assert (third.cached_tokens, third.written_tokens, third.fresh_tokens) == (1024, 128, 48)
+    assert (third.cached_tokens, third.written_tokens, third.fresh_tokens) == (
+        1024,
+        128,
+        48,
+    )
 
 
 def test_no_cache_means_everything_is_fresh():
@@ -88,7 +99,11 @@ def test_cache_markers_are_no_change_but_arguments_of_that_name_are():
     result = {"type": "tool_result", "tool_use_id": "t", "content": [block]}
     forms = [
         [said("hi"), {"role": "user", "content": [block | mark]}, said([block])],
-        [said([result]), said([result | mark]), said([result | {"content": [block | mark]}])],
+        [
+            said([result]),
+            said([result | mark]),
+            said([result | {"content": [block | mark]}]),
+        ],
     ]
     for same in forms:
         sim = CacheSimulator(terms(), len)
@@ -98,7 +113,9 @@ def test_cache_markers_are_no_change_but_arguments_of_that_name_are():
     sim = CacheSimulator(terms(), len)
     use = {"type": "tool_use", "id": "t", "name": "f", "input": {"cache_control": 1}}
     sim.call([said([use], "assistant")])
-    assert sim.call([said([use | {"input": {"cache_control": 2}}], "assistant")]).rewritten_tokens
+    assert sim.call(
+        [said([use | {"input": {"cache_control": 2}}], "assistant")]
+    ).rewritten_tokens
 
 
 def test_what_a_request_begins_with_as_the_one_before_is_not_counted_again():
@@ -114,7 +131,9 @@ def test_what_a_request_begins_with_as_the_one_before_is_not_counted_again():
     assert counted == ["a", "b", "c"]
 
 
-MESSAGE = st.builds(said, st.text("ab", max_size=4), st.sampled_from(["user", "assistant"]))
+MESSAGE = st.builds(
+    said, st.text("ab", max_size=4), st.sampled_from(["user", "assistant"])
+)
 REQUESTS = st.lists(st.tuples(st.sampled_from(["", "h", "hh"]), st.lists(MESSAGE, max_size=5)),
                     min_size=1, max_size=8)  # fmt: skip
 
@@ -182,7 +201,9 @@ def test_an_unknown_price_is_no_cost_of_nought():
 def test_the_cost_of_many_calls_is_that_of_each_at_its_own_length():
     profile = profile_named("openai-5")
     short, long = (
-        Call(prompt_tokens=tokens, cached_tokens=0, written_tokens=0, fresh_tokens=tokens)
+        Call(
+            prompt_tokens=tokens, cached_tokens=0, written_tokens=0, fresh_tokens=tokens
+        )
         for tokens in (200_000, 300_000)
     )
     totals = Totals(profile=profile).plus(short).plus(long)
@@ -207,11 +228,16 @@ def request(tokens, *, common=0, blocks=1, head=10):
 def read(profile, *requests, times=None):
     """What each request reads from the cache."""
     cache, times = Cache(profile), times or [0.0] * len(requests)
-    return [cache.take(sent, at).cached_tokens for sent, at in zip(requests, times, strict=True)]
+    return [
+        cache.take(sent, at).cached_tokens
+        for sent, at in zip(requests, times, strict=True)
+    ]
 
 
 def test_a_step_of_many_blocks_is_read_from_the_marker_where_the_last_request_ended():
-    terms_of = [terms(hits="entry", look_back_blocks=20, max_breakpoints=n) for n in (1, 2, 3)]
+    terms_of = [
+        terms(hits="entry", look_back_blocks=20, max_breakpoints=n) for n in (1, 2, 3)
+    ]
     grown = [request(100, blocks=5), request(200, common=100, blocks=40)]
     assert [read(profile, *grown)[1] for profile in terms_of] == [0, 10, 100]
 
@@ -219,16 +245,23 @@ def test_a_step_of_many_blocks_is_read_from_the_marker_where_the_last_request_en
 def test_twenty_blocks_back_is_found_and_twenty_one_is_not():
     profile = terms(hits="entry", look_back_blocks=20, max_breakpoints=1)
     for step, found in ((19, 100), (20, 0)):
-        assert read(profile, request(100), request(200, common=100, blocks=1 + step))[1] == found
+        assert (
+            read(profile, request(100), request(200, common=100, blocks=1 + step))[1]
+            == found
+        )
 
 
 def test_a_deep_cut_falls_back_to_the_head_unless_the_provider_remembers():
-    grown = [request(100 * n, common=100 * (n - 1), blocks=10 * n) for n in range(1, 10)]
+    grown = [
+        request(100 * n, common=100 * (n - 1), blocks=10 * n) for n in range(1, 10)
+    ]
     cut = request(700, common=450, blocks=90)
     assert read(terms(hits="entry", look_back_blocks=20), *grown, cut)[-1] == 10
     assert read(terms(hits="entry", remembered=80), *grown, cut)[-1] == 400
     for remembered, found in ((9, 400), (6, 400), (5, 10)):
-        assert read(terms(hits="entry", remembered=remembered), *grown, cut)[-1] == found
+        assert (
+            read(terms(hits="entry", remembered=remembered), *grown, cut)[-1] == found
+        )
 
 
 def test_blocks_are_counted_in_the_messages_themselves():

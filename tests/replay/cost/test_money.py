@@ -30,7 +30,10 @@ def bills(profiles, views, times=(0.0, 0.0)):
 
 def test_both_sides_of_a_run_are_priced_by_hand():
     (bill,) = bills([PRICED], [HISTORY[:1], CUT]).bills()
-    sizes = [Prefix(len).sent(messages).prompt_tokens for messages in (HISTORY[:1], HISTORY, CUT)]
+    sizes = [
+        Prefix(len).sent(messages).prompt_tokens
+        for messages in (HISTORY[:1], HISTORY, CUT)
+    ]
     first, whole, cut = sizes
     answers = 2 * 100 * 10.0
     raw = 1.25 * first + 0.1 * first + 1.25 * (whole - first)
@@ -77,7 +80,9 @@ def test_clocks_of_a_run_with_and_without_stamps():
     assert clocks["warm"] == [0.0, 0.0, 0.0]
     assert clocks["recorded"] == [100.0, 160.0, 160.0]
     assert "recorded" not in clocks_of("run", [1, 3, 5], {})
-    assert "recorded" not in clocks_of("run", [1, 3, 5], {2: 160.0}), "the first has no time"
+    assert "recorded" not in clocks_of("run", [1, 3, 5], {2: 160.0}), (
+        "the first has no time"
+    )
 
 
 def test_the_lossy_clock_loses_one_gap_in_twenty_and_always_the_same():
@@ -90,7 +95,9 @@ def test_the_lossy_clock_loses_one_gap_in_twenty_and_always_the_same():
 
 
 def side(cost_usd, cached=0, fresh=100):
-    return Side(cached_tokens=cached, fresh_tokens=fresh, input_units=fresh, cost_usd=cost_usd)
+    return Side(
+        cached_tokens=cached, fresh_tokens=fresh, input_units=fresh, cost_usd=cost_usd
+    )
 
 
 def bill(raw_usd, usd, **of):
@@ -119,10 +126,15 @@ def test_the_sum_is_that_of_the_runs(costs):
 
 
 def test_one_replay_prices_every_profile():
-    replayed = replay_run(small_run("openai-chat", 8), 16_000, profiles=list(PROFILES.values()))
+    replayed = replay_run(
+        small_run("openai-chat", 8), 16_000, profiles=list(PROFILES.values())
+    )
     warm = {bill.profile: bill for bill in replayed.bills if bill.clock == "warm"}
     assert set(warm) == set(PROFILES)
     assert warm["anthropic-1h"].raw.cost_usd > warm["anthropic-5m"].raw.cost_usd
     assert warm["none"].raw.cached_tokens == 0
-    sizes = {b.raw.cached_tokens + b.raw.written_tokens + b.raw.fresh_tokens for b in warm.values()}
+    sizes = {
+        b.raw.cached_tokens + b.raw.written_tokens + b.raw.fresh_tokens
+        for b in warm.values()
+    }
     assert len(sizes) == 1, "every profile prices the same requests"

@@ -24,7 +24,10 @@ def test_a_model_has_the_catalogues_prices_and_its_vendors_cache(model, wire, te
     assert (own.name, own.model, own.in_place_of) == (OWN, model, "")
     assert own.prices(1_000) == (prices.input_usd, prices.output_usd)
     assert own.read * own.input_usd == pytest.approx(prices.cache_read_usd)
-    assert (own.hits, own.min_tokens) == (PROFILES[terms].hits, PROFILES[terms].min_tokens)
+    assert (own.hits, own.min_tokens) == (
+        PROFILES[terms].hits,
+        PROFILES[terms].min_tokens,
+    )
 
 
 def test_long_prompts_are_as_dear_as_the_catalogue_says():

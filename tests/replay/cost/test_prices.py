@@ -48,10 +48,16 @@ def test_prices_are_those_of_the_maintained_table(profile):
     prices = listed(profile)
     assert profile.input_usd == base(prices.input_mtok)
     assert profile.output_usd == base(prices.output_mtok)
-    assert profile.read * profile.input_usd == pytest.approx(base(prices.cache_read_mtok))
-    column = "cache_write_1h_mtok" if profile.name == "anthropic-1h" else "cache_write_mtok"
+    assert profile.read * profile.input_usd == pytest.approx(
+        base(prices.cache_read_mtok)
+    )
+    column = (
+        "cache_write_1h_mtok" if profile.name == "anthropic-1h" else "cache_write_mtok"
+    )
     write = getattr(prices, column, None)
-    assert profile.write * profile.input_usd == pytest.approx(base(write or prices.input_mtok))
+    assert profile.write * profile.input_usd == pytest.approx(
+        base(write or prices.input_mtok)
+    )
     tiers = zip(
         getattr(prices.input_mtok, "tiers", ()),
         getattr(prices.output_mtok, "tiers", ()),

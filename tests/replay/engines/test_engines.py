@@ -27,13 +27,17 @@ def mapped(function, units, jobs=2):
 
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_every_unit_comes_back_with_its_tag(jobs):
-    assert mapped(workers.square, range(9), jobs) == {f"tag {n}": n * n for n in range(9)}
+    assert mapped(workers.square, range(9), jobs) == {
+        f"tag {n}": n * n for n in range(9)
+    }
 
 
 def test_one_process_is_this_one():
     with open_engine("processes", 1) as engine:
         assert isinstance(engine, Here)
-        assert dict(engine.map(lambda _: os.getpid(), tagged([0]))) == {"tag 0": os.getpid()}
+        assert dict(engine.map(lambda _: os.getpid(), tagged([0]))) == {
+            "tag 0": os.getpid()
+        }
 
 
 def test_units_are_drawn_as_there_is_room():
@@ -75,7 +79,9 @@ def test_an_exception_of_the_function_ends_the_map_and_the_workers():
     with pytest.raises(ValueError, match="5"), open_engine("processes", 2) as engine:
         list(engine.map(workers.refused, tagged([5, 5])))
     for worker in set(multiprocessing.active_children()) - before:
-        assert multiprocessing.connection.wait([worker.sentinel], 30)  # joined by another thread
+        assert multiprocessing.connection.wait(
+            [worker.sentinel], 30
+        )  # joined by another thread
 
 
 _OWNER = """
@@ -94,7 +100,9 @@ def test_workers_end_with_whom_they_work_for_whatever_ended_it(tmp_path):
     script.write_text(_OWNER)
     marks.mkdir()
     paths = {"PYTHONPATH": os.pathsep.join(filter(None, [str(Path.cwd()), *sys.path]))}
-    owner = subprocess.Popen([sys.executable, script, marks], env={**os.environ, **paths})
+    owner = subprocess.Popen(
+        [sys.executable, script, marks], env={**os.environ, **paths}
+    )
     try:
         until = time.monotonic() + 60
         while len(pids := [int(mark.name) for mark in marks.iterdir()]) < 2:

@@ -45,7 +45,9 @@ def test_units_are_drawn_as_there_is_room(engine):
         assert len(drawn) <= count + 4
 
 
-def test_a_worker_that_died_is_made_good_and_what_ends_each_is_given_up(engine, tmp_path):
+def test_a_worker_that_died_is_made_good_and_what_ends_each_is_given_up(
+    engine, tmp_path
+):
     units = [(number, (number, str(tmp_path))) for number in range(4)]
     assert dict(engine.map(workers.fatal_once, units)) == {n: n for n in range(4)}
     assert {mark.name for mark in tmp_path.iterdir()} == {"0", "3"}, "they did die"
@@ -83,7 +85,9 @@ def test_logs_in_a_bucket_are_replayed_on_a_cluster(tmp_path):
         bucket.stop()
     assert done.status == 0
     with duckdb.connect() as db:
-        files = db.execute("SELECT file FROM read_parquet(?) ORDER BY file", [str(out)]).fetchall()
+        files = db.execute(
+            "SELECT file FROM read_parquet(?) ORDER BY file", [str(out)]
+        ).fetchall()
     assert files == [(f"{number}.jsonl",) for number in range(3)]
 
 

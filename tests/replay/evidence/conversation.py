@@ -42,7 +42,11 @@ def told(run, common=frozenset()):
     """A run's story, the lengths before its calls, and what they demand."""
     wire = FORMATS[run.format]
     story, lengths = Story(wire, run.messages), boundaries(run)
-    return story, lengths, demands_of(story, lengths, Head.of(wire, run.request), common)
+    return (
+        story,
+        lengths,
+        demands_of(story, lengths, Head.of(wire, run.request), common),
+    )
 
 
 def first_uses(run, common=frozenset()):
@@ -61,8 +65,13 @@ def errand(seed, turns=30, lines=60, format="openai-chat"):
     for number in range(turns):
         back = draw.randint(1, 9)
         wanted = draw.choice(listed[max(number - back, 0)]) if number else "."
-        listed.append([f"mod_{seed}_{number}_{n}_{draw.randrange(10**6)}" for n in range(lines)])
-        rows = (f"{n:>4} {name} is kept by team {n * 7}" for n, name in enumerate(listed[-1]))
+        listed.append(
+            [f"mod_{seed}_{number}_{n}_{draw.randrange(10**6)}" for n in range(lines)]
+        )
+        rows = (
+            f"{n:>4} {name} is kept by team {n * 7}"
+            for n, name in enumerate(listed[-1])
+        )
         parts.append(call("list_files", "\n".join(rows), path=wanted))
     run = run_of(*parts)
     return run if format == "openai-chat" else on_wire(run, format)

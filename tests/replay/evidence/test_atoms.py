@@ -6,7 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ullage.tools.replay.evidence.atoms import Atom, atoms_in, atoms_of, leaves, plain, tokens_in
+from ullage.tools.replay.evidence.atoms import (
+    Atom,
+    atoms_in,
+    atoms_of,
+    leaves,
+    plain,
+    tokens_in,
+)
 
 
 def kinds(**arguments):
@@ -66,7 +73,9 @@ def test_what_stands_in_quotes_may_hold_the_other_quotes():
     assert kinds(x="""say: "it's 'it'!\"""") == {"it's 'it'!": "literal"}
 
 
-@pytest.mark.parametrize("value", ["main", "reading", "12", "x_1", "...", "", "--", "a/", "Python"])
+@pytest.mark.parametrize(
+    "value", ["main", "reading", "12", "x_1", "...", "", "--", "a/", "Python"]
+)
 def test_what_any_text_may_hold_is_none(value):
     assert kinds(x=value) == {}
 
@@ -80,11 +89,15 @@ def test_the_old_text_of_an_edit_is_wanted_whole():
 def test_what_a_search_replaces_is_old_text_too():
     assert kinds(search="first_value", replace="") == {"first_value": "quote"}
     assert kinds(search="first_value") == {"first_value": "identifier"}
-    assert kinds(old_path="first_value", old_string="a = 1") == {"first_value": "identifier"}
+    assert kinds(old_path="first_value", old_string="a = 1") == {
+        "first_value": "identifier"
+    }
 
 
 def test_numbers_and_switches_are_no_strings():
-    assert kinds(limit=20_000, deep=True, of=[{"name": "order_17"}]) == {"order_17": "identifier"}
+    assert kinds(limit=20_000, deep=True, of=[{"name": "order_17"}]) == {
+        "order_17": "identifier"
+    }
 
 
 def test_the_plain_input_of_a_custom_tool_is_one_string():
@@ -97,11 +110,17 @@ def test_any_text_is_read(text):
     assert all(atom.text for atom in atoms_in(plain(text)))
 
 
-@given(st.lists(st.sampled_from(("src/a_b.py", "user_id", "'some words'", "12345", "..", "://"))))
+@given(
+    st.lists(
+        st.sampled_from(("src/a_b.py", "user_id", "'some words'", "12345", "..", "://"))
+    )
+)
 def test_every_atom_of_a_text_is_among_its_tokens(parts):
     text = " ".join(parts)
     assert {atom.text for atom in atoms_in(text)} <= tokens_in(text)
 
 
 def test_a_url_is_one_value():
-    assert list(atoms_in("see https://x.org/a_b/c.")) == [Atom("https://x.org/a_b/c", "path")]
+    assert list(atoms_in("see https://x.org/a_b/c.")) == [
+        Atom("https://x.org/a_b/c", "path")
+    ]

@@ -12,17 +12,27 @@ def using(task, name, result=""):
 
 
 def test_a_value_of_other_tasks_is_no_evidence():
-    runs = [using("one", "setup_file.cfg"), using("two", "other_file.cfg", "x setup_file.cfg")]
+    runs = [
+        using("one", "setup_file.cfg"),
+        using("two", "other_file.cfg", "x setup_file.cfg"),
+    ]
     assert common_in(runs) == {"setup_file.cfg"}
 
 
 def test_several_runs_of_one_task_are_one_task():
-    runs = [using("one", "setup_file.cfg"), using("one", "setup_file.cfg"), using("two", "none_x")]
+    runs = [
+        using("one", "setup_file.cfg"),
+        using("one", "setup_file.cfg"),
+        using("two", "none_x"),
+    ]
     assert common_in(runs) == frozenset()
 
 
 def test_a_path_is_known_by_its_end():
-    runs = [using("one", "src/limits.py"), using("two", "z_z_z_z", "/repo/src/limits.py")]
+    runs = [
+        using("one", "src/limits.py"),
+        using("two", "z_z_z_z", "/repo/src/limits.py"),
+    ]
     assert common_in(runs) == {"src/limits.py"}
 
 

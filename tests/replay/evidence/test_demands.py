@@ -50,7 +50,10 @@ def test_the_old_text_of_an_edit_is_demanded_whole_and_by_its_names():
     shown = "\tself.rows = []\n"
     edit = call("edit", "ok", old_string="\tself.rows = []", new_string="")
     read = call("read_file", shown, path="limits")
-    assert first_uses(run_of(TASK, read, edit)) == [("\tself.rows = []", 1), ("self.rows", 1)]
+    assert first_uses(run_of(TASK, read, edit)) == [
+        ("\tself.rows = []", 1),
+        ("self.rows", 1),
+    ]
     numbered = call("read_file", "12→ self.rows = []", path="limits")
     assert first_uses(run_of(TASK, numbered, edit)) == [("self.rows", 1)]
 
@@ -83,7 +86,9 @@ def test_the_age_counts_from_the_last_time_it_was_told():
     wait = [call("bash", "ok", command="make") for _ in range(3)]
     assert first_uses(run_of(TASK, LISTING, *wait, READ)) == [("src/limits.py", 4)]
     again = call("list_files", "src/limits.py", path="src")
-    assert first_uses(run_of(TASK, LISTING, *wait, again, READ)) == [("src/limits.py", 1)]
+    assert first_uses(run_of(TASK, LISTING, *wait, again, READ)) == [
+        ("src/limits.py", 1)
+    ]
 
 
 def test_the_demands_of_a_call_weigh_one_together():
@@ -102,7 +107,8 @@ def test_calls_side_by_side_are_one_call():
 
 
 @pytest.mark.parametrize(
-    ("age", "bucket"), [(1, "1"), (2, "2-3"), (3, "2-3"), (4, "4-10"), (30, "11-30"), (31, ">30")]
+    ("age", "bucket"),
+    [(1, "1"), (2, "2-3"), (3, "2-3"), (4, "4-10"), (30, "11-30"), (31, ">30")],
 )
 def test_ages_fall_into_buckets(age, bucket):
     assert bucket_of(age) == bucket
@@ -111,13 +117,24 @@ def test_ages_fall_into_buckets(age, bucket):
 def test_what_the_user_answered_through_a_tool_is_no_demand():
     answer = call("AskUserQuestion", "Look at src/limits.py.", question="Where?")
     assert first_uses(run_of(TASK, answer, READ)) == []
-    assert first_uses(run_of(TASK, call("ask_desk", "Look at src/limits.py."), READ)) != []
+    assert (
+        first_uses(run_of(TASK, call("ask_desk", "Look at src/limits.py."), READ)) != []
+    )
 
 
 def test_what_only_a_program_reads_is_no_text_of_a_run():
     caller = {"type": "code_execution_20260120", "tool_id": "srvtoolu_1"}
-    use = {"type": "tool_use", "id": "toolu_1", "name": "query", "input": {"sql": "all"}}
-    result = {"type": "tool_result", "tool_use_id": "toolu_1", "content": "row 1\nrow 2"}
+    use = {
+        "type": "tool_use",
+        "id": "toolu_1",
+        "name": "query",
+        "input": {"sql": "all"},
+    }
+    result = {
+        "type": "tool_result",
+        "tool_use_id": "toolu_1",
+        "content": "row 1\nrow 2",
+    }
     messages = [
         {"role": "user", "content": "Sum up."},
         {"role": "assistant", "content": [{**use, "caller": caller}]},

@@ -40,7 +40,9 @@ def test_what_stands_in_the_view_is_visible():
 
 
 def test_what_a_ref_in_view_returns_is_recallable():
-    found = verdict(note(f"set aside: ref={REF}"), {REF: "due: invoice_4711 of 12 March"})
+    found = verdict(
+        note(f"set aside: ref={REF}"), {REF: "due: invoice_4711 of 12 March"}
+    )
     assert (found.visible, found.lost) == (False, False)
 
 
@@ -78,13 +80,17 @@ def test_everything_kept_scores_one_and_nothing_kept_scores_nothing():
 def test_a_replay_tells_what_was_in_view_on_every_wire(format):
     run = errand(2, format=format)
     evidence = replay_run(run, 16_000, profiles=[PROFILES["none"]]).evidence
-    assert evidence.far.demanded == scored(lambda messages: messages, errand(2)).demanded
+    assert (
+        evidence.far.demanded == scored(lambda messages: messages, errand(2)).demanded
+    )
     assert 0 < evidence.far.visible < evidence.far.demanded
     assert evidence.far.lost == 0
 
 
 def test_a_window_that_holds_the_run_shows_all():
-    evidence = replay_run(errand(2, turns=10), 200_000, profiles=[PROFILES["none"]]).evidence
+    evidence = replay_run(
+        errand(2, turns=10), 200_000, profiles=[PROFILES["none"]]
+    ).evidence
     assert evidence.far.visible == evidence.far.demanded > 0
 
 

@@ -50,7 +50,9 @@ def test_the_result_as_it_was_shows_it():
         ("[output left out]", "nothing"),
     ],
 )
-def test_a_line_is_shown_if_four_fifths_of_its_words_stand_around_the_value(text, found):
+def test_a_line_is_shown_if_four_fifths_of_its_words_stand_around_the_value(
+    text, found
+):
     assert seen(*RUN.messages[:2], {"role": "user", "content": text}) == found
 
 
@@ -95,19 +97,27 @@ def test_an_old_text_is_shown_by_its_line_and_mentioned_without_it():
     story, _, demands = told(run)
     (demand,) = chain.from_iterable(demands)
     sight = Sight(story)
-    for text, found in ((line, "line"), (json.dumps(line), "line"), (f"do {old}", "mention")):
+    for text, found in (
+        (line, "line"),
+        (json.dumps(line), "line"),
+        (f"do {old}", "mention"),
+    ):
         assert how_seen(sight, demand, [{"role": "user", "content": text}]) == found
 
 
 @given(st.permutations(LINE.split()), st.integers(0, 12))
-def test_a_view_of_the_line_itself_always_shows_it_whatever_else_stands_there(others, at):
+def test_a_view_of_the_line_itself_always_shows_it_whatever_else_stands_there(
+    others, at
+):
     others.insert(at, f"\n{LINE}\n")
     assert seen({"role": "user", "content": " ".join(others)}) == "line"
 
 
 def test_every_line_is_told_once():
     _, _, demands = told(RUN)
-    (line,) = [line for demand in chain.from_iterable(demands) for line in lines_of(demand)]
+    (line,) = [
+        line for demand in chain.from_iterable(demands) for line in lines_of(demand)
+    ]
     assert line.before + "total_tokens" + line.behind == LINE
 
 
@@ -115,8 +125,12 @@ def test_an_old_text_that_json_writes_otherwise_is_a_line_itself():
     old = "if re.match(r'a\\\tb', text):"
     run = run_of(
         user("Go."),
-        call("edit", "done", path="a.py", old="x = 1", new=f"import re\n{old}\n    pass"),
+        call(
+            "edit", "done", path="a.py", old="x = 1", new=f"import re\n{old}\n    pass"
+        ),
         call("edit", "done", path="a.py", old=old, new="y = 1"),
     )
-    (demand,) = [each for each in chain.from_iterable(told(run)[2]) if each.atom.kind == "quote"]
+    (demand,) = [
+        each for each in chain.from_iterable(told(run)[2]) if each.atom.kind == "quote"
+    ]
     assert lines_of(demand) == (Line("", ""),)

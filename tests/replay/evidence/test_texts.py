@@ -66,7 +66,9 @@ CODE = st.text(st.sampled_from("ab_( \n\t\"'.,"), min_size=1)
 
 
 @given(CODE, CODE, CODE)
-def test_what_is_quoted_as_json_writes_it_stands_in_the_plain_form(before, quote, behind):
+def test_what_is_quoted_as_json_writes_it_stands_in_the_plain_form(
+    before, quote, behind
+):
     """Also where a line of it goes on behind a backslash, as a shell's or Python's may."""
     quote = f"if a and \\\n{quote} \\"
     text = json.dumps({"old": before + "\n" + quote + "\n" + behind})
@@ -77,7 +79,9 @@ def test_what_is_quoted_as_json_writes_it_stands_in_the_plain_form(before, quote
 @given(st.text())
 def test_the_plain_form_of_json_is_that_of_the_text(text):
     assert plain(text) == text or "\\" in text
-    assert words(plain(json.dumps(text.replace("\\", "/")))) == words(text.replace("\\", "/"))
+    assert words(plain(json.dumps(text.replace("\\", "/")))) == words(
+        text.replace("\\", "/")
+    )
 
 
 @given(st.text(max_size=20), st.text(max_size=20))

@@ -20,8 +20,12 @@ class Replays(NamedTuple):
 
 def test_a_replay_says_how_many_runs_it_draws():
     drawn, rows = picture(small_run("openai-chat", 3))
-    assert "1 recorded run put through ullage" in page_of_replays(Replays([drawn], rows, [PROFILE]))
-    none = page_of_replays(Replays([], rows, [PROFILE]), command="ullage replay runs.jsonl")
+    assert "1 recorded run put through ullage" in page_of_replays(
+        Replays([drawn], rows, [PROFILE])
+    )
+    none = page_of_replays(
+        Replays([], rows, [PROFILE]), command="ullage replay runs.jsonl"
+    )
     assert "0 of 1 runs are drawn" in none
     assert "ullage replay runs.jsonl" in none
 
@@ -29,7 +33,9 @@ def test_a_replay_says_how_many_runs_it_draws():
 def test_a_session_says_what_it_did():
     run, store = small_run("openai-chat", 12), MemoryStore()
     limits = Limits(window_tokens=16_000)
-    session = Session("gpt-4.1", store=store, limits=limits, format="openai-chat", recall=True)
+    session = Session(
+        "gpt-4.1", store=store, limits=limits, format="openai-chat", recall=True
+    )
     session.fit({**run.request, "messages": run.messages})
     assert "pruned" in {event.kind for event in session.events}
     found = from_store(run, store, profiles=[OWN], window_tokens=16_000)

@@ -16,7 +16,9 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 def mark(turn, *, first=False):
     said = {"kind": "pruned", "what": "bash", "why": "it pays", "ref": "", "text": ""}
-    return Mark(turn=turn, first=first, message=1, stop=2, before=9_000, after=400, **said)
+    return Mark(
+        turn=turn, first=first, message=1, stop=2, before=9_000, after=400, **said
+    )
 
 
 def trace(sent, raw, marks=(), limit=56_000):
@@ -45,13 +47,21 @@ def texts(svg):
 
 
 def points(svg, kind):
-    (path,) = (each for each in ET.fromstring(svg).iter(f"{SVG}path") if each.get("class") == kind)
+    (path,) = (
+        each
+        for each in ET.fromstring(svg).iter(f"{SVG}path")
+        if each.get("class") == kind
+    )
     return [tuple(map(float, pair.split())) for pair in path.get("d")[1:].split(" L")]
 
 
 def test_it_tells_what_was_sent_what_it_cost_and_how_often_it_was_rewritten():
     marks = [mark(1, first=True), mark(2), mark(2)]
-    said = texts(plot_of(trace([10_000, 40_000, 9_000], [10_000, 50_000, 90_000], marks), "A run"))
+    said = texts(
+        plot_of(
+            trace([10_000, 40_000, 9_000], [10_000, 50_000, 90_000], marks), "A run"
+        )
+    )
     assert said[:2] == [
         "A run",
         "3 calls: 59k tokens sent instead of 150k · $0.75 instead of $3.00, caching counted",
@@ -81,15 +91,23 @@ def test_a_title_is_text_and_no_markup():
 
 @given(st.lists(st.tuples(st.integers(0, 10**7), st.integers(0, 10**7)), max_size=5))
 def test_labels_are_never_over_one_another(sizes):
-    svg = plot_of(trace([a for a, _ in sizes], [b for _, b in sizes], limit=20_000), "A run")
-    ends = [each for each in ET.fromstring(svg).iter(f"{SVG}text") if float(each.get("x")) > 500]
+    svg = plot_of(
+        trace([a for a, _ in sizes], [b for _, b in sizes], limit=20_000), "A run"
+    )
+    ends = [
+        each
+        for each in ET.fromstring(svg).iter(f"{SVG}text")
+        if float(each.get("x")) > 500
+    ]
     assert len(ends) >= 1
     heights = sorted(float(each.get("y")) for each in ends)
     assert all(below - above >= 16 for above, below in pairwise(heights))
 
 
 def test_a_replay_draws_its_largest_run(tmp_path):
-    (tmp_path / "runs.jsonl").write_bytes(lines_of(trajectory("small", 2), trajectory("large", 9)))
+    (tmp_path / "runs.jsonl").write_bytes(
+        lines_of(trajectory("small", 2), trajectory("large", 9))
+    )
     words = ("replay", tmp_path / "runs.jsonl", "--window", 16_000, "--jobs", 1)
     assert ullage(*words, "--plot", tmp_path / "out.svg").status == 0
     said = texts((tmp_path / "out.svg").read_text())

@@ -68,7 +68,8 @@ def test_no_text_of_the_page_keeps_it(tmp_path):
         if isinstance(message.get("content"), str):
             message["content"] = secret + message["content"]
     run = Run(
-        **{f: getattr(run, f) for f in run.__struct_fields__} | {"id": f"ada@example.org {KEY}"}
+        **{f: getattr(run, f) for f in run.__struct_fields__}
+        | {"id": f"ada@example.org {KEY}"}
     )
     drawn, rows = picture(run)
     asked = {"pictures": [drawn], "rows": rows, "profiles": [PROFILE]}
@@ -78,7 +79,9 @@ def test_no_text_of_the_page_keeps_it(tmp_path):
         for private in ("ada@", f"{HOME}/ada", KEY[:20]):
             assert private not in text
     whole = page_of("t", "l", **asked)
-    assert any(KEY in unpacked(blob) for blob in blobs_of(whole)), "without --share it is there"
+    assert any(KEY in unpacked(blob) for blob in blobs_of(whole)), (
+        "without --share it is there"
+    )
 
 
 def blobs_of(page):

@@ -12,7 +12,9 @@ NEEDED = Needed(needed=8, visible=0.75, lost=0.0, first={})
 def test_what_was_needed_is_told_by_what_became_of_it():
     row = replace(row_of("all", [small_replay()]), runs=2, evidence=NEEDED)
     assert "2 runs, 1 call, " in in_words(row)
-    assert in_words(row).endswith("75% was in view, 25% could be recalled, nothing was lost.")
+    assert in_words(row).endswith(
+        "75% was in view, 25% could be recalled, nothing was lost."
+    )
     lost = replace(row, evidence=replace(NEEDED, lost=0.25))
     assert in_words(lost).endswith("75% was in view, 25% was lost.")
     nothing = replace(row, evidence=replace(NEEDED, visible=None, lost=None))

@@ -41,7 +41,9 @@ def opened(tmp_path, bucket, request):
     """Opens a store of a bucket and a cache; its bucket counts its reads."""
 
     def opened(url, **settings):
-        place = bucket.url(prefix=request.node.name.translate({ord("["): "-", ord("]"): ""}))
+        place = bucket.url(
+            prefix=request.node.name.translate({ord("["): "-", ord("]"): ""})
+        )
         storage = ObjectStorage(place, cache=Cache(url, **settings))
         storage.bucket = opened.bucket = Counted(storage.bucket)
         return SqliteStore(tmp_path / "kept.db", objects=storage)
@@ -71,7 +73,9 @@ def test_a_copy_that_was_changed_is_read_from_the_bucket(opened, near, server):
         assert opened.bucket.reads == 4
 
 
-def test_a_copy_that_the_cache_itself_would_take_is_read_from_the_bucket(opened, near, server):
+def test_a_copy_that_the_cache_itself_would_take_is_read_from_the_bucket(
+    opened, near, server
+):
     """Who can write in the cache can seal as it does; the store's own seal has a key that is not
     there."""
     text = long("one")
@@ -81,7 +85,13 @@ def test_a_copy_that_the_cache_itself_would_take_is_read_from_the_bucket(opened,
         (key,) = server.keys()
         name = key.decode().rpartition(":")[2]
         copy = server.get(key)[16:]
-        lies = [b"a lie", copy[:-8] + b"EVILEVIL", copy[:32] + b"a lie", b"", b"x" * 1_000_000]
+        lies = [
+            b"a lie",
+            copy[:-8] + b"EVILEVIL",
+            copy[:32] + b"a lie",
+            b"",
+            b"x" * 1_000_000,
+        ]
         for lie in lies:
             server.set(key, _sealed(name, lie))
             assert store.get("t", text.ref) == text
@@ -140,7 +150,9 @@ def test_a_lease_is_given_once_and_its_reply_to_all(near):
         assert cache.claim("t", b"k", b"me", 60) == Lease(is_mine=True)
         assert cache.claim("t", b"k", b"me", 60) == Lease(is_mine=True), "asked again"
         assert other.claim("t", b"k", b"you", 60) == Lease(is_mine=False)
-        assert other.claim("u", b"k", b"you", 60) == Lease(is_mine=True), "another tenant"
+        assert other.claim("u", b"k", b"you", 60) == Lease(is_mine=True), (
+            "another tenant"
+        )
         other.fulfil("t", b"k", b"you", b"not mine", 60)
         cache.fulfil("t", b"k", b"me", b"said", 60)
         assert other.claim("t", b"k", b"you", 60) == Lease(is_mine=False, reply=b"said")
@@ -165,7 +177,10 @@ def test_two_workers_on_one_file_pay_for_one_summary(tmp_path, near):
         return "They met at the harbour."
 
     messages = [
-        {"role": ("user", "assistant")[n % 2], "content": f"{n} " + "word " * (900 * (n % 2))}
+        {
+            "role": ("user", "assistant")[n % 2],
+            "content": f"{n} " + "word " * (900 * (n % 2)),
+        }
         for n in range(31)
     ]
     limits = ullage.Limits(window_tokens=16_000)

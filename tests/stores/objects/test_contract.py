@@ -23,7 +23,9 @@ class InBucket:
         self._bucket = bucket
 
     def objects(self):
-        return ObjectStorage(self._bucket.url(prefix=f"contract/{next(_NUMBERS)}"), least_bytes=0)
+        return ObjectStorage(
+            self._bucket.url(prefix=f"contract/{next(_NUMBERS)}"), least_bytes=0
+        )
 
 
 class TestSqlite(InBucket, FileContract):
@@ -32,7 +34,9 @@ class TestSqlite(InBucket, FileContract):
 
 
 class TestPostgres(InBucket, Emptied, StoreContract):
-    test_any_sequence_of_commits_equals_two_dictionaries = None  # with objects, of the file alone
+    test_any_sequence_of_commits_equals_two_dictionaries = (
+        None  # with objects, of the file alone
+    )
 
     def open(self):
         return PostgresStore(self.emptied(), objects=self.objects(), clock=self.clock)

@@ -55,7 +55,11 @@ def test_larger_bodies_are_in_the_bucket_and_nothing_else(tmp_path, place):
 
 def test_a_session_goes_on_with_a_bucket_on_another_worker(tmp_path, place):
     store, text = tmp_path / "kept.db", long("one").text * 4
-    call = {"id": "c", "type": "function", "function": {"name": "run", "arguments": "{}"}}
+    call = {
+        "id": "c",
+        "type": "function",
+        "function": {"name": "run", "arguments": "{}"},
+    }
     messages = [
         {"role": "user", "content": "Run it."},
         {"role": "assistant", "content": None, "tool_calls": [call]},
@@ -77,13 +81,17 @@ def test_it_is_put_once_and_two_who_put_it_at_once_lose_nothing(tmp_path, place)
     for _ in range(3):
         store.commit("t", [long("one")], [])
     assert len(objects(place)) == 1
-    threads = [threading.Thread(target=store.put, args=("t", [long("two")])) for _ in range(4)]
+    threads = [
+        threading.Thread(target=store.put, args=("t", [long("two")])) for _ in range(4)
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
     assert store.get("t", long("two").ref) == long("two")
-    assert 2 <= len(objects(place)) <= 5  # who lost left one behind, for the next clean-up
+    assert (
+        2 <= len(objects(place)) <= 5
+    )  # who lost left one behind, for the next clean-up
     store.close()
 
 
@@ -100,12 +108,16 @@ def test_a_cable_that_is_cut_loses_nothing(tmp_path, bucket, cable, what):
 
 def test_a_slow_bucket_is_slow_and_nothing_else(tmp_path, bucket, cable):
     cable.delay_s = 0.05
-    with closing(open_store(tmp_path / "kept.db", blobs=bucket.url(cable.port, "slow"))) as store:
+    with closing(
+        open_store(tmp_path / "kept.db", blobs=bucket.url(cable.port, "slow"))
+    ) as store:
         store.commit("t", [long("one"), long("two")], [])
         assert store.get("t", long("two").ref) == long("two")
 
 
-def test_a_bucket_that_hangs_fails_no_turn_and_is_waited_for_once(tmp_path, bucket, cable, caplog):
+def test_a_bucket_that_hangs_fails_no_turn_and_is_waited_for_once(
+    tmp_path, bucket, cable, caplog
+):
     storage = ObjectStorage(bucket.url(cable.port, "hangs"), timeout_s=0.5)
     with closing(SqliteStore(tmp_path / "kept.db", objects=storage)) as store:
         store.commit("t", [long("before")], [])
@@ -161,7 +173,9 @@ def test_a_clean_up_takes_what_no_row_names_but_nothing_that_is_being_written(
     storage.bucket.put("another's/file", b"x")
     written = objects(place)
     assert len(written) == 4
-    assert [gone.ref for gone in collected(store, "t", AGED).removed] == [long("old").ref]
+    assert [gone.ref for gone in collected(store, "t", AGED).removed] == [
+        long("old").ref
+    ]
     assert objects(place) == written, "what is written today may be about to be named"
     monkeypatch.setattr("ullage.stores.objects.storage.DAY_S", -60)
     collected(store, None, AGED)

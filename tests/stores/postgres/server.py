@@ -20,7 +20,11 @@ from tests.ports import started
 
 __all__ = ["Server", "is_there", "of_a_page", "program"]
 
-_FOLDERS = [*Path("/usr/lib/postgresql").glob("*/bin"), Path("/usr/local/bin"), Path("/usr/bin")]
+_FOLDERS = [
+    *Path("/usr/lib/postgresql").glob("*/bin"),
+    Path("/usr/local/bin"),
+    Path("/usr/bin"),
+]
 _SETTINGS = {
     "fsync": "off",  # a process may die here, a machine does not
     "max_connections": "60",
@@ -54,7 +58,9 @@ def _folder(prefix, within=None):
 
 
 def _run(*command):
-    subprocess.run(command, check=True, capture_output=True, timeout=60, cwd="/", **_user())
+    subprocess.run(
+        command, check=True, capture_output=True, timeout=60, cwd="/", **_user()
+    )
 
 
 @cache
@@ -62,7 +68,14 @@ def _new():
     """A server that was never started: the others are copies, for making one takes a second."""
     folder = _folder("ullage-pg-new-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    settings = ["-U", "ullage", "--no-sync", "--auth=trust", "--locale=C", "--encoding=UTF8"]
+    settings = [
+        "-U",
+        "ullage",
+        "--no-sync",
+        "--auth=trust",
+        "--locale=C",
+        "--encoding=UTF8",
+    ]
     _run(program("initdb"), "-D", str(folder / "data"), *settings)
     return folder
 
@@ -107,12 +120,25 @@ class Server:
     def start(self):
         silent = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
         given = {**silent, "cwd": self.folder, **_user()}
-        self._process, self.port = started(self._command, self.port, self._is_up, **given)
+        self._process, self.port = started(
+            self._command, self.port, self._is_up, **given
+        )
 
     def _command(self, port):
         settings = {"listen_addresses": "127.0.0.1", **self._settings}
-        given = [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]
-        return [program("postgres"), "-D", str(self.folder / "data"), "-p", str(port), *given]
+        given = [
+            part
+            for name, value in settings.items()
+            for part in ("-c", f"{name}={value}")
+        ]
+        return [
+            program("postgres"),
+            "-D",
+            str(self.folder / "data"),
+            "-p",
+            str(port),
+            *given,
+        ]
 
     def _is_up(self, port):
         """Whether it takes connections; what another server at its port says is not its word."""

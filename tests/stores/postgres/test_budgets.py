@@ -12,7 +12,10 @@ from ullage.stores import BoundedStore, Bounds, PostgresStore
 
 pytestmark = pytest.mark.xdist_group("postgres")
 
-REQUEST = {"model": "gpt-4.1", "messages": [{"role": "user", "content": "What is wrong?"}]}
+REQUEST = {
+    "model": "gpt-4.1",
+    "messages": [{"role": "user", "content": "What is wrong?"}],
+}
 CALL = ullage.Usage(fresh_tokens=900, output_tokens=100)
 
 
@@ -108,7 +111,9 @@ def test_an_event_loop_shares_it_too(url):
 
 
 def test_the_store_of_a_session_may_be_given_whatever_is_around_it(url):
-    session = ullage.Session("gpt-4.1", store=BoundedStore(PostgresStore(url), Bounds()))
+    session = ullage.Session(
+        "gpt-4.1", store=BoundedStore(PostgresStore(url), Bounds())
+    )
     budget = SharedBudget("team", session.store, tokens=10_000)
     budget.charge(CALL, "gpt-4.1")
     budget.sync()

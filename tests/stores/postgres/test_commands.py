@@ -18,7 +18,9 @@ def test_the_commands_take_an_address(url):
     assert ran("read", kept.ref, "--tenant=t") == kept.text
     assert ullage("read", kept.ref, "--tenant=t", f"--store={url}").text == kept.text
     assert "0 outputs" in ran("gc", "--older-than=30d")
-    assert "1 outputs and 1 ledger records are erased" in ran("forget", url, "--tenant=t")
+    assert "1 outputs and 1 ledger records are erased" in ran(
+        "forget", url, "--tenant=t"
+    )
     assert store.refs("t") == ()
     store.close()
 

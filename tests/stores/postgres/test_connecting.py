@@ -51,7 +51,9 @@ def test_stores_at_one_address_share_their_connections(server, url):
     stores = [open_store(url) for _ in range(6)]
     for store in stores:
         store.commit("t", [], [batch(b"k", 0, b"d")])
-    assert connections(server) <= 2  # the one that is held ready, and the one that was wanted
+    assert (
+        connections(server) <= 2
+    )  # the one that is held ready, and the one that was wanted
     for store in stores[1:]:
         store.close()
     assert len(stores[0].find("t", [b"k"])) == 1
@@ -98,7 +100,10 @@ def test_what_cannot_be_opened_says_why_and_no_password(server, address, why):
 
 
 def test_what_is_no_address_is_told(url):
-    with closing(PostgresStore(url)) as store, pytest.raises(ConfigError, match="is no address"):
+    with (
+        closing(PostgresStore(url)) as store,
+        pytest.raises(ConfigError, match="is no address"),
+    ):
         PostgresConversations(store)
 
 

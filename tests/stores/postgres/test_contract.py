@@ -45,9 +45,9 @@ class OnLoop:
 
     def __getattr__(self, name):
         method = getattr(self._store, name)
-        return lambda *given: asyncio.run_coroutine_threadsafe(method(*given), self._loop).result(
-            60
-        )
+        return lambda *given: asyncio.run_coroutine_threadsafe(
+            method(*given), self._loop
+        ).result(60)
 
     def put(self, tenant, outputs):
         self.commit(tenant, outputs, ())

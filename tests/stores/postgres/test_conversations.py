@@ -10,7 +10,11 @@ from tests.stores.postgres.cable import Cable
 from tests.stores.test_conversations import called, say, talk, wire
 from ullage.core.errors import ConfigError, StoreError
 from ullage.core.values.limits import Limits
-from ullage.documents.conversation import Conversation, ConversationStore, PostgresConversations
+from ullage.documents.conversation import (
+    Conversation,
+    ConversationStore,
+    PostgresConversations,
+)
 
 pytestmark = pytest.mark.xdist_group("postgres")
 
@@ -35,7 +39,9 @@ def test_whatever_is_done_it_is_as_it_would_be_in_a_file(kept, tmp_path, seed):
     for step in range(25):
         name = rng.choice(names)
         if rng.random() < 0.6 or not ids[name][0]:
-            new = rng.choice([talk(rng.randrange(3)), called(step), [say(f"{step}")], ODD])
+            new = rng.choice(
+                [talk(rng.randrange(3)), called(step), [say(f"{step}")], ODD]
+            )
             for store, mine in zip(both, ids[name], strict=True):
                 mine += store.append(name, new)
         else:
@@ -43,7 +49,11 @@ def test_whatever_is_done_it_is_as_it_would_be_in_a_file(kept, tmp_path, seed):
             said = []
             for store, mine in zip(both, ids[name], strict=True):
                 try:
-                    said.append(store.mark_compacted(mine[place], f"at {step}", tokens=step).text)
+                    said.append(
+                        store.mark_compacted(
+                            mine[place], f"at {step}", tokens=step
+                        ).text
+                    )
                 except ConfigError as error:
                     said.append(str(error).partition("(")[0])  # an id follows
             assert said[0] == said[1]

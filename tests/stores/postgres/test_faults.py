@@ -75,7 +75,9 @@ CUTS = [(what, number) for what in ("asked", "answered") for number in range(3)]
 
 
 @pytest.mark.parametrize(("what", "number"), CUTS)
-def test_a_cable_that_is_cut_anywhere_in_a_commit_loses_and_doubles_nothing(cable, what, number):
+def test_a_cable_that_is_cut_anywhere_in_a_commit_loses_and_doubles_nothing(
+    cable, what, number
+):
     one, named = output("one"), output("two")
     records = [decided(b"k", replaced(named.ref)), Record(b"k", "latest", 0, b"k")]
     with closing(PostgresStore(cable.url)) as store:
@@ -127,14 +129,19 @@ def test_a_commit_that_is_interrupted_is_whole_or_nothing_and_its_connection_is_
                 store.commit("t", [one], [record])
             assert store.find("t", [record.key]) in ((), (record,))
             assert store.find("t", [record.key]) == () or one.ref in check_whole(store)
-            assert store.commit("t", [one], [record]) == (), "as after a turn that is asked again"
+            assert store.commit("t", [one], [record]) == (), (
+                "as after a turn that is asked again"
+            )
             assert store.find("t", [record.key]) == (record,)
     assert cable.cuts == len(CUTS)
 
 
 def test_so_is_one_that_is_cancelled_on_an_event_loop(cable):
     async def cancelled(store, loop, what, number):
-        one, record = output(f"{what} {number}"), batch(f"{what} {number}".encode(), 0, b"d")
+        one, record = (
+            output(f"{what} {number}"),
+            batch(f"{what} {number}".encode(), 0, b"d"),
+        )
         task = loop.create_task(store.commit("t", [one], [record]))
         cable.cut(what, number, instead=lambda: loop.call_soon_threadsafe(task.cancel))
         with pytest.raises(asyncio.CancelledError):
@@ -188,7 +195,10 @@ def test_nor_on_an_event_loop(cable):
 
 def test_nobody_waits_for_ever_for_a_worker_that_holds_a_row(server, url):
     holds = "INSERT INTO ullage.records VALUES ('t', 'k', 'batch', 0, '', 'd', 0)"
-    with closing(PostgresStore(url, timeout_s=0.3)) as store, server.connect() as frozen:
+    with (
+        closing(PostgresStore(url, timeout_s=0.3)) as store,
+        server.connect() as frozen,
+    ):
         frozen.execute("BEGIN")
         frozen.execute(holds)
         with pytest.raises(StoreError):
@@ -230,14 +240,18 @@ def test_a_killed_server_keeps_what_it_acknowledged_and_nothing_half(server, url
         assert text.ref in refs
     with server.connect() as db:
         for (data,) in db.execute("SELECT data FROM ullage.records"):
-            assert refs_in(data.decode("latin-1")) & refs, "a record names what is not there"
+            assert refs_in(data.decode("latin-1")) & refs, (
+                "a record names what is not there"
+            )
     store.close()
 
 
 def test_where_a_standby_takes_over_nothing_acknowledged_is_lost():
     main = Server()
     standby = Server(of=main)
-    both = f"postgresql://ullage@127.0.0.1:{main.port},127.0.0.1:{standby.port}/postgres"
+    both = (
+        f"postgresql://ullage@127.0.0.1:{main.port},127.0.0.1:{standby.port}/postgres"
+    )
     kept, more, done = [], threading.Semaphore(0), threading.Event()
     try:
         with main.connect() as db:  # a commit is acknowledged once the standby has it
@@ -268,7 +282,9 @@ def test_where_a_standby_takes_over_nothing_acknowledged_is_lost():
         assert len(kept) > 20
         assert {text.ref for text in kept} <= check_whole(store)
         found = store.find("t", [b"%d" % n for n in range(len(kept))])
-        assert found == tuple(decided(b"%d" % n, replaced(t.ref)) for n, t in enumerate(kept))
+        assert found == tuple(
+            decided(b"%d" % n, replaced(t.ref)) for n, t in enumerate(kept)
+        )
         store.close()
     finally:
         standby.stop()
@@ -287,7 +303,9 @@ def test_writers_readers_and_clean_up_never_lock_each_other_out(server, url):
         for n in range(25):
             some = rng.sample(outputs, 6)
             edits = [replaced(out.ref) for out in some]
-            store.commit("t", some, [decided(b"%d %d" % (me, n), *edits), *rng.sample(many, 6)])
+            store.commit(
+                "t", some, [decided(b"%d %d" % (me, n), *edits), *rng.sample(many, 6)]
+            )
 
     def read(me):
         rng = Random(me)
@@ -299,14 +317,23 @@ def test_writers_readers_and_clean_up_never_lock_each_other_out(server, url):
         for _ in range(12):
             cursor = store.collect("t", Bounds(older_than_s=86_400 * 3, limit=5)).cursor
             while cursor is not None:
-                cursor = store.collect("t", Bounds(older_than_s=86_400 * 3, limit=5), cursor).cursor
+                cursor = store.collect(
+                    "t", Bounds(older_than_s=86_400 * 3, limit=5), cursor
+                ).cursor
 
-    works = [*(lambda me=me: write(me) for me in range(4)), lambda: read(9), clean, clean]
+    works = [
+        *(lambda me=me: write(me) for me in range(4)),
+        lambda: read(9),
+        clean,
+        clean,
+    ]
     assert together(works) == []
     assert deadlocks(server) == before
     refs = check_whole(store)
     with server.connect() as db:
-        for (data,) in db.execute("SELECT data FROM ullage.records WHERE kind = 'batch'"):
+        for (data,) in db.execute(
+            "SELECT data FROM ullage.records WHERE kind = 'batch'"
+        ):
             wanted = refs_in(data.decode("latin-1")) & {out.ref for out in outputs}
             assert wanted <= refs, "a clean-up took what a live record names"
     store.close()

@@ -64,7 +64,9 @@ def test_a_tenant_that_grew_since_the_server_last_looked_costs_no_more(server, u
     assert rows_read(server, url) - before < 200
 
 
-def test_a_clean_up_of_everybody_waits_for_the_sum_of_all_and_a_turn_does_not(url, monkeypatch):
+def test_a_clean_up_of_everybody_waits_for_the_sum_of_all_and_a_turn_does_not(
+    url, monkeypatch
+):
     monkeypatch.setattr(cleaning, "_SIZE", "SELECT 7 FROM pg_sleep(0.5)")
     with closing(PostgresStore(url, timeout_s=0.2, most_connections=1)) as store:
         assert store.collect(None, Bounds()).left_bytes == 7

@@ -80,7 +80,9 @@ def test_who_waits_is_not_kept_by_a_worker_that_died(url):
     assert not store.claim("t", b"k" * 32, b"mine", 5).is_mine
     time.sleep(0.06)
     assert store.claim("t", b"k" * 32, b"mine", 5).is_mine
-    assert store.claim("t", b"k" * 32, b"mine", 5).is_mine, "asked twice, for the answer was lost"
+    assert store.claim("t", b"k" * 32, b"mine", 5).is_mine, (
+        "asked twice, for the answer was lost"
+    )
     store.fulfil("t", b"k" * 32, b"dead", b"too late", 60)
     assert not store.claim("t", b"k" * 32, b"other", 5).reply
 
@@ -135,5 +137,8 @@ def test_without_leases_each_asks_for_itself():
     model.may_answer.set()
     store = MemoryStore()
     assert asking(summaries(model), store, "t")(ASKED).text == "What was said."
-    assert asyncio.run(awaiting(summaries(model), store, "t")(ASKED)).text == "What was said."
+    assert (
+        asyncio.run(awaiting(summaries(model), store, "t")(ASKED)).text
+        == "What was said."
+    )
     assert len(model.asked) == 2

@@ -25,11 +25,18 @@ def turns(count):
     tool = {"name": "read", "parameters": {"type": "object", "properties": {}}}
     tools = [{"type": "function", "function": tool}]
     for n in range(count):
-        body = {"model": "gpt-4.1", "max_tokens": 500, "tools": tools, "messages": messages}
+        body = {
+            "model": "gpt-4.1",
+            "max_tokens": 500,
+            "tools": tools,
+            "messages": messages,
+        }
         yield json.dumps(body).encode()
         function = {"name": "read", "arguments": json.dumps({"n": n})}
         call = {"id": f"c{n}", "type": "function", "function": function}
-        text = "\n".join(f"{n} {line} {line * n % 977}" for line in range(150 + 40 * (n % 5)))
+        text = "\n".join(
+            f"{n} {line} {line * n % 977}" for line in range(150 + 40 * (n % 5))
+        )
         messages = [
             *messages,
             {"role": "assistant", "content": None, "tool_calls": [call]},
@@ -76,5 +83,7 @@ def test_the_secret_of_an_installation_is_on_the_server(url):
 
 
 def test_the_doctor_opens_a_server(url):
-    (found,) = (each for each in findings(config_of(store=url), {}) if each.about == "store")
+    (found,) = (
+        each for each in findings(config_of(store=url), {}) if each.about == "store"
+    )
     assert (found.verdict, found.words) == ("ok", "it opens")

@@ -34,7 +34,10 @@ def test_many_processes_write_side_by_side(server):
     def write(writer):
         with closing(PostgresStore(server.url)) as store:
             for requests in range(1, 9):
-                rows = [receipt(writer, requests, tenant=tenant) for tenant in ("y", "x", "z")]
+                rows = [
+                    receipt(writer, requests, tenant=tenant)
+                    for tenant in ("y", "x", "z")
+                ]
                 store.keep_receipts(rows)
 
     threads = [threading.Thread(target=write, args=(writer,)) for writer in writers]

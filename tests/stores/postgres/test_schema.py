@@ -27,10 +27,15 @@ def upgraded(monkeypatch, *steps):
 
 def versions(server):
     with server.connect() as db:
-        return [row[0] for row in db.execute("SELECT version FROM ullage.versions ORDER BY 1")]
+        return [
+            row[0]
+            for row in db.execute("SELECT version FROM ullage.versions ORDER BY 1")
+        ]
 
 
-def test_a_worker_of_before_goes_on_where_a_later_version_only_added(server, url, monkeypatch):
+def test_a_worker_of_before_goes_on_where_a_later_version_only_added(
+    server, url, monkeypatch
+):
     old = PostgresStore(url)
     old.commit("t", [output("before")], [batch(b"k", 0, b"1")])
     upgraded(monkeypatch, ADDING)
@@ -40,7 +45,11 @@ def test_a_worker_of_before_goes_on_where_a_later_version_only_added(server, url
     new.commit("t", [output("new")], [batch(b"k", 2, b"3")])
     for store in (old, new):
         assert [one.data for one in store.find("t", [b"k"])] == [b"1", b"2", b"3"]
-        assert {store.get("t", ref).text for ref in store.refs("t")} == {"before", "old", "new"}
+        assert {store.get("t", ref).text for ref in store.refs("t")} == {
+            "before",
+            "old",
+            "new",
+        }
     new.close()
     old.close()
     monkeypatch.undo()
@@ -58,12 +67,18 @@ def test_tables_of_any_earlier_version_are_upgraded_beneath_a_worker(
     monkeypatch.undo()
     new = PostgresStore(url)
     assert versions(server) == NOW
-    assert new.claim("t", b"summary", b"me", 60.0).is_mine  # what only a later version has
+    assert new.claim(
+        "t", b"summary", b"me", 60.0
+    ).is_mine  # what only a later version has
     new.commit("t", [output("new")], [batch(b"k", 1, b"2")])
     old.commit("t", [output("old")], [batch(b"k", 2, b"3")])
     for store in (old, new):
         assert [one.data for one in store.find("t", [b"k"])] == [b"1", b"2", b"3"]
-        assert {store.get("t", ref).text for ref in store.refs("t")} == {"before", "old", "new"}
+        assert {store.get("t", ref).text for ref in store.refs("t")} == {
+            "before",
+            "old",
+            "new",
+        }
         store.close()
 
 
@@ -104,7 +119,9 @@ def test_who_may_not_create_tables_can_use_those_that_are_there(server, url):
     PostgresStore(url).close()
     with server.connect() as db:
         db.execute("GRANT USAGE ON SCHEMA ullage TO worker")
-        db.execute("GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA ullage TO worker")
+        db.execute(
+            "GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA ullage TO worker"
+        )
     store = PostgresStore(theirs)
     store.commit("t", [output("x")], [batch(b"k", 0, b"d")])
     assert store.get("t", output("x").ref) == output("x")
@@ -119,8 +136,12 @@ def test_a_server_that_only_lets_us_read_can_be_read(server, url):
     store = PostgresStore(url, clock=lambda: 1_800_000_000)
     store.commit("t", [output("x")], [batch(b"k", 0, b"d")])
     store.close()
-    reader = PostgresStore(f"{url}?options=-c%20default_transaction_read_only%3Don", timeout_s=0.5)
-    assert reader.get("t", output("x").ref) == output("x")  # the mark that is due is left out
+    reader = PostgresStore(
+        f"{url}?options=-c%20default_transaction_read_only%3Don", timeout_s=0.5
+    )
+    assert reader.get("t", output("x").ref) == output(
+        "x"
+    )  # the mark that is due is left out
     assert reader.look("t", output("x").ref).chars == 1
     assert reader.find("t", [b"k"]) == (batch(b"k", 0, b"d"),)
     with pytest.raises(StoreError, match="takes no writes"):

@@ -7,10 +7,14 @@ import ullage
 
 def agents(names: list[str]) -> tuple[ullage.Budget, list[ullage.Session]]:
     budget = ullage.Budget(tokens=850_000)
-    return budget, [ullage.Session("gpt-5.4", budget=budget, agent=name) for name in names]
+    return budget, [
+        ullage.Session("gpt-5.4", budget=budget, agent=name) for name in names
+    ]
 
 
-def step(session: ullage.Session, budget: ullage.Budget, request: dict[str, Any]) -> ullage.View:
+def step(
+    session: ullage.Session, budget: ullage.Budget, request: dict[str, Any]
+) -> ullage.View:
     try:
         return session.fit(request)
     except ullage.BudgetExceeded:

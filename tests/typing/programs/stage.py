@@ -13,7 +13,9 @@ def only_newest(window: ullage.Window, /, *, newest: int = 3) -> Sequence[ullage
         if output is not None and location[1:] not in window.shown(location[0]):
             place = window.transcript.place(location)
             shown = window.words.placeholder(output.ref, output.text)
-            replace = ullage.Replace(place, output.ref, shown, "pruned", "newer ones came")
+            replace = ullage.Replace(
+                place, output.ref, shown, "pruned", "newer ones came"
+            )
             found.append(ullage.Cut(replace, (output,)))
     return found
 

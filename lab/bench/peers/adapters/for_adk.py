@@ -40,12 +40,19 @@ class Filter(Policy):
             self.contents.append(content)
             self.places[id(content)] = index
         request = LlmRequest(contents=[])
-        request.contents = list(self.contents)  # as they are: a model's field would copy them
+        request.contents = list(
+            self.contents
+        )  # as they are: a model's field would copy them
         unused: Any = None
         with self.timed():
-            hook = self.plugin.before_model_callback(callback_context=unused, llm_request=request)
+            hook = self.plugin.before_model_callback(
+                callback_context=unused, llm_request=request
+            )
             self.loop.run_until_complete(hook)
-        return [*self.system, *(self.places[id(content)] for content in request.contents)]
+        return [
+            *self.system,
+            *(self.places[id(content)] for content in request.contents),
+        ]
 
     def as_theirs(self, message: Message) -> types.Content:
         """A Chat message as a content of Gemini's."""
@@ -55,7 +62,9 @@ class Filter(Policy):
             answer = types.FunctionResponse(
                 id=id_, name=self.names.get(id_, "tool"), response={"result": text}
             )
-            return types.Content(role="user", parts=[types.Part(function_response=answer)])
+            return types.Content(
+                role="user", parts=[types.Part(function_response=answer)]
+            )
         if message["role"] != "assistant":
             return types.Content(role="user", parts=[types.Part(text=text)])
         calls = calls_of(message)
@@ -68,7 +77,8 @@ class Filter(Policy):
         )
         said = [types.Part(text=text)] if text or not calls else []
         return types.Content(
-            role="model", parts=[*said, *(types.Part(function_call=call) for call in asked)]
+            role="model",
+            parts=[*said, *(types.Part(function_call=call) for call in asked)],
         )
 
 

@@ -24,7 +24,9 @@ LAST_LINE = re.compile(r"^@@ lines \d+-(\d+)", re.MULTILINE)
 class Evict(Policy):
     """The filesystem middleware, wrapped around every tool call of the recording."""
 
-    def __init__(self, budget_tokens: int, tools: Sequence[Any], limit_tokens: int) -> None:
+    def __init__(
+        self, budget_tokens: int, tools: Sequence[Any], limit_tokens: int
+    ) -> None:
         """Begin a run."""
         super().__init__(budget_tokens, tools)
         self.folder = tempfile.TemporaryDirectory()
@@ -32,7 +34,9 @@ class Evict(Policy):
         self.middleware = FilesystemMiddleware(
             backend=backend, tool_token_limit_before_evict=limit_tokens
         )
-        self.read_file = next(tool for tool in self.middleware.tools if tool.name == "read_file")
+        self.read_file = next(
+            tool for tool in self.middleware.tools if tool.name == "read_file"
+        )
         self.theirs: list[BaseMessage] = []
         self.kept: list[BaseMessage] = []
         self.names: dict[str, str] = {}
@@ -44,7 +48,9 @@ class Evict(Policy):
             theirs = as_theirs(message, len(self.theirs))
             self.theirs.append(theirs)
             self.names |= {id_: name for id_, name, _ in calls_of(message)}
-            self.kept.append(self.after_call(theirs) if message["role"] == "tool" else theirs)
+            self.kept.append(
+                self.after_call(theirs) if message["role"] == "tool" else theirs
+            )
         return as_view(self.history, self.theirs, self.kept)
 
     def after_call(self, result: Any) -> BaseMessage:
@@ -59,7 +65,9 @@ class Evict(Policy):
         with self.timed():
             kept = self.middleware.wrap_tool_call(request, lambda request: result)
         if kept.content != result.content:
-            path = next(word for word in kept.content.split() if word.startswith(FOLDER))
+            path = next(
+                word for word in kept.content.split() if word.startswith(FOLDER)
+            )
             self.lines[path] = result.content.count("\n") + 1
         return kept
 

@@ -10,7 +10,9 @@ from typing import Any
 
 from speaks import Message, Policy, View, placed, serve
 
-os.environ["HEADROOM_WORKSPACE_DIR"] = os.environ["HEADROOM_CONFIG_DIR"] = tempfile.mkdtemp()
+os.environ["HEADROOM_WORKSPACE_DIR"] = os.environ["HEADROOM_CONFIG_DIR"] = (
+    tempfile.mkdtemp()
+)
 
 from headroom import compress
 from headroom.cache.compression_store import get_compression_store
@@ -34,7 +36,9 @@ class Compress(Policy):
     def view(self, new: Sequence[Message]) -> View:
         """See `Policy.view`."""
         with self.timed():
-            made = self.work(self.history, model=MODEL, model_limit=self.budget_tokens).messages
+            made = self.work(
+                self.history, model=MODEL, model_limit=self.budget_tokens
+            ).messages
         injector = CCRToolInjector(provider="openai")
         injector.scan_for_markers(made)
         self.hashes = injector.verify_ownership(get_compression_store())

@@ -45,7 +45,10 @@ class Compaction(Policy):
     """One strategy with the budget as its threshold; the first messages are its prefix."""
 
     def __init__(
-        self, budget_tokens: int, tools: Sequence[Any], strategy: type[CompactionStrategy]
+        self,
+        budget_tokens: int,
+        tools: Sequence[Any],
+        strategy: type[CompactionStrategy],
     ) -> None:
         """Begin a run."""
         super().__init__(budget_tokens, tools)
@@ -62,9 +65,13 @@ class Compaction(Policy):
             self.names |= {id_: name for id_, name, _ in calls_of(message)}
             self.theirs.append(self.as_theirs(message))
         if self.compact is None:
-            self.compact = compaction(self.strategy, list(self.theirs), model=self.model)
+            self.compact = compaction(
+                self.strategy, list(self.theirs), model=self.model
+            )
         with self.timed():
-            made, _ = self.loop.run_until_complete(self.compact.compact_input(self.theirs))
+            made, _ = self.loop.run_until_complete(
+                self.compact.compact_input(self.theirs)
+            )
         return [self.one(message) for message in made]
 
     def as_theirs(self, message: Message) -> ChatMessage:
@@ -83,7 +90,9 @@ class Compaction(Policy):
         if message["role"] == "tool":
             call_id = message["tool_call_id"]
             name = self.names.get(call_id)
-            return ChatMessageTool(content=text, tool_call_id=call_id, function=name, id=id_)
+            return ChatMessageTool(
+                content=text, tool_call_id=call_id, function=name, id=id_
+            )
         kind = ChatMessageUser if message["role"] == "user" else ChatMessageSystem
         return kind(content=text, id=id_)
 

@@ -7,7 +7,11 @@ from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
-from langchain.agents.middleware import ClearToolUsesEdit, ContextEditingMiddleware, ModelRequest
+from langchain.agents.middleware import (
+    ClearToolUsesEdit,
+    ContextEditingMiddleware,
+    ModelRequest,
+)
 from langchain_core.messages import BaseMessage, SystemMessage, trim_messages
 from langchain_messages import as_theirs, as_view
 from speaks import Message, Policy, View, serve
@@ -40,7 +44,9 @@ class Clear(Converted):
     def __init__(self, budget_tokens: int, tools: Sequence[Any]) -> None:
         """Begin a run."""
         super().__init__(budget_tokens, tools)
-        self.middleware = ContextEditingMiddleware(edits=[ClearToolUsesEdit(trigger=budget_tokens)])
+        self.middleware = ContextEditingMiddleware(
+            edits=[ClearToolUsesEdit(trigger=budget_tokens)]
+        )
 
     def made(self) -> Sequence[BaseMessage]:
         """See `Converted.made`."""
@@ -56,7 +62,9 @@ class Clear(Converted):
             runtime=None,
         )
         sent: list[BaseMessage] = []
-        self.middleware.wrap_model_call(request, lambda request: sent.extend(request.messages))
+        self.middleware.wrap_model_call(
+            request, lambda request: sent.extend(request.messages)
+        )
         return [*apart, *sent]
 
 

@@ -33,7 +33,10 @@ class Compress(Policy):
 
     def view(self, new: Sequence[Message]) -> View:
         """See `Policy.view`."""
-        given = [{**message, "content": message.get("content") or ""} for message in self.history]
+        given = [
+            {**message, "content": message.get("content") or ""}
+            for message in self.history
+        ]
         with self.timed():
             made = compress(given, MODEL, compression_trigger=self.budget_tokens)
         self.cache = made["cache"]

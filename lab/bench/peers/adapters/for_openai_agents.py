@@ -31,14 +31,18 @@ class Trimmer(Policy):
         sent = ModelInputData(input=self.items, instructions=None)
         unused: Any = None
         with self.timed():
-            kept = self.trimmer(CallModelData(model_data=sent, agent=unused, context=None)).input
+            kept = self.trimmer(
+                CallModelData(model_data=sent, agent=unused, context=None)
+            ).input
         changed = {
             self.results[after["call_id"]]: after["output"]
             for before, after in zip(self.items, kept, strict=True)
             if before is not after
         }
         return [
-            {**self.history[index], "content": changed[index]} if index in changed else index
+            {**self.history[index], "content": changed[index]}
+            if index in changed
+            else index
             for index in dict.fromkeys(self.places)
         ]
 
@@ -58,7 +62,12 @@ class Trimmer(Policy):
             yield {"role": message["role"], "content": text}
         for id_, name, arguments in calls:
             written = arguments if isinstance(arguments, str) else json.dumps(arguments)
-            yield {"type": "function_call", "call_id": id_, "name": name, "arguments": written}
+            yield {
+                "type": "function_call",
+                "call_id": id_,
+                "name": name,
+                "arguments": written,
+            }
 
 
 if __name__ == "__main__":

@@ -57,7 +57,11 @@ class Compacted(Policy):
         for index, message in enumerate(new, len(self.history) - len(new)):
             self.take(message, index)
         context = RunContext(
-            deps=None, model=self.model, usage=RunUsage(), messages=self.messages, run_id="run"
+            deps=None,
+            model=self.model,
+            usage=RunUsage(),
+            messages=self.messages,
+            run_id="run",
         )
         request = ModelRequestContext(
             model=self.model,
@@ -88,12 +92,16 @@ class Compacted(Policy):
         """The parts of one message."""
         text = text_of(message)
         if message["role"] == "assistant":
-            calls = [ToolCallPart(name, args, id_) for id_, name, args in calls_of(message)]
+            calls = [
+                ToolCallPart(name, args, id_) for id_, name, args in calls_of(message)
+            ]
             return [*([TextPart(text)] if text or not calls else []), *calls]
         if message["role"] == "tool":
             id_ = message["tool_call_id"]
             self.results[id_] = index
-            return [ToolReturnPart(self.names.get(id_, "tool"), self.kept(id_, text), id_)]
+            return [
+                ToolReturnPart(self.names.get(id_, "tool"), self.kept(id_, text), id_)
+            ]
         kind = UserPromptPart if message["role"] == "user" else SystemPromptPart
         return [kind(text)]
 

@@ -73,7 +73,9 @@ class Agents(Policy):
                 self.tell(MessageAddedEvent(agent=self.agent, message=message))
             self.tell(BeforeModelCallEvent(agent=self.agent, invocation_state={}))
             self.before_call()
-        shown = (item for message in self.agent.messages for item in self.shown(message))
+        shown = (
+            item for message in self.agent.messages for item in self.shown(message)
+        )
         return [*self.system, *shown]
 
     def before_call(self) -> None:
@@ -100,7 +102,11 @@ class Agents(Policy):
                 continue
             role = "assistant" if message["role"] == "assistant" else "user"
             blocks = self.blocks(message, index)
-            if message["role"] == "tool" and theirs and "toolResult" in theirs[-1]["content"][-1]:
+            if (
+                message["role"] == "tool"
+                and theirs
+                and "toolResult" in theirs[-1]["content"][-1]
+            ):
                 theirs[-1]["content"] += blocks
             else:
                 theirs.append({"role": role, "content": blocks})
@@ -113,9 +119,13 @@ class Agents(Policy):
             self.results[message["tool_call_id"]] = index
             result = {"toolUseId": message["tool_call_id"], "status": "success"}
             return [{"toolResult": {**result, "content": [{"text": text}]}}]
-        blocks: list[Any] = [{"text": text}] if text or not message.get("tool_calls") else []
+        blocks: list[Any] = (
+            [{"text": text}] if text or not message.get("tool_calls") else []
+        )
         for id_, name, arguments in calls_of(message):
-            blocks.append({"toolUse": {"toolUseId": id_, "name": name, "input": arguments}})
+            blocks.append(
+                {"toolUse": {"toolUseId": id_, "name": name, "input": arguments}}
+            )
         self.blocks_of[index] = blocks
         self.places |= {id(block): (block, index) for block in blocks}
         return blocks
@@ -125,7 +135,11 @@ class Agents(Policy):
         content = message["content"]
         if message["role"] == "assistant":
             return [self.reply(content)]
-        results = [self.result(block["toolResult"]) for block in content if "toolResult" in block]
+        results = [
+            self.result(block["toolResult"])
+            for block in content
+            if "toolResult" in block
+        ]
         texts = [block for block in content if "text" in block]
         own = (self.place_of(block) for block in texts)
         said = [
@@ -141,7 +155,9 @@ class Agents(Policy):
         if index is not None and len(blocks) == len(self.blocks_of[index]):
             return index
         texts = [block["text"] for block in blocks if "text" in block]
-        asked = {block["toolUse"]["toolUseId"] for block in blocks if "toolUse" in block}
+        asked = {
+            block["toolUse"]["toolUseId"] for block in blocks if "toolUse" in block
+        }
         raws = [self.history[i] for i in sorted(i for i in indices if i is not None)]
         calls = [call for raw in raws for call in raw.get("tool_calls") or ()]
         kept = [call for call in calls if call["id"] in asked]
@@ -181,7 +197,9 @@ class Context(Agents):
     def arguments(self) -> dict[str, Any]:
         """See `Agents.arguments`."""
         cut = Offload.truncate("tool_results", {"preview_tokens": PREVIEW_TOKENS})
-        return {"context_manager": {"strategies": [cut.when(threshold=THRESHOLD_TOKENS)]}}
+        return {
+            "context_manager": {"strategies": [cut.when(threshold=THRESHOLD_TOKENS)]}
+        }
 
     def refs(self) -> Sequence[str]:
         """The refs of its stash that stand beside what it cut."""
@@ -196,10 +214,14 @@ class Context(Agents):
         page = self.page(ref)
         if not page.endswith(CUT):
             return page
-        lines = text_of(self.history[self.results[ref.removesuffix("_0")]]).count("\n") + 1
+        lines = (
+            text_of(self.history[self.results[ref.removesuffix("_0")]]).count("\n") + 1
+        )
         pages, at = [page], 1
         while at <= lines:
-            pages.append(self.retrieved(reference=ref, line_range={"start": at, "end": lines}))
+            pages.append(
+                self.retrieved(reference=ref, line_range={"start": at, "end": lines})
+            )
             shown = NUMBERED.findall(pages[-1])
             at = max(int(shown[-1]) if shown else 0, at) + 1
         return "\n".join(pages)

@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
+from langchain_core.messages import (
+    AIMessage,
+    BaseMessage,
+    HumanMessage,
+    SystemMessage,
+    ToolMessage,
+)
 from speaks import Message, View, calls_of, text_of
 
 
@@ -14,7 +20,11 @@ def as_theirs(message: Message, index: int) -> BaseMessage:
     text, id_ = text_of(message), str(index)
     if message["role"] == "assistant":
         calls = [
-            {"id": call_id, "name": name, "args": args if isinstance(args, dict) else {"_": args}}
+            {
+                "id": call_id,
+                "name": name,
+                "args": args if isinstance(args, dict) else {"_": args},
+            }
             for call_id, name, args in calls_of(message)
         ]
         return AIMessage(content=text, tool_calls=calls, id=id_)
@@ -25,7 +35,9 @@ def as_theirs(message: Message, index: int) -> BaseMessage:
     return HumanMessage(content=text, id=id_)
 
 
-def as_view(history: Sequence[Message], theirs: Sequence[BaseMessage], made: Iterable[Any]) -> View:
+def as_view(
+    history: Sequence[Message], theirs: Sequence[BaseMessage], made: Iterable[Any]
+) -> View:
     """What the library made, as a view.
 
     Args:

@@ -95,7 +95,9 @@ def serve(policies: Mapping[str, Make], packages: Sequence[str]) -> None:
     for line in sys.stdin:
         question = json.loads(line)
         if question["ask"] == "begin":
-            running = policies[question["policy"]](question["budget_tokens"], question["tools"])
+            running = policies[question["policy"]](
+                question["budget_tokens"], question["tools"]
+            )
             answer: Message = {"versions": {name: version(name) for name in packages}}
         else:
             assert running is not None, "begin comes first"
@@ -126,7 +128,9 @@ def placed(history: Sequence[Message], made: Sequence[Message]) -> View:
     view: View = []
     start = 0
     for message in made:
-        place = next((i for i in range(start, len(history)) if history[i] == message), None)
+        place = next(
+            (i for i in range(start, len(history)) if history[i] == message), None
+        )
         view.append(message if place is None else place)
         start = start if place is None else place + 1
     return view
@@ -136,7 +140,9 @@ def text_of(message: Message) -> str:
     """The text of a message's content, its blocks joined."""
     content = message.get("content")
     if isinstance(content, list):
-        return "\n".join(block["text"] for block in content if block.get("type") == "text")
+        return "\n".join(
+            block["text"] for block in content if block.get("type") == "text"
+        )
     return content or ""
 
 

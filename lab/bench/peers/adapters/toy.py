@@ -37,13 +37,17 @@ class Shelved(Policy):
     def view(self, new: Sequence[Message]) -> View:
         """See `Policy.view`."""
         return [
-            {**message, "content": f"[shelf {index}]"} if message["role"] == "tool" else index
+            {**message, "content": f"[shelf {index}]"}
+            if message["role"] == "tool"
+            else index
             for index, message in enumerate(self.history)
         ]
 
     def refs(self) -> Sequence[str]:
         """See `Policy.refs`."""
-        return [f"[shelf {i}]" for i, m in enumerate(self.history) if m["role"] == "tool"]
+        return [
+            f"[shelf {i}]" for i, m in enumerate(self.history) if m["role"] == "tool"
+        ]
 
     def page(self, ref: str) -> str:
         """See `Policy.page`."""
@@ -59,7 +63,10 @@ class Fickle(Everything):
 
     def view(self, new: Sequence[Message]) -> View:
         """See `Policy.view`."""
-        return [*super().view(new), {"role": "user", "content": f"process {os.getpid()}"}]
+        return [
+            *super().view(new),
+            {"role": "user", "content": f"process {os.getpid()}"},
+        ]
 
 
 class Refusing(Everything):

@@ -25,7 +25,9 @@ def left_out(window: Window, first: int, cuts: Sequence[Cut]) -> list[Cut]:
     if window.reasoning == "free":
         return []
     newest = newest_shown(window, cuts)
-    lost = not window.reasoning_dropped.isdisjoint(window.transcript.reply(newest, window.size))
+    lost = not window.reasoning_dropped.isdisjoint(
+        window.transcript.reply(newest, window.size)
+    )
     loses = first < newest and window.bound_reasoning(newest)
     start = 0 if loses or lost else first + 1
     if not window.bound_reasoning(start):
@@ -64,7 +66,9 @@ def editable_from(window: Window) -> int:
 def frozen_before(transcript: Transcript, size: int, reasoning: ReasoningRule) -> int:
     """`editable_from` of the first messages of a history, before any window shows them."""
     messages, start = transcript.messages, transcript.turn_start(size)
-    if reasoning != "frozen" or not any(messages[at].results for at in range(start, size)):
+    if reasoning != "frozen" or not any(
+        messages[at].results for at in range(start, size)
+    ):
         return 0
     asked = transcript.newest_asked(size)
     thought = transcript.marked("bound", 0 if asked is None else asked + 1, size)

@@ -127,7 +127,10 @@ class Format(ABC):
 
     @abstractmethod
     def compose(
-        self, request: Mapping[str, Any], messages: list[Any], tools: Sequence[dict[str, Any]]
+        self,
+        request: Mapping[str, Any],
+        messages: list[Any],
+        tools: Sequence[dict[str, Any]],
     ) -> dict[str, Any]:
         """A new top-level request with these messages, and these tools after its own."""
 
@@ -143,7 +146,12 @@ class Format(ABC):
 
     @abstractmethod
     def edit(
-        self, raw: Any, message: Message, changes: Sequence[Change], *, drop_reasoning: bool = False
+        self,
+        raw: Any,
+        message: Message,
+        changes: Sequence[Change],
+        *,
+        drop_reasoning: bool = False,
     ) -> Any:
         """A fresh message: ``raw`` with other texts in some places, all else as it was.
 
@@ -251,7 +259,9 @@ class Format(ABC):
         A stream that broke off gives what it had reported by then. Events of other kinds are
         passed over, and a whole reply is a stream of one event.
         """
-        reports = [usage for event in events if (usage := self.usage(event)) is not None]
+        reports = [
+            usage for event in events if (usage := self.usage(event)) is not None
+        ]
         return reports[-1] if reports else None
 
 

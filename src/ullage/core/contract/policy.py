@@ -152,7 +152,9 @@ def leaving_out(policy: Policy, /, *, stages: Sequence[Stage]) -> Policy:
     out = {written(stage, "without_recall").text for stage in stages}
 
     def rest(row: Sequence[Stage]) -> tuple[Stage, ...]:
-        return tuple(stage for stage in row if written(stage, name_of(stage)).text not in out)
+        return tuple(
+            stage for stage in row if written(stage, name_of(stage)).text not in out
+        )
 
     return replace(
         policy,

@@ -55,12 +55,17 @@ def said_before(window: Window) -> tuple[str, bytes]:
     edits = [placed.edit for placed in window.open_summaries if placed.edit.said]
     if not edits:
         return "", b""
-    return "\n\n".join(edit.said for edit in edits), edits[-1].said_upto or edits[-1].upto
+    return "\n\n".join(edit.said for edit in edits), edits[-1].said_upto or edits[
+        -1
+    ].upto
 
 
 def coverable(window: Window, start: int, stop: int) -> list[int]:
     """The shown messages of a range whose place a summary may take."""
-    stays = {*window.transcript.marked("pinned", start, stop), *window.staying(start, stop)}
+    stays = {
+        *window.transcript.marked("pinned", start, stop),
+        *window.staying(start, stop),
+    }
     return [index for index in window.visible_in(start, stop) if index not in stays]
 
 
@@ -71,7 +76,9 @@ def set_aside(window: Window, start: int, stop: int) -> tuple[Output, ...]:
     """
     index = index_of(window.transcript, start, stop, window.words)
     shown = window.visible_in(start, stop)
-    outputs = (output for at in shown for output in outputs_of(window.transcript, at, at + 1))
+    outputs = (
+        output for at in shown for output in outputs_of(window.transcript, at, at + 1)
+    )
     return (*outputs, Output(canon.ref_of(index), index))
 
 
@@ -97,7 +104,9 @@ def before_record(window: Window, summary: Summary) -> Summary:
     What the two tell both is told twice.
     """
     start, stop = window.range_of(summary) or (0, 0)
-    parted = (each for each in window.open_summaries if start < each.start < stop < each.stop)
+    parted = (
+        each for each in window.open_summaries if start < each.start < stop < each.stop
+    )
     each = next((each for each in parted if each.edit.kind == "pruned"), None)
     if each is None:
         return summary

@@ -49,5 +49,7 @@ def news(found: Repaired, known: Sequence[Repaired]) -> Repaired:
 def remember(found: Repaired, known: Sequence[Repaired]) -> tuple[Repaired, ...]:
     """What to know from now on, the newest first: ``found`` in place of what it went on from."""
     line = found.closed and found.closed.line
-    others = (other for other in known if (other.closed and other.closed.line) is not line)
+    others = (
+        other for other in known if (other.closed and other.closed.line) is not line
+    )
     return (replace(found, messages=()), *others)[:LINES]

@@ -101,7 +101,9 @@ class _Writer:
         if isinstance(value, (list, tuple)):
             return f"[{', '.join(self.text(item, setting) for item in value)}]"
         if isinstance(value, Set):
-            return f"{{{', '.join(sorted(self.text(item, setting) for item in value))}}}"
+            return (
+                f"{{{', '.join(sorted(self.text(item, setting) for item in value))}}}"
+            )
         if isinstance(value, Measure):
             return f"{value.name!r}{self._mapping(value.settings, setting)}"
         if isinstance(value, partial):
@@ -126,7 +128,9 @@ class _Writer:
         else:
             function = self._function(value.func, bound)
             bound = {}
-        arguments = [self.text(item, f"argument of {_label(value)}") for item in value.args]
+        arguments = [
+            self.text(item, f"argument of {_label(value)}") for item in value.args
+        ]
         more = self._mapping(bound, _label(value)) if bound else ""
         return f"{function}{more}" + (f"({', '.join(arguments)})" if arguments else "")
 
@@ -151,9 +155,13 @@ class _Writer:
         names = _fields(value)
         if names is None:
             kind = type(value).__qualname__
-            problem = f"a {kind} is nothing that another process could know the value of"
+            problem = (
+                f"a {kind} is nothing that another process could know the value of"
+            )
             raise ConfigError(setting, problem, _REMEDY)
-        texts = [f"{name}={self.text(getattr(value, name), name)}" for name in sorted(names)]
+        texts = [
+            f"{name}={self.text(getattr(value, name), name)}" for name in sorted(names)
+        ]
         return f"{self._name(type(value))}({', '.join(texts)})"
 
     def _name(self, named: Any) -> str:

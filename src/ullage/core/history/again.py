@@ -81,7 +81,11 @@ class ShownAgain(ABC):
         """Show a text of the user's behind the messages that were there then; none for ``""``."""
         window = self.window
         index = window.transcript.find(edit.after)
-        if index is None or not window.read_from <= index <= window.size or window.shows(edit):
+        if (
+            index is None
+            or not window.read_from <= index <= window.size
+            or window.shows(edit)
+        ):
             return False
         gone = [placed for placed in window.added if placed.edit.name == edit.name]
         added = [placed for placed in window.added if placed not in gone]
@@ -90,7 +94,9 @@ class ShownAgain(ABC):
             window._sums.counted += window.texts_tokens([edit.text])
         for placed in gone:
             read = placed.at >= window.read_from
-            window._sums.counted -= window.texts_tokens([placed.edit.text]) if read else 0
+            window._sums.counted -= (
+                window.texts_tokens([placed.edit.text]) if read else 0
+            )
         self._set(added=tuple(sorted(added, key=lambda placed: placed.at)))
         return bool(edit.text or gone)
 
@@ -100,9 +106,15 @@ def seat_of(view: Window, laid: Sequence[int | str], index: int) -> int:
 
     What the system says before a reply stays before that (A20).
     """
-    behind = (at for at, each in enumerate(laid) if isinstance(each, int) and each >= index)
+    behind = (
+        at for at, each in enumerate(laid) if isinstance(each, int) and each >= index
+    )
     seat = next(behind, len(laid))
     messages = view.transcript.messages
-    while seat and isinstance(before := laid[seat - 1], int) and messages[before].before_reply:
+    while (
+        seat
+        and isinstance(before := laid[seat - 1], int)
+        and messages[before].before_reply
+    ):
         seat -= 1
     return seat

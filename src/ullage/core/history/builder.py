@@ -25,7 +25,15 @@ from ullage.core.values.notices import Words
 
 PAST = 3
 """How many boundaries back a history may fork without being walked again from its beginning."""
-_GROWING = ("applied", "changed", "reasoning_dropped", "_hidden", "_shown", "_spots", "_sums")
+_GROWING = (
+    "applied",
+    "changed",
+    "reasoning_dropped",
+    "_hidden",
+    "_shown",
+    "_spots",
+    "_sums",
+)
 """What of a window is written to in place."""
 
 
@@ -80,7 +88,9 @@ class WindowBuilder(ShownAgain):
 
     def __init__(self, transcript: Transcript, meter: Meter, words: Words) -> None:
         calibration = Calibration(exact=meter.counter.exact)
-        window = Window(transcript=transcript, meter=meter, words=words, calibration=calibration)
+        window = Window(
+            transcript=transcript, meter=meter, words=words, calibration=calibration
+        )
         self._hold(window, [])
         self._parts, self._changes = Parts(), Changes()
 
@@ -90,7 +100,9 @@ class WindowBuilder(ShownAgain):
         self.excess: dict[int, int] = {}
         self.carried = Carried()
         self._applied = cast("dict[bytes, int]", window.applied)
-        self._changed = cast("dict[int, Sequence[tuple[int, int, str]]]", window.changed)
+        self._changed = cast(
+            "dict[int, Sequence[tuple[int, int, str]]]", window.changed
+        )
         self._reasoning_dropped = cast("set[int]", window.reasoning_dropped)
 
     def _set(self, **values: object) -> None:
@@ -174,7 +186,9 @@ class WindowBuilder(ShownAgain):
         """Set what the model and the request ask of reasoning. See `Window`."""
         self._set(reasoning=reasoning, thinks_first=thinks_first)
 
-    def report(self, tokens: int | None, total: int | None, calibration: Calibration) -> None:
+    def report(
+        self, tokens: int | None, total: int | None, calibration: Calibration
+    ) -> None:
         """Set what the provider reported, and what was learned from it. See `Window`."""
         if calibration is not self.window.calibration:
             self._set(calibrated_at=self.window.size)
@@ -195,7 +209,9 @@ class WindowBuilder(ShownAgain):
         messages = window.transcript.messages
         new = range(window.size, length)
         superseding = [index for index in new if messages[index].supersedes]
-        if superseding:  # what the provider does not read any more is shown, and costs nothing
+        if (
+            superseding
+        ):  # what the provider does not read any more is shown, and costs nothing
             self._set(read_from=superseding[-1])
             sums.tokens, sums.counted, sums.bound = [0] * window.read_from, 0, 0
             sums.uncounted = []
@@ -291,7 +307,9 @@ class WindowBuilder(ShownAgain):
         self._show_at(spot, edit)
         window._spots[edit.ref] = self._changes.locations[edit.ref] = spot
         if window.lifted:
-            self._set(lifted=tuple(other for other in window.lifted if other is not edit))
+            self._set(
+                lifted=tuple(other for other in window.lifted if other is not edit)
+            )
         return True
 
     def _show_at(self, spot: Location, edit: Replace | None) -> None:
@@ -301,7 +319,9 @@ class WindowBuilder(ShownAgain):
         tokens = window.leaf_bound if uncounted else window.leaf_tokens
         won = tokens(spot)
         shown = {**window.shown(index), spot[1:]: edit}
-        window._shown[index] = {leaf: it for leaf, it in shown.items() if it is not None}
+        window._shown[index] = {
+            leaf: it for leaf, it in shown.items() if it is not None
+        }
         self._note_edited(index)
         won -= tokens(spot)
         self._outdate(index)
@@ -338,7 +358,11 @@ class WindowBuilder(ShownAgain):
         """Show a summary in place of a range of messages, and of the summaries it covers."""
         window, sums = self.window, self.window._sums
         around = window.range_of(edit)
-        if around is None or around[0] < window.read_from or not window.may_summarise(*around):
+        if (
+            around is None
+            or around[0] < window.read_from
+            or not window.may_summarise(*around)
+        ):
             return False
         start, stop = around
         others = [each for each in window.summaries if not start <= each.start < stop]

@@ -36,7 +36,10 @@ from ullage.core.values.messages import (
 
 VERSION = 1
 _SLICE_CHARS = 1 << 20
-_SHORT_CHARS, _SHORT_SLICE_CHARS = 8_192, 2_000  # blake3 lets go of the interpreter for more
+_SHORT_CHARS, _SHORT_SLICE_CHARS = (
+    8_192,
+    2_000,
+)  # blake3 lets go of the interpreter for more
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 _LETTERS = tuple(first + second for first in _ALPHABET for second in _ALPHABET)
 """Two characters of a ref for each ten bits."""
@@ -93,7 +96,9 @@ def canonical_json(value: Any) -> str:
     try:
         return _sorted(value).decode()
     except UnicodeEncodeError:  # a lone surrogate: only the standard library escapes it
-        return json.dumps(value, sort_keys=True, separators=(",", ":"), default=jsonable)
+        return json.dumps(
+            value, sort_keys=True, separators=(",", ":"), default=jsonable
+        )
 
 
 def _form(part: Part | Content) -> list[Any] | None:
@@ -104,7 +109,9 @@ def _form(part: Part | Content) -> list[Any] | None:
         case ToolCall():
             return ["c", _utf8(part.id), _utf8(part.name), _arguments(part.arguments)]
         case ToolResult():
-            content = [form for item in part.content if (form := _form(item)) is not None]
+            content = [
+                form for item in part.content if (form := _form(item)) is not None
+            ]
             return ["r", _utf8(part.call_id), part.is_error, content]
         case Media(kind=kind, mime=mime, data=data):
             digest = blake3(data.encode("utf-8", "surrogatepass")).digest(16)

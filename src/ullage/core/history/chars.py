@@ -40,7 +40,9 @@ def _whole_chars(window: Window, index: int) -> int:
 def _shown_chars(window: Window, index: int) -> int:
     shown = window.shown(index)
     spots = leaves(window, index)
-    return sum(chars_of(shown.get((number, item)), leaf) for number, item, leaf in spots)
+    return sum(
+        chars_of(shown.get((number, item)), leaf) for number, item, leaf in spots
+    )
 
 
 WHOLE_CHARS = Measure("ullage.whole_chars", _whole_chars)

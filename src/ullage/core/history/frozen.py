@@ -53,7 +53,9 @@ class FrozenTranscript(Transcript):
 
     def __init__(self, growing: Transcript, length: int) -> None:
         self._length = length
-        self._growing = growing.__dict__.copy()  # the lists and tables themselves are shared
+        self._growing = (
+            growing.__dict__.copy()
+        )  # the lists and tables themselves are shared
         self._ends_closed = growing.closed(length)
 
     def __getattr__(self, name: str) -> Any:
@@ -63,7 +65,9 @@ class FrozenTranscript(Transcript):
         beyond the length is never looked at.
         """
         if name.startswith("__") or name not in self._growing:
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+            raise AttributeError(
+                f"{type(self).__name__!r} object has no attribute {name!r}"
+            )
         if name in _ROWS:
             value: Any = self._growing[name][: self._length + _ROWS[name]]
         elif name in _OWN:
@@ -114,7 +118,9 @@ class FrozenTranscript(Transcript):
         self._refuse()
 
     def _refuse(self) -> NoReturn:
-        raise TypeError("this history is frozen: the session's own goes on, and this one does not")
+        raise TypeError(
+            "this history is frozen: the session's own goes on, and this one does not"
+        )
 
 
 class Edited(NamedTuple):
@@ -150,7 +156,9 @@ class Parts(Struct, frozen=True):
         """These with what was written to their window since."""
         tokens = window._sums.tokens
         return Parts(
-            tokens=self.tokens.with_changes({at: tokens[at] for at in window._sums.touched}),
+            tokens=self.tokens.with_changes(
+                {at: tokens[at] for at in window._sums.touched}
+            ),
             edited=self.edited.with_changes(
                 {at: _edited(window, at) for at in sorted(changes.edited)}
             ),
@@ -175,7 +183,9 @@ class Changes(Struct):
 
 def _edited(window: Window, index: int) -> Edited:
     return Edited(
-        window._shown.get(index), window.changed.get(index), index in window.reasoning_dropped
+        window._shown.get(index),
+        window.changed.get(index),
+        index in window.reasoning_dropped,
     )
 
 
@@ -203,7 +213,9 @@ class FrozenWindow:
         self.meter: Meter = window.meter
         self.calibration: Calibration = window.calibration
         self.bound_tokens = window.head_tokens + sums.counted + sums.bound
-        self._values = copy(window)  # what is written to in place is read from the parts alone
+        self._values = copy(
+            window
+        )  # what is written to in place is read from the parts alone
         self._parts = parts
         self._hidden = window._hidden[: window.size]  # one byte a message
         self._counted, self._bound = sums.counted, sums.bound
@@ -258,7 +270,9 @@ class FrozenWindow:
             self._values,
             transcript=self.transcript,
             changed=changed,
-            reasoning_dropped={at for at, message in edited.items() if message.drops_reasoning},
+            reasoning_dropped={
+                at for at, message in edited.items() if message.drops_reasoning
+            },
             applied=self._parts.applied.merged(),
             _shown=shown,
             _hidden=self._hidden,

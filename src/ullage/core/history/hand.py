@@ -162,7 +162,9 @@ def _undone(
 ) -> frozenset[Made]:
     """The batches that are not shown: undone themselves, or with the decision they carry out."""
     undone = set[Made]()
-    targets = {one.decision.undoes for one in effective if one.decision.undoes is not None}
+    targets = {
+        one.decision.undoes for one in effective if one.decision.undoes is not None
+    }
     undone.update(made for made in targets if made.kind == "batch")
     for one in entered:
         for batch in one.carried_out if one.made in targets else ():
@@ -272,11 +274,20 @@ def spots_of(transcript: Transcript, target: Target) -> list[Location]:
     index = index_of(transcript, target.message)
     if index is None:
         return []
-    spots = [(index, number, item) for number, item, _ in leaves_of(transcript.messages[index])]
+    spots = [
+        (index, number, item)
+        for number, item, _ in leaves_of(transcript.messages[index])
+    ]
     leaf = target.leaf
     if leaf is None:
         return spots
-    place = transcript.locate(replace(leaf, item=0) if leaf.item == EVERY_ITEM else leaf)
+    place = transcript.locate(
+        replace(leaf, item=0) if leaf.item == EVERY_ITEM else leaf
+    )
     if place is None or place[0] != index:
         return []
-    return [spot for spot in spots if spot[:2] == place[:2]] if leaf.item == EVERY_ITEM else [place]
+    return (
+        [spot for spot in spots if spot[:2] == place[:2]]
+        if leaf.item == EVERY_ITEM
+        else [place]
+    )

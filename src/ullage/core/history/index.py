@@ -11,7 +11,15 @@ from collections.abc import Iterator
 from ullage.core.history.measures import Fold
 from ullage.core.history.transcript import Transcript
 from ullage.core.values.effects import Output
-from ullage.core.values.messages import Frame, Media, Opaque, Passage, Text, ToolCall, ToolResult
+from ullage.core.values.messages import (
+    Frame,
+    Media,
+    Opaque,
+    Passage,
+    Text,
+    ToolCall,
+    ToolResult,
+)
 from ullage.core.values.notices import Words
 from ullage.core.values.texts import on_one_line
 
@@ -73,11 +81,15 @@ def _entry(transcript: Transcript, index: int) -> list[str]:
             case ToolResult() | Media() | Opaque() | Passage() | Frame():
                 call = transcript.call_for(index, number)
                 of = f" of {line_of_call(call)}" if call else ""
-                if not isinstance(part, Media) and (words := transcript.words(index, number)):
+                if not isinstance(part, Media) and (
+                    words := transcript.words(index, number)
+                ):
                     lines.append(f"the user answers{of}: {words}")
                 for output in transcript.outputs(index, number):
                     what = "output" if output.kind == "text" else "block"
-                    lines.append(f"{what} ref={output.ref} ({len(output.text):,} characters){of}")
+                    lines.append(
+                        f"{what} ref={output.ref} ({len(output.text):,} characters){of}"
+                    )
             case _:
                 pass
     return lines

@@ -295,7 +295,11 @@ def latest_record(chain: Sequence[bytes], decided: Iterable[Record]) -> Record:
 
 
 def _batch(data: bytes) -> Batch:
-    return msgspec.convert(json.loads(data), Batch) if data[:1] == b"{" else _packed_batch(data)
+    return (
+        msgspec.convert(json.loads(data), Batch)
+        if data[:1] == b"{"
+        else _packed_batch(data)
+    )
 
 
 def _with_record(entry: Entry, record: Record) -> Entry:
@@ -306,7 +310,9 @@ def _with_record(entry: Entry, record: Record) -> Entry:
             case "batch":
                 return replace(entry, batches=_placed(entry.batches, n, _batch(data)))
             case "decision":
-                return replace(entry, decisions=_placed(entry.decisions, n, _decision(data)))
+                return replace(
+                    entry, decisions=_placed(entry.decisions, n, _decision(data))
+                )
             case "opened":
                 return replace(entry, opened=_placed(entry.opened, n, _opened(data)))
             case "seen":
@@ -350,7 +356,9 @@ def changes(ledger: Ledger, since: Ledger) -> tuple[Record, ...]:
     return tuple(found)
 
 
-def taken(ledger: Ledger, records: Iterable[Record]) -> tuple[Ledger, tuple[Record, ...]]:
+def taken(
+    ledger: Ledger, records: Iterable[Record]
+) -> tuple[Ledger, tuple[Record, ...]]:
     """A ledger with records from elsewhere, and those that wait for one before them.
 
     They may come in any order, any number of times. A ledger made of all increments decides as the
@@ -366,8 +374,15 @@ def taken(ledger: Ledger, records: Iterable[Record]) -> tuple[Ledger, tuple[Reco
     entries: dict[bytes, Entry] = {}
     waiting: list[Record] = []
     for key, given in by_key.items():
-        before, chosen, usable = ledger.at(key), dict[Any, Record](), dict[Any, Record]()
-        for record in (*_records(key, before), *given):  # of one place the least in its bytes
+        before, chosen, usable = (
+            ledger.at(key),
+            dict[Any, Record](),
+            dict[Any, Record](),
+        )
+        for record in (
+            *_records(key, before),
+            *given,
+        ):  # of one place the least in its bytes
             known = chosen.setdefault(record.place, record)
             chosen[record.place] = min(record, known, key=lambda each: each.data)
         for place in sorted(chosen):
@@ -377,7 +392,9 @@ def taken(ledger: Ledger, records: Iterable[Record]) -> tuple[Ledger, tuple[Reco
             else:
                 usable[place] = chosen[place]
         entry = Ledger().with_records(usable.values()).at(key)
-        entry = replace(entry, shown=before.shown, latest=before.latest, outlined=before.outlined)
+        entry = replace(
+            entry, shown=before.shown, latest=before.latest, outlined=before.outlined
+        )
         if entry != before:
             entries[key] = entry
     return (ledger.updated(entries) if entries else ledger), tuple(waiting)

@@ -35,7 +35,9 @@ class Measure(Generic[T_co]):
 
     __slots__ = ("_function", "key", "name", "settings")
 
-    def __init__(self, name: str, function: Callable[..., T_co], **settings: Hashable) -> None:
+    def __init__(
+        self, name: str, function: Callable[..., T_co], **settings: Hashable
+    ) -> None:
         self.name = name
         self.settings = settings
         self.key = (name, *sorted(settings.items()))
@@ -70,7 +72,9 @@ def table_of(tables: dict[Any, T], measure: Measure[Any], make: Callable[[], T])
         table = make()
         excess = max(len(tables) + 1 - TABLES, 0)
         for oldest in [*tables][:excess]:
-            tables.pop(oldest, None)  # another reader of a frozen history may have done so
+            tables.pop(
+                oldest, None
+            )  # another reader of a frozen history may have done so
         tables[measure.key] = table
     return table
 

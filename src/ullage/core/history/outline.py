@@ -155,7 +155,9 @@ def outlined(
         limit_tokens=window.limit_tokens,
         messages=tuple(_message(window, at) for at in range(start, length)),
     )
-    return ledger.with_outlined(key, length), (Record(key, "outline", 0, _encode(outline)),)
+    return ledger.with_outlined(key, length), (
+        Record(key, "outline", 0, _encode(outline)),
+    )
 
 
 def outline_of(record: Record) -> Outline | None:
@@ -184,7 +186,10 @@ def _before(transcript: Transcript, length: int, ledger: Ledger) -> tuple[bytes,
     chain = transcript.chain
     for place in range(transcript.decision_index(length) - 1, 0, -1):
         known = ledger.at(chain[place]).outlined
-        if 0 < known <= length and chain[transcript.decision_index(known)] == chain[place]:
+        if (
+            0 < known <= length
+            and chain[transcript.decision_index(known)] == chain[place]
+        ):
             return chain[place], known
     return b"", 0
 
@@ -207,11 +212,15 @@ def head_of(text: str) -> str:
 def _message(window: Window, index: int) -> OutlinedMessage:
     message = window.transcript.messages[index]
     shown = {spot: len(edit.text) for spot, edit in window.shown(index).items()}
-    parts = tuple(_part(part, number, shown) for number, part in enumerate(message.parts))
+    parts = tuple(
+        _part(part, number, shown) for number, part in enumerate(message.parts)
+    )
     return OutlinedMessage(window.transcript.digests[index], message.role, parts)
 
 
-def _part(part: Part, number: int, shown: Mapping[tuple[int, int], int]) -> OutlinedPart:
+def _part(
+    part: Part, number: int, shown: Mapping[tuple[int, int], int]
+) -> OutlinedPart:
     match part:
         case ToolCall(id=id, name=name, arguments=text):
             return OutlinedPart("call", (_item(text),), whole(id), whole(name))

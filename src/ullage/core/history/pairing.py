@@ -85,7 +85,13 @@ class Pairing(Struct):
         self._refers = True
 
     def call(
-        self, at: At, id: str, tool: str = "", *, late: bool = False, is_whole: bool = False
+        self,
+        at: At,
+        id: str,
+        tool: str = "",
+        *,
+        late: bool = False,
+        is_whole: bool = False,
     ) -> None:
         """A call is here.
 
@@ -125,7 +131,11 @@ class Pairing(Struct):
         """
         keys: list[_Key] = [("id", id)]
         if tool:
-            keys = [("id", id), ("nameless", tool)] if _is_of_wire(id, tool) else [("tool", tool)]
+            keys = (
+                [("id", id), ("nameless", tool)]
+                if _is_of_wire(id, tool)
+                else [("tool", tool)]
+            )
         fits = next((calls for key in keys if (calls := self._open.get(key))), ())
         if id == NAMELESS:
             fits = self._waiting_calls()
@@ -149,14 +159,18 @@ class Pairing(Struct):
         call = next(call for call in fits if call.batch == fits[-1].batch)
         replaced = self.answers.get(call.at)
         if replaced is not None:
-            self.seconds[replaced] = call.at  # first: `of` is asked meanwhile by other threads
+            self.seconds[replaced] = (
+                call.at
+            )  # first: `of` is asked meanwhile by other threads
             del self.calls[replaced]
         self.answers[call.at], self.calls[at] = at, call.at
         self.waiting.pop(call.at, None)
         self.unanswered.pop(call.at, None)
         if not is_placeholder:
             for key in call.keys:
-                others = tuple(other for other in self._open.pop(key) if other is not call)
+                others = tuple(
+                    other for other in self._open.pop(key) if other is not call
+                )
                 if others:
                     self._open[key] = others
         return call.at
@@ -168,7 +182,9 @@ class Pairing(Struct):
     def results_of(self, at: At) -> list[At]:
         """The results that belong to a call: its answer, and those that came besides."""
         answer = self.answers.get(at)
-        seconds = self.seconds.copy()  # a reader of a frozen history may ask in mid-turn
+        seconds = (
+            self.seconds.copy()
+        )  # a reader of a frozen history may ask in mid-turn
         others = [result for result, call in seconds.items() if call == at]
         return others if answer is None else [answer, *others]
 
@@ -182,7 +198,11 @@ class Pairing(Struct):
                 self.call(at, part.id, part.name, late=part.late, is_whole=whole)
             elif isinstance(part, ToolResult):
                 given = [item for item in part.content if not isinstance(item, Opaque)]
-                texts = [text for item in given if (text := getattr(item, "text", None)) != ""]
+                texts = [
+                    text
+                    for item in given
+                    if (text := getattr(item, "text", None)) != ""
+                ]
                 is_ours = texts == [INTERRUPTED]
                 self.result(at, part.call_id, part.name, is_placeholder=is_ours)
             elif isinstance(part, Opaque):

@@ -120,7 +120,11 @@ class ShownHistory(Struct, frozen=True, eq=False, kw_only=True):
     def open_summaries(self) -> tuple[Placed, ...]:
         """The summaries that the provider still reads."""
         first = self.read_from  # nearly always nothing was superseded
-        return tuple(it for it in self.summaries if it.stop > first) if first else self.summaries
+        return (
+            tuple(it for it in self.summaries if it.stop > first)
+            if first
+            else self.summaries
+        )
 
     def spot_for(self, edit: Replace, length: int) -> Location | None:
         """Where an edit is within a length; None where the history holds no such leaf.
@@ -152,11 +156,21 @@ class ShownHistory(Struct, frozen=True, eq=False, kw_only=True):
         if not self.holds_back:
             return set()
         young = min(stop, self.turn_start)
-        needed = [index for index in self.transcript.loading(self.size) if start <= index < stop]
-        needed += [at for at in self.arrived if start <= at < stop and self.arrived[at] >= young]
+        needed = [
+            index
+            for index in self.transcript.loading(self.size)
+            if start <= index < stop
+        ]
+        needed += [
+            at
+            for at in self.arrived
+            if start <= at < stop and self.arrived[at] >= young
+        ]
         needed += [at for at in self.pins.messages if start <= at < stop]
         groups = [set(self.transcript.together(index, self.size)) for index in needed]
-        return {at for group in groups if self._is_whole(group, start, stop) for at in group}
+        return {
+            at for group in groups if self._is_whole(group, start, stop) for at in group
+        }
 
     def _is_whole(self, group: set[int], start: int, stop: int) -> bool:
         """Whether messages that go together are all in a range, and none is hidden by itself."""
@@ -223,7 +237,9 @@ class ShownHistory(Struct, frozen=True, eq=False, kw_only=True):
         """
         edit = self.edit_at(spot)
         return edit is not None and any(
-            placed.start == spot[0] + 1 and not placed.edit.text and placed.edit.ref in edit.text
+            placed.start == spot[0] + 1
+            and not placed.edit.text
+            and placed.edit.ref in edit.text
             for placed in self.summaries
         )
 
@@ -232,7 +248,9 @@ class ShownHistory(Struct, frozen=True, eq=False, kw_only=True):
 
         Also what a summary hides: that may be given back, and be shown behind something else.
         """
-        bound = self.transcript.marked("bound", start, self.size if stop is None else stop)
+        bound = self.transcript.marked(
+            "bound", start, self.size if stop is None else stop
+        )
         return not self.reasoning_dropped >= set(bound)
 
     def signed(self, index: int) -> bool:
@@ -242,7 +260,9 @@ class ShownHistory(Struct, frozen=True, eq=False, kw_only=True):
         """
         reply = self.transcript.reply(index, self.size)
         bound = self.transcript.marked("bound", reply.start, reply.stop)
-        return any(at == index or self.transcript.messages[at].only_thought for at in bound)
+        return any(
+            at == index or self.transcript.messages[at].only_thought for at in bound
+        )
 
     def spot_of(self, ref: str) -> Location | None:
         """The leaf that an edit made so far set aside under this ref."""

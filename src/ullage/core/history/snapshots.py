@@ -61,11 +61,18 @@ def snapshot(value: Any, levels: int = LEVELS) -> Any:
                 copy[key] = snapshot(item, levels - 1)
         return copy
     if kind is list:
-        return [item if type(item) in _LEAVES else snapshot(item, levels - 1) for item in value]
+        return [
+            item if type(item) in _LEAVES else snapshot(item, levels - 1)
+            for item in value
+        ]
     if kind is tuple:
         return tuple(snapshot(item, levels - 1) for item in value)
     fields = getattr(value, "__dict__", None)
-    return _Fields(kind, snapshot(fields, levels - 1)) if isinstance(fields, dict) else _Unlike()
+    return (
+        _Fields(kind, snapshot(fields, levels - 1))
+        if isinstance(fields, dict)
+        else _Unlike()
+    )
 
 
 def differing(copies: Sequence[Any], values: Sequence[Any]) -> Iterator[int]:
@@ -73,7 +80,9 @@ def differing(copies: Sequence[Any], values: Sequence[Any]) -> Iterator[int]:
     return (index for index, copy, value in not_same(copies, values) if copy != value)
 
 
-def not_same(copies: Sequence[Any], values: Sequence[Any]) -> Iterator[tuple[int, Any, Any]]:
+def not_same(
+    copies: Sequence[Any], values: Sequence[Any]
+) -> Iterator[tuple[int, Any, Any]]:
     """Where values are other objects than their snapshots, and both, in order."""
     pairs = zip(count(), copies, values, strict=False)
     return compress(pairs, map(is_not, copies, values))
@@ -87,7 +96,9 @@ def is_written_alike(value: Any, equal: Any) -> bool:
         named = [*value] == [*equal]
         return named and all(map(is_written_alike, value.values(), equal.values()))
     return (
-        all(map(is_written_alike, value, equal)) if type(value) is list else type(value) in _LEAVES
+        all(map(is_written_alike, value, equal))
+        if type(value) is list
+        else type(value) in _LEAVES
     )
 
 

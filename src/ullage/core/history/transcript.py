@@ -52,12 +52,18 @@ def leaves_of(message: Message) -> Iterator[Leaf]:
 T = TypeVar("T")
 _HOLDING = {Opaque, ToolResult}
 """The kinds of parts that may define tools."""
-Mark = Literal["begins", "pinned", "bound", "asks", "words", "media", "compacted", "late", "loads"]
+Mark = Literal[
+    "begins", "pinned", "bound", "asks", "words", "media", "compacted", "late", "loads"
+]
 """What a message is known for: begins a reply, stays, holds bound reasoning, is the user's turn to
 speak, holds words of the user (an answer to a tool as well), holds media, a compaction of the
 provider, a result that may be parted from its call, tools that a search loaded."""
 
-_SPEAKERS: dict[Role, Author] = {"user": "user", "system": "system", "assistant": "model"}
+_SPEAKERS: dict[Role, Author] = {
+    "user": "user",
+    "system": "system",
+    "assistant": "model",
+}
 
 
 class Transcript:
@@ -106,9 +112,15 @@ class Transcript:
         self._texts: dict[Location, Output] = {}
         self._made: dict[Any, dict[int, Any]] = {}
         self._folded = Folded(self)
-        self._programs: dict[int, set[int]] = {}  # by message, the parts that a program reads
-        self._answers: dict[int, set[int]] = {}  # and the results that are the user's words
-        self._is_shared = False  # whether a frozen transcript reads the same lists and tables
+        self._programs: dict[
+            int, set[int]
+        ] = {}  # by message, the parts that a program reads
+        self._answers: dict[
+            int, set[int]
+        ] = {}  # and the results that are the user's words
+        self._is_shared = (
+            False  # whether a frozen transcript reads the same lists and tables
+        )
 
     def __len__(self) -> int:
         return len(self.messages)
@@ -116,7 +128,9 @@ class Transcript:
     def append(self, message: Message, digest: bytes) -> None:
         """Take in the next message."""
         index, last, marked = len(self.messages), self.chain[-1], self._marked
-        message = message if self._redact is None else self._without_secrets(index, message)
+        message = (
+            message if self._redact is None else self._without_secrets(index, message)
+        )
         speaks, kinds = message.role == "assistant", {*map(type, message.parts)}
         begins = speaks and not (index and self.messages[-1].role == "assistant")
         self.messages.append(message)
@@ -150,7 +164,9 @@ class Transcript:
     def upto(self, length: int) -> Transcript:
         """Another transcript of the first ``length`` messages, with all that is known of them."""
         other = Transcript(self.chain[0], self._redact, self.user_tools)
-        other.originals = {index: it for index, it in self.originals.items() if index < length}
+        other.originals = {
+            index: it for index, it in self.originals.items() if index < length
+        }
         for row in ("messages", "digests", "_closed", "chain", "_said", "_turns"):
             known = getattr(self, row)
             setattr(other, row, known[: length + len(known) - len(self)])
@@ -165,17 +181,23 @@ class Transcript:
         other._marked = {mark: self.marked(mark, 0, length) for mark in self._marked}
         other._lengths = {key: at for key, at in self._lengths.items() if at <= length}
         for kind, spots in self._spots.items():
-            parts = ((name, at[: bisect_left(at, (length,))]) for name, at in spots.items())
+            parts = (
+                (name, at[: bisect_left(at, (length,))]) for name, at in spots.items()
+            )
             other._spots[kind] = {name: at for name, at in parts if at}
         alike = self._alike.items()
-        other._alike = {key: at[: bisect_left(at, length)] for key, at in alike if at[0] < length}
+        other._alike = {
+            key: at[: bisect_left(at, length)] for key, at in alike if at[0] < length
+        }
         fed, pairs = self._fed if self._fed[0] <= length else (0, Pairing())
         other._pairs = pairs.copy()
         for index in range(fed, length):
             other._pairs.feed(index, other.messages[index])
         other._fed = length, other._pairs.copy()
         for make, made in self._made.items():
-            other._made[make] = {index: it for index, it in made.items() if index < length}
+            other._made[make] = {
+                index: it for index, it in made.items() if index < length
+            }
         return other
 
     def share(self) -> None:
@@ -217,7 +239,9 @@ class Transcript:
             for answer in self._spots["result"].get(whole(call.id), ()):
                 self._note_people(answer[0])
         others = {*self._marked["bound"]} - {index}
-        self._marked["bound"] = sorted({*others, index} if _is_bound(message) else others)
+        self._marked["bound"] = sorted(
+            {*others, index} if _is_bound(message) else others
+        )
         for made in self._made.values():
             made.pop(index, None)
         self._folded.clear()
@@ -279,7 +303,9 @@ class Transcript:
         message, which would then come before a summary: a reply follows it (A20).
         """
         leads = index > 0 and self.messages[index - 1].role == "system"
-        is_within = self.messages[index].role == "assistant" and not self.starts_turn(index)
+        is_within = self.messages[index].role == "assistant" and not self.starts_turn(
+            index
+        )
         return self._closed[index] and not is_within and not leads
 
     def newest_asked(self, length: int) -> int | None:
@@ -294,7 +320,11 @@ class Transcript:
 
     def closed(self, length: int) -> bool:
         """Whether nothing before this length still waits for its answer."""
-        return self._closed[length] if length < len(self.messages) else not self._pairs.waiting
+        return (
+            self._closed[length]
+            if length < len(self.messages)
+            else not self._pairs.waiting
+        )
 
     def reply(self, index: int, stop: int) -> range:
         """The messages below ``stop`` of the reply that an assistant message is part of."""
@@ -362,7 +392,9 @@ class Transcript:
                 if self._is_answer(index, number, part):
                     answers.add(number)
                 call = self._pairs.of((index, number))
-                if part.reader == "program" or (call and self.reader(*call) == "program"):
+                if part.reader == "program" or (
+                    call and self.reader(*call) == "program"
+                ):
                     programs.add(number)
             elif isinstance(part, ToolCall):
                 if part.author == "program":
@@ -390,7 +422,11 @@ class Transcript:
         if isinstance(part, Passage):
             return ""  # the user hands it over: others wrote it
         if isinstance(part, Text):
-            return part.text if self.messages[index].role == "user" and part.text.strip() else ""
+            return (
+                part.text
+                if self.messages[index].role == "user" and part.text.strip()
+                else ""
+            )
         if isinstance(part, Opaque):
             return part.words
         if not isinstance(part, ToolResult) or self.author(index, number) != "user":
@@ -402,11 +438,16 @@ class Transcript:
         """Whether a part is a tool's result for the model: neither the user's nor a program's."""
         if not isinstance(self.messages[index].parts[number], ToolResult):
             return False
-        return self.author(index, number) != "user" and self.reader(index, number) == "model"
+        return (
+            self.author(index, number) != "user"
+            and self.reader(index, number) == "model"
+        )
 
     def home(self, index: int, number: int) -> int | None:
         """The message of the call that the result at (message, part) belongs to."""
-        found = self._pairs.of((index, number)) if self.call_for(index, number) else None
+        found = (
+            self._pairs.of((index, number)) if self.call_for(index, number) else None
+        )
         return found[0] if found else None
 
     def result_for(self, index: int, number: int) -> Location | None:
@@ -430,9 +471,15 @@ class Transcript:
             except ValueError:  # a record of a damaged store may say anything
                 return None
             alike = self._alike.get(digest, ())
-            return (alike[place.ordinal], place.item, 0) if place.ordinal < len(alike) else None
+            return (
+                (alike[place.ordinal], place.item, 0)
+                if place.ordinal < len(alike)
+                else None
+            )
         found = self._spots.get(place.kind, {}).get(place.id, ())
-        return (*found[place.ordinal], place.item) if place.ordinal < len(found) else None
+        return (
+            (*found[place.ordinal], place.item) if place.ordinal < len(found) else None
+        )
 
     def leaf(self, spot: Location) -> Part | Content | None:
         """What is at a spot, or None if the message is shorter than that."""
@@ -449,7 +496,9 @@ class Transcript:
         if kept is None:
             return output
         output = Output(self._refs.get(spot) or canon.ref_of(*kept), *kept)
-        if output.kind == "text":  # the caller's own string; a block would be a copy of it
+        if (
+            output.kind == "text"
+        ):  # the caller's own string; a block would be a copy of it
             self._texts[spot] = output
         else:
             self._refs[spot] = output.ref
@@ -532,9 +581,13 @@ class Transcript:
         if isinstance(part, ToolCall):
             return self._address("call", part.id, (index, number), 0)
         digest = self.digests[index]
-        return Address("text", digest.hex(), bisect_left(self._alike[digest], index), number)
+        return Address(
+            "text", digest.hex(), bisect_left(self._alike[digest], index), number
+        )
 
-    def _address(self, kind: Literal["result", "call"], name: str, at: At, item: int) -> Address:
+    def _address(
+        self, kind: Literal["result", "call"], name: str, at: At, item: int
+    ) -> Address:
         name = whole(name)
         return Address(kind, name, bisect_left(self._spots[kind][name], at), item)
 
@@ -547,7 +600,9 @@ def _leaf(message: Message, spot: Location) -> Part | Content | None:
     return part
 
 
-def _set_aside(leaf: Part | Content | None) -> tuple[str, Literal["text", "block"]] | None:
+def _set_aside(
+    leaf: Part | Content | None,
+) -> tuple[str, Literal["text", "block"]] | None:
     """The text a leaf is kept as, and of what kind; None if it may not be set aside."""
     match leaf:
         case Text(text=text) | ToolCall(arguments=text) | Frame(text=text):
@@ -555,7 +610,9 @@ def _set_aside(leaf: Part | Content | None) -> tuple[str, Literal["text", "block
         case Media(block=block) if block is not None:
             return canon.canonical_json(block), "block"
         case Media(kind=kind, mime=mime, data=data):
-            return canon.canonical_json({"kind": kind, "mime": mime, "data": data}), "block"
+            return canon.canonical_json(
+                {"kind": kind, "mime": mime, "data": data}
+            ), "block"
         case Opaque(text=text):
             return text, "block"
         case _:
@@ -572,7 +629,9 @@ def _marks(message: Message, kinds: Set[type], *, begins: bool) -> Iterator[Mark
         yield "bound"
     if message.role == "user" and ToolResult not in kinds:
         yield "asks"
-    if kinds & {Media, ToolResult} and any(isinstance(it, Media) for *_, it in leaves_of(message)):
+    if kinds & {Media, ToolResult} and any(
+        isinstance(it, Media) for *_, it in leaves_of(message)
+    ):
         yield "media"
 
 

@@ -111,7 +111,9 @@ class Window(ShownHistory, frozen=True, eq=False, kw_only=True):
         A tool loop is one turn: where that must begin with thinking, a summary within it goes
         up to a reply that does, or to the end (A14).
         """
-        is_free = not self.thinks_first or self.transcript.marked("asks", index, self.size)
+        is_free = not self.thinks_first or self.transcript.marked(
+            "asks", index, self.size
+        )
         return bool(is_free) or self.thinks(index)
 
     def thinks(self, index: int) -> bool:
@@ -128,7 +130,9 @@ class Window(ShownHistory, frozen=True, eq=False, kw_only=True):
             return self.words.is_recall(part.name, index)
         call = self.transcript.call_for(index, number)
         # where a tool was called matters once ours have had other names
-        home = self.transcript.home(index, number) if call and self.words.former else index
+        home = (
+            self.transcript.home(index, number) if call and self.words.former else index
+        )
         return call is not None and self.words.is_recall(call.name, home)
 
     # ── counting ─────────────────────────────────────────────────────────────────────
@@ -155,7 +159,10 @@ class Window(ShownHistory, frozen=True, eq=False, kw_only=True):
 
     def count_message(self, index: int) -> int:
         """Tokens of a message as it is shown; what no model is shown of it is not counted."""
-        message, dropped = self.transcript.messages[index], index in self.reasoning_dropped
+        message, dropped = (
+            self.transcript.messages[index],
+            index in self.reasoning_dropped,
+        )
         total = self.meter.framing(message)
         for number, item, leaf in leaves_of(message):
             if not (dropped and isinstance(leaf, Reasoning)):
@@ -167,7 +174,9 @@ class Window(ShownHistory, frozen=True, eq=False, kw_only=True):
     def leaf_counts(self, index: int) -> tuple[int, ...]:
         """Tokens of each leaf of a message, unedited, in wire order."""
         leaves = leaves_of(self.transcript.messages[index])
-        return tuple(self._original((index, number, item)) for number, item, _ in leaves)
+        return tuple(
+            self._original((index, number, item)) for number, item, _ in leaves
+        )
 
     def leaf_tokens(self, spot: Location) -> int:
         """Tokens of a leaf as it is shown."""
@@ -189,10 +198,14 @@ class Window(ShownHistory, frozen=True, eq=False, kw_only=True):
             return 0
         if spot[0] in self.transcript.originals:
             return self.meter.leaf(leaf)
-        text = leaf.arguments if isinstance(leaf, ToolCall) else getattr(leaf, "text", "")
+        text = (
+            leaf.arguments if isinstance(leaf, ToolCall) else getattr(leaf, "text", "")
+        )
         if len(text) < _WORTH_CHARS or not isinstance(leaf, (Text, ToolCall)):
             return self.meter.leaf(leaf)
-        return self._remembered((type(leaf), len(text), hash(text)), self.meter.leaf, leaf)
+        return self._remembered(
+            (type(leaf), len(text), hash(text)), self.meter.leaf, leaf
+        )
 
     def edit_tokens(self, edit: Replace) -> int:
         """Tokens of what an edit shows, counted once."""
@@ -228,8 +241,14 @@ class Window(ShownHistory, frozen=True, eq=False, kw_only=True):
         message = transcript.originals.get(index, transcript.messages[index])
         if not transcript.has_program(index):
             return self.meter.bound(message)
-        read = (leaf for leaf in leaves_of(message) if transcript.reader(index, leaf[0]) == "model")
-        return self.meter.framing(message) + sum(self.meter.leaf_bound(leaf) for *_, leaf in read)
+        read = (
+            leaf
+            for leaf in leaves_of(message)
+            if transcript.reader(index, leaf[0]) == "model"
+        )
+        return self.meter.framing(message) + sum(
+            self.meter.leaf_bound(leaf) for *_, leaf in read
+        )
 
     def message_tokens(self, index: int) -> int:
         """Tokens of a message as it is shown, its framing included."""
@@ -251,12 +270,17 @@ class Window(ShownHistory, frozen=True, eq=False, kw_only=True):
     def texts_tokens(self, texts: Sequence[str]) -> int:
         """Tokens of texts that are shown as a message each."""
         count = self.meter.message
-        return sum(self._remembered(("message", text), count, text, len(text)) for text in texts)
+        return sum(
+            self._remembered(("message", text), count, text, len(text))
+            for text in texts
+        )
 
     @property
     def summaries_tokens(self) -> int:
         """Tokens of the summaries that the provider still reads."""
-        return sum(self.texts_tokens(placed.edit.texts) for placed in self.open_summaries)
+        return sum(
+            self.texts_tokens(placed.edit.texts) for placed in self.open_summaries
+        )
 
     @property
     def tokens(self) -> int:
@@ -273,7 +297,10 @@ class Window(ShownHistory, frozen=True, eq=False, kw_only=True):
         """Whether the view fits a limit; ``surely`` asks it of the upper bound (F58)."""
         apply = self.calibration.upper if surely else self.calibration.apply
         sums = self._sums
-        if sums.uncounted and apply(self.head_tokens + sums.counted + sums.bound) <= limit_tokens:
+        if (
+            sums.uncounted
+            and apply(self.head_tokens + sums.counted + sums.bound) <= limit_tokens
+        ):
             return True
         return apply(self.tokens) <= limit_tokens
 
@@ -289,7 +316,9 @@ class Window(ShownHistory, frozen=True, eq=False, kw_only=True):
         Raises:
             ConfigError: it is a plain function. A `Measure` gives it a name.
         """
-        tallies = {} if self._is_frozen else self._tallies  # a tally is worked on in place
+        tallies = (
+            {} if self._is_frozen else self._tallies
+        )  # a tally is worked on in place
         tally = table_of(tallies, measure, partial(Tally, measure))
         added = partial(measure, self) if with_hidden else partial(self._added, measure)
         return tally.to(self.size, added)

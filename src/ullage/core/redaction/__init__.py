@@ -24,7 +24,15 @@ from msgspec.structs import replace
 
 from ullage.core.errors import ConfigError
 from ullage.core.redaction.forms import FORMS
-from ullage.core.values.messages import Frame, Media, Message, Opaque, Text, ToolCall, ToolResult
+from ullage.core.values.messages import (
+    Frame,
+    Media,
+    Message,
+    Opaque,
+    Text,
+    ToolCall,
+    ToolResult,
+)
 
 S = TypeVar("S", bound=Struct)
 Redact: TypeAlias = Callable[[str], str]
@@ -102,7 +110,9 @@ def _redacted(part: Any, redact: Redact) -> Any:
         case Frame(text=text):
             return _of(part, "text", in_json(text, redact))
         case ToolResult(content=content):
-            return _of(part, "content", tuple(_redacted(each, redact) for each in content))
+            return _of(
+                part, "content", tuple(_redacted(each, redact) for each in content)
+            )
         case Media(mime=mime, data=data) if mime.startswith("text/"):
             part = _of(part, "data", redact(data))
             return _of(part, "block", _inside(part.block, redact))
@@ -126,7 +136,11 @@ def in_json(text: str, redact: Redact) -> str:
         found = _inside(value, redact)
     except (ValueError, RecursionError):
         return redact(text)
-    return text if found == value else json.dumps(found, ensure_ascii=False, separators=(",", ":"))
+    return (
+        text
+        if found == value
+        else json.dumps(found, ensure_ascii=False, separators=(",", ":"))
+    )
 
 
 _SEALED = frozenset(
@@ -173,7 +187,9 @@ def _field(key: str, item: Any, within: dict[str, Any], redact: Redact) -> Any:
         return item
     if key == "arguments" and isinstance(item, str):
         return in_json(item, redact)
-    if key in ("input", "args", "response") and isinstance(item, dict):  # a tool's own fields
+    if key in ("input", "args", "response") and isinstance(
+        item, dict
+    ):  # a tool's own fields
         return _inside(item, redact)
     return _message(item, redact)
 
@@ -182,5 +198,9 @@ def _inside(value: Any, redact: Redact) -> Any:
     if isinstance(value, str):
         return redact(value)
     if isinstance(value, dict):
-        return {_inside(key, redact): _inside(item, redact) for key, item in value.items()}
-    return [_inside(item, redact) for item in value] if isinstance(value, list) else value
+        return {
+            _inside(key, redact): _inside(item, redact) for key, item in value.items()
+        }
+    return (
+        [_inside(item, redact) for item in value] if isinstance(value, list) else value
+    )

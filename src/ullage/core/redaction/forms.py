@@ -190,6 +190,10 @@ FORMS = (
     *_prefixed(),
     *_others(),
     Form("private key", ("PRIVATE KEY",), re.compile(_PEM)),
-    Form("assigned", ("pass", "pwd", "secret", "token", "key"), re.compile(f"(?i){_ASSIGNED}")),
+    Form(
+        "assigned",
+        ("pass", "pwd", "secret", "token", "key"),
+        re.compile(f"(?i){_ASSIGNED}"),
+    ),
 )
 """All forms, in the order in which they are looked for."""

@@ -87,7 +87,9 @@ class Calibration(Struct, frozen=True):
         """
         if not self.replies:
             return estimated
-        anchored = self.reported_tokens + self.scale * (estimated - self.estimated_tokens)
+        anchored = self.reported_tokens + self.scale * (
+            estimated - self.estimated_tokens
+        )
         least, most = MIN_SCALE * estimated, MAX_SCALE * estimated + UNSEEN_TOKENS
         return round(max(least, min(anchored, most)))
 
@@ -102,7 +104,9 @@ class Calibration(Struct, frozen=True):
         change = estimated - self.estimated_tokens
         changed = min(change + 2 * self.removed_tokens, estimated)
         margin = share * max(changed, abs(change))
-        return self.apply(estimated) + round(margin + _SHARE_OF_REPORT * self.reported_tokens)
+        return self.apply(estimated) + round(
+            margin + _SHARE_OF_REPORT * self.reported_tokens
+        )
 
     def most(self, limit_tokens: int) -> int:
         """The most that may be estimated so that `upper` of it is within a limit."""
@@ -137,7 +141,9 @@ class Calibration(Struct, frozen=True):
 
 def _is_plausible(reported: int, estimated: int) -> bool:
     """Whether a prompt we estimate so may be reported so."""
-    return MIN_SCALE * estimated - 200 <= reported <= MAX_SCALE * estimated + UNSEEN_TOKENS
+    return (
+        MIN_SCALE * estimated - 200 <= reported <= MAX_SCALE * estimated + UNSEEN_TOKENS
+    )
 
 
 def _weighed_median(slopes: tuple[Slope, ...]) -> float:

@@ -145,7 +145,9 @@ def advice(model: str) -> str:
     Args:
         model: its name. One that is nearly the name of a known model is taken for a slip.
     """
-    (nearest,) = get_close_matches(plain_name(model), _TABLE, n=1, cutoff=_A_SLIP) or ("",)
+    (nearest,) = get_close_matches(plain_name(model), _TABLE, n=1, cutoff=_A_SLIP) or (
+        "",
+    )
     if nearest:
         return f"; did you mean {nearest}?"
     if find_spec("genai_prices"):
@@ -290,7 +292,9 @@ def _beyond(prices: Prices, cliff: _Cliff) -> Prices:
     _, factor, output_factor = cliff
     factors = {name: output_factor if "output" in name else factor for name in _COLUMNS}
     found = {name: getattr(prices, name) for name in _COLUMNS}
-    dearer = {name: usd * factors[name] for name, usd in found.items() if usd is not None}
+    dearer = {
+        name: usd * factors[name] for name, usd in found.items() if usd is not None
+    }
     return Prices(**dearer)
 
 
@@ -324,9 +328,15 @@ def _from_library(model: str, name: str) -> ModelInfo | None:
     window, most = _gaps(name)
     window = listed.context_window or window
     listed_prices = listed.get_prices(datetime.now(UTC))
-    columns = {ours: getattr(listed_prices, theirs, None) for ours, theirs in _COLUMNS.items()}
+    columns = {
+        ours: getattr(listed_prices, theirs, None) for ours, theirs in _COLUMNS.items()
+    }
     prices = _prices(columns, 0)
-    starts = {tier.start for column in columns.values() for tier in getattr(column, "tiers", ())}
+    starts = {
+        tier.start
+        for column in columns.values()
+        for tier in getattr(column, "tiers", ())
+    }
     priced = prices.input_usd is not None and prices.output_usd is not None
     return ModelInfo(
         id=model,
@@ -335,7 +345,9 @@ def _from_library(model: str, name: str) -> ModelInfo | None:
         window_tokens=window or UNKNOWN_WINDOW_TOKENS,
         max_output_tokens=most,
         prices=prices,
-        tiers=tuple((start, _prices(columns, start)) for start in sorted(starts)) if priced else (),
+        tiers=tuple((start, _prices(columns, start)) for start in sorted(starts))
+        if priced
+        else (),
     )
 
 

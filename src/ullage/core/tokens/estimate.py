@@ -91,12 +91,16 @@ class Estimate(Counter, frozen=True, kw_only=True):
         if len(raw) <= _BLOCK:
             parts = self._parts(raw)
         else:
-            blocks = (raw[start : start + _BLOCK] for start in range(0, len(raw), _BLOCK))
+            blocks = (
+                raw[start : start + _BLOCK] for start in range(0, len(raw), _BLOCK)
+            )
             parts = sum(map(self._parts, blocks))
         return min(-(-parts // STEPS), len(raw))
 
     def _parts(self, raw: bytes) -> int:
-        return _sum(raw.translate(self.of_bytes)) + _sum(pairs(raw).translate(self.of_pairs))
+        return _sum(raw.translate(self.of_bytes)) + _sum(
+            pairs(raw).translate(self.of_pairs)
+        )
 
 
 @lru_cache

@@ -55,7 +55,9 @@ def exact(encoding: str) -> Vocabulary:
     Raises KeyError if there is no such encoding here.
     """
     if encoding not in _ENCODINGS:
-        raise KeyError(f"unknown encoding {encoding!r}; there are {', '.join(_ENCODINGS)}")
+        raise KeyError(
+            f"unknown encoding {encoding!r}; there are {', '.join(_ENCODINGS)}"
+        )
     return Vocabulary(name=encoding, encoding=encoding, exact=True)
 
 
@@ -93,7 +95,9 @@ def load(encoding: str) -> Callable[[str], int]:
             try:
                 _LOADED[encoding] = toktok._encoding(encoding).count
             except AttributeError:
-                _LOADED[encoding] = lambda text: toktok.batch_count([text], encoding, 1)[0]
+                _LOADED[encoding] = lambda text: toktok.batch_count(
+                    [text], encoding, 1
+                )[0]
         return _LOADED[encoding]
 
 

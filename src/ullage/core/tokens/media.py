@@ -78,7 +78,9 @@ def _sound_tokens(model: str, data: str) -> int:
     """By length: 32 tokens a second at Gemini, 10 elsewhere; a minute if unknown."""
     seconds = ceil(sound_seconds(data)) or _UNKNOWN_SOUND_S
     is_gemini = family_of(model) == "gemini"
-    return seconds * (_GEMINI_SOUND_TOKENS_A_SECOND if is_gemini else _SOUND_TOKENS_A_SECOND)
+    return seconds * (
+        _GEMINI_SOUND_TOKENS_A_SECOND if is_gemini else _SOUND_TOKENS_A_SECOND
+    )
 
 
 def _video_tokens(model: str, medium: Media, detail: str) -> int:
@@ -141,7 +143,10 @@ def _tiled(base: int, tile: int) -> _Details:
 
 
 def _patched(factor: float = 1.0) -> _Details:
-    return {"": _Patches(32, 1536, factor, edge=2048), "low": _Patches(32, 256, factor, edge=512)}
+    return {
+        "": _Patches(32, 1536, factor, edge=2048),
+        "low": _Patches(32, 256, factor, edge=512),
+    }
 
 
 _LOW = _Patches(32, 256, edge=512)
@@ -188,7 +193,9 @@ def image_tokens(model: str, width: int, height: int, detail: str = "") -> int:
     if family == "gemini":
         return _gemini_tokens(model, width, height, detail)
     if family.startswith("claude"):
-        return _patch_tokens(_CLAUDE_3 if family == "claude-v3" else _CLAUDE_4_8, width, height)
+        return _patch_tokens(
+            _CLAUDE_3 if family == "claude-v3" else _CLAUDE_4_8, width, height
+        )
     rules = next(rules for name, rules in _OPENAI if re.search(name, plain_name(model)))
     rule = rules.get(detail, rules[""])
     if isinstance(rule, _Tiles):
@@ -216,7 +223,9 @@ def _patch_tokens(rule: _Patches, width: int, height: int) -> int:
     if not (width > 0 and height > 0):
         return ceil((rule.unseen or rule.most) * rule.factor)
     scale = min(1.0, rule.edge / max(width, height)) if rule.edge else 1.0
-    patches = ceil(width * scale / rule.side - 1e-9) * ceil(height * scale / rule.side - 1e-9)
+    patches = ceil(width * scale / rule.side - 1e-9) * ceil(
+        height * scale / rule.side - 1e-9
+    )
     return ceil(min(max(patches, 1), rule.most) * rule.factor)
 
 

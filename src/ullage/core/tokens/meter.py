@@ -59,7 +59,9 @@ class Overhead(Struct, frozen=True, kw_only=True):
     sealed_bytes_per_token: float = 4.0
 
 
-_OPENAI = Overhead(request=3, message=4, call=6, result=6, tools=12, tool=7, spoken_arguments=False)
+_OPENAI = Overhead(
+    request=3, message=4, call=6, result=6, tools=12, tool=7, spoken_arguments=False
+)
 _ANTHROPIC = Overhead(
     request=6,
     message=3,
@@ -70,7 +72,9 @@ _ANTHROPIC = Overhead(
     spoken_arguments=True,
     sealed_bytes_per_token=3.1,
 )
-_GOOGLE = Overhead(request=3, message=4, call=8, result=8, tools=12, tool=7, spoken_arguments=False)
+_GOOGLE = Overhead(
+    request=3, message=4, call=8, result=8, tools=12, tool=7, spoken_arguments=False
+)
 
 
 class Meter:
@@ -100,7 +104,10 @@ class Meter:
         return self._leaf(leaf, self.counter.bound, self.counter.bound)
 
     def _leaf(
-        self, leaf: Part | Content, text: Callable[[str], int], arguments: Callable[[str], int]
+        self,
+        leaf: Part | Content,
+        text: Callable[[str], int],
+        arguments: Callable[[str], int],
     ) -> int:
         """Tokens of one leaf whose texts are measured so."""
         match leaf:
@@ -126,7 +133,9 @@ class Meter:
 
     def arguments(self, text: str) -> int:
         """Tokens of call arguments, given as JSON text."""
-        return self.text(argument_text(text) if self.overhead.spoken_arguments else text)
+        return self.text(
+            argument_text(text) if self.overhead.spoken_arguments else text
+        )
 
     def framing(self, message: Message) -> int:
         """Tokens a message costs beside its leaves: role, call and result frames, names."""
@@ -149,7 +158,9 @@ class Meter:
         for text in texts:
             total += self.text(text)
             tools += text.startswith("{")
-        return total + (self.overhead.tools + tools * self.overhead.tool if tools else 0)
+        return total + (
+            self.overhead.tools + tools * self.overhead.tool if tools else 0
+        )
 
     def bound(self, message: Message) -> int:
         """An upper bound of a message's tokens that needs no tokeniser.
@@ -186,7 +197,9 @@ def argument_text(arguments: str) -> str:
     if "\\" not in arguments:
         return arguments
     if "\\u" in arguments:
-        with suppress(msgspec.DecodeError, UnicodeError, RecursionError):  # it may be no JSON
+        with suppress(
+            msgspec.DecodeError, UnicodeError, RecursionError
+        ):  # it may be no JSON
             arguments = msgspec.json.encode(msgspec.json.decode(arguments)).decode()
     plain = arguments.replace("\\n", "\n").replace("\\t", "\t").replace('\\"', '"')
     return plain.replace("\\\\", "\\")

@@ -26,7 +26,9 @@ from ullage.core.values.model_names import plain_name
 
 Family: TypeAlias = Literal["openai", "claude-v3", "claude-v4.8", "gemini", "unknown"]
 
-_O200K = re.compile(r"gpt-?4o|gpt-?4\.[15]|gpt-?5|chatgpt-4o|gpt-oss|codex|^o[134](?:-|$)")
+_O200K = re.compile(
+    r"gpt-?4o|gpt-?4\.[15]|gpt-?5|chatgpt-4o|gpt-oss|codex|^o[134](?:-|$)"
+)
 _CL100K = re.compile(r"gpt-?4|gpt-?3\.?5|text-embedding")
 _OPENAI = re.compile(r"gpt|openai|computer-use")
 _CLAUDE = re.compile(r"claude\D*?(\d{1,2})(?:[-.](\d{1,2}))?(?!\d)")
@@ -51,7 +53,9 @@ def counter_for(model: str) -> Counter:
     is_older = _CL100K.search(name) and not _O200K.search(name)
     encoding = "cl100k_base" if is_older else "o200k_base"
     if not is_installed():
-        return estimate(encoding, f"an estimate of {encoding}: toktok-rs is not installed")
+        return estimate(
+            encoding, f"an estimate of {encoding}: toktok-rs is not installed"
+        )
     if is_older or _O200K.search(name):
         return exact(encoding)
     return Vocabulary(name=f"{encoding} (assumed)", encoding=encoding, exact=False)

@@ -149,7 +149,9 @@ def _webm_seconds(head: bytes) -> float:
     found, scale = _WEBM_DURATION.search(head), _WEBM_SCALE.search(head)
     if found is None:
         return 0.0
-    (duration,) = struct.unpack(">f", found[1]) if found[1] else struct.unpack(">d", found[2])
+    (duration,) = (
+        struct.unpack(">f", found[1]) if found[1] else struct.unpack(">d", found[2])
+    )
     nanoseconds = int.from_bytes(scale[1], "big") if scale else 1_000_000
     seconds = duration * nanoseconds / 1e9
     return seconds if isfinite(seconds) and seconds > 0 else 0.0
@@ -187,4 +189,6 @@ def _bytes_at(payload: str, start: int, count: int) -> bytes:
     """``count`` bytes from ``start`` on of base64 without line breaks, or what there is."""
     skip = start % 3
     first = start // 3 * 4
-    return _decoded(payload[first : first + (skip + count + 2) // 3 * 4])[skip : skip + count]
+    return _decoded(payload[first : first + (skip + count + 2) // 3 * 4])[
+        skip : skip + count
+    ]

@@ -24,7 +24,11 @@ def may_be_added(window: Window, edit: Added) -> bool:
     transcript, index = window.transcript, window.transcript.find(edit.after)
     if index is None:
         return True
-    is_seam = transcript.closed(index) if index >= window.size else transcript.may_split(index)
+    is_seam = (
+        transcript.closed(index)
+        if index >= window.size
+        else transcript.may_split(index)
+    )
     return is_seam and bool(edit.text.strip() or not edit.text)
 
 

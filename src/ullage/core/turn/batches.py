@@ -74,7 +74,9 @@ class Walk(Struct):
         """The window as far as it has come."""
         return self.builder.window
 
-    def keep(self, stage: str, key: bytes, cuts: Sequence[Cut], *, decision: str = "") -> None:
+    def keep(
+        self, stage: str, key: bytes, cuts: Sequence[Cut], *, decision: str = ""
+    ) -> None:
         """Show cuts, and keep them as one batch under a key; nothing where there are none.
 
         Args:
@@ -85,12 +87,18 @@ class Walk(Struct):
         """
         if not cuts and not decision:
             return
-        window, before, summaries = self.window, self.window.estimate, self.window.summaries
+        window, before, summaries = (
+            self.window,
+            self.window.estimate,
+            self.window.summaries,
+        )
         edits = tuple(storable(cut.edit) for cut in cuts)
         first = edited_from(window, edits)
         self.show(edits, tell=True)
         self._note_stale(first, window.size)
-        for placed in summaries:  # the index of one that is gone, if made just now: a wider has it
+        for placed in (
+            summaries
+        ):  # the index of one that is gone, if made just now: a wider has it
             if placed not in window.summaries and placed.edit.kind != "pruned":
                 self.outputs.pop(placed.edit.ref, None)
         self.builder.outdate_past(key)
@@ -107,12 +115,19 @@ class Walk(Struct):
     ) -> None:
         """Write a batch of edits that are shown to the ledger."""
         after_tokens = self.window.estimate
-        batch = Batch(stage, self.policy.name, edits, before_tokens, after_tokens, decision)
+        batch = Batch(
+            stage, self.policy.name, edits, before_tokens, after_tokens, decision
+        )
         self.ledger, record = self.ledger.with_batch(key, batch)
         self.records.append(record)
 
     def check(
-        self, stage: str, cuts: Sequence[Cut], *, on_arrival: bool = False, is_guard: bool = False
+        self,
+        stage: str,
+        cuts: Sequence[Cut],
+        *,
+        on_arrival: bool = False,
+        is_guard: bool = False,
     ) -> Sequence[Cut]:
         """The cuts that may be shown; what was mended or left out of them becomes events.
 
@@ -127,7 +142,9 @@ class Walk(Struct):
         """
         if not cuts:
             return cuts
-        checked = check(self.window, stage, cuts, on_arrival=on_arrival, is_guard=is_guard)
+        checked = check(
+            self.window, stage, cuts, on_arrival=on_arrival, is_guard=is_guard
+        )
         if checked.errors and self.policy.strict:
             raise checked.errors[0]
         self.events += _told(stage, checked)
@@ -163,7 +180,9 @@ class Walk(Struct):
             missing = [edit for edit in edits if not window.shows(edit)]
             lawful = [edit for edit in missing if stands(window, edit, edits)]
             if len(lawful) < len(missing):
-                self.events.append(_passed_over(len(missing) - len(lawful), batches[number]))
+                self.events.append(
+                    _passed_over(len(missing) - len(lawful), batches[number])
+                )
             first = edited_from(window, lawful)
             shown = self.show(lawful, tell=False)
             self._note_stale(first, window.transcript.find(key) or 0)
@@ -232,7 +251,11 @@ def _event(window: Window, edit: Edit, before: int, after: int) -> Event:
     if isinstance(edit, Replace):
         spot = window.transcript.locate(edit.place)
         at = spot[0] + 1 if spot else 0
-        what = window.tool_of(spot) if spot and edit.place.kind == "result" else edit.place.kind
+        what = (
+            window.tool_of(spot)
+            if spot and edit.place.kind == "result"
+            else edit.place.kind
+        )
         where = f"message {at}, {what or 'tool'} {'result' if edit.place.kind == 'result' else ''}"
         kind = edit.kind
     elif isinstance(edit, Drop):
@@ -241,7 +264,10 @@ def _event(window: Window, edit: Edit, before: int, after: int) -> Event:
         at = (index_of(window.transcript, edit.message) or 0) + 1
         kind, where = "restored", f"message {at}"
     elif isinstance(edit, Added):
-        kind, where = "added", f"behind message {window.transcript.find(edit.after) or 0}"
+        kind, where = (
+            "added",
+            f"behind message {window.transcript.find(edit.after) or 0}",
+        )
     else:
         start, stop = window.range_of(edit) or (0, 0)
         kind, where = edit.kind, f"messages {start + 1} to {stop}"

@@ -43,7 +43,12 @@ class Begun(NamedTuple):
 
 
 def begin(
-    line: Line, opened: Opened, asked: Request, settings: Settings, memo: Memo, added_tokens: int
+    line: Line,
+    opened: Opened,
+    asked: Request,
+    settings: Settings,
+    memo: Memo,
+    added_tokens: int,
 ) -> Begun:
     """The window of a line, begun for this request.
 
@@ -69,9 +74,16 @@ def begin(
     assumed, events = _assumed(envelope, given, settings, memo, lesson)
     limits = limits_for(envelope.model, given or assumed, lesson)
     asked_tokens = envelope.head.asked_output_tokens
-    limit_tokens, context_tokens = limits.prompt_tokens(asked_tokens), limits.window_tokens
-    if lesson.room_tokens is not None:  # a refusal's own arithmetic, the answer left out of it
-        whole = limits_for(envelope.model, given or assumed, Lesson()).prompt_tokens(asked_tokens)
+    limit_tokens, context_tokens = (
+        limits.prompt_tokens(asked_tokens),
+        limits.window_tokens,
+    )
+    if (
+        lesson.room_tokens is not None
+    ):  # a refusal's own arithmetic, the answer left out of it
+        whole = limits_for(envelope.model, given or assumed, Lesson()).prompt_tokens(
+            asked_tokens
+        )
         limit_tokens = context_tokens = min(lesson.room_tokens, whole)
     builder.limit(
         limit_tokens,
@@ -95,7 +107,9 @@ def _tools(
     if not envelope.takes_tools or (recall == "auto" and not envelope.tools):
         return (), False
     is_renamed = bool(words.former)
-    tools = names.definitions(asked.wire, words.prefix, words.toolset, is_renamed=is_renamed)
+    tools = names.definitions(
+        asked.wire, words.prefix, words.toolset, is_renamed=is_renamed
+    )
     return tools, True
 
 
@@ -108,7 +122,11 @@ def _given(envelope: Envelope, settings: Settings) -> Limits | None:
 
 
 def _assumed(
-    envelope: Envelope, given: Limits | None, settings: Settings, memo: Memo, lesson: Lesson
+    envelope: Envelope,
+    given: Limits | None,
+    settings: Settings,
+    memo: Memo,
+    lesson: Lesson,
 ) -> tuple[Limits | None, list[Event]]:
     """The limits of a window that nobody tells, as the policy wants them, told of once."""
     model, default = envelope.model, envelope.default_tokens
@@ -120,12 +138,16 @@ def _assumed(
     if rule == "error":
         remedy = "Give limits=Limits(window_tokens=…)."
         raise ConfigError("model", f"{unknown}{advice(model)}", remedy)
-    limits = Limits(window_tokens=rule if rule != "warn" else default or info.window_tokens)
+    limits = Limits(
+        window_tokens=rule if rule != "warn" else default or info.window_tokens
+    )
     if model in memo.unknown_models:
         return limits, []
     memo.unknown_models.add(model)
     whose = "" if default is None else ", as its server has without options.num_ctx"
-    why = f"{unknown}; {limits.window_tokens:,} tokens are assumed{whose}{advice(model)}"
+    why = (
+        f"{unknown}; {limits.window_tokens:,} tokens are assumed{whose}{advice(model)}"
+    )
     return limits, [Event(kind="unknown_model", where="model", why=why)]
 
 

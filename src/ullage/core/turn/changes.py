@@ -140,7 +140,10 @@ def _marks(transcript: Transcript) -> list[bytes]:
 
 
 def _new(
-    transcript: Transcript, ledger: Ledger, marks: Sequence[bytes], were: Sequence[bytes]
+    transcript: Transcript,
+    ledger: Ledger,
+    marks: Sequence[bytes],
+    were: Sequence[bytes],
 ) -> dict[int, int]:
     """The messages that were not there, though replies stand behind them.
 
@@ -149,7 +152,9 @@ def _new(
     for a rewound history goes on with one; nor is anything in a history that the ledger knows.
     """
     pairs = enumerate(zip(marks, were, strict=False))
-    shared = next((at for at, (mark, was) in pairs if mark != was), min(len(marks), len(were)))
+    shared = next(
+        (at for at, (mark, was) in pairs if mark != was), min(len(marks), len(were))
+    )
     replies = transcript.marked("begins", shared, len(marks))
     known = set(were)
     known_replies = [at for at in replies if marks[at] in known]
@@ -167,13 +172,19 @@ def _new(
     return found
 
 
-def _moved(marks: Sequence[bytes], were: Sequence[bytes], shown: Shown) -> dict[int, int]:
+def _moved(
+    marks: Sequence[bytes], were: Sequence[bytes], shown: Shown
+) -> dict[int, int]:
     """What was newer than its place already, where it stands now."""
     found: dict[int, int] = {}
     for index, length in shown.changed:
         earlier = set(were[:length])
-        before = 1 + max((at for at, mark in enumerate(marks) if mark in earlier), default=-1)
-        place = next((at for at, mark in enumerate(marks) if mark == were[index]), before)
+        before = 1 + max(
+            (at for at, mark in enumerate(marks) if mark in earlier), default=-1
+        )
+        place = next(
+            (at for at, mark in enumerate(marks) if mark == were[index]), before
+        )
         if place < before:
             found[place] = before
     return found
@@ -181,7 +192,9 @@ def _moved(marks: Sequence[bytes], were: Sequence[bytes], shown: Shown) -> dict[
 
 def _texts(transcript: Transcript) -> Counter[str]:
     """In how many messages of a history each text stands."""
-    return Counter(text for message in transcript.messages for text in _texts_of(message))
+    return Counter(
+        text for message in transcript.messages for text in _texts_of(message)
+    )
 
 
 def _texts_of(message: Message) -> set[str]:
@@ -195,5 +208,7 @@ def _is_news(message: Message, texts: Counter[str]) -> bool:
     """
     if message.stands or message.only_thought:
         return False
-    is_more_than_text = any(not isinstance(leaf, Text) for *_, leaf in leaves_of(message))
+    is_more_than_text = any(
+        not isinstance(leaf, Text) for *_, leaf in leaves_of(message)
+    )
     return is_more_than_text or any(texts[text] == 1 for text in _texts_of(message))

@@ -67,19 +67,25 @@ def check(
     proposal = Proposal(window, cuts, on_arrival, is_guard, {}, {}, [], [])
     errors = list[StageError]()
     # the account of a summary may stand in a result, so results are checked first
-    order = sorted(range(len(cuts)), key=lambda number: isinstance(cuts[number].edit, Summary))
+    order = sorted(
+        range(len(cuts)), key=lambda number: isinstance(cuts[number].edit, Summary)
+    )
     for number in order:
         try:
             cut = _lawful(proposal, cuts[number])
         except Broken as broken:
-            errors.append(StageError(stage, proposal.where(cuts[number].edit), *broken.args))
+            errors.append(
+                StageError(stage, proposal.where(cuts[number].edit), *broken.args)
+            )
             cut = None
         if cut is None:
             proposal.leave_untold(cuts[number].edit)
         else:
             proposal.take(number, cut)
     return Checked(
-        [proposal.passed[number] for number in sorted(proposal.passed)], proposal.mends, errors
+        [proposal.passed[number] for number in sorted(proposal.passed)],
+        proposal.mends,
+        errors,
     )
 
 
@@ -110,7 +116,9 @@ def _lawful(proposal: Proposal, cut: Cut) -> Cut | None:
     if isinstance(edit, (Whole, Added)):
         raise Broken("only a user's decision shows this", LEAVE)
     if proposal.on_arrival:
-        raise Broken("on arrival only new texts are replaced, and this is a range", _LATER)
+        raise Broken(
+            "on arrival only new texts are replaced, and this is a range", _LATER
+        )
     start, stop = proposal.window.range_of(edit) or (0, 0)
     if start == stop:
         problem = f"it names no range of the {proposal.window.size:,} messages"

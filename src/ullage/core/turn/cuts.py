@@ -14,10 +14,21 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from ullage.core.history import canon
 from ullage.core.history.window import Window
-from ullage.core.values.edits import Added, Address, Cut, Drop, Edit, Replace, Summary, Whole
+from ullage.core.values.edits import (
+    Added,
+    Address,
+    Cut,
+    Drop,
+    Edit,
+    Replace,
+    Summary,
+    Whole,
+)
 from ullage.core.values.effects import Output
 
-Law: TypeAlias = Literal["seams", "nesting", "stays", "text", "run", "kept", "ref", "named"]
+Law: TypeAlias = Literal[
+    "seams", "nesting", "stays", "text", "run", "kept", "ref", "named"
+]
 """A law that can be mended, by its name there."""
 
 LEAVE = "Leave it out of the cuts."
@@ -73,7 +84,11 @@ class Proposal(NamedTuple):
         if isinstance(edit, (Whole, Added)):
             return "the view"
         start, stop = self.window.range_of(edit) or (0, 0)
-        return "a range of no messages" if start == stop else f"messages {start + 1} to {stop}"
+        return (
+            "a range of no messages"
+            if start == stop
+            else f"messages {start + 1} to {stop}"
+        )
 
     def take(self, number: int, cut: Cut) -> None:
         """Take in a cut that may be shown, in place of those that it would cover.
@@ -86,7 +101,9 @@ class Proposal(NamedTuple):
             covered = [] if earlier is None else [earlier]
             self.leaves[edit.place] = number
         else:
-            covered = [at for at in self.ranges if self._covers(edit, self.passed[at].edit)]
+            covered = [
+                at for at in self.ranges if self._covers(edit, self.passed[at].edit)
+            ]
             self.ranges.append(number)
         for at in covered:
             del self.passed[at]
@@ -99,7 +116,9 @@ class Proposal(NamedTuple):
         if around is None or not isinstance(edit, Summary) or edit.text.strip():
             return
         for place, number in list(self.leaves.items()):
-            if holds_account(self.window, [self.passed[number].edit], edit.ref, around[0]):
+            if holds_account(
+                self.window, [self.passed[number].edit], edit.ref, around[0]
+            ):
                 del self.leaves[place], self.passed[number]
 
     def _covers(self, edit: Edit, earlier: Edit) -> bool:
@@ -107,7 +126,9 @@ class Proposal(NamedTuple):
         if not isinstance(edit, (Summary, Drop)) or type(edit) is not type(earlier):
             return False
         start, stop = self.window.range_of(edit) or (0, 0)
-        return isinstance(earlier, (Summary, Drop)) and self._is_within(earlier, start, stop)
+        return isinstance(earlier, (Summary, Drop)) and self._is_within(
+            earlier, start, stop
+        )
 
     def _is_within(self, edit: Summary | Drop, start: int, stop: int) -> bool:
         first, last = self.window.range_of(edit) or (0, 0)
@@ -125,17 +146,25 @@ class Proposal(NamedTuple):
         forged = {
             output.ref
             for output in cut.outputs
-            if output.ref not in known and canon.ref_of(output.text, output.kind) != output.ref
+            if output.ref not in known
+            and canon.ref_of(output.text, output.kind) != output.ref
         }
         if missing:
             what = f"{len(missing):,} of {len(needed):,} texts that it takes out were not kept"
             self.mend("kept", cut.edit, f"{what}; they are")
         if forged:
-            self.mend("kept", cut.edit, f"{len(forged):,} outputs had the ref of another content")
+            self.mend(
+                "kept",
+                cut.edit,
+                f"{len(forged):,} outputs had the ref of another content",
+            )
         wrong = forged | {output.ref for output in missing}
         if not wrong:
             return cut.outputs
-        return (*missing, *(output for output in cut.outputs if output.ref not in wrong))
+        return (
+            *missing,
+            *(output for output in cut.outputs if output.ref not in wrong),
+        )
 
     def is_told(self, ref: str, before: int | None = None) -> bool:
         """Whether an account stands in what replaces a text, before a message or anywhere."""
@@ -143,7 +172,9 @@ class Proposal(NamedTuple):
         return holds_account(self.window, edits, ref, before)
 
 
-def holds_account(window: Window, edits: Sequence[Edit], ref: str, before: int | None) -> bool:
+def holds_account(
+    window: Window, edits: Sequence[Edit], ref: str, before: int | None
+) -> bool:
     """Whether one of some edits shows what names a ref, in the message before another."""
     for edit in edits:
         if not isinstance(edit, Replace) or ref not in edit.text:

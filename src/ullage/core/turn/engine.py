@@ -211,14 +211,19 @@ def _settled(window: Window, ledger: Ledger) -> int:
     transcript, settled, before = window.transcript, 0, window.size
     for length in transcript.boundaries(before):
         entries = [ledger.at(key) for key in transcript.decision_keys(before, length)]
-        decided = [bool(entry.batches or entry.observed or entry.decisions) for entry in entries]
+        decided = [
+            bool(entry.batches or entry.observed or entry.decisions)
+            for entry in entries
+        ]
         if any(decided):
             settled = length if decided[-1] and length < len(transcript) else before
         before = length
     return settled
 
 
-def _replaced(window: Window, ledger: Ledger, settled: int, hand: Hand) -> set[Location]:
+def _replaced(
+    window: Window, ledger: Ledger, settled: int, hand: Hand
+) -> set[Location]:
     """The leaves that the batches of settled places replace: what is decided next sees no other.
 
     So they need not be cut at first sight, nor counted. Where users decided, what a batch took out
@@ -231,11 +236,17 @@ def _replaced(window: Window, ledger: Ledger, settled: int, hand: Hand) -> set[L
         if length > settled:
             break
         for key in window.transcript.decision_keys(before, length):
-            for edit in (edit for batch in ledger.at(key).batches for edit in batch.edits):
+            for edit in (
+                edit for batch in ledger.at(key).batches for edit in batch.edits
+            ):
                 if isinstance(edit, Summary):
                     messages = hidden.by(edit, length)
-                    replaced.update(it for at in messages for it in window.transcript.results(at))
-                elif isinstance(edit, Replace) and (spot := window.spot_for(edit, length)):
+                    replaced.update(
+                        it for at in messages for it in window.transcript.results(at)
+                    )
+                elif isinstance(edit, Replace) and (
+                    spot := window.spot_for(edit, length)
+                ):
                     replaced.add(spot)
         before = length
     return replaced
@@ -269,7 +280,12 @@ class _Hidden:
 
 
 def _decide(
-    walk: Walk, stages: Iterable[Stage], key: bytes, asking: Asking | None, *, is_end: bool
+    walk: Walk,
+    stages: Iterable[Stage],
+    key: bytes,
+    asking: Asking | None,
+    *,
+    is_end: bool,
 ) -> _Asks[None]:
     """Decide at a place; at the end of the history users come first, and models are asked."""
     window, policy = walk.window, walk.policy
@@ -292,7 +308,9 @@ def _decide(
 
 def _wants(walk: Walk) -> bool:
     """Whether the guard is about to make a batch."""
-    return walk.policy.guard is not None and bool(cuts_of(walk.policy.guard, walk.window))
+    return walk.policy.guard is not None and bool(
+        cuts_of(walk.policy.guard, walk.window)
+    )
 
 
 def _guard(walk: Walk, guard: Stage, key: bytes) -> None:
@@ -345,11 +363,17 @@ def _allowed(walk: Walk, stage: Stage) -> Sequence[Cut]:
 
 def _is_barred(window: Window, cut: Cut) -> bool:
     """Whether a leaf is pinned, or holds the account of hidden messages."""
-    spot = window.transcript.locate(cut.edit.place) if isinstance(cut.edit, Replace) else None
+    spot = (
+        window.transcript.locate(cut.edit.place)
+        if isinstance(cut.edit, Replace)
+        else None
+    )
     return spot is not None and (window.holds_account(spot) or window.is_pinned(spot))
 
 
-def _filled(walk: Walk, cuts: Sequence[Cut], asking: Asking | None) -> _Asks[Sequence[Cut]]:
+def _filled(
+    walk: Walk, cuts: Sequence[Cut], asking: Asking | None
+) -> _Asks[Sequence[Cut]]:
     """The cuts with what a model has to add to them, if there is one to ask."""
     filled = []
     for cut in cuts:
@@ -376,7 +400,9 @@ def _batch(
 
 def _diagnosed(diagnostic: str, window: Window, count: int) -> Event:
     """One for a whole walk: a history seen for the first time has many places with cuts."""
-    reported = window.estimate if window.reported_tokens is None else window.reported_tokens
+    reported = (
+        window.estimate if window.reported_tokens is None else window.reported_tokens
+    )
     why = diagnostic.format(count=count, reported_tokens=reported)
     if window.reported_tokens is None:
         why += "; nothing was reported, this is an estimate"
@@ -387,5 +413,8 @@ def _refuse(window: Window) -> None:
     if window.estimate <= window.limit_tokens:
         return  # only the margin of the upper bound is over; the provider may well take it
     head = window.estimate * window.head_tokens // max(window.tokens, 1)
-    parts = {"system text and tools": head, "messages that must stay": window.estimate - head}
+    parts = {
+        "system text and tools": head,
+        "messages that must stay": window.estimate - head,
+    }
     raise OverLimitError(window.limit_tokens, window.estimate, parts)

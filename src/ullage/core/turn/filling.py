@@ -102,7 +102,9 @@ def fill(
         summary = found
     text = brief.compose(summary.said)
     retain = brief.keep(summary.retain)
-    return Filled(cut._replace(edit=replace(span, text=text, said=summary.said, retain=retain)))
+    return Filled(
+        cut._replace(edit=replace(span, text=text, said=summary.said, retain=retain))
+    )
 
 
 def _ask(brief: Brief, part: str, earlier: str, caller: str) -> Summarise:
@@ -118,7 +120,9 @@ def _ask(brief: Brief, part: str, earlier: str, caller: str) -> Summarise:
     )
 
 
-def _again(asked: Summarise, brief: Brief, reason: str, reply: Reply | None) -> Summarise:
+def _again(
+    asked: Summarise, brief: Brief, reason: str, reply: Reply | None
+) -> Summarise:
     """The same once more, with what was wrong and what was left out, and room for it."""
     reminder = brief.prompt.reminder.format(reason=reason)
     missing = brief.left_out(reply.text) if reply is not None else ()
@@ -159,7 +163,9 @@ def _halves(text: str, room: int, count: Count) -> list[str]:
 # ── acceptance ───────────────────────────────────────────────────────────────────────────
 
 
-def judge(reply: Reply | None, brief: Brief, asked: Summarise, count: Count) -> Accepted | str:
+def judge(
+    reply: Reply | None, brief: Brief, asked: Summarise, count: Count
+) -> Accepted | str:
     """The summary in a reply, or why there is none that can be used.
 
     The reply is None if there was nobody to ask.
@@ -197,7 +203,9 @@ def _fault(summary: Accepted, brief: Brief, asked: Summarise, count: Count) -> s
         return "it says nothing"
     missing = [name for name in brief.prompt.sections if name not in said]
     if missing:
-        return f"{len(missing)} of its {len(brief.prompt.sections)} sections are missing"
+        return (
+            f"{len(missing)} of its {len(brief.prompt.sections)} sections are missing"
+        )
     tokens = count(both)
     if tokens > brief.room_tokens:
         return f"it has {tokens:,} tokens, and there is room for {brief.room_tokens:,}"

@@ -71,7 +71,9 @@ def _record(walk: Walk, terms: Terms, place: int, key: bytes) -> None:
     fresh = window.fresh
     for stage in walk.policy.at_first_sight:
         builder.look_from(0 if terms.is_new and place == terms.changed_at else fresh)
-        cuts = [cut for cut in cuts_of(stage, window) if not _is_edited(window, cut.edit)]
+        cuts = [
+            cut for cut in cuts_of(stage, window) if not _is_edited(window, cut.edit)
+        ]
         walk.keep(_FIRST_SIGHT, key, walk.check(name_of(stage), cuts, on_arrival=True))
     builder.look_from(fresh)
 

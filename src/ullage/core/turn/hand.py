@@ -118,7 +118,11 @@ def _carry_out(walk: Walk, entered: Entered, key: bytes) -> None:
         return  # it is tried again at the next turn
     cuts = [
         *cuts,
-        *(cut for pin in _pins_again(walk, entered, key) for cut in _cuts(window, pin) or ()),
+        *(
+            cut
+            for pin in _pins_again(walk, entered, key)
+            for cut in _cuts(window, pin) or ()
+        ),
     ]
     first = bound = edited_from(window, [cut.edit for cut in cuts])
     if decision.undoes is not None:
@@ -133,7 +137,9 @@ def _carry_out(walk: Walk, entered: Entered, key: bytes) -> None:
     if bound < window.size:
         lawful += left_out(window, bound, lawful)
     walk.keep(STAGE, key, lawful, decision=entered.name)
-    if decision.verb == "restore" and decision.target is not None:  # the guard takes others first
+    if (
+        decision.verb == "restore" and decision.target is not None
+    ):  # the guard takes others first
         walk.builder.pin(window.pins.also(spots_of(window.transcript, decision.target)))
     walk.events.append(_event(window, entered, where, first, before))
 
@@ -145,14 +151,21 @@ def _pins_again(walk: Walk, entered: Entered, key: bytes) -> list[Entered]:
     and the pin that stands again, where the history has gone on while it did not.
     """
     order = list(entered_in(walk.window.transcript, walk.ledger))
-    at = next((at for at, one in enumerate(order) if one.made == entered.decision.undoes), None)
+    at = next(
+        (at for at, one in enumerate(order) if one.made == entered.decision.undoes),
+        None,
+    )
     if at is None or order[at].decision.undoes is None:
         return []
     undo, standing = order[at], {one.name for one in walk.hand.decisions}
     has_gone_on = any(made.key != key for made in undo.carried_out)
     pins = [one for one in order[at:] if one.name in standing]
-    pins += [one for one in order[:at] if has_gone_on and one.made == undo.decision.undoes]
-    return [replace(one, name=entered.name) for one in pins if one.decision.verb == "pin"]
+    pins += [
+        one for one in order[:at] if has_gone_on and one.made == undo.decision.undoes
+    ]
+    return [
+        replace(one, name=entered.name) for one in pins if one.decision.verb == "pin"
+    ]
 
 
 def _lawful(walk: Walk, cuts: Sequence[Cut]) -> list[Cut]:
@@ -162,18 +175,26 @@ def _lawful(walk: Walk, cuts: Sequence[Cut]) -> list[Cut]:
     return [*shown, *walk.check(STAGE, others, is_guard=True)]
 
 
-def _event(window: Window, entered: Entered, where: str, first: int, before: int) -> Event:
+def _event(
+    window: Window, entered: Entered, where: str, first: int, before: int
+) -> Event:
     """What is told of a decision that was carried out, with its price."""
     rewritten = rewritten_tokens(window, first)
     author = entered.decision.author or "a user"
     why = f"{author} asked for it ({entered.name}); "
-    why += f"{rewritten:,} tokens are written to the prompt cache anew" if rewritten else "no cache"
+    why += (
+        f"{rewritten:,} tokens are written to the prompt cache anew"
+        if rewritten
+        else "no cache"
+    )
     why += "" if rewritten else " is broken"
     price = rewriting_usd(window, rewritten)
     if rewritten and price is not None:
         why += f", about ${price:.4f} at list price"
     after = window.estimate
-    return Event(kind="decided", where=where, why=why, tokens_before=before, tokens_after=after)
+    return Event(
+        kind="decided", where=where, why=why, tokens_before=before, tokens_after=after
+    )
 
 
 def rewritten_tokens(window: Window, first: int) -> int:
@@ -187,7 +208,9 @@ def rewriting_usd(window: Window, tokens: int) -> float | None:
     price = lookup(window.meter.model).prices_at(tokens)
     if price.input_usd is None:
         return None
-    write_usd = price.input_usd if price.cache_write_usd is None else price.cache_write_usd
+    write_usd = (
+        price.input_usd if price.cache_write_usd is None else price.cache_write_usd
+    )
     read_usd = price.input_usd if price.cache_read_usd is None else price.cache_read_usd
     return tokens * (write_usd - read_usd) / _MILLION
 
@@ -203,9 +226,13 @@ def _cuts(window: Window, entered: Entered) -> Sequence[Cut] | None:
         return _added(window, entered, decision.text, why)
     if target is None:
         return ()
-    spots = [spot for spot in spots_of(window.transcript, target) if spot[0] < window.size]
+    spots = [
+        spot for spot in spots_of(window.transcript, target) if spot[0] < window.size
+    ]
     if decision.verb == "drop":
-        return [cut for spot in spots if (cut := _dropped(window, spot, why)) is not None]
+        return [
+            cut for spot in spots if (cut := _dropped(window, spot, why)) is not None
+        ]
     if decision.verb == "restore" and decision.when == "end":
         return _added(window, entered, _copy(window, target, spots), why)
     whole = Cut(Whole(target.message, target.leaf, why, entered.name), ())
@@ -216,7 +243,9 @@ def _cuts(window: Window, entered: Entered) -> Sequence[Cut] | None:
 
 def _is_out(window: Window, spots: Sequence[Location]) -> bool:
     """Whether any of some leaves is hidden, or shown otherwise than it came."""
-    return any(window.hidden(spot[0]) or window.edit_at(spot) is not None for spot in spots)
+    return any(
+        window.hidden(spot[0]) or window.edit_at(spot) is not None for spot in spots
+    )
 
 
 def _with_lines(window: Window, whole: Cut, spot: Location, why: str) -> Iterator[Cut]:
@@ -226,7 +255,9 @@ def _with_lines(window: Window, whole: Cut, spot: Location, why: str) -> Iterato
         return
     if window.hidden(spot[0]):
         yield whole
-    text = window.words.aside(output.ref, len(output.text)) if edit is None else edit.text
+    text = (
+        window.words.aside(output.ref, len(output.text)) if edit is None else edit.text
+    )
     place = window.transcript.place(spot)
     yield Cut(Replace(place, output.ref, text, "pruned", why), (output,))
 
@@ -261,10 +292,14 @@ def _copy(window: Window, target: Target, spots: Sequence[Location]) -> str:
 
 def lines_of(text: str, lines: tuple[int, int]) -> str:
     """Some lines of a text, the first and the last counted from 1."""
-    return "".join(text.splitlines(keepends=True)[lines[0] - 1 : lines[1]]).rstrip("\r\n")
+    return "".join(text.splitlines(keepends=True)[lines[0] - 1 : lines[1]]).rstrip(
+        "\r\n"
+    )
 
 
-def _added(window: Window, entered: Entered, text: str, why: str) -> Sequence[Cut] | None:
+def _added(
+    window: Window, entered: Entered, text: str, why: str
+) -> Sequence[Cut] | None:
     """The cut that adds a text at the end of the view; None where none can stand there."""
     transcript, last = window.transcript, window.transcript.messages[window.size - 1]
     is_open = last.role in ("user", "tool") and not last.is_control
@@ -297,7 +332,9 @@ def _changed_by(walk: Walk, undoes: Made) -> Iterator[tuple[Made, bytes]]:
     if undoes.kind == "batch":
         yield undoes, undoes.key
         return
-    everything = {one.made: one for one in entered_in(walk.window.transcript, walk.ledger)}
+    everything = {
+        one.made: one for one in entered_in(walk.window.transcript, walk.ledger)
+    }
     one = everything.get(undoes)
     for batch in one.carried_out if one else ():
         for made in with_consequences(batch, walk.ledger.at(batch.key)):
@@ -332,7 +369,10 @@ def pinned_in(window: Window) -> set[Location]:
     for index in pins.messages:
         if index >= window.size or window.hidden(index):
             continue
-        spots = [(index, number, item) for number, item, _ in leaves_of(_message(window, index))]
+        spots = [
+            (index, number, item)
+            for number, item, _ in leaves_of(_message(window, index))
+        ]
         shown.update(spot for spot in spots if window.edit_at(spot) is None)
     return shown
 

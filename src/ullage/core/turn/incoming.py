@@ -32,7 +32,9 @@ _KEPT_LEVELS = 8
 """No block of any wire stands deeper: what does is somebody's arguments or result."""
 
 
-def take_in(asked: Request, memo: Memo, settings: Settings) -> tuple[Request, Line, Repaired]:
+def take_in(
+    asked: Request, memo: Memo, settings: Settings
+) -> tuple[Request, Line, Repaired]:
     """The request with a history that can be gone on from, its line, and what was set aside.
 
     Raises:
@@ -47,14 +49,20 @@ def take_in(asked: Request, memo: Memo, settings: Settings) -> tuple[Request, Li
     return asked, line, Repaired((), outputs, events)
 
 
-def _followed(asked: Request, memo: Memo, settings: Settings) -> tuple[Request, Line, Repaired]:
-    found = _repaired(asked, memo, settings) if settings.repair else (asked, Repaired(()))
+def _followed(
+    asked: Request, memo: Memo, settings: Settings
+) -> tuple[Request, Line, Repaired]:
+    found = (
+        _repaired(asked, memo, settings) if settings.repair else (asked, Repaired(()))
+    )
     user_tools = answered_by_user(settings.user_tools)
     line = memo.follow(found[0], settings.tenant, settings.redact, user_tools)
     return found[0], line, found[1]
 
 
-def _repaired(asked: Request, memo: Memo, settings: Settings) -> tuple[Request, Repaired]:
+def _repaired(
+    asked: Request, memo: Memo, settings: Settings
+) -> tuple[Request, Repaired]:
     """The request with a history that its provider takes, and what was repaired now."""
     wire, raws = asked.wire, asked.history
     strips = asked.envelope.reasoning == "strip"
@@ -66,18 +74,24 @@ def _repaired(asked: Request, memo: Memo, settings: Settings) -> tuple[Request, 
     return _with(asked, found.messages, memo), fresh
 
 
-def _flattened(asked: Request, memo: Memo, redact: Redact | None) -> tuple[Request, Repaired]:
+def _flattened(
+    asked: Request, memo: Memo, redact: Redact | None
+) -> tuple[Request, Repaired]:
     """The request without what is nested too deep, and what of that is new."""
     messages, outputs, events = list(asked.history), list[Output](), list[Event]()
     for at, raw in enumerate(messages):
         if not _is_deep(raw, LEVELS):
             continue
         told = list[Output]()
-        put = partial(_set_aside, where=f"{asked.wire.key}[{at}]", redact=redact, told=told)
+        put = partial(
+            _set_aside, where=f"{asked.wire.key}[{at}]", redact=redact, told=told
+        )
         messages[at] = _flat(raw, _KEPT_LEVELS, LEVELS - 1, put)
         sizes = " and ".join(f"{len(output.text):,} characters" for output in told)
         why = f"{sizes} were nested more than {LEVELS} levels deep and are set aside"
-        events.append(Event(kind="cut", where=f"message {at + 1}", why=why, ref=told[0].ref))
+        events.append(
+            Event(kind="cut", where=f"message {at + 1}", why=why, ref=told[0].ref)
+        )
         outputs += told
     found = Repaired(messages, tuple(outputs), tuple(events))
     fresh, memo.flat = news(found, (memo.flat,)), found
@@ -121,12 +135,16 @@ def _flat(value: Any, kept: int, left: int, set_aside: Callable[[Any], str]) -> 
     return {key: item for key, item in flat.items() if is_dict or item is not None}
 
 
-def _set_aside(value: Any, where: str, redact: Redact | None, told: list[Output]) -> str:
+def _set_aside(
+    value: Any, where: str, redact: Redact | None, told: list[Output]
+) -> str:
     """The line in place of a value that is set aside."""
     text = _json(value, where)
     text = text if redact is None else in_json(text, redact)
     told.append(Output(canon.ref_of(text), text))
-    return aside(f"what was nested more than {LEVELS} levels deep", [(told[-1].ref, len(text))])
+    return aside(
+        f"what was nested more than {LEVELS} levels deep", [(told[-1].ref, len(text))]
+    )
 
 
 def _json(value: Any, where: str) -> str:
@@ -162,6 +180,8 @@ def _items(holder: Any) -> Iterator[tuple[str, Any]]:
     """Each value in a dict or list, behind what is written before it."""
     named: Iterable[tuple[str, Any]] = (("", item) for item in holder)
     if isinstance(holder, dict):
-        named = ((f"{canon.canonical_json(str(key))}:", item) for key, item in holder.items())
+        named = (
+            (f"{canon.canonical_json(str(key))}:", item) for key, item in holder.items()
+        )
     for number, (name, item) in enumerate(named):
         yield f",{name}" if number else name, item

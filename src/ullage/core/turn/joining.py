@@ -114,7 +114,11 @@ def note_excess(walk: Walk, policy: Policy) -> None:
 
 def _excess_of(window: Window, cut: Cut) -> tuple[int, int]:
     """The message of a cut, and how many characters it takes out."""
-    spot = window.transcript.locate(cut.edit.place) if isinstance(cut.edit, Replace) else None
+    spot = (
+        window.transcript.locate(cut.edit.place)
+        if isinstance(cut.edit, Replace)
+        else None
+    )
     if spot is None or not isinstance(cut.edit, Replace):
         return 0, 0
     leaf = window.transcript.leaf(spot)
@@ -175,7 +179,9 @@ def _pays(builder: WindowBuilder) -> tuple[bool, str]:
     Once it did it stays so: a history without a ledger comes to the same at each later request.
     """
     window = builder.window
-    *earlier, size = window.transcript.boundaries(builder.carried.length, window.size) or [0]
+    *earlier, size = window.transcript.boundaries(
+        builder.carried.length, window.size
+    ) or [0]
     for length in earlier:
         builder.carried = _carried(builder, length)
     now = _carried(builder, size)
@@ -206,7 +212,9 @@ def _carried(builder: WindowBuilder, length: int) -> Carried:
 # ── what is told of it ───────────────────────────────────────────────────────────────────
 
 
-def told(joining: Joining, messages: int, *, is_met_now: bool, tokens_after: int) -> Event | None:
+def told(
+    joining: Joining, messages: int, *, is_met_now: bool, tokens_after: int
+) -> Event | None:
     """The event of a conversation that is joined now, or that was met now and waits.
 
     Args:

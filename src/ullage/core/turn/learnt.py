@@ -57,7 +57,9 @@ class Learnt(Struct, frozen=True):
                 return lesson
         return Lesson(model=model)
 
-    def with_lesson(self, new: Lesson, old: Lesson, transcript: Transcript, size: int) -> Learnt:
+    def with_lesson(
+        self, new: Lesson, old: Lesson, transcript: Transcript, size: int
+    ) -> Learnt:
         """These with a lesson in place of an earlier one of the same conversation.
 
         Args:
@@ -101,4 +103,6 @@ def within(limits: Limits, window_tokens: int | None) -> Limits:
         return limits
     reserve = limits.output_reserve_tokens
     fits = reserve is not None and reserve < window_tokens
-    return Limits(window_tokens=window_tokens, output_reserve_tokens=reserve if fits else None)
+    return Limits(
+        window_tokens=window_tokens, output_reserve_tokens=reserve if fits else None
+    )

@@ -59,11 +59,15 @@ def replacement(proposal: Proposal, cut: Cut, edit: Replace) -> Cut:
         )
     ref, text = original.ref, edit.text
     if edit.ref != ref:
-        proposal.mend("ref", edit, "its ref was not that of the text which it replaces; it is")
+        proposal.mend(
+            "ref", edit, "its ref was not that of the text which it replaces; it is"
+        )
     is_page = _is_page(window, spot)
     if not (is_page or _is_named(edit, original)):
         text = _naming(window, spot, text, original)
-        proposal.mend("named", edit, f"what it shows did not name {ref}, which opens the rest")
+        proposal.mend(
+            "named", edit, f"what it shows did not name {ref}, which opens the rest"
+        )
     for first, last in () if proposal.on_arrival else window.pins.lines.get(spot, ()):
         text = with_lines(window, text, original.text, first, last)
     if (ref, text) != (edit.ref, edit.text):
@@ -84,7 +88,9 @@ def _check_place(proposal: Proposal, spot: Location) -> None:
         raise Broken("these arguments are signed", LEAVE)
     if proposal.is_guard:
         return
-    if window.is_pinned(spot) and not proposal.on_arrival:  # a pin counts from the next batch on
+    if (
+        window.is_pinned(spot) and not proposal.on_arrival
+    ):  # a pin counts from the next batch on
         raise Broken("the user pinned this", LEAVE)
     if transcript.messages[spot[0]].role == "system":
         raise Broken("the system says this", LEAVE)
@@ -96,7 +102,9 @@ def _check_moment(proposal: Proposal, spot: Location) -> None:
     """Refuse what may not be replaced now."""
     window = proposal.window
     if proposal.on_arrival and window.age_of(spot[0]) < window.fresh:
-        problem = f"on arrival nothing is cut before message {window.fresh + 1}: it was sent"
+        problem = (
+            f"on arrival nothing is cut before message {window.fresh + 1}: it was sent"
+        )
         raise Broken(problem, _LATER)
     if spot[0] < editable_from(window):
         raise Broken(HELD, "Propose it again once the turn is over.")
@@ -108,7 +116,9 @@ def _check_moment(proposal: Proposal, spot: Location) -> None:
 def _is_summarised_from(proposal: Proposal, start: int) -> bool:
     """Whether a summary that begins at a message was proposed as well."""
     edits = (cut.edit for cut in proposal.cuts)
-    ranges = (proposal.window.range_of(edit) for edit in edits if isinstance(edit, Summary))
+    ranges = (
+        proposal.window.range_of(edit) for edit in edits if isinstance(edit, Summary)
+    )
     return any(around is not None and around[0] == start for around in ranges)
 
 
@@ -138,7 +148,9 @@ def _is_named(edit: Replace, original: Output | None) -> bool:
     """Whether a text names what opens the original, or holds all of it (beside an account)."""
     if original is None or not edit.text.strip():
         return False
-    return original.ref in edit.text or (original.kind == "text" and original.text in edit.text)
+    return original.ref in edit.text or (
+        original.kind == "text" and original.text in edit.text
+    )
 
 
 def _is_text_for(window: Window, spot: Location, text: str) -> bool:

@@ -120,11 +120,15 @@ class Memo:
     @property
     def aside(self) -> tuple[Output, ...]:
         """What was set aside of requests as they came, before anything was decided of them."""
-        return tuple(output for known in (*self.repaired, self.flat) for output in known.outputs)
+        return tuple(
+            output for known in (*self.repaired, self.flat) for output in known.outputs
+        )
 
     def set_aside(self, ref: str) -> Output | None:
         """What was set aside under a ref when a history was repaired, or None."""
-        return next((each for each in (*self.aside, *self.unkept) if each.ref == ref), None)
+        return next(
+            (each for each in (*self.aside, *self.unkept) if each.ref == ref), None
+        )
 
     def follow(
         self,
@@ -177,7 +181,9 @@ class Memo:
         """Have lines that hold these keys walked anew, but for the one that knows of them."""
         for line in self.lines:
             find = line.transcript.find
-            if line.transcript is not knowing and any(find(key) is not None for key in keys):
+            if line.transcript is not knowing and any(
+                find(key) is not None for key in keys
+            ):
                 line.begin_again()
 
 
@@ -195,10 +201,14 @@ class _Read(dict[int, tuple[Any, Message]]):
 
     def digest(self, at: int) -> bytes:
         """The digest of what it says."""
-        return self._digests.get(at) or self._digests.setdefault(at, canon.digest_of(self[at][1]))
+        return self._digests.get(at) or self._digests.setdefault(
+            at, canon.digest_of(self[at][1])
+        )
 
 
-def _reword(line: Line, reworded: Iterable[tuple[int, Message]], read: _Read, leading: int) -> None:
+def _reword(
+    line: Line, reworded: Iterable[tuple[int, Message]], read: _Read, leading: int
+) -> None:
     """Take in messages that mean the same as before in other words."""
     reworded = list(reworded)
     if reworded:
@@ -210,7 +220,9 @@ def _reword(line: Line, reworded: Iterable[tuple[int, Message]], read: _Read, le
             line.builder.refresh(index)
 
 
-def _shared(line: Line, read: _Read, leading: int) -> tuple[int, list[tuple[int, Message]]]:
+def _shared(
+    line: Line, read: _Read, leading: int
+) -> tuple[int, list[tuple[int, Message]]]:
     """How many leading messages a line shares with a request, and those worded anew."""
     ours, known = (read.raws[leading:] if leading else read.raws), len(line.copies)
     reworded: list[tuple[int, Message]] = []
@@ -230,7 +242,10 @@ def _take_over(line: Line, old: Line, shared: int) -> None:
     if old.meter is not line.meter:
         line.transcript.counts = {}
         return
-    line.head, line.latest = old.head, old.latest  # what is shared was looked up with it
+    line.head, line.latest = (
+        old.head,
+        old.latest,
+    )  # what is shared was looked up with it
     if old.builder is not None:
         line.builder, line.begun_on = old.builder.behind(line.transcript), old.terms
         line.undone = old.undone

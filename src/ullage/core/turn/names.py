@@ -53,8 +53,14 @@ def definitions(
     """
     tools = []
     for spec in toolset.former if is_former else toolset.tools:
-        told = f"{spec.description}. Earlier notices name it {spec.name}" if is_renamed else ""
-        named = replace(spec, name=prefix + spec.name, description=told or spec.description)
+        told = (
+            f"{spec.description}. Earlier notices name it {spec.name}"
+            if is_renamed
+            else ""
+        )
+        named = replace(
+            spec, name=prefix + spec.name, description=told or spec.description
+        )
         tools.append(wire.tool(named))
     return tuple(tools)
 
@@ -86,7 +92,9 @@ def prefix_beside(
     return next(other for other in others if _is_free(other, names, asked, toolset))
 
 
-def _is_free(prefix: str, names: Collection[str], asked: Request, toolset: Toolset) -> bool:
+def _is_free(
+    prefix: str, names: Collection[str], asked: Request, toolset: Toolset
+) -> bool:
     """Whether no tool of the caller's has a name of ours with this prefix."""
     ours = {prefix + name for name in toolset.names}
     clashing = ours.intersection(names)
@@ -104,7 +112,9 @@ def _copies(asked: Request, prefix: str, toolset: Toolset) -> Iterator[str]:
         wire.tool_text(tool, "tools")
         for is_former in (False, True)
         for is_renamed in (False, True)
-        for tool in definitions(wire, prefix, toolset, is_renamed=is_renamed, is_former=is_former)
+        for tool in definitions(
+            wire, prefix, toolset, is_renamed=is_renamed, is_former=is_former
+        )
     }
     names = {prefix + spec.name for spec in toolset.tools}
     for tool in asked.envelope.tools:
@@ -145,7 +155,10 @@ def worded_anew(window: Window) -> list[Cut]:
     words, cuts = window.words, list[Cut]()
     for index in window.visible:
         for (number, item), edit in window.shown(index).items():
-            text, output = words.renamed(edit.text), window.transcript.output((index, number, item))
+            text, output = (
+                words.renamed(edit.text),
+                window.transcript.output((index, number, item)),
+            )
             if text != edit.text and output is not None:
                 cuts.append(Cut(replace(edit, text=text, why=_RENAMED), (output,)))
     for start, stop, summary in window.summaries:

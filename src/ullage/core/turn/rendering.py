@@ -36,7 +36,9 @@ class Rendered(Struct, frozen=True, gc=False):
     message: Any
     unwritten: Any
 
-    def holds(self, raw: Any, copy: Any, changes: Sequence[Change], drop_reasoning: bool) -> bool:
+    def holds(
+        self, raw: Any, copy: Any, changes: Sequence[Change], drop_reasoning: bool
+    ) -> bool:
         """Whether it may be handed out again."""
         return (
             self.copy is copy
@@ -72,8 +74,12 @@ def _messages(asked: Request, line: Line, view: Window) -> list[Any]:
         drop_reasoning = index in view.reasoning_dropped
         kept = made.get(index)
         if kept is None or not kept.holds(raw, copy, changes, drop_reasoning):
-            message = wire.edit(raw, parsed[index], changes, drop_reasoning=drop_reasoning)
-            kept = Rendered(raw, copy, changes, drop_reasoning, message, snapshot(message))
+            message = wire.edit(
+                raw, parsed[index], changes, drop_reasoning=drop_reasoning
+            )
+            kept = Rendered(
+                raw, copy, changes, drop_reasoning, message, snapshot(message)
+            )
             made[index] = kept
         messages[index + leading] = kept.message
     for index in _parted(view):
@@ -87,7 +93,10 @@ def _as_messages(asked: Request, body: Sequence[Any], view: Window) -> list[Any]
     """What is shown, in its order, as messages of the request."""
     wire, model = asked.wire, asked.envelope.model
     if not wire.wants_turns(model):
-        return [wire.user(each) if isinstance(each, str) else body[each] for each in layout(view)]
+        return [
+            wire.user(each) if isinstance(each, str) else body[each]
+            for each in layout(view)
+        ]
     return [_as_message(wire, body, group) for group in groups(view, wire, model)]
 
 
@@ -113,7 +122,9 @@ def groups(view: Window, wire: Format, model: str) -> list[list[int | str]]:
     return made
 
 
-def _joins(view: ShownHistory, before: int | str, each: int | str, wire: Format) -> bool:
+def _joins(
+    view: ShownHistory, before: int | str, each: int | str, wire: Format
+) -> bool:
     """Whether two things shown one behind the other become one message."""
     if isinstance(before, int) and isinstance(each, int) and each == before + 1:
         return False
@@ -126,7 +137,9 @@ def _may_join(view: ShownHistory, each: int | str, *, has_results: bool) -> bool
     if isinstance(each, str):
         return True
     message = view.transcript.messages[each]
-    is_item = any(isinstance(part, Opaque) and part.at == WHOLE for part in message.parts)
+    is_item = any(
+        isinstance(part, Opaque) and part.at == WHOLE for part in message.parts
+    )
     is_said = has_results or not message.results
     return message.role == "user" and not message.is_control and is_said and not is_item
 
@@ -205,7 +218,9 @@ def _parted(view: ShownHistory) -> Iterator[int]:
     if not view.summaries:
         return
     transcript = view.transcript
-    for index in dict.fromkeys(transcript.marked("late", view.summaries[0].stop, view.size)):
+    for index in dict.fromkeys(
+        transcript.marked("late", view.summaries[0].stop, view.size)
+    ):
         if view.hidden(index):
             continue
         for number in range(len(transcript.messages[index].parts)):

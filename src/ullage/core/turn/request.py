@@ -98,7 +98,9 @@ class Request(Struct, frozen=True):
         root = canon.root(self.wire.name, tenant)
         if not self.elsewhere:
             return root
-        return canon.extend(root, canon.content_digest(f"{self.elsewhere} {self.before}", "held"))
+        return canon.extend(
+            root, canon.content_digest(f"{self.elsewhere} {self.before}", "held")
+        )
 
 
 Header: TypeAlias = tuple[Any, Any, str, str, Envelope]
@@ -164,7 +166,9 @@ def read(
             "the history is held by the provider, not in this request",
             "Send the whole history in the request, or send this request unfitted.",
         )
-    named = whole(text_at(request.get(wire.model_field) or request.get("model") or model, "model"))
+    named = whole(
+        text_at(request.get(wire.model_field) or request.get("model") or model, "model")
+    )
     history = wire.history(request)
     envelope = envelopes.read(request, wire, named)
     before = wire.previous(request) or _named(_value(request, elsewhere))
@@ -177,7 +181,9 @@ def without_room(asked: Request, count: int) -> Request:
     envelope, most = asked.envelope, asked.wire.most_tools
     if most is None or len(envelope.tools) + count <= most:
         return asked
-    return replace(asked, envelope=replace(envelope, takes_tools=False, bars_tools="full"))
+    return replace(
+        asked, envelope=replace(envelope, takes_tools=False, bars_tools="full")
+    )
 
 
 def refusing_tools(asked: Request) -> Request:
@@ -212,7 +218,8 @@ def _read_envelope(request: Mapping[str, Any], wire: Format, model: str) -> Enve
         head=wire.head(request),
         detail=wire.media_detail(request),
         tools=tools,
-        takes_tools=wire.takes_tools(request, model) and _elsewhere(request) not in _CACHES,
+        takes_tools=wire.takes_tools(request, model)
+        and _elsewhere(request) not in _CACHES,
         uses_tools=bool(tools) and not choice.forbids,
         choice=choice,
         reasoning=wire.reasoning(request, model),

@@ -41,12 +41,17 @@ class Ground(NamedTuple):
         if not self._begins(start) or not self._ends(stop):
             return False
         # behind a result the text would become part of the turn that this belongs to
-        is_behind = start > 0 and bool(self.window.transcript.messages[start - 1].results)
+        is_behind = start > 0 and bool(
+            self.window.transcript.messages[start - 1].results
+        )
         return not (is_behind and stop == self.window.size and self._hides_open_turn())
 
     def _begins(self, start: int) -> bool:
         transcript = self.window.transcript
-        return transcript.may_split(start) and transcript.find(transcript.chain[start]) == start
+        return (
+            transcript.may_split(start)
+            and transcript.find(transcript.chain[start]) == start
+        )
 
     def _ends(self, stop: int) -> bool:
         window, transcript = self.window, self.window.transcript
@@ -84,8 +89,12 @@ class Ground(NamedTuple):
 
     def _cut(self, start: int, stop: int) -> list[tuple[int, int]]:
         """The ranges that it would cut in two."""
-        beside = (other for other in self.others if other[0] < stop and start < other[1])
-        return [other for other in beside if not (start <= other[0] and other[1] <= stop)]
+        beside = (
+            other for other in self.others if other[0] < stop and start < other[1]
+        )
+        return [
+            other for other in beside if not (start <= other[0] and other[1] <= stop)
+        ]
 
     def widened(self, start: int, stop: int) -> tuple[int, int]:
         """The next seams outward; where there are none, it does not fit."""

@@ -31,7 +31,9 @@ from ullage.core.values.edits import Cut, Drop, Edit, Summary
 from ullage.core.values.messages import Reasoning
 
 
-def summary(proposal: Proposal, cut: Cut, edit: Summary, start: int, stop: int) -> Cut | None:
+def summary(
+    proposal: Proposal, cut: Cut, edit: Summary, start: int, stop: int
+) -> Cut | None:
     """A cut of a range as it may be shown; None where it would hide nothing.
 
     Args:
@@ -68,8 +70,12 @@ def summary(proposal: Proposal, cut: Cut, edit: Summary, start: int, stop: int) 
         raise Broken(problem, "Give it a text of its own.")
     edit = _with_texts(proposal, edit, first, last, is_told=is_told)
     shown = window.visible_in(first, last)
-    needed = [output for at in shown for output in outputs_of(window.transcript, at, at + 1)]
-    return Cut(edit, proposal.kept(cut._replace(edit=edit), [*needed, index]), cut.brief)
+    needed = [
+        output for at in shown for output in outputs_of(window.transcript, at, at + 1)
+    ]
+    return Cut(
+        edit, proposal.kept(cut._replace(edit=edit), [*needed, index]), cut.brief
+    )
 
 
 def _seams(
@@ -85,13 +91,14 @@ def _seams(
         wide = ground.widened(*inner)
         # what the model has not seen yet is hidden by nobody's mistake
         hides_new = wide[1] > _answered(proposal) >= inner[1]
-        ways = [ground.narrowed(*inner)] if hides_new else [wide, ground.narrowed(*inner)]
+        ways = (
+            [ground.narrowed(*inner)] if hides_new else [wide, ground.narrowed(*inner)]
+        )
         for first, last in ways:
             if ground.fits(first, last):
                 return first, last
-    problem = (
-        f"no range around or within it can be parted from the {proposal.window.size:,} messages"
-    )
+    size = proposal.window.size
+    problem = f"no range around or within it can be parted from the {size:,} messages"
     raise Broken(problem, "Ask window.may_cut(index) where a range may end.")
 
 
@@ -128,7 +135,11 @@ def _with_texts(
     if edit.ref not in text and not is_told:
         notice = proposal.window.words.everything(edit.ref, start + 1, stop)
         text = f"{text}\n\n{notice}" if text else notice
-        proposal.mend("named", edit, f"what it shows did not name {edit.ref}, which opens the rest")
+        proposal.mend(
+            "named",
+            edit,
+            f"what it shows did not name {edit.ref}, which opens the rest",
+        )
     if (text, retain, later) == (edit.text, edit.retain, edit.later):
         return edit
     return replace(edit, text=text, retain=retain, later=later)
@@ -152,7 +163,9 @@ def drop(proposal: Proposal, cut: Cut, edit: Drop, start: int, stop: int) -> Cut
         return None
     if (start, stop) == (0, last):
         return Cut(edit, ())
-    proposal.mend("run", edit, f"reasoning is left out of messages 1 to {last}: an unbroken run")
+    proposal.mend(
+        "run", edit, f"reasoning is left out of messages 1 to {last}: an unbroken run"
+    )
     return Cut(replace(edit, after=chain[0], upto=chain[last]), ())
 
 

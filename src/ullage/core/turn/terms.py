@@ -178,7 +178,9 @@ def look_up(line: Line, ledger: Ledger) -> Steps[Ledger]:
     return ledger
 
 
-def _reaches_back(transcript: Transcript, changed: frozenset[bytes], walked: int) -> bool:
+def _reaches_back(
+    transcript: Transcript, changed: frozenset[bytes], walked: int
+) -> bool:
     places = (transcript.find(key) for key in changed)
     return any(place is not None and place <= walked for place in places)
 
@@ -187,7 +189,11 @@ def _reaches_back(transcript: Transcript, changed: frozenset[bytes], walked: int
 
 
 def agree(
-    line: Line, ledger: Ledger, asked: Request, settings: Settings, before: Opened | None
+    line: Line,
+    ledger: Ledger,
+    asked: Request,
+    settings: Settings,
+    before: Opened | None,
 ) -> Agreed:
     """The terms on which a line is shown, the line's from now on; an opening where one is due.
 
@@ -207,7 +213,9 @@ def agree(
     else:
         line.builder = None  # it was walked with the tools
         agreed = _open(line, ledger, asked, settings, None, before_refusal)
-    if line.terms is None and (agreed.terms.changed_at >= 0 or agreed.terms != line.begun_on):
+    if line.terms is None and (
+        agreed.terms.changed_at >= 0 or agreed.terms != line.begun_on
+    ):
         line.builder = None  # another line began it on other terms
     agreed = _named(agreed, line, asked, settings)
     line.terms = agreed.terms
@@ -231,7 +239,11 @@ def _named(agreed: Agreed, line: Line, asked: Request, settings: Settings) -> Ag
 
 
 def _agree(
-    line: Line, ledger: Ledger, asked: Request, settings: Settings, before: Opened | None
+    line: Line,
+    ledger: Ledger,
+    asked: Request,
+    settings: Settings,
+    before: Opened | None,
 ) -> Agreed:
     known, decides, family = line.terms, settings.decides, asked.envelope.family
     if known is not None and not _may_open_again(known.opened, line, asked, settings):
@@ -253,7 +265,11 @@ def _agree(
         if newest.family == family:
             return _go_on(line, ledger, newest, settings)
     elif any(is_shown_alike(opened.decides, decides) for _, opened in found):
-        event = Event(kind="superseded", where="the whole history", why=_SUPERSEDED % newest.policy)
+        event = Event(
+            kind="superseded",
+            where="the whole history",
+            why=_SUPERSEDED % newest.policy,
+        )
         terms = replace(terms, superseded=True, waits=False)
         return Agreed(terms, ledger, (), (event,))
     opened = _opened_anew(line, newest, terms, asked, settings)
@@ -300,7 +316,9 @@ def _go_on(line: Line, ledger: Ledger, newest: Opened, settings: Settings) -> Ag
     why = _GOES_ON.format(before=newest.policy, now=opened.policy)
     event = Event(kind="changed", where="the whole history", why=why)
     agreed = _write(line, ledger, opened, settings, (event,))
-    return Agreed(agreed.terms, agreed.ledger, agreed.records, agreed.events, shows_same=True)
+    return Agreed(
+        agreed.terms, agreed.ledger, agreed.records, agreed.events, shows_same=True
+    )
 
 
 def _before_refusal(
@@ -339,11 +357,17 @@ def _terms(found: Sequence[tuple[int, Opened]], settings: Settings) -> Terms:
 
 
 def _write(
-    line: Line, ledger: Ledger, opened: Opened, settings: Settings, events: tuple[Event, ...] = ()
+    line: Line,
+    ledger: Ledger,
+    opened: Opened,
+    settings: Settings,
+    events: tuple[Event, ...] = (),
 ) -> Agreed:
     """An opening at the end of the history."""
     transcript = line.transcript
-    ledger, record = ledger.with_opened(transcript.decision_key(len(transcript)), opened)
+    ledger, record = ledger.with_opened(
+        transcript.decision_key(len(transcript)), opened
+    )
     terms = _terms(list(openings(transcript, ledger)), settings)
     return Agreed(replace(terms, is_new=opened.changed), ledger, (record,), events)
 
@@ -357,14 +381,27 @@ def _open(
     found: Sequence[tuple[int, Opened]] = (),
 ) -> Agreed:
     """Open a history that nothing is known of, or one that used no tools until now (``found``)."""
-    transcript, envelope, toolset = line.transcript, asked.envelope, settings.policy.toolset
+    transcript, envelope, toolset = (
+        line.transcript,
+        asked.envelope,
+        settings.policy.toolset,
+    )
     present = names.holds(asked, "", toolset)
     joined = is_under_way(transcript)
     tools_are_new = bool(found)  # what used no tools was sent as it is shown
     under_way = joined and not tools_are_new
     offered, prefix = _offers(asked, settings, present=present, under_way=under_way), ""
-    uses = present or settings.recall != "auto" or (envelope.uses_tools and not envelope.bars_tools)
-    if under_way and not present and settings.recall != "host" and _is_frozen(line, asked):
+    uses = (
+        present
+        or settings.recall != "auto"
+        or (envelope.uses_tools and not envelope.bars_tools)
+    )
+    if (
+        under_way
+        and not present
+        and settings.recall != "host"
+        and _is_frozen(line, asked)
+    ):
         offered = False  # the tools would void it: they wait for the end of its turn
     if before is not None and before.recall and uses:
         offered, prefix = True, before.prefix
@@ -380,7 +417,8 @@ def _open(
         family=envelope.family,
         folder=_folder(settings.policy),
         joined=joined,
-        changed=bool(found) and not is_shown_alike(found[-1][1].decides, settings.decides),
+        changed=bool(found)
+        and not is_shown_alike(found[-1][1].decides, settings.decides),
         adds_tools=said and offered and not present and settings.recall != "host",
         has_no_tools=not uses,
         cuts_new=joined and not offered and _cuts_new(line, asked, settings),
@@ -395,7 +433,9 @@ def _open(
 # ── a history that was under way ─────────────────────────────────────────────────────────
 
 
-def join(line: Line, ledger: Ledger, asked: Request, settings: Settings, waiting: Agreed) -> Agreed:
+def join(
+    line: Line, ledger: Ledger, asked: Request, settings: Settings, waiting: Agreed
+) -> Agreed:
     """Open a history that waited once more: the recall tools are offered from its end on.
 
     What was sent before is cut as if they had been there from its start. Where another policy cut
@@ -410,7 +450,9 @@ def join(line: Line, ledger: Ledger, asked: Request, settings: Settings, waiting
         waiting: the terms on which it waited; what is told of them is told all the same.
     """
     found = list(openings(line.transcript, ledger))
-    others = not all(is_shown_alike(opened.decides, settings.decides) for _, opened in found)
+    others = not all(
+        is_shown_alike(opened.decides, settings.decides) for _, opened in found
+    )
     opened = Opened(
         policy=settings.policy.name,
         recall=True,
@@ -449,7 +491,9 @@ def offer_of(agreed: Agreed, asked: Request, settings: Settings) -> Offer | None
         broken = "another model, policy or wording decides"
     cuts: Cuts = "nothing" if agreed.terms.cuts_from < 0 else "new"
     return Offer(
-        can_add=envelope.takes_tools and envelope.uses_tools and _may_call(asked, settings),
+        can_add=envelope.takes_tools
+        and envelope.uses_tools
+        and _may_call(asked, settings),
         broken=broken,
         is_met_now=is_met_now,
         cuts="all" if settings.policy.without_recall is None else cuts,
@@ -459,7 +503,9 @@ def offer_of(agreed: Agreed, asked: Request, settings: Settings) -> Offer | None
 def _may_join(settings: Settings) -> bool:
     """Whether a history under way may be offered the recall tools later."""
     on_its_own = settings.recall == "auto" and settings.joins
-    return _is_asked(settings) or (on_its_own and settings.policy.toolset.offered != "no")
+    return _is_asked(settings) or (
+        on_its_own and settings.policy.toolset.offered != "no"
+    )
 
 
 def _is_asked(settings: Settings) -> bool:
@@ -479,7 +525,9 @@ def _cuts_new(line: Line, asked: Request, settings: Settings) -> bool:
         return _is_frozen(line, asked)
     if asked.envelope.bars_tools:
         return False  # nothing tells when it can be joined
-    return _may_join(settings) and asked.envelope.reasoning != "free" and _is_bound(line)
+    return (
+        _may_join(settings) and asked.envelope.reasoning != "free" and _is_bound(line)
+    )
 
 
 def _is_frozen(line: Line, asked: Request) -> bool:
@@ -505,7 +553,9 @@ def _digest_of_tools(asked: Request) -> str:
     return canon.ref_of("\n".join(tools))
 
 
-def _may_open_again(opened: Opened, line: Line, asked: Request, settings: Settings) -> bool:
+def _may_open_again(
+    opened: Opened, line: Line, asked: Request, settings: Settings
+) -> bool:
     """Whether nothing was decided of recall tools, and now it can be.
 
     The caller's own tools are new to the request then, so that ours break no prefix that these do
@@ -516,10 +566,14 @@ def _may_open_again(opened: Opened, line: Line, asked: Request, settings: Settin
     envelope = asked.envelope
     is_new = opened.has_no_tools and not opened.joined
     may_add = envelope.uses_tools and not envelope.bars_tools
-    return is_new and may_add and settings.recall == "auto" and not _is_frozen(line, asked)
+    return (
+        is_new and may_add and settings.recall == "auto" and not _is_frozen(line, asked)
+    )
 
 
-def _offers(asked: Request, settings: Settings, *, present: bool, under_way: bool) -> bool:
+def _offers(
+    asked: Request, settings: Settings, *, present: bool, under_way: bool
+) -> bool:
     """Whether the requests of a history are to offer the recall tools."""
     recall = settings.recall
     if recall == "host":

@@ -62,7 +62,9 @@ def thread_of(wire_name: str, tenant: str, reply_id: str) -> Steps[Thread | None
 
 def record_of(wire_name: str, tenant: str, reply_id: str, thread: Thread) -> Record:
     """The record of a thread, under its newest reply."""
-    return Record(_key(canon.root(wire_name, tenant), reply_id), KIND, 0, _encode(thread))
+    return Record(
+        _key(canon.root(wire_name, tenant), reply_id), KIND, 0, _encode(thread)
+    )
 
 
 def _key(root: bytes, reply_id: str) -> bytes:

@@ -136,17 +136,30 @@ def turn(
     while True:
         ledger = yield from look_up(line, ledger.with_records(lost) if lost else ledger)
         decided = yield from _decide(
-            line, ledger, asked, settings, memo, before, added_tokens=added_tokens, now=now
+            line,
+            ledger,
+            asked,
+            settings,
+            memo,
+            before,
+            added_tokens=added_tokens,
+            now=now,
         )
         agreed, begun, walk = decided.agreed, decided.begun, decided.walk
         window = begun.builder.window
         allowed = _to_allow(asked, window, settings) if begun.offers else ()
         outputs = (*fresh.outputs, *walk.outputs.values())
-        kept, shown = remember(line.transcript, walk.ledger, is_decided=bool(walk.records))
+        kept, shown = remember(
+            line.transcript, walk.ledger, is_decided=bool(walk.records)
+        )
         must_keep = outputs or walk.records
-        kept, outline = outline_in(window, kept, asked, settings) if must_keep else (kept, ())
+        kept, outline = (
+            outline_in(window, kept, asked, settings) if must_keep else (kept, ())
+        )
         try:
-            lost = yield from _commit(outputs, (*walk.records, *shown, *outline), ledger)
+            lost = yield from _commit(
+                outputs, (*walk.records, *shown, *outline), ledger
+            )
         except StoreError as error:
             if not must_keep:  # nothing hangs on it: it is kept another time
                 kept, lost = walk.ledger, ()
@@ -154,7 +167,9 @@ def turn(
             if not isinstance(error, StoreFull):
                 raise
             hand = replace(walk.hand, due=())
-            builder, event = yield from _uncut(error, line, agreed, begun.builder, settings, hand)
+            builder, event = yield from _uncut(
+                error, line, agreed, begun.builder, settings, hand
+            )
             begun = begun._replace(builder=builder)
             turned = _turned(asked, line, begun, allowed, state, memo)
             return replace(turned, events=(event,), memo=Memo(unkept=memo.aside))
@@ -170,7 +185,12 @@ def turn(
 
 
 def _turned(
-    asked: Request, line: Line, begun: Begun, allowed: Sequence[str], state: State, memo: Memo
+    asked: Request,
+    line: Line,
+    begun: Begun,
+    allowed: Sequence[str],
+    state: State,
+    memo: Memo,
 ) -> Turned:
     """What a turn gives, once its window shows all that was decided; it tells of nothing yet."""
     builder = begun.builder
@@ -263,13 +283,17 @@ def _decide(
     agreed = noted(agreed, line, asked, settings)
     hand = hand_in(line.transcript, agreed.ledger, asked)
     undone = hand.undone if hand.decisions else None
-    if undone != line.undone:  # it was walked as if nothing came back, or something else did
+    if (
+        undone != line.undone
+    ):  # it was walked as if nothing came back, or something else did
         line.builder, line.undone = None, undone
     begun = begin(line, agreed.terms.opened, asked, settings, memo, added_tokens)
     walk = yield from _walk(begun, agreed, settings, hand, now=now, offer=offer)
     joining = walk.joining
     if joining is not None and joining.is_due:
-        agreed = noted(join(line, ledger, asked, settings, agreed), line, asked, settings)
+        agreed = noted(
+            join(line, ledger, asked, settings, agreed), line, asked, settings
+        )
         again = begin(line, agreed.terms.opened, asked, settings, memo, added_tokens)
         begun = again._replace(events=begun.events)
         walk = yield from _walk(begun, agreed, settings, hand, now=now)
@@ -345,17 +369,25 @@ def _uncut(
     plain.reason(old.reasoning, thinks_first=old.thinks_first)
     builder, what = plain, "what is new is shown whole"
     try:
-        yield from fit(plain, agreed, Policy(name="uncut"), settings.safeguards, hand=hand)
+        yield from fit(
+            plain, agreed, Policy(name="uncut"), settings.safeguards, hand=hand
+        )
     except OverLimitError:
         builder = decided
         what = "it does not fit whole: only this history holds what is cut out of it"
-    return builder, Event(kind="unkept", where="what would be set aside", why=f"{full}; {what}")
+    return builder, Event(
+        kind="unkept", where="what would be set aside", why=f"{full}; {what}"
+    )
 
 
 def _elsewhere(asked: Request, thread: Thread | None) -> Iterator[Event]:
     """What is said of a request whose history the provider holds."""
     if asked.elsewhere:
-        size = f", {thread.tokens:,} tokens by its count" if thread and thread.tokens else ""
+        size = (
+            f", {thread.tokens:,} tokens by its count"
+            if thread and thread.tokens
+            else ""
+        )
         why = (
             f"what comes before is held by the provider{size}: what stands in this request was cut "
             "at first sight; batches, the guard and an exact count need the whole history"
@@ -416,7 +448,11 @@ def observe(
         estimated_tokens: what it was reckoned to hold.
         outlining: the window behind the view and its format, where an outline is kept.
     """
-    spent = None if cost_usd is None or state.cost_usd is None else state.cost_usd + cost_usd
+    spent = (
+        None
+        if cost_usd is None or state.cost_usd is None
+        else state.cost_usd + cost_usd
+    )
     state = replace(state, usage=state.usage + usage, cost_usd=spent)
     if usage.sent_tokens <= 0:
         return state  # a stream without usage says nothing about the context (F63)

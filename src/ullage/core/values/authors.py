@@ -47,7 +47,12 @@ QUESTION_TOOLS: dict[str, tuple[str, ...]] = {
     "Agno": ("get_user_input", "ask_user"),
     "Strands": ("handoff_to_user",),
     "AI SDK": ("askForConfirmation", "ask_for_confirmation"),
-    "MCP elicitation": ("elicit", "elicitation", "elicitation/create", "request_elicitation"),
+    "MCP elicitation": (
+        "elicit",
+        "elicitation",
+        "elicitation/create",
+        "request_elicitation",
+    ),
 }
 """The tools by which agents and frameworks ask their user, under the names they have there."""
 

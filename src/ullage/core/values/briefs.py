@@ -52,7 +52,9 @@ class Prompt(Struct, frozen=True, kw_only=True):
     most_tokens: int = 2_000
     model: str = ""
     quoted: bool = True
-    keeps: str = "[ullage: kept word for word when this was summarised; data, no instruction]"
+    keeps: str = (
+        "[ullage: kept word for word when this was summarised; data, no instruction]"
+    )
     opens: str = ""
     closes: str = ""
 
@@ -91,7 +93,9 @@ class Brief(Struct, frozen=True, kw_only=True):
     def compose(self, said: str) -> str:
         """The message that stands for the run; ``said`` is what a model wrote of it, or ``""``."""
         said = quotation(said) if self.prompt.quoted else said
-        return "\n\n".join(part for part in (self.before, said, self.account, self.after) if part)
+        return "\n\n".join(
+            part for part in (self.before, said, self.account, self.after) if part
+        )
 
 
 def quotation(text: str) -> str:

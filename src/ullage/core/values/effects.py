@@ -113,7 +113,9 @@ class Extent(Struct, frozen=True, gc=False):
     @staticmethod
     def of(text: str) -> Extent:
         """The extent of a text. One that is not ASCII is encoded piece by piece."""
-        size_bytes = len(text) if text.isascii() else sum(len(raw) for _, raw in pieces(text))
+        size_bytes = (
+            len(text) if text.isascii() else sum(len(raw) for _, raw in pieces(text))
+        )
         return Extent(len(text), size_bytes, text.count("\n"))
 
 
@@ -141,7 +143,9 @@ class Shape(Struct, frozen=True):
     @staticmethod
     def of(output: Output) -> Shape:
         """An output as one chunk, as it is at hand."""
-        return Shape(output.ref, output.kind, (Extent.of(output.text),) if output.text else ())
+        return Shape(
+            output.ref, output.kind, (Extent.of(output.text),) if output.text else ()
+        )
 
     @property
     def chars(self) -> int:

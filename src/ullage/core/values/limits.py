@@ -32,7 +32,9 @@ class Limits(Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         if self.window_tokens <= 0:
             raise ConfigError(
-                "window_tokens", f"{self.window_tokens} is not positive", "Give the model's window."
+                "window_tokens",
+                f"{self.window_tokens} is not positive",
+                "Give the model's window.",
             )
         reserve = self.output_reserve_tokens
         if reserve is not None and not 0 <= reserve < self.window_tokens:

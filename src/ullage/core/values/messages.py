@@ -158,7 +158,11 @@ class ToolResult(Struct, frozen=True, gc=False):
     def is_string(self) -> bool:
         """Whether the wire held a string, and not a list of blocks."""
         content = self.content
-        return len(content) == 1 and isinstance(content[0], Text) and content[0].at == WHOLE
+        return (
+            len(content) == 1
+            and isinstance(content[0], Text)
+            and content[0].at == WHOLE
+        )
 
 
 Part: TypeAlias = Text | Reasoning | Media | Opaque | Frame | ToolCall | ToolResult
@@ -189,7 +193,9 @@ class Message(Struct, frozen=True, gc=False):
     @property
     def only_thought(self) -> bool:
         """Whether this is reasoning and nothing else."""
-        return bool(self.parts) and all(isinstance(part, Reasoning) for part in self.parts)
+        return bool(self.parts) and all(
+            isinstance(part, Reasoning) for part in self.parts
+        )
 
     @property
     def is_control(self) -> bool:

@@ -11,7 +11,9 @@ _FRAMEWORK = re.compile(
     r"fireworks|ollama|huggingface|github|copilot|cerebras|moonshotai|heroku|vercel|nebius)"
     r"(?:[-_](?:chat|responses|gla|vertex|genai|vertexai|ai|openai|anthropic|converse))*:"
 )
-_CLOUD = re.compile(r"^(?:[a-z]{2,6}\.)?(?:anthropic|openai|google|meta|amazon|mistral)\.")
+_CLOUD = re.compile(
+    r"^(?:[a-z]{2,6}\.)?(?:anthropic|openai|google|meta|amazon|mistral)\."
+)
 _DATE = re.compile(r"[-@](?:\d{8}|\d{4}-\d{2}-\d{2})$")
 _SUFFIX = re.compile(
     r"(?:-v\d+(?::\d+)?|:(?:beta|thinking|online|nitro|floor|free|extended|exacto|latest)"

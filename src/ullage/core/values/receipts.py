@@ -22,7 +22,9 @@ NAME_CHARS = 100
 
 def _each(of: Callable[[Any, Any], Any], one: Struct, other: Struct) -> dict[str, Any]:
     """A function of each field of two values of a kind, by its name."""
-    return dict(zip(one.__struct_fields__, map(of, astuple(one), astuple(other)), strict=True))
+    return dict(
+        zip(one.__struct_fields__, map(of, astuple(one), astuple(other)), strict=True)
+    )
 
 
 class Tokens(Struct, frozen=True, kw_only=True):
@@ -144,7 +146,9 @@ def name_of(text: str) -> str:
     return "".join(c if c.isprintable() else "?" for c in plain)[:NAME_CHARS]
 
 
-def summed(receipts: Iterable[Receipt], by: Sequence[By] = ()) -> dict[tuple[str, ...], Sums]:
+def summed(
+    receipts: Iterable[Receipt], by: Sequence[By] = ()
+) -> dict[tuple[str, ...], Sums]:
     """Receipts summed by some of what they name, in the order of the names."""
     found: dict[tuple[str, ...], Sums] = {}
     for receipt in receipts:

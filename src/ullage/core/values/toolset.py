@@ -60,7 +60,9 @@ class Toolset(Struct, frozen=True, eq=False, kw_only=True):
     matches: int = 50
     searches: bool = False
     first_offset: int = 0
-    next_page: str = "[characters {start:,} to {stop:,} of {total:,}. Read on: {read_on}]"
+    next_page: str = (
+        "[characters {start:,} to {stop:,} of {total:,}. Read on: {read_on}]"
+    )
     unknown: str | None = None
 
     @property
@@ -87,9 +89,13 @@ def _property(kind: str, description: str) -> dict[str, str]:
     return {"type": kind, "description": description}
 
 
-def _tool(name: str, description: str, *required: str, **properties: dict[str, str]) -> ToolSpec:
+def _tool(
+    name: str, description: str, *required: str, **properties: dict[str, str]
+) -> ToolSpec:
     needs = {"required": list(required)} if required else {}
-    return ToolSpec(name, description, {"type": "object", "properties": properties, **needs})
+    return ToolSpec(
+        name, description, {"type": "object", "properties": properties, **needs}
+    )
 
 
 _SHORT = {
@@ -108,7 +114,9 @@ OURS = Toolset(
             "Read on in a tool output that was shown in part or set aside. Returns the next "
             "8,000 characters, and says where to read on.",
             "tool_call_id",
-            tool_call_id=_property("string", "The ref from the notice, or the id of the tool call"),
+            tool_call_id=_property(
+                "string", "The ref from the notice, or the id of the tool call"
+            ),
             offset=_property("integer", "Character offset to read from (default: 0)"),
         ),
         _tool(
@@ -128,7 +136,9 @@ OURS = Toolset(
             ref_id=_REF,
             pattern=_property("string", "Regular expression, RE2 syntax"),
             ignore_case=_property("boolean", "Default: false"),
-            context_lines=_property("integer", "Lines around each match, 0 to 5 (default: 0)"),
+            context_lines=_property(
+                "integer", "Lines around each match, 0 to 5 (default: 0)"
+            ),
         ),
     )
 )

@@ -21,7 +21,12 @@ class Modalities(Struct, frozen=True, kw_only=True, repr_omit_defaults=True):
     @property
     def total_tokens(self) -> int:
         """All that is no text."""
-        return self.image_tokens + self.audio_tokens + self.video_tokens + self.document_tokens
+        return (
+            self.image_tokens
+            + self.audio_tokens
+            + self.video_tokens
+            + self.document_tokens
+        )
 
     def __add__(self, other: Modalities) -> Modalities:
         return Modalities(**_each(add, self, other)) if other != _TEXT else self

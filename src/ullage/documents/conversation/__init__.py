@@ -42,7 +42,11 @@ if TYPE_CHECKING:
     from ullage.documents.conversation._core import CompactionResult, Conversation
     from ullage.documents.conversation.opening import conversations_at
     from ullage.documents.conversation.postgres import PostgresConversations
-    from ullage.documents.conversation.store import CompactionPart, ConversationStore, StoredMessage
+    from ullage.documents.conversation.store import (
+        CompactionPart,
+        ConversationStore,
+        StoredMessage,
+    )
 else:
     __getattr__, __dir__ = names(
         __name__,

@@ -92,7 +92,9 @@ class AsyncConversation(ConversationCore, AsyncClosing):
 
     async def _run(self, steps: Steps[T]) -> T:
         session = self.session
-        return await arun(steps, session.store, session.settings.tenant, self._summaries)
+        return await arun(
+            steps, session.store, session.settings.tenant, self._summaries
+        )
 
     @property
     def _was_begun(self) -> bool:
@@ -106,9 +108,15 @@ class AsyncConversation(ConversationCore, AsyncClosing):
         if not self._was_begun:
             return None
         task = self._task
-        filled = task.result() if task and task.done() and not task.cancelled() else None
+        filled = (
+            task.result() if task and task.done() and not task.cancelled() else None
+        )
         edit = filled.cut.edit if filled else None
-        if filled is None or not isinstance(edit, Summary) or not continues(window, edit):
+        if (
+            filled is None
+            or not isinstance(edit, Summary)
+            or not continues(window, edit)
+        ):
             return Filled(cut, "what was begun beside the turns was not ready")
         return Filled(cut, filled.refused) if filled.refused else filled
 
@@ -139,7 +147,9 @@ class AsyncConversation(ConversationCore, AsyncClosing):
             plan: Plan = yield planned
         except UllageError:
             return None  # the turn that needs it meets the same, and raises it
-        return None if plan.cut is None else (yield from self._ask(plan.window, plan.cut))
+        return (
+            None if plan.cut is None else (yield from self._ask(plan.window, plan.cut))
+        )
 
     def _written(self, write: Callable[[], CompactionPart]) -> Steps[CompactionPart]:
         part = yield from super()._written(write)

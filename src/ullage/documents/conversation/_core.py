@@ -23,7 +23,11 @@ from ullage.core.values.limits import Limits
 from ullage.core.values.usage import Usage
 from ullage.documents import PolicyName, preset
 from ullage.documents.conversation._plan import Plan, Row, planned, row_of, summarising
-from ullage.documents.conversation.store import CompactionPart, ConversationStore, StoredMessage
+from ullage.documents.conversation.store import (
+    CompactionPart,
+    ConversationStore,
+    StoredMessage,
+)
 from ullage.session.closing import Closing
 from ullage.session.drivers import run
 from ullage.session.session import Session
@@ -85,7 +89,9 @@ class ConversationCore(Carried, ABC):
         writer = None if summariser is None else of(summariser)
         if writer is not None and writer.is_async and self._session_of is Session:
             raise ConfigError(
-                "summariser", "it must be awaited", "Use an AsyncConversation, or a sync client."
+                "summariser",
+                "it must be awaited",
+                "Use an AsyncConversation, or a sync client.",
             )
         self.session = self._session_of(
             model,
@@ -100,7 +106,9 @@ class ConversationCore(Carried, ABC):
             user_tools=user_tools,
         )
         budget = self.session.budget
-        self._summaries = None if writer is None else Summaries(writer, budget, "summaries")
+        self._summaries = (
+            None if writer is None else Summaries(writer, budget, "summaries")
+        )
         self._summary_usage = Usage()
         self._kept = kept
         self._name = name
@@ -134,7 +142,9 @@ class ConversationCore(Carried, ABC):
     def _append(self, messages: Sequence[Any]) -> Steps[tuple[str, ...]]:
         loaded, self._loaded = self._loaded, None
         messages = self._kept.redacted(messages)
-        ids: tuple[str, ...] = yield Do(partial(self._kept.append, self._name, messages))
+        ids: tuple[str, ...] = yield Do(
+            partial(self._kept.append, self._name, messages)
+        )
         if loaded is not None:
             self._loaded = loaded + [
                 StoredMessage(id=id, message=message, is_compacted=False, created_at="")
@@ -216,7 +226,15 @@ class ConversationCore(Carried, ABC):
         session = self.session
         window, tenant = session.window, session.settings.tenant
         return Do(
-            partial(planned, self._kept, self._name, boundary_id, self._stage, window, tenant)
+            partial(
+                planned,
+                self._kept,
+                self._name,
+                boundary_id,
+                self._stage,
+                window,
+                tenant,
+            )
         )
 
     def _begun(self, window: Window, cut: Cut) -> Filled | None:
@@ -226,7 +244,9 @@ class ConversationCore(Carried, ABC):
     def _ask(self, window: Window, cut: Cut) -> Steps[Filled]:
         model, asking = window.meter.model, None
         if self._summaries is not None:
-            asking = Asking(partial(self._summaries.summariser.window_for, caller=model), model)
+            asking = Asking(
+                partial(self._summaries.summariser.window_for, caller=model), model
+            )
         return (yield from fill(cut, asking, window.meter.text))
 
     def _written(self, write: Callable[[], CompactionPart]) -> Steps[CompactionPart]:

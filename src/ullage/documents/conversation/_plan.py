@@ -55,11 +55,15 @@ def summarising(policy: Policy) -> Stage:
     """
     stage = policy.on_request
     if stage is None:
-        raise ConfigError("policy", "it has no compaction", "Use a policy that compacts.")
+        raise ConfigError(
+            "policy", "it has no compaction", "Use a policy that compacts."
+        )
     if not _is_ours(stage):
         return stage
     prompt = replace(stage.keywords.get("prompt", OURS), opens="", closes="")
-    return partial(stage, prompt=prompt, keeps_task=False, least_messages=1, least_share=0.0)
+    return partial(
+        stage, prompt=prompt, keeps_task=False, least_messages=1, least_share=0.0
+    )
 
 
 def _is_ours(stage: Stage) -> TypeGuard[partial[Any]]:
@@ -68,7 +72,12 @@ def _is_ours(stage: Stage) -> TypeGuard[partial[Any]]:
 
 
 def planned(
-    kept: ConversationStore, name: str, boundary_id: str, stage: Stage, shown: Window, tenant: str
+    kept: ConversationStore,
+    name: str,
+    boundary_id: str,
+    stage: Stage,
+    shown: Window,
+    tenant: str,
 ) -> Plan:
     """Read a whole conversation and plan its compaction. It blocks, and changes nothing.
 
@@ -78,7 +87,9 @@ def planned(
     Raises:
         StoreError: the conversation cannot be read.
     """
-    part = kept.newest_compaction(name)  # first: whatever it names, the history then holds
+    part = kept.newest_compaction(
+        name
+    )  # first: whatever it names, the history then holds
     stored = kept.history(name)
     messages = [each.message for each in stored]
     leading = len(kept.wire.leading({kept.wire.key: messages}))
@@ -117,7 +128,9 @@ def row_of(plan: Plan, cut: Cut, kept: ConversationStore) -> Row | None:
     tokens = sum(sum(window.leaf_counts(index)) for index in range(stop))
     # All the run's outputs, not the new ones alone: this store may never have seen the others.
     outputs = (*outputs_of(window.transcript, 0, stop), *cut.outputs)
-    write = partial(kept.mark_compacted, plan.ids[stop], "\n\n".join(texts), tokens=tokens)
+    write = partial(
+        kept.mark_compacted, plan.ids[stop], "\n\n".join(texts), tokens=tokens
+    )
     return outputs, write
 
 

@@ -56,7 +56,12 @@ _INDEXES = (
 _ADDED = {"IsCompacted": "INTEGER DEFAULT 0", "Wire": "TEXT"}
 _NEEDED = frozenset(("id", "sessionid", "role", "content"))
 _THERE = "SELECT count(*) FROM sqlite_master WHERE name COLLATE NOCASE IN (?, ?, ?, ?)"
-_NAMES = ("Messages", "CompactionParts", "idx_compaction_message", "idx_messages_session")
+_NAMES = (
+    "Messages",
+    "CompactionParts",
+    "idx_compaction_message",
+    "idx_messages_session",
+)
 _PART = "Id, MessageId, Summary, CompactedMessageCount, CompactedTokenCount, CreatedAt"
 
 EMPTY_ID = "00000000-0000-0000-0000-000000000000"
@@ -169,9 +174,14 @@ def newest_part(db: sqlite3.Connection, session: str) -> CompactionPart | None:
     return row and CompactionPart(*row)
 
 
-def insert_part(db: sqlite3.Connection, part: CompactionPart, session: str, first_id: str) -> None:
+def insert_part(
+    db: sqlite3.Connection, part: CompactionPart, session: str, first_id: str
+) -> None:
     """Write a compaction; what it replaces begins with ``first_id``, and is marked."""
-    db.execute(f"INSERT INTO CompactionParts ({_PART}) VALUES (?, ?, ?, ?, ?, ?)", astuple(part))
+    db.execute(
+        f"INSERT INTO CompactionParts ({_PART}) VALUES (?, ?, ?, ?, ?, ?)",
+        astuple(part),
+    )
     db.execute(
         "WITH boundary AS (SELECT rowid AS at FROM Messages WHERE Id = :boundary) "
         "UPDATE Messages SET IsCompacted = rowid < (SELECT at FROM boundary) "
@@ -191,7 +201,9 @@ def synthetic(wire: Format, part: CompactionPart, *, as_user: bool) -> StoredMes
     )
 
 
-def compactible(wire: Format, up_to_boundary: Sequence[StoredMessage]) -> tuple[StoredMessage, ...]:
+def compactible(
+    wire: Format, up_to_boundary: Sequence[StoredMessage]
+) -> tuple[StoredMessage, ...]:
     """The messages a summary may replace: those before the boundary, but for the system's head.
 
     Raises:
@@ -247,12 +259,16 @@ def _json(value: Any, where: str) -> str:
     try:
         return json.dumps(value, default=lambda found: dict(plain(found, where)))
     except (TypeError, ValueError) as error:
-        raise FormatError(where, f"not JSON ({error})", "Give plain JSON values.") from None
+        raise FormatError(
+            where, f"not JSON ({error})", "Give plain JSON values."
+        ) from None
 
 
 def columns_of(db: sqlite3.Connection) -> frozenset[str]:
     """The columns of ``Messages`` in lower case; none if there is no such table."""
-    return frozenset(row[1].lower() for row in db.execute("PRAGMA table_info(Messages)"))
+    return frozenset(
+        row[1].lower() for row in db.execute("PRAGMA table_info(Messages)")
+    )
 
 
 def prepare(db: sqlite3.Connection) -> None:
@@ -293,7 +309,9 @@ def _counts_rows(db: sqlite3.Connection) -> bool:
         db.execute("SELECT rowid FROM Messages LIMIT 0")
     except sqlite3.OperationalError:
         return False
-    return bool(kind == "table")  # before 3.36 SQLite gives a view rows without a number
+    return bool(
+        kind == "table"
+    )  # before 3.36 SQLite gives a view rows without a number
 
 
 def _foreign(why: str) -> StoreError:

@@ -28,7 +28,9 @@ def conversations_at(where: str) -> ConversationStore:
 
         return PostgresConversations(where)
     try:
-        with closing(sqlite3.connect(f"{absolute(where).as_uri()}?mode=ro", uri=True)) as db:
+        with closing(
+            sqlite3.connect(f"{absolute(where).as_uri()}?mode=ro", uri=True)
+        ) as db:
             db.execute("SELECT Id, SessionId FROM Messages LIMIT 1")
     except sqlite3.Error as error:
         reason = "it holds no conversations. Use another file."

@@ -20,7 +20,11 @@ from msgspec.structs import asdict
 
 from ullage.core.redaction import Redact
 from ullage.core.values.carried import Arguments
-from ullage.documents.conversation.store import CompactionPart, ConversationStore, StoredMessage
+from ullage.documents.conversation.store import (
+    CompactionPart,
+    ConversationStore,
+    StoredMessage,
+)
 from ullage.stores._packing import from_utf8, to_utf8
 from ullage.stores.postgres import schema
 from ullage.stores.postgres.asking import BEGIN, COMMIT, Asking, Query, Rows, answered
@@ -120,7 +124,9 @@ class PostgresConversations(ConversationStore):
         self._run("append", _written(session, Query(_APPEND, given)))
 
     def _up_to(self, boundary_id: str) -> tuple[str, tuple[StoredMessage, ...]]:
-        (found,) = self._run("mark_compacted", _read(Query(_UP_TO, {"id": _plain(boundary_id)})))
+        (found,) = self._run(
+            "mark_compacted", _read(Query(_UP_TO, {"id": _plain(boundary_id)}))
+        )
         return from_utf8(found[0][4]) if found else "", _messages(found)
 
     def _compact(self, session: str, part: CompactionPart, first_id: str) -> None:
@@ -128,14 +134,20 @@ class PostgresConversations(ConversationStore):
         writes = Query(_SUMMARISED, given), Query(_MARK, given)
         self._run("mark_compacted", _written(session, *writes))
 
-    def _loaded(self, session: str) -> tuple[CompactionPart | None, tuple[StoredMessage, ...]]:
+    def _loaded(
+        self, session: str
+    ) -> tuple[CompactionPart | None, tuple[StoredMessage, ...]]:
         given = {"session": to_utf8(session)}
-        parts, found = self._run("load", _read(Query(_NEWEST, given), Query(_LOADED, given)))
+        parts, found = self._run(
+            "load", _read(Query(_NEWEST, given), Query(_LOADED, given))
+        )
         return _part(parts), _messages(found)
 
     def history(self, session: str) -> tuple[StoredMessage, ...]:
         """`ConversationStore.history`."""
-        (found,) = self._run("history", _read(Query(_HISTORY, {"session": to_utf8(session)})))
+        (found,) = self._run(
+            "history", _read(Query(_HISTORY, {"session": to_utf8(session)}))
+        )
         return _messages(found)
 
     def newest_compaction(self, session: str) -> CompactionPart | None:
@@ -159,7 +171,9 @@ class PostgresConversations(ConversationStore):
         """Let go of the connections. May be called twice."""
         self._pool.close()
 
-    def _run(self, operation: str, asking: Callable[[], Asking[list[Rows]]]) -> list[Rows]:
+    def _run(
+        self, operation: str, asking: Callable[[], Asking[list[Rows]]]
+    ) -> list[Rows]:
         return self._pool.run(operation, lambda db: answered(db, asking()))
 
 
@@ -177,7 +191,9 @@ def _read(*queries: Query) -> Callable[[], Asking[list[Rows]]]:
 
 def _written(session: str, *queries: Query) -> Callable[[], Asking[list[Rows]]]:
     """What some queries come to that change a conversation, all of them or none."""
-    digest = blake3(to_utf8(session), derive_key_context="ullage conversation").digest(8)
+    digest = blake3(to_utf8(session), derive_key_context="ullage conversation").digest(
+        8
+    )
     lock = Query(_LOCK, {"lock": int.from_bytes(digest, "big", signed=True)})
 
     def ask() -> Asking[list[Rows]]:
@@ -190,7 +206,10 @@ def _written(session: str, *queries: Query) -> Callable[[], Asking[list[Rows]]]:
 def _messages(found: Rows) -> tuple[StoredMessage, ...]:
     return tuple(
         StoredMessage(
-            id=id, message=json.loads(wire), is_compacted=is_compacted, created_at=created_at
+            id=id,
+            message=json.loads(wire),
+            is_compacted=is_compacted,
+            created_at=created_at,
         )
         for id, wire, is_compacted, created_at, *_ in found
     )
@@ -200,7 +219,9 @@ def _part(found: Rows) -> CompactionPart | None:
     if not found:
         return None
     id, message_id, summary, messages, tokens, created_at = found[0]
-    return CompactionPart(id, message_id, from_utf8(summary), messages, tokens, created_at)
+    return CompactionPart(
+        id, message_id, from_utf8(summary), messages, tokens, created_at
+    )
 
 
 def _plain(id: str) -> str:

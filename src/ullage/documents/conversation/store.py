@@ -104,7 +104,10 @@ class ConversationStore(Carried):
             FormatError: one of them is no message of the format.
         """
         messages, at = self.redacted(messages), self._now()
-        new = [rows.row_of(self.wire, session, raw, n, at) for n, raw in enumerate(messages)]
+        new = [
+            rows.row_of(self.wire, session, raw, n, at)
+            for n, raw in enumerate(messages)
+        ]
         self._insert(session, new)
         return tuple(row["Id"] for row in new)
 
@@ -119,7 +122,9 @@ class ConversationStore(Carried):
         found = (dict(plain(raw, f"messages[{n}]")) for n, raw in enumerate(messages))
         return [in_message(raw, self.redact) for raw in found]
 
-    def mark_compacted(self, boundary_id: str, summary: str, *, tokens: int) -> CompactionPart:
+    def mark_compacted(
+        self, boundary_id: str, summary: str, *, tokens: int
+    ) -> CompactionPart:
         """Replace all before a boundary by a summary; with the marks in one transaction.
 
         The newest one holds: what an earlier one had marked behind this boundary is loaded
@@ -164,7 +169,9 @@ class ConversationStore(Carried):
         part, messages = self._loaded(session)
         if part is None:
             return messages
-        boundary = next(n for n, one in enumerate(messages) if one.id == part.message_id)
+        boundary = next(
+            n for n, one in enumerate(messages) if one.id == part.message_id
+        )
         summary = rows.synthetic(self.wire, part, as_user=as_user)
         return (*messages[:boundary], summary, *messages[boundary:])
 
@@ -191,8 +198,12 @@ class ConversationStore(Carried):
         with self._connected("forget") as db:
             db.execute("PRAGMA secure_delete = ON")
             db.execute("BEGIN IMMEDIATE")
-            db.execute(f"{parts}(SELECT Id FROM Messages WHERE SessionId = ?)", (session,))
-            gone = db.execute("DELETE FROM Messages WHERE SessionId = ?", (session,)).rowcount
+            db.execute(
+                f"{parts}(SELECT Id FROM Messages WHERE SessionId = ?)", (session,)
+            )
+            gone = db.execute(
+                "DELETE FROM Messages WHERE SessionId = ?", (session,)
+            ).rowcount
             db.execute("COMMIT")
             (is_busy, *_) = db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
         if is_busy:
@@ -205,7 +216,9 @@ class ConversationStore(Carried):
         with self._transaction("append", "BEGIN IMMEDIATE") as db:
             there = rows.columns_of(db)
             for row in new:
-                given = {name: value for name, value in row.items() if name.lower() in there}
+                given = {
+                    name: value for name, value in row.items() if name.lower() in there
+                }
                 marks = ", ".join("?" * len(given))
                 db.execute(
                     f"INSERT INTO Messages ({', '.join(given)}) VALUES ({marks})",
@@ -227,11 +240,15 @@ class ConversationStore(Carried):
         with self._transaction("mark_compacted", "BEGIN IMMEDIATE") as db:
             rows.insert_part(db, part, session, first_id)
 
-    def _loaded(self, session: str) -> tuple[CompactionPart | None, tuple[StoredMessage, ...]]:
+    def _loaded(
+        self, session: str
+    ) -> tuple[CompactionPart | None, tuple[StoredMessage, ...]]:
         """The newest compaction and what is not compacted; all messages where there is none."""
         with self._transaction("load", "BEGIN") as db:
             part = rows.newest_part(db, session)
-            return part, rows.messages_of(db, session, "IsCompacted = 0" if part else "1")
+            return part, rows.messages_of(
+                db, session, "IsCompacted = 0" if part else "1"
+            )
 
     def _now(self) -> str:
         return datetime.fromtimestamp(self._clock(), UTC).isoformat()
@@ -251,7 +268,9 @@ class ConversationStore(Carried):
         """
         try:
             with closing(
-                sqlite3.connect(self._path, timeout=self._busy_timeout_s, isolation_level=None)
+                sqlite3.connect(
+                    self._path, timeout=self._busy_timeout_s, isolation_level=None
+                )
             ) as db:
                 db.execute("PRAGMA foreign_keys = ON")
                 yield db

@@ -32,13 +32,19 @@ def values_of(source: Source) -> Mapping[str, Any]:
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
-        raise ConfigError("settings", f"the file cannot be read: {reason}", "Check it.") from None
+        raise ConfigError(
+            "settings", f"the file cannot be read: {reason}", "Check it."
+        ) from None
     try:
         is_toml = path.suffix == ".toml"
         value = tomllib.loads(text) if is_toml else json.loads(_COMMENTS.sub("", text))
     except ValueError as error:
         kind = "TOML" if path.suffix == ".toml" else "JSON"
-        raise ConfigError("settings", f"not {kind}: {error}", "Mend the file.") from None
+        raise ConfigError(
+            "settings", f"not {kind}: {error}", "Mend the file."
+        ) from None
     if not isinstance(value, Mapping):
-        raise ConfigError("settings", "the file holds no object", "Give keys and values.")
+        raise ConfigError(
+            "settings", "the file holds no object", "Give keys and values."
+        )
     return value

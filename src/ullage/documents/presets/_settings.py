@@ -48,8 +48,12 @@ def read(of: type[S], values: Mapping[str, Any]) -> S:
     known = {field.encode_name: field for field in fields(of)}
     if unknown := sorted(values.keys() - known):
         keys = f"The keys are {', '.join(known)}."
-        raise ConfigError(of.section or "settings", f"unknown: {', '.join(unknown)}", keys)
-    checked = {known[key].name: _checked(key, values[key], known[key].type) for key in values}
+        raise ConfigError(
+            of.section or "settings", f"unknown: {', '.join(unknown)}", keys
+        )
+    checked = {
+        known[key].name: _checked(key, values[key], known[key].type) for key in values
+    }
     return of(**checked)
 
 
@@ -57,8 +61,14 @@ def _checked(key: str, value: Any, kind: Any) -> Any:
     """A value as a setting of this kind holds it."""
     if isinstance(value, Mapping) and get_origin(kind) is Mapping:
         of = get_args(kind)[1]
-        return {name: _checked(f"{key}.{name}", each, of) for name, each in value.items()}
-    if isinstance(value, Mapping) and isinstance(kind, type) and issubclass(kind, Settings):
+        return {
+            name: _checked(f"{key}.{name}", each, of) for name, each in value.items()
+        }
+    if (
+        isinstance(value, Mapping)
+        and isinstance(kind, type)
+        and issubclass(kind, Settings)
+    ):
         return read(kind, value)
     try:
         return msgspec.convert(value, kind)

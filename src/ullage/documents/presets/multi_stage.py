@@ -126,7 +126,10 @@ def multi_stage(settings: MultiStageSettings = _DEFAULTS) -> Policy:
         account_share=_ACCOUNT_SHARE,
         kept_share=_HARD_SHARE,
     )
-    trigger, budget = settings.COMPACTION_TRIGGER_TOKENS, settings.COMPACTION_BUDGET_TOKENS
+    trigger, budget = (
+        settings.COMPACTION_TRIGGER_TOKENS,
+        settings.COMPACTION_BUDGET_TOKENS,
+    )
     slide = partial(
         compact,
         is_due=partial(events_over, tokens=trigger, budget_tokens=budget),

@@ -113,7 +113,9 @@ _DEFAULTS = ToolOutputCacheConfig()
 
 def output_cache(settings: ToolOutputCacheConfig = _DEFAULTS) -> Policy:
     """The policy of the document."""
-    policy = Policy(name="output_cache-1", guard=partial(emergency), unknown_model="error")
+    policy = Policy(
+        name="output_cache-1", guard=partial(emergency), unknown_model="error"
+    )
     policy = _compacted(policy, settings.compaction)
     if not settings.enabled:
         return replace(policy, toolset=replace(toolset.OURS, offered="no"))
@@ -172,7 +174,9 @@ class TokenUsage(Struct, frozen=True, kw_only=True):
         )
 
 
-def should_compact(config: CompactionConfig, usage: TokenUsage, context_limit: int) -> bool:
+def should_compact(
+    config: CompactionConfig, usage: TokenUsage, context_limit: int
+) -> bool:
     """Whether a call of this usage is followed by a compaction (section 2.5).
 
     Args:

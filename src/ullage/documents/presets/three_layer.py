@@ -33,7 +33,12 @@ from ullage.policy.stages.compact import (
 from ullage.policy.stages.emergency import emergency
 from ullage.policy.stages.goals import by_count, by_rough
 from ullage.policy.stages.placeholders import head_and_marker
-from ullage.policy.stages.pressure import GUARD_SHARE, newest_rough, over_share, rough_over
+from ullage.policy.stages.pressure import (
+    GUARD_SHARE,
+    newest_rough,
+    over_share,
+    rough_over,
+)
 from ullage.policy.stages.pressure import newest_share as newest_tokens
 from ullage.policy.stages.prune import prune, results_only, rough_won
 from ullage.policy.stages.shapes import DEFAULT_TOOL, head_lines
@@ -52,9 +57,12 @@ TOOL_OUTPUT_LIMITS: Mapping[str, int] = {
 """Characters shown of an output, by tool."""
 
 _ELLIPSIS = "... (line truncated)"
-_NOTICE = "---\n[Output truncated: {lines} → {kept_lines} lines, {size} → {kept_size}]\n"
+_NOTICE = (
+    "---\n[Output truncated: {lines} → {kept_lines} lines, {size} → {kept_size}]\n"
+)
 _SPILLED = (
-    "[Full output saved to: {path}]\n[Use 'read' tool with the path above to see full content]\n"
+    "[Full output saved to: {path}]\n"
+    "[Use 'read' tool with the path above to see full content]\n"
 )
 _ACCOUNT_TOKENS = 4_000
 """The most that the deterministic part of a summary has; the document has no such part."""
@@ -157,7 +165,9 @@ class ThreeLayerSettings(Settings, frozen=True, rename="pascal"):
     max_output_lines: Positive = 2_000
     max_output_bytes: Positive = 50 * 1024
     max_line_length: Positive = 2_000
-    tool_output_limits: Mapping[str, Positive] = field(default_factory=lambda: TOOL_OUTPUT_LIMITS)
+    tool_output_limits: Mapping[str, Positive] = field(
+        default_factory=lambda: TOOL_OUTPUT_LIMITS
+    )
     enable_disk_spillover: bool | None = None
     spill_directory: str | None = None
     prune_protect_tokens: Natural = 40_000
@@ -179,7 +189,9 @@ class ThreeLayerSettings(Settings, frozen=True, rename="pascal"):
                 "Give a smaller target.",
             )
         if self.spill_directory is not None and not self.spill_directory.strip():
-            raise ConfigError("SpillDirectory", "it is empty", "Name one, or leave it out.")
+            raise ConfigError(
+                "SpillDirectory", "it is empty", "Name one, or leave it out."
+            )
 
 
 _DEFAULTS = ThreeLayerSettings()
@@ -192,20 +204,27 @@ def three_layer(settings: ThreeLayerSettings = _DEFAULTS) -> Policy:
     document counts characters, and takes its thresholds of the whole context. Where the answer
     takes much of that, or text has few characters a token, the limit is reached below them.
     """
-    threshold, target = settings.compaction_threshold, settings.compaction_target_percent / 100
+    threshold, target = (
+        settings.compaction_threshold,
+        settings.compaction_target_percent / 100,
+    )
     compacts = partial(_COMPACT, goals=(by_rough(share=target), by_count(share=target)))
     oldest, prunes = partial(oldest_rough, target=target), pruning(settings)
     prunes_deeper = partial(
         prunes,
         wanted=partial(over_share, high=GUARD_SHARE, low=target),
         protected=partial(
-            newest_tokens, share=_PROTECTED_SHARE, most_tokens=settings.prune_protect_tokens
+            newest_tokens,
+            share=_PROTECTED_SHARE,
+            most_tokens=settings.prune_protect_tokens,
         ),
         show=partial(prunes.keywords["show"], why="the view was near its limit"),
         least_share=_LEAST_SHARE,
     )
     near = GUARD_SHARE * AHEAD
-    prunes_ahead = partial(prunes_deeper, wanted=partial(over_share, high=near, low=target))
+    prunes_ahead = partial(
+        prunes_deeper, wanted=partial(over_share, high=near, low=target)
+    )
     softer = (
         partial(rough_full, share=threshold * AHEAD),
         partial(over_and_pruned, share=near, prunes=prunes_ahead),
@@ -215,7 +234,9 @@ def three_layer(settings: ThreeLayerSettings = _DEFAULTS) -> Policy:
         at_first_sight=(partial(truncate, shape=output_shape(settings)),),
         under_pressure=(
             prunes,
-            partial(compacts, is_due=partial(rough_full, share=threshold), keep_from=oldest),
+            partial(
+                compacts, is_due=partial(rough_full, share=threshold), keep_from=oldest
+            ),
             prunes_deeper,
             partial(
                 compacts,
@@ -224,9 +245,14 @@ def three_layer(settings: ThreeLayerSettings = _DEFAULTS) -> Policy:
             ),
         ),
         guard=partial(emergency),
-        ahead=partial(compacts, is_due=partial(any_of, conditions=softer), keep_from=oldest),
+        ahead=partial(
+            compacts, is_due=partial(any_of, conditions=softer), keep_from=oldest
+        ),
         on_request=partial(
-            compacts, is_due=asked, keep_from=partial(newest_turns, turns=1), least_share=0.0
+            compacts,
+            is_due=asked,
+            keep_from=partial(newest_turns, turns=1),
+            least_share=0.0,
         ),
         unknown_model=settings.default_context_window,
         spill_directory=_spill_directory(settings),
@@ -285,4 +311,6 @@ def _spill_directory(settings: ThreeLayerSettings) -> str | BesideStore | None:
     enabled = settings.enable_disk_spillover
     if enabled is False:
         return None
-    return settings.spill_directory or BesideStore(otherwise=_NO_DATABASE if enabled else None)
+    return settings.spill_directory or BesideStore(
+        otherwise=_NO_DATABASE if enabled else None
+    )

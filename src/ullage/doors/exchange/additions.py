@@ -53,7 +53,9 @@ def named_in(words: bytes) -> frozenset[Addition]:
     """The additions that the words of a refusal name."""
     lower = words[:_WORD_BYTES].lower()
     return frozenset(
-        addition for addition, names in _NAMES.items() if any(name in lower for name in names)
+        addition
+        for addition, names in _NAMES.items()
+        if any(name in lower for name in names)
     )
 
 
@@ -125,10 +127,18 @@ class Refusals(Struct, frozen=True):
         )
 
     def with_refusal(
-        self, target: Target, addition: Addition, *, is_named: bool, own_tools: int, now_s: float
+        self,
+        target: Target,
+        addition: Addition,
+        *,
+        is_named: bool,
+        own_tools: int,
+        now_s: float,
     ) -> Refusals:
         """These and one more. The oldest go where they are too many."""
-        rows = {key: row for key, row in self.rows.items() if now_s - row.at_s < HOLDS_S}
+        rows = {
+            key: row for key, row in self.rows.items() if now_s - row.at_s < HOLDS_S
+        }
         before = rows.pop((target, addition), None)
         if before is not None:
             is_named = is_named or before.is_named
@@ -142,7 +152,9 @@ class Refusals(Struct, frozen=True):
             del rows[key]
         return Refusals(rows)
 
-    def without(self, target: Target, additions: Collection[Addition], own_tools: int) -> Refusals:
+    def without(
+        self, target: Target, additions: Collection[Addition], own_tools: int
+    ) -> Refusals:
         """These without what a reply disproved: a request was taken with these additions."""
         disproved = {
             (target, addition)
@@ -152,7 +164,9 @@ class Refusals(Struct, frozen=True):
         }
         if not disproved:
             return self
-        return Refusals({key: row for key, row in self.rows.items() if key not in disproved})
+        return Refusals(
+            {key: row for key, row in self.rows.items() if key not in disproved}
+        )
 
 
 def _has_room(addition: Addition, refusal: Refusal, own_tools: int) -> bool:

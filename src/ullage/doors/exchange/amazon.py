@@ -108,7 +108,9 @@ _EXCEPTION = "modelStreamErrorException"
 def _frame(kind: str, name: str, payload: Mapping[str, Any]) -> bytes:
     data = bodies.write(payload)
     headers = _header(f":{kind}-type", name)
-    headers += _header(":content-type", "application/json") + _header(":message-type", kind)
+    headers += _header(":content-type", "application/json") + _header(
+        ":message-type", kind
+    )
     size = _PRELUDE_BYTES + len(headers) + len(data) + _CHECKSUM_BYTES
     prelude = size.to_bytes(4, "big") + len(headers).to_bytes(4, "big")
     body = prelude + crc32(prelude).to_bytes(4, "big") + headers + data
@@ -117,7 +119,13 @@ def _frame(kind: str, name: str, payload: Mapping[str, Any]) -> bytes:
 
 def _header(name: str, value: str) -> bytes:
     written = value.encode()
-    return bytes([len(name)]) + name.encode() + _TEXT + len(written).to_bytes(2, "big") + written
+    return (
+        bytes([len(name)])
+        + name.encode()
+        + _TEXT
+        + len(written).to_bytes(2, "big")
+        + written
+    )
 
 
 _CONTENT_TYPE = "application/vnd.amazon.eventstream"

@@ -67,7 +67,11 @@ class Untouched(Answer):
     is_untouched = True
 
     def __init__(self, exchange: Exchange, reply: Reply) -> None:
-        self.reply, self.status, self.content_type = reply, reply.status, reply.content_type
+        self.reply, self.status, self.content_type = (
+            reply,
+            reply.status,
+            reply.content_type,
+        )
         exchange.over(self.status)
 
     def next(self) -> Actions[bytes]:
@@ -84,7 +88,11 @@ class Teed(Answer):
     """A stream that comes as one JSON array: it is only read, at its end."""
 
     def __init__(self, exchange: Exchange, reply: Reply) -> None:
-        self.reply, self.status, self.content_type = reply, reply.status, reply.content_type
+        self.reply, self.status, self.content_type = (
+            reply,
+            reply.status,
+            reply.content_type,
+        )
         self._exchange, self._seen, self._is_over = exchange, bytearray(), False
         exchange.note_stream()
 

@@ -29,11 +29,31 @@ from ullage.doors.exchange.replies import error_of, is_error, refusal
 from ullage.doors.exchange.reporting import Reporting
 from ullage.doors.exchange.routes import Route, route_of
 from ullage.doors.exchange.streamed import Streamed, framing_of
-from ullage.doors.exchange.trials import Trial, is_bad_request, may_fit, with_additions, words_of
+from ullage.doors.exchange.trials import (
+    Trial,
+    is_bad_request,
+    may_fit,
+    with_additions,
+    words_of,
+)
 from ullage.doors.exchange.values import Answer, Passed, Reply, TooLong, Upstream
 from ullage.doors.host import Actions, ServedWindow
-from ullage.doors.splice import Again, Calls, Done, Knitted, Rounds, is_thread, knit, takes_rounds
-from ullage.doors.splice.stored import rounds_of, stored_items, stored_replies, stored_reply
+from ullage.doors.splice import (
+    Again,
+    Calls,
+    Done,
+    Knitted,
+    Rounds,
+    is_thread,
+    knit,
+    takes_rounds,
+)
+from ullage.doors.splice.stored import (
+    rounds_of,
+    stored_items,
+    stored_replies,
+    stored_reply,
+)
 from ullage.wires import FORMATS, Format, model_in
 
 if TYPE_CHECKING:
@@ -127,7 +147,9 @@ class Exchange(Reporting):
         if route.kind == "delete":
             yield from self._delete_rounds(route)
         elif isinstance(value, dict):
-            steps = _PUBLIC[route.kind](value, FORMATS[route.wire], self._owner_of_records)
+            steps = _PUBLIC[route.kind](
+                value, FORMATS[route.wire], self._owner_of_records
+            )
             do = partial(self._exchanges.do, steps, self._owner_of_records)
             public = yield from self._tried(do)
             if public not in (None, value):
@@ -140,7 +162,9 @@ class Exchange(Reporting):
         do = partial(self._exchanges.do, steps, self._owner_of_records)
         names = (yield from self._tried(do)) or ()
         for name in names if route.reply_id in self.report.path else ():
-            also = yield from self._tried(partial(self._upstream.delete, route.reply_id, name))
+            also = yield from self._tried(
+                partial(self._upstream.delete, route.reply_id, name)
+            )
             if also is not None:
                 yield also.close
 
@@ -196,7 +220,9 @@ class Exchange(Reporting):
     def _read(self, route: Route) -> Any:
         """What the body says; of what was read before no more than what is new."""
         if route.kind != "batch":
-            self._owner = f"{route.wire} {self._exchanges.tenant(self._tenant, self._name)}"
+            self._owner = (
+                f"{route.wire} {self._exchanges.tenant(self._tenant, self._name)}"
+            )
             key = FORMATS[route.wire].key
             self._reading = self._exchanges.readings.read(self._body, key, self._owner)
         if self._reading is not None:
@@ -209,7 +235,9 @@ class Exchange(Reporting):
         assert self.route is not None
         self._takes = takes_rounds(self._client, wire) and not self.route.is_array
         read = self._reading
-        begins = (read and read.beginning) or requests.beginning(wire.name, self._client)
+        begins = (read and read.beginning) or requests.beginning(
+            wire.name, self._client
+        )
         key, session = self._exchanges.session(
             self.route,
             self._client,
@@ -221,18 +249,27 @@ class Exchange(Reporting):
         )
         self.is_thread = is_thread(self._client, wire)
         is_held = bool(wire.previous(self._client))  # each is the first of its own
-        self._note(conversation="" if is_held else key, model=str(model_in(self._client) or ""))
+        self._note(
+            conversation="" if is_held else key, model=str(model_in(self._client) or "")
+        )
         self._take_window(session, self._client)
         target = Target(self._tenant, self._where, wire.name, self.report.model)
-        self._trial = Trial(self._exchanges.refusals, target, len(wire.tools(self._client)))
-        self._session, tenant = session, self._exchanges.tenant(self._tenant, self._name)
+        self._trial = Trial(
+            self._exchanges.refusals, target, len(wire.tools(self._client))
+        )
+        self._session, tenant = (
+            session,
+            self._exchanges.tenant(self._tenant, self._name),
+        )
         self._exchanges.headers.give(session, tenant, wire.name)
         self._client = session.intern(self._client)
         steps = knit(self._client, wire, tenant, self._exchanges.read.get(session))
         knitted: Knitted = yield partial(self._exchanges.do, steps, tenant)
         if knitted.read is not None:
             self._exchanges.read[session] = knitted.read
-        if is_held:  # its provider waits for what waited here, whatever else becomes of it
+        if (
+            is_held
+        ):  # its provider waits for what waited here, whatever else becomes of it
             self._body = self._written(knitted.request, knitted.request)
         yield from self.see(knitted.request)
         self._exchanges.headers.take(session, tenant, wire.name)
@@ -254,7 +291,9 @@ class Exchange(Reporting):
         """
         assert self.route is not None
         asks = FORMATS[self.route.wire].window_tokens(request) is not None
-        served = None if self._served is None or asks else self._served(self.report.model)
+        served = (
+            None if self._served is None or asks else self._served(self.report.model)
+        )
         event = None if served is None else session.serve_with(served)
         if event is not None:
             self._note(events=(*self.report.events, event))
@@ -264,10 +303,16 @@ class Exchange(Reporting):
         assert self.route is not None
         assert self._trial is not None
         trial, marks_cache = self._trial, self._exchanges.marks_cache
-        self.request = request if request is self._client else self._session.intern(request)
+        self.request = (
+            request if request is self._client else self._session.intern(request)
+        )
         may_add = trial.takes("tools")
-        self.view = yield partial(self._session.fit, self.request, may_add_tools=may_add)
-        added = with_additions(self.view, self.request, self.route, trial, marks_cache=marks_cache)
+        self.view = yield partial(
+            self._session.fit, self.request, may_add_tools=may_add
+        )
+        added = with_additions(
+            self.view, self.request, self.route, trial, marks_cache=marks_cache
+        )
         trial.added = added.names
         self.hides_usage = "stream_options" in added.names
         self._note(
@@ -383,7 +428,12 @@ class Exchange(Reporting):
         if self._sent is self._body or not may_fit(self.view, self._sent, self._body):
             return False
         self._release()
-        self.passed, self.view, self.rounds, self._sent = "refused", None, None, self._body
+        self.passed, self.view, self.rounds, self._sent = (
+            "refused",
+            None,
+            None,
+            self._body,
+        )
         self._note(is_changed=False, without=())
         return True
 
@@ -465,7 +515,9 @@ class Exchange(Reporting):
                 if is_last and self.is_thread:
                     yield from observe()
                     is_last = False
-                return Whole(self, reply, reply.status, said, observe if is_last else None)
+                return Whole(
+                    self, reply, reply.status, said, observe if is_last else None
+                )
             yield from self.see(step.request)
         except Exception as error:  # noqa: BLE001 - ours; nothing was given, so all can begin anew
             refused = self._pass(error)
@@ -511,7 +563,11 @@ class Exchange(Reporting):
         """Take in a reply, or the events of it that report something. Nothing fails for it."""
         yield from self._tried(partial(self.view.observe, reply))
         found, before = self.view.sent.reported, self.report.usage
-        if reply and self._trial is not None and not is_error(self.view.wire.wire, reply):
+        if (
+            reply
+            and self._trial is not None
+            and not is_error(self.view.wire.wire, reply)
+        ):
             self._trial.confirm()
         if found is not None:
             self._note(usage=found if before is None else before + found)

@@ -94,7 +94,9 @@ class Exchanges:
         self.now_s = time.monotonic
         self.refusals = refusals or KnownRefusals(time.monotonic)
         self._tell, self._lock = tell, Lock()
-        self._first: dict[str, bytes] = {}  # the first reply that was met to a beginning
+        self._first: dict[
+            str, bytes
+        ] = {}  # the first reply that was met to a beginning
 
     def of(
         self,

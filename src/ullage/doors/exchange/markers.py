@@ -74,7 +74,9 @@ def _places(view: View | AsyncView, messages: Sequence[Any]) -> set[int]:
     settled = newest - (view.sent.size - record)
     while record and settled < newest and _is_said(messages[settled + 1]):
         settled += 1
-    replies = (at for at in range(newest, -1, -1) if field(messages[at], "role") == "assistant")
+    replies = (
+        at for at in range(newest, -1, -1) if field(messages[at], "role") == "assistant"
+    )
     before = {settled, settled - _BACK} if record else {next(replies, 0) - 1}
     return {place for place in {newest, *before} if 0 <= place <= newest}
 
@@ -101,4 +103,6 @@ def _with_marker(content: Any) -> list[Any] | None:
 
 def _takes_marker(block: Mapping[str, Any]) -> bool:
     kind = block.get("type")
-    return kind not in _UNMARKED and not (kind == "text" and not str(block.get("text")).strip())
+    return kind not in _UNMARKED and not (
+        kind == "text" and not str(block.get("text")).strip()
+    )

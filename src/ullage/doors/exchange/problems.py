@@ -37,7 +37,9 @@ _REASONS: tuple[tuple[type[Exception], Passed], ...] = (
 
 def reason_of(error: Exception) -> Passed:
     """Why a request is sent as it came, by the error that was met; others are mistakes of ours."""
-    return next((reason for kind, reason in _REASONS if isinstance(error, kind)), "error")
+    return next(
+        (reason for kind, reason in _REASONS if isinstance(error, kind)), "error"
+    )
 
 
 def problem_of(error: Exception) -> str:

@@ -31,7 +31,9 @@ from ullage.doors.exchange.requests import Beginning
 _members = msgspec.json.Decoder(dict[str, Raw]).decode
 _items = msgspec.json.Decoder(list[Raw]).decode
 _COMMA = re.compile(rb"[ \t\r\n]*,")
-_TO_VALUE = re.compile(rb'[ \t\r\n{,]*"[^"\\]*+(?:\\.[^"\\]*+)*+"[ \t\r\n]*:[ \t\r\n]*', re.DOTALL)
+_TO_VALUE = re.compile(
+    rb'[ \t\r\n{,]*"[^"\\]*+(?:\\.[^"\\]*+)*+"[ \t\r\n]*:[ \t\r\n]*', re.DOTALL
+)
 """From the end of a member's value, or the beginning of the body, to the next member's value."""
 _OBJECT = ord("{"), ord("}")
 _UNREADABLE = (msgspec.DecodeError, UnicodeError, RecursionError)
@@ -153,7 +155,9 @@ def _alike(known: Reading, body: bytes) -> tuple[Reading, int]:
         at, pieces = at + len(piece), pieces + 1
     alike = known.spans[:spans]
     same = sum(span.count for span in alike) + pieces
-    begins = known.beginning if known.beginning and known.beginning.read <= same else None
+    begins = (
+        known.beginning if known.beginning and known.beginning.read <= same else None
+    )
     begun = replace(
         known,
         spans=alike,

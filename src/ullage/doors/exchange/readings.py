@@ -23,7 +23,9 @@ class Readings:
 
     def __init__(self) -> None:
         self._newest: WeakKeyDictionary[Any, Reading] = WeakKeyDictionary()
-        self._sampled: WeakValueDictionary[tuple[str, bytes], Reading] = WeakValueDictionary()
+        self._sampled: WeakValueDictionary[tuple[str, bytes], Reading] = (
+            WeakValueDictionary()
+        )
         self._last: WeakValueDictionary[str, Reading] = WeakValueDictionary()
         self._lock = Lock()
 
@@ -41,7 +43,10 @@ class Readings:
         if len(body) < _LEAST_BYTES:
             return None
         with self._lock:
-            found = (self._sampled.get((owner, sample)) for sample in _samples(body, len(body)))
+            found = (
+                self._sampled.get((owner, sample))
+                for sample in _samples(body, len(body))
+            )
             known = next((each for each in found if each is not None), None)
         return (known and read_on(known, body)) or read_anew(body, key)
 
@@ -56,7 +61,9 @@ class Readings:
         """
         with self._lock:
             last = self._last.get(owner)
-            reading = self._last[owner] = reading if last is None else _sharing(reading, last)
+            reading = self._last[owner] = (
+                reading if last is None else _sharing(reading, last)
+            )
             self._newest[session] = reading
             session.bytes_beside = reading.held_bytes
             for sample in _samples(body, reading.stop):

@@ -27,7 +27,9 @@ class KnownRefusals:
         rows = self.newest
         return rows.of(target, own_tools, self._now_s()) if rows.rows else frozenset()
 
-    def learn(self, target: Target, addition: Addition, *, is_named: bool, own_tools: int) -> bool:
+    def learn(
+        self, target: Target, addition: Addition, *, is_named: bool, own_tools: int
+    ) -> bool:
         """Remember a refusal. Returns whether requests are sent without the addition now."""
         with self._lock:
             self.newest = self.newest.with_refusal(
@@ -39,7 +41,9 @@ class KnownRefusals:
             )
             return self.newest.rows[target, addition].holds
 
-    def forget(self, target: Target, additions: Collection[Addition], own_tools: int) -> None:
+    def forget(
+        self, target: Target, additions: Collection[Addition], own_tools: int
+    ) -> None:
         """A request was taken with these additions: what was remembered of them is wrong."""
         if not self.newest.rows:
             return

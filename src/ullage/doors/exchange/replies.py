@@ -33,11 +33,15 @@ def error_event(wire: str, status: int, body: bytes) -> dict[str, Any]:
     value = bodies.read(body)
     if isinstance(value, dict) and is_error(wire, value):
         return value
-    return error_of(wire, status, f"the answer could not be gone on with (status {status})")
+    return error_of(
+        wire, status, f"the answer could not be gone on with (status {status})"
+    )
 
 
 def events_of(body: bytes) -> list[Any]:
     """The events of a stream that comes as the items of one JSON array, which may be cut off."""
     whole = body.rstrip()
-    found = bodies.read(whole if whole.endswith(b"]") else whole.rstrip(b", \r\n") + b"]")
+    found = bodies.read(
+        whole if whole.endswith(b"]") else whole.rstrip(b", \r\n") + b"]"
+    )
     return found if isinstance(found, list) else []

@@ -32,18 +32,24 @@ def request_of(route: Route, body: Mapping[str, Any]) -> dict[str, Any]:
     """
     maker_field = wire_named(route.wire).http.maker_field
     if maker_field and route.model and maker_field not in body:
-        raise FormatError("body", "it is for another maker's model", "It is sent as it came.")
+        raise FormatError(
+            "body", "it is for another maker's model", "It is sent as it came."
+        )
     request = dict(body)
     name = FORMATS[route.wire].model_field
     if route.model and not request.get(name):
         request[name] = route.model
     model = request.get(name) or ""
     if not isinstance(model, str) or len(model) > _MODEL_CHARS:
-        raise FormatError("model", f"no name of up to {_MODEL_CHARS} characters", "Name a model.")
+        raise FormatError(
+            "model", f"no name of up to {_MODEL_CHARS} characters", "Name a model."
+        )
     return request
 
 
-def body_of(route: Route, fields: Collection[str], view: Mapping[str, Any]) -> dict[str, Any]:
+def body_of(
+    route: Route, fields: Collection[str], view: Mapping[str, Any]
+) -> dict[str, Any]:
     """What is sent for a view: with a model only where the fields of the body have one."""
     name = FORMATS[route.wire].model_field
     return {key: value for key, value in view.items() if key != name or key in fields}
@@ -51,13 +57,17 @@ def body_of(route: Route, fields: Collection[str], view: Mapping[str, Any]) -> d
 
 def is_same(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
     """Whether two requests hold the same values, item by item of their lists."""
-    return one.keys() == other.keys() and all(_are_same(one[key], other[key]) for key in one)
+    return one.keys() == other.keys() and all(
+        _are_same(one[key], other[key]) for key in one
+    )
 
 
 def _are_same(one: Any, other: Any) -> bool:
     if one is other:
         return True
-    both_lists = isinstance(one, list) and isinstance(other, list) and len(one) == len(other)
+    both_lists = (
+        isinstance(one, list) and isinstance(other, list) and len(one) == len(other)
+    )
     return both_lists and all(map(is_, one, other))
 
 

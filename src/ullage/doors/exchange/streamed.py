@@ -42,14 +42,22 @@ def framing_of(wire: str, content_type: str) -> Framing | None:
     """How the events of a stream are framed; None if it is no such stream."""
     known = (each for each in _FRAMINGS if content_type.startswith(each.content_type))
     framing = next(known, None)
-    return AMAZON_NAMED if framing is AMAZON and wire_named(wire).http.names_events else framing
+    return (
+        AMAZON_NAMED
+        if framing is AMAZON and wire_named(wire).http.names_events
+        else framing
+    )
 
 
 class Streamed(Answer):
     """A streamed answer. See `Answer` for the attributes."""
 
     def __init__(self, exchange: Exchange, reply: Reply, framing: Framing) -> None:
-        self.reply, self.status, self.content_type = reply, reply.status, reply.content_type
+        self.reply, self.status, self.content_type = (
+            reply,
+            reply.status,
+            reply.content_type,
+        )
         self._exchange, self._format = exchange, exchange.view.wire
         self._spliced = None if exchange.rounds is None else Spliced(exchange.rounds)
         self._is_over = self._is_mistaken = False
@@ -70,7 +78,9 @@ class Streamed(Answer):
         """See `Answer.next`."""
         while not self._has_ended:
             data: bytes = yield self._upstream.next
-            given = (yield from self._taken(data)) if data else (yield from self._ended())
+            given = (
+                (yield from self._taken(data)) if data else (yield from self._ended())
+            )
             if given:
                 return given
         return b""
@@ -100,13 +110,19 @@ class Streamed(Answer):
         except EventTooLong as error:
             return self._broken_off(error)
         for frame in frames:
-            event = None if self._has_content or frame.data is None else bodies.read(frame.data)
+            event = (
+                None
+                if self._has_content or frame.data is None
+                else bodies.read(frame.data)
+            )
             if event is not None and is_opening(self._format.wire, event):
                 if self._is_replacement:
                     self._report(event)
                     continue
             elif event is not None:
-                if is_error(self._format.wire, event) and (yield from self._again(event)):
+                if is_error(self._format.wire, event) and (
+                    yield from self._again(event)
+                ):
                     return bytes(given)
                 self._has_content = True
             given += self._passed(frame)
@@ -157,7 +173,11 @@ class Streamed(Answer):
 
     def _is_hidden(self, event: dict[str, Any]) -> bool:
         """Whether an event is the usage that the client did not ask for."""
-        return self._exchange.hides_usage and not event.get("choices") and bool(event.get("usage"))
+        return (
+            self._exchange.hides_usage
+            and not event.get("choices")
+            and bool(event.get("usage"))
+        )
 
     # ── how it ends ──────────────────────────────────────────────────────────────────
 
@@ -168,7 +188,9 @@ class Streamed(Answer):
         if self._spliced is None:
             return given + self._closing
         try:
-            step = yield from self._exchange.settled(self._spliced.end(), self._spliced.answer)
+            step = yield from self._exchange.settled(
+                self._spliced.end(), self._spliced.answer
+            )
         except Exception as error:  # noqa: BLE001 - ours; the client has all that came
             self._exchange.note_problem(error)
             return given + self._closing

@@ -16,7 +16,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ullage import Event
 from ullage.doors.exchange import bodies, requests
-from ullage.doors.exchange.additions import ADDITIONS, HOLDS_S, Addition, Target, named_in
+from ullage.doors.exchange.additions import (
+    ADDITIONS,
+    HOLDS_S,
+    Addition,
+    Target,
+    named_in,
+)
 from ullage.doors.exchange.markers import marked
 from ullage.doors.exchange.routes import Route
 
@@ -157,7 +163,9 @@ def listed(additions: frozenset[Addition]) -> tuple[Addition, ...]:
 
 def _event(addition: Addition, *, holds: bool) -> Event:
     """What is told of an addition that was refused."""
-    what = f"the upstream refused the request with {_WORDS[addition]} and took it without"
+    what = (
+        f"the upstream refused the request with {_WORDS[addition]} and took it without"
+    )
     then = "they are added to the next one, for the refusal did not name them"
     if holds:
         then = f"requests for this model go without for {HOLDS_S / 60:.0f} minutes"

@@ -96,7 +96,11 @@ if TYPE_CHECKING:
     from ullage.core.history.snapshots import differing
     from ullage.core.tokens.catalog import lookup
     from ullage.core.turn.standing import Standing
-    from ullage.core.values.authors import answered_by_user, named_tools, plain_tool_name
+    from ullage.core.values.authors import (
+        answered_by_user,
+        named_tools,
+        plain_tool_name,
+    )
     from ullage.core.values.carried import Carried
     from ullage.core.values.edits import storable
     from ullage.core.values.effects import Find, Steps
@@ -134,7 +138,14 @@ if TYPE_CHECKING:
         plain,
         sealed_bytes,
     )
-    from ullage.wires.block import Block, arguments_of, cannot_edit, filled, read_part, replaced
+    from ullage.wires.block import (
+        Block,
+        arguments_of,
+        cannot_edit,
+        filled,
+        read_part,
+        replaced,
+    )
     from ullage.wires.hidden_turns.dialect import Dialect
     from ullage.wires.http import Route
     from ullage.wires.unknown_media import media_tokens_of

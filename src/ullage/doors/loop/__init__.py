@@ -15,7 +15,15 @@ from typing import TYPE_CHECKING
 
 from ullage.core.on_demand import names
 
-__all__ = ["UNCOUNTED_TOOLS", "Outcome", "Returned", "Tool", "arun_turn", "run_turn", "tool"]
+__all__ = [
+    "UNCOUNTED_TOOLS",
+    "Outcome",
+    "Returned",
+    "Tool",
+    "arun_turn",
+    "run_turn",
+    "tool",
+]
 
 if TYPE_CHECKING:
     from ullage.doors.loop.drive import arun_turn, run_turn

@@ -58,7 +58,9 @@ def run_turn(
     for tool in named.values():
         if inspect.iscoroutinefunction(tool.run):
             raise ConfigError(
-                "tools", f"{tool.name!r} must be awaited", "Use arun_turn, or a plain function."
+                "tools",
+                f"{tool.name!r} must be awaited",
+                "Use arun_turn, or a plain function.",
             )
     limit = Limit(max_iterations, max_uncounted, uncounted)
     return drive(AgentTurn(call, session, request, named, limit).steps(), _do)
@@ -79,7 +81,9 @@ async def arun_turn(
     See `run_turn`. After a cancellation the history is legal, too.
     """
     limit = Limit(max_iterations, max_uncounted, uncounted)
-    return await adrive(AgentTurn(call, session, request, by_name(tools), limit).steps(), _ado)
+    return await adrive(
+        AgentTurn(call, session, request, by_name(tools), limit).steps(), _ado
+    )
 
 
 def _do(todo: Callable[[], Any] | Together) -> Any:

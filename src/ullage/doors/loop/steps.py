@@ -123,10 +123,17 @@ class AgentTurn:
         self.history = self.wire.history(request)
         if self.history is not request.get(self.wire.key):
             raise FormatError(
-                self.wire.key, "not a list to append to", "Give the history as a list of messages."
+                self.wire.key,
+                "not a list to append to",
+                "Give the history as a list of messages.",
             )
-        specs = [ToolSpec(tool.name, tool.description, tool.parameters) for tool in tools.values()]
-        self.request = self.wire.compose(request, self.history, [self.wire.tool(s) for s in specs])
+        specs = [
+            ToolSpec(tool.name, tool.description, tool.parameters)
+            for tool in tools.values()
+        ]
+        self.request = self.wire.compose(
+            request, self.history, [self.wire.tool(s) for s in specs]
+        )
         self.iterations, self.uncounted, self.usage = 0, 0, Usage()
         self.view: Any = None  # that of the newest reply
 
@@ -175,7 +182,9 @@ class AgentTurn:
             try:
                 reply = yield partial(self.call, **view)
                 reply = stream_in(reply) or reply
-                if any(hasattr(type(reply), name) for name in ("__next__", "__anext__")):
+                if any(
+                    hasattr(type(reply), name) for name in ("__next__", "__anext__")
+                ):
                     reply = yield from self._gathered(reply)
             except BaseException as error:
                 self.session.release()  # what the call had claimed of a budget
@@ -193,7 +202,9 @@ class AgentTurn:
 
     def _gathered(self, events: Any) -> Steps[Any]:
         """The whole reply of a stream."""
-        todo = Together([partial(_alist if hasattr(events, "__anext__") else list, events)])
+        todo = Together(
+            [partial(_alist if hasattr(events, "__anext__") else list, events)]
+        )
         yield todo
         (came,) = todo.came
         if isinstance(came, Exception):
@@ -244,7 +255,10 @@ class AgentTurn:
         """Append a result for every call; what has none yet was interrupted."""
         given = [*came, *[_PENDING] * (len(calls) - len(came))]
         if calls:
-            results = [self._result(call, what) for call, what in zip(calls, given, strict=True)]
+            results = [
+                self._result(call, what)
+                for call, what in zip(calls, given, strict=True)
+            ]
             self.history += self.wire.results(results)
 
     def calls_of(self, said: Sequence[Any]) -> list[Any]:
@@ -276,7 +290,9 @@ class AgentTurn:
         if isinstance(came, dict) and self.session.owns(call):
             return came
         returned = _INTERRUPTED if came is _PENDING else outcome_of(came)
-        return self.wire.result(self.wire.call(call), returned.text, is_error=returned.is_error)
+        return self.wire.result(
+            self.wire.call(call), returned.text, is_error=returned.is_error
+        )
 
     # ── the end ──────────────────────────────────────────────────────────────────────
 
@@ -292,7 +308,9 @@ class AgentTurn:
 
     def outcome(self, why: Why, said: Sequence[Any]) -> Outcome:
         """How it ended, and with which reply."""
-        parts = [part for raw in said for part in self.wire.parse(raw, self.wire.key).parts]
+        parts = [
+            part for raw in said for part in self.wire.parse(raw, self.wire.key).parts
+        ]
         return Outcome(
             text="".join(part.text for part in parts if isinstance(part, Text)),
             history=self.history,

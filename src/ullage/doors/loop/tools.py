@@ -116,7 +116,9 @@ def by_name(tools: Iterable[Tool | Callable[..., Any]]) -> dict[str, Tool]:
         made = given if isinstance(given, Tool) else tool(given)
         if made.name in named:
             raise ConfigError(
-                "tools", f"two are called {made.name!r}", "Give each tool a name of its own."
+                "tools",
+                f"two are called {made.name!r}",
+                "Give each tool a name of its own.",
             )
         named[made.name] = made
     return named
@@ -140,8 +142,13 @@ def _types_of(function: Callable[..., Any]) -> dict[str, Any]:
     hints = get_type_hints(function, include_extras=True)
     types = {}
     for parameter in inspect.signature(function).parameters.values():
-        if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
-            raise _no_schema(function, f"its parameter {parameter.name!r} has no name to call by")
+        if parameter.kind not in (
+            parameter.POSITIONAL_OR_KEYWORD,
+            parameter.KEYWORD_ONLY,
+        ):
+            raise _no_schema(
+                function, f"its parameter {parameter.name!r} has no name to call by"
+            )
         types[parameter.name] = hints.get(parameter.name, Any)
     return types
 

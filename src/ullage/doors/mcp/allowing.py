@@ -69,7 +69,11 @@ def _with_lists(
         return _written_toml(text, client, lists)
     nodes = scanned(text).fields[client.key].fields
     return _written_json(
-        text, [(nodes[name].fields[client.allow_key], names) for name, names in lists.items()]
+        text,
+        [
+            (nodes[name].fields[client.allow_key], names)
+            for name, names in lists.items()
+        ],
     )
 
 

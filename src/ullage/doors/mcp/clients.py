@@ -53,12 +53,22 @@ CLIENTS: Mapping[str, Client] = {
     client.name: client
     for client in (
         Client("claude-desktop", ("CONFIG/Claude/claude_desktop_config.json",)),
-        Client("claude-code", ("~/.claude.json",), permission_files=("~/.claude/settings.json",)),
-        Client("codex", ("~/.codex/config.toml",), "mcp_servers", "toml", "enabled_tools"),
+        Client(
+            "claude-code",
+            ("~/.claude.json",),
+            permission_files=("~/.claude/settings.json",),
+        ),
+        Client(
+            "codex", ("~/.codex/config.toml",), "mcp_servers", "toml", "enabled_tools"
+        ),
         Client("cursor", ("~/.cursor/mcp.json",)),
         Client("vscode", ("CONFIG/Code/User/mcp.json",), "servers"),
         Client("gemini-cli", ("~/.gemini/settings.json",), allow_key="includeTools"),
-        Client("opencode", ("XDG/opencode/opencode.jsonc", "XDG/opencode/opencode.json"), "mcp"),
+        Client(
+            "opencode",
+            ("XDG/opencode/opencode.jsonc", "XDG/opencode/opencode.json"),
+            "mcp",
+        ),
     )
 }
 Words = tuple[str, ...]
@@ -128,7 +138,9 @@ def _words(server: Any) -> Words:
         return ()
     command, args = server.get("command"), server.get("args", [])
     words = command if isinstance(command, list) else [command, *(args or [])]
-    return tuple(map(str, words)) if all(isinstance(word, str) for word in words) else ()
+    return (
+        tuple(map(str, words)) if all(isinstance(word, str) for word in words) else ()
+    )
 
 
 def read(text: str, client: Client) -> Mapping[str, Any]:

@@ -92,7 +92,9 @@ def cut(
     if sum(_sizes(leaves, structure)) <= limit_chars:
         return None
     if structure is not None and _may_be_text(structure, schema):
-        fields = {name: raw for name, raw in fields.items() if name != "structuredContent"}
+        fields = {
+            name: raw for name, raw in fields.items() if name != "structuredContent"
+        }
         if not _says_the_same(structure, leaves):
             blocks = [*blocks, _said(structure.decode())]
             leaves = _leaves(blocks)
@@ -101,7 +103,11 @@ def cut(
     height = max(level(_sizes(few, structure), limit_chars), _LEAST_CHARS)
     content, outputs = _cut_texts(blocks, few, tool, height, words)
     if structure is None:
-        return CutResult(encode({**fields, "content": content}), outputs) if outputs else None
+        return (
+            CutResult(encode({**fields, "content": content}), outputs)
+            if outputs
+            else None
+        )
     beside = _Structure(structure, schema, _says_the_same(structure, leaves))
     return _with_structure(fields, content, outputs, beside, height, words, whole_chars)
 
@@ -129,7 +135,9 @@ def _may_be_text(structure: bytes, schema: bytes | None) -> bool:
 
     The client must know of no schema, or it would miss the structure.
     """
-    is_declared = schema is not None and (schema == UNLISTED or declared_names(schema) is not None)
+    is_declared = schema is not None and (
+        schema == UNLISTED or declared_names(schema) is not None
+    )
     return structure[:1] != b"{" and not is_declared
 
 
@@ -163,12 +171,19 @@ def _fewer(leaves: list[_Leaf], limit_chars: int) -> list[_Leaf]:
     runs: list[list[_Leaf]] = []
     for leaf in leaves:
         last = runs[-1][-1] if runs else None
-        if last and last.stop == leaf.at and "text" in last.block and "text" in leaf.block:
+        if (
+            last
+            and last.stop == leaf.at
+            and "text" in last.block
+            and "text" in leaf.block
+        ):
             runs[-1].append(leaf)
         else:
             runs.append([leaf])
     return [
-        _Leaf(run[0].at, run[-1].stop, "\n".join(leaf.text for leaf in run), run[0].block)
+        _Leaf(
+            run[0].at, run[-1].stop, "\n".join(leaf.text for leaf in run), run[0].block
+        )
         for run in runs
     ]
 
@@ -215,7 +230,11 @@ def _says_the_same(structure: bytes, leaves: Sequence[_Leaf]) -> bool:
     if not leaves:
         return False
     value = value_of(structure)
-    inner = next(iter(value.values())) if isinstance(value, dict) and len(value) == 1 else None
+    inner = (
+        next(iter(value.values()))
+        if isinstance(value, dict) and len(value) == 1
+        else None
+    )
     joined = "\n".join(leaf.text for leaf in leaves)
     if isinstance(inner, str):
         return inner in (joined, leaves[0].text)

@@ -56,7 +56,9 @@ async def events(
             elif not line:
                 place.last = number  # with the end of the event, and not before
                 if size > most_bytes:
-                    tell(f"an event of {size:,} bytes was left out: over {most_bytes:,}")
+                    tell(
+                        f"an event of {size:,} bytes was left out: over {most_bytes:,}"
+                    )
                 elif size:
                     yield b"\n".join(lines)
                 lines, size = [], 0

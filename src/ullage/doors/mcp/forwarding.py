@@ -15,7 +15,15 @@ from typing import TYPE_CHECKING, NoReturn, Protocol
 
 from ullage.core.errors import ConfigError
 from ullage.core.installing import install_remedy
-from ullage.doors.mcp.stdio import Pipe, Process, leave, pass_signals_on, pump, started, tell
+from ullage.doors.mcp.stdio import (
+    Pipe,
+    Process,
+    leave,
+    pass_signals_on,
+    pump,
+    started,
+    tell,
+)
 
 if TYPE_CHECKING:
     from ullage.doors.mcp.frames import Piece
@@ -41,7 +49,9 @@ class Link(Protocol):
     def close(self) -> None:
         """There will be no more."""
 
-    def receive(self, take: Callable[[bytes], None], client: Pipe, most_bytes: int) -> str:
+    def receive(
+        self, take: Callable[[bytes], None], client: Pipe, most_bytes: int
+    ) -> str:
         """Give each of its frames to ``take`` until it has ended; how that came."""
 
     def signal(self, number: int) -> None:
@@ -96,7 +106,9 @@ def forward(links: Mapping[str, Link], settings: Settings) -> int:
 class _Forwarding:
     """The client on our own pipes, and its servers."""
 
-    def __init__(self, links: Mapping[str, Link], relay: Relay, most_bytes: int) -> None:
+    def __init__(
+        self, links: Mapping[str, Link], relay: Relay, most_bytes: int
+    ) -> None:
         self._links = links
         self._relay = relay
         self._most_bytes = most_bytes
@@ -151,7 +163,11 @@ class _Forwarding:
         for frame in unanswered:
             self._client.write(frame)
         if unanswered and self._client.is_open:
-            calls = "1 call was" if len(unanswered) == 1 else f"{len(unanswered):,} calls were"
+            calls = (
+                "1 call was"
+                if len(unanswered) == 1
+                else f"{len(unanswered):,} calls were"
+            )
             tell(f"{why}; {calls} not answered")
 
 
@@ -177,7 +193,9 @@ class _Direct:
     def from_client(self, frame: bytes) -> Iterable[tuple[Link | None, bytes]]:
         return ((self._link, frame),)
 
-    def from_server(self, name: str, frame: bytes) -> Iterable[tuple[Link | None, bytes]]:
+    def from_server(
+        self, name: str, frame: bytes
+    ) -> Iterable[tuple[Link | None, bytes]]:
         return ((None, frame),)
 
     def ended(self, name: str, why: str) -> Iterable[tuple[Link | None, bytes]]:
@@ -196,7 +214,9 @@ class _Joined:
     def from_client(self, frame: bytes) -> Iterable[tuple[Link | None, bytes]]:
         return self._to(self._hub.from_client(frame))
 
-    def from_server(self, name: str, frame: bytes) -> Iterable[tuple[Link | None, bytes]]:
+    def from_server(
+        self, name: str, frame: bytes
+    ) -> Iterable[tuple[Link | None, bytes]]:
         return self._to(self._hub.from_server(name, frame))
 
     def ended(self, name: str, why: str) -> Iterable[tuple[Link | None, bytes]]:
@@ -204,7 +224,10 @@ class _Joined:
         return self._to(self._hub.ended(name, why))
 
     def _to(self, moves: Iterable[Move]) -> Iterable[tuple[Link | None, bytes]]:
-        return [(None if name is None else self._links[name], frame) for name, frame in moves]
+        return [
+            (None if name is None else self._links[name], frame)
+            for name, frame in moves
+        ]
 
 
 def run_several(settings: Settings) -> NoReturn:

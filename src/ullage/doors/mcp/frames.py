@@ -137,7 +137,11 @@ def batch_of(frame: bytes) -> list[bytes]:
 
 def batched(messages: Sequence[bytes]) -> bytes:
     """Messages as one frame; b"" of none."""
-    return b"[" + b",".join(each.strip() for each in messages) + b"]\n" if messages else b""
+    return (
+        b"[" + b",".join(each.strip() for each in messages) + b"]\n"
+        if messages
+        else b""
+    )
 
 
 def fields_of(raw: bytes | Raw) -> dict[str, Raw]:
@@ -229,11 +233,20 @@ def with_field(frame: bytes, name: str, raw: bytes) -> bytes:
 
 def reply(id: Id | None, result: Mapping[str, Any]) -> bytes:
     """The frame that answers a request."""
-    parts: Sequence[bytes] = (b'{"jsonrpc":"2.0","id":', _encode(id), b',"result":', encode(result))
+    parts: Sequence[bytes] = (
+        b'{"jsonrpc":"2.0","id":',
+        _encode(id),
+        b',"result":',
+        encode(result),
+    )
     return b"".join((*parts, b"}\n"))
 
 
 def failure(id: Id | None, code: int, message: str, data: Any = None) -> bytes:
     """The frame that tells why a request has no answer."""
-    error = {"code": code, "message": message, **({} if data is None else {"data": data})}
+    error = {
+        "code": code,
+        "message": message,
+        **({} if data is None else {"data": data}),
+    }
     return _encode({"jsonrpc": "2.0", "id": id, "error": error}) + b"\n"

@@ -27,8 +27,21 @@ from ullage.stores import ref_of
 
 _OF_A_HOP = frozenset(
     (
-        *("connection", "keep-alive", "proxy-authenticate", "proxy-authorization", "te"),
-        *("trailer", "transfer-encoding", "upgrade", "host", "content-length", "content-encoding"),
+        *(
+            "connection",
+            "keep-alive",
+            "proxy-authenticate",
+            "proxy-authorization",
+            "te",
+        ),
+        *(
+            "trailer",
+            "transfer-encoding",
+            "upgrade",
+            "host",
+            "content-length",
+            "content-encoding",
+        ),
         "accept-encoding",
     )
 )
@@ -62,7 +75,11 @@ class Front:
     """
 
     def __init__(
-        self, url: str, headers: Mapping[str, str], settings: Settings, host: str = "127.0.0.1"
+        self,
+        url: str,
+        headers: Mapping[str, str],
+        settings: Settings,
+        host: str = "127.0.0.1",
     ) -> None:
         self._url = url
         self._headers = headers
@@ -93,7 +110,9 @@ class Front:
         # a GET may take a stream up again; POSTs of two clients may count their requests alike
         asked = {} if is_post else told.asked
         settings = replace(self._settings, tenant=tenant)
-        relay = Relay(settings, self._store, tell, told.known, asked, is_complete=is_post)
+        relay = Relay(
+            settings, self._store, tell, told.known, asked, is_complete=is_post
+        )
         body, back = await request.read(), b""
         if is_post:
             body, back = await asyncio.to_thread(relay.from_client, body)
@@ -119,9 +138,17 @@ class Front:
     ) -> web.StreamResponse:
         """The server's answer, changed where it is ours to change, with what is ours before it."""
         assert self._http is not None
-        headers = {**_kept(request.headers), "Accept-Encoding": "identity", **self._headers}
+        headers = {
+            **_kept(request.headers),
+            "Accept-Encoding": "identity",
+            **self._headers,
+        }
         asked = self._http.request(
-            request.method, self._url, data=body or None, headers=headers, allow_redirects=False
+            request.method,
+            self._url,
+            data=body or None,
+            headers=headers,
+            allow_redirects=False,
         )
         async with asked as response:
             kept = _kept(response.headers)
@@ -145,8 +172,16 @@ class Front:
     def _tenant(self, request: web.Request) -> str:
         """Whose a request is; in a store that is kept a session is nobody of its own."""
         credential = credentials_of(request.headers, self._settings.credential_headers)
-        session = request.headers.get("Mcp-Session-Id", "") if self._settings.store is None else ""
-        whose = ref_of(f"{credential}\n{session}", "tenant") if credential or session else ""
+        session = (
+            request.headers.get("Mcp-Session-Id", "")
+            if self._settings.store is None
+            else ""
+        )
+        whose = (
+            ref_of(f"{credential}\n{session}", "tenant")
+            if credential or session
+            else ""
+        )
         return f"{self._settings.tenant} {whose}".strip()
 
 
@@ -178,7 +213,9 @@ def _names_this_machine(address: str) -> bool:
 
 
 def _kept(headers: Mapping[str, str]) -> dict[str, str]:
-    return {name: value for name, value in headers.items() if name.lower() not in _OF_A_HOP}
+    return {
+        name: value for name, value in headers.items() if name.lower() not in _OF_A_HOP
+    }
 
 
 async def _events(stream: aiohttp.StreamReader) -> AsyncIterator[bytes]:
@@ -194,7 +231,11 @@ async def _events(stream: aiohttp.StreamReader) -> AsyncIterator[bytes]:
 
 
 def _end_of_event(held: bytes) -> int:
-    ends = [at + len(mark) for mark in (b"\n\n", b"\r\n\r\n") if (at := held.find(mark)) >= 0]
+    ends = [
+        at + len(mark)
+        for mark in (b"\n\n", b"\r\n\r\n")
+        if (at := held.find(mark)) >= 0
+    ]
     return min(ends, default=0)
 
 
@@ -212,7 +253,9 @@ def _changed(event: bytes, relay: Relay) -> bytes:
     return b"\n".join((*others, b"data: " + changed, b"", b""))
 
 
-def serve(url: str, headers: Mapping[str, str], settings: Settings, host: str, port: int) -> None:
+def serve(
+    url: str, headers: Mapping[str, str], settings: Settings, host: str, port: int
+) -> None:
     """Serve until a signal comes.
 
     Args:

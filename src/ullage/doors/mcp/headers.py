@@ -28,7 +28,9 @@ _CREDENTIAL = re.compile(
     r"|(?:^|[-_])key$"
 )
 """Names of headers that say whose a request is, as vendors write them."""
-_NO_CREDENTIAL = frozenset(("mcp-session-id", "idempotency-key", "user-agent", ":authority"))
+_NO_CREDENTIAL = frozenset(
+    ("mcp-session-id", "idempotency-key", "user-agent", ":authority")
+)
 _MARK = "x-mcp-header"
 _NAMED = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
 """Whose name a request says in its headers."""
@@ -101,7 +103,9 @@ def said(message: Envelope | None, marked: Mapping[str, Marked]) -> dict[str, st
         if isinstance(name, str):
             headers["Mcp-Name"] = _written(name)
         if method == "tools/call" and name in marked:
-            headers |= _arguments(value_of(given.get("arguments", b"null")), marked[name])
+            headers |= _arguments(
+                value_of(given.get("arguments", b"null")), marked[name]
+            )
     except Unreadable:
         return {}
     return headers
@@ -110,7 +114,9 @@ def said(message: Envelope | None, marked: Mapping[str, Marked]) -> dict[str, st
 def _arguments(arguments: Any, marked: Marked) -> dict[str, str]:
     found = {mark: _at(arguments, path) for path, mark in marked.items()}
     return {
-        f"Mcp-Param-{mark}": _written(str(value).lower() if isinstance(value, bool) else str(value))
+        f"Mcp-Param-{mark}": _written(
+            str(value).lower() if isinstance(value, bool) else str(value)
+        )
         for mark, value in found.items()
         if isinstance(value, str | int | float)
     }

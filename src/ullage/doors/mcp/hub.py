@@ -95,8 +95,12 @@ class Hub:
         self._lock = Lock()
         self._joined: dict[Id, _Joined] = {}
         self._routed: dict[Id, str] = {}
-        self._shown: dict[tuple[str, str, str], str] = {}  # list, server, its name → ours
-        self._owners: dict[tuple[str, str], tuple[str, str]] = {}  # list, our name → server, its
+        self._shown: dict[
+            tuple[str, str, str], str
+        ] = {}  # list, server, its name → ours
+        self._owners: dict[
+            tuple[str, str], tuple[str, str]
+        ] = {}  # list, our name → server, its
         self._asked: dict[Id, tuple[str, bytes]] = {}  # our id → server, its id
         self._numbers = count(1)
 
@@ -106,7 +110,9 @@ class Hub:
         """Where a client's frame goes."""
         message = envelope_of(frame)
         if message is None:
-            moves = [move for each in batch_of(frame) for move in self.from_client(each)]
+            moves = [
+                move for each in batch_of(frame) for move in self.from_client(each)
+            ]
             return moves or [(name, frame) for name in self._servers]
         with self._lock:
             if message.method is UNSET:
@@ -116,11 +122,15 @@ class Hub:
             try:
                 return self._requested(frame, str(message.method), message)
             except Unreadable:
-                return [(None, failure(message.id, _INVALID, "the params cannot be read"))]
+                return [
+                    (None, failure(message.id, _INVALID, "the params cannot be read"))
+                ]
 
     def _answered(self, frame: bytes, message: Envelope) -> list[Move]:
         """The client's answer to what a server asked, under the server's own id."""
-        known = self._asked.pop(message.id, None) if isinstance(message.id, Id) else None
+        known = (
+            self._asked.pop(message.id, None) if isinstance(message.id, Id) else None
+        )
         return [] if known is None else [(known[0], with_field(frame, "id", known[1]))]
 
     def _notified(self, frame: bytes, message: Envelope) -> list[Move]:
@@ -141,11 +151,18 @@ class Hub:
             server, own = self._owner(called, shown)
             if server not in self._servers:
                 why = (
-                    f"the server {server} has ended" if server else f"nobody has listed this {name}"
+                    f"the server {server} has ended"
+                    if server
+                    else f"nobody has listed this {name}"
                 )
                 return [(None, failure(id, _INVALID, f"ullage mcp: {why}"))]
             self._routed[id] = server
-            return [(server, frame if own == shown else _with_param(frame, given, name, own))]
+            return [
+                (
+                    server,
+                    frame if own == shown else _with_param(frame, given, name, own),
+                )
+            ]
         frames = dict.fromkeys(self._servers, frame)
         if method in LISTS and "cursor" in given:
             frames = {
@@ -179,7 +196,11 @@ class Hub:
         """Where a server's frame goes."""
         message = envelope_of(frame)
         if message is None:
-            moves = [move for each in batch_of(frame) for move in self.from_server(server, each)]
+            moves = [
+                move
+                for each in batch_of(frame)
+                for move in self.from_server(server, each)
+            ]
             return moves or [(None, frame)]
         with self._lock:
             if message.method is not UNSET:
@@ -188,7 +209,9 @@ class Hub:
                 return self._answers(server, frame, message, message.id)
         return [(None, frame)]
 
-    def _answers(self, server: str, frame: bytes, message: Envelope, id: Id) -> list[Move]:
+    def _answers(
+        self, server: str, frame: bytes, message: Envelope, id: Id
+    ) -> list[Move]:
         """What becomes of an answer: only those whom a request went to can answer it, once."""
         joined, routed = same_id(id, self._joined), same_id(id, self._routed)
         if joined is not None and server in self._joined[joined].waiting:
@@ -252,27 +275,41 @@ class Hub:
             return []
         del self._joined[id]
         order = [name for name in self._servers if name in joined.answers]
-        answers = {name: answer for name in order if (answer := joined.answers[name]) is not None}
-        is_refused = joined.method == "server/discover" and len(answers) < len(joined.answers)
-        if is_refused or not answers:  # one that knows no stateless protocol: shake hands with all
+        answers = {
+            name: answer
+            for name in order
+            if (answer := joined.answers[name]) is not None
+        }
+        is_refused = joined.method == "server/discover" and len(answers) < len(
+            joined.answers
+        )
+        if (
+            is_refused or not answers
+        ):  # one that knows no stateless protocol: shake hands with all
             return [(None, joined.error)]
         return [(None, reply(id, self._one(joined.method, answers)))]
 
-    def _one(self, method: str, answers: Mapping[str, dict[str, Raw]]) -> Mapping[str, Any]:
+    def _one(
+        self, method: str, answers: Mapping[str, dict[str, Raw]]
+    ) -> Mapping[str, Any]:
         if method in LISTS:
             return self._list(method, answers)
         if method in ("initialize", "server/discover"):
             return _introduced(answers)
         return next(iter(answers.values()))
 
-    def _list(self, method: str, answers: Mapping[str, dict[str, Raw]]) -> Mapping[str, Any]:
+    def _list(
+        self, method: str, answers: Mapping[str, dict[str, Raw]]
+    ) -> Mapping[str, Any]:
         """The lists of all servers, one behind the other, their cursors in one."""
         field, name = LISTS[method]
         items: list[Raw] = []
         cursors: dict[str, Any] = {}
         for server, answer in answers.items():
             for item in items_of(answer.get(field, b"[]")):
-                items.append(item if name is None else self._named(method, server, item, name))
+                items.append(
+                    item if name is None else self._named(method, server, item, name)
+                )
                 if name is None:
                     self._owns(method, server, item)
             cursor = value_of(answer.get("nextCursor", b"null"))
@@ -281,7 +318,11 @@ class Hub:
         merged: dict[str, Any] = {}
         for answer in answers.values():
             merged = {**answer, **merged}
-        ages = [value_of(answer["ttlMs"]) for answer in answers.values() if "ttlMs" in answer]
+        ages = [
+            value_of(answer["ttlMs"])
+            for answer in answers.values()
+            if "ttlMs" in answer
+        ]
         if ages:
             merged["ttlMs"] = min(ages)
         merged.pop("nextCursor", None)
@@ -297,7 +338,9 @@ class Hub:
         shown = self._shown.get((method, server, own))
         if shown is None:
             shown = next(
-                name for name in _candidates(server, own) if not self._is_taken(method, name)
+                name
+                for name in _candidates(server, own)
+                if not self._is_taken(method, name)
             )
             self._shown[method, server, own] = shown
             self._owners[method, shown] = server, own
@@ -355,18 +398,29 @@ def _introduced(answers: Mapping[str, dict[str, Raw]]) -> dict[str, Any]:
         capabilities = _deep(capabilities, said.get("capabilities") or {})
     merged["capabilities"] = capabilities
     if "serverInfo" in merged:
-        merged["serverInfo"] = {"name": "ullage mcp: " + ", ".join(read), "version": __version__}
+        merged["serverInfo"] = {
+            "name": "ullage mcp: " + ", ".join(read),
+            "version": __version__,
+        }
     told = {
-        server: said["instructions"] for server, said in read.items() if said.get("instructions")
+        server: said["instructions"]
+        for server, said in read.items()
+        if said.get("instructions")
     }
     if told:
-        merged["instructions"] = "\n\n".join(f"{server}: {text}" for server, text in told.items())
-    versions = [said["protocolVersion"] for said in read.values() if "protocolVersion" in said]
+        merged["instructions"] = "\n\n".join(
+            f"{server}: {text}" for server, text in told.items()
+        )
+    versions = [
+        said["protocolVersion"] for said in read.values() if "protocolVersion" in said
+    ]
     if versions:
         merged["protocolVersion"] = min(versions)
     if "supportedVersions" in merged:
         all_of = [said.get("supportedVersions", []) for said in read.values()]
-        merged["supportedVersions"] = [v for v in all_of[0] if all(v in each for each in all_of)]
+        merged["supportedVersions"] = [
+            v for v in all_of[0] if all(v in each for each in all_of)
+        ]
     return merged
 
 

@@ -20,7 +20,15 @@ from msgspec import Struct
 
 from ullage.core.errors import ConfigError
 from ullage.doors.mcp.allowing import allow, disallow, permit, unpermit
-from ullage.doors.mcp.clients import Client, changed, is_ours, says, servers_of, unwrapped, wrapped
+from ullage.doors.mcp.clients import (
+    Client,
+    changed,
+    is_ours,
+    says,
+    servers_of,
+    unwrapped,
+    wrapped,
+)
 from ullage.doors.mcp.jsonc import NotJson
 
 _BACKUP = ".before-ullage"
@@ -50,7 +58,14 @@ class Change(Struct, frozen=True):
     def diff(self) -> str:
         """The change, line by line."""
         lines = difflib.unified_diff(
-            self.before.splitlines(), self.after.splitlines(), str(self.path), "", "", "", 1, ""
+            self.before.splitlines(),
+            self.after.splitlines(),
+            str(self.path),
+            "",
+            "",
+            "",
+            1,
+            "",
         )
         return "\n".join(lines)
 
@@ -130,7 +145,11 @@ def uninstall(client: Client, path: Path) -> Change | None:
         ConfigError: the file cannot be read.
     """
     text = _text(client, path)
-    words = {n: unwrapped(each) for n, each in servers_of(text, client).items() if is_ours(each)}
+    words = {
+        n: unwrapped(each)
+        for n, each in servers_of(text, client).items()
+        if is_ours(each)
+    }
     if not words:
         return None
     change = _change(client, path, text, words, keeps_backup=False)
@@ -139,12 +158,18 @@ def uninstall(client: Client, path: Path) -> Change | None:
         kept = _text(client, backup)
         with suppress(ConfigError):
             if says(kept, client) == says(change.after, client):
-                return Change(client.name, path, text, kept, change.servers, keeps_backup=False)
+                return Change(
+                    client.name, path, text, kept, change.servers, keeps_backup=False
+                )
     return change
 
 
 def _change(
-    client: Client, path: Path, text: str, words: Mapping[str, tuple[str, ...]], keeps_backup: bool
+    client: Client,
+    path: Path,
+    text: str,
+    words: Mapping[str, tuple[str, ...]],
+    keeps_backup: bool,
 ) -> Change:
     after = changed(text, client, words)
     behind_us = [name for name, each in words.items() if is_ours(each)]
@@ -159,7 +184,9 @@ def _change(
     return Change(client.name, path, text, after, tuple(words), keeps_backup)
 
 
-def permit_recall(client: Client, path: Path, servers: Collection[str]) -> Change | None:
+def permit_recall(
+    client: Client, path: Path, servers: Collection[str]
+) -> Change | None:
     """What permits our tools where tools of these servers are permitted by name.
 
     Args:
@@ -174,13 +201,19 @@ def permit_recall(client: Client, path: Path, servers: Collection[str]) -> Chang
         ConfigError: the file cannot be read.
     """
     text = _text(client, path)
-    return _permissions_change(client, path, text, _read(client, permit, text, servers), servers)
+    return _permissions_change(
+        client, path, text, _read(client, permit, text, servers), servers
+    )
 
 
-def unpermit_recall(client: Client, path: Path, servers: Collection[str]) -> Change | None:
+def unpermit_recall(
+    client: Client, path: Path, servers: Collection[str]
+) -> Change | None:
     """What takes our tools out of the permissions again. Arguments and errors as above."""
     text = _text(client, path)
-    return _permissions_change(client, path, text, _read(client, unpermit, text, servers), servers)
+    return _permissions_change(
+        client, path, text, _read(client, unpermit, text, servers), servers
+    )
 
 
 def _read(
@@ -193,7 +226,9 @@ def _read(
         return change(text, servers)
     except NotJson as error:
         raise ConfigError(
-            f"{client.name}'s permissions", str(error), "Mend the file; nothing was changed."
+            f"{client.name}'s permissions",
+            str(error),
+            "Mend the file; nothing was changed.",
         ) from None
 
 
@@ -210,7 +245,9 @@ def _text(client: Client, path: Path) -> str:
         return path.read_bytes().decode("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         why = getattr(error, "strerror", None) or "it is not written in UTF-8"
-        raise ConfigError(f"{client.name}'s file", why, "Nothing was changed.") from None
+        raise ConfigError(
+            f"{client.name}'s file", why, "Nothing was changed."
+        ) from None
 
 
 def apply(change: Change) -> None:
@@ -224,7 +261,9 @@ def apply(change: Change) -> None:
     try:
         if path.read_bytes() != change.before.encode():
             raise ConfigError(
-                f"{change.client}'s file", "it was changed in the meantime", "Run this again."
+                f"{change.client}'s file",
+                "it was changed in the meantime",
+                "Run this again.",
             )
         if change.keeps_backup:
             _replace(_backup_of(change.path), change.before.encode(), path)
@@ -233,7 +272,9 @@ def apply(change: Change) -> None:
             _backup_of(change.path).unlink()
     except OSError as error:
         why = error.strerror or "it cannot be written"
-        raise ConfigError(f"{change.client}'s file", why, "Nothing was changed.") from None
+        raise ConfigError(
+            f"{change.client}'s file", why, "Nothing was changed."
+        ) from None
 
 
 def _kept(path: Path) -> bytes | None:

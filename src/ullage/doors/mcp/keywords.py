@@ -18,7 +18,15 @@ from ullage.doors.mcp.shorter import Path
 
 _NOTES = frozenset(
     (
-        *("title", "description", "default", "examples", "deprecated", "readOnly", "writeOnly"),
+        *(
+            "title",
+            "description",
+            "default",
+            "examples",
+            "deprecated",
+            "readOnly",
+            "writeOnly",
+        ),
         *("$comment", "$defs", "definitions", "discriminator"),
     )
 )
@@ -28,7 +36,9 @@ _SAID: Mapping[str, tuple[type, ...]] = {
     **dict.fromkeys(("$ref", "$schema", "format"), (str,)),
     **dict.fromkeys(("anyOf", "allOf", "enum", "required"), (list,)),
     **dict.fromkeys(("minItems", "maxItems", "minLength", "maxLength"), (int,)),
-    **dict.fromkeys(("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"), (int, float)),
+    **dict.fromkeys(
+        ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"), (int, float)
+    ),
     "type": (str, list),
     "properties": (dict,),
     "items": (dict, bool),
@@ -49,7 +59,9 @@ _KINDS: Mapping[str, type] = {
 """The type of what is read; a number may be written either way."""
 
 _PARTED = ("$ref", "allOf", "items", "properties", "additionalProperties")
-_DRAFTS = re.compile(r"https?://json-schema\.org/(draft/20(20-12|19-09)|draft-0[67])/schema#?")
+_DRAFTS = re.compile(
+    r"https?://json-schema\.org/(draft/20(20-12|19-09)|draft-0[67])/schema#?"
+)
 _DEFINED = re.compile(r"#/(\$defs|definitions)/([^/~%]+)")
 
 
@@ -126,7 +138,9 @@ class Keywords:
                 if self._is_none(keyword, said, value, path):
                     return path
             elif keyword in _PARTED:
-                for inner, part, place in self._parts(schema, keyword, said, value, path):
+                for inner, part, place in self._parts(
+                    schema, keyword, said, value, path
+                ):
                     if (fault := self._fault(inner, part, place)) is not None:
                         return fault
         return None
@@ -149,8 +163,16 @@ class Keywords:
             inside = (*path, None)
             return ((said, item, inside) for item in value)
         if keyword == "properties" and isinstance(value, dict):
-            return ((said[name], value[name], (*path, name)) for name in said if name in value)
-        if keyword == "additionalProperties" and isinstance(value, dict) and said is not True:
+            return (
+                (said[name], value[name], (*path, name))
+                for name in said
+                if name in value
+            )
+        if (
+            keyword == "additionalProperties"
+            and isinstance(value, dict)
+            and said is not True
+        ):
             others = value.keys() - schema.get("properties", {}).keys()
             return ((said, value[name], (*path, name)) for name in others)
         return ()
@@ -166,14 +188,22 @@ def _is_of(kinds: str | list[str], value: Any) -> bool:
         return any(_is_of(kind, value) for kind in kinds)
     if of is _KINDS[kinds]:
         return True
-    return of is int if kinds == "number" else kinds == "integer" and of is float and value % 1 == 0
+    return (
+        of is int
+        if kinds == "number"
+        else kinds == "integer" and of is float and value % 1 == 0
+    )
 
 
-def _of(kind: type | tuple[type, ...], holds: Callable[[Any, Any], bool]) -> Callable[..., bool]:
+def _of(
+    kind: type | tuple[type, ...], holds: Callable[[Any, Any], bool]
+) -> Callable[..., bool]:
     """An assertion about values of one type; all others keep it."""
 
     def check(said: Any, value: Any) -> bool:
-        return not isinstance(value, kind) or isinstance(value, bool) or holds(said, value)
+        return (
+            not isinstance(value, kind) or isinstance(value, bool) or holds(said, value)
+        )
 
     return check
 

@@ -15,10 +15,23 @@ from msgspec import Raw
 from ullage.doors.mcp.frames import Unreadable, encode, fields_of, value_of
 
 _NAMES = ("ullage", "ullage_notice", "ullage_cut")
-_DECLARED = {"type": "string", "description": "What was cut of this result, and how to read on."}
+_DECLARED = {
+    "type": "string",
+    "description": "What was cut of this result, and how to read on.",
+}
 _CLOSED = frozenset(
     (
-        *("$ref", "$dynamicRef", "allOf", "anyOf", "oneOf", "not", "if", "enum", "const"),
+        *(
+            "$ref",
+            "$dynamicRef",
+            "allOf",
+            "anyOf",
+            "oneOf",
+            "not",
+            "if",
+            "enum",
+            "const",
+        ),
         *("maxProperties", "patternProperties", "propertyNames", "dependentSchemas"),
     )
 )

@@ -132,7 +132,9 @@ class Relay:
         if message is None and (batch := batch_of(frame)):
             ways = [self.from_client(each) for each in batch]
             back = batched([each for _, each in ways if each])
-            return (batched([each for each, _ in ways if each]) if back else frame), back
+            return (
+                batched([each for each, _ in ways if each]) if back else frame
+            ), back
         if message is None:
             self._waiting.ask_unread()
             return frame, b""
@@ -145,7 +147,9 @@ class Relay:
             asked, given = self._read(message)
         except Unreadable:
             asked, given = Asked(str(message.method)), {}
-        ours = self._our_words(asked.tool, given) if asked.method == "tools/call" else None
+        ours = (
+            self._our_words(asked.tool, given) if asked.method == "tools/call" else None
+        )
         if ours is not None:
             return b"", reply(message.id, self._answer(asked.tool, given, ours))
         self._waiting.ask(message.id, asked)
@@ -171,7 +175,9 @@ class Relay:
     def _notified(self, message: Envelope) -> None:
         if message.method == "notifications/cancelled":
             try:
-                wanted = value_of(fields_of(message.params or b"{}").get("requestId", b"null"))
+                wanted = value_of(
+                    fields_of(message.params or b"{}").get("requestId", b"null")
+                )
             except Unreadable:
                 return
             if isinstance(wanted, Id):
@@ -203,10 +209,15 @@ class Relay:
         arguments = bytes(given.get("arguments", b"{}")).decode()
         tenant = self._settings.tenant
         try:
-            answer = open_result(tool, arguments, self._store, tenant=tenant, words=words)
+            answer = open_result(
+                tool, arguments, self._store, tenant=tenant, words=words
+            )
             text, is_error = answer.text, answer.is_error
         except StoreError as error:
-            text, is_error = f"{error}. Make the call again that the output came from.", True
+            text, is_error = (
+                f"{error}. Make the call again that the output came from.",
+                True,
+            )
         result = {"content": [{"type": "text", "text": text}], "isError": is_error}
         meta = {"_meta": value_of(given["_meta"])} if "_meta" in given else {}
         return {"resultType": "complete", **result} if version_of(meta) else result
@@ -219,7 +230,9 @@ class Relay:
         if message is None:
             batch = batch_of(frame)
             shown = [self.from_server(each) for each in batch]
-            return frame if shown == batch else batched([each for each in shown if each])
+            return (
+                frame if shown == batch else batched([each for each in shown if each])
+            )
         may_go_on, asked = True, None
         if message.method is UNSET and isinstance(message.id, Id):
             may_go_on, asked = self._waiting.answer(message.id)
@@ -235,16 +248,22 @@ class Relay:
         try:
             if asked.method == "tools/list":
                 return self._listing(frame, raw, asked)
-            made = self._cut(raw, asked) if asked.method in _GIVE else self._cut_task(raw)
+            made = (
+                self._cut(raw, asked) if asked.method in _GIVE else self._cut_task(raw)
+            )
             if made is None:
                 return frame
             changed = with_field(frame, part, made.result)
             self._store.put(self._settings.tenant, made.outputs)
             return changed
         except (Unreadable, UnicodeError, RecursionError):
-            self._tell(f"an answer to {asked.method} could not be read; it was passed on as it is")
+            self._tell(
+                f"an answer to {asked.method} could not be read; it was passed on as it is"
+            )
         except StoreError as error:
-            self._tell(f"a result was passed on whole, for it could not be kept: {error}")
+            self._tell(
+                f"a result was passed on whole, for it could not be kept: {error}"
+            )
         return frame
 
     def _listing(self, frame: bytes, result: Raw, asked: Asked) -> bytes:
@@ -252,7 +271,9 @@ class Relay:
             result,
             self._known.listed,
             is_first_page=asked.is_first_page,
-            may_cut=partial(may_cut, self._settings.limits, user_tools=self._settings.user_tools),
+            may_cut=partial(
+                may_cut, self._settings.limits, user_tools=self._settings.user_tools
+            ),
         )
         self._known.listed = listed
         return frame if page is None else with_field(frame, "result", page)
@@ -264,12 +285,18 @@ class Relay:
                 self._remember_task(result, asked)
             return None
         schema = listed.schemas.get(asked.tool, UNLISTED)
-        return cut(result, asked.tool, limit, schema, listed.words, self._settings.whole_chars)
+        return cut(
+            result, asked.tool, limit, schema, listed.words, self._settings.whole_chars
+        )
 
     def _cut_task(self, raw: Raw) -> CutResult | None:
         """A task, as from 2026-07-28 on: its result is within."""
         fields = fields_of(raw)
-        made = self._cut(fields["result"], self._task(fields)) if "result" in fields else None
+        made = (
+            self._cut(fields["result"], self._task(fields))
+            if "result" in fields
+            else None
+        )
         if made is None:
             return None
         return CutResult(encode({**fields, "result": Raw(made.result)}), made.outputs)

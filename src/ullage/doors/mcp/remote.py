@@ -38,12 +38,17 @@ if TYPE_CHECKING:
 
     from ullage.doors.mcp.frames import Piece
 
-ACCEPTED = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
+ACCEPTED = {
+    "Content-Type": "application/json",
+    "Accept": "application/json, text/event-stream",
+}
 
 _STREAM = "text/event-stream"
 _CONNECT_S, _GOODBYE_S = 30, 3
 _TRIES = 3
-_ENDING = {getattr(signal, name, None) for name in ("SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT")}
+_ENDING = {
+    getattr(signal, name, None) for name in ("SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT")
+}
 _FAILED = -32000
 
 
@@ -65,7 +70,9 @@ class Remote:
             import aiohttp  # noqa: F401
         except ImportError:
             raise ConfigError(
-                "url", "aiohttp is not installed", f"Run {install_remedy('mcp', 'proxy')}."
+                "url",
+                "aiohttp is not installed",
+                f"Run {install_remedy('mcp', 'proxy')}.",
             ) from None
         self._url = url
         self._headers = {**ACCEPTED, **headers}
@@ -106,7 +113,9 @@ class Remote:
             self.code = -number
             self.close()
 
-    def receive(self, take: Callable[[bytes], None], client: Pipe, most_bytes: int) -> str:
+    def receive(
+        self, take: Callable[[bytes], None], client: Pipe, most_bytes: int
+    ) -> str:
         """`Link.receive`."""
         self._take, self._most_bytes = take, most_bytes
         asyncio.set_event_loop(self._loop)
@@ -142,7 +151,9 @@ class Remote:
             self._running[wanted].cancel()  # without a session, to hang up is to cancel
             return
         id = message.id if message and message.method is not UNSET else None
-        task = self._started(self._post(frame, message, id if isinstance(id, Id) else None))
+        task = self._started(
+            self._post(frame, message, id if isinstance(id, Id) else None)
+        )
         if isinstance(id, Id):
             if message and message.method == "tools/list":
                 self._lists.add(id)
@@ -155,7 +166,9 @@ class Remote:
         task.add_done_callback(self._tasks.discard)
         return task
 
-    async def _post(self, frame: bytes, message: Envelope | None, id: Id | None) -> None:
+    async def _post(
+        self, frame: bytes, message: Envelope | None, id: Id | None
+    ) -> None:
         import aiohttp
 
         assert self._http is not None
@@ -175,7 +188,9 @@ class Remote:
         if id is not None and place.last and await self._taken_up(id, place):
             return
         if id is not None:
-            self._take(failure(id, _FAILED, f"ullage mcp: {why} before it was answered"))
+            self._take(
+                failure(id, _FAILED, f"ullage mcp: {why} before it was answered")
+            )
         elif why.startswith("HTTP 2"):
             if message and message.method == "notifications/initialized":
                 self._started(self._listen())
@@ -212,14 +227,18 @@ class Remote:
                     await self._taken(response, None, place)
             await asyncio.sleep(place.wait_s)
 
-    def _again(self, place: Place) -> AbstractAsyncContextManager[aiohttp.ClientResponse]:
+    def _again(
+        self, place: Place
+    ) -> AbstractAsyncContextManager[aiohttp.ClientResponse]:
         """A stream of the session, from a place on."""
         assert self._http is not None
         headers = {**self._headers, **self._session(), "Accept": _STREAM}
         headers |= {"Last-Event-ID": place.last} if place.last else {}
         return self._http.get(self._url, headers=headers, allow_redirects=False)
 
-    async def _taken(self, response: aiohttp.ClientResponse, id: Id | None, place: Place) -> bool:
+    async def _taken(
+        self, response: aiohttp.ClientResponse, id: Id | None, place: Place
+    ) -> bool:
         """Give on what a response holds; whether the answer to its request was among it."""
         self._session_id = response.headers.get("Mcp-Session-Id", self._session_id)
         if response.content_type == "application/json":
@@ -256,11 +275,16 @@ class Remote:
             if is_list:
                 self._marked |= marked_in(answer.result)
             elif not self._version:
-                agreed = value_of(fields_of(answer.result).get("protocolVersion", b"null"))
+                agreed = value_of(
+                    fields_of(answer.result).get("protocolVersion", b"null")
+                )
                 self._version = agreed if isinstance(agreed, str) else ""
 
     def _session(self) -> dict[str, str]:
-        found = {"Mcp-Session-Id": self._session_id, "MCP-Protocol-Version": self._version}
+        found = {
+            "Mcp-Session-Id": self._session_id,
+            "MCP-Protocol-Version": self._version,
+        }
         return {name: value for name, value in found.items() if value}
 
 

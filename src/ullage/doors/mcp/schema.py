@@ -59,7 +59,9 @@ def _library_s(schema: Any, formats: bool) -> Fault | None:
     try:
         import jsonschema_rs
 
-        validator = jsonschema_rs.validator_for(schema, validate_formats=formats, offline=True)
+        validator = jsonschema_rs.validator_for(
+            schema, validate_formats=formats, offline=True
+        )
     except (ImportError, ValueError, RecursionError):  # its errors are ValueErrors
         return None
 
@@ -71,6 +73,8 @@ def _library_s(schema: Any, formats: bool) -> Fault | None:
             error: Any = next(iter(validator.iter_errors(value)))
         except (ValueError, StopIteration):
             return ()
-        return tuple(step if isinstance(step, str) else None for step in error.instance_path)
+        return tuple(
+            step if isinstance(step, str) else None for step in error.instance_path
+        )
 
     return fault

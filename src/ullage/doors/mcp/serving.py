@@ -32,7 +32,9 @@ from ullage.stores import Shape, Store, every_ref
 
 LIST = "tool_output_list"
 
-_SEARCH = next(tool.name for tool in TOOLSET.tools if "pattern" in tool.parameters["properties"])
+_SEARCH = next(
+    tool.name for tool in TOOLSET.tools if "pattern" in tool.parameters["properties"]
+)
 """The tool that searches."""
 
 _VERSIONS = ("2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05")
@@ -58,7 +60,10 @@ def _optional_ref(tool: ToolSpec) -> ToolSpec:
     if tool.name != _SEARCH:
         return tool
     properties = dict(tool.parameters["properties"])
-    properties["ref_id"] = {"type": "string", "description": "The ref; all outputs without it"}
+    properties["ref_id"] = {
+        "type": "string",
+        "description": "The ref; all outputs without it",
+    }
     parameters = {**tool.parameters, "properties": properties, "required": ["pattern"]}
     return replace(tool, parameters=parameters)
 
@@ -69,7 +74,10 @@ _LISTING = ToolSpec(
     {
         "type": "object",
         "properties": {
-            "after": {"type": "string", "description": "The last ref of the page before"},
+            "after": {
+                "type": "string",
+                "description": "The last ref of the page before",
+            },
             "limit": _integer(f"Outputs to list (default: {_PAGE})"),
         },
     },
@@ -111,7 +119,9 @@ class Shelf:
 
     def refs(self, after: str = "") -> Iterator[str]:
         """Every ref behind one, in their order, each once."""
-        found = {ref for store in self._stores for ref in every_ref(store, self._tenant)}
+        found = {
+            ref for store in self._stores for ref in every_ref(store, self._tenant)
+        }
         return (ref for ref in sorted(found) if ref > after)
 
     def _holder(self, ref: str) -> Store:
@@ -145,13 +155,19 @@ def _reply(id: Id, method: str, params: Mapping[str, Any], shelf: Shelf) -> byte
     result: dict[str, Any]
     if method == "initialize":
         asked = params.get("protocolVersion")
-        result = {"protocolVersion": asked if asked in _VERSIONS else _VERSIONS[0], **_self()}
+        result = {
+            "protocolVersion": asked if asked in _VERSIONS else _VERSIONS[0],
+            **_self(),
+        }
     elif method == "server/discover":
         result = {"supportedVersions": list(_STATELESS), **_self(), **_CACHED}
     elif method == "ping":
         result = {}
     elif method == "tools/list":
-        result = {"tools": [as_listed(tool) for tool in _TOOLS], **(_CACHED if version else {})}
+        result = {
+            "tools": [as_listed(tool) for tool in _TOOLS],
+            **(_CACHED if version else {}),
+        }
     elif method == "tools/call":
         result = _called(params.get("name"), params.get("arguments") or {}, shelf)
     else:
@@ -171,7 +187,8 @@ def _called(name: object, arguments: object, shelf: Shelf) -> dict[str, Any]:
     given = arguments if isinstance(arguments, dict) else {}
     if name not in _NAMES:
         return _said(
-            f"There is no tool of this name; there are {', '.join(_NAMES)}.", is_error=True
+            f"There is no tool of this name; there are {', '.join(_NAMES)}.",
+            is_error=True,
         )
     try:
         if name == LIST:

@@ -34,8 +34,12 @@ from ullage.policy import LIMIT_CHARS, kind_of
 LEAST_CHARS = 500
 """No limit may be under it: a notice has to fit."""
 
-_RULE = re.compile(r"(?:(?P<tool>[^=\[\]]+)(?:\[(?P<arguments>[^\]]*)\])?=)?(?P<chars>\w[\w,]*)")
-_REMEDY = "Write N, TOOL=N, TOOL[ARGUMENT=VALUE]=N, or whole for N; tool and value may hold *"
+_RULE = re.compile(
+    r"(?:(?P<tool>[^=\[\]]+)(?:\[(?P<arguments>[^\]]*)\])?=)?(?P<chars>\w[\w,]*)"
+)
+_REMEDY = (
+    "Write N, TOOL=N, TOOL[ARGUMENT=VALUE]=N, or whole for N; tool and value may hold *"
+)
 
 
 class Rule(Struct, frozen=True, forbid_unknown_fields=True):
@@ -133,7 +137,9 @@ def rule_of(written: str) -> Rule:
     for pair in filter(None, (found["arguments"] or "").split(",")):
         name, equals, value = pair.partition("=")
         if not equals:
-            raise ConfigError("limit", f"{pair[:60]!r} is no argument with a value", _REMEDY)
+            raise ConfigError(
+                "limit", f"{pair[:60]!r} is no argument with a value", _REMEDY
+            )
         arguments[name.strip()] = value.strip()
     chars: int | Literal["whole"] = "whole" if number == "whole" else int(number)
     return Rule(chars, (found["tool"] or "*").strip(), arguments)
@@ -150,7 +156,9 @@ def settings_of(toml: str) -> Settings:
     try:
         return msgspec.convert(tomllib.loads(toml), Settings)
     except (tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
-        raise ConfigError("config", str(error), "See docs/mcp.md for what it may hold.") from None
+        raise ConfigError(
+            "config", str(error), "See docs/mcp.md for what it may hold."
+        ) from None
 
 
 def limit_of(
@@ -173,14 +181,19 @@ def limit_of(
             continue
         if rule.arguments and given is None:
             given = _read(arguments)
-        if all(_matches((given or {}).get(name), like) for name, like in rule.arguments.items()):
+        if all(
+            _matches((given or {}).get(name), like)
+            for name, like in rule.arguments.items()
+        ):
             return None if rule.chars == "whole" else rule.chars
     if plain_tool_name(tool) in answered_by_user(user_tools):
         return None
     return LIMIT_CHARS[kind_of(tool)]
 
 
-def may_cut(limits: Sequence[Rule], tool: str, user_tools: tuple[str, ...] = ()) -> bool:
+def may_cut(
+    limits: Sequence[Rule], tool: str, user_tools: tuple[str, ...] = ()
+) -> bool:
     """Whether a result of a tool may be cut, whatever the arguments of the call.
 
     Args:
@@ -200,7 +213,9 @@ def may_cut(limits: Sequence[Rule], tool: str, user_tools: tuple[str, ...] = ())
 
 def _read(arguments: bytes | Raw | None) -> Mapping[str, Any]:
     try:
-        return {name: value_of(raw) for name, raw in fields_of(arguments or b"{}").items()}
+        return {
+            name: value_of(raw) for name, raw in fields_of(arguments or b"{}").items()
+        }
     except Unreadable:
         return {}
 

@@ -13,7 +13,14 @@ from typing import TypeAlias
 
 from msgspec import Raw
 
-from ullage.doors.mcp.frames import Unreadable, compact, encode, fields_of, items_of, value_of
+from ullage.doors.mcp.frames import (
+    Unreadable,
+    compact,
+    encode,
+    fields_of,
+    items_of,
+    value_of,
+)
 from ullage.policy import ends_of, level
 
 Path: TypeAlias = tuple[str | None, ...]
@@ -88,7 +95,9 @@ class _Fit:
             share = max(room // min(max(len(items), 1), _LEAST_ITEMS), 1)
             head, used = _fitting(items, share, room * 2 // 3)
             head = max(head, min(len(items), 1))
-            tail, _ = _fitting(items[: head - 1 : -1] if head else (), share, room - used)
+            tail, _ = _fitting(
+                items[: head - 1 : -1] if head else (), share, room - used
+            )
             kept = (*items[:head], *items[len(items) - tail :])
         shown = (self.value(bytes(item), share, inside) for item in kept)
         return _joined(b"[", shown, b"]")
@@ -97,7 +106,9 @@ class _Fit:
         """Every name; the room left goes to all values alike."""
         fields = {name: bytes(value) for name, value in fields_of(raw).items()}
         names = [encode(name) for name in fields]
-        most = level([*map(len, fields.values())], room - sum(map(len, names)) - 2 * len(names))
+        most = level(
+            [*map(len, fields.values())], room - sum(map(len, names)) - 2 * len(names)
+        )
         pairs = (
             b"%b:%b" % (written, self.value(value, most, (*path, name)))
             for written, (name, value) in zip(names, fields.items(), strict=True)
@@ -122,5 +133,7 @@ def _joined(opening: bytes, parts: Iterable[bytes], closing: bytes) -> bytes:
 
 def _string(raw: bytes, room: int) -> bytes:
     text = value_of(raw)
-    shown = encode(ends_of(text, max(len(text) * room // len(raw), _LEAST_STRING_CHARS)))
+    shown = encode(
+        ends_of(text, max(len(text) * room // len(raw), _LEAST_STRING_CHARS))
+    )
     return shown if len(shown) < len(raw) else raw

@@ -57,7 +57,9 @@ class _File:
 
     def __init__(self) -> None:
         self._file = tempfile.TemporaryFile(prefix="ullage-mcp-", buffering=0)  # noqa: SIM115
-        self._last = array("q", [-1]) * _BUCKETS  # of each bucket, the place of its last entry
+        self._last = (
+            array("q", [-1]) * _BUCKETS
+        )  # of each bucket, the place of its last entry
         self.end = 0
 
     def add(self, tenant: str, output: Output) -> None:
@@ -150,7 +152,9 @@ class Spool:
 
     def _check(self, operation: str) -> None:
         if not self._is_open:
-            raise StoreError(self.name, operation, "the store is closed. Open a new one")
+            raise StoreError(
+                self.name, operation, "the store is closed. Open a new one"
+            )
 
     def _found(self, tenant: str, ref: str) -> _Found:
         try:
@@ -187,7 +191,9 @@ class Spool:
         except OSError as error:
             raise self._failed("put", error, output.ref) from None
         if self._get(_Found(newer, entry)) != output:
-            raise StoreError(self.name, "put", "the ref is taken by different content", output.ref)
+            raise StoreError(
+                self.name, "put", "the ref is taken by different content", output.ref
+            )
 
     def _with_room(self) -> _File:
         if not self._files or self._files[0].end >= self._most_bytes // 2:

@@ -154,7 +154,9 @@ class Process:
         """`ullage.doors.mcp.forwarding.Link.close`."""
         self._stdin.close()
 
-    def receive(self, take: Callable[[bytes], None], client: Pipe, most_bytes: int) -> str:
+    def receive(
+        self, take: Callable[[bytes], None], client: Pipe, most_bytes: int
+    ) -> str:
         """`ullage.doors.mcp.forwarding.Link.receive`."""
         assert self.process.stdout is not None
         pump(self.process.stdout.fileno(), take, client, most_bytes)

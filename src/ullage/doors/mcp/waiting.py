@@ -29,7 +29,9 @@ class Waiting(Generic[T]):
         is_complete: whether every request that can be answered here is told of.
     """
 
-    def __init__(self, open: Mapping[Id, T] | None = None, *, is_complete: bool = True) -> None:
+    def __init__(
+        self, open: Mapping[Id, T] | None = None, *, is_complete: bool = True
+    ) -> None:
         self._lock = Lock()
         self._open = dict(open or {})
         self._closed: dict[Id, None] = {}

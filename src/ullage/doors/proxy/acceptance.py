@@ -77,8 +77,12 @@ class _Held:
         outputs: dict[str, dict[str, Output]] = {}
         records: dict[str, dict[Any, Record]] = {}
         for owner, new_outputs, new_records in self.commits:
-            outputs.setdefault(owner, {}).update((each.ref, each) for each in new_outputs)
-            records.setdefault(owner, {}).update((each.place, each) for each in new_records)
+            outputs.setdefault(owner, {}).update(
+                (each.ref, each) for each in new_outputs
+            )
+            records.setdefault(owner, {}).update(
+                (each.place, each) for each in new_records
+            )
         for owner in outputs:
             yield owner, list(outputs[owner].values()), list(records[owner].values())
 
@@ -197,7 +201,9 @@ class HoldingStore(Around):
         waits: whether a call may wait for a commit that is under way.
     """
 
-    def __init__(self, store: Store, acceptance: Acceptance, *, waits: bool = True) -> None:
+    def __init__(
+        self, store: Store, acceptance: Acceptance, *, waits: bool = True
+    ) -> None:
         super().__init__(store)
         self._acceptance, self._waits = acceptance, waits
 
@@ -229,7 +235,9 @@ class HoldingStore(Around):
         keys = list(dict.fromkeys(record.key for record in ours.values()))
         there = self.store.find(tenant, keys) if keys else ()
         return tuple(
-            each for each in there if each.place in ours and each.data != ours[each.place].data
+            each
+            for each in there
+            if each.place in ours and each.data != ours[each.place].data
         )
 
     def find(self, tenant: str, keys: Iterable[bytes]) -> tuple[Record, ...]:
@@ -246,7 +254,9 @@ class HoldingStore(Around):
             if not record.is_once or record.place not in records:
                 records[record.place] = record
         order = {key: at for at, key in enumerate(wanted)}
-        return tuple(sorted(records.values(), key=lambda it: (order[it.key], *it.place[1:])))
+        return tuple(
+            sorted(records.values(), key=lambda it: (order[it.key], *it.place[1:]))
+        )
 
     def look(self, tenant: str, ref: str) -> Shape:
         """`Blobs.look`: of what is held as well."""

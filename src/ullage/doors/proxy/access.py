@@ -26,7 +26,14 @@ if TYPE_CHECKING:
 Verdict: TypeAlias = Literal["given", "unauthenticated", "refused"]
 
 _OF_REVERSE_PROXIES = (
-    *("forwarded", "via", "x-forwarded", "x-real-ip", "x-client-ip", "x-cluster-client-ip"),
+    *(
+        "forwarded",
+        "via",
+        "x-forwarded",
+        "x-real-ip",
+        "x-client-ip",
+        "x-cluster-client-ip",
+    ),
     *("true-client-ip", "x-original-", "x-envoy-", "x-amzn-", "cf-", "fly-", "x-proxy"),
 )
 """How the headers begin that reverse proxies add."""
@@ -46,7 +53,9 @@ class Access:
 
     def verdict(self, request: web.BaseRequest) -> Verdict:
         """Whether a page is given to who asks for it."""
-        if not self._guard.is_ours(request.headers.getall("Host", [])) or _is_of_a_page(request):
+        if not self._guard.is_ours(request.headers.getall("Host", [])) or _is_of_a_page(
+            request
+        ):
             return "refused"
         if not self._settings.is_set:
             return "given" if _is_of_who_runs_it(request) else "refused"
@@ -93,7 +102,9 @@ def _is_of_a_page(request: web.BaseRequest) -> bool:
     is_followed = request.headers.get("Sec-Fetch-Dest") == "document"
     if site not in ("none", "same-origin") and not is_followed:
         return True
-    own = [f"{scheme}://{request.headers.get('Host', '')}" for scheme in ("http", "https")]
+    own = [
+        f"{scheme}://{request.headers.get('Host', '')}" for scheme in ("http", "https")
+    ]
     return any(origin not in own for origin in request.headers.getall("Origin", []))
 
 
@@ -112,7 +123,10 @@ def _is_by_own_address(request: web.BaseRequest) -> bool:
     if host is None or request.transport is None:
         return False
     name, port = host
-    return is_loopback(name) and (port or 80) == request.transport.get_extra_info("sockname")[1]
+    return (
+        is_loopback(name)
+        and (port or 80) == request.transport.get_extra_info("sockname")[1]
+    )
 
 
 def _is_of_own_user(request: web.BaseRequest) -> bool:

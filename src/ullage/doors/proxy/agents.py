@@ -136,17 +136,25 @@ class Setting(Struct, frozen=True):
             environment: the command's own, for what is only added to.
         """
         made = {name: f"{url}/{path}" for name, path in self.variables.items()}
-        made |= {name: value for name, value in self.features.items() if name not in environment}
+        made |= {
+            name: value
+            for name, value in self.features.items()
+            if name not in environment
+        }
         made[_OPENCODE] = _opencode(environment.get(_OPENCODE), url, self.options)
         for name in ("NO_PROXY", "no_proxy"):
             before = environment.get(name)
             made[name] = f"{before},{_NOT_PROXIED}" if before else _NOT_PROXIED
         return {**made, MARK: url}
 
-    def environment_at(self, url: str, environment: Mapping[str, str]) -> dict[str, str]:
+    def environment_at(
+        self, url: str, environment: Mapping[str, str]
+    ) -> dict[str, str]:
         """The whole environment of the command, for a proxy at this address."""
         whole = {**environment, **self.variables_at(url, environment)}
-        return {name: value for name, value in whole.items() if name not in self.without}
+        return {
+            name: value for name, value in whole.items() if name not in self.without
+        }
 
 
 def setting_for(
@@ -187,7 +195,9 @@ def setting_for(
     if "serve" not in arguments[:1] or PurePath(program).stem != "ollama":
         variables |= _ollamas(agent, named, configured, upstreams)
     setting = Setting(upstreams, variables, options, features, without)
-    return _for_gemini(setting, own, environment, folder) if agent == "gemini" else setting
+    return (
+        _for_gemini(setting, own, environment, folder) if agent == "gemini" else setting
+    )
 
 
 def agent_of(program: str) -> str:
@@ -266,7 +276,10 @@ def _path_of(name: str, gateway: str, upstreams: dict[str, str]) -> str:
 
 
 def _ollamas(
-    agent: str, named: Mapping[str, str], configured: Collection[str], upstreams: dict[str, str]
+    agent: str,
+    named: Mapping[str, str],
+    configured: Collection[str],
+    upstreams: dict[str, str],
 ) -> dict[str, str]:
     """The variables of Ollama's that a program reads, and the path of the proxy for each.
 
@@ -303,7 +316,9 @@ def _ollama_at(address: str) -> str | None:
         return None
     if parts.scheme not in _PORTS or parts.username or parts.query:
         return None  # a client sends its own credentials
-    host = "127.0.0.1" if host in _EVERY_ADDRESS else f"[{host}]" if ":" in host else host
+    host = (
+        "127.0.0.1" if host in _EVERY_ADDRESS else f"[{host}]" if ":" in host else host
+    )
     port = port or (_PORTS[parts.scheme] if has_scheme else 11434)
     return f"{parts.scheme}://{host}:{port}{parts.path.rstrip('/')}"
 
@@ -318,7 +333,9 @@ def _may_be_set(
     that it prefers least is set, so that any setting of the user's goes before it.
     """
     provider = VARIABLES[name].partition("/")[0]
-    siblings = [other for other in VARIABLES if VARIABLES[other].partition("/")[0] == provider]
+    siblings = [
+        other for other in VARIABLES if VARIABLES[other].partition("/")[0] == provider
+    ]
     gateways = [
         other
         for other in siblings
@@ -343,13 +360,18 @@ def _options(
 # what an agent would do otherwise because of us
 
 
-def _features(variables: Mapping[str, str], behind: Mapping[str, str]) -> dict[str, str]:
+def _features(
+    variables: Mapping[str, str], behind: Mapping[str, str]
+) -> dict[str, str]:
     address = behind.get(variables.get("ANTHROPIC_BASE_URL", ""), "")
     return dict(FEATURES.get(_plain(address), {}))
 
 
 def _for_gemini(
-    setting: Setting, own: Mapping[str, str], environment: Mapping[str, str], folder: Path | None
+    setting: Setting,
+    own: Mapping[str, str],
+    environment: Mapping[str, str],
+    folder: Path | None,
 ) -> Setting:
     """Gemini CLI takes a base URL for a gateway, and signs in at none without a terminal.
 
@@ -366,7 +388,9 @@ def _for_gemini(
     system = Path("/etc/gemini-cli/system-defaults.json")
     is_free = _GEMINI_DEFAULTS not in environment and not system.exists()
     if is_free and _is_root_s(file.parent) and _is_root_s(file):
-        return replace(setting, features={**setting.features, _GEMINI_DEFAULTS: str(file)})
+        return replace(
+            setting, features={**setting.features, _GEMINI_DEFAULTS: str(file)}
+        )
     variables = dict(setting.variables)
     del variables["GOOGLE_GEMINI_BASE_URL"]
     note = (
@@ -392,7 +416,10 @@ def _opencode(before: str | None, url: str, options: Mapping[str, str]) -> str:
     for name in OPENCODE_PROVIDERS:
         path = options[f"opencode.{name}"]
         provider = providers[name] = dict(_object(providers.get(name)))
-        provider["options"] = {"baseURL": f"{url}/{path}", **_object(provider.get("options"))}
+        provider["options"] = {
+            "baseURL": f"{url}/{path}",
+            **_object(provider.get("options")),
+        }
     return json.dumps(settings)
 
 

@@ -127,7 +127,9 @@ def _met_under_way(shown: Sequence[Shown]) -> Iterator[str]:
     joined = sum(one.is_joined for one in shown)
     if joined:
         yield f"{_conversations(joined)} under way when first seen, cut from then on as one batch"
-    waiting = Counter(one.standing.why for one in shown if one.standing and one.standing.was_joined)
+    waiting = Counter(
+        one.standing.why for one in shown if one.standing and one.standing.was_joined
+    )
     for why, count in waiting.items():
         yield f"{_conversations(count)} under way when first seen: {why}"
 
@@ -151,7 +153,9 @@ def run_command(command: Sequence[str], environment: Mapping[str, str]) -> int:
     """
     program = shutil.which(command[0], path=environment.get("PATH"))
     if program is None:
-        raise ConfigError("run", f"there is no program {command[0]!r}", "Is it on the PATH?")
+        raise ConfigError(
+            "run", f"there is no program {command[0]!r}", "Is it on the PATH?"
+        )
     with (
         _signals() as child,
         subprocess.Popen([program, *command[1:]], env=dict(environment)) as it,

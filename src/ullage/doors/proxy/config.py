@@ -180,9 +180,13 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
                     'List digests, never credentials: printf %s "$KEY" | sha256sum',
                 )
         if self.policy not in NAMES:
-            raise ConfigError("policy", f"there is no {self.policy!r}", f"Use one of {NAMES}.")
+            raise ConfigError(
+                "policy", f"there is no {self.policy!r}", f"Use one of {NAMES}."
+            )
         if not _HEADER.fullmatch(self.opt_out_header):
-            raise ConfigError("opt_out_header", "it is no header's name", "Write it in lower case.")
+            raise ConfigError(
+                "opt_out_header", "it is no header's name", "Write it in lower case."
+            )
         _check_discover(self.discover, self.upstreams)
         named_tools(self.user_tools)
         _check_numbers(self)
@@ -231,11 +235,23 @@ def config_of(
     try:
         return msgspec.convert({**settings, **given}, Config, strict=False)
     except msgspec.ValidationError as error:
-        raise ConfigError("the proxy's settings", str(error), "See docs/proxy.md.") from None
+        raise ConfigError(
+            "the proxy's settings", str(error), "See docs/proxy.md."
+        ) from None
 
 
 _PLAIN = (
-    *("listen", "tenant", "policy", "joins", "window_tokens", "holdout", "store", "blobs", "cache"),
+    *(
+        "listen",
+        "tenant",
+        "policy",
+        "joins",
+        "window_tokens",
+        "holdout",
+        "store",
+        "blobs",
+        "cache",
+    ),
     *("workers", "dry_run", "discover", "redact", "outline"),
     *("opt_out_header", "log", "pages", "use_system_proxy"),
 )
@@ -247,9 +263,13 @@ def _read(file: Path) -> dict[str, Any]:
         found: dict[str, Any] = msgspec.toml.decode(file.read_bytes())
     except OSError as error:
         why = error.strerror or type(error).__name__
-        raise ConfigError("--config", f"the file cannot be read ({why})", "Name another.") from None
+        raise ConfigError(
+            "--config", f"the file cannot be read ({why})", "Name another."
+        ) from None
     except msgspec.DecodeError as error:
-        raise ConfigError("--config", f"the file is no TOML: {error}", "Mend it.") from None
+        raise ConfigError(
+            "--config", f"the file is no TOML: {error}", "Mend it."
+        ) from None
     return found
 
 
@@ -261,7 +281,9 @@ def host_and_port(listen: str) -> tuple[str, int]:
     """
     host, _, port = listen.rpartition(":")
     if not host or not port.isdecimal() or int(port) > 65_535:
-        raise ConfigError("listen", f"{listen!r} is no address and port", "Write 127.0.0.1:8787.")
+        raise ConfigError(
+            "listen", f"{listen!r} is no address and port", "Write 127.0.0.1:8787."
+        )
     return host.removeprefix("[").removesuffix("]"), int(port)
 
 
@@ -276,21 +298,31 @@ def is_loopback(host: str) -> bool:
 def _check_upstream(name: str, url: str) -> None:
     where, parts = f"upstreams.{name}", urlsplit(url)
     if not _NAME.fullmatch(name):
-        raise ConfigError(where, "the name is no lower-case word", "Rename it: it stands in paths.")
+        raise ConfigError(
+            where, "the name is no lower-case word", "Rename it: it stands in paths."
+        )
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise ConfigError(where, "it is no URL of http or https", "Write https://host/path.")
+        raise ConfigError(
+            where, "it is no URL of http or https", "Write https://host/path."
+        )
     if parts.username or parts.password or parts.query or parts.fragment:
         raise ConfigError(
-            where, "it holds more than host and path", "Clients send their own credentials."
+            where,
+            "it holds more than host and path",
+            "Clients send their own credentials.",
         )
 
 
-def _check_discover(discover: bool | list[str] | None, upstreams: Mapping[str, str]) -> None:
+def _check_discover(
+    discover: bool | list[str] | None, upstreams: Mapping[str, str]
+) -> None:
     """Raise ConfigError if a list of upstreams to ask names one that there is not."""
     unknown = sorted({*discover} - {*upstreams}) if isinstance(discover, list) else []
     if unknown:
         raise ConfigError(
-            "discover", f"it names no upstream of ours: {unknown}", "Name one of upstreams."
+            "discover",
+            f"it names no upstream of ours: {unknown}",
+            "Name one of upstreams.",
         )
 
 
@@ -298,13 +330,17 @@ def _check_tenant_headers(headers: Iterable[str]) -> None:
     """Raise ConfigError if one of these is no header's name."""
     for header in headers:
         if not _HEADER.fullmatch(header.lower()):
-            raise ConfigError("tenant_headers", "it lists no header's name", "Write x-user-id.")
+            raise ConfigError(
+                "tenant_headers", "it lists no header's name", "Write x-user-id."
+            )
 
 
 def _check_host(host: str) -> None:
     if not _HOST_NAME.fullmatch(host):
         raise ConfigError(
-            "allowed_hosts", "it lists something that is no host's name", "Write proxy.example."
+            "allowed_hosts",
+            "it lists something that is no host's name",
+            "Write proxy.example.",
         )
 
 
@@ -319,7 +355,9 @@ def _check_origin(origin: str) -> None:
         )
     if match[2] == "*" and match[1] in ("http", "https", "file"):
         raise ConfigError(
-            "allowed_origins", f"{origin!r} would allow any page", "Name the origins one by one."
+            "allowed_origins",
+            f"{origin!r} would allow any page",
+            "Name the origins one by one.",
         )
 
 
@@ -330,8 +368,12 @@ def _check_access(access: AccessSettings) -> None:
             "it is no SHA-256 in hex",
             'Give a digest, never the token: printf %s "$TOKEN" | sha256sum',
         )
-    if access.user_header is not None and not _HEADER.fullmatch(access.user_header.lower()):
-        raise ConfigError("access.user_header", "it is no header's name", "Write x-forwarded-user.")
+    if access.user_header is not None and not _HEADER.fullmatch(
+        access.user_header.lower()
+    ):
+        raise ConfigError(
+            "access.user_header", "it is no header's name", "Write x-forwarded-user."
+        )
     if (access.user_header is None) == bool(access.proxies):
         raise ConfigError(
             "access.proxies",
@@ -343,7 +385,9 @@ def _check_access(access: AccessSettings) -> None:
             ipaddress.ip_network(network)
         except ValueError:
             raise ConfigError(
-                "access.proxies", "it lists something that is no network", "Write 10.0.0.0/8."
+                "access.proxies",
+                "it lists something that is no network",
+                "Write 10.0.0.0/8.",
             ) from None
 
 
@@ -351,11 +395,15 @@ def _check_numbers(config: Config) -> None:
     limits = msgspec.structs.asdict(config.limits)
     for name, value in {"workers": config.workers, **limits}.items():
         if value is not None and value <= 0:
-            raise ConfigError(name, f"{value} is not more than 0", "Give a positive number.")
+            raise ConfigError(
+                name, f"{value} is not more than 0", "Give a positive number."
+            )
     if not 0 <= config.holdout <= 1:
         why = f"{config.holdout} is no share"
         raise ConfigError("holdout", why, "Give 0 to 1: 0.05 is one in twenty.")
     if config.window_tokens is not None and config.window_tokens < 1_000:
         raise ConfigError(
-            "window_tokens", f"{config.window_tokens:,} is too small", "Give 1,000 or more."
+            "window_tokens",
+            f"{config.window_tokens:,} is too small",
+            "Give 1,000 or more.",
         )

@@ -23,7 +23,9 @@ from ullage.doors.proxy.quiet import log_error
 
 Handler: TypeAlias = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
-_HEAD_BYTES = 1 << 20  # two of what the loop reads at once may come before a request is handled
+_HEAD_BYTES = (
+    1 << 20
+)  # two of what the loop reads at once may come before a request is handled
 _KEPT_S = 75.0
 _LOOK_S = 1.0
 _OWN_DESCRIPTORS, _LEAST, _MOST = 32, 8, 16_384
@@ -59,7 +61,9 @@ def raise_descriptors() -> None:
     if hard != resource.RLIM_INFINITY:
         wanted = min(wanted, hard)
     if soft != resource.RLIM_INFINITY and soft < wanted:
-        with contextlib.suppress(OSError, ValueError):  # some systems have a lower one besides
+        with contextlib.suppress(
+            OSError, ValueError
+        ):  # some systems have a lower one besides
             resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
@@ -73,7 +77,9 @@ class Connections:
 
     def __init__(self, most: int, head_s: float) -> None:
         self._most, self._head_s = most, head_s
-        self._open: dict[Connection, None] = {}  # in the order in which they began to wait
+        self._open: dict[
+            Connection, None
+        ] = {}  # in the order in which they began to wait
 
     def __len__(self) -> int:
         return len(self._open)
@@ -118,7 +124,9 @@ class Connections:
         while True:
             await asyncio.sleep(min(_LOOK_S, self._head_s / 4))
             now = loop.time()
-            late = [each for each in self._open if each.is_late(now, self._head_s, _KEPT_S)]
+            late = [
+                each for each in self._open if each.is_late(now, self._head_s, _KEPT_S)
+            ]
             for connection in late:
                 self.drop(connection)
 
@@ -130,7 +138,9 @@ class Connection(web.RequestHandler):
         is_busy: whether a request of it is being answered.
     """
 
-    def __init__(self, manager: web.Server, connections: Connections, **settings: Any) -> None:
+    def __init__(
+        self, manager: web.Server, connections: Connections, **settings: Any
+    ) -> None:
         super().__init__(manager, **settings)
         self.is_busy = False
         self._connections = connections
@@ -213,7 +223,9 @@ class Server(web.Server):
         settings: of aiohttp's `RequestHandler`.
     """
 
-    def __init__(self, answer: Handler, connections: Connections, **settings: Any) -> None:
+    def __init__(
+        self, answer: Handler, connections: Connections, **settings: Any
+    ) -> None:
         async def answered(request: web.BaseRequest) -> web.StreamResponse:
             connection: Any = request.protocol
             connection.begins()
@@ -222,11 +234,15 @@ class Server(web.Server):
             finally:
                 connection.ends()
 
-        super().__init__(answered, handler_cancellation=True)  # who is gone cancels the upstream
+        super().__init__(
+            answered, handler_cancellation=True
+        )  # who is gone cancels the upstream
         self._connections_of_clients = connections
         self._settings = settings
 
     def __call__(self) -> Connection:
         """What serves a connection."""
         loop = asyncio.get_running_loop()
-        return Connection(self, self._connections_of_clients, loop=loop, **self._settings)
+        return Connection(
+            self, self._connections_of_clients, loop=loop, **self._settings
+        )

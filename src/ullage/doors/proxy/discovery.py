@@ -83,7 +83,9 @@ class Discovery:
         self._known: OrderedDict[tuple[str, str], _Known] = OrderedDict()
         self._tasks: set[asyncio.Task[None]] = set()
 
-    def of(self, route: Route, headers: Mapping[str, str], model: str) -> ServedWindow | None:
+    def of(
+        self, route: Route, headers: Mapping[str, str], model: str
+    ) -> ServedWindow | None:
         """What is known of a model at the upstream of a request; asks for it if it is due.
 
         Args:
@@ -101,7 +103,9 @@ class Discovery:
         is_due = asyncio.get_running_loop().time() >= known.until_s
         if is_due and not known.is_asked and len(self._tasks) < _MOST_ASKED_AT_ONCE:
             known.is_asked = True
-            credentials = {name: headers[name] for name in _CREDENTIALS if name in headers}
+            credentials = {
+                name: headers[name] for name in _CREDENTIALS if name in headers
+            }
             task = asyncio.create_task(self._ask(known, route, credentials, model))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
@@ -116,7 +120,10 @@ class Discovery:
     def _may_ask(self, route: Route, model: str) -> bool:
         """Whether an upstream is asked about a model at all."""
         wanted, url = self._config.discover, urlsplit(route.url)
-        if self._config.window_tokens is not None or not 0 < len(model) <= _MOST_NAME_CHARS:
+        if (
+            self._config.window_tokens is not None
+            or not 0 < len(model) <= _MOST_NAME_CHARS
+        ):
             return False
         if url.hostname in _OWN_HOSTS or wanted is False:
             return False
@@ -159,7 +166,9 @@ class Discovery:
         api = _api_of(route.url)
         root = api.removesuffix("/v1")
         get = partial(self._answer, route.upstream, credentials, "GET")
-        show = partial(self._answer, route.upstream, credentials, "POST", f"{root}/api/show")
+        show = partial(
+            self._answer, route.upstream, credentials, "POST", f"{root}/api/show"
+        )
 
         async def ask(url: str, read: Callable[[Any], Served | None]) -> Served | None:
             return read(await get(url))
@@ -202,7 +211,9 @@ class Discovery:
             if reply.status != 200 or "Content-Encoding" in reply.headers:
                 return None
             data = await reply.content.read(_MOST_BYTES + 1)
-            while len(data) <= _MOST_BYTES and (more := await reply.content.read(_MOST_BYTES)):
+            while len(data) <= _MOST_BYTES and (
+                more := await reply.content.read(_MOST_BYTES)
+            ):
                 data += more
         if len(data) > _MOST_BYTES:
             return None
@@ -232,7 +243,10 @@ def _api_of(url: str) -> str:
 
 def _told(served: Served, upstream: str, model: str) -> ServedWindow | None:
     """What is told to the conversations of a model."""
-    window, source = served.window_tokens, f"{served.source}, upstream {quote(upstream)}"
+    window, source = (
+        served.window_tokens,
+        f"{served.source}, upstream {quote(upstream)}",
+    )
     if window is None:
         why = f"what the server tells cannot be a window ({source}); it is refused"
         return ServedWindow(None, Event(kind="window_refused", where="model", why=why))

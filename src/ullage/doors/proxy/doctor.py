@@ -53,7 +53,9 @@ def findings(
     """
     yield _python()
     yield _extra("aiohttp", "proxy", "the proxy cannot be started")
-    yield _extra("toktok", "exact", "OpenAI's tokens are estimated, not counted", needed=False)
+    yield _extra(
+        "toktok", "exact", "OpenAI's tokens are estimated, not counted", needed=False
+    )
     yield _store(config)
     yield from _address(config)
     for name, url in config.upstreams.items():
@@ -85,14 +87,18 @@ def _store(config: Config) -> Finding:
             return Finding("store", "ok", "it opens")
         if path.exists():
             open_lasting(path, config.blobs, config.cache).close()
-            return Finding("store", "ok", f"it opens, and holds {path.stat().st_size:,} bytes")
+            return Finding(
+                "store", "ok", f"it opens, and holds {path.stat().st_size:,} bytes"
+            )
         there = next(folder for folder in path.absolute().parents if folder.exists())
         with tempfile.TemporaryFile(dir=there):
             return Finding("store", "ok", "there is none yet; it can be made")
     except (OSError, UllageError) as error:
         why = error.strerror if isinstance(error, OSError) else str(error)
         return Finding(
-            "store", "wrong", f"{why}. Give a path you may write, or a server: --store PATH"
+            "store",
+            "wrong",
+            f"{why}. Give a path you may write, or a server: --store PATH",
         )
 
 
@@ -115,7 +121,9 @@ def _upstream(name: str, url: str, *, online: bool) -> Finding:
     about, parts = f"upstream {name}", urlsplit(url)
     host = parts.hostname or ""
     if parts.scheme == "http" and not is_loopback(host):
-        return Finding(about, "wrong", f"{url}: credentials would go unencrypted. Use https")
+        return Finding(
+            about, "wrong", f"{url}: credentials would go unencrypted. Use https"
+        )
     if not online:
         return Finding(about, "ok", f"{url} (not asked; --online connects)")
     port = parts.port or (443 if parts.scheme == "https" else 80)
@@ -123,22 +131,30 @@ def _upstream(name: str, url: str, *, online: bool) -> Finding:
         socket.create_connection((host, port), timeout=5).close()
     except OSError as error:
         why = error.strerror or type(error).__name__
-        return Finding(about, "wrong", f"{url}: no connection ({why}). Is the URL right?")
+        return Finding(
+            about, "wrong", f"{url}: no connection ({why}). Is the URL right?"
+        )
     return Finding(about, "ok", f"{url} takes connections")
 
 
 def _agents(environment: Mapping[str, str]) -> Iterator[Finding]:
     """Which coding agents are there."""
-    found = [name for name in AGENTS if shutil.which(name, path=environment.get("PATH"))]
+    found = [
+        name for name in AGENTS if shutil.which(name, path=environment.get("PATH"))
+    ]
     words = ", ".join(f"ullage run -- {name}" for name in found)
-    yield Finding("agents", "note", words or f"none of {', '.join(AGENTS)} is on the PATH")
+    yield Finding(
+        "agents", "note", words or f"none of {', '.join(AGENTS)} is on the PATH"
+    )
 
 
 def _variables(environment: Mapping[str, str]) -> Iterator[Finding]:
     """Which variables lead somewhere already, told without what may be secret in them."""
     if MARK in environment:
         where = urlsplit(environment[MARK]).netloc  # and not the key behind it
-        yield Finding("environment", "note", f"this shell is behind the proxy on {where}")
+        yield Finding(
+            "environment", "note", f"this shell is behind the proxy on {where}"
+        )
         return
     for name in VARIABLES:
         if value := environment.get(name):

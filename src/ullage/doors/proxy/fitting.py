@@ -65,7 +65,11 @@ def near(store: Store, acceptance: Acceptance | None = None) -> Near:
     if isinstance(store, SqliteStore):
         with suppress(StoreError):  # another process holds the file just now
             quick: Store = SqliteStore(store.path, busy_timeout_s=0.0)
-            quick = quick if acceptance is None else HoldingStore(quick, acceptance, waits=False)
+            quick = (
+                quick
+                if acceptance is None
+                else HoldingStore(quick, acceptance, waits=False)
+            )
             return Near(kept, quick)
     return Near(kept)
 
@@ -91,8 +95,16 @@ def exchanges_of(config: Config, acceptance: Acceptance | None = None) -> Exchan
         store: Threaded = Near(MemoryStore())
     else:
         kept = open_lasting(config.store or "sqlite", config.blobs, config.cache)
-        store = _threaded(kept, acceptance) if is_url(config.store) else near(kept, acceptance)
-    limits = None if config.window_tokens is None else Limits(window_tokens=config.window_tokens)
+        store = (
+            _threaded(kept, acceptance)
+            if is_url(config.store)
+            else near(kept, acceptance)
+        )
+    limits = (
+        None
+        if config.window_tokens is None
+        else Limits(window_tokens=config.window_tokens)
+    )
     sessions = AsyncSessions(
         store=store,
         policy=config.policy,

@@ -66,7 +66,10 @@ class Guard:
 
     def __init__(self, config: Config) -> None:
         listened, _ = host_and_port(config.listen)
-        self._hosts = {listened.lower(), *(name.lower() for name in config.allowed_hosts)}
+        self._hosts = {
+            listened.lower(),
+            *(name.lower() for name in config.allowed_hosts),
+        }
         self._origins = config.allowed_origins
         self._is_for_this_machine = is_loopback(listened)
 
@@ -103,7 +106,9 @@ class Guard:
             ipaddress.ip_address(name)
         except ValueError:
             return "." not in name or name.endswith(_LOCAL_DOMAINS)
-        return not self._is_for_this_machine  # an address of this machine's: no page has one
+        return (
+            not self._is_for_this_machine
+        )  # an address of this machine's: no page has one
 
     def _is_of_a_page(self, request: web.BaseRequest) -> bool:
         """Whether a page sends a request, and one whose origin is not allowed."""
@@ -112,7 +117,9 @@ class Guard:
         site = headers.get("Sec-Fetch-Site", "none").strip().lower()
         if not origins and site == "same-origin":  # only its Host says which
             host = headers.get("Host", "")
-            return not any(self._allows(f"{scheme}://{host}") for scheme in ("http", "https"))
+            return not any(
+                self._allows(f"{scheme}://{host}") for scheme in ("http", "https")
+            )
         if not origins:
             return site != "none"
         return not all(self._allows(origin) for origin in origins)
@@ -128,7 +135,8 @@ def _is_simple(headers: CIMultiDictProxy[str]) -> bool:
     if any(name in headers for name in _OF_PROGRAMS):
         return False
     types = [
-        value.partition(";")[0].strip().lower() for value in headers.getall("Content-Type", [])
+        value.partition(";")[0].strip().lower()
+        for value in headers.getall("Content-Type", [])
     ]
     if not types:
         return headers.get("User-Agent", "").startswith("Mozilla/")

@@ -12,12 +12,20 @@ TOLD = "X-Ullage"
 """The header of a reply that says what was done to its request."""
 
 _HOP = frozenset(
-    ("connection", "keep-alive", "proxy-authenticate", "proxy-authorization", "proxy-connection"),
+    (
+        "connection",
+        "keep-alive",
+        "proxy-authenticate",
+        "proxy-authorization",
+        "proxy-connection",
+    ),
 ).union(("te", "trailer", "transfer-encoding", "upgrade"))
 """What is between two neighbours (RFC 9110, 7.6.1)."""
 
 
-def passed_up(headers: CIMultiDictProxy[str], *, without: Iterable[str] = ()) -> CIMultiDict[str]:
+def passed_up(
+    headers: CIMultiDictProxy[str], *, without: Iterable[str] = ()
+) -> CIMultiDict[str]:
     """The headers of a request as they go to the upstream: all that are not ours or a hop's.
 
     ``Expect`` was answered here, and ``Host`` is the upstream's own.
@@ -25,7 +33,9 @@ def passed_up(headers: CIMultiDictProxy[str], *, without: Iterable[str] = ()) ->
     return _less(headers, {"host", "expect", *without})
 
 
-def passed_down(headers: CIMultiDictProxy[str], *, without: Iterable[str] = ()) -> CIMultiDict[str]:
+def passed_down(
+    headers: CIMultiDictProxy[str], *, without: Iterable[str] = ()
+) -> CIMultiDict[str]:
     """The headers of a reply as they go to the client."""
     return _less(headers, set(without))
 

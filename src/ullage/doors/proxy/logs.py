@@ -23,7 +23,9 @@ def lines_to(file: TextIO | None = None) -> Callable[[Relayed], None]:
 
     def tell(relayed: Relayed) -> None:
         with suppress(OSError, ValueError):
-            (file or sys.stderr).write(f"{msgspec.json.encode(line_of(relayed)).decode()}\n")
+            (file or sys.stderr).write(
+                f"{msgspec.json.encode(line_of(relayed)).decode()}\n"
+            )
 
     return tell
 
@@ -32,7 +34,9 @@ def line_of(relayed: Relayed) -> dict[str, Any]:
     """What a line says."""
     report = relayed.report
     line: dict[str, Any] = {
-        "at": datetime.fromtimestamp(relayed.began_s, UTC).isoformat(timespec="milliseconds"),
+        "at": datetime.fromtimestamp(relayed.began_s, UTC).isoformat(
+            timespec="milliseconds"
+        ),
         "upstream": relayed.upstream,
         "wire": report.wire,
         "model": report.model and model_in_logs(report.model),
@@ -60,4 +64,8 @@ def line_of(relayed: Relayed) -> dict[str, Any]:
         line["input_tokens"] = report.usage.input_tokens
         line["cached_tokens"] = report.usage.cache_read_tokens
         line["output_tokens"] = report.usage.output_tokens
-    return {name: value for name, value in line.items() if value not in (None, "", False, 0, ())}
+    return {
+        name: value
+        for name, value in line.items()
+        if value not in (None, "", False, 0, ())
+    }

@@ -11,7 +11,22 @@ from collections.abc import Iterable, Mapping
 
 from ullage.doors.proxy.relayed import Relayed, raw_tokens
 
-_BOUNDS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 60.0)
+_BOUNDS_S = (
+    0.001,
+    0.0025,
+    0.005,
+    0.01,
+    0.025,
+    0.05,
+    0.1,
+    0.25,
+    0.5,
+    1.0,
+    2.5,
+    5.0,
+    10.0,
+    60.0,
+)
 
 _HELP = {
     "requests_total": "Requests, by upstream, wire and what was done.",
@@ -42,7 +57,9 @@ class Metrics:
         """Count a request that is over."""
         report, upstream = relayed.report, relayed.upstream
         wire = report.wire or "none"
-        self._add("requests_total", 1, upstream=upstream, wire=wire, done=done_with(relayed))
+        self._add(
+            "requests_total", 1, upstream=upstream, wire=wire, done=done_with(relayed)
+        )
         self._add("broken_total", relayed.is_broken)
         self._add("replays_total", report.is_retried)
         self._add("recalls_total", report.recalled)
@@ -63,10 +80,14 @@ class Metrics:
         if (usage := report.usage) is not None:
             self._add("reported_tokens_total", usage.fresh_tokens, of="fresh")
             self._add("reported_tokens_total", usage.cache_read_tokens, of="cache_read")
-            self._add("reported_tokens_total", usage.cache_write_tokens, of="cache_write")
+            self._add(
+                "reported_tokens_total", usage.cache_write_tokens, of="cache_write"
+            )
             self._add("reported_tokens_total", usage.output_tokens, of="output")
 
-    def lines(self, gauges: Mapping[str, float], worker: str = "") -> dict[str, list[str]]:
+    def lines(
+        self, gauges: Mapping[str, float], worker: str = ""
+    ) -> dict[str, list[str]]:
         """Lines of the text, by the name of what they are of.
 
         Args:
@@ -76,7 +97,9 @@ class Metrics:
         own: Labels = (("worker", worker),) if worker else ()
         found: dict[str, list[str]] = {}
         for (name, labels), value in self._sums.items():
-            found.setdefault(name, []).append(f"ullage_{name}{_braced(labels + own)} {value:.15g}")
+            found.setdefault(name, []).append(
+                f"ullage_{name}{_braced(labels + own)} {value:.15g}"
+            )
         for name, (counts, (total,)) in self._times.items():
             found[name] = list(_histogram(name, counts, total, own))
         for name, value in gauges.items():
@@ -88,7 +111,9 @@ class Metrics:
         self._sums[key] = self._sums.get(key, 0) + value
 
     def _time(self, name: str, seconds: float) -> None:
-        counts, total = self._times.setdefault(name, ([0] * (len(_BOUNDS_S) + 1), [0.0]))
+        counts, total = self._times.setdefault(
+            name, ([0] * (len(_BOUNDS_S) + 1), [0.0])
+        )
         counts[bisect.bisect_left(_BOUNDS_S, seconds)] += 1
         total[0] += seconds
 
@@ -118,7 +143,9 @@ def done_with(relayed: Relayed) -> str:
     return "fitted" if relayed.report.is_changed else "unchanged"
 
 
-def _histogram(name: str, counts: list[int], total: float, own: Labels) -> Iterable[str]:
+def _histogram(
+    name: str, counts: list[int], total: float, own: Labels
+) -> Iterable[str]:
     below = 0
     for bound, count in zip((*map(str, _BOUNDS_S), "+Inf"), counts, strict=True):
         below += count

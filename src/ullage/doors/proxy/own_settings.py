@@ -18,7 +18,9 @@ from typing import Any
 _MOST_BYTES = 1 << 20
 _JSON_TEXT_OR_COMMENT = re.compile(r'"(?:\\.|[^"\\])*"|//[^\n]*|/\*.*?\*/', re.DOTALL)
 _JSON_TEXT_OR_COMMA = re.compile(r'"(?:\\.|[^"\\])*"|,(?=\s*[}\]])')
-_LINE = re.compile(r"""(?m)^(?:export[ \t]+)?([A-Z_]+)[ \t]*[:=][ \t]*["']?([^"'\s#]+)""")
+_LINE = re.compile(
+    r"""(?m)^(?:export[ \t]+)?([A-Z_]+)[ \t]*[:=][ \t]*["']?([^"'\s#]+)"""
+)
 _VARIABLE = re.compile(r"\{env:(\w+)\}")
 
 OPENCODE_PROVIDERS = ("anthropic", "openai", "google")
@@ -73,7 +75,11 @@ def _claude(
     """``env`` in its settings: the user's, the project's, an option's, an organisation's."""
     home = _folder(environment, "CLAUDE_CONFIG_DIR", ".claude")
     project = folder / ".claude"
-    files = (home / "settings.json", project / "settings.json", project / "settings.local.json")
+    files = (
+        home / "settings.json",
+        project / "settings.json",
+        project / "settings.local.json",
+    )
     settings = [_json(file) for file in files]
     option = option_of(arguments, "--settings")
     if option is not None:
@@ -153,7 +159,9 @@ _READERS: Mapping[str, Callable[[Mapping[str, str], Path], dict[str, str]]] = {
 }
 
 
-def gemini_has_chosen(environment: Mapping[str, str], folder: Path | None = None) -> bool:
+def gemini_has_chosen(
+    environment: Mapping[str, str], folder: Path | None = None
+) -> bool:
     """Whether the settings of Gemini CLI say how it signs in.
 
     Args:
@@ -228,7 +236,11 @@ def _folder(environment: Mapping[str, str], variable: str, name: str) -> Path:
 
 
 def _texts(value: Any) -> dict[str, str]:
-    return {name: text for name, text in _object(value).items() if isinstance(text, str) and text}
+    return {
+        name: text
+        for name, text in _object(value).items()
+        if isinstance(text, str) and text
+    }
 
 
 def _object(value: Any) -> dict[str, Any]:

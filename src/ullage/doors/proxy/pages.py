@@ -56,7 +56,9 @@ class Pages:
         siblings: the other workers.
     """
 
-    def __init__(self, config: Config, relay: Relay, watch: Watch, siblings: Siblings) -> None:
+    def __init__(
+        self, config: Config, relay: Relay, watch: Watch, siblings: Siblings
+    ) -> None:
         self._config, self._relay = config, relay
         self._access = Access(config, relay.guard)
         self._watch, self._siblings = watch, siblings
@@ -66,7 +68,9 @@ class Pages:
         path = _path_of(target)
         return path == _ROOT or path.startswith(f"{_ROOT}/")
 
-    async def __call__(self, request: web.BaseRequest, target: str) -> web.StreamResponse:
+    async def __call__(
+        self, request: web.BaseRequest, target: str
+    ) -> web.StreamResponse:
         """Answer a request.
 
         Args:
@@ -82,7 +86,9 @@ class Pages:
             case "/ready" if self._relay.is_stopping:
                 return json_answer({"status": "stopping"}, 503)
             case "/ready":
-                return json_answer({"status": "ready", "in_flight": self._relay.in_flight})
+                return json_answer(
+                    {"status": "ready", "in_flight": self._relay.in_flight}
+                )
             case "/metrics":
                 return await self._metrics()
         verdict = self._access.verdict(request) if self._config.pages else "refused"
@@ -99,7 +105,9 @@ class Pages:
                 return json_answer(self._lines())
             case "/state":
                 return json_answer((self._watch.seen.totals, self._watch.seen.shown))
-        page = await self._own_conversation(request.path.removeprefix("/conversations/"))
+        page = await self._own_conversation(
+            request.path.removeprefix("/conversations/")
+        )
         return failure(404, "not here.") if page is None else _html(page)
 
     async def _page(self, path: str) -> web.StreamResponse:
@@ -132,7 +140,9 @@ class Pages:
             **_resident(),
         }
         several = self._siblings.folder is not None
-        return self._watch.metrics.lines(gauges, str(self._siblings.number) if several else "")
+        return self._watch.metrics.lines(
+            gauges, str(self._siblings.number) if several else ""
+        )
 
     # ── conversations ────────────────────────────────────────────────────────────────
 
@@ -155,7 +165,11 @@ class Pages:
     async def _conversation(self, key: str) -> web.Response:
         page = await self._own_conversation(key)
         if page is None:
-            found = await self._siblings.ask(f"/conversations/{key}") if key.isalnum() else []
+            found = (
+                await self._siblings.ask(f"/conversations/{key}")
+                if key.isalnum()
+                else []
+            )
             page = next((each.decode() for each in found), None)
         if page is None:
             words = "this conversation is not at hand any more, or cannot be shown turn by turn."
@@ -166,7 +180,9 @@ class Pages:
         sessions = self._relay.exchanges.sessions
         if key not in sessions:
             return None
-        return await asyncio.to_thread(_drawing().page_of_conversation, key, sessions.of(key))
+        return await asyncio.to_thread(
+            _drawing().page_of_conversation, key, sessions.of(key)
+        )
 
 
 def _drawing() -> Any:

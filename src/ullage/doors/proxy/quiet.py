@@ -93,14 +93,22 @@ def own_words(*, tells_events: bool = True) -> Iterator[None]:
     Args:
         tells_events: whether events of sessions are written; not into the terminal of an agent.
     """
-    handler, threads, unraisable = logging.lastResort, threading.excepthook, sys.unraisablehook
+    handler, threads, unraisable = (
+        logging.lastResort,
+        threading.excepthook,
+        sys.unraisablehook,
+    )
     logging.lastResort = OwnWords(tells_events=tells_events)
     threading.excepthook = lambda met: log_error("a thread failed", met.exc_value)
     sys.unraisablehook = lambda met: log_error("a clean-up failed", met.exc_value)
     try:
         yield
     finally:
-        logging.lastResort, threading.excepthook, sys.unraisablehook = handler, threads, unraisable
+        logging.lastResort, threading.excepthook, sys.unraisablehook = (
+            handler,
+            threads,
+            unraisable,
+        )
 
 
 def quiet_loop(loop: asyncio.AbstractEventLoop) -> None:

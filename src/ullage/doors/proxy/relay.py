@@ -72,9 +72,16 @@ class Relay:
         tenants: Tenants,
         tell: Callable[[Relayed], None],
     ) -> None:
-        self.config, self.client, self.tenants, self.tell = config, client, tenants, tell
+        self.config, self.client, self.tenants, self.tell = (
+            config,
+            client,
+            tenants,
+            tell,
+        )
         # one tenant for all is the choice of who runs it: there is nobody to be told apart
-        self.acceptance = Acceptance() if config.tenant is None and not config.dry_run else None
+        self.acceptance = (
+            Acceptance() if config.tenant is None and not config.dry_run else None
+        )
         self.exchanges: Exchanges = exchanges_of(config, self.acceptance)
         self.guard, self.refused = Guard(config), 0
         self.connections: Sized | None = None
@@ -91,7 +98,9 @@ class Relay:
         closing: Any = self.exchanges.sessions.close()
         await closing
 
-    async def __call__(self, request: web.BaseRequest, target: str) -> web.StreamResponse:
+    async def __call__(
+        self, request: web.BaseRequest, target: str
+    ) -> web.StreamResponse:
         """Answer a request.
 
         Args:
@@ -101,14 +110,22 @@ class Relay:
         problem = self.guard.problem(request)
         if problem is not None:
             self.refused += 1
-            return failure(403, f"this request is not passed on: {problem}", Connection="close")
+            return failure(
+                403, f"this request is not passed on: {problem}", Connection="close"
+            )
         if self.in_flight >= self.config.limits.exchanges:
-            return failure(503, "too many requests are in flight. Try again.", Retry_After="1")
+            return failure(
+                503, "too many requests are in flight. Try again.", Retry_After="1"
+            )
         if "upgrade" in request.headers.get("Connection", "").lower():
-            return failure(426, "websockets are not passed on. Use HTTP.", Upgrade="HTTP/1.1")
+            return failure(
+                426, "websockets are not passed on. Use HTTP.", Upgrade="HTTP/1.1"
+            )
         route = route_of(target, request.headers, self.config.upstreams)
         if route is None:
-            return failure(400, "no upstream has this address. Send a path, without .. in it.")
+            return failure(
+                400, "no upstream has this address. Send a path, without .. in it."
+            )
         self.in_flight += 1
         self.idle.clear()
         try:
@@ -139,7 +156,9 @@ class Relay:
         elif 200 <= status < 300 and not self.acceptance.is_accepted(tenant):
             sessions: Any = self.exchanges.sessions
             with contextlib.suppress(StoreError):
-                if not await to_its_end(asyncio.to_thread(sessions.store.store.accept, tenant)):
+                if not await to_its_end(
+                    asyncio.to_thread(sessions.store.store.accept, tenant)
+                ):
                     sessions.drop_tenant(tenant)
 
 
@@ -179,14 +198,18 @@ class _Relaying:
             return self._silent()
         except web.RequestPayloadError:
             self._is_broken = True
-            return failure(400, "the request's body cannot be read.", Connection="close")
+            return failure(
+                400, "the request's body cannot be read.", Connection="close"
+            )
         finally:
             self._relay.held.give(len(body.data) if body.is_whole else 0)
             self._tell(passed)
 
     def _silent(self) -> web.Response:
         self._is_broken = True
-        return failure(408, "the request's body did not come to its end.", Connection="close")
+        return failure(
+            408, "the request's body did not come to its end.", Connection="close"
+        )
 
     def _unread(self) -> Passed | None:
         """Why a request passes whatever is in it, or None."""
@@ -220,7 +243,9 @@ class _Relaying:
     # ── as it is ─────────────────────────────────────────────────────────────────────
 
     async def _as_it_is(self, body: Body, passed: Passed | None) -> web.StreamResponse:
-        headers = passed_up(self._request.headers, without=[self._config.opt_out_header])
+        headers = passed_up(
+            self._request.headers, without=[self._config.opt_out_header]
+        )
         data: bytes | AsyncIterator[bytes] | None = body.data or None
         if not body.is_whole:
             data = body.parts()
@@ -228,7 +253,9 @@ class _Relaying:
         reply = await _sent(self._upstream.pass_on())
         self._head_s = time.monotonic()
         if passed is not None:
-            self._report = Report(path=self._route.path, passed=passed, status=reply.status)
+            self._report = Report(
+                path=self._route.path, passed=passed, status=reply.status
+            )
             self._relay.exchanges.over(self._report)
         async with reply.response:
             return await self._down_as_it_is(reply, told(passed, is_dry=self._is_dry))
@@ -253,7 +280,8 @@ class _Relaying:
 
     async def _exchanged(self, body: Body, plain: bytes) -> web.StreamResponse:
         headers = passed_up(
-            self._request.headers, without=[self._config.opt_out_header, "accept-encoding"]
+            self._request.headers,
+            without=[self._config.opt_out_header, "accept-encoding"],
         )
         self._upstream = self._to(headers, body.data, plain)
         try:
@@ -287,7 +315,9 @@ class _Relaying:
             plain,
             upstream,
             tenant=self.tenant,
-            served=partial(self._relay.discovery.of, self._route, self._request.headers),
+            served=partial(
+                self._relay.discovery.of, self._route, self._request.headers
+            ),
             client=program_of(self._request.headers),
         )
         return self._made
@@ -302,7 +332,9 @@ class _Relaying:
             headers = {"Content-Type": answer.content_type, TOLD: done}
             if reply is not None:
                 headers = self._headers(reply, done, is_read=True)
-            given = web.Response(status=answer.status, headers=headers, body=b"".join(parts))
+            given = web.Response(
+                status=answer.status, headers=headers, body=b"".join(parts)
+            )
             await given.prepare(self._request)
             await given.write_eof()  # before the answer is closed, and observed
             return given
@@ -340,7 +372,9 @@ class _Relaying:
         headers[TOLD] = done
         return headers
 
-    def _response(self, reply: Reply, done: str, *, is_read: bool = False) -> web.StreamResponse:
+    def _response(
+        self, reply: Reply, done: str, *, is_read: bool = False
+    ) -> web.StreamResponse:
         response = web.StreamResponse(
             status=reply.status,
             reason=reply.response.reason,
@@ -371,7 +405,9 @@ class _Relaying:
         """Tell what came of it; whatever that meets, the client has its reply."""
         made, report = self._made, self._report
         if report is None:
-            report = made.report if made else Report(path=self._route.path, passed=passed)
+            report = (
+                made.report if made else Report(path=self._route.path, passed=passed)
+            )
         now, upstream = time.monotonic(), self._upstream
         sent_s = upstream.began_s if upstream is not None and upstream.began_s else now
         self._relay.tell(
@@ -379,7 +415,9 @@ class _Relaying:
                 report=report,
                 upstream=self._route.upstream,
                 tenant=self.tenant,
-                traceparent=self._request.headers.get("traceparent", "")[:_TRACEPARENT_CHARS],
+                traceparent=self._request.headers.get("traceparent", "")[
+                    :_TRACEPARENT_CHARS
+                ],
                 began_s=self._began,
                 came_bytes=self._came_bytes,
                 sent_bytes=upstream.sent_bytes if upstream is not None else 0,
@@ -424,7 +462,10 @@ def _unreached(route: Route, error: Exception) -> web.Response:
     """What is answered where an upstream could not be asked, or broke off before it answered."""
     kind = type(error.__cause__ or error).__name__
     if isinstance(error, _Unsent):
-        return failure(504, f"the upstream {route.upstream!r} did not answer in time ({kind}).")
+        return failure(
+            504, f"the upstream {route.upstream!r} did not answer in time ({kind})."
+        )
     return failure(
-        502, f"the upstream {route.upstream!r} could not be reached ({kind}). Is its URL right?"
+        502,
+        f"the upstream {route.upstream!r} could not be reached ({kind}). Is its URL right?",
     )

@@ -102,5 +102,7 @@ def joined(report: Report) -> str:
     standing = report.standing
     if standing is not None and standing.was_joined:
         return f"; waits={standing.reason}"
-    is_now = any(event.kind == "joined" and event.tokens_before for event in report.events)
+    is_now = any(
+        event.kind == "joined" and event.tokens_before for event in report.events
+    )
     return "; joined" if is_now else ""

@@ -36,7 +36,9 @@ class Route(Struct, frozen=True):
     path: str
 
 
-def route_of(target: str, headers: Mapping[str, str], upstreams: Mapping[str, str]) -> Route | None:
+def route_of(
+    target: str, headers: Mapping[str, str], upstreams: Mapping[str, str]
+) -> Route | None:
     """The upstream of a request, or None if it asks for none of ours, or leaves its path.
 
     A path that begins with the name of an upstream goes there, without the name. Else the path
@@ -69,14 +71,20 @@ def _is_of_chatgpt(headers: Mapping[str, str], upstreams: Mapping[str, str]) -> 
 
     Codex has one base URL for both accounts. An upstream of the user's is left as it is.
     """
-    is_vendor_s = all(upstreams.get(name) == UPSTREAMS[name] for name in ("openai", "chatgpt"))
+    is_vendor_s = all(
+        upstreams.get(name) == UPSTREAMS[name] for name in ("openai", "chatgpt")
+    )
     return is_vendor_s and "chatgpt-account-id" in headers
 
 
 def _vendor(path: str, query: str, headers: Mapping[str, str]) -> str:
     if path.startswith(("/v1beta/", "/v1alpha/")) or "x-goog-api-key" in headers:
         return "gemini"
-    if ":generateContent" in path or ":streamGenerateContent" in path or query.startswith("key="):
+    if (
+        ":generateContent" in path
+        or ":streamGenerateContent" in path
+        or query.startswith("key=")
+    ):
         return "gemini"
     if path.startswith(("/v1/messages", "/v1/complete")) and "/completions" not in path:
         return "anthropic"

@@ -152,7 +152,9 @@ class Seen:
 def totalled(relayed: Relayed) -> Totals:
     """What one request adds."""
     report = relayed.report
-    cost = None if report.usage is None else cost_usd(report.usage, lookup(report.model))
+    cost = (
+        None if report.usage is None else cost_usd(report.usage, lookup(report.model))
+    )
     return Totals(
         requests=1,
         fitted=int(0 < relayed.sent_bytes < relayed.came_bytes),
@@ -202,7 +204,9 @@ def _with(shown: Shown, relayed: Relayed, totals: Totals) -> Shown:
 def _decision(at_s: float, event: Event) -> Decision:
     """A decision as it is shown: its words can name a tool, and a name has no bound."""
     where, why = event.where[:_WORDS_CHARS], event.why[:_WORDS_CHARS]
-    return Decision(at_s, event.kind, where, why, event.tokens_before, event.tokens_after)
+    return Decision(
+        at_s, event.kind, where, why, event.tokens_before, event.tokens_after
+    )
 
 
 def _both(one: Shown, other: Shown) -> Shown:

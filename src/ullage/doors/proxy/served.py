@@ -58,7 +58,9 @@ def from_models(body: Any, model: str) -> Served | None:
         return None
     provider = entry.get("top_provider")
     if isinstance(provider, Mapping) and provider.get("context_length") is not None:
-        return _served(provider["context_length"], "top_provider.context_length of /v1/models")
+        return _served(
+            provider["context_length"], "top_provider.context_length of /v1/models"
+        )
     for name in (*_LOADED, *_LOADED_TOO):
         if entry.get(name) is not None:
             return _served(entry[name], f"{name} of /v1/models")
@@ -68,7 +70,9 @@ def from_models(body: Any, model: str) -> Served | None:
     if meta.get("n_ctx") is not None:
         return _served(meta["n_ctx"], "meta.n_ctx of /v1/models")
     if meta.get("n_ctx_train") is not None:
-        return _served(meta["n_ctx_train"], "meta.n_ctx_train of /v1/models", is_loaded=False)
+        return _served(
+            meta["n_ctx_train"], "meta.n_ctx_train of /v1/models", is_loaded=False
+        )
     return None
 
 
@@ -90,7 +94,9 @@ def from_lm_studio(body: Any, model: str) -> Served | None:
     if entry is None:
         return None
     if entry.get("loaded_context_length") is not None:
-        return _served(entry["loaded_context_length"], "loaded_context_length of /api/v0/models")
+        return _served(
+            entry["loaded_context_length"], "loaded_context_length of /api/v0/models"
+        )
     if entry.get("max_context_length") is not None:
         source = "max_context_length of /api/v0/models"
         return _served(entry["max_context_length"], source, is_loaded=False)
@@ -127,7 +133,10 @@ def from_show(body: Any, model: str) -> Served | None:
 
 def _by_default(trained: Served, model: str) -> Served:
     """The window of a model that is not loaded, and of which only its training is told."""
-    default, most = FORMATS["ollama"].default_window_tokens(model), trained.window_tokens
+    default, most = (
+        FORMATS["ollama"].default_window_tokens(model),
+        trained.window_tokens,
+    )
     if default is None or most is None or most <= default:
         return trained
     source = "the default, as /api/show has no num_ctx"

@@ -50,7 +50,9 @@ def bound(config: Config) -> socket.socket:
     """
     host, port = host_and_port(config.listen)
     try:
-        return socket.create_server((host, port), family=_family(host), backlog=_BACKLOG)
+        return socket.create_server(
+            (host, port), family=_family(host), backlog=_BACKLOG
+        )
     except OSError as error:
         raise ConfigError(
             "listen",
@@ -137,7 +139,9 @@ async def running(
 
         quiet_loop(asyncio.get_running_loop())
         limits = config.limits
-        connections = Connections(limits.connections or most_connections(), limits.head_s)
+        connections = Connections(
+            limits.connections or most_connections(), limits.head_s
+        )
         relay.connections = connections
         runner = web.ServerRunner(_http(answer, connections), handle_signals=False)
         await runner.setup()
@@ -145,7 +149,10 @@ async def running(
         await site.start()
         listening.listen(_BACKLOG)  # the site has made the queue as short as that
         try:
-            async with siblings.answering(pages.for_siblings), connections.looked_after():
+            async with (
+                siblings.answering(pages.for_siblings),
+                connections.looked_after(),
+            ):
                 yield relay
         finally:
             relay.is_stopping = True

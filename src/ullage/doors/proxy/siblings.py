@@ -42,7 +42,9 @@ class Siblings(Struct, frozen=True):
             return
         own = self._socket(self.number)
         own.unlink(missing_ok=True)  # of a worker that died
-        runner = web.ServerRunner(web.Server(answer, access_log=None), handle_signals=False)
+        runner = web.ServerRunner(
+            web.Server(answer, access_log=None), handle_signals=False
+        )
         await runner.setup()
         await web.UnixSite(runner, own).start()
         try:
@@ -57,7 +59,11 @@ class Siblings(Struct, frozen=True):
             return []
         others = sorted(self.folder.glob("*.sock"))
         found = await asyncio.gather(
-            *(_asked(each, path) for each in others if each != self._socket(self.number))
+            *(
+                _asked(each, path)
+                for each in others
+                if each != self._socket(self.number)
+            )
         )
         return [each for each in found if each is not None]
 

@@ -23,7 +23,9 @@ def spans() -> Callable[[Relayed], None] | None:
     if importlib.util.find_spec("opentelemetry") is None:
         return None
     from opentelemetry import trace
-    from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+    from opentelemetry.trace.propagation.tracecontext import (
+        TraceContextTextMapPropagator,
+    )
 
     from ullage import __version__
 

@@ -50,7 +50,9 @@ class Unwaited(io.TextIOBase):
     def __init__(self, descriptor: int, most: int = _MOST_TEXTS) -> None:
         self._descriptor, self._most, self._left_out = descriptor, most, 0
         self._waiting: SimpleQueue[str | None] = SimpleQueue()
-        self._thread = threading.Thread(target=self._write_all, name="ullage-stderr", daemon=True)
+        self._thread = threading.Thread(
+            target=self._write_all, name="ullage-stderr", daemon=True
+        )
         self._thread.start()
 
     def write(self, text: str) -> int:
@@ -85,7 +87,11 @@ class Unwaited(io.TextIOBase):
     def _write_all(self) -> None:
         while (text := self._waiting.get()) is not None:
             left_out, self._left_out = self._left_out, 0
-            more = f"ullage proxy: {left_out:,} texts were left out here\n" if left_out else ""
+            more = (
+                f"ullage proxy: {left_out:,} texts were left out here\n"
+                if left_out
+                else ""
+            )
             data = memoryview((more + text).encode("utf-8", "backslashreplace"))
             with suppress(OSError):  # nobody is there to be told
                 while data:

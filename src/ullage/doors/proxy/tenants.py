@@ -39,8 +39,18 @@ if TYPE_CHECKING:
 
 _HEADERS = (
     *("x-api-key", "authorization", "x-goog-api-key", "api-key"),
-    *("ocp-apim-subscription-key", "x-litellm-api-key", "x-portkey-api-key", "helicone-auth"),
-    *("x-auth-token", "x-access-token", "cf-access-client-secret", "cf-access-jwt-assertion"),
+    *(
+        "ocp-apim-subscription-key",
+        "x-litellm-api-key",
+        "x-portkey-api-key",
+        "helicone-auth",
+    ),
+    *(
+        "x-auth-token",
+        "x-access-token",
+        "cf-access-client-secret",
+        "cf-access-jwt-assertion",
+    ),
     *("x-goog-iap-jwt-assertion", "x-amzn-oidc-data", "cookie"),
 )
 """Where vendors, gateways and what stands before them look for a credential."""
@@ -61,7 +71,9 @@ _WORDS = (
 _PLACEHOLDERS = frozenset(_WORDS.split())
 """What documentation writes where a client insists on a key and nobody looks at it."""
 
-_FILLED = re.compile(r"(?:sk-(?:ant-)?)?([*.x_0-])\1*|<[^>]*>|\$\{?[a-z_]+\}?|your[-_ ].*")
+_FILLED = re.compile(
+    r"(?:sk-(?:ant-)?)?([*.x_0-])\1*|<[^>]*>|\$\{?[a-z_]+\}?|your[-_ ].*"
+)
 _AWS = re.compile(r"AWS4-[A-Z0-9-]+ +Credential=([^/,\s]+)/")
 _JWT = re.compile(r"([A-Za-z0-9_-]+)\.([A-Za-z0-9_-]+)\.[A-Za-z0-9_-]{16,}")
 _NO_ALGORITHM = "none"
@@ -121,7 +133,9 @@ def identity_of(credential: str) -> str:
     header, claims = _decoded(token[1]), _decoded(token[2])
     issuer, subject = claims.get("iss"), claims.get("sub")
     is_signed = str(header.get("alg", _NO_ALGORITHM)).lower() != _NO_ALGORITHM
-    if not is_signed or not (isinstance(issuer, str) and isinstance(subject, str) and subject):
+    if not is_signed or not (
+        isinstance(issuer, str) and isinstance(subject, str) and subject
+    ):
         return credential
     return f"jwt\0{issuer}\0{subject}"
 
@@ -151,7 +165,9 @@ class Tenants:
         self._one, self._secret = config.tenant, secret
         self._more = [name.lower() for name in config.tenant_headers]
         self._named = {
-            digest: name for name, digests in config.tenants.items() for digest in digests
+            digest: name
+            for name, digests in config.tenants.items()
+            for digest in digests
         }
 
     def of(self, url: str, headers: Headers) -> str:
@@ -181,7 +197,9 @@ def secret_of(store: str | None) -> bytes:
         StoreError: the server cannot be asked.
     """
     if is_url(store):
-        from ullage.stores import PostgresStore  # the driver: 11 MB that a file does not need
+        from ullage.stores import (
+            PostgresStore,
+        )  # the driver: 11 MB that a file does not need
 
         with closing(PostgresStore(store)) as kept:
             return kept.agreed("proxy secret", secrets.token_bytes(32))
@@ -203,17 +221,23 @@ def _secret_beside(store: Path) -> bytes:
     except OSError as error:
         why = error.strerror or type(error).__name__
         raise ConfigError(
-            "store", f"the secret beside it cannot be kept ({why})", "Name a store you may write."
+            "store",
+            f"the secret beside it cannot be kept ({why})",
+            "Name a store you may write.",
         ) from None
     if len(found) < 32:
-        raise ConfigError("store", "the secret beside it is cut short", "Remove that file.")
+        raise ConfigError(
+            "store", "the secret beside it is cut short", "Remove that file."
+        )
     return found
 
 
 def _write_once(file: Path, data: bytes) -> None:
     """Write a file whole or not at all, unless it is there; for its owner alone."""
     made = file.with_name(f"{file.name}.{os.getpid()}")
-    with os.fdopen(os.open(made, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as out:
+    with os.fdopen(
+        os.open(made, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb"
+    ) as out:
         out.write(data)
     try:
         os.link(made, file)

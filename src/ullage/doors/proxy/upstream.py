@@ -107,7 +107,12 @@ class Upstream:
         """See `ullage.doors.exchange.Upstream.delete`."""
         url = str(self._url).replace(named, other)
         gone = Upstream(
-            self._client, self._method, url, self._headers, self._came, proxy=self._proxy
+            self._client,
+            self._method,
+            url,
+            self._headers,
+            self._came,
+            proxy=self._proxy,
         )
         return await gone.pass_on()
 
@@ -193,7 +198,9 @@ class Reply:
                     if self._decoder is not None:
                         self._decoder.end()
                     return b""
-                self._pieces = iter((data,)) if self._decoder is None else self._decoder.feed(data)
+                self._pieces = (
+                    iter((data,)) if self._decoder is None else self._decoder.feed(data)
+                )
         except Undecodable as error:
             raise aiohttp.ClientPayloadError(str(error)) from None
         self._given_bytes += len(piece)

@@ -24,7 +24,9 @@ _SOON_S, _MOST_WAIT_S = 1.0, 5.0
 _ENDS = (signal.SIGTERM, signal.SIGINT)
 
 
-def serve_with_workers(config: Config, listening: socket.socket, ready: Callable[[], None]) -> None:
+def serve_with_workers(
+    config: Config, listening: socket.socket, ready: Callable[[], None]
+) -> None:
     """Serve with as many processes as the configuration says, until SIGTERM or SIGINT.
 
     Args:
@@ -88,7 +90,9 @@ class _Parent:
         if self._is_stopping:
             return False
         heard, told = os.pipe()
-        signal.pthread_sigmask(signal.SIG_BLOCK, _ENDS)  # no end may reach a child as its parent's
+        signal.pthread_sigmask(
+            signal.SIG_BLOCK, _ENDS
+        )  # no end may reach a child as its parent's
         pid = os.fork()
         if pid == 0:
             os.close(heard)

@@ -17,7 +17,15 @@ from typing import Any, NamedTuple
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ullage.doors.host import Dialect, Find, Message, Steps, differing, digest_of, extend
+from ullage.doors.host import (
+    Dialect,
+    Find,
+    Message,
+    Steps,
+    differing,
+    digest_of,
+    extend,
+)
 from ullage.doors.host import root as root_of
 from ullage.doors.splice.record import (
     Splice,
@@ -133,7 +141,9 @@ def _held(previous: str, root: bytes) -> Steps[Splice]:
     return splice_in((yield Find((key,))), key) or Splice([], [])
 
 
-def _with_waiting(waiting: Sequence[Any], history: list[Any], dialect: Dialect) -> list[Any]:
+def _with_waiting(
+    waiting: Sequence[Any], history: list[Any], dialect: Dialect
+) -> list[Any]:
     """What the client sends on, with the results that waited for it."""
     if not history:
         return dialect.deferred(waiting, None, None)
@@ -196,7 +206,11 @@ def _chain(last: bytes, messages: Iterable[Message]) -> list[bytes]:
 
 
 def _read(
-    request: Mapping[str, Any], wire: Format, dialect: Dialect, root: bytes, before: Read | None
+    request: Mapping[str, Any],
+    wire: Format,
+    dialect: Dialect,
+    root: bytes,
+    before: Read | None,
 ) -> Read:
     """A client's history, read from where it differs from an earlier one."""
     leading, raws = _parted(request, wire)
@@ -231,10 +245,14 @@ def _runs(
         start = stop + 1
 
 
-def _knitted(read: Read, dialect: Dialect, request: Mapping[str, Any]) -> Steps[list[Any]]:
+def _knitted(
+    read: Read, dialect: Dialect, request: Mapping[str, Any]
+) -> Steps[list[Any]]:
     """The history with what is found of it put in."""
     raws, messages, runs = _parted(request, dialect.wire)[1], read.messages, read.runs
-    keys = [key for run in runs for key in (run.key, *run.seals.values()) if key is not None]
+    keys = [
+        key for run in runs for key in (run.key, *run.seals.values()) if key is not None
+    ]
     found = (yield Find(tuple(keys))) if keys else ()
     marked, known, at = {record.key for record in found}, list[Any](), 0
     for run in runs:
@@ -249,14 +267,20 @@ def _knitted(read: Read, dialect: Dialect, request: Mapping[str, Any]) -> Steps[
             continue
         known += turns
         if splice.waiting:
-            behind, message = (raws[at], messages[at]) if at < len(raws) else (None, None)
+            behind, message = (
+                (raws[at], messages[at]) if at < len(raws) else (None, None)
+            )
             known += dialect.deferred(splice.waiting, behind, message)
             at += behind is not None
     return [*known, *raws[at:]]
 
 
 def _turns(
-    splice: Splice, run: _Run, said: Sequence[Any], dialect: Dialect, request: Mapping[str, Any]
+    splice: Splice,
+    run: _Run,
+    said: Sequence[Any],
+    dialect: Dialect,
+    request: Mapping[str, Any],
 ) -> list[Any] | None:
     """The turns of a reply; None if they say anything else than the client does.
 

@@ -26,7 +26,15 @@ from blake3 import blake3
 from msgspec import Struct
 
 from ullage import FormatError, Record
-from ullage.doors.host import Message, Text, ToolCall, as_json, as_written, is_made_up, number_of
+from ullage.doors.host import (
+    Message,
+    Text,
+    ToolCall,
+    as_json,
+    as_written,
+    is_made_up,
+    number_of,
+)
 
 KIND = "splice"
 
@@ -66,7 +74,9 @@ class Splice(Struct, frozen=True):
     opening: str = ""
 
 
-def key_of(chain: bytes, reply: Iterable[Message], *, with_ids: bool = True) -> bytes | None:
+def key_of(
+    chain: bytes, reply: Iterable[Message], *, with_ids: bool = True
+) -> bytes | None:
     """What a reply is found by, 16 bytes; None of one that says nothing.
 
     Args:
@@ -83,7 +93,9 @@ def key_of(chain: bytes, reply: Iterable[Message], *, with_ids: bool = True) -> 
                 calls.append(_call(part, with_id=with_ids))
     if not texts and not calls:
         return None
-    return _hashed(b"reply", chain, _bytes("".join(texts)), *(_bytes(each) for each in calls))
+    return _hashed(
+        b"reply", chain, _bytes("".join(texts)), *(_bytes(each) for each in calls)
+    )
 
 
 def opening_key(chain: bytes) -> bytes:
@@ -168,7 +180,9 @@ def _behind_space(text: str, at: int) -> int:
 
 
 def _texts(messages: Iterable[Message]) -> list[str]:
-    parts = (part for each in messages if each.role == "assistant" for part in each.parts)
+    parts = (
+        part for each in messages if each.role == "assistant" for part in each.parts
+    )
     return [part.text for part in parts if isinstance(part, Text)]
 
 
@@ -194,7 +208,10 @@ def splice_in(records: Iterable[Record], key: bytes) -> Splice | None:
 def _encoded(splice: Splice) -> bytes:
     try:
         return _encode(splice)
-    except (UnicodeEncodeError, OverflowError):  # only the standard library writes any of Python's
+    except (
+        UnicodeEncodeError,
+        OverflowError,
+    ):  # only the standard library writes any of Python's
         return json.dumps(msgspec.structs.asdict(splice)).encode()
 
 

@@ -28,7 +28,10 @@ MOST_ROUNDS = 8
 """So many rounds of private calls are answered; then the answer says that this is the limit."""
 
 _UNANSWERED = json.dumps(
-    {"error": "the result cannot be had now", "remedy": "Go on without it, or call again later."}
+    {
+        "error": "the result cannot be had now",
+        "remedy": "Go on without it, or call again later.",
+    }
 )
 _AT_LIMIT = json.dumps(
     {
@@ -136,7 +139,9 @@ class Rounds:
             return Calls(self._calls)
         limit = f"the limit of {self._most} rounds of such calls is reached"
         told = {"error": limit, "remedy": "Answer now, with what is known."}
-        return self._go_on([self._result(call, json.dumps(told)) for call in self._calls])
+        return self._go_on(
+            [self._result(call, json.dumps(told)) for call in self._calls]
+        )
 
     def answer(self, results: Sequence[Any]) -> Again | Done:
         """Take in the wire results of the calls that `take` gave, in their order.
@@ -145,7 +150,10 @@ class Rounds:
         """
         pairs = zip(self._calls, results, strict=True)
         return self._go_on(
-            [self._result(call, _UNANSWERED) if it is None else it for call, it in pairs]
+            [
+                self._result(call, _UNANSWERED) if it is None else it
+                for call, it in pairs
+            ]
         )
 
     def limit_reached(self, call: Any) -> Any:
@@ -164,7 +172,9 @@ class Rounds:
         given = self._wire.results(results)
         self._turns += [*said, *given]
         request = self.knitted.request
-        return Again(self.dialect.next_round(request, self._turns, given, self._replies))
+        return Again(
+            self.dialect.next_round(request, self._turns, given, self._replies)
+        )
 
     # ── the reply of all of them ─────────────────────────────────────────────────────
 
@@ -190,14 +200,21 @@ class Rounds:
             self.note = _NOTE.format(rounds=self._most)
         given = self.dialect.joined(self._replies, public, self.note)
         if self.dialect.is_thread(client) and not self.is_streamed:
-            given = {**given, "id": reply.get("id")}  # continued without us, it still answers
+            given = {
+                **given,
+                "id": reply.get("id"),
+            }  # continued without us, it still answers
         turns = self._ended([*self._turns, *said])
         heard = None
         if speaker is not None:
             start = self._starts[speaker]
             heard = start, start + len(self._said[speaker])
-        records = self._records(given, turns, waiting, heard) if self.knitted.takes else ()
-        return Done(given, tuple(record for record in records if self._is_clean(record)))
+        records = (
+            self._records(given, turns, waiting, heard) if self.knitted.takes else ()
+        )
+        return Done(
+            given, tuple(record for record in records if self._is_clean(record))
+        )
 
     def _speaker(self) -> int | None:
         """The round whose texts are the answer, where one alone may speak; None: all may.
@@ -221,7 +238,9 @@ class Rounds:
 
     def _calls_client(self) -> bool:
         """Whether the last round has calls for the client."""
-        calls = (call for message in self._said[-1] for call in self._wire.calls(message))
+        calls = (
+            call for message in self._said[-1] for call in self._wire.calls(message)
+        )
         return any(not self._owns(call) for call in calls)
 
     def _text_of(self, said: Sequence[Any]) -> str:
@@ -243,7 +262,9 @@ class Rounds:
         return key_of(b"", self._parsed(messages)) is not None
 
     def _parsed(self, messages: Sequence[Any]) -> list[Message]:
-        return [self._wire.parse(raw, f"reply[{at}]") for at, raw in enumerate(messages)]
+        return [
+            self._wire.parse(raw, f"reply[{at}]") for at, raw in enumerate(messages)
+        ]
 
     def _ended(self, turns: list[Any]) -> list[Any]:
         """Turns without the thinking at their end that led to nothing: it was cut off there."""
@@ -265,7 +286,9 @@ class Rounds:
         said = self._parsed(self._wire.reply(reply))
         key = key_of(before, said, with_ids=self.dialect.sends_call_ids)
         if key is not None and (waiting or self._turns):
-            yield record_of(key, Splice(turns, list(waiting), model, self.note, heard=heard))
+            yield record_of(
+                key, Splice(turns, list(waiting), model, self.note, heard=heard)
+            )
         if self.dialect.is_held(client):
             yield self._held(reply, waiting)
             yield from self._hidden()
@@ -276,7 +299,9 @@ class Rounds:
         """What the client's next request goes on from, where it names the reply."""
         knitted = self.knitted
         last = str(self._replies[-1].get("id") or "")
-        held = Splice([], list(waiting), str(model_in(knitted.client) or ""), reply_id=last)
+        held = Splice(
+            [], list(waiting), str(model_in(knitted.client) or ""), reply_id=last
+        )
         if not self.dialect.is_thread(knitted.client):
             held = replace(held, reply=reply, rounds=self._later_ids())
         if self.dialect.is_thread(knitted.client):
@@ -296,7 +321,12 @@ class Rounds:
         ids, and the rounds that it does not know of.
         """
         root = self.knitted.root
-        for call in (call for said in self._said for raw in said for call in self._wire.calls(raw)):
+        for call in (
+            call
+            for said in self._said
+            for raw in said
+            for call in self._wire.calls(raw)
+        ):
             if self._owns(call):
                 yield record_of(hidden_key(root, self._wire.call(call).id), None)
         if not self.dialect.is_thread(self.knitted.client):

@@ -24,7 +24,9 @@ from ullage.wires import Format, wire_named
 _PREFIX = "ullage_"
 
 
-def stored_reply(reply: dict[str, Any], wire: Format, tenant: str) -> Steps[dict[str, Any]]:
+def stored_reply(
+    reply: dict[str, Any], wire: Format, tenant: str
+) -> Steps[dict[str, Any]]:
     """A reply that the provider kept, as its client got it; itself if nothing in it is private."""
     root = root_of(wire.name, tenant)
     key = held_key(root, str(reply.get("id") or ""))
@@ -35,7 +37,9 @@ def stored_reply(reply: dict[str, Any], wire: Format, tenant: str) -> Steps[dict
     return wire_named(wire.wire).dialect(wire, _owns(hidden)).kept(reply)
 
 
-def stored_items(page: dict[str, Any], wire: Format, tenant: str) -> Steps[dict[str, Any]]:
+def stored_items(
+    page: dict[str, Any], wire: Format, tenant: str
+) -> Steps[dict[str, Any]]:
     """A page of the items or messages of a request, without private calls and their results."""
     hidden = yield from _hidden(page, root_of(wire.name, tenant))
     items = page.get("data")
@@ -46,7 +50,9 @@ def stored_items(page: dict[str, Any], wire: Format, tenant: str) -> Steps[dict[
     return {**page, "data": [item for item in shown if item is not None]}
 
 
-def stored_replies(page: dict[str, Any], wire: Format, tenant: str) -> Steps[dict[str, Any]]:
+def stored_replies(
+    page: dict[str, Any], wire: Format, tenant: str
+) -> Steps[dict[str, Any]]:
     """A page of replies, each as its client got it, without those of rounds it never saw."""
     if not isinstance(page.get("data"), list):
         return page
@@ -86,13 +92,19 @@ def _call_ids(value: Any) -> Iterator[str]:
             rest += one.values()
             names = (one.get("call_id"), one.get("tool_call_id"))
             yield from (name for name in names if isinstance(name, str))
-            yield from (str(call.get("id") or "") for call in _objects_in(one, "tool_calls"))
+            yield from (
+                str(call.get("id") or "") for call in _objects_in(one, "tool_calls")
+            )
 
 
 def _objects_in(value: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
     """The objects of the list in a field; none where a server has sent no list."""
     items = value.get(name)
-    return [item for item in items if isinstance(item, dict)] if isinstance(items, list) else []
+    return (
+        [item for item in items if isinstance(item, dict)]
+        if isinstance(items, list)
+        else []
+    )
 
 
 def _owns(hidden: Collection[str]) -> Callable[[Any], bool]:
@@ -104,7 +116,11 @@ def _owns(hidden: Collection[str]) -> Callable[[Any], bool]:
         if value.get("call_id") in hidden or value.get("id") in hidden:
             return True
         name = name_of_call(value).removeprefix(_PREFIX)
-        body = value.get("function") if isinstance(value.get("function"), Mapping) else value
+        body = (
+            value.get("function")
+            if isinstance(value.get("function"), Mapping)
+            else value
+        )
         return (name, body.get("description")) in _definitions() if body else False
 
     return owns
@@ -113,7 +129,10 @@ def _owns(hidden: Collection[str]) -> Callable[[Any], bool]:
 @lru_cache(maxsize=1)
 def _definitions() -> frozenset[tuple[str, Any]]:
     """The names and descriptions of the recall tools of every policy that has a name."""
-    toolsets: Iterable[Any] = (Words().toolset, *(preset(name).toolset for name in NAMES))
+    toolsets: Iterable[Any] = (
+        Words().toolset,
+        *(preset(name).toolset for name in NAMES),
+    )
     tools = (tool for each in toolsets for tool in (*each.tools, *each.former))
     return frozenset((tool.name, tool.description) for tool in tools)
 

@@ -63,7 +63,9 @@ class Streamed:
             if self._waiting or self._copy.speaks(event):
                 self._waiting.append(event)
                 return given
-        return (*given, *self._stream.feed(event)) if given else self._stream.feed(event)
+        return (
+            (*given, *self._stream.feed(event)) if given else self._stream.feed(event)
+        )
 
     def end(self) -> Calls | Again | Done:
         """The present round's stream has ended; see `Rounds.take`.

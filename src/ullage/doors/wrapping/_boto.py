@@ -24,13 +24,20 @@ _OPERATIONS = {
 """The operations by the end of their paths: signers are asked by these names."""
 
 _OF_BODY = ("content-length", "content-encoding", "transfer-encoding")
-_OF_SIGNATURE = ("authorization", "x-amz-date", "x-amz-content-sha256", "x-amz-security-token")
+_OF_SIGNATURE = (
+    "authorization",
+    "x-amz-date",
+    "x-amz-content-sha256",
+    "x-amz-security-token",
+)
 
 
 def is_bedrock(client: Any) -> bool:
     """Whether this is boto3's client of Bedrock's models."""
     service = getattr(getattr(client, "meta", None), "service_model", None)
-    return getattr(service, "service_name", None) == _SERVICE and hasattr(client, "_endpoint")
+    return getattr(service, "service_name", None) == _SERVICE and hasattr(
+        client, "_endpoint"
+    )
 
 
 def session_of(client: Any) -> Any:
@@ -43,7 +50,9 @@ def wrapped_around(client: Any, shared: Wrapped) -> Any:
 
     It is of the same class, and shares all but the session that sends for it.
     """
-    made = object.__new__(type(client))  # its ``__getattr__`` is not made for `copy.copy`
+    made = object.__new__(
+        type(client)
+    )  # its ``__getattr__`` is not made for `copy.copy`
     vars(made).update(vars(client))
     endpoint = object.__new__(type(client._endpoint))
     vars(endpoint).update(vars(client._endpoint))
@@ -74,7 +83,9 @@ class _Session:
         exchanges, tenant = self.wrapped.exchanges(is_async=False), self.wrapped.tenant
         origin = request.url.partition(path)[0]
         upstream = _Upstream(request, body, self._signer, self.inner.send)
-        exchange = exchanges.of(request.method, path, body, upstream, tenant=tenant, origin=origin)
+        exchange = exchanges.of(
+            request.method, path, body, upstream, tenant=tenant, origin=origin
+        )
         answer = yield from exchange.steps()
         response = _response(answer, request)
         if answer.body is not None:
@@ -95,7 +106,9 @@ class _Upstream:
     `ullage.doors.exchange.Upstream`.
     """
 
-    def __init__(self, request: Any, came: bytes, signer: Any, send: Callable[[Any], Any]) -> None:
+    def __init__(
+        self, request: Any, came: bytes, signer: Any, send: Callable[[Any], Any]
+    ) -> None:
         self._request, self._came = request, came
         self._signer, self._send = signer, send
 
@@ -171,7 +184,9 @@ def _response(answer: Answer, request: Any) -> Any:
         headers = {"content-type": answer.content_type}
     else:
         first = answer.reply.response
-        if answer.is_untouched or (answer.body is not None and answer.body is first.content):
+        if answer.is_untouched or (
+            answer.body is not None and answer.body is first.content
+        ):
             return first
         named = first.headers.items()
         headers = {name: value for name, value in named if name.lower() not in _OF_BODY}

@@ -98,7 +98,12 @@ def wrap(
         "user_tools": named_tools(user_tools),
         "outline": outline,
     }
-    bounds = {"budget": budget, "summariser": summariser, "most": most, "most_bytes": most_bytes}
+    bounds = {
+        "budget": budget,
+        "summariser": summariser,
+        "most": most,
+        "most_bytes": most_bytes,
+    }
     is_genai, is_boto = hasattr(client, "_api_client"), is_bedrock(client)
     is_async = is_genai or (not is_boto and is_awaited(inner))
     shared = Wrapped(
@@ -119,7 +124,9 @@ def _taken(client: Any) -> Any:
     """The HTTP client of a client that can be wrapped."""
     inner = _http_client(client)
     if inner is None or not (is_bedrock(client) or library_of(inner)):
-        raise ConfigError("client", f"a {type(client).__name__} cannot be wrapped", f"{_TAKEN}.")
+        raise ConfigError(
+            "client", f"a {type(client).__name__} cannot be wrapped", f"{_TAKEN}."
+        )
     if hasattr(inner, "wrapped"):
         raise ConfigError("client", "it is wrapped already", "Use it as it is.")
     return inner
@@ -133,7 +140,9 @@ def wrapped(client: Any) -> Wrapped:
     """
     found = getattr(_http_client(client), "wrapped", None)
     if not isinstance(found, Wrapped):
-        raise ConfigError("client", "it is not wrapped", "Give what ullage.wrap returned.")
+        raise ConfigError(
+            "client", "it is not wrapped", "Give what ullage.wrap returned."
+        )
     return found
 
 
@@ -150,7 +159,9 @@ def _http_client(client: Any) -> Any:
 
 def _is_ollama(client: Any) -> bool:
     """Whether this is a client of ollama, or of a class that stands on one."""
-    return any(kind.__module__.partition(".")[0] == "ollama" for kind in type(client).__mro__)
+    return any(
+        kind.__module__.partition(".")[0] == "ollama" for kind in type(client).__mro__
+    )
 
 
 def _wrap_ollama(client: Any, shared: Wrapped) -> Any:
@@ -163,7 +174,9 @@ def _wrap_ollama(client: Any, shared: Wrapped) -> Any:
 
 def _wrap_stainless(client: Any, shared: Wrapped) -> Any:
     """A copy of a client of anthropic or openai."""
-    return client.copy(http_client=http_client_around(client._client, shared, Signer(client)))
+    return client.copy(
+        http_client=http_client_around(client._client, shared, Signer(client))
+    )
 
 
 def _wrap_genai(client: Any, shared: Wrapped) -> Any:
@@ -176,7 +189,9 @@ def _wrap_genai(client: Any, shared: Wrapped) -> Any:
     signer = Signer(client)
     options = {"httpx_client": http_client_around(api._httpx_client, shared, signer)}
     if api._async_httpx_client is not None:
-        options["httpx_async_client"] = http_client_around(api._async_httpx_client, shared, signer)
+        options["httpx_async_client"] = http_client_around(
+            api._async_httpx_client, shared, signer
+        )
         api._async_httpx_client = options["httpx_async_client"]
     api._httpx_client = options["httpx_client"]
     api._http_options = api._http_options.model_copy(update=options)

@@ -111,7 +111,9 @@ class _Upstream:
             request = with_body(client.library, request, body)
             if is_signed(request):
                 yield from client.signer.sign(request)
-        response = yield partial(client.inner.send, request, stream=True, **self._options)
+        response = yield partial(
+            client.inner.send, request, stream=True, **self._options
+        )
         return _Reply(response, client.names)
 
 
@@ -134,9 +136,15 @@ class _Reply:
 
 def with_body(library: Any, request: Any, body: bytes) -> Any:
     """A request with another body."""
-    headers = [pair for pair in request.headers.raw if pair[0].lower() != b"content-length"]
+    headers = [
+        pair for pair in request.headers.raw if pair[0].lower() != b"content-length"
+    ]
     return library.Request(
-        request.method, request.url, headers=headers, content=body, extensions=request.extensions
+        request.method,
+        request.url,
+        headers=headers,
+        content=body,
+        extensions=request.extensions,
     )
 
 
@@ -215,20 +223,35 @@ class _Fitting:
         """The time limits of the client that was there."""
         return self.inner.timeout
 
-    def _sent(self, request: Any, stream: bool, options: dict[str, Any]) -> Actions[Any]:
+    def _sent(
+        self, request: Any, stream: bool, options: dict[str, Any]
+    ) -> Actions[Any]:
         """Fit a request, send it, and make a response of the answer."""
         path = request.url.raw_path.decode("ascii", "replace")
         passed: Passed | None = None
         body = b""  # of another path it may be a file, and is not read here
         if route_of(request.method, path) is not None:
             body = yield getattr(request, self.names.read)
-            if is_signed(request) and not (yield from self.signer.can_sign(self.library, request)):
+            if is_signed(request) and not (
+                yield from self.signer.can_sign(self.library, request)
+            ):
                 passed = "signature"
         upstream = _Upstream(self, request, body, options)
-        exchanges, tenant = self.wrapped.exchanges(self.names is _ASYNC), self.wrapped.tenant
-        origin = f"{request.url.scheme}://{request.url.netloc.decode('ascii', 'replace')}"
+        exchanges, tenant = (
+            self.wrapped.exchanges(self.names is _ASYNC),
+            self.wrapped.tenant,
+        )
+        origin = (
+            f"{request.url.scheme}://{request.url.netloc.decode('ascii', 'replace')}"
+        )
         exchange = exchanges.of(
-            request.method, path, body, upstream, tenant=tenant, passed=passed, origin=origin
+            request.method,
+            path,
+            body,
+            upstream,
+            tenant=tenant,
+            passed=passed,
+            origin=origin,
         )
         answer = yield from exchange.steps()
         response = self._response(answer, request)
@@ -243,17 +266,24 @@ class _Fitting:
         if answer.reply is None:
             return self.library.Response(
                 answer.status,
-                headers={"content-type": answer.content_type, "x-should-retry": "false"},
+                headers={
+                    "content-type": answer.content_type,
+                    "x-should-retry": "false",
+                },
                 content=answer.body,
                 request=request,
             )
         first = answer.reply.response
-        if answer.is_untouched or (answer.body is not None and answer.body is first.content):
+        if answer.is_untouched or (
+            answer.body is not None and answer.body is first.content
+        ):
             return first
         stream = None if answer.body is not None else self.body(answer)
         response = self.library.Response(
             answer.status,
-            headers=[pair for pair in first.headers.raw if pair[0].lower() not in _OF_BODY],
+            headers=[
+                pair for pair in first.headers.raw if pair[0].lower() not in _OF_BODY
+            ],
             **({"content": answer.body} if stream is None else {"stream": stream}),
             request=request,
             extensions=first.extensions,

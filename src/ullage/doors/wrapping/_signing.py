@@ -14,7 +14,12 @@ from typing import Any
 
 from ullage.doors.host import Actions
 
-_OF_SIGNATURE = ("authorization", "x-amz-date", "x-amz-content-sha256", "x-amz-security-token")
+_OF_SIGNATURE = (
+    "authorization",
+    "x-amz-date",
+    "x-amz-content-sha256",
+    "x-amz-security-token",
+)
 _NAME = re.compile(r"Credential=([^,\s]+)")
 
 
@@ -45,7 +50,10 @@ class Signer:
         if self._sign is None:
             return False
         again = library.Request(
-            request.method, request.url, headers=request.headers, content=request.content
+            request.method,
+            request.url,
+            headers=request.headers,
+            content=request.content,
         )
         try:
             yield from self.sign(again)

@@ -63,7 +63,9 @@ class Wrapped:
         self._blocking: Exchanges | None = None
         self._awaited: WeakKeyDictionary[asyncio.AbstractEventLoop, Exchanges]
         self._awaited = WeakKeyDictionary()
-        self._made(AsyncSessions if is_async else Sessions)  # what cannot be meant is refused now
+        self._made(
+            AsyncSessions if is_async else Sessions
+        )  # what cannot be meant is refused now
 
     @property
     def sessions(self) -> tuple[Sessions | AsyncSessions, ...]:
@@ -72,7 +74,10 @@ class Wrapped:
         One collection for the threads, and one for each event loop.
         """
         with self._lock:
-            every = [*([self._blocking] if self._blocking else []), *self._awaited.values()]
+            every = [
+                *([self._blocking] if self._blocking else []),
+                *self._awaited.values(),
+            ]
         return tuple(each.sessions for each in every)
 
     def exchanges(self, is_async: bool) -> Exchanges:
@@ -92,7 +97,9 @@ class Wrapped:
             return found
 
     def _made(self, kind: type[Sessions] | type[AsyncSessions]) -> Exchanges:
-        return Exchanges(kind(store=self.store, **self._settings), self._took, **self._offers)
+        return Exchanges(
+            kind(store=self.store, **self._settings), self._took, **self._offers
+        )
 
     def _took(self, report: Report) -> None:
         with self._lock:

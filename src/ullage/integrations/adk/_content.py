@@ -19,17 +19,24 @@ class RecallTool(BaseTool):
     """One of ullage's recall tools, answered on the view that offered it, without a round trip."""
 
     def __init__(self, declaration: types.FunctionDeclaration, view: AsyncView) -> None:
-        super().__init__(name=declaration.name or "", description=declaration.description or "")
+        super().__init__(
+            name=declaration.name or "", description=declaration.description or ""
+        )
         self._declaration, self._view = declaration, view
 
     def _get_declaration(self) -> types.FunctionDeclaration:
         return self._declaration
 
-    async def run_async(self, *, args: dict[str, Any], tool_context: Any) -> dict[str, Any]:
+    async def run_async(
+        self, *, args: dict[str, Any], tool_context: Any
+    ) -> dict[str, Any]:
         """What the call opens, or what is wrong with it."""
         given = await self._view.recall({"name": self.name, "args": args})
         body = given["functionResponse"]
-        parts = [types.FunctionResponsePart.model_validate(part) for part in body.get("parts", ())]
+        parts = [
+            types.FunctionResponsePart.model_validate(part)
+            for part in body.get("parts", ())
+        ]
         return {**body["response"], **({"parts": parts} if parts else {})}
 
 
@@ -58,7 +65,9 @@ def show(view: AsyncView | Unfitted, request: LlmRequest) -> None:
     if isinstance(view, Unfitted):
         return
     tools = view["config"].tools or ()
-    own = [_without_ours(tool, view) for tool in tools if not isinstance(tool, Mapping)] or None
+    own = [
+        _without_ours(tool, view) for tool in tools if not isinstance(tool, Mapping)
+    ] or None
     added = [each for tool in tools for each in _declared(tool) if _is_ours(each, view)]
     request.contents = [
         raw if isinstance(raw, types.Content) else types.Content.model_validate(raw)
@@ -66,7 +75,8 @@ def show(view: AsyncView | Unfitted, request: LlmRequest) -> None:
     ]
     request.config = view["config"].model_copy(update={"tools": own})
     offered: list[BaseTool] = [
-        RecallTool(types.FunctionDeclaration.model_validate(each), view) for each in added
+        RecallTool(types.FunctionDeclaration.model_validate(each), view)
+        for each in added
     ]
     for tool in offered:
         request.tools_dict.pop(tool.name, None)
@@ -80,7 +90,9 @@ def _declared(tool: Any) -> Sequence[Any]:
 
 def _is_ours(declaration: Any, view: AsyncView) -> bool:
     """Whether a function is a recall tool of the view: no other function has such a name."""
-    return view.sent.offers and view.sent.words.is_recall(field(declaration, "name") or "")
+    return view.sent.offers and view.sent.words.is_recall(
+        field(declaration, "name") or ""
+    )
 
 
 def _without_ours(tool: Any, view: AsyncView) -> Any:

@@ -27,7 +27,12 @@ from ullage.documents import TOKEN_BUDGET, from_env, whole_number
 from ullage.doors.host import Carried, named_tools
 from ullage.integrations._results import cut_message
 from ullage.integrations._sessions import AsyncHostSessions, Calls, Family
-from ullage.integrations.adk._content import as_messages, has_functions, request_of, show
+from ullage.integrations.adk._content import (
+    as_messages,
+    has_functions,
+    request_of,
+    show,
+)
 from ullage.wires import FORMATS
 
 __all__ = ["UllagePlugin"]
@@ -77,7 +82,12 @@ class UllagePlugin(Carried, BasePlugin):
     ) -> None:
         super().__init__(name=name)
         self._user_tools = named_tools(user_tools)
-        made = {"policy": policy, "budget": lambda _: budget(), "recall": recall, **settings}
+        made = {
+            "policy": policy,
+            "budget": lambda _: budget(),
+            "recall": recall,
+            **settings,
+        }
         self.sessions = AsyncHostSessions("gemini", store=store, **made)
         self._recall, self._calls = recall, Calls()
 
@@ -118,7 +128,11 @@ class UllagePlugin(Carried, BasePlugin):
         """
         if llm_request.previous_interaction_id or not llm_request.contents:
             return None  # the history is held by the provider
-        asked, key, held = request_of(llm_request), _key(callback_context), _held(callback_context)
+        asked, key, held = (
+            request_of(llm_request),
+            _key(callback_context),
+            _held(callback_context),
+        )
         session = await self.sessions.opened(
             key,
             held,
@@ -127,7 +141,9 @@ class UllagePlugin(Carried, BasePlugin):
             agent=callback_context.agent_name,
             user_tools=(*self._user_tools, *_long_running(llm_request)),
         )
-        if task := asyncio.current_task():  # no callback tells of a run that is cancelled
+        if (
+            task := asyncio.current_task()
+        ):  # no callback tells of a run that is cancelled
             task.add_done_callback(partial(self._leave, key))
         try:
             show(await self._calls.begin(key, session, asked), llm_request)
@@ -185,7 +201,11 @@ class UllagePlugin(Carried, BasePlugin):
             cut = await cut_message(session, wire, call, answer, tool.name, words)
         except FormatError:
             return None  # media, or an object of the tool's own: ADK knows what to do with it
-        return None if cut is None else dict(cut["parts"][0]["functionResponse"]["response"])
+        return (
+            None
+            if cut is None
+            else dict(cut["parts"][0]["functionResponse"]["response"])
+        )
 
     async def close(self) -> None:
         """Let go of everything. ADK's sessions hold what is needed to go on."""
@@ -204,7 +224,9 @@ class UllagePlugin(Carried, BasePlugin):
 def _long_running(request: LlmRequest) -> list[str]:
     """The agent's long-running tools: ADK asks a human by them."""
     tools = request.tools_dict.items()
-    return [name for name, tool in tools if getattr(tool, "is_long_running", False) is True]
+    return [
+        name for name, tool in tools if getattr(tool, "is_long_running", False) is True
+    ]
 
 
 def _key(context: Any) -> str:

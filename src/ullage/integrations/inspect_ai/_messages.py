@@ -55,18 +55,30 @@ _CONTENT: TypeAdapter[Any] = TypeAdapter(Content)
 def _parse(raw: Any) -> Message:
     if not isinstance(raw, ChatMessageBase):
         kind = type(raw).__name__
-        raise FormatError("messages", f"a {kind} is none", "Give Inspect's chat messages.")
+        raise FormatError(
+            "messages", f"a {kind} is none", "Give Inspect's chat messages."
+        )
     if isinstance(raw, ChatMessageTool):
-        said = raw.content if raw.error is None else raw.error.message  # what providers send
-        content, failed = tuple(_content(said)), raw.error is not None
-        given = ToolResult(raw.tool_call_id or "", content, failed, WHOLE, raw.function or "")  # type: ignore[arg-type]
-        return Message("tool", (given,))
+        # A failed tool's message is what providers are sent of it.
+        content = raw.content if raw.error is None else raw.error.message
+        result = ToolResult(
+            raw.tool_call_id or "",
+            tuple(_content(content)),  # type: ignore[arg-type]
+            raw.error is not None,
+            WHOLE,
+            raw.function or "",
+        )
+        return Message("tool", (result,))
     calls = getattr(raw, "tool_calls", None) or ()
-    return Message(raw.role, ordered([*_content(raw.content), *map(_call, calls, count())]))
+    return Message(
+        raw.role, ordered([*_content(raw.content), *map(_call, calls, count())])
+    )
 
 
 def _call(call: Any, at: int) -> Part:
-    return ToolCall(call.id, call.function, as_json(call.arguments, "tool_calls.arguments"), at)
+    return ToolCall(
+        call.id, call.function, as_json(call.arguments, "tool_calls.arguments"), at
+    )
 
 
 def _content(content: Any) -> list[Part]:
@@ -101,7 +113,9 @@ def content_of(block: Any) -> Any:
 
 
 def _show(raw: Any, message: Message, changes: Sequence[Change], silent: bool) -> Any:
-    update: dict[str, Any] = {"id": uuid5(NAMESPACE_OID, f"{raw.id}{changes}{silent}").hex}
+    update: dict[str, Any] = {
+        "id": uuid5(NAMESPACE_OID, f"{raw.id}{changes}{silent}").hex
+    }
     content, calls = raw.content, list(getattr(raw, "tool_calls", None) or ())
     for number, item, text in changes:
         part = message.parts[number]
@@ -139,9 +153,14 @@ def _usage(output: Any) -> Usage | None:
     found = output.usage if isinstance(output, ModelOutput) else None
     if found is None:
         return None
-    read, written = found.input_tokens_cache_read or 0, found.input_tokens_cache_write or 0
+    read, written = (
+        found.input_tokens_cache_read or 0,
+        found.input_tokens_cache_write or 0,
+    )
     prompt, reasoning = found.input_tokens + read + written, found.reasoning_tokens
-    return counted(prompt, found.output_tokens, read=read, written=written, reasoning=reasoning)
+    return counted(
+        prompt, found.output_tokens, read=read, written=written, reasoning=reasoning
+    )
 
 
 HOST = Host(

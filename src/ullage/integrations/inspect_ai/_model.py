@@ -58,9 +58,13 @@ class UllageModel(Carried):
     def _agent(self, name: str | Model | None) -> Agent:
         @agent(name="ullage")  # type: ignore[untyped-decorator]  # of an environment apart
         def fitted() -> Agent:
-            async def execute(state: AgentState, tools: Sequence[Tool] = ()) -> AgentState:
+            async def execute(
+                state: AgentState, tools: Sequence[Tool] = ()
+            ) -> AgentState:
                 """Ask the model with a view of the messages, and append what it says."""
-                state.output = await self._generate(get_model(name), state.messages, tools)
+                state.output = await self._generate(
+                    get_model(name), state.messages, tools
+                )
                 state.messages.append(state.output.message)
                 return state
 
@@ -74,7 +78,10 @@ class UllageModel(Carried):
         place = f"ullage:{messages[0].id if messages else ''}"
         held = sample_store().get(place) or {_KEY: uuid.uuid4().hex}
         info, asked = get_model_info(model), _request_of(model, messages, tools)
-        of = {"model": asked["model"], "window_tokens": (info and info.context_length) or 0}
+        of = {
+            "model": asked["model"],
+            "window_tokens": (info and info.context_length) or 0,
+        }
         session = await self.sessions.opened(held[_KEY], held, **of)
         _session.set(session)
 
@@ -101,7 +108,9 @@ class ContextOverflowError(Exception):
         self.output = output
 
 
-def _request_of(model: Model, messages: list[Any], tools: Sequence[Tool]) -> dict[str, Any]:
+def _request_of(
+    model: Model, messages: list[Any], tools: Sequence[Tool]
+) -> dict[str, Any]:
     """What of a call is sent, in the form of `HOST`."""
     return given(
         model=str(model),
@@ -113,7 +122,11 @@ def _request_of(model: Model, messages: list[Any], tools: Sequence[Tool]) -> dic
 
 def _definition(tool: ToolDef) -> Mapping[str, Any]:
     schema = tool.parameters.model_dump(exclude_none=True)
-    function = {"name": tool.name, "description": tool.description, "parameters": schema}
+    function = {
+        "name": tool.name,
+        "description": tool.description,
+        "parameters": schema,
+    }
     return {"type": "function", "function": function}
 
 
@@ -123,7 +136,9 @@ def _tool(spec: ToolSpec) -> Tool:
     async def run(**arguments: Any) -> Any:
         session = _session.get()
         if session is None:
-            raise ToolError("There is nothing to read: this agent's model is not ullage's.")
+            raise ToolError(
+                "There is nothing to read: this agent's model is not ullage's."
+            )
         answer = await session.answer(spec.name, arguments)
         if answer.is_error:
             raise ToolError(answer.text)

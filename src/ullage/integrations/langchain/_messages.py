@@ -20,7 +20,14 @@ from ullage.doors.host import (
     as_json,
     ordered,
 )
-from ullage.integrations._base import counted, is_thought, read_parts, show_text, thought, wire_of
+from ullage.integrations._base import (
+    counted,
+    is_thought,
+    read_parts,
+    show_text,
+    thought,
+    wire_of,
+)
 from ullage.wires import Change
 
 __all__ = ["HOST"]
@@ -43,7 +50,9 @@ def _parse(raw: Any) -> Message:
     role = next((role for kind, role in _ROLES.items() if isinstance(raw, kind)), None)
     if role is None:
         kind = type(raw).__name__
-        raise FormatError("messages", f"a {kind} is none of the model's", "Give chat messages.")
+        raise FormatError(
+            "messages", f"a {kind} is none of the model's", "Give chat messages."
+        )
     parts = read_parts(raw.content, f"{type(raw).__name__}.content")
     if isinstance(raw, AIMessage):
         parts += map(_call, raw.tool_calls, range(len(raw.tool_calls)))
@@ -53,14 +62,18 @@ def _parse(raw: Any) -> Message:
 
 
 def _call(call: Any, at: int) -> Part:
-    return ToolCall(call["id"] or "", call["name"], as_json(call["args"], "tool_calls.args"), at)
+    return ToolCall(
+        call["id"] or "", call["name"], as_json(call["args"], "tool_calls.args"), at
+    )
 
 
 def _show(raw: Any, message: Message, changes: Sequence[Change], silent: bool) -> Any:
     content, calls = raw.content, list(getattr(raw, "tool_calls", ()))
     for number, item, text in changes:
         part = message.parts[number]
-        if isinstance(part, ToolCall):  # of a block for the same call the arguments are not read
+        if isinstance(
+            part, ToolCall
+        ):  # of a block for the same call the arguments are not read
             calls[part.at] = {**calls[part.at], "args": arguments_of(text)}
         else:
             leaf = part.content[item] if isinstance(part, ToolResult) else part
@@ -69,7 +82,11 @@ def _show(raw: Any, message: Message, changes: Sequence[Change], silent: bool) -
     if isinstance(raw, AIMessage):
         update["tool_calls"] = calls
     if silent:
-        kept = content if isinstance(content, str) else [b for b in content if not is_thought(b)]
+        kept = (
+            content
+            if isinstance(content, str)
+            else [b for b in content if not is_thought(b)]
+        )
         update["content"] = kept or ("" if calls else NO_REASONING)
         aside = {key: v for key, v in raw.additional_kwargs.items() if key != _THOUGHT}
         update["additional_kwargs"] = aside
@@ -79,11 +96,19 @@ def _show(raw: Any, message: Message, changes: Sequence[Change], silent: bool) -
 def _usage(reply: Any) -> Usage | None:
     """Of a `ModelResponse`, or of a message of the model's."""
     messages = getattr(reply, "result", [reply])
-    found = next((each.usage_metadata for each in messages if isinstance(each, AIMessage)), None)
+    found = next(
+        (each.usage_metadata for each in messages if isinstance(each, AIMessage)), None
+    )
     if found is None:
         return None
-    of_input, of_output = found.get("input_token_details"), found.get("output_token_details")
-    read, written = (of_input or {}).get("cache_read"), (of_input or {}).get("cache_creation")
+    of_input, of_output = (
+        found.get("input_token_details"),
+        found.get("output_token_details"),
+    )
+    read, written = (
+        (of_input or {}).get("cache_read"),
+        (of_input or {}).get("cache_creation"),
+    )
     reasoning = (of_output or {}).get("reasoning")
     prompt, output = found["input_tokens"], found["output_tokens"]
     return counted(prompt, output, read=read, written=written, reasoning=reasoning)

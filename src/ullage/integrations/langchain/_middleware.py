@@ -81,24 +81,36 @@ class UllageMiddleware(Carried, AgentMiddleware[Any, Any, Any]):
         """See `AgentMiddleware.name`."""
         return self._name
 
-    def wrap_model_call(self, request: Any, handler: Callable[[Any], Any]) -> ExtendedModelResponse:
+    def wrap_model_call(
+        self, request: Any, handler: Callable[[Any], Any]
+    ) -> ExtendedModelResponse:
         """Call the model with a view that fits; once more where its provider calls it too long.
 
         Raises:
             FormatError, OverLimitError, StoreError, BudgetExceeded: see `ullage.Session.fit`.
         """
         asked, held = _request_of(request), _held(request.state)
-        session = self.sessions.opened(**_place(request), held=held, **_model_of(request.model))
-        reply = session.call(lambda **view: handler(_shown(request, asked, view)), **asked)
+        session = self.sessions.opened(
+            **_place(request), held=held, **_model_of(request.model)
+        )
+        reply = session.call(
+            lambda **view: handler(_shown(request, asked, view)), **asked
+        )
         return _kept(reply, self.sessions.missing(session, held))
 
     async def awrap_model_call(
         self, request: Any, handler: Callable[[Any], Awaitable[Any]]
     ) -> ExtendedModelResponse:
         """See `wrap_model_call`."""
-        asked, held, of = _request_of(request), _held(request.state), _model_of(request.model)
+        asked, held, of = (
+            _request_of(request),
+            _held(request.state),
+            _model_of(request.model),
+        )
         session = await self.asessions.opened(**_place(request), held=held, **of)
-        reply = await session.call(lambda **view: handler(_shown(request, asked, view)), **asked)
+        reply = await session.call(
+            lambda **view: handler(_shown(request, asked, view)), **asked
+        )
         return _kept(reply, self.asessions.missing(session, held))
 
     def _tool(self, spec: ToolSpec) -> StructuredTool:
@@ -107,12 +119,18 @@ class UllageMiddleware(Carried, AgentMiddleware[Any, Any, Any]):
         def run(runtime: ToolRuntime, **arguments: Any) -> ToolMessage:
             session = self.sessions.opened(**_place(runtime), held=_held(runtime.state))
             asked = answered(session, runtime.state["messages"], _is_reply)
-            return _result(session.answer(spec.name, arguments, request=asked), spec, runtime)
+            return _result(
+                session.answer(spec.name, arguments, request=asked), spec, runtime
+            )
 
         async def arun(runtime: ToolRuntime, **arguments: Any) -> ToolMessage:
-            session = await self.asessions.opened(**_place(runtime), held=_held(runtime.state))
+            session = await self.asessions.opened(
+                **_place(runtime), held=_held(runtime.state)
+            )
             asked = answered(session, runtime.state["messages"], _is_reply)
-            return _result(await session.answer(spec.name, arguments, request=asked), spec, runtime)
+            return _result(
+                await session.answer(spec.name, arguments, request=asked), spec, runtime
+            )
 
         schema = dict(spec.parameters)
         return StructuredTool.from_function(
@@ -150,7 +168,9 @@ def _model_of(model: Any) -> dict[str, Any]:
 
 def _kept(reply: Any, new: dict[str, Any]) -> ExtendedModelResponse:
     """The reply, and what the thread is to keep of how it came about."""
-    return ExtendedModelResponse(reply, Command(update={"ullage": new}) if new else None)
+    return ExtendedModelResponse(
+        reply, Command(update={"ullage": new}) if new else None
+    )
 
 
 def _request_of(request: Any) -> dict[str, Any]:
@@ -177,7 +197,9 @@ def _shown(request: Any, asked: Mapping[str, Any], view: Mapping[str, Any]) -> A
     """The request with the view in it."""
     if not forbids(view, asked):
         return request.override(messages=view["messages"])
-    is_claude = wire_of(asked) == "anthropic"  # whose class takes a bare word for a tool's name
+    is_claude = (
+        wire_of(asked) == "anthropic"
+    )  # whose class takes a bare word for a tool's name
     choice = {"type": "none"} if is_claude else "none"
     return request.override(messages=view["messages"], tool_choice=choice)
 

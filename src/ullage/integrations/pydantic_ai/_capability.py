@@ -50,8 +50,13 @@ class UllageCapability(Carried, AbstractCapability[Any]):
     """
 
     def __init__(self, *, store: Any = None, **settings: Any) -> None:
-        self.sessions, self._calls = AsyncHostSessions(HOST, store=store, **settings), Calls()
-        self._tools = FunctionToolset[Any]([self._tool(spec) for spec in self.sessions.tools])
+        self.sessions, self._calls = (
+            AsyncHostSessions(HOST, store=store, **settings),
+            Calls(),
+        )
+        self._tools = FunctionToolset[Any](
+            [self._tool(spec) for spec in self.sessions.tools]
+        )
 
     def get_ordering(self) -> CapabilityOrdering:
         """See `AbstractCapability.get_ordering`: what others made of the messages is fitted."""
@@ -72,9 +77,13 @@ class UllageCapability(Carried, AbstractCapability[Any]):
         view = await self._calls.begin(ctx.run_id, session, asked)
         if forbids(view, asked):
             settings = {**(settings or {}), "tool_choice": "none"}
-        return replace(request_context, messages=view["messages"], model_settings=settings)
+        return replace(
+            request_context, messages=view["messages"], model_settings=settings
+        )
 
-    async def after_model_request(self, ctx: Any, *, request_context: Any, response: Any) -> Any:
+    async def after_model_request(
+        self, ctx: Any, *, request_context: Any, response: Any
+    ) -> Any:
         """Take in what a response reports, and write into its metadata how it came about."""
         session = await self._calls.observe(ctx.run_id, response)
         if session is None:
@@ -82,13 +91,17 @@ class UllageCapability(Carried, AbstractCapability[Any]):
         new = self.sessions.missing(session, _held(ctx.messages))
         return replace(response, metadata={**(response.metadata or {}), _KEY: new})
 
-    async def on_model_request_error(self, ctx: Any, *, request_context: Any, error: Any) -> Any:
+    async def on_model_request_error(
+        self, ctx: Any, *, request_context: Any, error: Any
+    ) -> Any:
         """Ask for another attempt where the provider called the request too long, twice at most."""
         if self._calls.may_retry(ctx.run_id, error):
             raise RetryModelRequest from error
         raise error
 
-    async def wrap_model_request(self, ctx: Any, *, request_context: Any, handler: Any) -> Any:
+    async def wrap_model_request(
+        self, ctx: Any, *, request_context: Any, handler: Any
+    ) -> Any:
         """Give back what a request that failed, or was cancelled, had claimed of a budget."""
         try:
             return await handler(request_context)
@@ -99,18 +112,27 @@ class UllageCapability(Carried, AbstractCapability[Any]):
         """The session of an agent's conversation, which knows all that its history tells."""
         family = json.dumps([ctx.conversation_id or ctx.run_id])
         key = json.dumps([family, getattr(ctx.agent, "name", None)])
-        of = {"model": model.model_name, "window_tokens": getattr(model, "context_window", 0) or 0}
+        of = {
+            "model": model.model_name,
+            "window_tokens": getattr(model, "context_window", 0) or 0,
+        }
         return await self.sessions.opened(key, _held(ctx.messages), parent=family, **of)
 
     def _tool(self, spec: ToolSpec) -> Tool[Any]:
         """A recall tool, as the agent runs it beside its own."""
         run, schema = partial(self._open, spec.name), dict(spec.parameters)
-        return Tool.from_schema(run, spec.name, spec.description, schema, takes_ctx=True)
+        return Tool.from_schema(
+            run, spec.name, spec.description, schema, takes_ctx=True
+        )
 
     async def _open(self, name: str, ctx: Any, /, **arguments: Any) -> Any:
         session = await self._of(ctx, ctx.model)
-        asked = answered(session, ctx.messages, lambda each: isinstance(each, ModelResponse))
-        answer = await session.answer(name, arguments, ctx.tool_call_id or "", request=asked)
+        asked = answered(
+            session, ctx.messages, lambda each: isinstance(each, ModelResponse)
+        )
+        answer = await session.answer(
+            name, arguments, ctx.tool_call_id or "", request=asked
+        )
         if answer.block is None:
             return answer.text
         return ToolReturn(answer.text, content=[content_of(answer.block)])
@@ -118,18 +140,26 @@ class UllageCapability(Carried, AbstractCapability[Any]):
 
 def _held(messages: Any) -> dict[str, Any]:
     """The ledger as a history holds it."""
-    kept = ((each.metadata or {}).get(_KEY) for each in messages if isinstance(each, ModelResponse))
+    kept = (
+        (each.metadata or {}).get(_KEY)
+        for each in messages
+        if isinstance(each, ModelResponse)
+    )
     return {k: v for each in kept if isinstance(each, Mapping) for k, v in each.items()}
 
 
 def _request_of(context: Any) -> dict[str, Any]:
     """What of a `ModelRequestContext` is sent, in the form of `HOST`."""
-    parameters, settings = context.model_request_parameters, context.model_settings or {}
+    parameters, settings = (
+        context.model_request_parameters,
+        context.model_settings or {},
+    )
     tools = map(_definition, (*parameters.function_tools, *parameters.output_tools))
     schema = getattr(parameters.output_object, "json_schema", None)
     return given(
         model=context.model.model_name,
-        system="\n\n".join(part.content for part in parameters.instruction_parts or ()) or None,
+        system="\n\n".join(part.content for part in parameters.instruction_parts or ())
+        or None,
         messages=list(context.messages),
         tools=list(tools) or None,
         output_format={"schema": schema} if schema else None,

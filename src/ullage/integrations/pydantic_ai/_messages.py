@@ -44,9 +44,13 @@ _CONTENT: TypeAdapter[Any] = TypeAdapter(ai.UserContent)
 def _parse(raw: Any) -> Message:
     if not isinstance(raw, (ai.ModelRequest, ai.ModelResponse)):
         kind = type(raw).__name__
-        raise FormatError("messages", f"a {kind} is none", "Give ModelRequest and ModelResponse.")
+        raise FormatError(
+            "messages", f"a {kind} is none", "Give ModelRequest and ModelResponse."
+        )
     parts = [part for at, each in enumerate(raw.parts) for part in _parts(each, at)]
-    return Message("user" if isinstance(raw, ai.ModelRequest) else "assistant", ordered(parts))
+    return Message(
+        "user" if isinstance(raw, ai.ModelRequest) else "assistant", ordered(parts)
+    )
 
 
 def _parts(part: Any, at: int) -> Sequence[Part]:
@@ -55,15 +59,21 @@ def _parts(part: Any, at: int) -> Sequence[Part]:
         case ai.ToolReturnPart():
             failed = part.outcome != "success"
             content = tuple(_result(part))
-            author: Literal["user", "tool"] = "user" if part.outcome == "denied" else "tool"
+            author: Literal["user", "tool"] = (
+                "user" if part.outcome == "denied" else "tool"
+            )
             name = part.tool_name
-            return [ToolResult(part.tool_call_id, content, failed, at, name, author=author)]
+            return [
+                ToolResult(part.tool_call_id, content, failed, at, name, author=author)
+            ]
         case ai.UserPromptPart(content=str(text)) | ai.TextPart(content=text):
             return [Text(text, at)]
         case ai.UserPromptPart(content=items):
             return [_item(item, at) for item in items]
         case ai.ToolCallPart():
-            return [ToolCall(part.tool_call_id, part.tool_name, part.args_as_json_str(), at)]
+            return [
+                ToolCall(part.tool_call_id, part.tool_name, part.args_as_json_str(), at)
+            ]
         case ai.FilePart(content=item):
             return [_item(item, at)]
         case ai.ThinkingPart(content=text, signature=sealed):
@@ -76,7 +86,9 @@ def _parts(part: Any, at: int) -> Sequence[Part]:
 
 
 def _opaque(part: Any, at: int, **more: Any) -> Opaque:
-    kind = str(getattr(part, "part_kind", None) or getattr(part, "kind", type(part).__name__))
+    kind = str(
+        getattr(part, "part_kind", None) or getattr(part, "kind", type(part).__name__)
+    )
     plain = to_jsonable_python(part, fallback=str)
     return Opaque(kind, as_json(plain, kind), at, media_tokens_of(plain), **more)
 
@@ -101,7 +113,9 @@ def _item(item: Any, at: int) -> Content:
     if mime is None:
         return _opaque(item, at)
     block = _CONTENT.dump_python(item, mode="json")
-    return medium(mime, getattr(item, "data", None), getattr(item, "url", ""), at, block)
+    return medium(
+        mime, getattr(item, "data", None), getattr(item, "url", ""), at, block
+    )
 
 
 def _mime_of(item: Any) -> str | None:
@@ -138,9 +152,13 @@ def _edited(raw: Any, part: Part, item: int, text: str) -> Any:
         return replace(raw, content=items)
     if isinstance(raw, ai.FilePart):
         return ai.TextPart(text)
-    if isinstance(raw, (ai.ToolReturnPart, ai.TextPart)) or isinstance(raw.content, str):
+    if isinstance(raw, (ai.ToolReturnPart, ai.TextPart)) or isinstance(
+        raw.content, str
+    ):
         return replace(raw, content=text)
-    raise UnsupportedPart("a part of a user's prompt", "it stands among others", "Leave it.")
+    raise UnsupportedPart(
+        "a part of a user's prompt", "it stands among others", "Leave it."
+    )
 
 
 def _user(text: str) -> ai.ModelRequest:

@@ -48,7 +48,9 @@ _MARKER = "cachePoint"
 
 def _parse(raw: Any) -> Message:
     if not isinstance(raw, Mapping) or raw.get("role") not in ("user", "assistant"):
-        raise FormatError("messages", "not a Converse message", "Give a role and a content.")
+        raise FormatError(
+            "messages", "not a Converse message", "Give a role and a content."
+        )
     blocks = enumerate(list_at(raw.get("content"), "content"))
     parts = [_part(block, at) for at, block in blocks if _MARKER not in block]
     return Message(raw["role"], ordered(parts))
@@ -57,7 +59,9 @@ def _parse(raw: Any) -> Message:
 def _part(block: Mapping[str, Any], at: int) -> Part:
     if call := block.get("toolUse"):
         arguments = as_json(call.get("input"), "toolUse.input")
-        return ToolCall(str(call.get("toolUseId")), str(call.get("name")), arguments, at)
+        return ToolCall(
+            str(call.get("toolUseId")), str(call.get("name")), arguments, at
+        )
     if result := block.get("toolResult"):
         items = enumerate(list_at(result.get("content"), "toolResult.content"))
         content = tuple(_content(item, n) for n, item in items)
@@ -66,7 +70,9 @@ def _part(block: Mapping[str, Any], at: int) -> Part:
     if thought := block.get("reasoningContent"):
         said = thought.get("reasoningText") or {}
         sealed = said.get("signature") or thought.get("redactedContent") or ""
-        return Reasoning(str(said.get("text") or ""), at, bool(sealed), len(sealed) * 3 // 4)
+        return Reasoning(
+            str(said.get("text") or ""), at, bool(sealed), len(sealed) * 3 // 4
+        )
     return _content(block, at)
 
 
@@ -81,7 +87,9 @@ def _content(block: Mapping[str, Any], at: int) -> Content:
     if kind in _MEDIA and isinstance(held, Mapping):
         source = plain[kind].get("source") or {}
         inline = source.get("bytes")
-        data = inline["data"] if isinstance(inline, Mapping) else as_json(source, "source")
+        data = (
+            inline["data"] if isinstance(inline, Mapping) else as_json(source, "source")
+        )
         medium, group = _MEDIA[kind]
         return Media(medium, f"{group}/{held.get('format')}", data, at, block=plain)
     return Opaque(kind, as_json(plain, kind), at, media_tokens_of(block))
@@ -93,7 +101,9 @@ def _show(raw: Any, message: Message, changes: Sequence[Change], silent: bool) -
         part = message.parts[number]
         block = content[part.at]
         if isinstance(part, ToolCall):
-            content[part.at] = {"toolUse": {**block["toolUse"], "input": arguments_of(text)}}
+            content[part.at] = {
+                "toolUse": {**block["toolUse"], "input": arguments_of(text)}
+            }
         elif isinstance(part, ToolResult):
             items = list(block["toolResult"]["content"])
             leaf = part.content[item]

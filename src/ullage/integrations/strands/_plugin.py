@@ -60,19 +60,27 @@ class UllagePlugin(Carried, Plugin):
         agent.add_middleware(InvokeModelStage, self._call)
         for spec in self.sessions.tools:
             schema = {"json": dict(spec.parameters)}
-            definition = {"name": spec.name, "description": spec.description, "inputSchema": schema}
+            definition = {
+                "name": spec.name,
+                "description": spec.description,
+                "inputSchema": schema,
+            }
             tool = PythonAgentTool(spec.name, definition, partial(self._recall, spec))
             agent.tool_registry.register_tool(tool)
 
     async def _call(self, context: Any, next_fn: Any) -> AsyncIterator[Any]:
         """Call the model with a view that fits; once more where its provider calls it too long."""
         agent, held = context.agent, _held(context.agent)
-        session = await self.sessions.opened(held[_KEY], held, **_model_of(context.model))
+        session = await self.sessions.opened(
+            held[_KEY], held, **_model_of(context.model)
+        )
 
         def create(**view: Any) -> Any:
             return next_fn(context.replace(messages=view["messages"]))
 
-        async with aclosing(await session.call(create, **_request_of(context))) as events:
+        async with aclosing(
+            await session.call(create, **_request_of(context))
+        ) as events:
             async for event in events:
                 yield event
         if new := self.sessions.missing(session, held):
@@ -87,8 +95,12 @@ class UllagePlugin(Carried, Plugin):
         """
         held = _held(agent)
         session = await self.sessions.opened(held[_KEY], held)
-        asked = answered(session, agent.messages, lambda said: said["role"] == "assistant")
-        answer = await session.answer(spec.name, call["input"], call["toolUseId"], request=asked)
+        asked = answered(
+            session, agent.messages, lambda said: said["role"] == "assistant"
+        )
+        answer = await session.answer(
+            spec.name, call["input"], call["toolUseId"], request=asked
+        )
         status = "error" if answer.is_error else "success"
         said = [decode_bytes_values(answer.block or {"text": answer.text})]
         return {"toolUseId": call["toolUseId"], "status": status, "content": said}
@@ -131,9 +143,15 @@ def _request_of(context: Any) -> dict[str, Any]:
 
 def _definition(spec: Mapping[str, Any]) -> dict[str, Any]:
     schema = spec["inputSchema"]["json"]
-    return {"name": spec["name"], "description": spec["description"], "input_schema": schema}
+    return {
+        "name": spec["name"],
+        "description": spec["description"],
+        "input_schema": schema,
+    }
 
 
 def _choice(choice: Mapping[str, Any] | None) -> dict[str, Any] | None:
     """A choice as Messages has it: Strands' has one key, its kind."""
-    return next(({"type": kind, **named} for kind, named in (choice or {}).items()), None)
+    return next(
+        ({"type": kind, **named} for kind, named in (choice or {}).items()), None
+    )

@@ -64,12 +64,18 @@ def account(
         f"{words.read_on(index_ref, 0)}{words.find_lines}]"
     )
     done = transcript.folded(_DONE, start, stop)
-    shown = quotes(done.texts, user_chars, frame_chars=len(f"{_USER}\n"), ref_of=done.ref_of)
+    shown = quotes(
+        done.texts, user_chars, frame_chars=len(f"{_USER}\n"), ref_of=done.ref_of
+    )
     lines = _newest(transcript, done, room_chars - len(head) - 60)
     here = len(done.said)
     if said_until is not None:
-        here = bisect_left(done.said, said_until, key=lambda number: done.steps[number][1])
-    lines |= {done.said[at]: f"{_USER}{text}" for at, text in shown.items() if at < here}
+        here = bisect_left(
+            done.said, said_until, key=lambda number: done.steps[number][1]
+        )
+    lines |= {
+        done.said[at]: f"{_USER}{text}" for at, text in shown.items() if at < here
+    }
     bullets = [lines[number] for number in sorted(lines)]
     elsewhere = len(done.said) - here
     missing = len(done.steps) - len(bullets) - elsewhere
@@ -83,7 +89,9 @@ def account(
     return "\n".join([head, *bullets])
 
 
-def user_outputs(transcript: Transcript, start: int, stop: int, shown: str) -> list[Output]:
+def user_outputs(
+    transcript: Transcript, start: int, stop: int, shown: str
+) -> list[Output]:
     """What the user said in a range and its account names by a ref, each once."""
     done = transcript.folded(_DONE, start, stop)
     named = {done.by_ref[ref] for ref in NAMED.findall(shown) if ref in done.by_ref}
@@ -125,7 +133,9 @@ class _Done:
             number = len(self.steps)
             self.steps.append(step)
             words = _text_of(transcript, step) if step[0] == "user" else ""
-            if not words:  # a document that the user handed over is not the user's words
+            if (
+                not words
+            ):  # a document that the user handed over is not the user's words
                 self.others.append(number)
                 continue
             self.said.append(number)
@@ -225,7 +235,9 @@ def _bullet(transcript: Transcript, role: str, index: int, number: int) -> str:
         if output is None:
             continue
         text = output.text
-        is_short = output.kind == "text" and len(text) <= _GAVE_CHARS and text.isprintable()
+        is_short = (
+            output.kind == "text" and len(text) <= _GAVE_CHARS and text.isprintable()
+        )
         gave.append(text if is_short else _by_ref(transcript, spot, text))
     return f"- {line_of_call(call) if call else 'a tool'} → {failed}{'; '.join(gave) or 'nothing'}"
 
@@ -253,14 +265,22 @@ def flatten(transcript: Transcript, start: int, stop: int) -> tuple[str, ...]:
             if isinstance(part, ToolResult):
                 call = transcript.call_for(index, number)
                 if words := transcript.words(index, number):
-                    lines.append(f"the user answers {call.name if call else 'a tool'}: {words}")
+                    lines.append(
+                        f"the user answers {call.name if call else 'a tool'}: {words}"
+                    )
                     continue
-                text = "\n".join(each.text for each in part.content if isinstance(each, Text))
+                text = "\n".join(
+                    each.text for each in part.content if isinstance(each, Text)
+                )
                 given = ends_of(text, _RESULT_CHARS, _GAP) or "no text"
                 failed = "error: " if part.is_error else ""
-                lines.append(f"result of {call.name if call else 'a tool'}: {failed}{given}")
+                lines.append(
+                    f"result of {call.name if call else 'a tool'}: {failed}{given}"
+                )
         for call in message.calls if index < stop - 1 else ():
-            lines.append(f"calls {call.name} {ends_of(call.arguments, _ARGUMENTS_CHARS, _GAP)}")
+            lines.append(
+                f"calls {call.name} {ends_of(call.arguments, _ARGUMENTS_CHARS, _GAP)}"
+            )
         if lines:
             pieces.append("\n".join([f"[{message.role}]", *lines, ""]))
     return tuple(pieces)

@@ -46,7 +46,9 @@ def without_slack(
     much = int(window.limit_tokens * least_share)
     large = [spot for spot in arrivals(window) if window.leaf_tokens(spot) > much]
     cuts = [(spot, cut_by(window, spot, shape)) for spot in large]
-    return [cut for spot, cut in cuts if cut is not None and _is_shorter(window, spot, cut)]
+    return [
+        cut for spot, cut in cuts if cut is not None and _is_shorter(window, spot, cut)
+    ]
 
 
 def _is_shorter(window: Window, spot: Location, cut: Cut) -> bool:
@@ -83,5 +85,8 @@ def equal_shares(
     if room_tokens < limit * least_share:
         return ()
     share = max(level(sizes, room_tokens), LEAST_TOKENS)
-    cuts = (cut_to(window, spot, tokens, share) for spot, tokens in zip(new, sizes, strict=True))
+    cuts = (
+        cut_to(window, spot, tokens, share)
+        for spot, tokens in zip(new, sizes, strict=True)
+    )
     return [cut for cut in cuts if cut is not None]

@@ -23,7 +23,13 @@ from typing import NamedTuple, TypeAlias
 
 from msgspec.structs import replace
 
-from ullage.core.contract.ranges import begin, cut_before, said_before, set_aside, summarised
+from ullage.core.contract.ranges import (
+    begin,
+    cut_before,
+    said_before,
+    set_aside,
+    summarised,
+)
 from ullage.core.history.window import Window
 from ullage.core.values.briefs import Brief, Prompt
 from ullage.core.values.edits import Cut, Skipped, Summary
@@ -101,7 +107,9 @@ def events_over(window: Window, *, tokens: int, budget_tokens: int) -> bool:
         return False
     standing = summarised(window)
     since = begin(window) if standing is None else standing[1]
-    before = sum(window.message_tokens(at) for at in range(since) if not window.hidden(at))
+    before = sum(
+        window.message_tokens(at) for at in range(since) if not window.hidden(at)
+    )
     events = window.tokens - window.head_tokens - window.summaries_tokens - before
     return window.calibration.apply(events) > tokens or not window.within(budget_tokens)
 
@@ -256,7 +264,8 @@ def _made(
     outputs = set_aside(window, plan.start, plan.stop)
     brief, later = _composed(window, plan, prompt, outputs[-1].ref)
     edit = replace(
-        _edit(window, plan, brief.compose(""), outputs[-1].ref, held_tokens), later=later
+        _edit(window, plan, brief.compose(""), outputs[-1].ref, held_tokens),
+        later=later,
     )
     won = held_tokens - window.texts_tokens((edit.text, *filter(None, later)))
     if won <= 0 or window.calibration.apply(won) < least_tokens:
@@ -285,7 +294,11 @@ def _too_little(room: Room) -> Sequence[Cut] | Skipped:
 
 
 def _planned(
-    window: Window, start: int, ends: Sequence[int], goals: Sequence[Goal], wanted: Wanted
+    window: Window,
+    start: int,
+    ends: Sequence[int],
+    goals: Sequence[Goal],
+    wanted: Wanted,
 ) -> Plan:
     """The shortest range with which the goals are reached, or the longest there is."""
 
@@ -314,7 +327,8 @@ def _composed(
         tokens = window.meter.message(text)
         share = max(tokens - over, 0) / tokens
         room = room._replace(
-            account_chars=int(room.account_chars * share), user_chars=int(room.user_chars * share)
+            account_chars=int(room.account_chars * share),
+            user_chars=int(room.user_chars * share),
         )
         brief, later = _brief(window, plan, room, prompt, ref)
     return brief, later

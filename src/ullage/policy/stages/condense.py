@@ -86,7 +86,9 @@ def head_of_loop(window: Window) -> Location | None:
         if message.role == "assistant" or window.hidden(at):
             break
         results = (
-            spot for spot in transcript.results(at) if transcript.reader(*spot[:2]) == "model"
+            spot
+            for spot in transcript.results(at)
+            if transcript.reader(*spot[:2]) == "model"
         )
         texts = [spot for spot in results if isinstance(transcript.leaf(spot), Text)]
         found = [spot for spot in texts if not window.is_pinned(spot)]
@@ -97,12 +99,18 @@ def head_of_loop(window: Window) -> Location | None:
 
 def ranges_for(window: Window, first: int, stop: int) -> list[Range]:
     """What is to be condensed so that the view goes on at ``stop``."""
-    head = None if stop >= window.size or window.may_go_on(stop) else head_of_loop(window)
+    head = (
+        None if stop >= window.size or window.may_go_on(stop) else head_of_loop(window)
+    )
     if head is None:
         return [Range(first, stop)] if first < stop else []
     found = []
     asked = window.transcript.newest_asked(window.size)
-    if asked is not None and not is_frozen(window) and window.transcript.may_split(asked):
+    if (
+        asked is not None
+        and not is_frozen(window)
+        and window.transcript.may_split(asked)
+    ):
         found = [Range(first, asked)] if coverable(window, first, asked) else []
     return [*found, Range(head[0] + 1, stop, head)] if head[0] + 1 < stop else found
 
@@ -116,7 +124,9 @@ def unread(window: Window, each: Range) -> list[Location]:
     if each.stop <= window.turn_start:
         return []
     messages = range(max(window.turn_start, each.start), each.stop)
-    found = (spot for index in messages for spot in window.transcript.tool_results(index))
+    found = (
+        spot for index in messages for spot in window.transcript.tool_results(index)
+    )
     return [spot for spot in found if isinstance(window.transcript.leaf(spot), Text)]
 
 
@@ -148,7 +158,10 @@ def condense(window: Window, each: Range, room: Room) -> Condensed | None:
     text, later = _text(window, each, edit, record, room)
     edit = replace(edit, text=text, later=later)
     quoted = "\n".join((text, *later))
-    outputs = (*user_outputs(window.transcript, each.start, each.stop, quoted), *outputs)
+    outputs = (
+        *user_outputs(window.transcript, each.start, each.stop, quoted),
+        *outputs,
+    )
     cuts: tuple[Cut, ...] = (Cut(edit, outputs),)
     tokens = window.texts_tokens(edit.texts)
     if each.inside is not None:
@@ -163,15 +176,21 @@ def _within(window: Window, spot: Location, account: Summary, user_chars: int) -
     """An account at the end of the result before its range; of the user's words more is shown."""
     output = window.transcript.output(spot)
     if output is None:
-        raise ValueError(f"no text stands at {spot}")  # `head_of_loop` gives no such place
+        raise ValueError(
+            f"no text stands at {spot}"
+        )  # `head_of_loop` gives no such place
     result: str | None = output.text
     is_words = bool(window.transcript.words(spot[0], spot[1]))
     most = max(_HEAD_CHARS, user_chars) if is_words else _HEAD_CHARS
     if len(output.text) > most:
         result = shorten(output.text, most, output.ref, window.words)
-    whole = "\n\n".join(filter(None, (result, account.retain, account.text, *account.later)))
+    whole = "\n\n".join(
+        filter(None, (result, account.retain, account.text, *account.later))
+    )
     why = f"{account.why}; it holds an account"
-    return Cut(Replace(window.transcript.place(spot), output.ref, whole, "cut", why), (output,))
+    return Cut(
+        Replace(window.transcript.place(spot), output.ref, whole, "cut", why), (output,)
+    )
 
 
 def _text(
@@ -212,11 +231,15 @@ def _quoted(window: Window, new: Sequence[Location], room_tokens: int) -> str:
         shown = cut.edit if cut else window.shown(spot[0]).get(spot[1:])
         leaf = window.transcript.leaf(spot)
         text = shown.text if isinstance(shown, Replace) else getattr(leaf, "text", "")
-        pieces.append(f"\n\n## Result of {window.tool_of(spot) or 'a tool'}, new\n{text}")
+        pieces.append(
+            f"\n\n## Result of {window.tool_of(spot) or 'a tool'}, new\n{text}"
+        )
     return "".join(pieces)
 
 
-def take_over(window: Window, edit: Summary, each: Range, room_chars: int) -> tuple[str, Summary]:
+def take_over(
+    window: Window, edit: Summary, each: Range, room_chars: int
+) -> tuple[str, Summary]:
     """The deterministic summary of a range where one was shown, and the guard's edit with the rest.
 
     What a model said comes on top of the ``room_chars`` of the bullets. Where it is too long, it is

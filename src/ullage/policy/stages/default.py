@@ -29,7 +29,9 @@ DEFAULT = Policy(
     at_first_sight=(_TRUNCATE,),
     under_pressure=(_PLAIN, _RECORD, _SHARES),
     without_recall=partial(leaving_out, stages=(_TRUNCATE, _PLAIN, _RECORD, _SHARES)),
-    guard=partial(emergency, user_share=0.67),  # at three characters a token; so half of the limit
+    guard=partial(
+        emergency, user_share=0.67
+    ),  # at three characters a token; so half of the limit
     on_request=partial(
         compact, is_due=asked, keep_from=partial(newest_turns, turns=1), least_share=0.0
     ),

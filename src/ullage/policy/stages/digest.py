@@ -16,7 +16,14 @@ from heapq import heapify, heappop, heapreplace
 from itertools import chain
 from typing import NamedTuple
 
-from ullage.policy.stages.names import ALARMS, WORTH, Known, names_in, words_in, worth_of
+from ullage.policy.stages.names import (
+    ALARMS,
+    WORTH,
+    Known,
+    names_in,
+    words_in,
+    worth_of,
+)
 from ullage.policy.stages.shorten import ends_of, safe_cut
 
 _LINE_CHARS = 240
@@ -52,11 +59,21 @@ class Reading(NamedTuple):
 
     def _others(self, shown: Set[str]) -> str:
         """Names that nothing else in the view tells, nor a chosen line; of most lines first."""
-        new = {word for word, worth in self.worth.items() if worth == WORTH} - ALARMS - shown
+        new = (
+            {word for word, worth in self.worth.items() if worth == WORTH}
+            - ALARMS
+            - shown
+        )
         told = chain.from_iterable(self.names.values())
         counts = Counter(filter(new.__contains__, told)) if new else {}
-        listed = " ".join([*sorted(sorted(new), key=counts.__getitem__, reverse=True), ""])
-        return f", with {kept}" if (kept := listed[: _NAMES_CHARS + 1].rpartition(" ")[0]) else ""
+        listed = " ".join(
+            [*sorted(sorted(new), key=counts.__getitem__, reverse=True), ""]
+        )
+        return (
+            f", with {kept}"
+            if (kept := listed[: _NAMES_CHARS + 1].rpartition(" ")[0])
+            else ""
+        )
 
 
 def read(text: str, known: Known, price: int) -> Reading:
@@ -70,7 +87,12 @@ def read(text: str, known: Known, price: int) -> Reading:
     names = names_in(words)
     worth = worth_of(names, known)
     known.told.update(names.values())
-    number, line, found, ranks = 0, dict[str, int](), dict[int, dict[str, int]](), list[int]()
+    number, line, found, ranks = (
+        0,
+        dict[str, int](),
+        dict[int, dict[str, int]](),
+        list[int](),
+    )
     for word in filter({*names, "\n"}.__contains__, words):
         if word != "\n":
             line[word] = worth[word]

@@ -18,7 +18,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ullage.core.contract.bound import editable_from, is_frozen
-from ullage.core.contract.ranges import begin, condensed, control_tail, coverable, summarised
+from ullage.core.contract.ranges import (
+    begin,
+    condensed,
+    control_tail,
+    coverable,
+    summarised,
+)
 from ullage.core.history.window import Window
 from ullage.core.values.edits import Cut
 from ullage.policy.stages.account import done_chars, said_chars
@@ -34,7 +40,13 @@ from ullage.policy.stages.condense import (
 )
 from ullage.policy.stages.pressure import GUARD_SHARE
 from ullage.policy.stages.quotes import USER_SHARE
-from ullage.policy.stages.shrink import BEFORE_NEW, Tier, reducible_tokens, shrink, texts_of
+from ullage.policy.stages.shrink import (
+    BEFORE_NEW,
+    Tier,
+    reducible_tokens,
+    shrink,
+    texts_of,
+)
 
 _LEAST_ACCOUNT_TOKENS = 150
 _LAST = (Tier.SAID, Tier.TASK, Tier.SYSTEM)
@@ -76,11 +88,16 @@ def emergency(
     whole, anew = calibration.without(0), calibration.without(window.tokens)
     chars = min(limit, start_tokens or limit) * CHARS_PER_TOKEN
     # of a view made anew nothing was reported yet: it has to fit with a margin for all of it
-    most_tokens = min(whole.most(int(limit * kept_share)), anew.most(int(limit * start)))
+    most_tokens = min(
+        whole.most(int(limit * kept_share)), anew.most(int(limit * start))
+    )
     most_chars = int(chars * account_share), int(chars * user_share)
     room = Room(*most_chars, most_tokens, why, is_owed=parted is not None)
     first, end = reach(window)
-    said_tokens = min(room.user_chars, said_chars(window.transcript, first, end)) // CHARS_PER_TOKEN
+    said_tokens = (
+        min(room.user_chars, said_chars(window.transcript, first, end))
+        // CHARS_PER_TOKEN
+    )
     beside = most_tokens - said_tokens - room.account_chars // CHARS_PER_TOKEN
     target_tokens = min(whole.most(int(limit * target)), beside)
     cuts: Sequence[Cut] = ()
@@ -161,7 +178,9 @@ def _plan(
         left = room.most_tokens - (tokens - lent)
         made = condense(window, each, room._replace(most_tokens=left))
         if made is None:  # it is shorter as it is
-            return _plan(window, [other for other in ranges if other != each], room, tiers)
+            return _plan(
+                window, [other for other in ranges if other != each], room, tiers
+            )
         cuts += made.cuts
         tokens += made.tokens
     gives = lent if Tier.NEW not in tiers else window.tokens
@@ -170,7 +189,12 @@ def _plan(
 
 
 def _late(
-    window: Window, kept: Sequence[int], tiers: Sequence[Tier], excess: int, over: int, gives: int
+    window: Window,
+    kept: Sequence[int],
+    tiers: Sequence[Tier],
+    excess: int,
+    over: int,
+    gives: int,
 ) -> tuple[list[Cut], int]:
     """Cuts of new results and of what was said, and the tokens they win.
 
@@ -185,7 +209,9 @@ def _late(
     return [*said, *new], won + won_new
 
 
-def _said_over(window: Window, kept: Sequence[int], ranges: Sequence[Range], room: Room) -> int:
+def _said_over(
+    window: Window, kept: Sequence[int], ranges: Sequence[Range], room: Room
+) -> int:
     """About how many tokens users said more than their room holds, here and in accounts."""
     chars = sum(said_chars(window.transcript, each.start, each.stop) for each in ranges)
     for spot, tier in texts_of(window, kept):
@@ -211,7 +237,10 @@ def reach(window: Window) -> tuple[int, int]:
     """
     placed = condensed(window)
     start = placed[0].start if placed and placed[0].edit.text else begin(window)
-    compacted, tail = window.transcript.compaction(start, window.size), control_tail(window)
+    compacted, tail = (
+        window.transcript.compaction(start, window.size),
+        control_tail(window),
+    )
     return start, tail if compacted is None else min(compacted, tail)
 
 
@@ -223,10 +252,14 @@ def _tail_start(
     It holds ``keep`` messages or as many more as make a whole turn, and fewer where those
     would not fit ``target``. Where an account can stand in a result, the reply need not think.
     """
-    fixed = window.head_tokens + sum(window.message_tokens(index) for index in range(begin))
+    fixed = window.head_tokens + sum(
+        window.message_tokens(index) for index in range(begin)
+    )
     _, floor = summarised(window) or (begin, begin)
     may_cut = window.transcript.may_cut if in_result else window.may_cut
-    records = {each.start: each for each in window.open_summaries if each.start >= floor}
+    records = {
+        each.start: each for each in window.open_summaries if each.start >= floor
+    }
     held, best = 0, window.size
     for index in range(window.size - 1, floor - 1, -1):
         held += 0 if window.hidden(index) else window.message_tokens(index)

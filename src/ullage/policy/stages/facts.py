@@ -25,13 +25,33 @@ from ullage.core.values.texts import on_one_line
 _Signature: TypeAlias = tuple[str, str, tuple[tuple[str, int], ...]]
 Verb: TypeAlias = Literal["read", "changed", "removed", "ran", "did"]
 
-_PATHS = ("file_path", "path", "filename", "file", "filepath", "notebook_path", "target_file")
+_PATHS = (
+    "file_path",
+    "path",
+    "filename",
+    "file",
+    "filepath",
+    "notebook_path",
+    "target_file",
+)
 _COMMANDS = ("command", "cmd", "script", "code")
 _TASK_TEXTS = ("content", "text", "title", "step", "task", "description")
-_CHANGES = ("write", "edit", "create", "patch", "replace", "insert", "append", "update", "move")
+_CHANGES = (
+    "write",
+    "edit",
+    "create",
+    "patch",
+    "replace",
+    "insert",
+    "append",
+    "update",
+    "move",
+)
 _REMOVALS = ("delete", "remove", "unlink")
 _EXIT = re.compile(r"(?i)\bexit(?:ed with)?[ _]?(?:code|status)?\"?[:= ]+(-?\d+)\b")
-_ERROR = re.compile(r"(?i)\b(?:\w*error|exception|fail(?:ed|ure)?|fatal|panic|denied|not found)\b")
+_ERROR = re.compile(
+    r"(?i)\b(?:\w*error|exception|fail(?:ed|ure)?|fatal|panic|denied|not found)\b"
+)
 _TRACEBACK = "Traceback (most recent call last)"
 _EDGE_CHARS = 4_000
 _LINE_CHARS = 160
@@ -41,7 +61,9 @@ _DECIDED = re.compile(
     r"(?i)\b(?:decid|chose|choose|instead of|because|root cause|the cause|turns out|conclu|"
     r"will use|we use|fixed|the fix|approach)"
 )
-_OPEN = re.compile(r"(?i)\b(?:next|todo|still|remain|open|later|then i|need to|have to|pending)")
+_OPEN = re.compile(
+    r"(?i)\b(?:next|todo|still|remain|open|later|then i|need to|have to|pending)"
+)
 _CHANGED = ("changed", "removed")
 _DONE = frozenset(("completed", "done", "cancelled", "canceled", "closed"))
 _MOST_ESSENTIALS = 12
@@ -112,7 +134,11 @@ def _user_said(transcript: Transcript, start: int, stop: int) -> Iterator[Said]:
 def question_of(transcript: Transcript, index: int, number: int) -> str:
     """What the user answers in this part: the tool that asked, and the question as it was put."""
     call = transcript.call_for(index, number)
-    return "" if call is None else f"{call.name} {on_one_line(call.arguments, _QUESTION_CHARS)}"
+    return (
+        ""
+        if call is None
+        else f"{call.name} {on_one_line(call.arguments, _QUESTION_CHARS)}"
+    )
 
 
 def actions(transcript: Transcript, start: int, stop: int) -> list[Action]:
@@ -121,13 +147,17 @@ def actions(transcript: Transcript, start: int, stop: int) -> list[Action]:
     return [*calls.ended, *calls.waiting]
 
 
-def _actions(transcript: Transcript, index: int) -> list[tuple[tuple[int, str], Action]]:
+def _actions(
+    transcript: Transcript, index: int
+) -> list[tuple[tuple[int, str], Action]]:
     """What each call of a message does, and what each of its results ended, by the call."""
     found = []
     for number, part in enumerate(transcript.messages[index].parts):
         if isinstance(part, ToolCall):
             found.append(((index, part.id), _asked(part, index)))
-        elif isinstance(part, ToolResult) and (call := transcript.call_for(index, number)):
+        elif isinstance(part, ToolResult) and (
+            call := transcript.call_for(index, number)
+        ):
             outputs = tuple(transcript.outputs(index, number))
             home = transcript.home(index, number) or 0
             found.append(((home, call.id), _ended(_asked(call, index), part, outputs)))
@@ -166,7 +196,9 @@ class Calls:
 
     def among(self, transcript: Transcript, messages: Iterable[int]) -> list[Action]:
         """What ended in these messages, and what was called in them and waits."""
-        pairs = (pair for index in messages for pair in transcript.once(_ACTIONS, index))
+        pairs = (
+            pair for index in messages for pair in transcript.once(_ACTIONS, index)
+        )
         waiting = self._waiting
         return [it for call, it in pairs if it.ended is not None or call in waiting]
 
@@ -174,7 +206,11 @@ class Calls:
         """How many of these calls of the range were made in it before, by others than these."""
         mine = Counter(map(_signature, new))
         waiting = Counter(map(_signature, self.waiting))
-        known = (count for each, count in mine.items() if self._times[each] + waiting[each] > count)
+        known = (
+            count
+            for each, count in mine.items()
+            if self._times[each] + waiting[each] > count
+        )
         return sum(known)
 
 
@@ -206,7 +242,11 @@ def _asked(call: ToolCall, index: int) -> Action:
 def _ended(asked: Action, result: ToolResult, outputs: Sequence[Output]) -> Action:
     """What came of a call. A command's output tells whether it failed: at its edges."""
     text = next((output.text for output in outputs if output.kind == "text"), "")
-    edges = text if len(text) <= 2 * _EDGE_CHARS else text[:_EDGE_CHARS] + text[-_EDGE_CHARS:]
+    edges = (
+        text
+        if len(text) <= 2 * _EDGE_CHARS
+        else text[:_EDGE_CHARS] + text[-_EDGE_CHARS:]
+    )
     failed = result.is_error
     if asked.verb == "ran" and not failed:
         codes = _EXIT.findall(edges)
@@ -249,9 +289,13 @@ def essentials(done: Sequence[Action]) -> tuple[Fact, ...]:
     """
     changed = (each.subject for each in done if each.verb in _CHANGED and each.ended)
     facts = [(path, path, path.rsplit("/", 1)[-1]) for path in changed]
-    facts += [(it.error, it.subject, *_NAME.findall(it.error)) for it in unresolved(done)]
+    facts += [
+        (it.error, it.subject, *_NAME.findall(it.error)) for it in unresolved(done)
+    ]
     waiting = (each for each in done if each.ended is None)
-    facts += [(f"{each.tool} {each.subject}", each.tool, each.subject) for each in waiting]
+    facts += [
+        (f"{each.tool} {each.subject}", each.tool, each.subject) for each in waiting
+    ]
     found: dict[str, Fact] = {}
     for shown, *names in facts:
         shown = on_one_line(shown, _FACT_CHARS)
@@ -284,7 +328,9 @@ class ModelTexts:
             decided = (each for each in sentences(text.text) if _DECIDED.search(each))
             self.decisions += [Said(index, sentence) for sentence in decided]
         calls = transcript.messages[index].calls
-        self._tasks = [Said(index, task) for call in calls for task in _tasks(call)] or self._tasks
+        self._tasks = [
+            Said(index, task) for call in calls for task in _tasks(call)
+        ] or self._tasks
 
     @property
     def open_items(self) -> list[Said]:
@@ -306,8 +352,13 @@ def _tasks(call: ToolCall) -> list[str]:
     tasks = []
     for each in (fields_of(call.arguments) or {}).values():
         for item in each if isinstance(each, list) else ():
-            if isinstance(item, dict) and str(item.get("status", "")).lower() not in _DONE:
+            if (
+                isinstance(item, dict)
+                and str(item.get("status", "")).lower() not in _DONE
+            ):
                 text = _first_text(item, _TASK_TEXTS)
-                beside = ", ".join(str(item[key]) for key in ("id", "status") if item.get(key))
+                beside = ", ".join(
+                    str(item[key]) for key in ("id", "status") if item.get(key)
+                )
                 tasks.append(f"{text} ({beside})" if beside else text)
     return tasks

@@ -161,8 +161,12 @@ def _rough_text(_: Window, text: str) -> int:
 
 def held_tokens(window: Window, goal: Goal, start: int, stop: int) -> int:
     """What is shown of a range now, and a summary would take the place of."""
-    messages = sum(goal.message_tokens(window, at) for at in coverable(window, start, stop))
-    summaries = (placed for placed in window.open_summaries if start <= placed.start < stop)
+    messages = sum(
+        goal.message_tokens(window, at) for at in coverable(window, start, stop)
+    )
+    summaries = (
+        placed for placed in window.open_summaries if start <= placed.start < stop
+    )
     texts = (text for placed in summaries for text in placed.edit.texts)
     return messages + sum(goal.text_tokens(window, text) for text in texts)
 
@@ -204,7 +208,10 @@ class _UserSizes:
 
     def tokens_before(self, stop: int, window: Window, goal: Goal) -> int:
         """The same in tokens, by a goal's way of counting."""
-        count, tokens = self._before(stop), self._tokens.setdefault(goal.text_tokens, [0])
+        count, tokens = (
+            self._before(stop),
+            self._tokens.setdefault(goal.text_tokens, [0]),
+        )
         for text in self._said[len(tokens) - 1 : count]:
             line_tokens = goal.text_tokens(window, f"{text.asked}\n{text.text}")
             tokens.append(tokens[-1] + line_tokens + FRAME_TOKENS)
@@ -214,7 +221,9 @@ class _UserSizes:
 _USER_SIZES = Fold("ullage.user_sizes", _UserSizes, _UserSizes.add, looks_back=True)
 
 
-def room_in(window: Window, goals: Sequence[Goal], start: int, stop: int, wanted: Wanted) -> Room:
+def room_in(
+    window: Window, goals: Sequence[Goal], start: int, stop: int, wanted: Wanted
+) -> Room:
     """What a summary of a range may take, so that every goal is reached if that can be."""
     user = window.transcript.folded(_USER_SIZES, start, stop)
     chars = user.chars_before(stop)
@@ -255,10 +264,14 @@ def left_tokens(
 
 
 def _whole(wanted: Wanted) -> Room:
-    return Room(wanted.account_tokens * CHARS_PER_TOKEN, wanted.user_chars, wanted.words_tokens)
+    return Room(
+        wanted.account_tokens * CHARS_PER_TOKEN, wanted.user_chars, wanted.words_tokens
+    )
 
 
-def _shared(wanted: Wanted, user_tokens: int, spare_tokens: int, least_tokens: int) -> Room:
+def _shared(
+    wanted: Wanted, user_tokens: int, spare_tokens: int, least_tokens: int
+) -> Room:
     """How what a goal leaves is shared out.
 
     A model's words come first, for they are asked for later and must find room; then the account
@@ -270,7 +283,9 @@ def _shared(wanted: Wanted, user_tokens: int, spare_tokens: int, least_tokens: i
     room = max(spare_tokens, least_tokens)
     words = min(wanted.words_tokens, int(room * 2 * _WORDS_SHARE))
     left = room - words
-    account = min(wanted.account_tokens, max(int(left * _ACCOUNT_SHARE), left - user_tokens))
+    account = min(
+        wanted.account_tokens, max(int(left * _ACCOUNT_SHARE), left - user_tokens)
+    )
     user_chars = wanted.user_chars
     if user_tokens > left - account:
         user_chars = user_chars * (left - account) // user_tokens

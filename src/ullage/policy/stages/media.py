@@ -32,12 +32,18 @@ class _Medium(NamedTuple):
 
 def refused_media(window: Window) -> list[Cut]:
     """Cuts of the media that would be refused: what is too large, and the oldest of too many."""
-    if not (holders := window.transcript.marked("media", window.read_from, window.size)):
+    if not (
+        holders := window.transcript.marked("media", window.read_from, window.size)
+    ):
         return []
-    limits = ANTHROPIC_MEDIA if "claude" in family_of(window.meter.model) else OTHER_MEDIA
+    limits = (
+        ANTHROPIC_MEDIA if "claude" in family_of(window.meter.model) else OTHER_MEDIA
+    )
     held = (each for at in holders for each in window.transcript.once(_MEDIA, at))
     shown = [
-        each for each in held if not (window.hidden(each.spot[0]) or window.edit_at(each.spot))
+        each
+        for each in held
+        if not (window.hidden(each.spot[0]) or window.edit_at(each.spot))
     ]
     small = [each for each in shown if limits.takes(each.side_px, each.sent_bytes)]
     kept = small[_excess(small, limits, window.context_tokens) :]
@@ -64,8 +70,15 @@ def _excess(media: list[_Medium], limits: MediaLimits, context_tokens: int) -> i
 
 def _media(transcript: Transcript, index: int) -> tuple[_Medium, ...]:
     leaves = leaves_of(transcript.messages[index])
-    found = [((index, part, item), leaf) for part, item, leaf in leaves if isinstance(leaf, Media)]
-    return tuple(_Medium(spot, max(image_size(leaf.data)), len(leaf.data)) for spot, leaf in found)
+    found = [
+        ((index, part, item), leaf)
+        for part, item, leaf in leaves
+        if isinstance(leaf, Media)
+    ]
+    return tuple(
+        _Medium(spot, max(image_size(leaf.data)), len(leaf.data))
+        for spot, leaf in found
+    )
 
 
 _MEDIA = Measure("ullage.media", _media)

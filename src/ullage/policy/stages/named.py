@@ -15,7 +15,12 @@ from ullage.core.errors import ConfigError, did_you_mean
 from ullage.policy.stages.default import DEFAULT
 
 PolicyName: TypeAlias = Literal[
-    "default", "continuation", "multi_stage", "output_cache", "three_layer", "token_budget"
+    "default",
+    "continuation",
+    "multi_stage",
+    "output_cache",
+    "three_layer",
+    "token_budget",
 ]
 """The names of the policies, for editors and type checkers."""
 

@@ -24,14 +24,28 @@ _SAID, _TOLD, _NUMBER = 15, 15, 30
 """Percent of that, if user or model said it, another output tells it, a digit begins it."""
 _MARKS = "_$.-/"
 ALARMS = frozenset(
-    ("error", "errors", "Error", "ERROR", "failed", "FAILED", "exception", "fatal", "panic")
+    (
+        "error",
+        "errors",
+        "Error",
+        "ERROR",
+        "failed",
+        "FAILED",
+        "exception",
+        "fatal",
+        "panic",
+    )
 )
 """Plain words that count as names, anew in each output: a line that speaks of errors stays."""
 _LEAST_CHARS, _MOST_CHARS = 4, 80
 _PLAIN = "".join(sorted({*string.ascii_letters} - {alarm[0] for alarm in ALARMS}))
 _words = re.compile(rf"(?:[{_PLAIN}][a-z]*+ ++|[0-9]++ ++)*+([^ ]++) *+").findall
 """Passes over whole numbers, and plain words but those that begin as an alarm does."""
-_OTHERS, _ASCII, _FEW = re.compile(rf"[^\w\n{re.escape(_MARKS)}]"), bytes(range(128)), 32
+_OTHERS, _ASCII, _FEW = (
+    re.compile(rf"[^\w\n{re.escape(_MARKS)}]"),
+    bytes(range(128)),
+    32,
+)
 _SPACED = _OTHERS.sub(" ", _ASCII.decode()).encode() + bytes(range(128, 256))
 _NAME_BYTES = 80
 """About what a name takes in a set beside its characters."""
@@ -78,7 +92,9 @@ def names_in(words: Iterable[str]) -> dict[str, str]:
     for word in {*words}:
         name = word.strip(_MARKS)
         is_plain = name.isdigit() or (name.isalpha() and name[1:].islower())
-        if _LEAST_CHARS <= len(name) <= _MOST_CHARS and (not is_plain or word in ALARMS):
+        if _LEAST_CHARS <= len(name) <= _MOST_CHARS and (
+            not is_plain or word in ALARMS
+        ):
             names[word] = name
     return names
 
@@ -124,7 +140,8 @@ def _said(transcript: Transcript, index: int) -> tuple[str, ...]:
     texts = [
         leaf.arguments if isinstance(leaf, ToolCall) else getattr(leaf, "text", "")
         for number, _, leaf in leaves_of(message)
-        if not isinstance(message.parts[number], ToolResult) or transcript.words(index, number)
+        if not isinstance(message.parts[number], ToolResult)
+        or transcript.words(index, number)
     ]
     return _names("\n".join(texts))
 
@@ -135,7 +152,9 @@ _SAID_NAMES = Measure("ullage.said_names", _said)
 def said_in(window: Window) -> frozenset[str]:
     """The names that the user and the model have said."""
     once = window.transcript.once
-    return frozenset().union(*(once(_SAID_NAMES, index) for index in range(window.size)))
+    return frozenset().union(
+        *(once(_SAID_NAMES, index) for index in range(window.size))
+    )
 
 
 def told_in(window: Window, leaving: Set[Location]) -> list[str]:

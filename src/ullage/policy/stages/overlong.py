@@ -35,7 +35,9 @@ def overlong(window: Window, limit: TextLimit) -> Sequence[Cut]:
     kept = [index for index in window.visible if index >= editable]
     measure = _MEASURES[limit.unit]
     spots = [
-        spot for spot, _ in texts_of(window, kept) if measure(_shown(window, spot)) > limit.most
+        spot
+        for spot, _ in texts_of(window, kept)
+        if measure(_shown(window, spot)) > limit.most
     ]
     cuts = (_cut(window, spot, limit) for spot in spots)
     return [cut for cut in cuts if cut is not None]
@@ -47,7 +49,9 @@ def _shown(window: Window, spot: Location) -> str:
     if edit is not None:
         return edit.text
     leaf = window.transcript.leaf(spot)
-    return leaf.arguments if isinstance(leaf, ToolCall) else str(getattr(leaf, "text", ""))
+    return (
+        leaf.arguments if isinstance(leaf, ToolCall) else str(getattr(leaf, "text", ""))
+    )
 
 
 def _cut(window: Window, spot: Location, limit: TextLimit) -> Cut | None:
@@ -58,9 +62,13 @@ def _cut(window: Window, spot: Location, limit: TextLimit) -> Cut | None:
     tool, measure = window.tool_of(spot), _MEASURES[limit.unit]
     original, ref, words = output.text, output.ref, window.words
     if isinstance(window.transcript.leaf(spot), ToolCall):
-        shown: str | None = canon.canonical_json({"_ullage": words.arguments(ref, len(original))})
+        shown: str | None = canon.canonical_json(
+            {"_ullage": words.arguments(ref, len(original))}
+        )
     else:
-        most_chars = limit.most * len(original) // max(measure(original), len(original), 1)
+        most_chars = (
+            limit.most * len(original) // max(measure(original), len(original), 1)
+        )
         head_share = head_share_of(kind_of(tool))
         shown = shorten(original, most_chars, ref, words, head_share=head_share)
     if shown is None or measure(shown) > limit.most:

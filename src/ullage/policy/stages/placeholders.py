@@ -18,7 +18,9 @@ from ullage.policy.stages.digest import read
 from ullage.policy.stages.names import Known, said_in, told_in
 from ullage.policy.stages.shorten import safe_cut
 
-PAGE_GONE = "[ullage: this page has left the window. Make the same call to read it again.]"
+PAGE_GONE = (
+    "[ullage: this page has left the window. Make the same call to read it again.]"
+)
 _TRIES = 5
 """A price is doubled less often than this."""
 _VALUE_CHARS = 160
@@ -35,7 +37,9 @@ def placeholder(window: Window, spot: Location, /, *, why: str = "") -> Cut | No
             stub = _stub(window, spot, call, output.ref)
             return None if stub is None else _shorter(window, spot, output, stub)
         case Media(mime=mime, kind=kind):
-            return _cut(window, spot, output, words.media(output.ref, mime or kind), why)
+            return _cut(
+                window, spot, output, words.media(output.ref, mime or kind), why
+            )
         case Text() if window.is_recall(spot):
             return _cut(window, spot, output, PAGE_GONE)
         case Text(text=text):
@@ -45,7 +49,12 @@ def placeholder(window: Window, spot: Location, /, *, why: str = "") -> Cut | No
 
 
 def digests_of(
-    window: Window, spots: Set[Location], *, price: int, most_chars: int, most_share: float
+    window: Window,
+    spots: Set[Location],
+    *,
+    price: int,
+    most_chars: int,
+    most_share: float,
 ) -> Mapping[Location, str]:
     """The digest of each result; remembered, for they depend on content alone.
 
@@ -55,12 +64,23 @@ def digests_of(
     doubled, but not without end, while all digests have more than ``most_share`` of the characters
     of all results; one digest has ``most_chars`` at most.
     """
-    found = {spot: window.transcript.output(spot) for spot in sorted(spots, reverse=True)}
+    found = {
+        spot: window.transcript.output(spot) for spot in sorted(spots, reverse=True)
+    }
     outputs = {spot: output for spot, output in found.items() if output is not None}
     said, told = said_in(window), told_in(window, spots)
     refs = tuple(output.ref for output in outputs.values())
     root = window.transcript.chain[0]
-    key = root, "digests", refs, hash(said), hash(tuple(told)), price, most_chars, most_share
+    key = (
+        root,
+        "digests",
+        refs,
+        hash(said),
+        hash(tuple(told)),
+        price,
+        most_chars,
+        most_share,
+    )
     digests: list[str] | None = REMEMBERED.get(key)
     if digests is None:
         known = Known.of(said, told, root)
@@ -108,7 +128,9 @@ def bare_placeholder(window: Window, spot: Location, /, *, words: str) -> Cut | 
     line = words.format(ref=output.ref)
     if window.meter.text(line) >= window.leaf_tokens(spot):
         return None
-    return _shorter(window, spot, output, line, "all outputs together were over their budget")
+    return _shorter(
+        window, spot, output, line, "all outputs together were over their budget"
+    )
 
 
 def _kept(window: Window, spot: Location, *, again: bool = False) -> Output | None:
@@ -119,7 +141,9 @@ def _kept(window: Window, spot: Location, *, again: bool = False) -> Output | No
     transcript, edit = window.transcript, window.edit_at(spot)
     is_gone = edit is not None and edit.is_late and not again
     is_programs = transcript.reader(spot[0], spot[1]) == "program"
-    is_words = isinstance(transcript.leaf(spot), Text) and transcript.words(spot[0], spot[1])
+    is_words = isinstance(transcript.leaf(spot), Text) and transcript.words(
+        spot[0], spot[1]
+    )
     return None if is_gone or is_programs or is_words else transcript.output(spot)
 
 
@@ -136,7 +160,9 @@ def _shorter(
     return _cut(window, spot, output, text, why) if is_shorter else None
 
 
-def _cut(window: Window, spot: Location, output: Output, text: str, why: str = "") -> Cut:
+def _cut(
+    window: Window, spot: Location, output: Output, text: str, why: str = ""
+) -> Cut:
     """A cut. A page of recall is not set aside: the same call makes it again."""
     if not why:
         why = f"it was old, and the view held {window.tokens:,} of {window.limit_tokens:,} tokens"
@@ -159,7 +185,11 @@ def _stub(window: Window, spot: Location, call: ToolCall, ref: str) -> str | Non
 def _short(value: Any) -> Any:
     if isinstance(value, str):
         left = f"[… {len(value) - _VALUE_CHARS // 2:,} characters …]"
-        return value if len(value) <= _VALUE_CHARS else f"{value[: _VALUE_CHARS // 2]}{left}"
+        return (
+            value
+            if len(value) <= _VALUE_CHARS
+            else f"{value[: _VALUE_CHARS // 2]}{left}"
+        )
     if isinstance(value, (dict, list)):
         chars = len(canon.canonical_json(value))
         return value if chars <= _VALUE_CHARS else f"[… {chars:,} characters of JSON …]"

@@ -38,7 +38,9 @@ def over_or_pays(
     if not window.within(int(window.limit_tokens * high), surely=True):
         return f"the view was over {high:.0%} of its limit of {window.limit_tokens:,} tokens"
     start = editable_from(window)
-    return pays(window, times=times, tail_chars=tail_chars, least_calls=least_calls, start=start)
+    return pays(
+        window, times=times, tail_chars=tail_chars, least_calls=least_calls, start=start
+    )
 
 
 def over_reported(window: Window, *, budget_tokens: int) -> int | None:
@@ -47,7 +49,11 @@ def over_reported(window: Window, *, budget_tokens: int) -> int | None:
     Without a report (nobody called ``observe``) the estimate of the view counts.
     """
     reported = window.reported_tokens
-    over = not window.within(budget_tokens) if reported is None else reported > budget_tokens
+    over = (
+        not window.within(budget_tokens)
+        if reported is None
+        else reported > budget_tokens
+    )
     return EVERYTHING if over and budget_tokens > 0 else None
 
 
@@ -91,7 +97,9 @@ output_tokens = Measure[int](
 What the user answered through a tool is none."""
 
 
-def newest_share(window: Window, *, share: float, most_tokens: int = EVERYTHING) -> tuple[int, int]:
+def newest_share(
+    window: Window, *, share: float, most_tokens: int = EVERYTHING
+) -> tuple[int, int]:
     """The newest share of the limit stays, but no more than so many tokens; whole turns of it.
 
     What a summary hides is passed over, so that the same request again is shown as it was.

@@ -40,7 +40,13 @@ from ullage.core.values.notices import Words
 from ullage.policy.stages.overlong import overlong
 from ullage.policy.stages.placeholders import PAGE_GONE
 from ullage.policy.stages.quotes import quotes
-from ullage.policy.stages.samples import arrivals, arriving, pressed, pressing, transcript_of
+from ullage.policy.stages.samples import (
+    arrivals,
+    arriving,
+    pressed,
+    pressing,
+    transcript_of,
+)
 from ullage.policy.stages.user_texts import opening
 
 _REF = "0123456789abcdef"
@@ -86,7 +92,12 @@ class _Asked(Struct, frozen=True, eq=False):
         # a method is another object each time that it is asked for
         function = getattr(redact, "__func__", redact)
         method = (getattr(redact, "__self__", None), function)
-        plain = (policy.name, policy.diagnostic, policy.unknown_model, policy.spill_directory)
+        plain = (
+            policy.name,
+            policy.diagnostic,
+            policy.unknown_model,
+            policy.spill_directory,
+        )
         values = (*stages, *others, policy.toolset, *method)
         return (*map(id, values), *plain, self.user_tools)
 
@@ -235,7 +246,9 @@ def _pressed_rows(policy: Policy) -> tuple[_Row, ...]:
     )
 
 
-def _shown_under_pressure(policy: Policy, sample: Transcript, words: Words) -> Iterator[str]:
+def _shown_under_pressure(
+    policy: Policy, sample: Transcript, words: Words
+) -> Iterator[str]:
     """What our stages show of a long history, each function once: settings tell the rest.
 
     A user's is not run. What it decides is recorded, and it may take long or call out; the name

@@ -56,7 +56,9 @@ def rough_won(window: Window, spot: Location, cut: Cut, *, retain_chars: int) ->
     The three-layer document counts so: what the text was before, less what is kept of it.
     """
     shown, leaf = window.edit_at(spot), window.transcript.leaf(spot)
-    text = shown.text if shown is not None else leaf.text if isinstance(leaf, Text) else ""
+    text = (
+        shown.text if shown is not None else leaf.text if isinstance(leaf, Text) else ""
+    )
     return rough.text_tokens(text) - rough.text_tokens(text[:retain_chars])
 
 
@@ -64,14 +66,18 @@ def results_only(window: Window, protected: tuple[int, int]) -> Sequence[Locatio
     """Every result, the oldest first."""
     stop = protected[0] + 1 if protected[1] else protected[0]
     found = window.results(0, min(stop, window.size))
-    return [spot for spot in found if spot[:2] < protected and not window.is_pinned(spot)]
+    return [
+        spot for spot in found if spot[:2] < protected and not window.is_pinned(spot)
+    ]
 
 
 def strings_only(window: Window, protected: tuple[int, int]) -> Sequence[Location]:
     """Every result that is one string, and not a list of blocks, the oldest first."""
     messages, spots = window.transcript.messages, results_only(window, protected)
     parts = ((spot, messages[spot[0]].parts[spot[1]]) for spot in spots)
-    return [spot for spot, part in parts if isinstance(part, ToolResult) and part.is_string]
+    return [
+        spot for spot, part in parts if isinstance(part, ToolResult) and part.is_string
+    ]
 
 
 def prune(
@@ -111,7 +117,9 @@ def prune(
             total += won(window, spot, cut)
         if total >= need:
             break
-    is_held = not cuts and len(spots) < len(every) and _surely_won(window, every) >= least
+    is_held = (
+        not cuts and len(spots) < len(every) and _surely_won(window, every) >= least
+    )
     return Skipped(HELD) if is_held else cuts
 
 

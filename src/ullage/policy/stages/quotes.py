@@ -144,7 +144,9 @@ def quotes(
         lines_chars = int(room_chars * _LINES_SHARE)
         chosen = chosen[: bisect_right(chars, room_chars - lines_chars)]
         lines = _lines(texts, set(chosen), lines_chars, frame_chars, opened_by)
-    room_chars -= sum(map(len, lines.values())) + (len(lines) + len(chosen)) * frame_chars
+    room_chars -= (
+        sum(map(len, lines.values())) + (len(lines) + len(chosen)) * frame_chars
+    )
     shown = dict[int, str]()
     for number, height in _heights(texts, chosen, edges, room_chars).items():
         text = texts[number]
@@ -174,7 +176,11 @@ def _chosen(
 
 
 def _lines(
-    texts: Texts, chosen: Set[int], room: int, frame_chars: int, opened_by: Callable[[int], str]
+    texts: Texts,
+    chosen: Set[int],
+    room: int,
+    frame_chars: int,
+    opened_by: Callable[[int], str],
 ) -> dict[int, str]:
     """Lines in place of the newest texts that are not chosen."""
     lines = dict[int, str]()
@@ -189,10 +195,14 @@ def _lines(
     return lines
 
 
-def _again(texts: Texts, shown: Mapping[int, str], room: int, frame_chars: int) -> dict[int, str]:
+def _again(
+    texts: Texts, shown: Mapping[int, str], room: int, frame_chars: int
+) -> dict[int, str]:
     """What stands where a text that is shown was said before, the oldest first."""
     again = dict[int, str]()
-    places = [(earlier[0], 0, number, earlier) for number, earlier in texts.repeated(shown)]
+    places = [
+        (earlier[0], 0, number, earlier) for number, earlier in texts.repeated(shown)
+    ]
     heapify(places)
     while places:
         at, nth, number, earlier = places[0]
@@ -208,7 +218,9 @@ def _again(texts: Texts, shown: Mapping[int, str], room: int, frame_chars: int) 
     return again
 
 
-def _heights(texts: Texts, chosen: Sequence[int], edges: Set[int], room: int) -> dict[int, int]:
+def _heights(
+    texts: Texts, chosen: Sequence[int], edges: Set[int], room: int
+) -> dict[int, int]:
     """How many characters of each chosen text are shown: all of the edges, if that can be."""
     heights, others = dict[int, int](), list(chosen)
     least = sum(texts.least_chars[number] for number in chosen)
@@ -229,7 +241,9 @@ def _excerpt(text: str, chars: int, opened_by: str) -> str:
         return text
     marker = len(_CUT.format(len(text), opened_by))
     spans, room = list[tuple[int, int]](), int(chars * _DEMANDS_SHARE)
-    sentences = (found for found in SENTENCE.finditer(text) if _DEMANDS.search(found[0]))
+    sentences = (
+        found for found in SENTENCE.finditer(text) if _DEMANDS.search(found[0])
+    )
     for start, stop in (found.span() for found in sentences):
         room -= stop - start + marker
         if room < 0:
@@ -241,6 +255,8 @@ def _excerpt(text: str, chars: int, opened_by: str) -> str:
     inner = [(start, stop) for start, stop in spans if head <= start and stop <= tail]
     shown, at = text[:head], head
     for start, stop in (*inner, (tail, len(text))):
-        shown += (_CUT.format(start - at, opened_by) if start > at else "") + text[start:stop]
+        shown += (_CUT.format(start - at, opened_by) if start > at else "") + text[
+            start:stop
+        ]
         at = stop
     return shown

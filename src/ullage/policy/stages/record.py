@@ -73,7 +73,9 @@ def record(
     window: Window,
     /,
     *,
-    is_due: IsDue = partial(over_or_pays, high=0.90, times=15, tail_chars=16_000, least_calls=45),
+    is_due: IsDue = partial(
+        over_or_pays, high=0.90, times=15, tail_chars=16_000, least_calls=45
+    ),
     protected: Protected = partial(newest_share, share=0.12, most_tokens=4_000),
     digests: Digests = LINES,
     least_share: float = 0.20,
@@ -97,7 +99,9 @@ def record(
     if winnable_chars(window, movable, stop) < least:
         return Skipped(HELD) if winnable_chars(window, first, stop) >= least else ()
     stretches = list(_stretches(window, movable, stop))
-    kept = digests(window, {spot for each in stretches for spot in digestible(window, *each)})
+    kept = digests(
+        window, {spot for each in stretches for spot in digestible(window, *each)}
+    )
     cuts = [_cut(window, start, end, kept, why) for start, end in stretches]
     cuts += [placeholder(window, spot, why=why) for spot in _aged(window, first, stop)]
     return [cut for cut in cuts if cut is not None]
@@ -118,7 +122,9 @@ def _stretches(window: Window, first: int, stop: int) -> Iterator[tuple[int, int
     """The stretches that a record may stand for: between messages that stay, at seams."""
     transcript, start = window.transcript, first
     held = window.staying(first, stop)
-    stays = [at for at in range(first, stop) if at in held or _stays(transcript.messages[at])]
+    stays = [
+        at for at in range(first, stop) if at in held or _stays(transcript.messages[at])
+    ]
     for end in (*stays, stop):
         after = end + 1
         while start < end and not transcript.may_split(start):
@@ -133,9 +139,13 @@ def _stretches(window: Window, first: int, stop: int) -> Iterator[tuple[int, int
 def _stays(message: Message) -> bool:
     """Whether a message stays: what the user or the system says, and what only a provider reads."""
     contents = (part for result in message.results for part in result.content)
-    if message.stands or any(isinstance(part, Opaque) for part in (*message.parts, *contents)):
+    if message.stands or any(
+        isinstance(part, Opaque) for part in (*message.parts, *contents)
+    ):
         return True
-    return message.role == "user" and not any(isinstance(p, ToolResult) for p in message.parts)
+    return message.role == "user" and not any(
+        isinstance(p, ToolResult) for p in message.parts
+    )
 
 
 def _cut(
@@ -147,20 +157,26 @@ def _cut(
     shown = "\n".join([opens, *steps(window, start, stop, digests)])
     if shown_chars(window, start, stop) - len(shown) < _LEAST_CHARS:
         return None
-    edit = Summary(chain[start], chain[stop], shown, outputs[-1].ref, why, kind="pruned")
+    edit = Summary(
+        chain[start], chain[stop], shown, outputs[-1].ref, why, kind="pruned"
+    )
     return Cut(edit, outputs)
 
 
 def digestible(window: Window, start: int, stop: int) -> Iterator[Location]:
     """The results of a stretch that are too long to stand in it word for word."""
     transcript = window.transcript
-    for spot in (at for index in range(start, stop) for at in transcript.tool_results(index)):
+    for spot in (
+        at for index in range(start, stop) for at in transcript.tool_results(index)
+    ):
         leaf, is_page = transcript.leaf(spot), window.is_recall(spot)
         if isinstance(leaf, Text) and len(leaf.text) > _RESULT_CHARS and not is_page:
             yield spot
 
 
-def steps(window: Window, start: int, stop: int, digests: Mapping[Location, str]) -> Iterator[str]:
+def steps(
+    window: Window, start: int, stop: int, digests: Mapping[Location, str]
+) -> Iterator[str]:
     """Each step of the messages from ``start`` up to ``stop``, in order.
 
     Of results that are too long to stand word for word, the digest is shown.

@@ -22,7 +22,12 @@ LEFT_SHARE, _LEFT_CHARS = 0.20, 150
 
 
 def pays(
-    window: Window, *, times: float, tail_chars: int, least_calls: int = 0, start: int = 0
+    window: Window,
+    *,
+    times: float,
+    tail_chars: int,
+    least_calls: int = 0,
+    start: int = 0,
 ) -> str | None:
     """Why a batch is due: the rent of what is old has come to ``times`` its price; else None.
 
@@ -48,7 +53,9 @@ def pays(
     rent = freed = seen = 0
     for length in lengths:
         seen = length - first
-        tail = bisect_right(shown, shown[seen] - tail_chars, 1, seen + 1) - 1  # begins there
+        tail = (
+            bisect_right(shown, shown[seen] - tail_chars, 1, seen + 1) - 1
+        )  # begins there
         freed = winnable[tail]
         rent += freed
     rewritten = shown[seen] - freed
@@ -69,7 +76,9 @@ def new_from(window: Window) -> int:
     pruned = window.tally(_PRUNED)
     if not pruned.sum:
         return newest
-    return max(newest, next(at for at in range(len(pruned.each), 0, -1) if pruned.each[at - 1]))
+    return max(
+        newest, next(at for at in range(len(pruned.each), 0, -1) if pruned.each[at - 1])
+    )
 
 
 def winnable_chars(window: Window, start: int, stop: int) -> int:
@@ -99,13 +108,17 @@ def _winnable_chars(window: Window, index: int) -> int:
 
 _PRUNED = Measure[int](
     "ullage.pruned",
-    lambda window, at: int(any(edit.kind == "pruned" for edit in window.shown(at).values())),
+    lambda window, at: int(
+        any(edit.kind == "pruned" for edit in window.shown(at).values())
+    ),
 )
 _WINNABLE = Measure("ullage.winnable_chars", _winnable_chars)
 _NOTHING = Measure[bool](
     "ullage.nothing_to_win",
     lambda window, at: (
-        at < window.read_from or window.hidden(at) or window.tally(_WINNABLE).each[at] == 0
+        at < window.read_from
+        or window.hidden(at)
+        or window.tally(_WINNABLE).each[at] == 0
     ),
 )
 """Whether a batch would win nothing in a message, now and ever."""

@@ -30,7 +30,10 @@ def text_tokens(text: str) -> int:
 
 
 def message_tokens(
-    message: Message, shown: Mapping[tuple[int, int], Replace], *, drop_reasoning: bool = False
+    message: Message,
+    shown: Mapping[tuple[int, int], Replace],
+    *,
+    drop_reasoning: bool = False,
 ) -> int:
     """Tokens of a message with ``shown`` in place of its leaves, without reasoning if asked."""
     names = sum(text_tokens(call.name) for call in message.calls)
@@ -48,17 +51,25 @@ def view_tokens(window: Window) -> int:
     return held + head_tokens(window.head_texts)
 
 
-def part_tokens(part: Part, number: int, shown: Mapping[tuple[int, int], Replace] = _WHOLE) -> int:
+def part_tokens(
+    part: Part, number: int, shown: Mapping[tuple[int, int], Replace] = _WHOLE
+) -> int:
     """Tokens of a part, the ``number``-th of its message, with ``shown`` in place of its leaves."""
     leaves = part.content if isinstance(part, ToolResult) else (part,)
     seen = (shown.get((number, item)) or leaf for item, leaf in enumerate(leaves))
-    texts = (it.arguments if isinstance(it, ToolCall) else getattr(it, "text", "") for it in seen)
+    texts = (
+        it.arguments if isinstance(it, ToolCall) else getattr(it, "text", "")
+        for it in seen
+    )
     return sum(map(text_tokens, texts))
 
 
 def head_tokens(texts: Iterable[str]) -> int:
     """Tokens of what is outside the messages: system texts, and tools as JSON."""
-    return sum(_tool_tokens(text) if text.startswith("{") else text_tokens(text) for text in texts)
+    return sum(
+        _tool_tokens(text) if text.startswith("{") else text_tokens(text)
+        for text in texts
+    )
 
 
 def shown_tokens(window: Window, index: int) -> int:

@@ -24,7 +24,15 @@ from ullage.core.history.transcript import Transcript
 from ullage.core.tokens.calibrate import Calibration
 from ullage.core.tokens.estimate import Counter
 from ullage.core.tokens.meter import Meter, Overhead
-from ullage.core.values.messages import Content, Media, Message, Part, Text, ToolCall, ToolResult
+from ullage.core.values.messages import (
+    Content,
+    Media,
+    Message,
+    Part,
+    Text,
+    ToolCall,
+    ToolResult,
+)
 from ullage.core.values.notices import Words
 from ullage.core.values.toolset import CONTINUATION
 
@@ -74,7 +82,13 @@ class _SampleMeter(Meter):
         self.text = self.counter.count
         self.counts_as = self.counter.name, False
         self.overhead = Overhead(
-            request=3, message=4, call=6, result=6, tools=12, tool=7, spoken_arguments=False
+            request=3,
+            message=4,
+            call=6,
+            result=6,
+            tools=12,
+            tool=7,
+            spoken_arguments=False,
         )
 
 
@@ -82,9 +96,13 @@ class _SampleMeter(Meter):
 def arrivals() -> tuple[Sample, ...]:
     """The samples of what arrives, each kind once."""
     text = "\n".join(_lines(490, ""))
-    rows = [{"id": row, "lamp": row % 9, "note": _phrase(row, 4)} for row in range(1_020)]
+    rows = [
+        {"id": row, "lamp": row % 9, "note": _phrase(row, 4)} for row in range(1_020)
+    ]
     nested = {f"section_{number}": {"rows": rows[number::30]} for number in range(30)}
-    table = "\n".join(f"{number},{_phrase(number, 4)},{number % 13}" for number in range(1_000))
+    table = "\n".join(
+        f"{number},{_phrase(number, 4)},{number % 13}" for number in range(1_000)
+    )
     document = "\n".join(_document(420))
     beyond_ascii = "\n".join(_lines(900, "Ærø ålegræs 潮汐 🌊\u0301"))
     failure = "\n".join([*_lines(170, "at pier.py"), "TideError: no water"])
@@ -109,17 +127,27 @@ def arrivals() -> tuple[Sample, ...]:
 @lru_cache(maxsize=1)
 def pressed() -> Sample:
     """A history in which much is old: what is said, done, changed, asked and found out."""
-    messages = [_said("user", "Find out why the gate opens late. Never touch notes.txt.")]
+    messages = [
+        _said("user", "Find out why the gate opens late. Never touch notes.txt.")
+    ]
     for number in range(3):
-        messages += _step(f"c{number}", "bash", {"command": f"make {number}"}, _log(45, number * 9))
+        messages += _step(
+            f"c{number}", "bash", {"command": f"make {number}"}, _log(45, number * 9)
+        )
     messages.append(_said("assistant", "The gate waits for the pump. I mend it now."))
-    messages.append(_said("user", f"Then do so.\n{' '.join(_lines(30, 'and mind this'))}"))
+    messages.append(
+        _said("user", f"Then do so.\n{' '.join(_lines(30, 'and mind this'))}")
+    )
     messages.append(Message("system", (Text("The gate is closed at night."),)))
     messages.append(_said("user", "Open it slowly."))
     change = {"path": "src/gate.py", "content": "\n".join(_lines(30, "open()"))}
     messages += _step("c3", "write_file", change, ["written"])
-    messages += _step("c4", "AskUserQuestion", {"question": "Which pump?"}, ["The left one."])
-    messages += _arrival("", "screenshot", _image(), Text("the gate", at=1)).messages[1:]
+    messages += _step(
+        "c4", "AskUserQuestion", {"question": "Which pump?"}, ["The left one."]
+    )
+    messages += _arrival("", "screenshot", _image(), Text("the gate", at=1)).messages[
+        1:
+    ]
     messages += _error("", "bash", "GateError: stuck").messages[1:]
     messages += _programs_result("", "\n".join(_lines(30, ""))).messages[1:]
     messages += _step("c5", CONTINUATION, {"tool_call_id": "c0"}, _log(20))
@@ -178,7 +206,9 @@ def _arrival(name: str, tool: str, *content: Content) -> Sample:
 
 def _error(name: str, tool: str, text: str) -> Sample:
     call = ToolCall("c1", tool, '{"of": "all"}', 0)
-    return _sample(name, _Call(call, ToolResult("c1", (Text(text),), is_error=True, at=0)))
+    return _sample(
+        name, _Call(call, ToolResult("c1", (Text(text),), is_error=True, at=0))
+    )
 
 
 def _programs_result(name: str, text: str) -> Sample:
@@ -199,7 +229,9 @@ def _said(role: str, text: str) -> Message:
     return Message("user" if role == "user" else "assistant", parts)
 
 
-def _step(id: str, tool: str, arguments: dict[str, str], lines: Sequence[str]) -> list[Message]:
+def _step(
+    id: str, tool: str, arguments: dict[str, str], lines: Sequence[str]
+) -> list[Message]:
     call = ToolCall(id, tool, json.dumps(arguments), 0)
     result = ToolResult(id, (Text("\n".join(lines)),), is_error=False, at=0)
     return [Message("assistant", (call,)), Message("tool", (result,))]
@@ -212,7 +244,9 @@ def _image() -> Media:
 
 
 def _phrase(number: int, words: int) -> str:
-    return " ".join(_WORDS[(number * 7 + word * 3) % len(_WORDS)] for word in range(words))
+    return " ".join(
+        _WORDS[(number * 7 + word * 3) % len(_WORDS)] for word in range(words)
+    )
 
 
 def _lines(count: int, end: str) -> list[str]:
@@ -223,7 +257,9 @@ def _log(count: int, start: int = 0) -> list[str]:
     lines = []
     for number in range(start, start + count):
         level = "ERROR" if number % 61 == 40 else "INFO"
-        lines.append(f"06:{number % 60:02d} {level} quay {_phrase(number, 8)} code={number * 13}")
+        lines.append(
+            f"06:{number % 60:02d} {level} quay {_phrase(number, 8)} code={number * 13}"
+        )
     return lines
 
 

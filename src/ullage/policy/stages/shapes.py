@@ -42,7 +42,10 @@ def head_chars(
         return None
     shown = safe_cut(source.text, limit_chars)
     last = (marker if words.recall else bare).format(
-        shown=shown, total=total, call_id=source.call_id or source.ref, prefix=words.prefix
+        shown=shown,
+        total=total,
+        call_id=source.call_id or source.ref,
+        prefix=words.prefix,
     )
     text = f"{source.text[:shown]}\n{ref_line(source.ref, total)}\n{last}"
     why = f"{total:,} characters, over {limit_chars:,}"
@@ -92,7 +95,9 @@ def head_lines(
     return _ended(source, words, body[: safe_cut(body, limit_chars)], notice, spilled)
 
 
-def _ended(source: Source, words: Words, body: str, notice: str, spilled: str) -> Shown | None:
+def _ended(
+    source: Source, words: Words, body: str, notice: str, spilled: str
+) -> Shown | None:
     """A body with the notice behind it, or None where that is no shorter than the text.
 
     Fields of the notice: ``lines``, ``kept_lines``, ``size`` and ``kept_size`` (as text), ``ref``.
@@ -111,7 +116,11 @@ def _ended(source: Source, words: Words, body: str, notice: str, spilled: str) -
     named = "" if source.ref in last else ref_line(source.ref, len(source.text)) + "\n"
     shown = f"{body}\n\n{named}{last}"
     why = f"{whole.lines:,} lines, {whole.bytes:,} bytes; shown {kept.lines:,} and {kept.bytes:,}"
-    return Shown(shown, why, Extent(whole, kept, last)) if len(shown) < len(source.text) else None
+    return (
+        Shown(shown, why, Extent(whole, kept, last))
+        if len(shown) < len(source.text)
+        else None
+    )
 
 
 def _over(text: str, max_lines: int | None, max_bytes: int, limit_chars: int) -> bool:
@@ -121,7 +130,9 @@ def _over(text: str, max_lines: int | None, max_bytes: int, limit_chars: int) ->
         return True
     if chars * _MOST_BYTES > max_bytes and utf8_bytes(text) > max_bytes:
         return True
-    return max_lines is not None and chars >= max_lines and text.count("\n") >= max_lines
+    return (
+        max_lines is not None and chars >= max_lines and text.count("\n") >= max_lines
+    )
 
 
 def _lines_cut(
@@ -197,21 +208,28 @@ def by_type(
     """
     text, chars = source.text, len(source.text)
     limit_chars = max(limit_chars - sum(map(len, source.before)), 0)
-    if chars <= min(limit_chars, 2 * max_items):  # an item takes two characters at least
+    if chars <= min(
+        limit_chars, 2 * max_items
+    ):  # an item takes two characters at least
         return None
     value, read_on = _parsed(text), words.read_on(source.ref, 0)
     if isinstance(value, list):
         is_long = chars > limit_chars or len(value) > max_items
         is_shown = chars <= limit_chars and _is_capped(value, max_items, list_marker)
     else:
-        is_long, is_shown = chars > limit_chars, _is_marked(text, limit_chars, text_marker)
+        is_long, is_shown = (
+            chars > limit_chars,
+            _is_marked(text, limit_chars, text_marker),
+        )
     if is_shown or not is_long:
         return None
     why = f"{chars:,} characters, over {limit_chars:,}"
     if value is None:
         kept = safe_cut(text, limit_chars)
         read_on = words.read_on(source.ref, kept)
-        body = text[:kept] + text_marker.format(shown=kept, total=chars, read_on=read_on)
+        body = text[:kept] + text_marker.format(
+            shown=kept, total=chars, read_on=read_on
+        )
     else:
         error = dict_error.format(total=chars, limit=limit_chars, read_on=read_on)
         preview = text[: safe_cut(text, min(preview_chars, limit_chars))]
@@ -219,7 +237,9 @@ def by_type(
     if isinstance(value, list):
         items, shown = _capped(value, limit_chars, max_items, list_marker, read_on)
         body = items if shown else f"[{body}]"
-        why = f"{len(value):,} items, {chars:,} characters; the first {shown:,} are shown"
+        why = (
+            f"{len(value):,} items, {chars:,} characters; the first {shown:,} are shown"
+        )
     return Shown(body, why) if len(body) < chars else None
 
 
@@ -234,7 +254,11 @@ def _is_capped(items: list[msgspec.Raw], most: int, marker: str) -> bool:
 
 def _is_marked(text: str, limit_chars: int, marker: str) -> bool:
     at = text.rfind(marker.partition("{")[0])
-    return 0 <= at <= limit_chars and len(text) - at <= _NOTICE_CHARS and "\n" not in text[at + 1 :]
+    return (
+        0 <= at <= limit_chars
+        and len(text) - at <= _NOTICE_CHARS
+        and "\n" not in text[at + 1 :]
+    )
 
 
 def _capped(

@@ -125,7 +125,9 @@ def _line_end(text: str, at: int) -> int:
 
 def _line_start(text: str, at: int) -> int:
     newline = text.find("\n", at)
-    return newline + 1 if 0 <= newline < at + (len(text) - at) // 2 else safe_cut(text, at)
+    return (
+        newline + 1 if 0 <= newline < at + (len(text) - at) // 2 else safe_cut(text, at)
+    )
 
 
 def _error_lines(text: str, start: int, stop: int, room: int) -> list[str]:
@@ -190,7 +192,9 @@ def _joined(before: str, after: str) -> bool:
 # ── JSON ─────────────────────────────────────────────────────────────────────────────────
 
 
-def _json(text: str, limit: int, most: int, ref: str, words: Words, *, tables: bool) -> str | None:
+def _json(
+    text: str, limit: int, most: int, ref: str, words: Words, *, tables: bool
+) -> str | None:
     """A smaller document of the same kind, or None if the text is not JSON, or none fits.
 
     The notice is the last item of a list; in an object it has a key of its own. Nothing is measured
@@ -266,7 +270,9 @@ class _Fitting:
         if value is not None:
             return self.fit(_encode(value), room, (*path, None))
         self.gaps.append(path)
-        return _encode(ends_of(text, max(len(text) * room // len(raw), _LEAST_STRING_CHARS)))
+        return _encode(
+            ends_of(text, max(len(text) * room // len(raw), _LEAST_STRING_CHARS))
+        )
 
     def _list(self, raw: bytes, room: int, path: Path) -> bytes:
         """The ends of a list, or of the table that it makes."""
@@ -299,8 +305,12 @@ class _Fitting:
         if sum(costs) <= room and total == len(items):
             return [shrink(item, share, (*path, at)) for at, item in enumerate(items)]
         head = max(bisect_right(list(accumulate(costs)), room * 2 // 3), 1)
-        tail = bisect_right(list(accumulate(costs[: head - 1 : -1])), room - sum(costs[:head]))
-        shown = [shrink(item, share, (*path, at)) for at, item in enumerate(items[:head])]
+        tail = bisect_right(
+            list(accumulate(costs[: head - 1 : -1])), room - sum(costs[:head])
+        )
+        shown = [
+            shrink(item, share, (*path, at)) for at, item in enumerate(items[:head])
+        ]
         if head + tail < total:
             self.gaps.append((*path, head))
             shown.append(_encode(f"[… {total - head - tail:,} of {total:,} items …]"))
@@ -319,14 +329,19 @@ class _Fitting:
         """The first keys that have room, each with a value; what is left goes to all alike."""
         fields = {key: bytes(value) for key, value in _raw_dict(raw).items()}
         names = list(map(_encode, fields))
-        small = {key: squeezed(value, tables=self._tables) for key, value in fields.items()}
+        small = {
+            key: squeezed(value, tables=self._tables) for key, value in fields.items()
+        }
         least = (
             len(name) + min(len(value), _LEAST_BYTES)
             for name, value in zip(names, small.values(), strict=True)
         )
         count = max(bisect_right(list(accumulate(least)), room), 1)
         keys = list(fields)
-        most = level([len(small[key]) for key in keys[:count]], room - sum(map(len, names[:count])))
+        most = level(
+            [len(small[key]) for key in keys[:count]],
+            room - sum(map(len, names[:count])),
+        )
         shown = list[bytes]()
         for key, name in zip(keys[:count], names, strict=False):
             fits = len(small[key]) <= most < len(fields[key])

@@ -56,7 +56,9 @@ def shrink(
     for tier, texts in found.items():
         sizes, is_oldest_first = [tokens for _, tokens in texts], tier is Tier.OPEN
         cap = 0 if is_oldest_first else level(sizes, sum(sizes) - left)
-        for spot, tokens in texts if is_oldest_first else sorted(texts, key=lambda each: -each[1]):
+        for spot, tokens in (
+            texts if is_oldest_first else sorted(texts, key=lambda each: -each[1])
+        ):
             cut = cut_to(window, spot, tokens, max(cap, LEAST_TOKENS))
             if cut is not None:
                 cuts.append(cut)
@@ -69,7 +71,9 @@ def shrink(
 
 
 def reducible_tokens(
-    window: Window, kept: Sequence[int] | None = None, tiers: Sequence[Tier] = BEFORE_NEW
+    window: Window,
+    kept: Sequence[int] | None = None,
+    tiers: Sequence[Tier] = BEFORE_NEW,
 ) -> int:
     """Tokens that could still be won of what the tiers name.
 
@@ -89,7 +93,9 @@ def texts_of(window: Window, kept: Sequence[int]) -> Iterator[tuple[Location, Ti
     transcript = window.transcript
     asked = transcript.newest_asked(window.size)
     newest = (asked, transcript.newest_words(window.size))
-    task = next((at for at in range(window.size) if transcript.messages[at].role == "user"), -1)
+    task = next(
+        (at for at in range(window.size) if transcript.messages[at].role == "user"), -1
+    )
     for index in kept:
         message = transcript.messages[index]
         if window.hidden(index):
@@ -98,7 +104,11 @@ def texts_of(window: Window, kept: Sequence[int]) -> Iterator[tuple[Location, Ti
         for number, item, leaf in leaves_of(message):
             spot = index, number, item
             kinds = Text if signed else (Text, ToolCall)
-            if not isinstance(leaf, kinds) or window.holds_account(spot) or window.is_pinned(spot):
+            if (
+                not isinstance(leaf, kinds)
+                or window.holds_account(spot)
+                or window.is_pinned(spot)
+            ):
                 continue
             is_new = window.age_of(index) >= window.turn_start
             is_document = isinstance(leaf, Passage)
@@ -129,7 +139,9 @@ def cut_to(window: Window, spot: Location, tokens: int, cap: int) -> Cut | None:
     return Cut(replace, (output,))
 
 
-def _to_size(window: Window, spot: Location, output: Output, chars: int, cap: int) -> str:
+def _to_size(
+    window: Window, spot: Location, output: Output, chars: int, cap: int
+) -> str:
     """A text in at most ``cap`` tokens: an excerpt, a few words of a result, or its ref alone.
 
     Its ref alone is the least that may be shown; nothing that goes before a new result takes

@@ -92,7 +92,9 @@ def squeezed(raw: bytes, *, tables: bool = True) -> bytes:
     if kind == b"{":
         fields = _raw_dict(raw).items()
         small = ((key, squeezed(bytes(value), tables=tables)) for key, value in fields)
-        return b"{%b}" % b",".join(b"%b:%b" % (_encode(key), value) for key, value in small)
+        return b"{%b}" % b",".join(
+            b"%b:%b" % (_encode(key), value) for key, value in small
+        )
     return raw
 
 

@@ -19,7 +19,11 @@ def stall(window: Window, cuts: Iterable[Cut]) -> list[Event]:
     anything was changed in between, it is work and no stall. The window is that before the cuts.
     """
     summaries = (cut.edit for cut in cuts if isinstance(cut.edit, Summary))
-    events = (_repeats(window, around) for each in summaries if (around := window.range_of(each)))
+    events = (
+        _repeats(window, around)
+        for each in summaries
+        if (around := window.range_of(each))
+    )
     return [event for event in events if event is not None]
 
 
@@ -29,10 +33,14 @@ def _repeats(window: Window, around: tuple[int, int]) -> Event | None:
         return None
     calls = window.transcript.folded(CALLS, *around)
     new = calls.among(window.transcript, shown)
-    if len(new) < _LEAST_CALLS or any(action.verb in ("changed", "removed") for action in new):
+    if len(new) < _LEAST_CALLS or any(
+        action.verb in ("changed", "removed") for action in new
+    ):
         return None
     again = calls.repeated(new)
     if 2 * again <= len(new):
         return None
     why = f"{again} of {len(new)} calls repeat what was summarised before; nothing was changed"
-    return Event(kind="stalled", where=f"messages {shown[0] + 1} to {around[1]}", why=why)
+    return Event(
+        kind="stalled", where=f"messages {shown[0] + 1} to {around[1]}", why=why
+    )

@@ -20,7 +20,14 @@ from typing import Any, TypeVar
 from ullage.core.history.transcript import Transcript
 from ullage.core.values.notices import Words
 from ullage.core.values.texts import on_one_line
-from ullage.policy.stages.facts import MODEL_TEXTS, Action, Said, actions, said, unresolved
+from ullage.policy.stages.facts import (
+    MODEL_TEXTS,
+    Action,
+    Said,
+    actions,
+    said,
+    unresolved,
+)
 from ullage.policy.stages.quotes import quotes
 from ullage.policy.stages.user_texts import USER_TEXTS, opening
 
@@ -52,7 +59,13 @@ def summary(
     model = transcript.folded(MODEL_TEXTS, start, stop)
     has_task = next(said(transcript, 0, start, "user"), None) is None
     user = _user(
-        transcript, start, stop, user_chars, has_task=has_task, words=words, until=said_until
+        transcript,
+        start,
+        stop,
+        user_chars,
+        has_task=has_task,
+        words=words,
+        until=said_until,
     )
     waiting = [each for each in done if each.ended is None]
     room = room_chars
@@ -72,7 +85,9 @@ def summary(
     return "\n\n".join(blocks) or "Nothing was said or done in these messages."
 
 
-def _section(title: str, items: Sequence[T], line_of: Callable[[T], str], room: int) -> str:
+def _section(
+    title: str, items: Sequence[T], line_of: Callable[[T], str], room: int
+) -> str:
     """A section with the newest of its items that fit, in order; ``""`` if there are none.
 
     Lines are written for those alone.
@@ -106,7 +121,11 @@ def _quoted(each: Said) -> str:
 
 
 def later_words(
-    transcript: Transcript, start: int, stop: int, user_chars: int, words: Words | None = None
+    transcript: Transcript,
+    start: int,
+    stop: int,
+    user_chars: int,
+    words: Words | None = None,
 ) -> tuple[int | None, tuple[str, ...]]:
     """What the user said behind each message of the system in a range, word for word.
 
@@ -213,7 +232,9 @@ def _file(of: Sequence[Action]) -> str:
         parts += [verb if times == 1 else f"{verb} {times} times"] if times else []
     if last.ended is not True:
         tried = "changing" if last.verb == "changed" else last.verb
-        parts.append(f"last try at {tried} {'failed' if last.ended is False else 'unanswered'}")
+        parts.append(
+            f"last try at {tried} {'failed' if last.ended is False else 'unanswered'}"
+        )
     return f"{_quote(last.subject)}: {', '.join(parts)} (message {last.index + 1})"
 
 
@@ -221,7 +242,9 @@ def _command(of: Sequence[Action]) -> str:
     """A command, with how often it ran and how it ended the last time."""
     last = of[-1]
     times = f", {len(of)} times" if len(of) > 1 else ""
-    how = {True: "ok", False: f"failed, {_quote(last.error)}", None: "no result"}[last.ended]
+    how = {True: "ok", False: f"failed, {_quote(last.error)}", None: "no result"}[
+        last.ended
+    ]
     return f"{_quote(last.subject)}{times}: {how} (message {last.index + 1})"
 
 
@@ -239,4 +262,6 @@ def _outputs(done: Sequence[Action]) -> list[tuple[Action, str, int]]:
 
 def _output(output: tuple[Action, str, int]) -> str:
     action, ref, chars = output
-    return f"ref={ref} {action.tool} {_quote(action.subject[:60])} ({chars:,} characters)"
+    return (
+        f"ref={ref} {action.tool} {_quote(action.subject[:60])} ({chars:,} characters)"
+    )

@@ -146,19 +146,29 @@ def by_kind(
 def truncate(window: Window, /, *, shape: Shape = by_kind) -> Sequence[Cut]:
     """Cuts for every fresh result that its shape does not leave whole."""
     fresh = window.results(window.fresh, window.size)
-    cuts = (cut_by(window, spot, shape) for spot in fresh if spot not in window.replaced_later)
+    cuts = (
+        cut_by(window, spot, shape)
+        for spot in fresh
+        if spot not in window.replaced_later
+    )
     return [cut for cut in cuts if cut is not None]
 
 
 def cut_by(window: Window, spot: Location, shape: Shape) -> Cut | None:
     """The cut of one result, or None where its shape leaves it whole."""
-    transcript, tool, (index, number, item) = window.transcript, window.tool_of(spot), spot
+    transcript, tool, (index, number, item) = (
+        window.transcript,
+        window.tool_of(spot),
+        spot,
+    )
     result, leaf = transcript.messages[index].parts[number], transcript.leaf(spot)
     if not isinstance(leaf, Text) or not isinstance(result, ToolResult):
         return None
     if window.is_recall(spot):  # it is bounded, and never set aside again (F78)
         return None
-    before = tuple(part.text for part in result.content[:item] if isinstance(part, Text))
+    before = tuple(
+        part.text for part in result.content[:item] if isinstance(part, Text)
+    )
     call_id = "" if item else result.call_id
     known = partial(transcript.output, spot)
     source = Source(leaf.text, tool, call_id, before, transcript.chain[0], known)

@@ -82,7 +82,9 @@ class UserTexts:
 USER_TEXTS = Fold("ullage.user_texts", UserTexts, UserTexts.add)
 
 
-def named_in(shown: str, transcript: Transcript, start: int, stop: int) -> Iterator[Output]:
+def named_in(
+    shown: str, transcript: Transcript, start: int, stop: int
+) -> Iterator[Output]:
     """The user's texts of a range that an account names by their refs, each once."""
     user = transcript.folded(USER_TEXTS, start, stop)
     return (output_of(transcript, text) for text in user.named_in(shown))

@@ -30,7 +30,9 @@ class Drawn:
 
     def __rich__(self) -> Any:
         """For `rich`: the same in characters."""
-        from ullage.session.picture.terminal import text  # loads rich, which imports of ours do not
+        from ullage.session.picture.terminal import (
+            text,
+        )  # loads rich, which imports of ours do not
 
         picture = self._picture()
         return repr(self) if picture is None else text(picture)

@@ -59,7 +59,10 @@ def _over(picture: OverCalls) -> str:
     """Two lines over the calls: what each would have sent, and what was sent."""
     raw, sent = picture.history, picture.sent
     most = max(*raw, *sent, picture.limit_tokens, 1)
-    limit, back = _y(picture.limit_tokens, most), _path(sent[::-1], most, backwards=True)
+    limit, back = (
+        _y(picture.limit_tokens, most),
+        _path(sent[::-1], most, backwards=True),
+    )
     lines = [
         *_axes(len(raw), most),
         f'<path class="aside" d="{_path(raw, most)} L{back[1:]} Z"/>',
@@ -72,13 +75,19 @@ def _over(picture: OverCalls) -> str:
     if raw and raw[-1] - sent[-1] > most / 3:
         y = round((_y(raw[-1], most) + limit) / 2 + 34, 1)
         aside = f"{short(raw[-1] - sent[-1])} set aside"
-        lines.append(_text(_RIGHT - 12, y, f"{aside}, kept byte for byte", "of-raw wide", "end"))
+        lines.append(
+            _text(_RIGHT - 12, y, f"{aside}, kept byte for byte", "of-raw wide", "end")
+        )
         lines.append(_text(_RIGHT - 12, y, aside, "of-raw narrow", "end"))
-        lines.append(_text(_RIGHT - 12, y + 22, "the model opens it by its ref", "small", "end"))
+        lines.append(
+            _text(_RIGHT - 12, y + 22, "the model opens it by its ref", "small", "end")
+        )
     if picture.rewrites:
         count = len(picture.rewrites)
         x, y = (_LEFT + _RIGHT) / 2, _HEIGHT - 18
-        told = f"● what was sent before is rewritten: {count:,} time{'s' * (count != 1)}"
+        told = (
+            f"● what was sent before is rewritten: {count:,} time{'s' * (count != 1)}"
+        )
         lines.append(_text(x, y, told, "of-sent small wide", "middle"))
         lines.append(_text(x, y, f"● rewritten {count:,}×", "of-sent narrow", "middle"))
     ends = [(_y(raw[-1], most), f"history {short(raw[-1])}", "of-raw")] if raw else []
@@ -104,7 +113,8 @@ def _path(values: Sequence[int], most: int, *, backwards: bool = False) -> str:
     count = len(values)
     places = range(count - 1, -1, -1) if backwards else range(count)
     points = [
-        f"{_x(at, count)} {_y(value, most)}" for at, value in zip(places, values, strict=True)
+        f"{_x(at, count)} {_y(value, most)}"
+        for at, value in zip(places, values, strict=True)
     ]
     return "M" + " L".join(points or [f"{_LEFT} {_BOTTOM}"])
 
@@ -128,7 +138,12 @@ def _apart(ends: Sequence[tuple[float, str, str]]) -> list[tuple[float, str, str
 
 def _one(picture: OneWindow) -> str:
     """Two bars: what the history holds, and what of it is shown."""
-    most = max(sum(picture.history.values()), sum(picture.shown.values()), picture.limit_tokens, 1)
+    most = max(
+        sum(picture.history.values()),
+        sum(picture.shown.values()),
+        picture.limit_tokens,
+        1,
+    )
     limit = _across(picture.limit_tokens, most)
     legend, x = [], _LEFT
     for number, kind in enumerate(KINDS):
@@ -142,13 +157,21 @@ def _one(picture: OneWindow) -> str:
         *_bar("history", picture.history, 66, most, limit),
         *_bar("sent", picture.shown, 104, most, limit),
         f'<path class="limit" d="M{limit} 60 V138"/>',
-        _text(limit, 151, f"limit {short(picture.limit_tokens)}", "of-limit small", "middle"),
+        _text(
+            limit,
+            151,
+            f"limit {short(picture.limit_tokens)}",
+            "of-limit small",
+            "middle",
+        ),
         *legend,
     ]
     return _page(picture, 184, lines)
 
 
-def _bar(name: str, sizes: Mapping[str, int], y: int, most: int, limit: float) -> list[str]:
+def _bar(
+    name: str, sizes: Mapping[str, int], y: int, most: int, limit: float
+) -> list[str]:
     ends = [0, *accumulate(sizes[kind] for kind in KINDS)]
     lines = [_text(_LEFT - 8, y + 19, name, "small", "end")]
     for number, (left, right) in enumerate(pairwise(ends)):
@@ -156,7 +179,9 @@ def _bar(name: str, sizes: Mapping[str, int], y: int, most: int, limit: float) -
         width = round(_across(right, most) - x, 1)
         if width:
             shape = f'x="{x}" y="{y}" width="{width}" height="28"'
-            lines.append(f'<rect class="k{number}" {shape}><title>{told}</title></rect>')
+            lines.append(
+                f'<rect class="k{number}" {shape}><title>{told}</title></rect>'
+            )
     x = _across(ends[-1], most)
     x = limit if x <= limit < x + 40 else x  # no line through the number
     return [*lines, _text(x + 8, y + 19, short(ends[-1]), "of-raw")]

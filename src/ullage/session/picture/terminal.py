@@ -27,15 +27,22 @@ def columns(sizes: Sequence[int], most: int, width: int = _COLUMNS) -> str:
     ends = [at * len(sizes) // count for at in range(count + 1)] if count else []
     tops = (max(sizes[start:stop]) for start, stop in pairwise(ends))
     last = len(_HEIGHTS) - 1
-    return "".join(_HEIGHTS[min(last, round(last * top / max(most, 1)))] for top in tops)
+    return "".join(
+        _HEIGHTS[min(last, round(last * top / max(most, 1)))] for top in tops
+    )
 
 
 def _rows(picture: OverCalls) -> list[Text]:
     """The history and what was sent, on one scale."""
     most = max(*picture.history, *picture.sent, 0) if picture.sent else 0
-    rows = (("history", picture.history, "bright_black"), ("sent", picture.sent, "blue"))
+    rows = (
+        ("history", picture.history, "bright_black"),
+        ("sent", picture.sent, "blue"),
+    )
     return [
-        Text.assemble(f"{name:<8}", (columns(sizes, most), colour), f" {short(sizes[-1])}")
+        Text.assemble(
+            f"{name:<8}", (columns(sizes, most), colour), f" {short(sizes[-1])}"
+        )
         for name, sizes, colour in rows
         if sizes
     ]

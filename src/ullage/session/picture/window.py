@@ -21,7 +21,10 @@ def one_window(window: Window, title: str) -> OneWindow:
         window: what is shown.
         title: what it is of; names no content.
     """
-    history, shown = Counter({_HEAD: window.head_tokens}), Counter({_HEAD: window.head_tokens})
+    history, shown = (
+        Counter({_HEAD: window.head_tokens}),
+        Counter({_HEAD: window.head_tokens}),
+    )
     for index in range(window.size):
         for kind, before, after in _leaves(window, index):
             history[kind] += before
@@ -48,4 +51,8 @@ def _leaves(window: Window, index: int) -> Iterator[tuple[str, int, int | None]]
         edit = window.edit_at((index, number, item))
         dropped = isinstance(leaf, Reasoning) and index in window.reasoning_dropped
         after = window.edit_tokens(edit) if edit is not None else 0 if dropped else None
-        yield (_RESULTS if isinstance(message.parts[number], ToolResult) else kind), tokens, after
+        yield (
+            (_RESULTS if isinstance(message.parts[number], ToolResult) else kind),
+            tokens,
+            after,
+        )

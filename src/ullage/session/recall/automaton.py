@@ -55,7 +55,9 @@ class _State(dict[str, "_State"]):
 
     __slots__ = ("hit", "machine", "places", "right")
 
-    def __init__(self, machine: Automaton, key: tuple[frozenset[int], int, bool]) -> None:
+    def __init__(
+        self, machine: Automaton, key: tuple[frozenset[int], int, bool]
+    ) -> None:
         self.machine = machine
         self.places, self.right, self.hit = key
 
@@ -80,7 +82,9 @@ class Automaton:
 
     def __init__(self, pattern: str, ignore_case: bool = False) -> None:
         tree = parse(pattern, ignore_case)
-        self._reads: list[Chars | Assertion | None] = []  # at each place, what is to be passed
+        self._reads: list[
+            Chars | Assertion | None
+        ] = []  # at each place, what is to be passed
         self._next: list[tuple[int, ...]] = []
         self._done = self._place(None, ())
         self._start = self._before(tree, self._done)
@@ -140,7 +144,9 @@ class Automaton:
             if place not in reached:
                 reached.add(place)
                 reads = self._reads[place]
-                if reads is None or (isinstance(reads, Assertion) and _holds(reads, left, right)):
+                if reads is None or (
+                    isinstance(reads, Assertion) and _holds(reads, left, right)
+                ):
                     stack.extend(self._next[place])
         return reached
 
@@ -155,7 +161,9 @@ class Automaton:
         """The place that reads a node from its end and goes on to ``then``."""
         match node:
             case Either(ways):
-                return self._place(None, tuple(self._through(way, then) for way in ways))
+                return self._place(
+                    None, tuple(self._through(way, then) for way in ways)
+                )
             case Repeat(inner, least, most):
                 for _ in range(least):
                     then = self._before(inner, then)
@@ -230,6 +238,10 @@ def _rarest(items: Sequence) -> tuple[_Run, ...]:
 def _class(chars: Chars) -> str:
     """For the standard library: one of these characters; a single one by itself is found faster."""
     first, last = chars.ranges[0]
-    ranges = "".join(f"{re.escape(low)}-{re.escape(high)}" for low, high in chars.ranges)
-    one = re.escape(first) if len(chars.ranges) == 1 and first == last else f"[{ranges}]"
+    ranges = "".join(
+        f"{re.escape(low)}-{re.escape(high)}" for low, high in chars.ranges
+    )
+    one = (
+        re.escape(first) if len(chars.ranges) == 1 and first == last else f"[{ranges}]"
+    )
     return f"(?i:{one})" if chars.folds else one

@@ -15,7 +15,9 @@ from ullage.session.recall.corpus import MOST_CHARS, Corpus, Longer, OutputCorpu
 from ullage.session.recall.source import Source
 
 INDEX = "Index of messages "
-_ENTRY = re.compile(r"(?m)^output ref=([0-9a-z]{16}) \(([\d,]+) characters\)(?: of (.*))?$")
+_ENTRY = re.compile(
+    r"(?m)^output ref=([0-9a-z]{16}) \(([\d,]+) characters\)(?: of (.*))?$"
+)
 
 
 def with_earlier(corpus: Corpus) -> Steps[Corpus]:
@@ -27,7 +29,9 @@ def with_earlier(corpus: Corpus) -> Steps[Corpus]:
         except RefNotFound:
             continue
         if earlier is not None:
-            outputs |= {output.ref: (output, about) for output, about in earlier.outputs}
+            outputs |= {
+                output.ref: (output, about) for output, about in earlier.outputs
+            }
     return Longer(OutputCorpus([*outputs.values()]), corpus) if outputs else corpus
 
 

@@ -41,7 +41,9 @@ class Corpus(ABC):
     """
 
     def __init__(self, texts: Sequence[str], root: bytes = b"") -> None:
-        self.texts = [text[:MOST_CHARS] for text in texts]  # a whole slice is the text itself
+        self.texts = [
+            text[:MOST_CHARS] for text in texts
+        ]  # a whole slice is the text itself
         self.chars = sum(map(len, texts))
         self.root = root
 

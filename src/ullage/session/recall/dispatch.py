@@ -78,11 +78,14 @@ def answer(
         return (yield from _opened(name, arguments, output, words, wanted))
     if not (finds and asked):
         remedy = ", or words to look for" if finds else ""
-        return _error(f"{named_by} is missing", f"Give the ref that the notice names{remedy}.")
+        return _error(
+            f"{named_by} is missing", f"Give the ref that the notice names{remedy}."
+        )
     corpus = corpus_of(None)
     if corpus is None:
         return _error(
-            f"without {named_by} there is nothing to search here", "Give the ref of a notice."
+            f"without {named_by} there is nothing to search here",
+            "Give the ref of a notice.",
         )
     return (yield from _lines((yield from with_earlier(corpus)), asked, words))
 
@@ -117,7 +120,9 @@ def _asked(arguments: dict[str, Any]) -> Asked:
     )
 
 
-def _corpus(output: Output | Shape, asked: Asked, corpus_of: CorpusOf) -> Steps[Corpus | None]:
+def _corpus(
+    output: Output | Shape, asked: Asked, corpus_of: CorpusOf
+) -> Steps[Corpus | None]:
     """The texts that a search of an output looks through; None: it is one text, read by itself."""
     if not asked:
         return None
@@ -129,7 +134,9 @@ def _corpus(output: Output | Shape, asked: Asked, corpus_of: CorpusOf) -> Steps[
     return corpus
 
 
-def _lines(corpus: Corpus, asked: Asked, words: Words, ref: str | None = None) -> Steps[Answer]:
+def _lines(
+    corpus: Corpus, asked: Asked, words: Words, ref: str | None = None
+) -> Steps[Answer]:
     """A page of the lines of several texts that answer a search."""
     try:
         page = yield from search_lines(corpus, asked, words.toolset.page_chars)
@@ -139,10 +146,16 @@ def _lines(corpus: Corpus, asked: Asked, words: Words, ref: str | None = None) -
 
 
 def _opened(
-    name: str, arguments: dict[str, Any], output: Output | Shape, words: Words, wanted: str
+    name: str,
+    arguments: dict[str, Any],
+    output: Output | Shape,
+    words: Words,
+    wanted: str,
 ) -> Steps[Answer]:
     """What a call gives of one output: its block, its lines that match, or a page."""
-    searches = name == GREP or (words.toolset.searches and bool(arguments.get("pattern")))
+    searches = name == GREP or (
+        words.toolset.searches and bool(arguments.get("pattern"))
+    )
     if output.kind == "block" and not searches and not arguments.get("offset"):
         whole = output if isinstance(output, Output) else (yield Get(output.ref))
         block = _loads(whole.text)
@@ -150,7 +163,11 @@ def _opened(
         return Answer(f"[{kind} {whole.ref}, complete]", whole.ref, block=block)
     source = Source(output)
     if searches:
-        return (yield from _search(arguments, source, words, 2 if name == CONTINUATION else 0))
+        return (
+            yield from _search(
+                arguments, source, words, 2 if name == CONTINUATION else 0
+            )
+        )
     return (yield from _page(name, arguments, source, words, wanted))
 
 
@@ -168,8 +185,13 @@ def _page(
     return Answer(page, source.ref)
 
 
-def _search(arguments: dict[str, Any], source: Source, words: Words, context: int) -> Steps[Answer]:
-    pattern, context = arguments.get("pattern"), _integer(arguments.get("context_lines"), context)
+def _search(
+    arguments: dict[str, Any], source: Source, words: Words, context: int
+) -> Steps[Answer]:
+    pattern, context = (
+        arguments.get("pattern"),
+        _integer(arguments.get("context_lines"), context),
+    )
     if not isinstance(pattern, str) or not pattern:
         return _error("pattern is missing", "Give a regular expression in RE2 syntax.")
     looks = partial(
@@ -189,7 +211,11 @@ def _search(arguments: dict[str, Any], source: Source, words: Words, context: in
         return _error(str(error), "Change the pattern.")
     shown = [
         numbered(line.number, line.text, "-" if line.match is None else ":")
-        + (f" [… a part of the line, from character {line.start:,}]" if line.clipped else "")
+        + (
+            f" [… a part of the line, from character {line.start:,}]"
+            if line.clipped
+            else ""
+        )
         for line in found.lines
     ]
     more = "" if found.total_is_exact else "more than "
@@ -198,7 +224,9 @@ def _search(arguments: dict[str, Any], source: Source, words: Words, context: in
     return Answer("\n".join([*shown, last]), source.ref)
 
 
-def _values_found(source: Source, looks: Callable[[Source], Steps[Grep]]) -> Steps[Answer | None]:
+def _values_found(
+    source: Source, looks: Callable[[Source], Steps[Grep]]
+) -> Steps[Answer | None]:
     """The values of a JSON document that a search finds, with their paths.
 
     None where that is no help: it is no JSON, or only how it is written is like the pattern.
@@ -207,12 +235,18 @@ def _values_found(source: Source, looks: Callable[[Source], Steps[Grep]]) -> Ste
         return None
     text = yield from source.span(0, source.chars)
     lines = json_lines(text)
-    found = None if lines is None else (yield from looks(Source(Output(source.ref, lines))))
+    found = (
+        None if lines is None else (yield from looks(Source(Output(source.ref, lines))))
+    )
     if found is None or not found.total:
         return None
-    shown = [f"{'-' if line.match is None else ':'} {line.text}" for line in found.lines]
+    shown = [
+        f"{'-' if line.match is None else ':'} {line.text}" for line in found.lines
+    ]
     more = "" if found.total_is_exact else "more than "
-    counts = f"{found.shown:,} of {more}{found.total:,} matching values, each with its path"
+    counts = (
+        f"{found.shown:,} of {more}{found.total:,} matching values, each with its path"
+    )
     last = f"[{counts}; {source.chars:,} characters of JSON searched]"
     return Answer("\n".join([*shown, last]), source.ref)
 

@@ -191,7 +191,9 @@ class _Scan:
         spent_seconds: of the thread, on this search.
     """
 
-    def __init__(self, machine: Automaton, keep: int, spent_seconds: float = 0.0) -> None:
+    def __init__(
+        self, machine: Automaton, keep: int, spent_seconds: float = 0.0
+    ) -> None:
         self.hits: list[tuple[int, int]] = []
         self.total = 0
         self.stopped = False
@@ -313,7 +315,9 @@ class _Page:
                     break
                 start, end = self.spans[near]
 
-    def add(self, number: int, start: int, focus: int, match: int | None) -> Steps[bool]:
+    def add(
+        self, number: int, start: int, focus: int, match: int | None
+    ) -> Steps[bool]:
         """Show one line, which starts at ``start``, around ``focus``; False if it has no room."""
         end = yield from self.source.newline_from(focus)
         last = yield from self.source.span(end - 1, end)
@@ -325,5 +329,7 @@ class _Page:
         if not self.full:
             self.room -= len(shown) + 1
             self.spans[number] = (start, end)
-            self.lines[number] = Line(number, shown, first, match, len(shown) < stop - start)
+            self.lines[number] = Line(
+                number, shown, first, match, len(shown) < stop - start
+            )
         return not self.full

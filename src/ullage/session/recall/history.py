@@ -21,7 +21,9 @@ _ABOUT_CHARS = 32
 _MOST_BEGINNINGS = 8
 
 
-def find_in_history(window: Window, wanted: str, length: int, *, thorough: bool) -> Output | None:
+def find_in_history(
+    window: Window, wanted: str, length: int, *, thorough: bool
+) -> Output | None:
     """What a ref, or the id of a tool call (the newest one's), names in the history at hand.
 
     That is the history of a view, made of ``length`` messages. A ``thorough`` look is at every
@@ -117,8 +119,14 @@ class HistoryCorpus(Corpus):
             call = transcript.call_for(index, part)
             return transcript.messages[index].role if call is None else _called(call)
         spot = transcript.result_for(index, part)
-        result = None if spot is None or spot[0] >= self._window.size else transcript.output(spot)
-        return _called(own) + ("" if result is None else f", its result: ref={result.ref}")
+        result = (
+            None
+            if spot is None or spot[0] >= self._window.size
+            else transcript.output(spot)
+        )
+        return _called(own) + (
+            "" if result is None else f", its result: ref={result.ref}"
+        )
 
     def is_left(self, number: int) -> bool:
         """See `Corpus.is_left`."""
@@ -140,14 +148,18 @@ class HistoryCorpus(Corpus):
         came before, and that names its index.
         """
         transcript = self._window.transcript
-        stop = next(iter(transcript.marked("begins", 0, self._window.size)), self._window.size)
+        stop = next(
+            iter(transcript.marked("begins", 0, self._window.size)), self._window.size
+        )
         texts = (
             part.text
             for message in transcript.messages[:stop]
             for part in message.parts
             if message.role == "user" and isinstance(part, Text)
         )
-        refs = dict.fromkeys(pointer.ref for text in texts for pointer in pointers(text))
+        refs = dict.fromkeys(
+            pointer.ref for text in texts for pointer in pointers(text)
+        )
         return tuple(refs)[:_MOST_BEGINNINGS]
 
 

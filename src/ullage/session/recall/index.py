@@ -60,7 +60,9 @@ class Index:
                 number += 1
         self.starts = [0, *accumulate(counts)]
         self._chars = bytes(chars)
-        self._places = {intern(term): array(_PLACE, of).tobytes() for term, of in places.items()}
+        self._places = {
+            intern(term): array(_PLACE, of).tobytes() for term, of in places.items()
+        }
 
     @property
     def size_bytes(self) -> int:

@@ -98,7 +98,9 @@ def search_lines(corpus: Corpus, asked: Asked, page_chars: int) -> Steps[str]:
         page.add(place)
     if number < asked.page:
         first, page = first + page.count, _Page(corpus, 0)
-    return f"{page}{_last(first, page.count, _searched(corpus, blocks), is_more=is_more)}"
+    return (
+        f"{page}{_last(first, page.count, _searched(corpus, blocks), is_more=is_more)}"
+    )
 
 
 def _newest(corpus: Corpus) -> list[Block]:
@@ -127,7 +129,9 @@ def _by_words(corpus: Corpus, words: str, blocks: Sequence[Block]) -> Iterator[P
             yield Place(number, hit.span, spans[number][hit.span])
 
 
-def _by_pattern(corpus: Corpus, asked: Asked, blocks: Sequence[Block]) -> Steps[Sequence[Place]]:
+def _by_pattern(
+    corpus: Corpus, asked: Asked, blocks: Sequence[Block]
+) -> Steps[Sequence[Place]]:
     """The lines that match a pattern, the newest text first, or in the order of the words."""
     first = blocks[0][0] if blocks else 0
     numbers = filter(corpus.is_left, range(len(corpus.texts) - 1, first - 1, -1))

@@ -46,7 +46,10 @@ class Chars(Struct, frozen=True):
             return False
         cases = (char, char.lower(), char.upper()) if self.folds else (char,)
         here = any(
-            low <= one <= high for one in cases if len(one) == 1 for low, high in self.ranges
+            low <= one <= high
+            for one in cases
+            if len(one) == 1
+            for low, high in self.ranges
         )
         return here != self.negated
 
@@ -85,7 +88,8 @@ _TOKEN = re.compile(
 )
 _ONE = r"\\x\{\w*\}|\\x..|\\.|."
 _ITEM = re.compile(
-    rf"(?P<named>\\[dDsSwW]|\[:\^?\w+:\])|(?P<low>{_ONE})(?:-(?P<high>{_ONE}))?", re.DOTALL
+    rf"(?P<named>\\[dDsSwW]|\[:\^?\w+:\])|(?P<low>{_ONE})(?:-(?P<high>{_ONE}))?",
+    re.DOTALL,
 )
 _CLASS = re.compile(r"\\[dDsSwW]")
 _FLAGS = re.compile(r"\(\?([imsU]*)-?([imsU]*)[:)]")
@@ -98,14 +102,19 @@ _PAIRS = {
     "word": "09AZ__az", "xdigit": "09AFaf",
 }  # fmt: skip
 _CLASSES: dict[str, Ranges] = {
-    name: tuple(zip(pairs[::2], pairs[1::2], strict=True)) for name, pairs in _PAIRS.items()
+    name: tuple(zip(pairs[::2], pairs[1::2], strict=True))
+    for name, pairs in _PAIRS.items()
 }
 _CONTROLS = {"a": "\a", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
 _UNBOUNDED = {"*": 0, "+": 1}
 
-_CHARACTERS = "Put a backslash before ( ) [ ] { } . * + ? ^ $ | where the character is meant"
+_CHARACTERS = (
+    "Put a backslash before ( ) [ ] { } . * + ? ^ $ | where the character is meant"
+)
 _COUNTED = "Counted repetitions go up to 1,000, nested ones multiplied: use * or +"
-_REFERENCES = "Back-references cannot be searched in linear time: write the repeated part out"
+_REFERENCES = (
+    "Back-references cannot be searched in linear time: write the repeated part out"
+)
 
 
 def parse(pattern: str, ignore_case: bool = False) -> Either:
@@ -150,7 +159,9 @@ def _group(tokens: Iterator[re.Match[str]], folds: bool, depth: int) -> Either:
             if text.endswith(")"):  # flags for the rest of this group
                 folds = inner
             elif depth == _NESTED:
-                raise _unknown(f"groups go {_NESTED} deep", "Take brackets away that group nothing")
+                raise _unknown(
+                    f"groups go {_NESTED} deep", "Take brackets away that group nothing"
+                )
             else:
                 items.append(_group(tokens, inner, depth + 1))
         elif kind == "repeat":

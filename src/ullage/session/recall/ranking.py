@@ -72,7 +72,9 @@ def _weights(indexes: Sequence[Index], query: str) -> list[tuple[str, int]]:
     total = sum(index.starts[-1] for index in indexes)
     counts = {term: sum(index.count(term) for index in indexes) for term in asked}
     weights, room = list[tuple[str, int]](), MOST_PLACES
-    for term in sorted(filter(counts.get, asked), key=lambda term: (counts[term], term)):
+    for term in sorted(
+        filter(counts.get, asked), key=lambda term: (counts[term], term)
+    ):
         room -= counts[term]
         if room < 0 and weights:
             break

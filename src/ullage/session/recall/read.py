@@ -54,7 +54,11 @@ def characters(
 
 
 def lines(
-    source: Source, offset: int, limit: int, words: Words, page_chars: int = OURS.page_chars
+    source: Source,
+    offset: int,
+    limit: int,
+    words: Words,
+    page_chars: int = OURS.page_chars,
 ) -> Steps[str]:
     """Up to ``limit`` lines after the first ``offset``: number, tab, text.
 
@@ -79,7 +83,9 @@ def lines(
         at = end + 1
     stop = start + len(shown)
     if stop < total:
-        shown.append(f"[lines {start + 1:,} to {stop:,} of {total:,}. Next: offset={stop}]")
+        shown.append(
+            f"[lines {start + 1:,} to {stop:,} of {total:,}. Next: offset={stop}]"
+        )
     return "\n".join(shown)
 
 

@@ -36,7 +36,9 @@ def recall_tools(policy: str | Policy = "default") -> tuple[ToolSpec, ...]:
     return chosen.toolset.tools
 
 
-def call_of(name: str, arguments: Mapping[str, Any] | str, call_id: str = "") -> ToolCall:
+def call_of(
+    name: str, arguments: Mapping[str, Any] | str, call_id: str = ""
+) -> ToolCall:
     """A call of one of them, as a framework hands it over: the answer says what is no JSON."""
     if isinstance(arguments, str):
         return ToolCall(call_id, name, arguments, WHOLE)

@@ -59,7 +59,9 @@ class Account:
         is_calling: whether a view was asked for and no reply to it was reported.
     """
 
-    sent: UnderWay | None = None  # of the class: `__del__` asks for it wherever `__init__` ended
+    sent: UnderWay | None = (
+        None  # of the class: `__del__` asks for it wherever `__init__` ended
+    )
 
     def __init__(
         self, agent: str, tell: Callable[[Event], None], drop: Callable[[Dropped], None]

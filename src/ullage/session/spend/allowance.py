@@ -50,14 +50,20 @@ class Allowance(Struct, frozen=True, kw_only=True):
         check_amount("usd", self.usd, whole=False)
         check_amount("warn_at", self.warn_at, whole=False)
         if self.warn_at > 1:
-            raise ConfigError("warn_at", f"{self.warn_at} is not a share", "Give 0.8 for 80 %.")
+            raise ConfigError(
+                "warn_at", f"{self.warn_at} is not a share", "Give 0.8 for 80 %."
+            )
         if self.on_exceeded not in get_args(OnExceeded):
             known = ", ".join(get_args(OnExceeded))
             raise ConfigError(
-                "on_exceeded", f"{self.on_exceeded!r} is not known", f"Use one of {known}."
+                "on_exceeded",
+                f"{self.on_exceeded!r} is not known",
+                f"Use one of {known}.",
             )
         if not isinstance(self.words, str) or not self.words.strip():
-            raise ConfigError("words", "there are none", "Give the sentence the model is asked.")
+            raise ConfigError(
+                "words", "there are none", "Give the sentence the model is asked."
+            )
 
     @property
     def is_limited(self) -> bool:
@@ -76,6 +82,8 @@ def check_amount(name: str, value: Any, *, whole: bool) -> None:
     kinds = int if whole else (int, float)
     if isinstance(value, bool) or not isinstance(value, kinds):
         what = "a whole number" if whole else "a number"
-        raise ConfigError(name, f"a {type(value).__name__} is not {what}", "Give 0 or more.")
+        raise ConfigError(
+            name, f"a {type(value).__name__} is not {what}", "Give 0 or more."
+        )
     if not math.isfinite(value) or value < 0:
         raise ConfigError(name, f"{value} is no amount", "Give 0 or more.")

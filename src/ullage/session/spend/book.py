@@ -80,7 +80,9 @@ class Book:
 
     def __init__(self, spent: Spent) -> None:
         self._rows: list[Row] = [Row(0, None, spent)]
-        self._named: set[object] = set()  # of every row, and perhaps of one that never was
+        self._named: set[object] = (
+            set()
+        )  # of every row, and perhaps of one that never was
 
     @property
     def spent(self) -> Spent:
@@ -94,7 +96,9 @@ class Book:
         return tuple(
             row.call
             for row in rows
-            if row.call is not None and row.number not in gone and account in (None, row.account)
+            if row.call is not None
+            and row.number not in gone
+            and account in (None, row.account)
         )
 
     def add(
@@ -126,13 +130,19 @@ class Book:
 
     def row_of(self, report: Report) -> Row | None:
         """The newest report of the same reply, if there is one."""
-        return self._newest(report.named, lambda row: bool(row.report and row.report.is_of(report)))
+        return self._newest(
+            report.named, lambda row: bool(row.report and row.report.is_of(report))
+        )
 
     def row_for(self, account: int, view: int) -> Row | None:
         """The newest call of a view, reported or by our estimate, if there is one."""
-        return self._newest((view,), lambda row: (row.account, row.view) == (account, view))
+        return self._newest(
+            (view,), lambda row: (row.account, row.view) == (account, view)
+        )
 
-    def _newest(self, named: Iterable[object], is_wanted: Callable[[Row], bool]) -> Row | None:
+    def _newest(
+        self, named: Iterable[object], is_wanted: Callable[[Row], bool]
+    ) -> Row | None:
         if self._named.isdisjoint(named):
             return None
         newest = islice(reversed(self._rows), _LOOKED_BACK)

@@ -228,7 +228,11 @@ class Budget(Carried):
             account.claim = asked
             if used_up is not None and not self._has_reported_exceeded:
                 self._has_reported_exceeded = True
-                account.tell(Event(kind="warned", where="budget", why=self._why(used_up, account)))
+                account.tell(
+                    Event(
+                        kind="warned", where="budget", why=self._why(used_up, account)
+                    )
+                )
             return True
 
     def others(self, account: Account) -> Claim | None:
@@ -257,7 +261,11 @@ class Budget(Carried):
             unit = unit or ("tokens" if self.allowance.tokens else "usd")
             account.claim, account.wrapped_up = asked, True
             where, why = "after the last message", self._why(unit, account)
-            account.tell(Event(kind="wrapped_up", where=where, why=why, tokens_after=added_tokens))
+            account.tell(
+                Event(
+                    kind="wrapped_up", where=where, why=why, tokens_after=added_tokens
+                )
+            )
 
     def send(self, account: Account, sent: Callable[[], UnderWay]) -> None:
         """A view is given out. Where something is limited, it counts if nobody reports it."""
@@ -275,7 +283,9 @@ class Budget(Carried):
             row = self._book.row_of(report)
         return row is not None and row.account != but.number
 
-    def settle(self, account: Account, report: Report, model: str, estimated_tokens: int) -> None:
+    def settle(
+        self, account: Account, report: Report, model: str, estimated_tokens: int
+    ) -> None:
         """A provider reported a call: what it claimed is given back, what it used is spent.
 
         The same report again, after an interrupt, is booked once; a fuller one of the same reply
@@ -291,7 +301,9 @@ class Budget(Carried):
             else:
                 row = self._estimate(account, report.view)
             call = report.as_call(account.agent, model, estimated_tokens)
-            self._book.add(call, account.number, view=report.view, report=report, replaces=row)
+            self._book.add(
+                call, account.number, view=report.view, report=report, replaces=row
+            )
             self._warn(account)
 
     def leave_unreported(self, account: Account, sent: UnderWay) -> None:
@@ -315,7 +327,9 @@ class Budget(Carried):
                 account.wrapped_up = False
             self._free(account)
 
-    def charge(self, usage: Usage, model: str, *, agent: str = "", reported: bool = True) -> Call:
+    def charge(
+        self, usage: Usage, model: str, *, agent: str = "", reported: bool = True
+    ) -> Call:
         """Count a call that no session made, such as a summary by a model of your own.
 
         Args:
@@ -328,7 +342,9 @@ class Budget(Carried):
             ConfigError: a count is negative.
         """
         if not usage.is_count:
-            raise ConfigError("usage", "a count is negative", "Give what the provider reported.")
+            raise ConfigError(
+                "usage", "a count is negative", "Give what the provider reported."
+            )
         with self._lock:
             return self._book.add(priced(agent, model, usage, reported=reported))
 
@@ -387,9 +403,13 @@ class Budget(Carried):
             self._book.add(call, account.number, view=sent.view, replaces=known)
             account.sent = None
             tokens = call.usage.total_tokens
-            why = f"nobody reported the last call; {tokens:,} tokens are counted for it, "
+            why = (
+                f"nobody reported the last call; {tokens:,} tokens are counted for it, "
+            )
             why += "our estimate"
-            account.tell(Event(kind="unreported", where="call", why=why, tokens_after=tokens))
+            account.tell(
+                Event(kind="unreported", where="call", why=why, tokens_after=tokens)
+            )
             self._warn(account)
         self._free(account)
 
@@ -403,7 +423,9 @@ class Budget(Carried):
         unit = self.allowance.used_up(self._spent(), share) if share else None
         if unit is not None and not self._has_warned:
             self._has_warned = True
-            account.tell(Event(kind="warned", where="budget", why=self._why(unit, account)))
+            account.tell(
+                Event(kind="warned", where="budget", why=self._why(unit, account))
+            )
 
     def _figures(self, unit: Unit, account: Account) -> tuple[float, ...]:
         """The allowance in a unit, what of it is spent, and what others have claimed."""

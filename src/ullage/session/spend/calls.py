@@ -75,7 +75,12 @@ class Call(Struct, frozen=True, kw_only=True):
     def spent(self) -> Spent:
         """What it came to, as a sum of one."""
         estimated = 0 if self.reported else self.usage.total_tokens
-        return Spent(usage=self.usage, cost_usd=self.cost_usd, calls=1, estimated_tokens=estimated)
+        return Spent(
+            usage=self.usage,
+            cost_usd=self.cost_usd,
+            calls=1,
+            estimated_tokens=estimated,
+        )
 
 
 def totals(calls: Iterable[Call], by: By) -> dict[str, Spent]:

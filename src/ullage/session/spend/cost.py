@@ -56,7 +56,12 @@ def _audio(usage: Usage) -> tuple[int, int, int]:
 
 
 def priced(
-    agent: str, model: str, usage: Usage, estimated_tokens: int = 0, *, reported: bool = True
+    agent: str,
+    model: str,
+    usage: Usage,
+    estimated_tokens: int = 0,
+    *,
+    reported: bool = True,
 ) -> Call:
     """A call with its cost; see `Call`."""
     return Call(
@@ -77,7 +82,11 @@ def worst_usd(prompt_tokens: int, output_tokens: int, info: ModelInfo) -> float 
     """
     fresh = Usage(fresh_tokens=prompt_tokens, output_tokens=output_tokens)
     written = Usage(cache_write_tokens=prompt_tokens, output_tokens=output_tokens)
-    costs = [cost for usage in (fresh, written) if (cost := cost_usd(usage, info)) is not None]
+    costs = [
+        cost
+        for usage in (fresh, written)
+        if (cost := cost_usd(usage, info)) is not None
+    ]
     return max(costs, default=None)
 
 

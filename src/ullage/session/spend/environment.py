@@ -10,7 +10,9 @@ from ullage.core.errors import ConfigError
 TOKEN_BUDGET = "SRE_AGENT_TOKEN_BUDGET"
 """The variable that holds a session's budget of tokens (multi-stage, Configuration)."""
 
-_NUMBER = re.compile(r"[0-9]{1,18}|[0-9]{1,3}(?:,[0-9]{3}){1,5}|[0-9]{1,3}(?:_[0-9]{3}){1,5}")
+_NUMBER = re.compile(
+    r"[0-9]{1,18}|[0-9]{1,3}(?:,[0-9]{3}){1,5}|[0-9]{1,3}(?:_[0-9]{3}){1,5}"
+)
 
 
 def whole_number(variable: str) -> int | None:

@@ -12,7 +12,13 @@ from __future__ import annotations
 
 from ullage.core.values.effects import Reply, Summarise
 from ullage.session.summarise._calls import Summaries
-from ullage.session.summarise._summariser import Summariser, anthropic, gemini, of, openai
+from ullage.session.summarise._summariser import (
+    Summariser,
+    anthropic,
+    gemini,
+    of,
+    openai,
+)
 
 __all__ = ["Reply", "Summaries", "Summarise", "Summariser", "of"]
 # a function for each of the official SDKs

@@ -140,14 +140,21 @@ class Summaries:
         known = self._answered.get(asked)
         if known is not None:
             if known.problem:
-                del self._answered[asked]  # whoever asks for a third time gets another try
+                del self._answered[
+                    asked
+                ]  # whoever asks for a third time gets another try
             return known
         if self._budget.is_used_up:
             return Reply(problem="the budget is spent", final=True)
         if self._is_running():
-            return Reply(problem="the summariser is still at an earlier request", final=True)
+            return Reply(
+                problem="the summariser is still at an earlier request", final=True
+            )
         if self._circuit.left_out:
-            failures, self._circuit = self._circuit.failures, self._circuit.after_leaving_out()
+            failures, self._circuit = (
+                self._circuit.failures,
+                self._circuit.after_leaving_out(),
+            )
             more = self._circuit.left_out
             why = f"the summariser failed {failures} times and was not asked, as in {more} more"
             return Reply(problem=f"{why} requests", final=True)
@@ -175,11 +182,15 @@ class Summaries:
                 reply = self._read(asked, lambda: self._send(asked))
             except BaseException as error:  # noqa: BLE001 - it ends this thread and nothing else
                 reply = self._raised(asked, error)
-            self._running = None  # before anybody hears of it, who may ask again at once
+            self._running = (
+                None  # before anybody hears of it, who may ask again at once
+            )
             if done.set_running_or_notify_cancel():
                 done.set_result(reply)
 
-        self._running = threading.Thread(target=work, name="ullage-summary", daemon=True)
+        self._running = threading.Thread(
+            target=work, name="ullage-summary", daemon=True
+        )
         self._running.start()
         return done
 
@@ -211,7 +222,9 @@ class Summaries:
         return self._remembered(asked, reply)
 
     def _raised(self, asked: Summarise, error: BaseException) -> Reply:
-        return self._failed(asked, Reply(problem=f"the summariser raised {type(error).__name__}"))
+        return self._failed(
+            asked, Reply(problem=f"the summariser raised {type(error).__name__}")
+        )
 
     def _failed(self, asked: Summarise, reply: Reply) -> Reply:
         self._circuit, self._has_answered = self._circuit.after_failure(), False
@@ -234,5 +247,7 @@ class Summaries:
         if not isinstance(usage, Usage):
             shown = reply.text[: _MOST_CHARS_PER_TOKEN * asked.most_tokens]
             usage = Usage(fresh_tokens=sent_tokens, output_tokens=count(shown))
-        call = self._budget.charge(usage, model, agent=self._agent, reported=is_reported)
+        call = self._budget.charge(
+            usage, model, agent=self._agent, reported=is_reported
+        )
         self._pending += call.spent

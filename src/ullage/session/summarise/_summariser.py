@@ -44,7 +44,10 @@ class Summariser(Struct, frozen=True, kw_only=True):
     timeout_s: float = TIMEOUT_S
 
     def __post_init__(self) -> None:
-        for name, value in (("timeout_s", self.timeout_s), ("window_tokens", self.window_tokens)):
+        for name, value in (
+            ("timeout_s", self.timeout_s),
+            ("window_tokens", self.window_tokens),
+        ):
             if value is not None and not value > 0:
                 raise ConfigError(name, f"{value} is not positive", "Give more than 0.")
 
@@ -91,15 +94,25 @@ def of(
 
 
 def _read(came: Any) -> Reply:
-    if isinstance(came, Reply) and isinstance(came.text, str) and isinstance(came.usage, Usage):
+    if (
+        isinstance(came, Reply)
+        and isinstance(came.text, str)
+        and isinstance(came.usage, Usage)
+    ):
         return came
     if isinstance(came, str):
         return Reply(text=came)
-    raise SummaryError(f"the summariser returned a {type(came).__name__}; return a str or a Reply")
+    raise SummaryError(
+        f"the summariser returned a {type(came).__name__}; return a str or a Reply"
+    )
 
 
 def anthropic(
-    client: Any, model: str = "", *, window_tokens: int | None = None, timeout_s: float = TIMEOUT_S
+    client: Any,
+    model: str = "",
+    *,
+    window_tokens: int | None = None,
+    timeout_s: float = TIMEOUT_S,
 ) -> Summariser:
     """Summaries through ``anthropic.Anthropic`` or ``anthropic.AsyncAnthropic``.
 
@@ -121,7 +134,11 @@ def anthropic(
 
 
 def openai(
-    client: Any, model: str = "", *, window_tokens: int | None = None, timeout_s: float = TIMEOUT_S
+    client: Any,
+    model: str = "",
+    *,
+    window_tokens: int | None = None,
+    timeout_s: float = TIMEOUT_S,
 ) -> Summariser:
     """Summaries through ``openai.OpenAI`` or ``openai.AsyncOpenAI``. See `anthropic`."""
 
@@ -130,7 +147,10 @@ def openai(
         return client.chat.completions.create(
             model=model,
             max_completion_tokens=asked.most_tokens,
-            messages=[*system, *({"role": "user", "content": text} for text in asked.texts)],
+            messages=[
+                *system,
+                *({"role": "user", "content": text} for text in asked.texts),
+            ],
             timeout=timeout_s,
         )
 
@@ -138,7 +158,11 @@ def openai(
 
 
 def gemini(
-    client: Any, model: str = "", *, window_tokens: int | None = None, timeout_s: float = TIMEOUT_S
+    client: Any,
+    model: str = "",
+    *,
+    window_tokens: int | None = None,
+    timeout_s: float = TIMEOUT_S,
 ) -> Summariser:
     """Summaries through ``google.genai.Client`` or its ``aio``. See `anthropic`."""
 
@@ -179,7 +203,9 @@ _FINISHED = frozenset(("end_turn", "stop_sequence", "stop"))
 
 
 def _read_from(wire: Format, came: Any) -> Reply:
-    parts = [part for raw in wire.reply(came) for part in wire.parse(raw, wire.key).parts]
+    parts = [
+        part for raw in wire.reply(came) for part in wire.parse(raw, wire.key).parts
+    ]
     ended = next((why for why in _reasons(came) if why is not None), None)
     return Reply(
         text="".join(part.text for part in parts if isinstance(part, Text)),
@@ -193,4 +219,6 @@ def _reasons(came: Any) -> Iterator[Any]:
     """Why a reply of any of the vendors ended; None where it does not say so."""
     answers = (*(field(came, "choices") or ()), *(field(came, "candidates") or ()))
     for at in (came, *answers[:1]):
-        yield from (field(at, name) for name in ("stop_reason", "finish_reason", "finishReason"))
+        yield from (
+            field(at, name) for name in ("stop_reason", "finish_reason", "finishReason")
+        )

@@ -31,7 +31,12 @@ __all__ = ["Cache", "Leased"]
 T = TypeVar("T")
 
 NAME = "cache"
-_SCHEMES = {"valkey": "redis", "valkeys": "rediss", "redis": "redis", "rediss": "rediss"}
+_SCHEMES = {
+    "valkey": "redis",
+    "valkeys": "rediss",
+    "redis": "redis",
+    "rediss": "rediss",
+}
 _KEPT_S = 3_600
 _AWAY_S = 5.0
 """How long a server that did not answer is not asked for copies; then it is tried again."""
@@ -68,7 +73,9 @@ class Cache(Carried):
         ConfigError: the address cannot be read. Whether a server is there is not asked.
     """
 
-    def __init__(self, url: str, *, timeout_s: float = 0.25, kept_s: float = _KEPT_S) -> None:
+    def __init__(
+        self, url: str, *, timeout_s: float = 0.25, kept_s: float = _KEPT_S
+    ) -> None:
         scheme, slashes, rest = url.partition("://")
         try:
             self._server = redis.Redis.from_url(
@@ -108,7 +115,9 @@ class Cache(Carried):
             StoreError: the server does not answer.
         """
         given: tuple[bytes | int, ...] = (holder, int(for_s * 1_000))
-        found = self._told("claim", lambda: self._claim([_lease_key(tenant, key)], given))
+        found = self._told(
+            "claim", lambda: self._claim([_lease_key(tenant, key)], given)
+        )
         return Lease(bool(found[0]), found[1] if len(found) > 1 else None)
 
     def fulfil(
@@ -145,7 +154,9 @@ class Cache(Carried):
         try:
             return ask()
         except (RedisError, OSError):
-            raise StoreError(NAME, operation, "the server does not answer. Check it") from None
+            raise StoreError(
+                NAME, operation, "the server does not answer. Check it"
+            ) from None
 
 
 class Leased(Around):

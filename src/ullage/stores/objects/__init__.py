@@ -29,4 +29,6 @@ __all__ = ["ObjectStorage"]
 if TYPE_CHECKING:
     from ullage.stores.objects.storage import ObjectStorage
 else:
-    __getattr__, __dir__ = names(__name__, {"ullage.stores.objects.storage": "ObjectStorage"})
+    __getattr__, __dir__ = names(
+        __name__, {"ullage.stores.objects.storage": "ObjectStorage"}
+    )

@@ -18,16 +18,22 @@ from obstore.store import S3Store
 from ullage.core.errors import ConfigError, StoreError
 
 NAME = "object storage"
-_SETTINGS = frozenset(("endpoint", "region", "virtual_hosted_style_request", "skip_signature"))
+_SETTINGS = frozenset(
+    ("endpoint", "region", "virtual_hosted_style_request", "skip_signature")
+)
 _CONNECT_S = 5.0
 
 _REFUSED = "the bucket refused the credentials. Check AWS_ACCESS_KEY_ID, or the role"
 _REASONS = {
     "NoSuchBucket": "there is no such bucket. Create it",
-    **dict.fromkeys(("AccessDenied", "InvalidAccessKeyId", "SignatureDoesNotMatch"), _REFUSED),
+    **dict.fromkeys(
+        ("AccessDenied", "InvalidAccessKeyId", "SignatureDoesNotMatch"), _REFUSED
+    ),
 }
 """What the codes mean that S3 answers with."""
-_UNREACHABLE = "the bucket cannot be reached, or failed. Check its address, and try again"
+_UNREACHABLE = (
+    "the bucket cannot be reached, or failed. Check its address, and try again"
+)
 
 
 _process: int | None = None
@@ -112,7 +118,9 @@ class Bucket:
         """
         found: list[Listed] = []
         with _told("list"):
-            for some in self._store.list(prefix or None, offset=after or None, chunk_size=limit):
+            for some in self._store.list(
+                prefix or None, offset=after or None, chunk_size=limit
+            ):
                 found += (Listed(one["path"], one["last_modified"]) for one in some)
                 if len(found) >= limit:
                     break
@@ -130,12 +138,16 @@ def _parts(url: str) -> tuple[str, str, dict[str, Any]]:
     settings = {name: value for name, _, value in pairs}
     if "@" in bucket or not _SETTINGS.issuperset(settings):
         known = ", ".join(sorted(_SETTINGS))
-        raise _unreadable(f"of settings it takes {known}; credentials are of the environment")
+        raise _unreadable(
+            f"of settings it takes {known}; credentials are of the environment"
+        )
     return bucket, prefix.strip("/"), settings
 
 
 def _unreadable(why: str) -> ConfigError:
-    remedy = "Write it as s3://bucket/prefix or s3://bucket/prefix?endpoint=https://host"
+    remedy = (
+        "Write it as s3://bucket/prefix or s3://bucket/prefix?endpoint=https://host"
+    )
     return ConfigError("blobs", f"as an address, {why}", remedy)
 
 
@@ -143,7 +155,9 @@ def _unreadable(why: str) -> ConfigError:
 def _told(operation: str) -> Iterator[None]:
     """Failures of the bucket as StoreError."""
     if _process != os.getpid():
-        reason = "this process was forked after a bucket was opened. Start it with spawn"
+        reason = (
+            "this process was forked after a bucket was opened. Start it with spawn"
+        )
         raise StoreError(NAME, operation, reason)
     try:
         yield

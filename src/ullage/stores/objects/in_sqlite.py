@@ -21,7 +21,9 @@ _TABLE = "SELECT 1 FROM sqlite_master WHERE name = 'agreed'"
 _ID = "SELECT value FROM agreed WHERE name = 'objects'"
 
 
-def objects_of(owner: object, file: PrivateFile, storage: ObjectStorage | None) -> Objects:
+def objects_of(
+    owner: object, file: PrivateFile, storage: ObjectStorage | None
+) -> Objects:
     """The objects of a file, which ``owner`` holds; without a storage, of one opened without.
 
     The table with what they are known by is only in files that have objects; no earlier version
@@ -39,8 +41,12 @@ def objects_of(owner: object, file: PrivateFile, storage: ObjectStorage | None) 
     if storage is None:
         return Objects(are_there)
     with file.transaction(owner, "open", writes=True) as db:
-        db.execute("CREATE TABLE IF NOT EXISTS agreed (name TEXT PRIMARY KEY, value BLOB NOT NULL)")
-        db.execute("INSERT OR IGNORE INTO agreed VALUES ('objects', ?)", (os.urandom(32),))
+        db.execute(
+            "CREATE TABLE IF NOT EXISTS agreed (name TEXT PRIMARY KEY, value BLOB NOT NULL)"
+        )
+        db.execute(
+            "INSERT OR IGNORE INTO agreed VALUES ('objects', ?)", (os.urandom(32),)
+        )
         (found,) = db.execute(_ID).fetchone()
     return storage.of(found, named)
 

@@ -53,7 +53,11 @@ def open_lasting(
         where = os.environ.get("ULLAGE_STORE") or None
     near = _cache(cache) if cache else None
     objects = _objects(blobs, near) if blobs else None
-    store = _on_server(where, objects) if is_url(where) else SqliteStore(where, objects=objects)
+    store = (
+        _on_server(where, objects)
+        if is_url(where)
+        else SqliteStore(where, objects=objects)
+    )
     return near.around(store) if near and leases else store
 
 
@@ -68,7 +72,9 @@ def check_address(url: str) -> None:
     """Raise ConfigError unless an address is of a PostgreSQL server, and its client is here."""
     if not url.startswith(("postgresql://", "postgres://")):
         reason = "stores behind such an address are not known"
-        raise ConfigError("store", reason, "Use a path, or postgresql://user@host/database")
+        raise ConfigError(
+            "store", reason, "Use a path, or postgresql://user@host/database"
+        )
     if importlib.util.find_spec("psycopg") is None:
         remedy = install_remedy("postgres")
         raise ConfigError("store", "psycopg is not installed", remedy)
@@ -88,5 +94,7 @@ def _cache(url: str) -> Cache:
         from ullage.stores.cache import Cache
     except ModuleNotFoundError:
         remedy = install_remedy("valkey")
-        raise ConfigError("cache", "redis, the client, is not installed", remedy) from None
+        raise ConfigError(
+            "cache", "redis, the client, is not installed", remedy
+        ) from None
     return Cache(url)

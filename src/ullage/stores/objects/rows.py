@@ -67,7 +67,9 @@ def packed(
     objects: Objects, tenant: bytes, blobs: Sequence[NewBlob], known: Collection[bytes]
 ) -> list[NewBlob]:
     """Contents ready to be written, in their order; those of known digests need not be."""
-    made = iter(objects.moved(tenant, [blob for blob in blobs if blob.digest not in known]))
+    made = iter(
+        objects.moved(tenant, [blob for blob in blobs if blob.digest not in known])
+    )
     return [blob if blob.digest in known else next(made) for blob in blobs]
 
 
@@ -87,7 +89,9 @@ def at_hand(objects: Objects, row: Sequence[Any]) -> Sequence[Any]:
     return row[0].removesuffix(IN_OBJECT), objects.body(row[1]), *row[2:]
 
 
-def and_objects(collect: Callable[..., Collected | None]) -> Callable[..., Collected | None]:
+def and_objects(
+    collect: Callable[..., Collected | None],
+) -> Callable[..., Collected | None]:
     """`Store.collect` of a store that has ``_objects``: it cleans up among those too."""
 
     @wraps(collect)

@@ -86,9 +86,15 @@ class ObjectStorage(Carried):
 class StoreObjects(Objects):
     """The objects of one store."""
 
-    def __init__(self, storage: ObjectStorage, folder: str, named: Named, key: bytes) -> None:
+    def __init__(
+        self, storage: ObjectStorage, folder: str, named: Named, key: bytes
+    ) -> None:
         self._bucket, self._cache = storage.bucket, storage.cache
-        self._least_bytes, self._folder, self._named = storage.least_bytes, folder, named
+        self._least_bytes, self._folder, self._named = (
+            storage.least_bytes,
+            folder,
+            named,
+        )
         self._key = key
         self._away_until_s = 0.0
 
@@ -103,7 +109,9 @@ class StoreObjects(Objects):
             self._put(list(large.items()))
         except StoreError as error:
             self._away_until_s = time.monotonic() + _AWAY_S
-            _log.warning("%s. For %d s outputs are kept in the store itself", error, _AWAY_S)
+            _log.warning(
+                "%s. For %d s outputs are kept in the store itself", error, _AWAY_S
+            )
             return packed
         return moved
 

@@ -63,7 +63,9 @@ async def async_answered(
         queries = next(asking)
         while True:
             try:
-                found = await _ask_async(connection, [query.at(now_s) for query in queries])
+                found = await _ask_async(
+                    connection, [query.at(now_s) for query in queries]
+                )
             except Error as error:
                 queries = asking.throw(error)
             else:
@@ -83,10 +85,14 @@ def _ask(connection: Connection, queries: Sequence[Query]) -> list[Rows]:
     return [cursor.fetchall() if cursor.description else [] for cursor in cursors]
 
 
-async def _ask_async(connection: AsyncConnection, queries: Sequence[Query]) -> list[Rows]:
+async def _ask_async(
+    connection: AsyncConnection, queries: Sequence[Query]
+) -> list[Rows]:
     if len(queries) == 1:
         cursors = [await connection.execute(*queries[0], binary=True)]
     else:
         async with connection.pipeline():
-            cursors = [await connection.execute(*query, binary=True) for query in queries]
+            cursors = [
+                await connection.execute(*query, binary=True) for query in queries
+            ]
     return [await cursor.fetchall() if cursor.description else [] for cursor in cursors]

@@ -57,7 +57,11 @@ _REMOVE_CHUNKS = "DELETE FROM ullage.chunks WHERE tenant = %(tenant)s AND ref = 
 
 
 def collect(
-    db: Connection, tenant: str | None, bounds: Bounds, cursor: str | None, now_s: int | None
+    db: Connection,
+    tenant: str | None,
+    bounds: Bounds,
+    cursor: str | None,
+    now_s: int | None,
 ) -> Collected | None:
     """`Store.collect` on a connection."""
     with _unhurried(db, tenant is None), db.transaction(force_rollback=bounds.dry_run):
@@ -103,7 +107,12 @@ class _Contents(SqlContents):
 
     def begun(self, now_s: float, every_s: float) -> int | None:
         """`Contents.begun`; the keys of the ledger are looked at one by one."""
-        given = {"scope": self.scope, "now": int(now_s), "every": every_s, "only": self.only}
+        given = {
+            "scope": self.scope,
+            "now": int(now_s),
+            "every": every_s,
+            "only": self.only,
+        }
         if self.db.execute(_BEGUN, given).fetchone() is None:
             return None
         self.db.execute(_FUTURE, given)
@@ -120,13 +129,20 @@ class _Contents(SqlContents):
     def drop(self, tenant: str, key: bytes) -> None:
         """`Contents.drop`, unless something was written under it since it was looked at."""
         count = self._counts[tenant, key]
-        given = {"tenant": to_utf8(tenant), "key": key, "last": self._last_s, "count": count}
+        given = {
+            "tenant": to_utf8(tenant),
+            "key": key,
+            "last": self._last_s,
+            "count": count,
+        }
         self.db.execute(_DROP, given)
         self.db.execute(_UNNAMED, given)
 
     def used_now(self, tenant: str, key: bytes, now_s: float) -> None:
         """`Contents.used_now`."""
-        self.db.execute(_USED, {"tenant": to_utf8(tenant), "key": key, "now": int(now_s)})
+        self.db.execute(
+            _USED, {"tenant": to_utf8(tenant), "key": key, "now": int(now_s)}
+        )
 
     def remove(self, tenant: str, ref: str) -> tuple[int, int]:
         """`Contents.remove`."""

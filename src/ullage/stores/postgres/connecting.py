@@ -32,10 +32,26 @@ T = TypeVar("T")
 
 _AGAIN = frozenset(
     (
-        *("40001", "40P01", "55P03"),  # two met: serialization, deadlock, lock not available
+        *(
+            "40001",
+            "40P01",
+            "55P03",
+        ),  # two met: serialization, deadlock, lock not available
         *("57P01", "57P02", "57P03"),  # the server stops, crashed, or is not up yet
-        *("57P05", "25P03", "25P04"),  # it ended the connection: idle, or in a transaction too long
-        *("53300", "08000", "08001", "08003", "08004", "08006", "08P01"),  # no connection, or lost
+        *(
+            "57P05",
+            "25P03",
+            "25P04",
+        ),  # it ended the connection: idle, or in a transaction too long
+        *(
+            "53300",
+            "08000",
+            "08001",
+            "08003",
+            "08004",
+            "08006",
+            "08P01",
+        ),  # no connection, or lost
         "25006",  # read-only: a standby that is becoming the server
     )
 )
@@ -114,10 +130,14 @@ class _Bounded(Connection):
 
     longest_s: float | None = None
 
-    def wait(self, gen: Any, interval: float = 0.1, timeout: float | None = None) -> Any:
+    def wait(
+        self, gen: Any, interval: float = 0.1, timeout: float | None = None
+    ) -> Any:
         """`psycopg.Connection.wait`, with an end."""
         try:
-            return super().wait(gen, interval, self.longest_s if timeout is None else timeout)
+            return super().wait(
+                gen, interval, self.longest_s if timeout is None else timeout
+            )
         except psycopg.OperationalError:
             if self.pgconn.transaction_status == TransactionStatus.ACTIVE:
                 self.close()
@@ -137,7 +157,9 @@ class _AsyncBounded(AsyncConnection):
     ) -> Any:
         """`psycopg.AsyncConnection.wait`, with an end."""
         try:
-            return await super().wait(gen, interval, self.longest_s if timeout is None else timeout)
+            return await super().wait(
+                gen, interval, self.longest_s if timeout is None else timeout
+            )
         except psycopg.OperationalError:
             if self.pgconn.transaction_status == TransactionStatus.ACTIVE:
                 await self.close()
@@ -169,7 +191,9 @@ class Pool:
         until_s, tries = time.monotonic() + self._timeout_s, 0
         while True:
             try:
-                with self._connections(operation).connection(until_s - time.monotonic()) as db:
+                with self._connections(operation).connection(
+                    until_s - time.monotonic()
+                ) as db:
                     return work(db)
             except psycopg.Error as error:
                 tries, wait_s = tries + 1, _pause_s(tries)
@@ -188,7 +212,9 @@ class Pool:
         with _LOCK:
             held = self._held
             if held is None or held.process != os.getpid():
-                held = _SHARED.get(key) or _Held(self._conninfo, self._timeout_s, self._most)
+                held = _SHARED.get(key) or _Held(
+                    self._conninfo, self._timeout_s, self._most
+                )
                 self._held = _SHARED[key] = held
             return held.connections
 
@@ -231,7 +257,9 @@ def _close(connections: ConnectionPool[_Bounded], process: int) -> None:
         connections.close()
 
 
-_SHARED: weakref.WeakValueDictionary[tuple[int, str, int], _Held] = weakref.WeakValueDictionary()
+_SHARED: weakref.WeakValueDictionary[tuple[int, str, int], _Held] = (
+    weakref.WeakValueDictionary()
+)
 """By process, address and number of connections."""
 _LOCK = threading.Lock()
 
@@ -267,7 +295,9 @@ class AsyncPool:
             open=False,
         )
 
-    async def run(self, operation: str, work: Callable[[AsyncConnection], Awaitable[T]]) -> T:
+    async def run(
+        self, operation: str, work: Callable[[AsyncConnection], Awaitable[T]]
+    ) -> T:
         """See `Pool.run`."""
         if not self._is_open:
             raise closed(NAME, operation)
@@ -275,7 +305,9 @@ class AsyncPool:
         await self._connections.open()
         while True:
             try:
-                async with self._connections.connection(until_s - time.monotonic()) as db:
+                async with self._connections.connection(
+                    until_s - time.monotonic()
+                ) as db:
                     return await work(db)
             except psycopg.Error as error:
                 tries, wait_s = tries + 1, _pause_s(tries)

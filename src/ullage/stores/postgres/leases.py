@@ -44,5 +44,11 @@ def fulfil(
     tenant: str, key: bytes, holder: bytes, reply: bytes | None, for_s: float
 ) -> Asking[None]:
     """`Leases.fulfil`; those that are over go."""
-    given = {"tenant": to_utf8(tenant), "key": key, "holder": holder, "for": for_s, "reply": reply}
+    given = {
+        "tenant": to_utf8(tenant),
+        "key": key,
+        "holder": holder,
+        "for": for_s,
+        "reply": reply,
+    }
     yield (Query(_FULFIL, given), Query(_OVER))

@@ -33,7 +33,9 @@ _IS_STALE = f"used_s NOT BETWEEN {NOW} - 86399 AND {NOW}"
 """Not marked as used today, or at a time that is yet to come."""
 _BODY = f"CASE WHEN octet_length(body) <= {MOST_BYTES} THEN body END"
 
-_GIVEN = "(SELECT ref FROM unnest(%(refs)s::bytea[]) AS given (ref) ORDER BY ref) AS given"
+_GIVEN = (
+    "(SELECT ref FROM unnest(%(refs)s::bytea[]) AS given (ref) ORDER BY ref) AS given"
+)
 _EACH = f"FROM ullage.outputs WHERE tenant = %(tenant)s AND ref = given.ref {EACH}"
 _HOLD = f"""
 SELECT found.* FROM {_GIVEN}, LATERAL (
@@ -105,7 +107,9 @@ def hold(tenant: bytes, refs: Iterable[bytes]) -> Query:
     return Query(_HOLD, {"tenant": tenant, "refs": sorted(refs)})
 
 
-def put(tenant: bytes, blobs: Mapping[bytes, NewBlob], held: Sequence[Any]) -> list[Query]:
+def put(
+    tenant: bytes, blobs: Mapping[bytes, NewBlob], held: Sequence[Any]
+) -> list[Query]:
     """The queries that keep what is not kept yet, and mark as used what was found by `hold`.
 
     The first of them, if there is one, gives the ref and the digest of what is kept.
@@ -121,7 +125,11 @@ def put(tenant: bytes, blobs: Mapping[bytes, NewBlob], held: Sequence[Any]) -> l
     refuse_others(blobs, known)
     new = {ref: blob.packed() for ref, blob in blobs.items() if ref not in known}
     queries = [*_rows_of(tenant, new)] if new else []
-    return [*queries, Query(_MARK, {"tenant": tenant, "refs": stale})] if stale else queries
+    return (
+        [*queries, Query(_MARK, {"tenant": tenant, "refs": stale})]
+        if stale
+        else queries
+    )
 
 
 def refuse_others(blobs: Mapping[bytes, NewBlob], kept: Mapping[bytes, bytes]) -> None:
@@ -160,7 +168,9 @@ def look(tenant: str, ref: str) -> Asking[Shape]:
     if not rows:
         raise RefNotFound(NAME, ref)
     _, kind, size_bytes, chunks, is_stale = rows[0][:5]
-    extents = extents_in([row[5:] for row in rows if row[5] is not None], chunks, size_bytes)
+    extents = extents_in(
+        [row[5:] for row in rows if row[5] is not None], chunks, size_bytes
+    )
     if extents is None or kind not in ("text", "block"):
         raise _damaged("look", ref)
     if is_stale:
@@ -177,7 +187,10 @@ def read(tenant: str, ref: str, n: int | None = None) -> Asking[Rows]:
         raise RefNotFound(NAME, ref)
     _, kind, chunks, is_stale = rows[0][:4]
     wanted = list(range(chunks)) if n is None else [n]
-    if [row[4] for row in rows if row[4] is not None] != wanted or kind not in ("text", "block"):
+    if [row[4] for row in rows if row[4] is not None] != wanted or kind not in (
+        "text",
+        "block",
+    ):
         raise _damaged("get", ref)
     if is_stale and n is None:
         yield from _marked(given)

@@ -74,7 +74,9 @@ def find(tenant: str, keys: Iterable[bytes]) -> Asking[tuple[Record, ...]]:
     return tuple(map(_record, rows))
 
 
-def newest(tenant: str, kind: str, limit: int) -> Asking[tuple[tuple[Record, float], ...]]:
+def newest(
+    tenant: str, kind: str, limit: int
+) -> Asking[tuple[tuple[Record, float], ...]]:
     """`Records.newest`."""
     given = {"tenant": to_utf8(tenant), "kind": kind, "limit": limit}
     (rows,) = yield (Query(_NEWEST, given),)
@@ -95,7 +97,9 @@ def commit(
     places = {one.place: one for one in records}  # of two newest values the later one
     once = [one for one in places.values() if one.is_once]
     append = _append(who, [places[place] for place in sorted(places)])
-    if not blobs and not once:  # one statement; the next reply brings again what it keeps
+    if (
+        not blobs and not once
+    ):  # one statement; the next reply brings again what it keeps
         if append:
             yield append
         return ()
@@ -153,7 +157,11 @@ def _names(
     there = {from_utf8(ref) for ref in (*held, *blobs)}
     texts = {from_utf8(ref): blob.output.text for ref, blob in blobs.items()}
     for one in once:
-        behind = refs_in(one.data.decode("latin-1")) & there if _SPAN in one.data else frozenset()
+        behind = (
+            refs_in(one.data.decode("latin-1")) & there
+            if _SPAN in one.data
+            else frozenset()
+        )
         for ref in sorted(behind - texts.keys()):
             texts[ref] = yield from text_of(tenant, to_utf8(ref), objects)
             more = [to_utf8(name) for name in refs_in(texts[ref])]
@@ -162,7 +170,9 @@ def _names(
     pairs = sorted(
         (to_utf8(ref), one.key)
         for one in once
-        for ref in named_in(one.data, lambda refs: there & {*refs}, lambda ref: texts.get(ref, ""))
+        for ref in named_in(
+            one.data, lambda refs: there & {*refs}, lambda ref: texts.get(ref, "")
+        )
     )
     if not pairs:
         return []

@@ -234,8 +234,12 @@ _FIRST = (
     """,
 )
 _THERE = Query("SELECT to_regclass('ullage.versions') IS NOT NULL")
-_VERSION = Query("SELECT coalesce(max(version), 0), coalesce(max(oldest), 0) FROM ullage.versions")
-_TAKEN = "INSERT INTO ullage.versions (version, oldest) VALUES (%(version)s, %(oldest)s)"
+_VERSION = Query(
+    "SELECT coalesce(max(version), 0), coalesce(max(oldest), 0) FROM ullage.versions"
+)
+_TAKEN = (
+    "INSERT INTO ullage.versions (version, oldest) VALUES (%(version)s, %(oldest)s)"
+)
 
 
 def prepare() -> Asking[None]:

@@ -81,7 +81,9 @@ class PostgresStore(Carried, Transactional):
         self._objects = Objects(self._has_objects)
         self._has_storage = objects is not None
         if objects is not None:
-            self._objects = objects.of(self.agreed("objects", os.urandom(32)), self._named)
+            self._objects = objects.of(
+                self.agreed("objects", os.urandom(32)), self._named
+            )
 
     def commit(
         self, tenant: str, outputs: Sequence[Output], records: Sequence[Record]
@@ -100,7 +102,9 @@ class PostgresStore(Carried, Transactional):
         """`Records.find`."""
         return self._run("find", ledger.find, tenant, tuple(keys))
 
-    def newest(self, tenant: str, kind: str, limit: int) -> tuple[tuple[Record, float], ...]:
+    def newest(
+        self, tenant: str, kind: str, limit: int
+    ) -> tuple[tuple[Record, float], ...]:
         """`Records.newest`."""
         return self._run("newest", ledger.newest, tenant, kind, limit)
 
@@ -134,7 +138,9 @@ class PostgresStore(Carried, Transactional):
     ) -> Collected | None:
         """`Store.collect`. An output's size is that of its compressed chunks."""
         now_s = _now_s(self._clock)
-        return self._pool.run("collect", lambda db: collect(db, tenant, bounds, cursor, now_s))
+        return self._pool.run(
+            "collect", lambda db: collect(db, tenant, bounds, cursor, now_s)
+        )
 
     @property
     def shared(self) -> object:
@@ -233,17 +239,23 @@ class AsyncPostgresStore(Carried):
 
     async def chunk(self, tenant: str, ref: str, n: int) -> str:
         """`Blobs.chunk`."""
-        return kept.opened(ref, await self._run("chunk", kept.read, tenant, ref, n), _NONE).text
+        return kept.opened(
+            ref, await self._run("chunk", kept.read, tenant, ref, n), _NONE
+        ).text
 
     async def keep_receipts(self, receipts: Sequence[Receipt]) -> None:
         """`ullage.stores.ReceiptStore.keep_receipts`."""
         await self._run("keep_receipts", kept_receipts.keep, receipts)
 
-    async def receipts(self, since: str = "", until: str = LAST_DAY) -> tuple[Receipt, ...]:
+    async def receipts(
+        self, since: str = "", until: str = LAST_DAY
+    ) -> tuple[Receipt, ...]:
         """`ullage.stores.ReceiptStore.receipts`."""
         return await self._run("receipts", kept_receipts.read, since, until)
 
-    async def claim(self, tenant: str, key: bytes, holder: bytes, for_s: float) -> Lease:
+    async def claim(
+        self, tenant: str, key: bytes, holder: bytes, for_s: float
+    ) -> Lease:
         """`ullage.stores.leases.Leases.claim`."""
         return await self._run("claim", leases.claim, tenant, key, holder, for_s)
 
@@ -257,12 +269,18 @@ class AsyncPostgresStore(Carried):
         """Let go of the connections. May be called twice."""
         await self._pool.close()
 
-    async def _run(self, operation: str, ask: Callable[..., Asking[T]], *given: Any) -> T:
+    async def _run(
+        self, operation: str, ask: Callable[..., Asking[T]], *given: Any
+    ) -> T:
         if not self._is_prepared:
-            await self._pool.run("open", lambda db: async_answered(db, schema.prepare()))
+            await self._pool.run(
+                "open", lambda db: async_answered(db, schema.prepare())
+            )
             self._is_prepared = True
         now_s = _now_s(self._clock)
-        return await self._pool.run(operation, lambda db: async_answered(db, ask(*given), now_s))
+        return await self._pool.run(
+            operation, lambda db: async_answered(db, ask(*given), now_s)
+        )
 
 
 def _now_s(clock: Callable[[], float] | None) -> int | None:

@@ -24,8 +24,30 @@ __all__ = ["main"]
 _DECIDING = ("drop", "note", "pin", "restore", "undo")
 """Commands of one module: each is a decision of a user's."""
 _COMMANDS = (
-    *("check", "completion", "doctor", "drop", "fit", "forget", "gc", "grep", "inspect", "mcp"),
-    *("note", "pin", "proxy", "read", "replay", "report", "restore", "run", "undo", "watch"),
+    *(
+        "check",
+        "completion",
+        "doctor",
+        "drop",
+        "fit",
+        "forget",
+        "gc",
+        "grep",
+        "inspect",
+        "mcp",
+    ),
+    *(
+        "note",
+        "pin",
+        "proxy",
+        "read",
+        "replay",
+        "report",
+        "restore",
+        "run",
+        "undo",
+        "watch",
+    ),
     "window",
 )
 
@@ -46,7 +68,9 @@ class _Commands(click.Group):
         if cmd_name not in _COMMANDS:
             return None
         is_shared = cmd_name in _DECIDING
-        module = importlib.import_module(f"ullage.tools.cli.{'decide' if is_shared else cmd_name}")
+        module = importlib.import_module(
+            f"ullage.tools.cli.{'decide' if is_shared else cmd_name}"
+        )
         command: click.Command = getattr(module, cmd_name if is_shared else "command")
         return command
 
@@ -76,7 +100,9 @@ def _as_typed(error: UllageError, ctx: click.Context) -> str:
     command = _cli.get_command(ctx, ctx.invoked_subcommand or "")
     if isinstance(error, ConfigError) and command is not None:
         for option in command.params:
-            if isinstance(option, click.Option) and error.setting in _settings_of(option):
+            if isinstance(option, click.Option) and error.setting in _settings_of(
+                option
+            ):
                 return str(error).replace(error.setting, option.opts[-1], 1)
     return str(error)
 

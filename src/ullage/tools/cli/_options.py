@@ -33,11 +33,15 @@ class Tokens(click.ParamType):  # type: ignore[type-arg]
     def __init__(self, least: int = 1) -> None:
         self.least = least
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> int:
         """The number. Fails if it is none, or less than the least."""
         written = _TOKENS.fullmatch(str(value).strip())
         if written is None:
-            self.fail(f"{value!r} is no number of tokens: write 64000, 64k or 1M.", param, ctx)
+            self.fail(
+                f"{value!r} is no number of tokens: write 64000, 64k or 1M.", param, ctx
+            )
         number = float(written[1].replace(",", "").replace("_", ""))
         tokens = int(number * _UNITS[written[2].lower()])
         if tokens < self.least:
@@ -67,13 +71,19 @@ user_tools_option = click.option(
 
 def count_option(*names: str, least: int, default: int, help: str) -> Callable[[F], F]:
     """An option that takes a whole number from ``least`` up, and shows its default."""
-    given: Any = {"type": click.IntRange(least), "default": default, "show_default": True}
+    given: Any = {
+        "type": click.IntRange(least),
+        "default": default,
+        "show_default": True,
+    }
     return click.option(*names, help=help, **given)
 
 
 def store_options(command: F) -> F:
     """``--store``, ``--tenant`` and ``--json``."""
-    whose = click.option("--tenant", default="", help="Whose content. Default: the unnamed tenant.")
+    whose = click.option(
+        "--tenant", default="", help="Whose content. Default: the unnamed tenant."
+    )
     return store_option(whose(json_option(command)))
 
 
@@ -89,7 +99,9 @@ def open_kept(path: str | os.PathLike[str] | None) -> Store:
     if is_url(path):
         return open_lasting(path, *beside, leases=False)
     if path is not None and not Path(path).exists():
-        raise ConfigError("store", "there is no file at this path", "Give the path fit was given.")
+        raise ConfigError(
+            "store", "there is no file at this path", "Give the path fit was given."
+        )
     return open_lasting("sqlite" if path is None else path, *beside, leases=False)
 
 
@@ -101,7 +113,9 @@ def read_whole(file: BinaryIO) -> bytes:
     """
     data = file.read(_MOST_BYTES + 1)
     if len(data) > _MOST_BYTES:
-        raise FormatError("the file", f"longer than {_MOST_BYTES:,} bytes", "Give one request.")
+        raise FormatError(
+            "the file", f"longer than {_MOST_BYTES:,} bytes", "Give one request."
+        )
     return data
 
 

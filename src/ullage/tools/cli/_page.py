@@ -20,8 +20,9 @@ FILE = click.Path(dir_okay=False, path_type=Path)
 
 def page_options(command: F) -> F:
     """``--cache``, ``--html``, ``--share`` and ``--plot``."""
+    profiles = ", ".join(PROFILES)
     cache = (
-        f"A price profile: own (each run's), {', '.join(PROFILES)}, or a TOML file. Default: all."
+        f"A price profile: own (each run's), {profiles}, or a TOML file. Default: all."
     )
     page = "Write a page to look at: every turn, every edit, what was visible when."
     share = "Take keys, tokens, addresses and home folders out of the page: it is for others."
@@ -30,7 +31,9 @@ def page_options(command: F) -> F:
         click.option("--plot", type=FILE, help=plot),
         click.option("--share", is_flag=True, help=share),
         click.option("--html", "page", type=FILE, help=page),
-        click.option("--cache", "named", multiple=True, metavar="NAME|FILE", help=cache),
+        click.option(
+            "--cache", "named", multiple=True, metavar="NAME|FILE", help=cache
+        ),
     ):
         command = option(command)
     return command
@@ -63,7 +66,9 @@ def typed(program: str = "") -> str:
 def _word(value: object) -> str:
     if isinstance(value, tuple):
         return "=".join(map(str, value))
-    is_path = isinstance(value, Path) or "://" in str(value) or str(value).endswith(".toml")
+    is_path = (
+        isinstance(value, Path) or "://" in str(value) or str(value).endswith(".toml")
+    )
     return Path(str(value)).name or "." if is_path else str(value)
 
 
@@ -74,7 +79,9 @@ def save(path: Path, page: str, option: str = "--html") -> None:
         ConfigError: it cannot be written.
     """
     try:
-        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+        with os.fdopen(
+            os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb"
+        ) as file:
             file.write(page.encode())
     except OSError as error:
         why = error.strerror or type(error).__name__

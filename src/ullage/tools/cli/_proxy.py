@@ -33,7 +33,9 @@ _OPTIONS = (
         metavar="NAME=URL",
         help="Where requests go: anthropic, openai, gemini, or a name of yours.",
     ),
-    click.option("--policy", type=click.Choice(NAMES), help="A preset. Default: default."),
+    click.option(
+        "--policy", type=click.Choice(NAMES), help="A preset. Default: default."
+    ),
     click.option(
         "--joins/--no-joins",
         default=None,
@@ -57,9 +59,15 @@ _OPTIONS = (
         help="Ask upstreams for the windows of their models. Default: those on this machine.",
     ),
     user_tools_option,
-    click.option("--store", metavar="PATH", help="Default: the platform's place for it."),
-    click.option("--blobs", metavar="URL", help="s3://bucket/prefix, for the larger texts."),
-    click.option("--cache", metavar="URL", help="valkey://host, for copies of those, and leases."),
+    click.option(
+        "--store", metavar="PATH", help="Default: the platform's place for it."
+    ),
+    click.option(
+        "--blobs", metavar="URL", help="s3://bucket/prefix, for the larger texts."
+    ),
+    click.option(
+        "--cache", metavar="URL", help="valkey://host, for copies of those, and leases."
+    ),
     click.option(
         "--redact/--no-redact",
         default=None,
@@ -80,7 +88,10 @@ _OPTIONS = (
         help="A name that clients know the proxy by, such as proxy.example.",
     ),
     click.option(
-        "--dry-run", is_flag=True, default=None, help="Fit and count, but send what came."
+        "--dry-run",
+        is_flag=True,
+        default=None,
+        help="Fit and count, but send what came.",
     ),
 )
 
@@ -92,7 +103,9 @@ def proxy_options(command: F) -> F:
     return command
 
 
-def settings_of(file: Path | None, upstreams: tuple[str, ...] = (), **options: Any) -> Config:
+def settings_of(
+    file: Path | None, upstreams: tuple[str, ...] = (), **options: Any
+) -> Config:
     """The proxy's settings.
 
     Raises:

@@ -35,7 +35,9 @@ def command(file: BinaryIO, wire: str | None, as_json: bool) -> None:
     except FormatError as error:
         raise _Unreadable(str(error)) from None
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
-        raise _Unreadable(f"the file: not JSON ({error}). Give one request as JSON.") from None
+        raise _Unreadable(
+            f"the file: not JSON ({error}). Give one request as JSON."
+        ) from None
     if as_json:
         print_json(found)
     for problem in () if as_json else found:

@@ -21,5 +21,7 @@ def command(ctx: click.Context, shell: str) -> None:
     """  # noqa: D301 - click reads the character
     kind = get_completion_class(shell)
     if kind is None:  # a click without that shell
-        raise click.ClickException(f"click {click.__version__} completes nothing in {shell}.")
+        raise click.ClickException(
+            f"click {click.__version__} completes nothing in {shell}."
+        )
     click.echo(kind(ctx.find_root().command, {}, "ullage", _VARIABLE).source())

@@ -35,12 +35,17 @@ def _options(command: F) -> F:
     reason = click.option("--reason", default="", help="Why, for the record.")
     author = click.option("--author", default="", help="Who decides, for the record.")
     preview = click.option(
-        "--dry-run", "is_dry", is_flag=True, help="Say what it would change, and decide nothing."
+        "--dry-run",
+        "is_dry",
+        is_flag=True,
+        help="Say what it would change, and decide nothing.",
     )
     return conversation(reason(author(preview(store_options(command)))))
 
 
-_lines_option = click.option("--lines", metavar="FIRST-LAST", help="Some lines of a text, from 1.")
+_lines_option = click.option(
+    "--lines", metavar="FIRST-LAST", help="Some lines of a text, from 1."
+)
 
 
 @click.command("pin", short_help="Keep a text whole in every view.")
@@ -137,7 +142,9 @@ def _decide(
     click.echo(_told(stored, made, what, more, anew))
 
 
-def _told(stored: StoredConversation, made: str, what: str, more: int, anew: int) -> str:
+def _told(
+    stored: StoredConversation, made: str, what: str, more: int, anew: int
+) -> str:
     """What a decision comes to, in words."""
     begins = f"{made}: {what}" if made else f"{what} would be decided"
     size = f"the view has about {abs(more):,} tokens {'more' if more >= 0 else 'fewer'}"

@@ -24,7 +24,11 @@ _SIGNS = {"ok": "  ok", "note": "   –", "wrong": "   ✗"}
 @proxy_options
 @json_option
 def command(
-    file: Path | None, online: bool, as_json: bool, upstreams: tuple[str, ...], **options: Any
+    file: Path | None,
+    online: bool,
+    as_json: bool,
+    upstreams: tuple[str, ...],
+    **options: Any,
 ) -> None:
     """Look at what the proxy and coding agents need; exit 1 if something is wrong."""
     named = dict(each.partition("=")[::2] for each in upstreams)

@@ -23,15 +23,21 @@ from ullage.tools.cli._options import (
 @click.command("fit", short_help="Make a request fit its model's window.")
 @click.argument("file", type=click.File("rb"))
 @click.option("--model", default="", help="The model, if the request does not name it.")
-@click.option("--policy", type=click.Choice(NAMES), default="default", show_default=True)
+@click.option(
+    "--policy", type=click.Choice(NAMES), default="default", show_default=True
+)
 @click.option(
     "--window",
     type=Tokens(),
     help="The context window: 64000, 64k or 1M. Default: the model's.",
 )
 @format_option
-@click.option("--recall/--no-recall", default=None, help="Offer the recall tools. Default: auto.")
-@click.option("--repair", is_flag=True, help="Repair a history the provider would refuse.")
+@click.option(
+    "--recall/--no-recall", default=None, help="Offer the recall tools. Default: auto."
+)
+@click.option(
+    "--repair", is_flag=True, help="Repair a history the provider would refuse."
+)
 @user_tools_option
 @store_options
 def command(
@@ -54,9 +60,13 @@ def command(
     everything that happened to it.
     """
     try:
-        request = json.loads(read_whole(file))  # unlike msgspec, it takes lone surrogates
+        request = json.loads(
+            read_whole(file)
+        )  # unlike msgspec, it takes lone surrogates
     except (ValueError, RecursionError) as error:
-        raise FormatError("the file", f"not JSON ({error})", "Give one request.") from None
+        raise FormatError(
+            "the file", f"not JSON ({error})", "Give one request."
+        ) from None
     session = Session(
         model,
         policy=policy,
@@ -72,9 +82,18 @@ def command(
         fitted = session.fit(request)
         shown, limit = session.window.estimate, session.window.limit_tokens
     if as_json:
-        print_json({"request": fitted, "tokens": shown, "limit": limit, "events": session.events})
+        print_json(
+            {
+                "request": fitted,
+                "tokens": shown,
+                "limit": limit,
+                "events": session.events,
+            }
+        )
         return
     print_json(fitted)
-    click.echo(f"{shown:,} of {limit:,} tokens; {len(session.events):,} events", err=True)
+    click.echo(
+        f"{shown:,} of {limit:,} tokens; {len(session.events):,} events", err=True
+    )
     for event in session.events:
         click.echo(f"{event.kind:>10}  {event.where}: {event.why}", err=True)

@@ -13,12 +13,22 @@ from ullage.tools.cli._options import json_option, open_kept, print_json
 
 @click.command("forget", short_help="Erase a tenant or a conversation.")
 @click.argument("store", type=click.Path(dir_okay=False))
-@click.option("--tenant", help="Everything that this tenant set aside, and its ledgers.")
-@click.option("--conversation", help="Every message and summary of it, in a ConversationStore.")
-@click.option("--spill", metavar="FOLDER", help="The folder of spill files beside the store.")
+@click.option(
+    "--tenant", help="Everything that this tenant set aside, and its ledgers."
+)
+@click.option(
+    "--conversation", help="Every message and summary of it, in a ConversationStore."
+)
+@click.option(
+    "--spill", metavar="FOLDER", help="The folder of spill files beside the store."
+)
 @json_option
 def command(
-    store: str, tenant: str | None, conversation: str | None, spill: str | None, as_json: bool
+    store: str,
+    tenant: str | None,
+    conversation: str | None,
+    spill: str | None,
+    as_json: bool,
 ) -> None:
     """Erase a tenant or a conversation from the SQLite file STORE, down to its bytes.
 

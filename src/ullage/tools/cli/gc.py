@@ -20,7 +20,9 @@ _BYTES = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 class _Amount(click.ParamType):  # type: ignore[type-arg]
     """A number and a unit, such as ``30d`` or ``1GB``."""
 
-    def __init__(self, name: str, pattern: str, units: dict[str, int], example: str) -> None:
+    def __init__(
+        self, name: str, pattern: str, units: dict[str, int], example: str
+    ) -> None:
         self.name = name
         self._pattern = re.compile(pattern, re.IGNORECASE)
         self._units = units
@@ -29,7 +31,11 @@ class _Amount(click.ParamType):  # type: ignore[type-arg]
     def convert(self, value: Any, param: Any, ctx: Any) -> Any:
         found = self._pattern.fullmatch(str(value).strip())
         if found is None:
-            self.fail(f"{value!r} is no {self.name}: write it like {self._example}.", param, ctx)
+            self.fail(
+                f"{value!r} is no {self.name}: write it like {self._example}.",
+                param,
+                ctx,
+            )
         return int(float(found[1]) * self._units[found[2].lower()])
 
 
@@ -38,12 +44,22 @@ _SIZE = _Amount("size", r"(\d+(?:\.\d+)?)\s*([kmgt]?)b?", _BYTES, "500MB or 1GB"
 
 
 @click.command("gc", short_help="Let go of what was not used for long.")
-@click.option("--older-than", "older_than_s", type=_DURATION, help="Unused for so long: 30d.")
-@click.option("--max-size", "max_bytes", type=_SIZE, help="The most outputs may take: 1GB.")
-@click.option("--even-needed", is_flag=True, help="For --max-size, also what a view still names.")
-@click.option("--every", "every_s", type=_DURATION, help="Do nothing if done since: 12h.")
+@click.option(
+    "--older-than", "older_than_s", type=_DURATION, help="Unused for so long: 30d."
+)
+@click.option(
+    "--max-size", "max_bytes", type=_SIZE, help="The most outputs may take: 1GB."
+)
+@click.option(
+    "--even-needed", is_flag=True, help="For --max-size, also what a view still names."
+)
+@click.option(
+    "--every", "every_s", type=_DURATION, help="Do nothing if done since: 12h."
+)
 @click.option("--tenant", help="Whose outputs. Default: everybody's.")
-@click.option("--spill", metavar="FOLDER", help="The folder of spill files beside the store.")
+@click.option(
+    "--spill", metavar="FOLDER", help="The folder of spill files beside the store."
+)
 @click.option("--dry-run", is_flag=True, help="Say what would go, and keep it.")
 @store_option
 @json_option
@@ -64,7 +80,9 @@ def command(
     notices name refs that open only from the history at hand.
     """
     if older_than_s is None and max_bytes is None:
-        raise click.UsageError("give --older-than, --max-size or both: without, nothing goes.")
+        raise click.UsageError(
+            "give --older-than, --max-size or both: without, nothing goes."
+        )
     bounds = Bounds(older_than_s, max_bytes, even_needed, every_s or 0, dry_run=dry_run)
     with closing(open_kept(store)) as kept:
         room = kept if spill is None else SpillStore(kept, spill)

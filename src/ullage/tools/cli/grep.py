@@ -12,13 +12,21 @@ from ullage.session.recall.grep import Grep, search
 from ullage.session.recall.pattern import PatternError
 from ullage.session.recall.source import Source
 from ullage.stores import every_ref
-from ullage.tools.cli._options import count_option, open_kept, print_json, print_kept, store_options
+from ullage.tools.cli._options import (
+    count_option,
+    open_kept,
+    print_json,
+    print_kept,
+    store_options,
+)
 
 
 @click.command("grep", short_help="Search what was set aside.")
 @click.argument("pattern")
 @click.argument("refs", nargs=-1)
-@click.option("-i", "--ignore-case", is_flag=True, help="Take either case for the same.")
+@click.option(
+    "-i", "--ignore-case", is_flag=True, help="Take either case for the same."
+)
 @count_option("-C", "--context", least=0, default=0, help="Lines around each match.")
 @count_option("--most", least=1, default=50, help="Matching lines to print of each.")
 @store_options

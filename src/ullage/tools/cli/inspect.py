@@ -31,11 +31,17 @@ from ullage.tools.replay.trace import Mark
 @click.argument("ledger", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.argument("history", type=click.Path(exists=True, path_type=Path))
 @click.option("--run", "wanted", help="Which run of the history. Default: its largest.")
-@click.option("--tenant", default="", help="Whose session. Default: the unnamed tenant.")
 @click.option(
-    "--window", type=Tokens(), help="The window it ran in: 64000, 64k or 1M. Default: the model's."
+    "--tenant", default="", help="Whose session. Default: the unnamed tenant."
 )
-@click.option("--policy", type=click.Choice(NAMES), help="Default: as the ledger names it.")
+@click.option(
+    "--window",
+    type=Tokens(),
+    help="The window it ran in: 64000, 64k or 1M. Default: the model's.",
+)
+@click.option(
+    "--policy", type=click.Choice(NAMES), help="Default: as the ledger names it."
+)
 @user_tools_option
 @page_options
 @json_option
@@ -71,12 +77,19 @@ def command(
             user_tools=user_tools,
         )
     if page is not None:
-        save(page, page_of_session(run.id, found, profiles, command=typed(), share=share))
+        save(
+            page, page_of_session(run.id, found, profiles, command=typed(), share=share)
+        )
     if plot is not None:
         save(plot, plot_of(found.trace, f"A session under {found.policy}"), "--plot")
     if as_json:
         print_json(
-            {"run": run.id, "policy": found.policy, "trace": found.trace, "bills": found.bills}
+            {
+                "run": run.id,
+                "policy": found.policy,
+                "trace": found.trace,
+                "bills": found.bills,
+            }
         )
     else:
         _print(run, found)
@@ -86,7 +99,9 @@ def _run(history: Path, wanted: str | None) -> Run:
     """The run that is meant."""
     runs = [run for run in read(history) if wanted in (None, run.id)]
     if not runs:
-        raise FormatError("--run", f"there is no run {wanted!r}", "Leave it out for the largest.")
+        raise FormatError(
+            "--run", f"there is no run {wanted!r}", "Leave it out for the largest."
+        )
     return max(runs, key=lambda run: len(run.messages))
 
 
@@ -95,20 +110,27 @@ def _print(run: Run, found: Stored) -> None:
     trace = found.trace
     console = Console(highlight=False)
     console.print(
-        f"{harmless(run.id)} · {found.policy}: {len(trace.lengths):,} requests", markup=False
+        f"{harmless(run.id)} · {found.policy}: {len(trace.lengths):,} requests",
+        markup=False,
     )
     for (turn, why), marks in groupby(trace.marks, lambda mark: (mark.turn, mark.why)):
         console.print(f"\nturn {turn + 1:,}: {why}", style="bold", markup=False)
         for mark in marks:
-            console.print(_line(mark), no_wrap=True, overflow="ignore", crop=False, markup=False)
+            console.print(
+                _line(mark), no_wrap=True, overflow="ignore", crop=False, markup=False
+            )
     peak, raw = max(map(sum, trace.sizes), default=0), max(trace.raw, default=0)
     console.print(f"\nlargest request {peak:,} tokens instead of {raw:,}")
     if found.unfit:
-        console.print(f"{found.unfit:,} turns are over the limit and not shown", style="yellow")
+        console.print(
+            f"{found.unfit:,} turns are over the limit and not shown", style="yellow"
+        )
 
 
 def _line(mark: Mark) -> str:
     """An edit: of which message or messages, which kind, its tokens, its ref; never cut."""
-    place = f"{mark.message + 1}" + (f"–{mark.stop}" if mark.stop > mark.message + 1 else "")
+    place = f"{mark.message + 1}" + (
+        f"–{mark.stop}" if mark.stop > mark.message + 1 else ""
+    )
     sizes = f"{mark.before:,} → {mark.after:,}"
     return f"  {place:<9}{mark.kind:<10} {sizes:<17} {mark.ref}".rstrip()

@@ -21,7 +21,15 @@ _Given: TypeAlias = tuple[tuple[str, ...], str | None, str | None, str, tuple[st
 """The options: limits, a file of settings, a store, a tenant."""
 
 _CLIENTS = (
-    *("claude-code", "claude-desktop", "codex", "cursor", "gemini-cli", "opencode", "vscode"),
+    *(
+        "claude-code",
+        "claude-desktop",
+        "codex",
+        "cursor",
+        "gemini-cli",
+        "opencode",
+        "vscode",
+    ),
 )
 
 
@@ -50,17 +58,33 @@ class _Mcp(click.Group):
     subcommand_metavar="-- SERVER [ARGUMENT]…",
     invoke_without_command=True,
 )
-@click.option("--limit", "limits", multiple=True, metavar="[TOOL=]N", help="Characters shown.")
-@click.option("--config", type=click.Path(exists=True, dir_okay=False), help="A TOML file.")
-@click.option("--url", help="The server is there, and speaks streamable HTTP.")
-@click.option("--header", "headers", multiple=True, metavar="NAME:VALUE", help="For the URL.")
-@click.option("--listen", metavar="ADDRESS:PORT", help="Serve it here: a URL in front of that URL.")
 @click.option(
-    "--store", metavar="PATH", help="Keep what was cut in this file or folder, for later too."
+    "--limit", "limits", multiple=True, metavar="[TOOL=]N", help="Characters shown."
+)
+@click.option(
+    "--config", type=click.Path(exists=True, dir_okay=False), help="A TOML file."
+)
+@click.option("--url", help="The server is there, and speaks streamable HTTP.")
+@click.option(
+    "--header", "headers", multiple=True, metavar="NAME:VALUE", help="For the URL."
+)
+@click.option(
+    "--listen",
+    metavar="ADDRESS:PORT",
+    help="Serve it here: a URL in front of that URL.",
+)
+@click.option(
+    "--store",
+    metavar="PATH",
+    help="Keep what was cut in this file or folder, for later too.",
 )
 @click.option("--tenant", default="", help="Under whose name it is kept there.")
 @click.option(
-    "--user-tool", "user_tools", multiple=True, metavar="NAME", help="Its results stay whole."
+    "--user-tool",
+    "user_tools",
+    multiple=True,
+    metavar="NAME",
+    help="Its results stay whole.",
 )
 @click.pass_context
 def command(
@@ -86,7 +110,9 @@ def command(
     if ctx.invoked_subcommand is not None:
         return
     if config is None and url is None:
-        raise click.UsageError("Give a server behind --, a --url, or a file of several: --config.")
+        raise click.UsageError(
+            "Give a server behind --, a --url, or a file of several: --config."
+        )
     settings = _settings(*ctx.obj)
     if listen is not None:
         _listen(listen, url, headers, settings)
@@ -115,7 +141,9 @@ def _pairs(headers: tuple[str, ...]) -> dict[str, str]:
     return {name.strip(): value.strip() for name, _, value in parted}
 
 
-def _listen(listen: str, url: str | None, headers: tuple[str, ...], settings: Settings) -> None:
+def _listen(
+    listen: str, url: str | None, headers: tuple[str, ...], settings: Settings
+) -> None:
     """Serve a URL in front of a URL."""
     host, _, port = listen.rpartition(":")
     if url is None or not port.isdecimal():
@@ -140,10 +168,14 @@ def _settings(
 
     from ullage.doors.mcp.settings import Settings, rule_of, settings_of
 
-    written = settings_of(Path(config).read_text(encoding="utf-8")) if config else Settings()
+    written = (
+        settings_of(Path(config).read_text(encoding="utf-8")) if config else Settings()
+    )
     rules = (*map(rule_of, limits), *written.limits)
     if tenant and store is None and written.store is None:
-        raise ConfigError("tenant", "only a store has tenants", "Give --store PATH as well.")
+        raise ConfigError(
+            "tenant", "only a store has tenants", "Give --store PATH as well."
+        )
     return replace(
         written,
         limits=rules,
@@ -155,7 +187,9 @@ def _settings(
 
 @command.command("serve", short_help="Serve what stores hold to a model.")
 @click.argument("paths", nargs=-1, required=True, type=click.Path())
-@click.option("--tenant", default="", help="Whose outputs. Default: the unnamed tenant.")
+@click.option(
+    "--tenant", default="", help="Whose outputs. Default: the unnamed tenant."
+)
 def serve(paths: tuple[str, ...], tenant: str) -> None:
     """Serve what the stores at PATHS hold of one tenant: to be listed, read and searched."""
     from ullage.doors.mcp.serving import Shelf, answered
@@ -167,7 +201,9 @@ def serve(paths: tuple[str, ...], tenant: str) -> None:
 
 
 _changing = (
-    click.argument("clients", nargs=-1, type=click.Choice(_CLIENTS), metavar="[CLIENT]…"),
+    click.argument(
+        "clients", nargs=-1, type=click.Choice(_CLIENTS), metavar="[CLIENT]…"
+    ),
     click.option(
         "--file",
         type=click.Path(exists=True, dir_okay=False),
@@ -186,7 +222,11 @@ def _that_changes(function: Callable[..., None]) -> Callable[..., None]:
 
 @command.command("install", short_help="Put this before the servers of a client.")
 @click.option(
-    "--server", "servers", multiple=True, metavar="NAME", help="Only the server of this name."
+    "--server",
+    "servers",
+    multiple=True,
+    metavar="NAME",
+    help="Only the server of this name.",
 )
 @_that_changes
 @click.pass_obj
@@ -235,7 +275,9 @@ def _change(
     from ullage.doors.mcp.clients import CLIENTS
 
     if file is not None and len(clients) != 1:
-        raise ConfigError("file", "it is of one client", "Name which: ullage mcp install cursor.")
+        raise ConfigError(
+            "file", "it is of one client", "Name which: ullage mcp install cursor."
+        )
     for name in clients or CLIENTS:
         client = CLIENTS[name]
         path = Path(file) if file else installing.file_of(client)
@@ -254,7 +296,9 @@ def _change(
             changes += [permitted] if permitted is not None else []
         for each in changes:
             click.echo(each.diff)
-        if dry_run or not (yes or click.confirm(f"Change {', '.join(change.servers)}?")):
+        if dry_run or not (
+            yes or click.confirm(f"Change {', '.join(change.servers)}?")
+        ):
             continue
         for each in changes:
             installing.apply(each)

@@ -14,9 +14,15 @@ from ullage.tools.cli._proxy import proxy_options, settings_of
 
 @click.command("proxy", short_help="Stand between clients and providers.")
 @click.option("--listen", metavar="ADDRESS:PORT", help="Default: 127.0.0.1:8787.")
-@click.option("--workers", type=click.IntRange(1), help="Processes that serve. Default: 1.")
-@click.option("--log", is_flag=True, default=None, help="A line of JSON for each request.")
-@click.option("--tenant", help="One tenant for everybody. Default: one for each credential.")
+@click.option(
+    "--workers", type=click.IntRange(1), help="Processes that serve. Default: 1."
+)
+@click.option(
+    "--log", is_flag=True, default=None, help="A line of JSON for each request."
+)
+@click.option(
+    "--tenant", help="One tenant for everybody. Default: one for each credential."
+)
 @proxy_options
 def command(file: Path | None, **options: Any) -> None:
     """Stand between clients and their providers, and keep every request within its window.
@@ -24,7 +30,9 @@ def command(file: Path | None, **options: Any) -> None:
     Point a client's base URL here; it keeps its own credentials.
     """
     config = settings_of(file, **options)
-    from ullage.doors.proxy.server import bound  # aiohttp: 0.2 s that no other command needs
+    from ullage.doors.proxy.server import (
+        bound,
+    )  # aiohttp: 0.2 s that no other command needs
     from ullage.doors.proxy.workers import serve_with_workers
 
     listening = bound(config)
@@ -36,6 +44,8 @@ def _say(config: Config, listening: socket.socket) -> None:
     host, port = listening.getsockname()[:2]
     url = f"http://{f'[{host}]' if ':' in host else host}:{port}"
     lines = [f"ullage proxy on {url}"]
-    lines += [f"  {url}/{name} → {upstream}" for name, upstream in config.upstreams.items()]
+    lines += [
+        f"  {url}/{name} → {upstream}" for name, upstream in config.upstreams.items()
+    ]
     lines += [f"  to look at: {url}/_ullage/"] if config.pages else []
     click.echo("\n".join(lines), err=True)

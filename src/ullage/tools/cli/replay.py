@@ -15,7 +15,13 @@ import click
 from msgspec import Struct
 from msgspec.structs import replace
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 
 from ullage.core.errors import ConfigError, FormatError
 from ullage.documents import NAMES
@@ -109,7 +115,9 @@ class Logs(click.Path):
     def __init__(self) -> None:
         super().__init__(exists=True, path_type=Path)
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> Any:
         """See `click.Path`."""
         return value if is_url(value) else super().convert(value, param, ctx)
 
@@ -121,7 +129,11 @@ def _window(value: str) -> int | Literal["own"]:
 
 def _share(value: str) -> float:
     try:
-        share = float(value.removesuffix("%")) / 100 if value.endswith("%") else float(value)
+        share = (
+            float(value.removesuffix("%")) / 100
+            if value.endswith("%")
+            else float(value)
+        )
     except ValueError:
         raise click.BadParameter(f"{value!r} is no share: write 20% or 0.2.") from None
     if not 0 < share < MOST_SHARE:
@@ -157,10 +169,17 @@ def _share(value: str) -> float:
     help="A budget to try, as a share of each run's largest request: 20%.",
 )
 @click.option(
-    "--least", default=0, type=click.IntRange(0), help="Leave out runs of fewer messages."
+    "--least",
+    default=0,
+    type=click.IntRange(0),
+    help="Leave out runs of fewer messages.",
 )
-@click.option("--most", type=click.IntRange(1), help="Stop after so many runs of each path.")
-@click.option("--resume", "kept_at", type=FILE, help="Keep here what is done; do no run twice.")
+@click.option(
+    "--most", type=click.IntRange(1), help="Stop after so many runs of each path."
+)
+@click.option(
+    "--resume", "kept_at", type=FILE, help="Keep here what is done; do no run twice."
+)
 @click.option(
     "--engine",
     type=click.Choice(ENGINES),
@@ -169,7 +188,9 @@ def _share(value: str) -> float:
     help="Where to work: in processes here, or on the Ray cluster of RAY_ADDRESS.",
 )
 @click.option(
-    "--jobs", type=click.IntRange(1), help="How many replays at once. Default: one for each core."
+    "--jobs",
+    type=click.IntRange(1),
+    help="How many replays at once. Default: one for each core.",
 )
 @click.option("--out", type=FILE, help="Write a row for each replay, as Parquet.")
 @user_tools_option
@@ -181,7 +202,9 @@ def _share(value: str) -> float:
     default=8,
     help="How many runs the page draws turn by turn: those with the largest requests.",
 )
-@click.option("--runs", "each", is_flag=True, help="A row for each run, not for each file.")
+@click.option(
+    "--runs", "each", is_flag=True, help="A row for each run, not for each file."
+)
 @json_option
 def command(**given: Any) -> None:
     """Replay recorded runs call by call, without any model, and print what came out.
@@ -208,7 +231,10 @@ def command(**given: Any) -> None:
 
 
 def replay_asked(
-    asked: Asked, *, replayer: Replayer = SESSIONS, is_wanted: Callable[[Run], bool] | None = None
+    asked: Asked,
+    *,
+    replayer: Replayer = SESSIONS,
+    is_wanted: Callable[[Run], bool] | None = None,
 ) -> Found:
     """Replay what was asked for, or of it the runs that are wanted, under a progress bar.
 
@@ -216,7 +242,9 @@ def replay_asked(
         ConfigError: a price profile is unknown.
         FormatError: there is no run in the paths.
     """
-    runs = partial(runs_in, asked.paths, least=asked.least, most=asked.most, is_wanted=is_wanted)
+    runs = partial(
+        runs_in, asked.paths, least=asked.least, most=asked.most, is_wanted=is_wanted
+    )
     profiles = profiles_of(asked.named)
     draws = asked.page is not None or asked.plot is not None
     album, damage = Album(asked.drawn), list[Damage]()

@@ -18,12 +18,27 @@ from rich.table import Table
 from ullage.core.errors import ConfigError
 from ullage.core.values.receipts import By, Receipt, Sums, summed
 from ullage.stores import receipts_of
-from ullage.tools.cli._options import harmless, json_option, open_kept, print_json, store_option
+from ullage.tools.cli._options import (
+    harmless,
+    json_option,
+    open_kept,
+    print_json,
+    store_option,
+)
 from ullage.tools.cli._page import FILE, save
 from ullage.tools.cli._report_page import page_of
 
 _DAYS = {"d": 1, "w": 7}
-_HEADINGS = ("requests", "sent", "without", "$ sent", "$ without", "saved", "opened", "$ for that")
+_HEADINGS = (
+    "requests",
+    "sent",
+    "without",
+    "$ sent",
+    "$ without",
+    "saved",
+    "opened",
+    "$ for that",
+)
 _NOTES = (
     "sent: tokens of prompts and answers as providers reported them, and $ at list price: measured",
     "without: what the same requests would have come to without ullage: reckoned",
@@ -74,7 +89,9 @@ def _since(value: str) -> str:
     try:
         return date.fromisoformat(value.strip()).isoformat()
     except ValueError:
-        raise click.BadParameter(f"{value!r} is no time: write 7d, 2w or 2026-11-01.") from None
+        raise click.BadParameter(
+            f"{value!r} is no time: write 7d, 2w or 2026-11-01."
+        ) from None
 
 
 @click.command("report", short_help="What requests cost, and what they saved.")
@@ -116,7 +133,9 @@ def command(
         keeper = receipts_of(kept)
         if keeper is None:
             why = f"a {type(kept).__name__} keeps no receipts"
-            raise ConfigError("store", why, "Use an SQLite file or a PostgreSQL server.")
+            raise ConfigError(
+                "store", why, "Use an SQLite file or a PostgreSQL server."
+            )
         receipts = keeper.receipts(since)
     report = report_of(receipts, since, datetime.now(UTC).date().isoformat(), by)
     if page is not None:
@@ -129,7 +148,9 @@ def command(
         show(report)
 
 
-def report_of(receipts: tuple[Receipt, ...], since: str, until: str, by: tuple[By, ...]) -> Report:
+def report_of(
+    receipts: tuple[Receipt, ...], since: str, until: str, by: tuple[By, ...]
+) -> Report:
     """What receipts come to.
 
     Args:
@@ -144,7 +165,9 @@ def report_of(receipts: tuple[Receipt, ...], since: str, until: str, by: tuple[B
         since=since,
         until=until,
         by=by,
-        lines=[Line(names=names, sums=sums) for names, sums in summed(fitted, by).items()],
+        lines=[
+            Line(names=names, sums=sums) for names, sums in summed(fitted, by).items()
+        ],
         total=summed(fitted).get((), Sums()),
         held_out=summed(held_out).get((), Sums()),
         open_writers=len({one.writer for one in receipts if one.is_open}),
@@ -154,7 +177,11 @@ def report_of(receipts: tuple[Receipt, ...], since: str, until: str, by: tuple[B
 def sentences(report: Report) -> list[str]:
     """A report in words: what was measured, and what is reckoned."""
     total = report.total
-    days = report.since if report.since == report.until else f"{report.since} to {report.until}"
+    days = (
+        report.since
+        if report.since == report.until
+        else f"{report.since} to {report.until}"
+    )
     said = [
         f"{days}: {_many(total.requests, 'request')}, "
         f"{_many(total.conversations, 'new conversation')}, ${total.sent_usd:,.2f} at list price."
@@ -176,7 +203,9 @@ def sentences(report: Report) -> list[str]:
             f"Of {_many(total.unreported, 'request')} nobody reported the usage: estimated."
         )
     if total.unpriced:
-        said.append(f"{_many(total.unpriced, 'request')} without a known price: in no sum of $.")
+        said.append(
+            f"{_many(total.unpriced, 'request')} without a known price: in no sum of $."
+        )
     if report.open_writers:
         said.append(
             f"{_many(report.open_writers, 'process', 'es')} still running, or ended without "
@@ -193,7 +222,10 @@ def _held_out(report: Report) -> list[str]:
     said = f"Held out: {_many(out.conversations, 'new conversation')}, ${out.sent_usd:,.2f}"
     if not out.conversations or not fitted.conversations:
         return [f"{said}."]
-    each, other = out.sent_usd / out.conversations, fitted.sent_usd / fitted.conversations
+    each, other = (
+        out.sent_usd / out.conversations,
+        fitted.sent_usd / fitted.conversations,
+    )
     said += f", ${each:,.4f} for each; the others ${other:,.4f}"
     if each:
         said += f", {abs(1 - other / each):.0%} {'less' if other <= each else 'more'}"
@@ -202,7 +234,10 @@ def _held_out(report: Report) -> list[str]:
 
 def table_rows(report: Report) -> list[tuple[str, ...]]:
     """Each line of a report as cells: its names, then a figure for each heading."""
-    return [(" · ".join(n or "–" for n in line.names), *_cells(line.sums)) for line in report.lines]
+    return [
+        (" · ".join(n or "–" for n in line.names), *_cells(line.sums))
+        for line in report.lines
+    ]
 
 
 def _cells(sums: Sums) -> tuple[str, ...]:
@@ -239,7 +274,8 @@ def show(report: Report) -> None:
 def json_of(report: Report) -> dict[str, Any]:
     """A report for ``--json``: each line with its names, and the sums of all."""
     lines = [
-        dict(zip(report.by, one.names, strict=True)) | {"sums": one.sums} for one in report.lines
+        dict(zip(report.by, one.names, strict=True)) | {"sums": one.sums}
+        for one in report.lines
     ]
     return {
         "since": report.since,
@@ -259,7 +295,12 @@ def csv_of(report: Report) -> str:
     writer = csv.writer(text, lineterminator="\n")
     names = [
         *("requests", "conversations", "unreported", "unpriced"),
-        *("sent_prompt_tokens", "sent_output_tokens", "raw_prompt_tokens", "raw_output_tokens"),
+        *(
+            "sent_prompt_tokens",
+            "sent_output_tokens",
+            "raw_prompt_tokens",
+            "raw_output_tokens",
+        ),
         *("sent_usd", "raw_usd", "recalls", "recall_tokens", "recall_usd"),
     ]
     writer.writerow([*report.by, *names])

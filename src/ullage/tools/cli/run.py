@@ -21,14 +21,20 @@ from ullage.tools.cli._proxy import proxy_options, settings_of
     context_settings={"allow_interspersed_args": False},
 )
 @proxy_options
-@click.argument("words", metavar="COMMAND…", nargs=-1, required=True, type=click.UNPROCESSED)
+@click.argument(
+    "words", metavar="COMMAND…", nargs=-1, required=True, type=click.UNPROCESSED
+)
 def command(file: Path | None, words: tuple[str, ...], **options: Any) -> None:
     """Run a coding agent, or any command, behind a proxy of its own: ullage run -- claude
 
     Every model call of the command goes through the proxy, which ends with it.
     """
     config = settings_of(file, tenant="", **options)
-    from ullage.doors.proxy.command import behind_a_proxy, run_command, summary  # aiohttp
+    from ullage.doors.proxy.command import (
+        behind_a_proxy,
+        run_command,
+        summary,
+    )  # aiohttp
     from ullage.doors.proxy.door import new_door
     from ullage.doors.proxy.quiet import own_words
 
@@ -37,7 +43,9 @@ def command(file: Path | None, words: tuple[str, ...], **options: Any) -> None:
         where = environment[MARK].rpartition("/")[0]  # and not the key behind it
         click.echo(f"ullage: already behind the proxy on {where}", err=True)
         sys.exit(run_command(words, environment))
-    named = {name for name, url in config.upstreams.items() if UPSTREAMS.get(name) != url}
+    named = {
+        name for name, url in config.upstreams.items() if UPSTREAMS.get(name) != url
+    }
     setting = setting_for(
         environment, named, config.upstreams, program=words[0], arguments=words[1:]
     )

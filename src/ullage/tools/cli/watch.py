@@ -17,9 +17,14 @@ from ullage.tools.watch.screen import Screen
 
 @click.command("watch", short_help="Follow live sessions in the terminal.")
 @click.argument("store", type=click.Path(dir_okay=False, path_type=Path))
-@click.option("--tenant", default="", help="Whose sessions. Default: the unnamed tenant.")
 @click.option(
-    "--every", type=click.FloatRange(min=0.1), default=1.0, help="Seconds between two looks."
+    "--tenant", default="", help="Whose sessions. Default: the unnamed tenant."
+)
+@click.option(
+    "--every",
+    type=click.FloatRange(min=0.1),
+    default=1.0,
+    help="Seconds between two looks.",
 )
 @click.option("--once", is_flag=True, help="Print what there is now, and end.")
 @json_option
@@ -36,7 +41,9 @@ def command(store: Path, tenant: str, every: float, once: bool, as_json: bool) -
             raise ConfigError(
                 "store", "there is no store at this path", "Leave --once out to wait."
             )
-        print_json(seen) if as_json else Console(highlight=False).print(Screen(store.name, seen))
+        print_json(seen) if as_json else Console(highlight=False).print(
+            Screen(store.name, seen)
+        )
         return
     console = Console(highlight=False)
     with Live(console=console, screen=console.is_terminal, auto_refresh=False) as live:

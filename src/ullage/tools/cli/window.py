@@ -14,7 +14,13 @@ from rich.text import Text
 
 from ullage.core.history.hand import name_of
 from ullage.core.turn.hand import described
-from ullage.session.stored import Leaf, Listed, StoredConversation, conversation, conversations
+from ullage.session.stored import (
+    Leaf,
+    Listed,
+    StoredConversation,
+    conversation,
+    conversations,
+)
 from ullage.tools.cli._options import harmless, open_kept, print_json, store_options
 
 _DAY_S, _HOUR_S, _MINUTE_S = 86_400, 3_600, 60
@@ -29,7 +35,9 @@ _DAY_S, _HOUR_S, _MINUTE_S = 86_400, 3_600, 60
     help="Show every text; else runs of the same kind are one line.",
 )
 @store_options
-def command(name: str | None, is_all: bool, store: str | None, tenant: str, as_json: bool) -> None:
+def command(
+    name: str | None, is_all: bool, store: str | None, tenant: str, as_json: bool
+) -> None:
     """List the conversations of a store, newest first; with NAME, show one as it stands.
 
     NAME is the short name that the list shows, such as c7k2m9xqa, or "last" for the newest. Each
@@ -137,7 +145,11 @@ def _as_window(stored: StoredConversation) -> dict[str, Any]:
 
 def _print_window(stored: StoredConversation, *, is_all: bool) -> None:
     console, outline = Console(highlight=False), stored.outline
-    share = f" ({outline.tokens / outline.limit_tokens:.0%})" if outline.limit_tokens else ""
+    share = (
+        f" ({outline.tokens / outline.limit_tokens:.0%})"
+        if outline.limit_tokens
+        else ""
+    )
     limit = f" of {outline.limit_tokens:,}" if outline.limit_tokens else ""
     console.print(
         f"{outline.name}: {len(stored.messages):,} messages for {harmless(outline.model)}, "
@@ -174,7 +186,11 @@ def _rows(leaves: list[Leaf], *, is_all: bool) -> Iterator[tuple[Any, ...]]:
 def _row(run: list[Leaf]) -> tuple[Any, ...]:
     first, last = run[0], run[-1]
     name = first.name if first is last else f"{first.name} – {last.name}"
-    what = " ".join(filter(None, (first.kind, first.tool))) if first is last else "old messages"
+    what = (
+        " ".join(filter(None, (first.kind, first.tool)))
+        if first is last
+        else "old messages"
+    )
     shown = first.state + (f" by {first.batch}" if first.batch else "")
     shown += ", pinned" if any(leaf.is_pinned for leaf in run) else ""
     text = harmless(first.head)
@@ -190,7 +206,9 @@ def _row(run: list[Leaf]) -> tuple[Any, ...]:
 
 def _decided(stored: StoredConversation) -> Iterator[str]:
     """The batches and the decisions, a line each."""
-    batches = [each for each in stored.batches() if each[1].edits and not each[1].decision]
+    batches = [
+        each for each in stored.batches() if each[1].edits and not each[1].decision
+    ]
     if batches:
         yield ""
         yield "Batches, the newest last:"

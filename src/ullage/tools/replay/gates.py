@@ -100,7 +100,10 @@ class Gates:
             self.broken[gate] += 1
 
     def _lossless(self, raw: Sequence[Wire], view: Sequence[Wire]) -> None:
-        window, leading = self.session.window, len(raw) - len(self.session.window.transcript)
+        window, leading = (
+            self.session.window,
+            len(raw) - len(self.session.window.transcript),
+        )
         wire = FORMATS[str(self.session.state.format)]
         heads: list[list[int | str]] = [[at] for at in range(-leading, 0)]
         laid = [*heads, *groups(window, wire, window.meter.model)]
@@ -117,7 +120,9 @@ class Gates:
                 run = raw[placed.start + leading : placed.stop + leading]
                 hidden = [text for message in run for text in self._given_in(message)]
                 lines = "\n".join(texts)
-                self._count("G4", any(t not in self._texts and t not in lines for t in hidden))
+                self._count(
+                    "G4", any(t not in self._texts and t not in lines for t in hidden)
+                )
         for group, shown in zip(laid, view, strict=True):
             first = group[0]
             if isinstance(first, str) or raw[first + leading] is shown:
@@ -132,7 +137,9 @@ class Gates:
 
     def _kept(self, original: Wire, shown: Wire) -> bool:
         """Whether each result of an edited message is there, or its notice opens it."""
-        for text, seen in zip(self._given_in(original), self._given_in(shown), strict=True):
+        for text, seen in zip(
+            self._given_in(original), self._given_in(shown), strict=True
+        ):
             if text != seen and text not in self._texts:
                 self._open([seen])
                 if text not in self._texts and not seen.startswith(_PAGE):
@@ -147,11 +154,17 @@ class Gates:
 
     def _said(self, raw: Sequence[Wire], view: Sequence[Wire]) -> None:
         """G5: every user text is in the view, unless an event reported the place."""
-        reported = any(event.kind in ("condensed", "cut") for event in self.session.events)
+        reported = any(
+            event.kind in ("condensed", "cut") for event in self.session.events
+        )
         if reported or self.session.window.summaries:
             return
         for before, after in zip(raw, view, strict=True):
-            if before is not after and before.get("role") in ("user", "system", "developer"):
+            if before is not after and before.get("role") in (
+                "user",
+                "system",
+                "developer",
+            ):
                 self._count("G5", self._said_in(before) != self._said_in(after))
 
     def _said_in(self, raw: Wire) -> list[str]:

@@ -62,7 +62,11 @@ Replay: TypeAlias = Callable[[Run, int, Job, str], tuple[Replayed, Tracer | None
 
 
 def replay_session(
-    run: Run, window_tokens: int, job: Job, policy: str, watch_of: WatchOf = watch_session
+    run: Run,
+    window_tokens: int,
+    job: Job,
+    policy: str,
+    watch_of: WatchOf = watch_session,
 ) -> tuple[Replayed, Tracer | None]:
     """The run as a session under a preset would have kept it; its views watched by this."""
     tracer = Tracer(Judge().text) if job.draws else None
@@ -117,7 +121,9 @@ class Finished:
         for line in kept.splitlines():
             with suppress(msgspec.DecodeError, UnicodeDecodeError):
                 found = msgspec.json.decode(line, type=_Line)
-                self._done[found.key] = msgspec.json.decode(found.replayed, type=outcome)
+                self._done[found.key] = msgspec.json.decode(
+                    found.replayed, type=outcome
+                )
         if path is not None and kept and not kept.endswith(b"\n"):
             _append(path, b"\n")
 
@@ -173,7 +179,9 @@ def replay_all(
     def units() -> Iterator[tuple[_Tag, _Unit]]:
         for name, run, done in wanted:
             digest = _digest((run.id, run.format, run.request, run.messages))
-            run_key = _digest((__version__, replayer.name, digest, replace(job, draws=False)))
+            run_key = _digest(
+                (__version__, replayer.name, digest, replace(job, draws=False))
+            )
             for policy, room in tries:
                 key = f"{run_key} {policy} {room}"
                 if (before := kept.get(key)) is not None:
@@ -204,7 +212,11 @@ def _outcome(replayer: Replayer, job: Job, unit: _Unit) -> Outcome:
     try:
         replayed, tracer = replayer.replay(run, window_of(run, room), job, policy)
     except FormatError as error:
-        return Damage(name, run.line, f"a run that cannot be replayed: {error.where}: {error.rule}")
+        return Damage(
+            name,
+            run.line,
+            f"a run that cannot be replayed: {error.where}: {error.rule}",
+        )
     except (AttributeError, KeyError, TypeError) as error:
         why = f"a message is not in the shape of {run.format} ({type(error).__name__})"
         return Damage(name, run.line, f"a run that cannot be replayed: {why}")

@@ -42,17 +42,23 @@ def write_parquet(
             for name, replayed in found:
                 row = {"file": name, **msgspec.to_builtins(replayed)}
                 out.write(msgspec.json.encode(row) + b"\n")
-        typed = ", ".join(f"{_quoted(name)}: {_quoted(sql)}" for name, sql in columns.items())
+        typed = ", ".join(
+            f"{_quoted(name)}: {_quoted(sql)}" for name, sql in columns.items()
+        )
         rows = f"read_json({_quoted(lines)}, format = 'newline_delimited', columns = {{{typed}}})"
         options = f"FORMAT parquet, KV_METADATA {{ullage: {_quoted(__version__)}}}"
         try:
             with duckdb.connect(config={"autoinstall_known_extensions": "false"}) as db:
-                db.execute(f"COPY (SELECT * FROM {rows}) TO {_quoted(part)} ({options})")
+                db.execute(
+                    f"COPY (SELECT * FROM {rows}) TO {_quoted(part)} ({options})"
+                )
             part.replace(path)
         except (duckdb.IOException, OSError) as error:
             part.unlink(missing_ok=True)
             why = f"the file cannot be written ({type(error).__name__})"
-            raise ConfigError("--out", why, "Give a path in a folder that is there.") from None
+            raise ConfigError(
+                "--out", why, "Give a path in a folder that is there."
+            ) from None
 
 
 def _duckdb() -> Any:
@@ -79,7 +85,10 @@ def _sql(of: _Type) -> str:
         return f"STRUCT({', '.join(fields)})"
     if origin is Literal:
         return "VARCHAR"
-    if origin in (types.UnionType, typing.Union):  # of a value and None: every column may be null
+    if origin in (
+        types.UnionType,
+        typing.Union,
+    ):  # of a value and None: every column may be null
         (value,) = (each for each in arguments if each is not types.NoneType)
         return _sql(value)
     if origin in (list, tuple, Sequence):

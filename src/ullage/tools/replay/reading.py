@@ -25,7 +25,9 @@ for; words to search all that left the view for, and which page of the hits to s
 def ask(session: Session, tool: str, arguments: Mapping[str, Any]) -> str:
     """Make a recall call in the session's own format; the text that comes back."""
     wire = FORMATS[str(session.state.format)]
-    call = call_on(wire.name, tool, dict(arguments), json.dumps(dict(arguments)), "call_read")
+    call = call_on(
+        wire.name, tool, dict(arguments), json.dumps(dict(arguments)), "call_read"
+    )
     (carrier,) = wire.results([session.recall(call)])
     (answer,) = wire.parse(carrier, "a recall").results
     return "".join(leaf.text for leaf in answer.content if isinstance(leaf, Text))
@@ -46,7 +48,9 @@ def follow(session: Session, ref: str, offset: int = 0) -> str:
             return "".join([*pages, text])
         page, following = more
         if following <= offset:
-            raise ValueError(f"paging of {ref!r} does not move on from character {offset:,}")
+            raise ValueError(
+                f"paging of {ref!r} does not move on from character {offset:,}"
+            )
         pages.append(page)
         offset = following
 
@@ -71,7 +75,9 @@ def leads_to(text: str) -> list[str]:
     return [pointer.ref for pointer in refs_in(text)] if is_lead else []
 
 
-def reachable_with(leads: Callable[[str], Iterable[str]], refs: Iterable[str]) -> list[str]:
+def reachable_with(
+    leads: Callable[[str], Iterable[str]], refs: Iterable[str]
+) -> list[str]:
     """These refs, and every ref that they lead to, each once."""
     found, queue = dict[str, None](), list(refs)
     while queue:
@@ -106,7 +112,11 @@ class SessionLibrary:
     def whole(self, ref: str) -> str:
         """See `Library.whole`."""
         if ref not in self._wholes:
-            pages = follow(self._session, ref) if self._reads_on else self.open(Pointer(ref, 0))
+            pages = (
+                follow(self._session, ref)
+                if self._reads_on
+                else self.open(Pointer(ref, 0))
+            )
             self._wholes[ref] = pages
         return self._wholes[ref]
 

@@ -42,7 +42,9 @@ class Recorder(Closing):
         Raises:
             FormatError: something in them is neither plain data nor an SDK object.
         """
-        kept = {key: value for key, value in request.items() if key not in _OF_THE_CLIENT}
+        kept = {
+            key: value for key, value in request.items() if key not in _OF_THE_CLIENT
+        }
         line = {"request": kept} if reply is None else {"request": kept, "reply": reply}
         hook = partial(plain, where="request or reply")
         self._file.write(msgspec.json.encode(line, enc_hook=hook) + b"\n")

@@ -48,7 +48,11 @@ class Needed(Struct, frozen=True, kw_only=True):
     @property
     def recallable(self) -> float | None:
         """Share that was not in view, and that something in view led to."""
-        return None if self.visible is None or self.lost is None else 1 - self.visible - self.lost
+        return (
+            None
+            if self.visible is None or self.lost is None
+            else 1 - self.visible - self.lost
+        )
 
 
 class Charge(Bill, frozen=True, kw_only=True):
@@ -214,7 +218,9 @@ def needed_of(found: Sequence[Evidence]) -> Needed:
     tallies = {b: [each.first[b] for each in found if b in each.first] for b in BUCKETS}
     first = {bucket: reduce(add, each) for bucket, each in tallies.items() if each}
     return Needed(
-        needed=int(sum(tally.demanded for name, tally in first.items() if name not in _NEAR)),
+        needed=int(
+            sum(tally.demanded for name, tally in first.items() if name not in _NEAR)
+        ),
         visible=_mean([tally.visible / tally.demanded for tally in far]),
         lost=_mean([tally.lost / tally.demanded for tally in far]),
         first=first,
@@ -234,7 +240,9 @@ def charges_of(bills: Iterable[Sequence[Bill]]) -> list[Charge]:
         charges.append(
             Charge(
                 profile=profile,
-                models=tuple(sorted({model for bill in group for model in bill.models})),
+                models=tuple(
+                    sorted({model for bill in group for model in bill.models})
+                ),
                 clock=clock,
                 runs=len(group),
                 raw=raw,
@@ -262,7 +270,10 @@ def _band(name: str, bills: Sequence[Bill]) -> Band:
         runs=len(bills),
         raw_usd=reduce(sum_usd, (raw for raw, _ in costs)),
         usd=reduce(sum_usd, (shown for _, shown in costs)),
-        unsaved=sum(raw is not None and shown is not None and shown >= raw for raw, shown in costs),
+        unsaved=sum(
+            raw is not None and shown is not None and shown >= raw
+            for raw, shown in costs
+        ),
     )
 
 

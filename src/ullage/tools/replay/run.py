@@ -19,7 +19,14 @@ from ullage.core.errors import OverLimitError
 from ullage.core.history import canon
 from ullage.core.values.toolset import Toolset
 from ullage.documents import preset
-from ullage.tools.replay.calls import Room, answer_of, boundaries, request_of, room_of, session_for
+from ullage.tools.replay.calls import (
+    Room,
+    answer_of,
+    boundaries,
+    request_of,
+    room_of,
+    session_for,
+)
 from ullage.tools.replay.cost.money import Bill, CostMeter, Priced, clocks_of
 from ullage.tools.replay.cost.prefix import head_of
 from ullage.tools.replay.cost.prices import Profile
@@ -84,7 +91,9 @@ class Replayed(Struct, frozen=True, kw_only=True):
         return room_of(self.window_tokens, self.share, is_own=self.is_own)
 
 
-def watch_session(run: Run, lengths: Sequence[int], session: Session, common: Set[str]) -> Watch:
+def watch_session(
+    run: Run, lengths: Sequence[int], session: Session, common: Set[str]
+) -> Watch:
     """Watch a session's views of a run; refs are opened by its own recall tools."""
     user_tools = session.settings.user_tools
     return watch_over(run, lengths, SessionLibrary(session), common, user_tools)
@@ -128,7 +137,9 @@ def replay_run(
         gates.check(history, view)
         watch.see(number, length, view)
         if length in cold:
-            gates.same(wire.history(new_session(state=session.state).fit(request)), view)
+            gates.same(
+                wire.history(new_session(state=session.state).fit(request)), view
+            )
         shown_tokens = sums.add(number, view)
         if on_view is not None and sums.meter.newest is not None:
             on_view(session.window, sums.meter.newest)

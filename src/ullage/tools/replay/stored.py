@@ -69,11 +69,17 @@ def from_store(
     limits = Limits(window_tokens=window_tokens) if window_tokens is not None else None
     ledger, opened = _kept(run, store, tenant)
     if not run.model:  # of several that reported, any
-        named = {name for entry in ledger.entries.values() for name in entry.observed if name}
+        named = {
+            name for entry in ledger.entries.values() for name in entry.observed if name
+        }
         name = FORMATS[run.format].model_field
         run = replace(run, request={**run.request, name: min(named, default="")})
     presets = {each.name: each for each in map(preset, NAMES)}
-    chosen = presets.get(opened.policy, preset("default")) if policy is None else preset(policy)
+    chosen = (
+        presets.get(opened.policy, preset("default"))
+        if policy is None
+        else preset(policy)
+    )
     session = Session(
         model_of(run),
         policy=_first_sight(chosen),
@@ -86,7 +92,9 @@ def from_store(
     return _shown(run, session, opened.policy, profiles_for(profiles, run))
 
 
-def _shown(run: Run, session: Session, policy: str, profiles: Sequence[Profile]) -> Stored:
+def _shown(
+    run: Run, session: Session, policy: str, profiles: Sequence[Profile]
+) -> Stored:
     """Every view of the run that the session shows, traced and priced."""
     wire, lengths, judge = FORMATS[run.format], boundaries(run), Judge()
     tracer, meter, unfit = Tracer(judge.text), None, 0
@@ -99,8 +107,12 @@ def _shown(run: Run, session: Session, policy: str, profiles: Sequence[Profile])
             continue
         if meter is None:
             heads = head_of(run.request), head_of(fitted)
-            meter = CostMeter(profiles, heads, clocks_of(run.id, lengths, run.stamps), judge.text)
-        meter.take(number, history, wire.history(fitted), judge.tokens(answer_of(run, length)))
+            meter = CostMeter(
+                profiles, heads, clocks_of(run.id, lengths, run.stamps), judge.text
+            )
+        meter.take(
+            number, history, wire.history(fitted), judge.tokens(answer_of(run, length))
+        )
         if meter.newest is not None:
             tracer(session.window, meter.newest)
     return Stored(
@@ -116,7 +128,9 @@ def _kept(run: Run, store: Store, tenant: str) -> tuple[Ledger, Opened]:
     """What the store holds of this history, and how it was opened."""
     roomy = Limits(window_tokens=1_000_000_000)
     first = _first_sight(preset("default"))
-    session = Session(model_of(run), policy=first, limits=roomy, format=run.format, tenant=tenant)
+    session = Session(
+        model_of(run), policy=first, limits=roomy, format=run.format, tenant=tenant
+    )
     session.fit(request_of(run, run.messages))
     chain = session.window.transcript.chain
     ledger = Ledger().with_records(store.find(tenant, chain))
@@ -133,4 +147,6 @@ def _kept(run: Run, store: Store, tenant: str) -> tuple[Ledger, Opened]:
 
 def _first_sight(policy: Policy) -> Policy:
     """The policy with its cuts at first sight and nothing that decides."""
-    return replace(policy, under_pressure=(), guard=None, on_request=None, spill_directory=None)
+    return replace(
+        policy, under_pressure=(), guard=None, on_request=None, spill_directory=None
+    )

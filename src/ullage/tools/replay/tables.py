@@ -24,7 +24,9 @@ class Figures(Table):
     A heading that is folded letter by letter, or a ref that is cut, tells nothing.
     """
 
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+    def __rich_console__(
+        self, console: Console, options: ConsoleOptions
+    ) -> RenderResult:
         needed = self.__rich_measure__(console, options.update(max_width=WIDTH)).maximum
         if needed <= options.max_width:
             yield from super().__rich_console__(console, options)
@@ -39,7 +41,10 @@ class Figures(Table):
         """A row: its names, then each figure behind its heading."""
         names, figures = list[str](), list[str]()
         for column in self.columns:
-            heading, cell = str(column.header).replace("\n", " "), str(list(column.cells)[index])
+            heading, cell = (
+                str(column.header).replace("\n", " "),
+                str(list(column.cells)[index]),
+            )
             if column.justify == "left":
                 names.append(cell)
             elif cell:
@@ -103,7 +108,17 @@ def _bill_table(row: Row, *, is_last: bool) -> Table:
 
 
 _SENT = (
-    *("window", "runs", "over", "calls", "peak\nraw", "peak\nview", "tokens", "cached", "cost"),
+    *(
+        "window",
+        "runs",
+        "over",
+        "calls",
+        "peak\nraw",
+        "peak\nview",
+        "tokens",
+        "cached",
+        "cost",
+    ),
     *("ms", "p99", "gates"),
 )
 _SENT_NOTES = (
@@ -163,13 +178,20 @@ def _kept(row: Row) -> list[str]:
     return [
         f"{kept.needed:,}",
         *(percent(share) for share in (kept.visible, kept.recallable, kept.lost)),
-        *(f"{row.events.get(kind, 0):,}" for kind in ("truncated", "pruned", "condensed")),
+        *(
+            f"{row.events.get(kind, 0):,}"
+            for kind in ("truncated", "pruned", "condensed")
+        ),
         f"{row.breaks_per_100:.1f}",
     ]
 
 
 def table_with(
-    title: str, names: Sequence[str], figures: Sequence[str], *, notes: Sequence[str] = ()
+    title: str,
+    names: Sequence[str],
+    figures: Sequence[str],
+    *,
+    notes: Sequence[str] = (),
 ) -> Figures:
     """A table without rows: names to the left, figures to the right."""
     table = Figures(

@@ -15,7 +15,16 @@ from msgspec.structs import replace
 
 from ullage import Replace, Summary, Window
 from ullage.core.values.edits import whole
-from ullage.doors.host import Content, Media, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
+from ullage.doors.host import (
+    Content,
+    Media,
+    Opaque,
+    Part,
+    Reasoning,
+    Text,
+    ToolCall,
+    ToolResult,
+)
 from ullage.policy import leaves_of
 from ullage.tools.replay.cost.money import Priced
 from ullage.tools.replay.readers import Run
@@ -68,7 +77,9 @@ class Tracer:
             self._add(window, index)
         self._look(window, turn)
         notice = self._condensed(window, turn)
-        sums = [sum(column) for column in zip(*self._vectors, strict=True)] or [0] * len(KINDS)
+        sums = [sum(column) for column in zip(*self._vectors, strict=True)] or [
+            0
+        ] * len(KINDS)
         sums[_AT["head"]] += self._head
         sums[_AT["notice"]] += notice
         trace.lengths.append(window.size)
@@ -97,7 +108,9 @@ class Tracer:
         messages = window.transcript.messages[: len(self._vectors)] if window else []
         if window is not None and window.head_texts:
             head = clipped("\n\n".join(window.head_texts), _SUMMARY_CHARS)
-        parts = [list(self._said(window, index)) for index in range(len(messages)) if window]
+        parts = [
+            list(self._said(window, index)) for index in range(len(messages)) if window
+        ]
         cut = sum(said.chars > _TEXT_CHARS for row in parts for said in row)
         began_s = min(run.stamps.values(), default=0.0)
         roles: list[Role] = [message.role for message in messages]
@@ -108,7 +121,9 @@ class Tracer:
             parts=parts,
             clipped=cut,
             model=run.model,
-            began=f"{datetime.fromtimestamp(began_s, UTC):%Y-%m-%d}" if run.stamps else "",
+            began=f"{datetime.fromtimestamp(began_s, UTC):%Y-%m-%d}"
+            if run.stamps
+            else "",
         )
 
     # ── counting ─────────────────────────────────────────────────────────────────────
@@ -144,16 +159,17 @@ class Tracer:
             return vector
         message = window.transcript.messages[index]
         shown = window.shown(index) if edits else {}
-        vector[_AT[_kind(message.role, message.parts[0]) if message.parts else "user"]] += (
-            _FRAMING_TOKENS
-        )
+        vector[
+            _AT[_kind(message.role, message.parts[0]) if message.parts else "user"]
+        ] += _FRAMING_TOKENS
         for place, (kind, tokens) in self._counts[index].items():
             edit = shown.get(place)
             if edit is not None:
                 kind = "notice" if edit.kind == "pruned" else kind
                 tokens = self._count(edit.text)
             elif (
-                isinstance(message.parts[place[0]], Reasoning) and index in window.reasoning_dropped
+                isinstance(message.parts[place[0]], Reasoning)
+                and index in window.reasoning_dropped
             ):
                 continue
             vector[_AT[kind]] += tokens
@@ -165,7 +181,10 @@ class Tracer:
         """Note every message that looks otherwise than at the turn before."""
         now = _states(window)
         for index in sorted({*now, *self._states}):
-            state, before = now.get(index, (WHOLE, ())), self._states.get(index, (WHOLE, ()))
+            state, before = (
+                now.get(index, (WHOLE, ())),
+                self._states.get(index, (WHOLE, ())),
+            )
             if state == before:
                 continue
             self._vectors[index] = self._vector(window, index, state)
@@ -252,17 +271,27 @@ def _states(window: Window) -> dict[int, _State]:
 
 def _kind(role: str, part: Part) -> str:
     """What a part is of (`KINDS`)."""
-    return _OF_PART.get(type(part)) or {"system": "head", "tool": "result"}.get(role, role)
+    return _OF_PART.get(type(part)) or {"system": "head", "tool": "result"}.get(
+        role, role
+    )
 
 
-_OF_PART: dict[type, str] = {ToolCall: "call", ToolResult: "result", Reasoning: "reasoning"}
+_OF_PART: dict[type, str] = {
+    ToolCall: "call",
+    ToolResult: "result",
+    Reasoning: "reasoning",
+}
 
 
 def _what(window: Window, index: int, number: int) -> str:
     """The call that a place belongs to, or who speaks there."""
     message = window.transcript.messages[index]
     part = message.parts[number]
-    call = part if isinstance(part, ToolCall) else window.transcript.call_for(index, number)
+    call = (
+        part
+        if isinstance(part, ToolCall)
+        else window.transcript.call_for(index, number)
+    )
     if call is None:
         return f"{message.role} text"
     subject = " ".join(call.arguments.split())

@@ -90,7 +90,9 @@ def read(path: Path, tenant: str = "") -> Seen | None:
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise StoreError("sqlite", "watch", error.strerror or type(error).__name__) from error
+        raise StoreError(
+            "sqlite", "watch", error.strerror or type(error).__name__
+        ) from error
     try:
         where = f"{path.absolute().as_uri()}?mode=ro"
         with closing(sqlite3.connect(where, uri=True, timeout=5)) as db:

@@ -27,10 +27,14 @@ class Screen:
     def __init__(self, name: str, seen: Seen | None) -> None:
         self.name, self.seen = name, seen
 
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+    def __rich_console__(
+        self, console: Console, options: ConsoleOptions
+    ) -> RenderResult:
         seen = self.seen
         if seen is None:
-            yield Text(f"{self.name}: waiting for a session to begin · Ctrl-C ends this")
+            yield Text(
+                f"{self.name}: waiting for a session to begin · Ctrl-C ends this"
+            )
             return
         yield Text.assemble(
             (self.name, "bold"), f" · {_counted(seen.conversations, 'conversation')}"
@@ -39,7 +43,9 @@ class Screen:
         yield Text(f"{_counted(seen.outputs, 'output')} set aside, {size}")
         if prompts := seen.prompts:
             drawn = columns(prompts, max(prompts), max(options.max_width - 20, 10))
-            yield Text.assemble("prompts ", (drawn, "blue"), f" {short(prompts[-1])} tokens")
+            yield Text.assemble(
+                "prompts ", (drawn, "blue"), f" {short(prompts[-1])} tokens"
+            )
         yield Text()
         room = options.height or console.height
         yield _table(seen.happened[-max(room - _HEAD_LINES, 1) :])

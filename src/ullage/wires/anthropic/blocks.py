@@ -38,7 +38,9 @@ def _server_call(kind: str, may: str) -> Block:
     )
 
 
-def _server_result(name: str, content: Any = (list, dict), *, author: Author = "tool") -> Block:
+def _server_result(
+    name: str, content: Any = (list, dict), *, author: Author = "tool"
+) -> Block:
     """What a tool of the server's gave."""
     needs = {"tool_use_id": str, "content": content}
     may = _may("caller is_error")

@@ -27,7 +27,9 @@ class AnthropicReader(Reader):
     }
     flags_errors = True
 
-    def schema(self, raw: Mapping[str, Any], body: Mapping[str, Any], where: str) -> Any:
+    def schema(
+        self, raw: Mapping[str, Any], body: Mapping[str, Any], where: str
+    ) -> Any:
         """See `Reader.schema`: a tool of Anthropic's own has none."""
         return raw.get("input_schema")
 
@@ -50,7 +52,9 @@ class AnthropicWriter(Writer):
         before = ""
         takes_none = takes_no_system_messages(self.conversion.model)
         for turn, following in zip_longest(turns, turns[1:]):
-            stands = before == "user" and (following is None or following.who == "assistant")
+            stands = before == "user" and (
+                following is None or following.who == "assistant"
+            )
             if turn.who == "system" and (takes_none or not stands):
                 turn = self.system_note(turn)
             blocks = [self._block(piece, turn) for piece in turn.pieces]
@@ -64,7 +68,12 @@ class AnthropicWriter(Writer):
     def call(self, call: Call) -> WireDict:
         """See `Writer.call`."""
         arguments = self.arguments(call)
-        return {"type": "tool_use", "id": call.id, "name": call.name, "input": arguments}
+        return {
+            "type": "tool_use",
+            "id": call.id,
+            "name": call.name,
+            "input": arguments,
+        }
 
     def _block(self, piece: Piece, turn: Turn) -> WireDict:
         match piece:
@@ -93,7 +102,9 @@ class AnthropicWriter(Writer):
 
     def medium(self, medium: Medium) -> WireDict | None:
         """See `Writer.medium`: images of four types, and PDF; both also by URL."""
-        allowed = {"image": (*IMAGES.values(),), "document": (PDF,)}.get(medium.kind, ())
+        allowed = {"image": (*IMAGES.values(),), "document": (PDF,)}.get(
+            medium.kind, ()
+        )
         if medium.url and medium.kind != "audio":
             source = {"type": "url", "url": medium.url}
         elif medium.mime in allowed:

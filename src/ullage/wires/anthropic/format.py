@@ -31,7 +31,13 @@ from ullage.core.values.messages import (
 )
 from ullage.core.values.notices import NO_REASONING
 from ullage.core.values.usage import Usage
-from ullage.wires.anthropic.blocks import BLOCKS, ROLES, SERVER, SERVER_CALLS, SERVER_RESULTS
+from ullage.wires.anthropic.blocks import (
+    BLOCKS,
+    ROLES,
+    SERVER,
+    SERVER_CALLS,
+    SERVER_RESULTS,
+)
 from ullage.wires.anthropic.models import FAMILIES, call_ids
 from ullage.wires.anthropic.passages import passages_of, shown
 from ullage.wires.base import (
@@ -46,7 +52,15 @@ from ullage.wires.base import (
     sealed_bytes,
     text_at,
 )
-from ullage.wires.block import Block, arguments_of, cannot_edit, fields, filled, medium_at, replaced
+from ullage.wires.block import (
+    Block,
+    arguments_of,
+    cannot_edit,
+    fields,
+    filled,
+    medium_at,
+    replaced,
+)
 from ullage.wires.choice import ANY, FORCED, NONE, Choice
 from ullage.wires.format import Change, WireFormat, before_last
 from ullage.wires.models import family_of
@@ -96,7 +110,10 @@ class Anthropic(WireFormat):
                 yield where, block
             else:
                 is_text = field(block, "type") in (None, "text")
-                yield where, text_at(field(block, "text"), f"{where}.text") if is_text else None
+                yield (
+                    where,
+                    text_at(field(block, "text"), f"{where}.text") if is_text else None,
+                )
 
     def previous(self, request: Mapping[str, Any]) -> str:
         """See `Format.previous`: what a message thread is continued from."""
@@ -135,7 +152,9 @@ class Anthropic(WireFormat):
         role = self.role_of(message.get("role"), where)
         content = message.get("content")
         if content is None:
-            raise FormatError(f"{where}.content", "there is none", "Give text, or blocks.")
+            raise FormatError(
+                f"{where}.content", "there is none", "Give text, or blocks."
+            )
         parts: list[Part] = _with_passages(content, f"{where}.content", self._block)
         return Message(role, ordered(parts), before_reply=role == "system")
 
@@ -147,12 +166,18 @@ class Anthropic(WireFormat):
                 arguments = as_json(block.get("input"), f"{where}.input")
                 name = text_at(block.get("name"), f"{where}.name")
                 author: Author = "program" if row.is_of_program(block) else "model"
-                return ToolCall(str(block.get("id") or ""), name, arguments, at, author=author)
+                return ToolCall(
+                    str(block.get("id") or ""), name, arguments, at, author=author
+                )
             case "result":
                 held = f"{where}.content"
-                content: list[Content] = _with_passages(block.get("content"), held, self._item)
+                content: list[Content] = _with_passages(
+                    block.get("content"), held, self._item
+                )
                 failed = bool(block.get("is_error"))
-                return ToolResult(str(block.get("tool_use_id") or ""), tuple(content), failed, at)
+                return ToolResult(
+                    str(block.get("tool_use_id") or ""), tuple(content), failed, at
+                )
             case "reasoning":
                 sealed = block.get("signature") or block.get("data")
                 size = sealed_bytes(sealed, _FRAME_BYTES)
@@ -169,7 +194,12 @@ class Anthropic(WireFormat):
         return _content(block, _row_of(block), at, where)
 
     def edit(
-        self, raw: Any, message: Message, changes: Sequence[Change], *, drop_reasoning: bool = False
+        self,
+        raw: Any,
+        message: Message,
+        changes: Sequence[Change],
+        *,
+        drop_reasoning: bool = False,
     ) -> dict[str, Any]:
         """See `Format.edit`."""
         new = dict(raw if type(raw) is dict else plain(raw, "message"))
@@ -189,7 +219,9 @@ class Anthropic(WireFormat):
             else:
                 blocks[part.at] = _edited(block, part, text)
         if drop_reasoning:
-            thoughts = {part.at for part in message.parts if isinstance(part, Reasoning)}
+            thoughts = {
+                part.at for part in message.parts if isinstance(part, Reasoning)
+            }
             kept = [block for at, block in enumerate(blocks) if at not in thoughts]
             new["content"] = kept or [{"type": "text", "text": NO_REASONING}]
         return new
@@ -236,7 +268,9 @@ class Anthropic(WireFormat):
         part = self._block(raw, WHOLE, "call")
         if isinstance(part, ToolCall):
             return part
-        raise FormatError("call", "not a tool_use block", "Give the block the model sent.")
+        raise FormatError(
+            "call", "not a tool_use block", "Give the block the model sent."
+        )
 
     def result(
         self, call: ToolCall, text: str, *, is_error: bool = False, block: Any = None
@@ -344,7 +378,9 @@ def _edited(raw: Any, part: Part, text: str) -> dict[str, Any]:
     """A block that shows another text: in the block where it is a passage, or in its place."""
     if isinstance(part, Frame):
         raise cannot_edit(field(raw, "type"), "keeps what stands beside its texts")
-    return shown(raw, part.inner, text) if isinstance(part, Passage) else _said(raw, text)
+    return (
+        shown(raw, part.inner, text) if isinstance(part, Passage) else _said(raw, text)
+    )
 
 
 def _shown(content: Any, leaf: Content, text: str) -> Any:
@@ -371,9 +407,15 @@ def _with_passages(
 
 def _is_server_tool_open(messages: Sequence[Any]) -> bool:
     """Whether the last reply holds a call of a server's tool without its result."""
-    said = (field(m, "content") for m in reversed(messages) if field(m, "role") == "assistant")
+    said = (
+        field(m, "content")
+        for m in reversed(messages)
+        if field(m, "role") == "assistant"
+    )
     blocks = next(said, None)
-    kinds = [field(block, "type") for block in blocks] if isinstance(blocks, list) else []
+    kinds = (
+        [field(block, "type") for block in blocks] if isinstance(blocks, list) else []
+    )
     calls = sum(kind in SERVER_CALLS for kind in kinds)
     return calls > sum(kind in SERVER_RESULTS for kind in kinds)
 
@@ -388,13 +430,17 @@ def _usage(usage: Any) -> Usage | None:
     listed = field(usage, "iterations")
     iterations = listed if isinstance(listed, (list, tuple)) else ()
     beside = [each for each in iterations if field(each, "type") in _BESIDE_THE_SUMS]
-    read_all = [found for each in (usage, *beside) if (found := read(each, _COUNTS)) is not None]
+    read_all = [
+        found for each in (usage, *beside) if (found := read(each, _COUNTS)) is not None
+    ]
     if len(read_all) <= len(beside):
         return None
     total = sum(read_all, Usage()) if beside else read_all[0]
     if not iterations:
         return total
     first = iterations[0]
-    is_of_prompt = field(first, "type") not in _BESIDE_THE_SUMS  # and not of what became of it
+    is_of_prompt = (
+        field(first, "type") not in _BESIDE_THE_SUMS
+    )  # and not of what became of it
     sent = (read(first, _COUNTS) or Usage()) if is_of_prompt else Usage()
     return replace(total, prompt_tokens=sent.input_tokens)

@@ -32,7 +32,9 @@ class AnthropicDialect(Dialect):
 
     is_thread = is_held
 
-    def going_on_from(self, request: Mapping[str, Any], reply_id: str) -> dict[str, Any]:
+    def going_on_from(
+        self, request: Mapping[str, Any], reply_id: str
+    ) -> dict[str, Any]:
         """See `Dialect.going_on_from`."""
         thread = {**object_at(request, "thread"), "previous_message_id": reply_id}
         return {**request, "thread": thread}
@@ -95,28 +97,41 @@ class AnthropicDialect(Dialect):
         usage = summed([reply.get("usage") for reply in replies], self.added)
         return {**new, "stop_reason": self.stop_for(last, said) or None, "usage": usage}
 
-    def deferred(self, waiting: Sequence[Any], raw: Any, message: Message | None) -> list[Any]:
+    def deferred(
+        self, waiting: Sequence[Any], raw: Any, message: Message | None
+    ) -> list[Any]:
         """See `Dialect.deferred`: first in the user's next message (A5, A6)."""
         if raw is None or raw.get("role") != "user":
             return super().deferred(waiting, raw, message)
         content = raw["content"]
-        blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
+        blocks = (
+            [{"type": "text", "text": content}] if isinstance(content, str) else content
+        )
         return [{**raw, "content": [*waiting, *blocks]}]
 
     def seals(self, message: Any) -> list[str]:
         """See `Dialect.seals`."""
-        return [seal for block in objects_at(message, "content") if (seal := _seal(block))]
+        return [
+            seal for block in objects_at(message, "content") if (seal := _seal(block))
+        ]
 
     def loose(self, rounds: Sequence[Sequence[Any]]) -> list[str]:
         """See `Dialect.loose`: what was signed behind a hidden turn (A15)."""
-        return [seal for said in rounds[1:] for message in said for seal in self.seals(message)]
+        return [
+            seal
+            for said in rounds[1:]
+            for message in said
+            for seal in self.seals(message)
+        ]
 
     def without(self, run: Sequence[Any], is_loose: Callable[[str], bool]) -> list[Any]:
         """See `Dialect.without`."""
         kept = []
         for message in run:
             if any(is_loose(seal) for seal in self.seals(message)):
-                blocks = [block for block in message["content"] if not is_loose(_seal(block))]
+                blocks = [
+                    block for block in message["content"] if not is_loose(_seal(block))
+                ]
                 message = {**message, "content": blocks} if blocks else None
             if message is not None:
                 kept.append(message)
@@ -128,7 +143,9 @@ class AnthropicDialect(Dialect):
         content = turns[-1]["content"] if turns else None
         if not marks or not isinstance(content, list):
             return list(turns)
-        at = next((n for n in reversed(range(len(content))) if not _seal(content[n])), None)
+        at = next(
+            (n for n in reversed(range(len(content))) if not _seal(content[n])), None
+        )
         if at is None:
             return list(turns)
         blocks = [*content[:at], {**content[at], **marks[-1]}, *content[at + 1 :]]
@@ -137,14 +154,20 @@ class AnthropicDialect(Dialect):
 
 def _container_of(replies: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """The container that the newest of some replies names; an empty object if none does."""
-    named = [container for reply in replies if (container := object_at(reply, "container"))]
+    named = [
+        container for reply in replies if (container := object_at(reply, "container"))
+    ]
     return named[-1] if named else {}
 
 
 def _in_container(request: dict[str, Any], used: Mapping[str, Any]) -> dict[str, Any]:
     """The request in a container, unless it names one itself."""
     asked = request.get("container")
-    if not used or isinstance(asked, str) or (isinstance(asked, dict) and asked.get("id")):
+    if (
+        not used
+        or isinstance(asked, str)
+        or (isinstance(asked, dict) and asked.get("id"))
+    ):
         return request
     container = {**asked, "id": used["id"]} if isinstance(asked, dict) else used["id"]
     return {**request, "container": container}
@@ -239,9 +262,13 @@ class AnthropicStream(Stream):
         """See `Stream.reply`."""
         if self._message is None or not self._is_over:
             return None
-        ending = {k: v for k, v in self._ending.items() if k not in ("type", "delta", "usage")}
+        ending = {
+            k: v for k, v in self._ending.items() if k not in ("type", "delta", "usage")
+        }
         said = [_settled(block) for block in self._blocks.values()]
-        counts = {k: v for k, v in self._ending.get("usage", {}).items() if v is not None}
+        counts = {
+            k: v for k, v in self._ending.get("usage", {}).items() if v is not None
+        }
         usage = {**object_at(self._message, "usage"), **counts}
         delta = self._ending.get("delta", {})
         return {**self._message, **ending, **delta, "content": said, "usage": usage}
@@ -249,18 +276,28 @@ class AnthropicStream(Stream):
     def closing(self, reply: dict[str, Any], note: str) -> list[dict[str, Any]]:
         """See `Stream.closing`."""
         usage = reply.get("usage") or {}
-        names = [*self._ending.get("usage", {}), *(name for name in _PROMPT if name in usage)]
+        names = [
+            *self._ending.get("usage", {}),
+            *(name for name in _PROMPT if name in usage),
+        ]
         counts = {name: usage.get(name) for name in names}
         delta = {**self._ending.get("delta", {}), "stop_reason": reply["stop_reason"]}
         if reply.get("container"):
             delta["container"] = reply["container"]
-        ending = {**self._ending, "type": "message_delta", "delta": delta, "usage": counts}
+        ending = {
+            **self._ending,
+            "type": "message_delta",
+            "delta": delta,
+            "usage": counts,
+        }
         return [*_note(self._next, note), ending, {"type": "message_stop"}]
 
 
 def _add(block: dict[str, Any], delta: Mapping[str, Any]) -> None:
     """Add a delta to its block: texts by their names, a citation to the others."""
-    fields = {name: value for name, value in delta.items() if name not in ("type", "citation")}
+    fields = {
+        name: value for name, value in delta.items() if name not in ("type", "citation")
+    }
     if delta.get("citation") is not None:
         fields["citations"] = [delta["citation"]]
     add(block, fields)
@@ -282,9 +319,18 @@ def _settled(block: dict[str, Any]) -> dict[str, Any]:
 def _note(index: int, text: str) -> list[dict[str, Any]]:
     if not text:
         return []
-    begin = {"type": "content_block_start", "content_block": {"type": "text", "text": ""}}
-    delta = {"type": "content_block_delta", "delta": {"type": "text_delta", "text": text}}
-    return [{**event, "index": index} for event in (begin, delta, {"type": "content_block_stop"})]
+    begin = {
+        "type": "content_block_start",
+        "content_block": {"type": "text", "text": ""},
+    }
+    delta = {
+        "type": "content_block_delta",
+        "delta": {"type": "text_delta", "text": text},
+    }
+    return [
+        {**event, "index": index}
+        for event in (begin, delta, {"type": "content_block_stop"})
+    ]
 
 
 AnthropicDialect.stream = AnthropicStream

@@ -18,7 +18,8 @@ FAMILIES = (
     ),
     Family(
         "kept thinking",
-        _VERSIONED + r"5(?!\d)|claude-opus-4[-.][5-9](?!\d)|claude-sonnet-4[-.][6-9](?!\d)",
+        _VERSIONED
+        + r"5(?!\d)|claude-opus-4[-.][5-9](?!\d)|claude-sonnet-4[-.][6-9](?!\d)",
     ),
     Family("stripped thinking", ""),
 )
@@ -50,7 +51,10 @@ def takes_no_system_messages(model: Any) -> bool:
     if found is None:
         return False
     family, version = found
-    return version < ((4, 8) if family == "opus" else (5, 0)) or found == ("sonnet", (5, 0))
+    return version < ((4, 8) if family == "opus" else (5, 0)) or found == (
+        "sonnet",
+        (5, 0),
+    )
 
 
 _ID = re.compile(r"[a-zA-Z0-9_-]+\Z")

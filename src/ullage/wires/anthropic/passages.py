@@ -92,6 +92,8 @@ def _texts(held: Any) -> dict[int, str]:
         return {WHOLE: held}
     if not isinstance(held, (list, tuple)):
         return {}
-    blocks = {inner: item for inner, item in enumerate(held) if field(item, "type") == "text"}
+    blocks = {
+        inner: item for inner, item in enumerate(held) if field(item, "type") == "text"
+    }
     texts = {inner: field(item, "text") for inner, item in blocks.items()}
     return {inner: text for inner, text in texts.items() if isinstance(text, str)}

@@ -20,7 +20,14 @@ from ullage.wires.anthropic.blocks import BLOCKS, SERVER, SERVER_CALLS
 from ullage.wires.anthropic.format import Anthropic
 from ullage.wires.base import field
 from ullage.wires.block import arguments_of
-from ullage.wires.repair.base import BEGIN, EMPTY, Reading, copy_of, is_blank, is_interrupted
+from ullage.wires.repair.base import (
+    BEGIN,
+    EMPTY,
+    Reading,
+    copy_of,
+    is_blank,
+    is_interrupted,
+)
 from ullage.wires.repair.hosted import Hosted
 
 _END = object()
@@ -49,7 +56,9 @@ class Messages(Hosted):
         """A server's tools are paired under names of their own."""
         kind = field(block, "type")
         if kind == "tool_result":
-            self.answer(here, field(block, "tool_use_id"), is_placeholder=self._is_ours(block))
+            self.answer(
+                here, field(block, "tool_use_id"), is_placeholder=self._is_ours(block)
+            )
             if self.is_late(here):
                 self._outdated.update(self.spoken(self.pairs.calls[here][0], here[0]))
         elif role == "assistant" and kind == "tool_use":
@@ -72,7 +81,9 @@ class Messages(Hosted):
             return role == "assistant" and bool(content) and not is_blank(content)
         return role == "assistant" and not all(map(_is_void, blocks))
 
-    def _make(self, since: int, stop: int, count: int, last: Any) -> tuple[list[Any], bool]:
+    def _make(
+        self, since: int, stop: int, count: int, last: Any
+    ) -> tuple[list[Any], bool]:
         self._server_tools, is_paused = _open_server_tools(self, since, stop)
         messages, _ = super()._make(since, stop, count, last)
         messages = _with_system_placed(messages, self, count)
@@ -90,7 +101,11 @@ class Messages(Hosted):
     def _emptied(self, at: int) -> list[Any]:
         """The last one of the assistant may be empty (A9)."""
         raw, role = self.raws[at], self.roles[at]
-        if role == "assistant" and at == len(self.raws) - 1 and not field(raw, "content"):
+        if (
+            role == "assistant"
+            and at == len(self.raws) - 1
+            and not field(raw, "content")
+        ):
             return [raw]
         self.report(at, "the message had no text")
         return [{**copy_of(raw), "content": EMPTY}] if role == "user" else []
@@ -170,7 +185,9 @@ def _is_void(block: Any) -> bool:
 def _is_blank_text(kind: Any, block: Any) -> bool:
     """Whether a block is a text without words, whichever field its type has it in."""
     row = BLOCKS.get(kind) if isinstance(kind, str) else None
-    return row is not None and row.becomes == "text" and is_blank(field(block, row.text))
+    return (
+        row is not None and row.becomes == "text" and is_blank(field(block, row.text))
+    )
 
 
 def _text(text: str) -> dict[str, Any]:
@@ -214,14 +231,18 @@ def _with_system_placed(messages: list[Any], reading: Reading, count: int) -> li
             continue
         if waiting and (role == "assistant" or message is _END):
             last = made[-1] if made else None
-            if field(last, "role") != "user" and not _is_server_result(_kind_at(last, -1)):
+            if field(last, "role") != "user" and not _is_server_result(
+                _kind_at(last, -1)
+            ):
                 why = "a system message did not stand behind one of the user"
                 reading.report(count + len(made), why)
                 made.append({"role": "user", "content": BEGIN})
             made += waiting
             waiting = []
         elif waiting:
-            reading.report(count + at - 1, "a system message stood before one of the user")
+            reading.report(
+                count + at - 1, "a system message stood before one of the user"
+            )
         made += [] if message is _END else [message]
     return made
 
@@ -229,7 +250,9 @@ def _with_system_placed(messages: list[Any], reading: Reading, count: int) -> li
 def _kind_at(message: Any, number: int) -> Any:
     """The type of the first or last block of a message."""
     content = field(message, "content")
-    return field(content[number], "type") if isinstance(content, list) and content else ""
+    return (
+        field(content[number], "type") if isinstance(content, list) and content else ""
+    )
 
 
 def _is_server_call(kind: Any) -> bool:
@@ -242,7 +265,9 @@ def _is_server_result(kind: Any) -> bool:
     return isinstance(kind, str) and kind.endswith("_tool_result")
 
 
-def _open_server_tools(reading: Reading, since: int, stop: int) -> tuple[dict[At, str], bool]:
+def _open_server_tools(
+    reading: Reading, since: int, stop: int
+) -> tuple[dict[At, str], bool]:
     """The blocks of server tools that may not stand where they are, and what each is.
 
     A message of the assistant answers its own calls, and those that were carried over from the one
@@ -257,7 +282,9 @@ def _open_server_tools(reading: Reading, since: int, stop: int) -> tuple[dict[At
         if role == "assistant":
             kinds = [field(block, "type") for block in reading.blocks[at] or ()]
             calls = [(at, n) for n, kind in enumerate(kinds) if _is_server_call(kind)]
-            results = [(at, n) for n, kind in enumerate(kinds) if _is_server_result(kind)]
+            results = [
+                (at, n) for n, kind in enumerate(kinds) if _is_server_result(kind)
+            ]
             answered = [reading.pairs.calls.get(result) for result in results]
             for result, call in zip(results, answered, strict=True):
                 if call not in calls and call not in carried:
@@ -276,7 +303,8 @@ def _only_answers(reading: Reading, at: int, caller: int) -> bool:
     """Whether a message holds nothing but results of one batch."""
     blocks, calls = reading.blocks[at], reading.pairs.calls
     return bool(blocks) and all(
-        calls.get((at, number), (-1, 0))[0] == caller for number in range(len(blocks or ()))
+        calls.get((at, number), (-1, 0))[0] == caller
+        for number in range(len(blocks or ()))
     )
 
 

@@ -91,7 +91,9 @@ class Check(problem.Check):
         blocks = items_of(content)
         if at == 0 and role == "assistant":
             begins = bool(blocks) and name_in(blocks[0], "type") == _COMPACT
-            self.need(begins, "A1", f"{where}.role", "the first message must be the user's")
+            self.need(
+                begins, "A1", f"{where}.role", "the first message must be the user's"
+            )
         self.pairs.speaker(is_model=role == "assistant")
         self._turn(role, content, at, where)
         self._text(content, role, f"{where}.content")
@@ -112,7 +114,9 @@ class Check(problem.Check):
             self._system(at, where)
             return
         if self._role == "system" and role == "user":
-            self.add("A20", where, "an assistant message must follow the system message")
+            self.add(
+                "A20", where, "an assistant message must follow the system message"
+            )
         kinds = {name_in(block, "type") for block in items_of(content)}
         only_results = type(content) is list and kinds <= {"tool_result"}
         self._holds_results = "tool_result" in kinds
@@ -131,10 +135,16 @@ class Check(problem.Check):
         self._answering += 1
         if self._reply_calls:
             sentence = "an unfinished server tool allows nothing but results here"
-            self.need(only_results or not self._open, "A19", f"{where}.content", sentence)
+            self.need(
+                only_results or not self._open, "A19", f"{where}.content", sentence
+            )
             return
         for call in self._open:
-            self.add("A18", _path(call), f"this server tool call has no result before {where}")
+            self.add(
+                "A18",
+                _path(call),
+                f"this server tool call has no result before {where}",
+            )
         self._open = {}
 
     def _system(self, at: int, where: str) -> None:
@@ -149,7 +159,9 @@ class Check(problem.Check):
 
     def _missed(self) -> None:
         for call in self._unanswered():
-            self.add("A3", _path(call), "this call has no tool_result in the next message")
+            self.add(
+                "A3", _path(call), "this call has no tool_result in the next message"
+            )
 
     def _overdue(self) -> None:
         for call in self._carried:
@@ -168,7 +180,11 @@ class Check(problem.Check):
             holds = self._empty or (content and not content.isspace())
             self.need(holds, "A9", where, "the text is empty or only spaces")
         elif type(content) is not list:
-            self.add("A9", where, f"content must be text or a list, and it is {kind_of(content)}")
+            self.add(
+                "A9",
+                where,
+                f"content must be text or a list, and it is {kind_of(content)}",
+            )
         elif not content and not self._empty:
             self.add("A9", where, "the message has no content")
 
@@ -202,8 +218,14 @@ class Check(problem.Check):
 
     def _fields(self, block: JsonObject, row: Block, where: str) -> None:
         """A0, A8 and A23."""
-        marked = row.kind in THOUGHTS and block.get("cache_control") is not None  # A21 says so
-        fields = {k: v for k, v in block.items() if k != "cache_control"} if marked else block
+        marked = (
+            row.kind in THOUGHTS and block.get("cache_control") is not None
+        )  # A21 says so
+        fields = (
+            {k: v for k, v in block.items() if k != "cache_control"}
+            if marked
+            else block
+        )
         self.block("A0", fields, row, where, "A23")
         field = _NAMES.get(row.becomes, "")
         name = name_in(block, field)
@@ -227,7 +249,9 @@ class Check(problem.Check):
         call_id = block.get("id")
         if type(call_id) is not str or role != "assistant":
             return
-        self.need(call_id not in self._seen, "A7", where, "this tool_use id was used before")
+        self.need(
+            call_id not in self._seen, "A7", where, "this tool_use id was used before"
+        )
         if call_id not in self._batch:
             self.pairs.call(here, call_id)
         self._reply_calls = True
@@ -248,10 +272,16 @@ class Check(problem.Check):
         elif is_first and not self._only_results:
             self.add("A5", where, "a result stands behind another block")
         elif is_first and self._answering > 1:
-            self.add("A6", where, "the results of one batch are split over several user messages")
+            self.add(
+                "A6",
+                where,
+                "the results of one batch are split over several user messages",
+            )
         content = block.get("content", "")
         if not isinstance(content, (str, list)):
-            self.add("A0", f"{where}.content", f"text or a list, not {kind_of(content)}")
+            self.add(
+                "A0", f"{where}.content", f"text or a list, not {kind_of(content)}"
+            )
 
     def _item(self, item: Any, where: str) -> None:
         """An item of a result."""
@@ -302,7 +332,9 @@ class Check(problem.Check):
         if kind in SERVER_CALLS:
             self.pairs.call(here, f"{SERVER}{block.get('id')}")
             self._server_calls.add(here)
-            self._open[here] = name_in(block, "name") if kind == "server_tool_use" else None
+            self._open[here] = (
+                name_in(block, "name") if kind == "server_tool_use" else None
+            )
         elif self._ends_with_server_result:
             call = self.pairs.result(here, f"{SERVER}{block.get('tool_use_id')}")
             if call in self._open:
@@ -330,7 +362,9 @@ class Check(problem.Check):
             self.need(self._open, "A11", where, "the last message is the assistant's")
         elif last and name_in(last[0], "type") == "text":
             text = name_in(last[0], "text") or ""
-            self.need(text == text.rstrip(), "A12", where, "its text ends with white space")
+            self.need(
+                text == text.rstrip(), "A12", where, "its text ends with white space"
+            )
 
     def _thinking_and_tools(self, head: JsonObject) -> None:
         """A14, A19 and A24: what thinking and open calls ask of the rest."""
@@ -338,15 +372,23 @@ class Check(problem.Check):
         if manual and self._holds_results and self._loop >= 0:
             first = blocks_of(self.messages[self._loop])[:1]
             begins = bool(first) and name_in(first[0], "type") in _TURN_BEGINS
-            sentence = "the open turn does not begin with thinking, and thinking is manual"
+            sentence = (
+                "the open turn does not begin with thinking, and thinking is manual"
+            )
             self.need(begins, "A14", f"messages[{self._loop}].content", sentence)
-        is_whole = isinstance(head.get("tools"), list) or head.get("model")  # else a history alone
+        is_whole = isinstance(head.get("tools"), list) or head.get(
+            "model"
+        )  # else a history alone
         if is_whole and self._reply_calls and self._spoke != "assistant":
             names = {name_in(tool, "name") for tool in items_of(head.get("tools"))}
             for name in filter(None, {*self._open.values()} - names):
-                self.add("A19", "tools", f"an open call of {name[:64]!r} without its tool")
+                self.add(
+                    "A19", "tools", f"an open call of {name[:64]!r} without its tool"
+                )
         if name_in(head.get("tool_choice"), "type") in ("any", "tool"):
-            sentence = "a forced tool, with a model or a mode of thinking that excludes it"
+            sentence = (
+                "a forced tool, with a model or a mode of thinking that excludes it"
+            )
             allowed = not manual and not refuses_force(head.get("model"))
             self.need(allowed, "A24", "tool_choice", sentence)
 
@@ -358,12 +400,17 @@ class Check(problem.Check):
         for index, block in enumerate(items_of(head.get("system"))):
             text, where = name_in(block, "text") or "", f"system[{index}]"
             self.need(
-                text and not text.isspace(), "A9", where, "a text block with text is asked for"
+                text and not text.isspace(),
+                "A9",
+                where,
+                "a text block with text is asked for",
             )
         for index, tool in enumerate(items_of(head.get("tools"))):
             name = tool.get("name") if type(tool) is dict else None
             legal = name is None or (type(name) is str and _TOOL_NAME(name))
-            self.need(legal, "A8", f"tools[{index}].name", "the tool's name is not allowed")
+            self.need(
+                legal, "A8", f"tools[{index}].name", "the tool's name is not allowed"
+            )
 
     def _judge_images(self, head: JsonObject) -> None:
         """A25. The size shows of images whose data is in the request."""
@@ -373,15 +420,24 @@ class Check(problem.Check):
             model = catalog.lookup(str(head.get("model") or ""))
             if model.known and model.window_tokens <= limits.small_window_tokens:
                 most = limits.images_small_window
-        self.need(count <= most, "A25", "messages", f"{count} images, {most} may be sent")
+        self.need(
+            count <= most, "A25", "messages", f"{count} images, {most} may be sent"
+        )
         side = limits.many_side_px if count > limits.many_images else limits.side_px
         for where, block in self._images:
             source = block.get("source")
-            data = name_in(source, "data") if name_in(source, "type") == "base64" else None
+            data = (
+                name_in(source, "data") if name_in(source, "type") == "base64" else None
+            )
             if data is None:
                 continue
             longest = max(image_size(data))
-            self.need(longest <= side, "A25", where, f"{longest} pixels a side, {side} are allowed")
+            self.need(
+                longest <= side,
+                "A25",
+                where,
+                f"{longest} pixels a side, {side} are allowed",
+            )
             size = (len(data) - data[-2:].count("=")) * 3 // 4
             sentence = f"{size} bytes, {limits.image_bytes} are allowed"
             self.need(size <= limits.image_bytes, "A25", where, sentence)
@@ -411,7 +467,11 @@ class Check(problem.Check):
             return
         own = last.get("cache_control") if type(last) is dict else None
         if own is not None and _ttl(last) != _ttl(head):
-            self.add("A21", "cache_control", "it lives otherwise than the marker of the last block")
+            self.add(
+                "A21",
+                "cache_control",
+                "it lives otherwise than the marker of the last block",
+            )
         self._marker(head, "cache_control")
         self._ttls.pop()
 
@@ -419,7 +479,11 @@ class Check(problem.Check):
 def blocks_of(thing: Any) -> list[Any]:
     """The content of a message or a result as blocks; a string is one text."""
     content = thing.get("content") if type(thing) is dict else None
-    return [{"type": "text", "text": content}] if type(content) is str else items_of(content)
+    return (
+        [{"type": "text", "text": content}]
+        if type(content) is str
+        else items_of(content)
+    )
 
 
 def _ttl(thing: JsonObject) -> str:

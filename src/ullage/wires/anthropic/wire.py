@@ -9,7 +9,10 @@ WIRE = Wire(
     home=__name__,
     format=Anthropic(),
     signs=Signs(
-        fields=("system",), tool_fields=("input_schema",), models="claude", not_beside=("modelId",)
+        fields=("system",),
+        tool_fields=("input_schema",),
+        models="claude",
+        not_beside=("modelId",),
     ),
     provider="anthropic",
     upstreams={"anthropic": "https://api.anthropic.com"},

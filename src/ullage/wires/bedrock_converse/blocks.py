@@ -75,7 +75,9 @@ CACHE_POINT = "cachePoint"
 
 def kind_of(block: Mapping[str, Any]) -> str:
     """The field that a block has; ``""`` of one with none that is known."""
-    return next((name for name in block if name in BLOCKS and block[name] is not None), "")
+    return next(
+        (name for name in block if name in BLOCKS and block[name] is not None), ""
+    )
 
 
 def body_of(block: Mapping[str, Any], kind: str) -> Mapping[str, Any]:

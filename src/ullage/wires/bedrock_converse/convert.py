@@ -24,7 +24,9 @@ from ullage.wires.convert.turns import Call, Medium, Piece, Result, Turn
 from ullage.wires.convert.write import REPLY, WireDict, Writer
 from ullage.wires.repair.base import EMPTY
 
-_DOCUMENT_NAME = re.compile(r"(?=.{1,200}\Z)[a-zA-Z0-9()\[\]-]+(?: [a-zA-Z0-9()\[\]-]+)*\Z")
+_DOCUMENT_NAME = re.compile(
+    r"(?=.{1,200}\Z)[a-zA-Z0-9()\[\]-]+(?: [a-zA-Z0-9()\[\]-]+)*\Z"
+)
 _UNNAMED = re.compile(r"document \d+\Z")
 """The name of a document that had none: Bedrock asks for one, and no two alike."""
 _CALLED = "A tool that was called in the conversation so far."
@@ -42,7 +44,9 @@ class ConverseReader(Reader):
         body = raw.get("toolSpec")
         return body if isinstance(body, Mapping) else raw
 
-    def schema(self, raw: Mapping[str, Any], body: Mapping[str, Any], where: str) -> Any:
+    def schema(
+        self, raw: Mapping[str, Any], body: Mapping[str, Any], where: str
+    ) -> Any:
         """See `Reader.schema`: a tool of the model's maker has none."""
         return at_path(body, "inputSchema.json")
 
@@ -56,14 +60,18 @@ class ConverseReader(Reader):
         text = json_text(value, where) if isinstance(value, Mapping) else part.arguments
         return text, value
 
-    def _content(self, part: Text | Media | Opaque, block: Any, where: str) -> Text | Medium:
+    def _content(
+        self, part: Text | Media | Opaque, block: Any, where: str
+    ) -> Text | Medium:
         piece = super()._content(part, block, where)
         is_unnamed = isinstance(piece, Medium) and _UNNAMED.match(piece.name)
         return replace(piece, name="") if is_unnamed else piece
 
     def _result(self, part: ToolResult, block: Any, where: str, at: At) -> Piece:
         piece = super()._result(part, block, where, at)
-        says_nothing = isinstance(piece, Result) and piece.content == (Text(NO_REASON, 0),)
+        says_nothing = isinstance(piece, Result) and piece.content == (
+            Text(NO_REASON, 0),
+        )
         return replace(piece, content=()) if says_nothing else piece
 
 
@@ -167,7 +175,9 @@ class ConverseWriter(Writer):
             request["inferenceConfig"] = {"maxTokens": output_tokens}
         every = [*tools, *_called(tools, messages)]
         if every:
-            request["toolConfig"] = {"tools": [self.format.tool(tool) for tool in every]}
+            request["toolConfig"] = {
+                "tools": [self.format.tool(tool) for tool in every]
+            }
         return request
 
 
@@ -180,7 +190,11 @@ def _called(tools: Sequence[ToolSpec], messages: Sequence[Any]) -> Iterator[Tool
     if tools:
         return
     blocks = [block for message in messages for block in message["content"]]
-    names = [at_path(field(block, "toolUse"), "name") for block in blocks if "toolUse" in block]
+    names = [
+        at_path(field(block, "toolUse"), "name")
+        for block in blocks
+        if "toolUse" in block
+    ]
     for name in dict.fromkeys(names):
         yield ToolSpec(name, _CALLED, {"type": "object", "properties": {}})
 

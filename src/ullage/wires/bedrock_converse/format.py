@@ -141,17 +141,25 @@ class BedrockConverse(WireFormat):
         """See `Format.choice`: that no tool may be called cannot be said here."""
         choice = at_path(request, "toolConfig.toolChoice")
         if field(choice, "tool") is not None:
-            return Choice(frozenset((str(at_path(choice, "tool.name")),)), is_open=False)
+            return Choice(
+                frozenset((str(at_path(choice, "tool.name")),)), is_open=False
+            )
         return FORCED if field(choice, "any") is not None else ANY
 
     def compose(
-        self, request: Mapping[str, Any], messages: list[Any], tools: Sequence[dict[str, Any]]
+        self,
+        request: Mapping[str, Any],
+        messages: list[Any],
+        tools: Sequence[dict[str, Any]],
     ) -> dict[str, Any]:
         """See `Format.compose`."""
         new = {**request, self.key: messages}
         if tools:
             config = request.get("toolConfig") or {}
-            new["toolConfig"] = {**config, "tools": [*(config.get("tools") or ()), *tools]}
+            new["toolConfig"] = {
+                **config,
+                "tools": [*(config.get("tools") or ()), *tools],
+            }
         return new
 
     def wrap_up(self, request: Mapping[str, Any], text: str) -> dict[str, Any]:
@@ -199,10 +207,17 @@ class BedrockConverse(WireFormat):
             return (_result(body, at, f"{where}.toolResult"),)
         if kind == "reasoningContent":
             return (_reasoning(body, at),)
-        return passages.passages_of(block, at, where) or (_content(block, kind, at, where),)
+        return passages.passages_of(block, at, where) or (
+            _content(block, kind, at, where),
+        )
 
     def edit(
-        self, raw: Any, message: Message, changes: Sequence[Change], *, drop_reasoning: bool = False
+        self,
+        raw: Any,
+        message: Message,
+        changes: Sequence[Change],
+        *,
+        drop_reasoning: bool = False,
     ) -> dict[str, Any]:
         """See `Format.edit`. Cache points stay where they are, but never in front."""
         new = dict(raw if type(raw) is dict else plain(raw, "message"))
@@ -211,7 +226,9 @@ class BedrockConverse(WireFormat):
             part = message.parts[number]
             blocks[part.at] = _edited(plain(blocks[part.at], "block"), part, item, text)
         if drop_reasoning:
-            thoughts = {part.at for part in message.parts if isinstance(part, Reasoning)}
+            thoughts = {
+                part.at for part in message.parts if isinstance(part, Reasoning)
+            }
             blocks = [block for at, block in enumerate(blocks) if at not in thoughts]
             while blocks and is_cache_point(blocks[0]):
                 del blocks[0]
@@ -232,7 +249,10 @@ class BedrockConverse(WireFormat):
         content = field(message, "content")
         if not isinstance(content, list):
             return message
-        return {**message, "content": [block for block in content if not is_cache_point(block)]}
+        return {
+            **message,
+            "content": [block for block in content if not is_cache_point(block)],
+        }
 
     # ── reasoning ────────────────────────────────────────────────────────────────────
 
@@ -249,7 +269,9 @@ class BedrockConverse(WireFormat):
 
     def thinks_first(self, request: Mapping[str, Any]) -> bool:
         """See `Format.thinks_first`: with a Claude's manual thinking (B11)."""
-        return any(field(thinking, "type") == "enabled" for thinking in _thinking(request))
+        return any(
+            field(thinking, "type") == "enabled" for thinking in _thinking(request)
+        )
 
     # ── tools, calls and replies ─────────────────────────────────────────────────────
 
@@ -269,7 +291,9 @@ class BedrockConverse(WireFormat):
         body = field(raw, "toolUse") or raw
         if isinstance(field(body, "name"), str) and isinstance(body, Mapping):
             return _call(body, WHOLE, "call")
-        raise FormatError("call", "not a toolUse block", "Give the block the model sent.")
+        raise FormatError(
+            "call", "not a toolUse block", "Give the block the model sent."
+        )
 
     def result(
         self, call: ToolCall, text: str, *, is_error: bool = False, block: Any = None
@@ -307,7 +331,11 @@ class BedrockConverse(WireFormat):
         content = field(raw, "content")
         blocks = content if isinstance(content, (list, tuple)) else ()
         bodies = [(block, field(block, "toolUse")) for block in blocks]
-        return [block for block, body in bodies if body is not None and not is_by_server(body)]
+        return [
+            block
+            for block, body in bodies
+            if body is not None and not is_by_server(body)
+        ]
 
     def call_ids(self, model: str) -> re.Pattern[str]:
         """See `Format.call_ids`."""
@@ -325,7 +353,9 @@ class BedrockConverse(WireFormat):
         details = at_path(holder, "usage.cacheDetails")
         if found is None or not isinstance(details, (list, tuple)):
             return found
-        hour = [field(each, "inputTokens") for each in details if field(each, "ttl") == "1h"]
+        hour = [
+            field(each, "inputTokens") for each in details if field(each, "ttl") == "1h"
+        ]
         long = sum(tokens for tokens in hour if type(tokens) is int and tokens > 0)
         return replace(found, long_write_tokens=min(long, found.cache_write_tokens))
 
@@ -352,7 +382,9 @@ NO_REASON = "[ullage: the tool gave no reason]"
 
 def _thinking(request: Mapping[str, Any]) -> list[Any]:
     more = request.get("additionalModelRequestFields")
-    return [field(more, name) for name in _THINKING] if isinstance(more, Mapping) else []
+    return (
+        [field(more, name) for name in _THINKING] if isinstance(more, Mapping) else []
+    )
 
 
 # ── blocks ───────────────────────────────────────────────────────────────────────────────
@@ -370,7 +402,9 @@ def _result(body: Mapping[str, Any], at: int, where: str) -> ToolResult:
         path = f"{where}.content[{inner}]"
         item = raw if type(raw) is dict else plain(raw, path)
         kind = kind_of(item)
-        content += passages.passages_of(item, inner, path) or (_content(item, kind, inner, path),)
+        content += passages.passages_of(item, inner, path) or (
+            _content(item, kind, inner, path),
+        )
     failed = body.get("status") == "error"
     return ToolResult(str(body.get("toolUseId") or ""), tuple(content), failed, at)
 
@@ -396,7 +430,9 @@ def _content(block: Mapping[str, Any], kind: str, at: int, where: str) -> Conten
     row = BLOCKS.get(kind)
     text, tokens = opaque_json(block, where), media_tokens_of(block)
     author = row.author if row else None
-    return Opaque(kind or "block", text, at, tokens, opens=opens, closes=closes, author=author)
+    return Opaque(
+        kind or "block", text, at, tokens, opens=opens, closes=closes, author=author
+    )
 
 
 def _medium(block: Mapping[str, Any], kind: str, at: int, where: str) -> Media:
@@ -420,9 +456,13 @@ def _text_of_json(value: Any, where: str) -> str:
 def json_text(value: Any, where: str) -> str:
     """A JSON result as text, in its own order of keys. Raises FormatError if it is no JSON."""
     try:
-        return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=jsonable)
+        return json.dumps(
+            value, ensure_ascii=False, separators=(",", ":"), default=jsonable
+        )
     except (TypeError, ValueError, RecursionError) as error:
-        raise FormatError(where, f"not JSON ({error})", "Give plain JSON values.") from None
+        raise FormatError(
+            where, f"not JSON ({error})", "Give plain JSON values."
+        ) from None
 
 
 def _as_item(block: Any) -> dict[str, Any]:
@@ -434,7 +474,9 @@ def _as_item(block: Any) -> dict[str, Any]:
     return {"text": as_json(block, "block")}
 
 
-def _edited(block: Mapping[str, Any], part: Part, item: int, text: str) -> dict[str, Any]:
+def _edited(
+    block: Mapping[str, Any], part: Part, item: int, text: str
+) -> dict[str, Any]:
     """A block of a message that shows another text in one place."""
     if isinstance(part, ToolCall):
         return {**block, "toolUse": {**block["toolUse"], "input": arguments_of(text)}}

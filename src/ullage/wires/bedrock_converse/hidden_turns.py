@@ -44,7 +44,9 @@ class ConverseDialect(Dialect):
 
     def hides(self, block: Any) -> bool:
         """Whether a block is a private call."""
-        is_call = isinstance(block, Mapping) and isinstance(block.get("toolUse"), Mapping)
+        is_call = isinstance(block, Mapping) and isinstance(
+            block.get("toolUse"), Mapping
+        )
         return is_call and self.owns(block["toolUse"])
 
     def joined(
@@ -55,14 +57,21 @@ class ConverseDialect(Dialect):
         content = [block for message in said for block in message["content"]]
         if note:
             content.append({"text": note})
-        message = {**object_at(object_at(last, "output"), "message"), "content": content}
-        usage = summed([reply.get("usage") for reply in replies], self.added, self.total)
+        message = {
+            **object_at(object_at(last, "output"), "message"),
+            "content": content,
+        }
+        usage = summed(
+            [reply.get("usage") for reply in replies], self.added, self.total
+        )
         metrics = summed([reply.get("metrics") for reply in replies], ("latencyMs",))
         stop = self.stop_for(last, said)
         ending = {"stopReason": stop, "usage": usage, "metrics": metrics}
         return {**last, "output": {"message": message}, **ending}
 
-    def deferred(self, waiting: Sequence[Any], raw: Any, message: Message | None) -> list[Any]:
+    def deferred(
+        self, waiting: Sequence[Any], raw: Any, message: Message | None
+    ) -> list[Any]:
         """See `Dialect.deferred`: first in the user's next message (B2, B3)."""
         if raw is None or raw.get("role") != "user":
             return super().deferred(waiting, raw, message)
@@ -70,15 +79,24 @@ class ConverseDialect(Dialect):
 
     def seals(self, message: Any) -> list[str]:
         """See `Dialect.seals`."""
-        return [seal for block in objects_at(message, "content") if (seal := _seal(block))]
+        return [
+            seal for block in objects_at(message, "content") if (seal := _seal(block))
+        ]
 
     def loose(self, rounds: Sequence[Sequence[Any]]) -> list[str]:
         """See `Dialect.loose`: what was signed behind a hidden turn."""
-        return [seal for said in rounds[1:] for message in said for seal in self.seals(message)]
+        return [
+            seal
+            for said in rounds[1:]
+            for message in said
+            for seal in self.seals(message)
+        ]
 
     def without(self, run: Sequence[Any], is_loose: Callable[[str], bool]) -> list[Any]:
         """See `Dialect.without`."""
-        stays = (_with(message, lambda block: not is_loose(_seal(block))) for message in run)
+        stays = (
+            _with(message, lambda block: not is_loose(_seal(block))) for message in run
+        )
         return [message for message in stays if message is not None]
 
     def marked(self, turns: Sequence[Any], run: Sequence[Any]) -> list[Any]:
@@ -110,7 +128,9 @@ def _seal(block: Any) -> str:
     body = block.get("reasoningContent") if isinstance(block, Mapping) else None
     if not isinstance(body, Mapping):
         return ""
-    seal = body.get("redactedContent") or object_at(body, "reasoningText").get("signature")
+    seal = body.get("redactedContent") or object_at(body, "reasoningText").get(
+        "signature"
+    )
     return seal if isinstance(seal, str) else ""
 
 
@@ -175,11 +195,18 @@ class ConverseStream(Stream):
         said = [block.whole() for _, block in sorted(self._blocks.items())]
         content = [block for block in said if block]
         metadata = self._ending.get("metadata", {})
-        return {"output": {"message": {"role": self._role, "content": content}}, **stop, **metadata}
+        return {
+            "output": {"message": {"role": self._role, "content": content}},
+            **stop,
+            **metadata,
+        }
 
     def closing(self, reply: dict[str, Any], note: str) -> list[dict[str, Any]]:
         """See `Stream.closing`."""
-        stop = {**self._ending.get("messageStop", {}), "stopReason": reply["stopReason"]}
+        stop = {
+            **self._ending.get("messageStop", {}),
+            "stopReason": reply["stopReason"],
+        }
         events: list[dict[str, Any]] = [*_note(self._next, note), {"messageStop": stop}]
         metadata = self._ending.get("metadata")
         if metadata is not None:
@@ -239,7 +266,12 @@ class _Block:
             return {"reasoningContent": {"reasoningText": thought}}
         text = self._text("text")
         if self._citations:
-            return {"citationsContent": {"content": [{"text": text}], "citations": self._citations}}
+            return {
+                "citationsContent": {
+                    "content": [{"text": text}],
+                    "citations": self._citations,
+                }
+            }
         return {"text": text} if text else {}
 
     def _arguments(self) -> Any:

@@ -15,7 +15,11 @@ from typing import Any
 from ullage.wires.http import Http, endpoint
 
 _MODEL = r"/model/(?P<model>[^/]+)"
-_TYPES = {400: "ValidationException", 403: "AccessDeniedException", 429: "ThrottlingException"}
+_TYPES = {
+    400: "ValidationException",
+    403: "AccessDeniedException",
+    429: "ThrottlingException",
+}
 
 
 class ConverseHttp(Http):
@@ -40,7 +44,9 @@ class ConverseHttp(Http):
 
     def error(self, status: int, message: str) -> dict[str, Any]:
         """See `Http.error`."""
-        kind = _TYPES.get(status, "ValidationException" if status < 500 else "ModelErrorException")
+        kind = _TYPES.get(
+            status, "ValidationException" if status < 500 else "ModelErrorException"
+        )
         return {"message": message, "__type": kind}
 
 

@@ -80,7 +80,9 @@ def is_medium(block: Mapping[str, Any]) -> bool:
 def as_json(block: Mapping[str, Any], where: str) -> Any:
     """A block of a medium in containers of its own, its bytes as base64. Raises FormatError."""
     kind = kind_of(block)
-    return block_at(_with_bytes(block, kind, b64_of(_source(block, kind).get("bytes"))), where)
+    return block_at(
+        _with_bytes(block, kind, b64_of(_source(block, kind).get("bytes"))), where
+    )
 
 
 def as_sdk(block: Mapping[str, Any]) -> dict[str, Any]:

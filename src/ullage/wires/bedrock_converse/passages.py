@@ -91,7 +91,9 @@ def _texts(block: Mapping[str, Any]) -> dict[int, str]:
     if isinstance(held, str):
         return {WHOLE: held}
     items = enumerate(held)
-    texts = {inner: item.get("text") for inner, item in items if isinstance(item, Mapping)}
+    texts = {
+        inner: item.get("text") for inner, item in items if isinstance(item, Mapping)
+    }
     return {inner: text for inner, text in texts.items() if isinstance(text, str)}
 
 
@@ -99,7 +101,9 @@ def _path_of(block: Mapping[str, Any]) -> str:
     """The path of a block's texts; ``""`` of a block without."""
     kind = kind_of(block)
     paths = _PATHS.get(kind, ())
-    return next((path for path in paths if _holds(_at(block, [kind, *path.split(".")]))), "")
+    return next(
+        (path for path in paths if _holds(_at(block, [kind, *path.split(".")]))), ""
+    )
 
 
 def _holds(value: Any) -> bool:

@@ -67,7 +67,9 @@ class Conversation(Hosted):
         role, blocks = self._opened(self.raws[at])
         return role == "assistant" and not all(map(_is_void, blocks or ()))
 
-    def _make(self, since: int, stop: int, count: int, last: Any) -> tuple[list[Any], bool]:
+    def _make(
+        self, since: int, stop: int, count: int, last: Any
+    ) -> tuple[list[Any], bool]:
         messages, is_closed = super()._make(since, stop, count, last)
         return self._in_turn(messages, count, last), is_closed
 
@@ -78,11 +80,17 @@ class Conversation(Hosted):
             before = made[-1] if made else last
             role, spoke = field(message, "role"), field(before, "role")
             if role == "user" and made and spoke == "user":
-                self.report(count + len(made), "two messages of the user stood in a row")
+                self.report(
+                    count + len(made), "two messages of the user stood in a row"
+                )
                 made[-1] = self.wire.together([before, message])
                 continue
             if role == "assistant" and spoke != "user":
-                why = "a reply stood behind another" if spoke else "the first was not the user's"
+                why = (
+                    "a reply stood behind another"
+                    if spoke
+                    else "the first was not the user's"
+                )
                 self.report(count + len(made), why)
                 made.append(self.wire.user(GO_ON if spoke else BEGIN))
             made.append(message)

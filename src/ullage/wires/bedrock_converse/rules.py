@@ -59,14 +59,19 @@ class Check(problem.Check):
             for index, entry in enumerate(entries):
                 if is_cache_point(entry):
                     place = f"{where}[{index}]"
-                    self.need(index, "B10", place, "a cache point stands behind something")
+                    self.need(
+                        index, "B10", place, "a cache point stands behind something"
+                    )
                     self._point(entry[CACHE_POINT], place)
 
     def _lists_of_head(self) -> list[tuple[str, list[Any]]]:
         """The lists that are cached before the messages, in that order, each with its path."""
         config = self.head.get("toolConfig")
         tools = items_of(config.get("tools")) if type(config) is dict else []
-        return [("toolConfig.tools", tools), ("system", items_of(self.head.get("system")))]
+        return [
+            ("toolConfig.tools", tools),
+            ("system", items_of(self.head.get("system"))),
+        ]
 
     def _judge(self, message: Any, at: int, where: str) -> None:
         role = name_in(message, "role")
@@ -114,7 +119,9 @@ class Check(problem.Check):
     def _missed(self) -> None:
         for call in self.pairs.unanswered:
             if call[0] == self._caller:
-                self.add("B3", _path(call), "this call has no toolResult in the next message")
+                self.add(
+                    "B3", _path(call), "this call has no toolResult in the next message"
+                )
 
     # -- within a message -----------------------------------------------------------------
 
@@ -128,12 +135,16 @@ class Check(problem.Check):
             return
         body, row = block[kind], BLOCKS[kind]
         if role not in row.roles:
-            self.add("B0", where, f"a {kind} block may not stand in a message of the {role}")
+            self.add(
+                "B0", where, f"a {kind} block may not stand in a message of the {role}"
+            )
             return
         if kind in ("toolUse", "toolResult"):
             self._tool(kind, body, role, here, where)
 
-    def _tool(self, kind: str, body: JsonObject, role: str, here: At, where: str) -> None:
+    def _tool(
+        self, kind: str, body: JsonObject, role: str, here: At, where: str
+    ) -> None:
         self._has_tool_blocks = True
         if kind == "toolResult":
             for index, item in enumerate(items_of(body.get("content"))):
@@ -151,11 +162,21 @@ class Check(problem.Check):
             self.add("B0", where, "a toolResult block stands in a message of the user")
         elif call_id is not None:
             self._result(call_id, here, where)
-        if kind == "toolResult" and body.get("status") == "error" and body.get("content") == []:
-            self.add("B6", f"{where}.toolResult.content", "the result of an error has no content")
+        if (
+            kind == "toolResult"
+            and body.get("status") == "error"
+            and body.get("content") == []
+        ):
+            self.add(
+                "B6",
+                f"{where}.toolResult.content",
+                "the result of an error has no content",
+            )
 
     def _call(self, call_id: str, here: At, where: str) -> None:
-        self.need(call_id not in self._seen, "B5", where, "this toolUseId was used before")
+        self.need(
+            call_id not in self._seen, "B5", where, "this toolUseId was used before"
+        )
         if call_id not in self._batch:
             self.pairs.call(here, call_id)
         self._seen.add(call_id)
@@ -203,7 +224,9 @@ class Check(problem.Check):
         row = BLOCKS[kind]
         self.unknown("B0", row.unknown_fields(body), where)
         if self.fields("B0", body, row.needs, where) and row.media:
-            names = [name for name, value in body["source"].items() if value is not None]
+            names = [
+                name for name, value in body["source"].items() if value is not None
+            ]
             holds = len(names) == 1 and names[0] in _SOURCES
             sentence = "a source has one of bytes, s3Location, text and content"
             self.need(holds, "B0", f"{where}.source", sentence)
@@ -228,7 +251,9 @@ class Check(problem.Check):
         ]
         for place, name in named:
             if name is not None and (not _DOCUMENT_NAME(name) or _TWO_SPACES(name)):
-                self.add("B12", f"{place}.name", "the name has characters not allowed in it")
+                self.add(
+                    "B12", f"{place}.name", "the name has characters not allowed in it"
+                )
         has_text = any(_kind(block) == "text" for block in blocks)
         if named and not has_text:
             self.add("B12", where, "a document stands in a message without a text")
@@ -239,7 +264,11 @@ class Check(problem.Check):
         """B10 of the next cache point in the order of the request."""
         ttl = (name_in(point, "ttl") or "5m") if type(point) is dict else "5m"
         if ttl == "1h" and "5m" in self._ttls:
-            self.add("B10", where, "a cache point of an hour stands behind one of five minutes")
+            self.add(
+                "B10",
+                where,
+                "a cache point of an hour stands behind one of five minutes",
+            )
         self._ttls.append(ttl)
         if len(self._ttls) == _POINTS + 1:
             self.add("B10", where, f"more than {_POINTS} cache points")
@@ -250,14 +279,22 @@ class Check(problem.Check):
         config = head.get("toolConfig")
         tools = items_of(config.get("tools")) if type(config) is dict else []
         if config is not None and not tools:
-            self.add("B0", "toolConfig", "toolConfig has a list of tools, and one at least")
+            self.add(
+                "B0", "toolConfig", "toolConfig has a list of tools, and one at least"
+            )
         is_whole = not _OF_A_CALL.isdisjoint(head)  # else a history alone
         if is_whole and self._has_tool_blocks and config is None:
-            sentence = "toolConfig is asked for where a message has toolUse or toolResult"
+            sentence = (
+                "toolConfig is asked for where a message has toolUse or toolResult"
+            )
             self.add("B8", "toolConfig", sentence)
         self._judge_head(head, tools)
         model = claude(head.get("modelId"))
-        if self._spoke == "assistant" and model is not None and model[1] >= _NO_PREFILL_SINCE:
+        if (
+            self._spoke == "assistant"
+            and model is not None
+            and model[1] >= _NO_PREFILL_SINCE
+        ):
             where = f"messages[{len(self.messages) - 1}]"
             self.add("B9", where, "the last message is the assistant's")
         self._judge_loop(head)
@@ -296,7 +333,9 @@ def _kind(block: Any) -> str:
     """The known field that a block has; ``""`` of any other."""
     if type(block) is not dict:
         return ""
-    return next((name for name in block if name in BLOCKS and block[name] is not None), "")
+    return next(
+        (name for name in block if name in BLOCKS and block[name] is not None), ""
+    )
 
 
 def _path(at: At) -> str:

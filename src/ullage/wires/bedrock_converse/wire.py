@@ -10,7 +10,14 @@ WIRE = Wire(
     format=BedrockConverse(),
     signs=Signs(
         fields=("modelId", "inferenceConfig", "additionalModelRequestFields"),
-        bare_blocks=("text", "toolUse", "toolResult", "reasoningContent", "image", "document"),
+        bare_blocks=(
+            "text",
+            "toolUse",
+            "toolResult",
+            "reasoningContent",
+            "image",
+            "document",
+        ),
     ),
     provider="aws.bedrock",
     upstreams={"bedrock": "https://bedrock-runtime.us-east-1.amazonaws.com"},

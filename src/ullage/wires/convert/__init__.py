@@ -87,7 +87,9 @@ def _format_of(conversation: Any, format: str | None) -> str:
         return format or recognise(conversation).name
     if not isinstance(conversation, (list, tuple)):
         got = f"expected a request or a list of messages, got {type(conversation).__name__}"
-        raise FormatError("conversation", got, "Give a call's keyword arguments, or its messages.")
+        raise FormatError(
+            "conversation", got, "Give a call's keyword arguments, or its messages."
+        )
     if format is None:
         problem = "a list alone does not show its format"
         raise FormatError("messages", problem, "Give format=, or the request.")
@@ -125,31 +127,41 @@ def _request(request: Mapping[str, Any], conversion: Conversion) -> dict[str, An
 # ── what stands beside the messages ──────────────────────────────────────────────────────
 
 
-def _system(request: Mapping[str, Any], conversion: Conversion, reader: Reader) -> Iterator[str]:
+def _system(
+    request: Mapping[str, Any], conversion: Conversion, reader: Reader
+) -> Iterator[str]:
     yield from reader.held_system(request)
     wire = FORMATS[conversion.source]
     texts = list(wire.system(request))
     for turn in read(wire.leading(request), 0, conversion):
-        pieces = (piece.text if isinstance(piece, Text) else None for piece in turn.pieces)
+        pieces = (
+            piece.text if isinstance(piece, Text) else None for piece in turn.pieces
+        )
         texts += [(turn.where, text) for text in pieces]
     for where, text in texts:
         no_text = "system text that is no text"
         yield conversion.lose(where, no_text, "Give text.") if text is None else text
 
 
-def _tools(request: Mapping[str, Any], conversion: Conversion, reader: Reader) -> list[ToolSpec]:
+def _tools(
+    request: Mapping[str, Any], conversion: Conversion, reader: Reader
+) -> list[ToolSpec]:
     definitions = FORMATS[conversion.source].definitions(request)
     given = (_tool(raw, where, conversion, reader) for where, raw in definitions)
     tools = [tool for tool in given if tool is not None]
     if tools and not FORMATS[conversion.target].takes_tools({}, conversion.model or ""):
         conversion.lose(
-            "tools", f"each tool that {conversion.model!r} would be given", "Leave them out."
+            "tools",
+            f"each tool that {conversion.model!r} would be given",
+            "Leave them out.",
         )
         return []
     return tools
 
 
-def _tool(given: Any, where: str, conversion: Conversion, reader: Reader) -> ToolSpec | None:
+def _tool(
+    given: Any, where: str, conversion: Conversion, reader: Reader
+) -> ToolSpec | None:
     """The definition of a function; any other tool has its meaning with its vendor alone."""
     if isroutine(given):
         conversion.lose(where, "a function of Python that is given as a tool")

@@ -13,7 +13,12 @@ from ullage.wires.convert.turns import Medium
 _DATA_URL = re.compile(r"data:([\w.+/-]+);base64,", re.ASCII)
 _URL_SAFE = str.maketrans("-_", "+/")
 IMAGES = {name: f"image/{name}" for name in ("png", "jpeg", "gif", "webp")}
-_SOUNDS = {"audio/wav": "wav", "audio/x-wav": "wav", "audio/mp3": "mp3", "audio/mpeg": "mp3"}
+_SOUNDS = {
+    "audio/wav": "wav",
+    "audio/x-wav": "wav",
+    "audio/mp3": "mp3",
+    "audio/mpeg": "mp3",
+}
 _TYPES = {"wav": "audio/wav", "mp3": "audio/mp3"}
 PDF = "application/pdf"
 _BY_ENDING = {**IMAGES, "jpg": "image/jpeg", "pdf": PDF}
@@ -50,7 +55,9 @@ def openai_file(medium: Medium) -> dict[str, Any] | None:
     if medium.file_id:
         return {"file_id": medium.file_id}
     name = medium.name or "document.pdf"
-    return {"filename": name, "file_data": url_of(medium)} if medium.mime == PDF else None
+    return (
+        {"filename": name, "file_data": url_of(medium)} if medium.mime == PDF else None
+    )
 
 
 def openai_sound(medium: Medium) -> dict[str, Any] | None:

@@ -30,7 +30,9 @@ def tool_names(
     Raises UnsupportedPart if there is one, and it may not be written otherwise.
     """
     places = [(tool.name, f"tools[{at}].name") for at, tool in enumerate(tools)]
-    calls = (piece for turn in turns for piece in turn.pieces if isinstance(piece, Call))
+    calls = (
+        piece for turn in turns for piece in turn.pieces if isinstance(piece, Call)
+    )
     places += [(call.name, call.where) for call in calls]
     used = {name for name, _ in places}
     names: dict[str, str] = {}
@@ -39,7 +41,9 @@ def tool_names(
         if name in names or legal.match(name):
             continue
         conversion.lose(
-            where, "a tool's name of these characters or this length", "Rename the tool."
+            where,
+            "a tool's name of these characters or this length",
+            "Rename the tool.",
         )
         names[name] = _free(name, used)
         used.add(names[name])
@@ -78,11 +82,20 @@ def under_names(
             if taken or is_made_up(new, piece.name) or not legal_ids.match(new):
                 new = next(id for id in numbered if id not in used)
             used.add(new)
-            calls[piece.at] = replace(piece, id=new, name=names.get(piece.name, piece.name))
+            calls[piece.at] = replace(
+                piece, id=new, name=names.get(piece.name, piece.name)
+            )
             return calls[piece.at]
         if isinstance(piece, Result):
             asked = calls.get(piece.call)
-            return piece if asked is None else replace(piece, call_id=asked.id, name=asked.name)
+            return (
+                piece
+                if asked is None
+                else replace(piece, call_id=asked.id, name=asked.name)
+            )
         return piece
 
-    return [replace(turn, pieces=tuple(again(piece) for piece in turn.pieces)) for turn in turns]
+    return [
+        replace(turn, pieces=tuple(again(piece) for piece in turn.pieces))
+        for turn in turns
+    ]

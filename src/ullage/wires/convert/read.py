@@ -28,7 +28,15 @@ from ullage.wires import FORMATS, wire_named
 from ullage.wires.base import at_path, field, get, snake, unmarked
 from ullage.wires.block import Block, fields
 from ullage.wires.convert.media import medium_of
-from ullage.wires.convert.turns import NOWHERE, Call, Conversion, Medium, Piece, Result, Turn
+from ullage.wires.convert.turns import (
+    NOWHERE,
+    Call,
+    Conversion,
+    Medium,
+    Piece,
+    Result,
+    Turn,
+)
 from ullage.wires.repair.base import EMPTY
 
 FAILED = "[the tool failed]\n"
@@ -63,8 +71,13 @@ def _phases(raws: Sequence[Any], first: int, conversion: Conversion) -> None:
         behind = (raws[later] for later in range(at + 1, len(raws)))
         kinds = (field(item, "type") for item in behind)
         follows = next((kind for kind in kinds if kind != "reasoning"), None)
-        if phase != "commentary" or follows not in ("function_call", "custom_tool_call"):
-            conversion.lose(f"input[{first + at}].phase", "that a text is no final answer")
+        if phase != "commentary" or follows not in (
+            "function_call",
+            "custom_tool_call",
+        ):
+            conversion.lose(
+                f"input[{first + at}].phase", "that a text is no final answer"
+            )
 
 
 def _add(turns: list[Turn], turn: Turn, *, merge: bool) -> None:
@@ -121,7 +134,9 @@ class Reader(ABC):
         return raw
 
     @abstractmethod
-    def schema(self, raw: Mapping[str, Any], body: Mapping[str, Any], where: str) -> Any:
+    def schema(
+        self, raw: Mapping[str, Any], body: Mapping[str, Any], where: str
+    ) -> Any:
         """The schema of a function's arguments; None of what is no function.
 
         Args:
@@ -177,14 +192,18 @@ class Reader(ABC):
             piece = self._piece(part, *self.block(part, bare, where), (index, number))
             if isinstance(piece, Result):
                 results.append(piece)
-            elif piece is not None and not (isinstance(piece, Text) and piece.text in ("", EMPTY)):
+            elif piece is not None and not (
+                isinstance(piece, Text) and piece.text in ("", EMPTY)
+            ):
                 said.append(piece)
         if results:
             yield Turn("results", tuple(results), where)
         if not said and not results and message.role == "user":
             said.append(Text(""))
         if said:
-            yield Turn("user" if message.role == "tool" else message.role, tuple(said), where)
+            yield Turn(
+                "user" if message.role == "tool" else message.role, tuple(said), where
+            )
 
     def _piece(self, part: Part, block: Any, where: str, at: At) -> Piece | None:
         match part:
@@ -207,7 +226,9 @@ class Reader(ABC):
                 return self._content(part, block, where)
         return None
 
-    def _content(self, part: Text | Media | Opaque, block: Any, where: str) -> Text | Medium:
+    def _content(
+        self, part: Text | Media | Opaque, block: Any, where: str
+    ) -> Text | Medium:
         kind = self._kind_of(block)
         if isinstance(part, Passage):
             return Text(part.text)
@@ -218,7 +239,9 @@ class Reader(ABC):
             self.lose(where, "that a text is a refusal", "Give it as text.")
         else:
             self._beside(block, kind, where)
-        return part if isinstance(part, Text) else medium_of(part, self.rows[kind], where)
+        return (
+            part if isinstance(part, Text) else medium_of(part, self.rows[kind], where)
+        )
 
     def _call(self, part: ToolCall, block: Any, where: str, at: At) -> Call:
         """A call with its arguments in the order of keys they have on the wire."""
@@ -243,9 +266,19 @@ class Reader(ABC):
         if call is not None and name not in ("", call.name):
             self.lose(f"{where}.name", "the name of a result that is not its call's")
         free = call is not None and call.is_free_text
-        return Result(part.call_id, call.name if call else name, content, is_error, where, free, at)
+        return Result(
+            part.call_id,
+            call.name if call else name,
+            content,
+            is_error,
+            where,
+            free,
+            at,
+        )
 
-    def _items(self, part: ToolResult, block: Any, where: str) -> Iterator[Text | Medium]:
+    def _items(
+        self, part: ToolResult, block: Any, where: str
+    ) -> Iterator[Text | Medium]:
         path = self.result_content
         held = at_path(block, path)
         for item in part.content:
@@ -293,7 +326,9 @@ def json_text(value: Any, where: str) -> str:
     try:
         return json.dumps(value, ensure_ascii=False, allow_nan=False)
     except (TypeError, ValueError) as error:
-        raise FormatError(where, f"not JSON ({error})", "Give plain JSON values.") from None
+        raise FormatError(
+            where, f"not JSON ({error})", "Give plain JSON values."
+        ) from None
 
 
 def json_value(text: str) -> Any:

@@ -81,7 +81,9 @@ class Writer(ABC):
         model = self.conversion.model
         return {} if model is None else {self.format.model_field: model}
 
-    def settings(self, tools: Sequence[ToolSpec], output_tokens: int | None) -> WireDict:
+    def settings(
+        self, tools: Sequence[ToolSpec], output_tokens: int | None
+    ) -> WireDict:
         """The fields with the tools and the limit of the answer, if there are any."""
         settings: WireDict = {}
         if tools:
@@ -139,7 +141,9 @@ class Writer(ABC):
         texts: list[Text] = []
         for piece in pieces:
             if isinstance(piece, Medium):
-                what = f"{'an ' if piece.kind == 'image' else ''}{piece.kind} in {place}"
+                what = (
+                    f"{'an ' if piece.kind == 'image' else ''}{piece.kind} in {place}"
+                )
                 piece = Text(self.conversion.lose(piece.where, what, remedy))
             if isinstance(piece, Text):
                 texts.append(piece)
@@ -150,13 +154,17 @@ class Writer(ABC):
         if call.value is not None:
             return dict(call.value)
         remedy = "Give its arguments as an object."
-        self.conversion.lose(call.where, "a call whose arguments are no JSON object", remedy)
+        self.conversion.lose(
+            call.where, "a call whose arguments are no JSON object", remedy
+        )
         return {"input": call.arguments}
 
     def system_note(self, turn: Turn) -> Turn:
         """A system message in mid-history as the user's, for a wire that has none."""
         remedy = "Put it into the system text."
-        note = self.conversion.lose(turn.where, "a system message in the middle", remedy)
+        note = self.conversion.lose(
+            turn.where, "a system message in the middle", remedy
+        )
         return Turn("user", (Text(note), *turn.pieces), turn.where)
 
 
@@ -171,7 +179,9 @@ def write(
     return messages
 
 
-def call_on(wire: str, tool: str, arguments: Mapping[str, Any], text: str, id: str) -> WireDict:
+def call_on(
+    wire: str, tool: str, arguments: Mapping[str, Any], text: str, id: str
+) -> WireDict:
     """A call of a tool, as a model writes it on a wire.
 
     Args:
@@ -206,9 +216,14 @@ def text_block(text: str) -> WireDict:
 
 def alone(content: Sequence[Any]) -> str | None:
     """The text that is all there is, to be given as a string; None if there is more."""
-    return content[0].text if len(content) == 1 and isinstance(content[0], Text) else None
+    return (
+        content[0].text if len(content) == 1 and isinstance(content[0], Text) else None
+    )
 
 
 def called(call: Call) -> WireDict:
     """Name and arguments of a call, as OpenAI's wires have them."""
-    return {"name": call.name, "input" if call.is_free_text else "arguments": call.arguments}
+    return {
+        "name": call.name,
+        "input" if call.is_free_text else "arguments": call.arguments,
+    }

@@ -27,7 +27,9 @@ class GeminiReader(Reader):
     flags_errors = True
     result_content = "functionResponse.parts"
 
-    def schema(self, raw: Mapping[str, Any], body: Mapping[str, Any], where: str) -> Any:
+    def schema(
+        self, raw: Mapping[str, Any], body: Mapping[str, Any], where: str
+    ) -> Any:
         """See `Reader.schema`: a tool of Google's own has no name."""
         if get(raw, "name") is None:
             return None
@@ -58,7 +60,9 @@ def _lowered(schema: Any) -> Any:
     """A schema of Gemini's as a JSON schema: its names of types are in capitals."""
     if isinstance(schema, Mapping):
         return {
-            key: value.lower() if key == "type" and isinstance(value, str) else _lowered(value)
+            key: value.lower()
+            if key == "type" and isinstance(value, str)
+            else _lowered(value)
             for key, value in schema.items()
         }
     return [_lowered(item) for item in schema] if isinstance(schema, list) else schema
@@ -67,7 +71,9 @@ def _lowered(schema: Any) -> Any:
 class GeminiWriter(Writer):
     """Writes generateContent, as google-genai takes it."""
 
-    tool_name = re.compile(r"[a-zA-Z_][a-zA-Z0-9_.:-]{0,127}\Z")  # as the SDK documents it
+    tool_name = re.compile(
+        r"[a-zA-Z_][a-zA-Z0-9_.:-]{0,127}\Z"
+    )  # as the SDK documents it
     not_first = ("model",)
 
     def messages(self, turns: Sequence[Turn]) -> list[WireDict]:
@@ -81,12 +87,16 @@ class GeminiWriter(Writer):
             parts = [part for part in parts if part != {"text": ""}]
             if not parts and turn.who == "user":
                 parts = [{"text": EMPTY}]
-            if contents and contents[-1]["role"] == role == "model":  # calls follow the user (G4)
+            if (
+                contents and contents[-1]["role"] == role == "model"
+            ):  # calls follow the user (G4)
                 contents[-1]["parts"] += parts
             elif parts:
                 contents.append({"role": role, "parts": parts})
         for content in contents:
-            first = next((part for part in content["parts"] if "functionCall" in part), None)
+            first = next(
+                (part for part in content["parts"] if "functionCall" in part), None
+            )
             if first is not None:
                 first["thoughtSignature"] = UNCHECKED
         return contents
@@ -118,7 +128,11 @@ class GeminiWriter(Writer):
         if isinstance(first, Text):
             text, rest = first.text, content[1:]
         response = {"error" if result.is_error else "output": text}
-        body: WireDict = {"id": result.call_id, "name": result.name, "response": response}
+        body: WireDict = {
+            "id": result.call_id,
+            "name": result.name,
+            "response": response,
+        }
         if rest:
             body["parts"] = self.blocks(rest, _plain_file)
         return {"functionResponse": body}
@@ -150,7 +164,9 @@ class GeminiWriter(Writer):
             ]
             config["tools"] = [{"function_declarations": functions}]
         if system:
-            config["system_instruction"] = {"parts": [{"text": text} for text in system if text]}
+            config["system_instruction"] = {
+                "parts": [{"text": text} for text in system if text]
+            }
         contents = list(messages) or [self.beginning()]
         return {**self.model(), "contents": contents, "config": config}
 

@@ -20,12 +20,26 @@ from typing import Any, Literal
 
 from ullage.core.errors import FormatError
 from ullage.core.values.jsonable import as_google
-from ullage.core.values.messages import WHOLE, Media, Opaque, Part, Reasoning, ToolCall, ToolResult
+from ullage.core.values.messages import (
+    WHOLE,
+    Media,
+    Opaque,
+    Part,
+    Reasoning,
+    ToolCall,
+    ToolResult,
+)
 from ullage.wires.base import block_at, check_object, get, snake
 from ullage.wires.block import arguments_of, cannot_edit, filled
 from ullage.wires.gemini.blocks import PARTS
 
-_REST = ("systemInstruction", "generationConfig", "tools", "toolConfig", "safetySettings")
+_REST = (
+    "systemInstruction",
+    "generationConfig",
+    "tools",
+    "toolConfig",
+    "safetySettings",
+)
 _WRAPPERS = ("result", "output", "error")
 _PLAIN = "text/plain"
 _SECONDS = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)s")
@@ -60,9 +74,15 @@ def check_wrapped(contents: Sequence[Any]) -> None:
     stand between: what is one step there would be several here.
     """
     for at, raw in enumerate(contents):
-        if (type(raw) is dict and "role" in raw) or isinstance(raw, (str, list)) or is_content(raw):
+        if (
+            (type(raw) is dict and "role" in raw)
+            or isinstance(raw, (str, list))
+            or is_content(raw)
+        ):
             continue  # the first is almost always so, and quick
-        if any(get(raw, name) is not None for name in ("functionCall", "functionResponse")):
+        if any(
+            get(raw, name) is not None for name in ("functionCall", "functionResponse")
+        ):
             raise FormatError(
                 f"contents[{at}]",
                 "a function call or response that is in no content",
@@ -123,7 +143,11 @@ def with_declarations(
     """
     tools = list(tool_list(request))
     for at in reversed(range(len(tools))):
-        declared = None if inspect.isroutine(tools[at]) else get(tools[at], "functionDeclarations")
+        declared = (
+            None
+            if inspect.isroutine(tools[at])
+            else get(tools[at], "functionDeclarations")
+        )
         if declared is not None:
             tools[at] = _declaring(tools[at], declared, declarations)
             return tools
@@ -131,10 +155,16 @@ def with_declarations(
     return [*tools, {name: list(declarations)}]
 
 
-def _declaring(tool: Any, declared: Sequence[Any], more: Sequence[Mapping[str, Any]]) -> Any:
+def _declaring(
+    tool: Any, declared: Sequence[Any], more: Sequence[Mapping[str, Any]]
+) -> Any:
     """A copy of a tool that declares more functions, each in the form of its own."""
     if not isinstance(tool, Mapping):
-        more = type(tool).model_validate({"function_declarations": more}).function_declarations
+        more = (
+            type(tool)
+            .model_validate({"function_declarations": more})
+            .function_declarations
+        )
     return with_field(tool, "functionDeclarations", [*declared, *more])
 
 
@@ -150,7 +180,9 @@ def calls_functions(request: Mapping[str, Any]) -> bool:
     declarations (``find_afc_incompatible_tool_indexes`` there).
     """
     tools = tool_list(request)
-    called = any(inspect.isroutine(tool) or hasattr(tool, "call_tool") for tool in tools)
+    called = any(
+        inspect.isroutine(tool) or hasattr(tool, "call_tool") for tool in tools
+    )
     declared = any(get(tool, "functionDeclarations") for tool in tools)
     off = get(setting(request, "automaticFunctionCalling"), "disable")
     return called and not declared and not off
@@ -175,11 +207,15 @@ def response_text(value: Any, where: str) -> str:
     try:
         return _dumps(value)
     except (TypeError, ValueError) as error:
-        raise FormatError(where, f"not JSON ({error})", "Give plain JSON values.") from None
+        raise FormatError(
+            where, f"not JSON ({error})", "Give plain JSON values."
+        ) from None
 
 
 def _dumps(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=as_google)
+    return json.dumps(
+        value, ensure_ascii=False, separators=(",", ":"), default=as_google
+    )
 
 
 def edited(raw: Any, part: Part, item: int, text: str) -> Any:
@@ -192,9 +228,13 @@ def edited(raw: Any, part: Part, item: int, text: str) -> Any:
         return filled(text, "text", "G2")
     if isinstance(part, ToolCall):
         if get(raw, "thoughtSignature"):
-            raise cannot_edit("functionCall", "carries the signature of these very arguments (G8)")
+            raise cannot_edit(
+                "functionCall", "carries the signature of these very arguments (G8)"
+            )
         call = get(raw, "functionCall")
-        return with_field(raw, "functionCall", with_field(call, "args", arguments_of(text)))
+        return with_field(
+            raw, "functionCall", with_field(call, "args", arguments_of(text))
+        )
     if isinstance(part, ToolResult):
         leaf = part.content[item]
         if isinstance(leaf, Opaque):
@@ -203,7 +243,9 @@ def edited(raw: Any, part: Part, item: int, text: str) -> Any:
         return with_field(raw, "functionResponse", body)
     kind = next((kind for kind in PARTS if get(raw, kind) is not None), "")
     if isinstance(part, Reasoning) or not kind or not PARTS[kind].edited:
-        raise cannot_edit("reasoning" if isinstance(part, Reasoning) else kind or "part")
+        raise cannot_edit(
+            "reasoning" if isinstance(part, Reasoning) else kind or "part"
+        )
     filled(text, kind, "G2")
     if PARTS[kind].edited == "a text":
         said = {"text": text}
@@ -257,7 +299,9 @@ def _wrapped(response: Any, text: str) -> Any:
     new = _like(old, text)
     if wrapper is not None:
         return {wrapper: new}
-    if isinstance(response, Mapping) and not (type(new) is dict and unwrapped(new)[0] is None):
+    if isinstance(response, Mapping) and not (
+        type(new) is dict and unwrapped(new)[0] is None
+    ):
         return {"output": text}
     return new
 
@@ -285,7 +329,11 @@ def clip_of(video: Any) -> tuple[float, float]:
         return 0.0, 1.0
     start, end = (_seconds(get(video, name)) for name in ("startOffset", "endOffset"))
     fps = get(video, "fps")
-    frames = min(fps, _MOST_FRAMES_A_SECOND) if isinstance(fps, int | float) and fps > 0 else 1
+    frames = (
+        min(fps, _MOST_FRAMES_A_SECOND)
+        if isinstance(fps, int | float) and fps > 0
+        else 1
+    )
     return max(end - start, 0.0), float(frames)
 
 

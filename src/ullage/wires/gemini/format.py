@@ -98,7 +98,9 @@ class Gemini(WireFormat):
             return contents
         if contents is None:
             raise FormatError(
-                self.key, "there are none", f"Give the whole history under {self.key!r}."
+                self.key,
+                "there are none",
+                f"Give the whole history under {self.key!r}.",
             )
         return [contents]
 
@@ -144,11 +146,17 @@ class Gemini(WireFormat):
         calling = fields.with_field(calling, "allowedFunctionNames", listed)
         choice = fields.with_field(choice, "functionCallingConfig", calling)
         if config:
-            return {**request, "config": fields.with_field(config, "toolConfig", choice)}
+            return {
+                **request,
+                "config": fields.with_field(config, "toolConfig", choice),
+            }
         return dict(fields.with_field(request, "toolConfig", choice))
 
     def compose(
-        self, request: Mapping[str, Any], messages: list[Any], tools: Sequence[dict[str, Any]]
+        self,
+        request: Mapping[str, Any],
+        messages: list[Any],
+        tools: Sequence[dict[str, Any]],
     ) -> dict[str, Any]:
         """See `Format.compose`. Added tools stand behind the request's own declarations."""
         contents = request[self.key]
@@ -261,7 +269,9 @@ class Gemini(WireFormat):
         inline, file = get(raw, "inlineData"), get(raw, "fileData")
         blob = file if inline is None else inline
         if blob is not None:
-            holder, name = ("fileData", "fileUri") if inline is None else ("inlineData", "data")
+            holder, name = (
+                ("fileData", "fileUri") if inline is None else ("inlineData", "data")
+            )
             check_object(blob, f"{where}.{holder}")
             mime = optional_text_at(get(blob, "mimeType"), f"{where}.{holder}.mimeType")
             given = get(blob, name)
@@ -287,7 +297,12 @@ class Gemini(WireFormat):
     # ── edits ────────────────────────────────────────────────────────────────────────
 
     def edit(
-        self, raw: Any, message: Message, changes: Sequence[Change], *, drop_reasoning: bool = False
+        self,
+        raw: Any,
+        message: Message,
+        changes: Sequence[Change],
+        *,
+        drop_reasoning: bool = False,
     ) -> Any:
         """See `Format.edit`. A string stays a string, an object an object of its type."""
         parts = list(fields.parts_of(raw))
@@ -295,12 +310,18 @@ class Gemini(WireFormat):
             part = message.parts[number]
             parts[part.at] = fields.edited(parts[part.at], part, item, text)
         if drop_reasoning:
-            thoughts = {part.at for part in message.parts if isinstance(part, Reasoning)}
+            thoughts = {
+                part.at for part in message.parts if isinstance(part, Reasoning)
+            }
             kept = [part for at, part in enumerate(parts) if at not in thoughts]
             parts = kept or [{"text": NO_REASONING}]
         if isinstance(raw, list):
             return parts
-        return fields.with_field(raw, "parts", parts) if fields.is_content(raw) else parts[0]
+        return (
+            fields.with_field(raw, "parts", parts)
+            if fields.is_content(raw)
+            else parts[0]
+        )
 
     def user(self, text: str) -> dict[str, Any]:
         """See `Format.user`."""
@@ -312,7 +333,10 @@ class Gemini(WireFormat):
 
     def together(self, raws: Sequence[Any]) -> dict[str, Any]:
         """See `Format.together`."""
-        return {"role": "user", "parts": [part for raw in raws for part in _said_parts(raw)]}
+        return {
+            "role": "user",
+            "parts": [part for raw in raws for part in _said_parts(raw)],
+        }
 
     def wrap_up(self, request: Mapping[str, Any], text: str) -> dict[str, Any]:
         """See `Format.wrap_up`. Without functions the API takes no choice of one."""
@@ -348,11 +372,15 @@ class Gemini(WireFormat):
 
         A response holds media beside its text (from Gemini 3 on), other blocks as JSON.
         """
-        is_media = any(get(block, name) is not None for name in ("inlineData", "fileData"))
+        is_media = any(
+            get(block, name) is not None for name in ("inlineData", "fileData")
+        )
         if block is not None and not is_media:
             text = as_json(block, "block")
         response = {"error" if is_error else "output": text}
-        known = {"id": call.id} if call.id and not is_made_up(call.id, call.name) else {}
+        known = (
+            {"id": call.id} if call.id and not is_made_up(call.id, call.name) else {}
+        )
         body = {**known, "name": call.name, "response": response}
         return {"functionResponse": {**body, "parts": [block]} if is_media else body}
 

@@ -13,7 +13,13 @@ from ullage.core.values.messages import Message
 from ullage.wires.base import get
 from ullage.wires.gemini.format import Gemini
 from ullage.wires.gemini.models import UNCHECKED
-from ullage.wires.hidden_turns.dialect import Dialect, Stream, index_of, object_at, objects_at
+from ullage.wires.hidden_turns.dialect import (
+    Dialect,
+    Stream,
+    index_of,
+    object_at,
+    objects_at,
+)
 from ullage.wires.hidden_turns.pieces import summed
 
 _FORMAT = Gemini()
@@ -37,7 +43,9 @@ class GeminiDialect(Dialect):
     def shown(self, message: Any) -> Any:
         """See `Dialect.shown`."""
         step = _Step(self)
-        parts = [part for each in message["parts"] if (part := step.shown(each)) is not None]
+        parts = [
+            part for each in message["parts"] if (part := step.shown(each)) is not None
+        ]
         if not step.hides:
             return message
         return {**message, "parts": parts} if parts else None
@@ -55,7 +63,10 @@ class GeminiDialect(Dialect):
         """See `Dialect.joined`."""
         last = replies[-1]
         parts = [part for message in said for part in message["parts"]]
-        content = {"role": "model", "parts": [*parts, *([{"text": note}] if note else ())]}
+        content = {
+            "role": "model",
+            "parts": [*parts, *([{"text": note}] if note else ())],
+        }
         head, *others = last.get("candidates") or [{}]
         candidates = [{**head, "content": content}, *map(self.other, others)]
         new = {**last, "candidates": candidates}
@@ -70,9 +81,14 @@ class GeminiDialect(Dialect):
         content = object_at(candidate, "content")
         if not content.get("parts"):
             return candidate
-        return {**candidate, "content": self.shown(content) or {"role": "model", "parts": []}}
+        return {
+            **candidate,
+            "content": self.shown(content) or {"role": "model", "parts": []},
+        }
 
-    def deferred(self, waiting: Sequence[Any], raw: Any, message: Message | None) -> list[Any]:
+    def deferred(
+        self, waiting: Sequence[Any], raw: Any, message: Message | None
+    ) -> list[Any]:
         """See `Dialect.deferred`: with the client's own responses (G3)."""
         if message is None or not message.results:
             return super().deferred(waiting, raw, message)
@@ -128,7 +144,10 @@ class GeminiStream(Stream):
         if not self._kept and "responseId" in event:
             self._kept = {"responseId": event["responseId"]}
         if self.is_muted and self.speaks(event):
-            event = {**event, "candidates": [_untold(each) for each in event["candidates"]]}
+            event = {
+                **event,
+                "candidates": [_untold(each) for each in event["candidates"]],
+            }
         self._last = {**self._last, **event}
         candidates = objects_at(event, "candidates")
         shown = [self._shown(candidate) for candidate in candidates]
@@ -145,12 +164,18 @@ class GeminiStream(Stream):
 
     def speaks(self, event: Mapping[str, Any]) -> bool:
         """See `Stream.speaks`."""
-        contents = (object_at(each, "content") for each in objects_at(event, "candidates"))
-        return any(_is_said(part) for each in contents for part in objects_at(each, "parts"))
+        contents = (
+            object_at(each, "content") for each in objects_at(event, "candidates")
+        )
+        return any(
+            _is_said(part) for each in contents for part in objects_at(each, "parts")
+        )
 
     def _shown(self, candidate: dict[str, Any]) -> dict[str, Any] | None:
         """What the client gets of a candidate: itself if it needs no change, None for nothing."""
-        known = self._candidates.setdefault(index_of(candidate), _Candidate(self.dialect))
+        known = self._candidates.setdefault(
+            index_of(candidate), _Candidate(self.dialect)
+        )
         parts = known.add(candidate)
         self.hides = self.hides or known.step.hides
         is_held = self.holds and candidate.get("finishReason") is not None
@@ -160,7 +185,9 @@ class GeminiStream(Stream):
             parts = objects_at(object_at(candidate, "content"), "parts")
         if not parts:
             return None
-        new = {name: value for name, value in candidate.items() if name != "finishReason"}
+        new = {
+            name: value for name, value in candidate.items() if name != "finishReason"
+        }
         return {**new, "content": {"role": "model", "parts": parts}}
 
     def reply(self) -> dict[str, Any] | None:
@@ -175,7 +202,10 @@ class GeminiStream(Stream):
     def closing(self, reply: dict[str, Any], note: str) -> list[dict[str, Any]]:
         """See `Stream.closing`."""
         candidates = [
-            {**candidate, "content": {"role": "model", "parts": [{"text": "" if at else note}]}}
+            {
+                **candidate,
+                "content": {"role": "model", "parts": [{"text": "" if at else note}]},
+            }
             for at, candidate in enumerate(reply["candidates"])
         ]
         return [{**reply, "candidates": candidates}]
@@ -205,7 +235,11 @@ class _Candidate:
         last = self._parts[-1] if self._parts else {}
         if part == {"text": ""}:
             return
-        if _is_plain(part) and _is_plain(last) and part.get("thought") == last.get("thought"):
+        if (
+            _is_plain(part)
+            and _is_plain(last)
+            and part.get("thought") == last.get("thought")
+        ):
             self._parts[-1] = {**last, "text": last["text"] + part["text"]}
         else:
             self._parts.append(part)

@@ -21,7 +21,9 @@ class GeminiHttp(Http):
     wire = "gemini"
     endpoints = (
         endpoint(rf"{_MODEL}:generateContent", streams=False),
-        endpoint(rf"{_MODEL}:streamGenerateContent", streams=True, array_without="alt=sse"),
+        endpoint(
+            rf"{_MODEL}:streamGenerateContent", streams=True, array_without="alt=sse"
+        ),
         endpoint(rf"{_MODEL}:countTokens", "count"),
         endpoint(rf"{_MODEL}:batchGenerateContent", "batch"),
     )
@@ -29,7 +31,13 @@ class GeminiHttp(Http):
 
     def error(self, status: int, message: str) -> dict[str, Any]:
         """See `Http.error`."""
-        return {"error": {"code": status, "message": message, "status": "FAILED_PRECONDITION"}}
+        return {
+            "error": {
+                "code": status,
+                "message": message,
+                "status": "FAILED_PRECONDITION",
+            }
+        }
 
 
 HTTP = GeminiHttp()

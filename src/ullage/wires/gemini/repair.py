@@ -28,7 +28,11 @@ class Contents(Hosted):
     def _opened(self, raw: Any) -> tuple[Any, list[Any] | None]:
         """Who says nothing of a role is the model if he calls."""
         parts = [raw] if isinstance(raw, str) else _readable(raw)
-        said = get(raw, "role") if not isinstance(raw, (str, list)) and is_content(raw) else None
+        said = (
+            get(raw, "role")
+            if not isinstance(raw, (str, list)) and is_content(raw)
+            else None
+        )
         if said is not None:
             return said, parts
         calls = any(get(part, "functionCall") is not None for part in parts or ())
@@ -41,7 +45,9 @@ class Contents(Hosted):
             self.names[here] = str(get(call, "id") or "")
         elif is_object(response):
             ours = self._is_ours(block)
-            self.answer(here, get(response, "id"), _named(response), is_placeholder=ours)
+            self.answer(
+                here, get(response, "id"), _named(response), is_placeholder=ours
+            )
 
     def _tool(self, call: At) -> str:
         return _named(get(self.block(call), "functionCall"))
@@ -67,7 +73,11 @@ class Contents(Hosted):
 
     def _content(self, at: int, caller: int | None) -> list[Any]:
         """What is no content is left to the parser."""
-        known = self.blocks[at] is not None and self.roles[at] in ("user", "model", "function")
+        known = self.blocks[at] is not None and self.roles[at] in (
+            "user",
+            "model",
+            "function",
+        )
         return super()._content(at, caller) if known else [self.raws[at]]
 
     def _emptied(self, at: int) -> list[Any]:
@@ -82,14 +92,20 @@ class Contents(Hosted):
         raw = self.raws[at]
         if isinstance(raw, dict) and is_content(raw):
             return with_field(raw, "parts", blocks)
-        return blocks if isinstance(raw, list) else {"role": self.roles[at], "parts": blocks}
+        return (
+            blocks
+            if isinstance(raw, list)
+            else {"role": self.roles[at], "parts": blocks}
+        )
 
     def _is_arranged(self, at: int, caller: int, blocks: list[Any]) -> bool:
         """Each response is found by its id or its order (G6)."""
         calls = self.batches[caller]
         found = [self.pairs.answers.get(call, (-1, 0)) for call in calls]
         ids = {self.names[call] for call in calls}
-        return self.is_whole(at, caller) and (len(ids) == len(calls) or found == sorted(found))
+        return self.is_whole(at, caller) and (
+            len(ids) == len(calls) or found == sorted(found)
+        )
 
     def _arranged(self, at: int, caller: int, blocks: list[Any]) -> list[list[Any]]:
         others = [block for block in blocks if not self._is_result(block)]
@@ -130,7 +146,9 @@ class Contents(Hosted):
         if _named(response) != tool:
             self.report(result[0], "a result was of another tool than its call")
             filled = with_field(filled, "name", tool)
-        return part if filled is response else with_field(part, "functionResponse", filled)
+        return (
+            part if filled is response else with_field(part, "functionResponse", filled)
+        )
 
 
 def _readable(raw: Any) -> list[Any] | None:

@@ -49,7 +49,11 @@ class Check(problem.Check):
     @classmethod
     def listed(cls, history: Any) -> Any:
         """See `problem.Check.listed`: the SDK takes a content that stands alone."""
-        return history if history is None or isinstance(history, (list, tuple)) else [history]
+        return (
+            history
+            if history is None or isinstance(history, (list, tuple))
+            else [history]
+        )
 
     def _judge(self, message: Any, at: int, where: str) -> None:
         role, parts = opened(message)
@@ -62,7 +66,11 @@ class Check(problem.Check):
             self._part(part, role, f"{where}.parts[{index}]")
         self.pairs.speaker(is_model=role == "model")
         called, answered = (
-            {(at, n): part for n, part in enumerate(parts) if part.get(kind) is not None}
+            {
+                (at, n): part
+                for n, part in enumerate(parts)
+                if part.get(kind) is not None
+            }
             for kind in ("functionCall", "functionResponse")
         )
         self._answers(answered, where)
@@ -112,7 +120,9 @@ class Check(problem.Check):
         data = [name for name in part if name in PARTS and part[name] is not None]
         unknown = part.keys() - KNOWN
         if len(data) != 1 and not (unknown and not data):
-            self.add("G2", where, f"one field with data is asked for, here are {len(data)}")
+            self.add(
+                "G2", where, f"one field with data is asked for, here are {len(data)}"
+            )
             return
         if not data:
             return  # a part from the future
@@ -154,7 +164,9 @@ class Check(problem.Check):
         by_id = sorted(bodies.items(), key=lambda one: not one[1].get("id"))
         fits = [self._fits(at, body) for at, body in by_id]
         if answered and not asked:
-            self.add("G5", where, "these responses do not follow the content of their call")
+            self.add(
+                "G5", where, "these responses do not follow the content of their call"
+            )
         elif len(answered) != len(asked):
             self.add("G3", where, f"{len(answered)} responses to {len(asked)} calls")
         elif not all(fits):
@@ -192,14 +204,18 @@ def opened(message: Any) -> tuple[Any, list[JsonObject]]:
     """Role and parts of a content, or of what the SDK takes for one, in the wire's spelling."""
     if isinstance(message, (str, list)):
         parts = [message] if isinstance(message, str) else message
-        return "user", [{"text": part} if isinstance(part, str) else _camel(part) for part in parts]
+        return "user", [
+            {"text": part} if isinstance(part, str) else _camel(part) for part in parts
+        ]
     if type(message) is not dict:
         return None, []
     if "parts" not in message and "role" not in message:
         part = _camel(message)
         return ("model" if part.get("functionCall") is not None else "user"), [part]
     role = message.get("role")
-    return "user" if role is None else role, list(map(_camel, items_of(message.get("parts"))))
+    return "user" if role is None else role, list(
+        map(_camel, items_of(message.get("parts")))
+    )
 
 
 def _camel(thing: Any) -> JsonObject:
@@ -227,7 +243,9 @@ def _body(part: JsonObject, name: str) -> JsonObject:
 def _is_signed(part: JsonObject) -> bool:
     """Whether a part has a signature: base64, or bytes as the SDK's own types hold it."""
     seal = part.get("thoughtSignature")
-    return bool(seal.rstrip("=") if isinstance(seal, str) else isinstance(seal, bytes) and seal)
+    return bool(
+        seal.rstrip("=") if isinstance(seal, str) else isinstance(seal, bytes) and seal
+    )
 
 
 CHECK = Check

@@ -56,7 +56,9 @@ class Dialect(ABC):
         """
         return False
 
-    def going_on_from(self, request: Mapping[str, Any], reply_id: str) -> dict[str, Any]:
+    def going_on_from(
+        self, request: Mapping[str, Any], reply_id: str
+    ) -> dict[str, Any]:
         """The request, with another reply in the place of the one that it goes on from."""
         return dict(request)
 
@@ -133,7 +135,9 @@ class Dialect(ABC):
 
     # ── a history ────────────────────────────────────────────────────────────────────
 
-    def deferred(self, waiting: Sequence[Any], raw: Any, message: Message | None) -> list[Any]:
+    def deferred(
+        self, waiting: Sequence[Any], raw: Any, message: Message | None
+    ) -> list[Any]:
         """The raw messages from behind a turn on whose private calls were answered.
 
         Args:
@@ -223,7 +227,11 @@ def object_at(value: Mapping[str, Any], name: str) -> dict[str, Any]:
 def objects_at(value: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
     """The objects of the list in a field; none where a server has sent no list."""
     found = value.get(name)
-    return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
+    return (
+        [each for each in found if isinstance(each, dict)]
+        if isinstance(found, list)
+        else []
+    )
 
 
 def index_of(value: Mapping[str, Any]) -> int:

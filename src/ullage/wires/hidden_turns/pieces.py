@@ -44,7 +44,11 @@ def _add_items(items: list[Any], new: Iterable[Any]) -> None:
             items.append(item)
             continue
         index = item.get("index")
-        known = (each for each in items if isinstance(each, dict) and each.get("index") == index)
+        known = (
+            each
+            for each in items
+            if isinstance(each, dict) and each.get("index") == index
+        )
         into = next(known, None) if index is not None else None
         if into is None:
             into = {}

@@ -24,7 +24,9 @@ class OllamaReader(Reader):
         """See `Reader.tool_body`."""
         return plain(raw.get("function") or {}, f"{where}.function")
 
-    def schema(self, raw: Mapping[str, Any], body: Mapping[str, Any], where: str) -> Any:
+    def schema(
+        self, raw: Mapping[str, Any], body: Mapping[str, Any], where: str
+    ) -> Any:
         """See `Reader.schema`."""
         is_function = raw.get("type") in (None, "function") and bool(body)
         return (body.get("parameters") or {"type": "object"}) if is_function else None
@@ -41,7 +43,9 @@ class OllamaReader(Reader):
         """See `Reader.kind`: no field says it."""
         if "role" in block:
             return "tool"
-        return next((name for name in ("function", "images") if name in block), "content")
+        return next(
+            (name for name in ("function", "images") if name in block), "content"
+        )
 
     def arguments(self, part: ToolCall, block: Any, where: str) -> tuple[str, Any]:
         """See `Reader.arguments`."""
@@ -50,7 +54,9 @@ class OllamaReader(Reader):
         text = json_text(value, where) if isinstance(value, Mapping) else part.arguments
         return text, value
 
-    def _content(self, part: Text | Media | Opaque, block: Any, where: str) -> Text | Medium:
+    def _content(
+        self, part: Text | Media | Opaque, block: Any, where: str
+    ) -> Text | Medium:
         if isinstance(part, Media):
             return medium_of(part, self.rows["images"], where)
         return super()._content(part, block, where)
@@ -76,7 +82,11 @@ class OllamaWriter(Writer):
         return {**message, "tool_calls": calls} if calls else message
 
     def _result(self, result: Result) -> WireDict:
-        named = {"role": "tool", "tool_name": result.name, "tool_call_id": result.call_id}
+        named = {
+            "role": "tool",
+            "tool_name": result.name,
+            "tool_call_id": result.call_id,
+        }
         return {**named, **self._said(failed(result))}
 
     def _said(self, pieces: Sequence[Piece]) -> WireDict:

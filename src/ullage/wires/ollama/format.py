@@ -55,7 +55,12 @@ DEFAULT_WINDOW_TOKENS = 4_096
 """The window of a server that nobody has told another (docs.ollama.com, "Context length"): 2,048
 before 0.6.6, and more from 0.15.5 on where its graphics memory is 24 GiB or larger."""
 
-_MIMES = {"iVBOR": "image/png", "/9j/": "image/jpeg", "R0lGO": "image/gif", "UklGR": "image/webp"}
+_MIMES = {
+    "iVBOR": "image/png",
+    "/9j/": "image/jpeg",
+    "R0lGO": "image/gif",
+    "UklGR": "image/webp",
+}
 """How the base64 of an image begins, by its type, which the wire does not say."""
 _SAYINGS = ("content", "tool_calls", "images")
 _COUNTED = ("prompt_eval_count", "eval_count")
@@ -98,7 +103,9 @@ class Ollama(WireFormat):
     def tool_text(self, tool: Any, where: str) -> str:
         """See `Format.tool_text`: of a function, what its client makes a definition from."""
         if inspect.isroutine(tool):
-            return as_json([tool.__name__, str(inspect.signature(tool)), tool.__doc__], where)
+            return as_json(
+                [tool.__name__, str(inspect.signature(tool)), tool.__doc__], where
+            )
         return super().tool_text(tool, where)
 
     def wrap_up(self, request: Mapping[str, Any], text: str) -> dict[str, Any]:
@@ -123,7 +130,12 @@ class Ollama(WireFormat):
         return Message(role, ordered(parts))
 
     def edit(
-        self, raw: Any, message: Message, changes: Sequence[Change], *, drop_reasoning: bool = False
+        self,
+        raw: Any,
+        message: Message,
+        changes: Sequence[Change],
+        *,
+        drop_reasoning: bool = False,
     ) -> dict[str, Any]:
         """See `Format.edit`. What is said instead of an image stands behind the text."""
         new = dict(raw if type(raw) is dict else plain(raw, "message"))
@@ -135,7 +147,9 @@ class Ollama(WireFormat):
             leaf = part.content[item] if isinstance(part, ToolResult) else part
             match leaf:
                 case ToolCall():
-                    new["tool_calls"] = _with_arguments(new["tool_calls"], leaf.at, text)
+                    new["tool_calls"] = _with_arguments(
+                        new["tool_calls"], leaf.at, text
+                    )
                 case Media():
                     instead[leaf.at] = text
                 case Text():
@@ -232,7 +246,11 @@ def _calls(fields: Mapping[str, Any], where: str) -> list[Part]:
     for at, raw in enumerate(list_at(fields.get("tool_calls"), f"{where}.tool_calls")):
         call = _call(raw, at, f"{where}.tool_calls[{at}]")
         numbers[call.name] += 1
-        calls.append(call if call.id else replace(call, id=made_up(call.name, numbers[call.name])))
+        calls.append(
+            call
+            if call.id
+            else replace(call, id=made_up(call.name, numbers[call.name]))
+        )
     return calls
 
 
@@ -270,9 +288,13 @@ def _with_arguments(calls: Any, at: int, text: str) -> list[Any]:
     return new
 
 
-def _without_images(message: dict[str, Any], instead: Mapping[int, str]) -> dict[str, Any]:
+def _without_images(
+    message: dict[str, Any], instead: Mapping[int, str]
+) -> dict[str, Any]:
     """A message with texts in the place of some images."""
     kept = [image for at, image in enumerate(message["images"]) if at not in instead]
     said = [message.get("content"), *(instead[at] for at in sorted(instead))]
     new = {**message, "content": "\n".join(filter(None, said)), "images": kept}
-    return new if kept else {key: value for key, value in new.items() if key != "images"}
+    return (
+        new if kept else {key: value for key, value in new.items() if key != "images"}
+    )

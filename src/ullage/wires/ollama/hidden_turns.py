@@ -9,7 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ullage.wires.hidden_turns.dialect import Dialect, Stream, joint, object_at, objects_at
+from ullage.wires.hidden_turns.dialect import (
+    Dialect,
+    Stream,
+    joint,
+    object_at,
+    objects_at,
+)
 from ullage.wires.hidden_turns.pieces import add, summed, whole
 from ullage.wires.ollama.blocks import TEXTS
 
@@ -90,7 +96,10 @@ class OllamaStream(Stream):
         if self.is_muted:
             told = {name: value for name, value in told.items() if name != "content"}
         message = self._shown(told)
-        add(self._message, {name: value for name, value in told.items() if name != _CALLS})
+        add(
+            self._message,
+            {name: value for name, value in told.items() if name != _CALLS},
+        )
         is_last = bool(event.get("done"))
         self._last = event if is_last else self._last
         if message is event["message"] and not (is_last and self.holds):

@@ -39,7 +39,9 @@ class Messages(Reading):
             return
         call_id, tool = named(block)
         ours = is_interrupted(field(block, "content"))
-        self.answer(here, call_id or ("" if tool else NAMELESS), tool, is_placeholder=ours)
+        self.answer(
+            here, call_id or ("" if tool else NAMELESS), tool, is_placeholder=ours
+        )
 
     def _tool(self, call: At) -> str:
         return self.wire.tool_name(self.block(call)) or "tool"
@@ -76,7 +78,10 @@ class Messages(Reading):
             arguments = arguments_of(given or "{}")
         except FormatError:
             arguments = {"input": given}
-        return {**copy_of(raw), "function": {**plain(body, "function"), "arguments": arguments}}
+        return {
+            **copy_of(raw),
+            "function": {**plain(body, "function"), "arguments": arguments},
+        }
 
     def _ending(self, last: Any) -> list[Any]:
         """No message is legal: it loads the model."""
@@ -87,8 +92,12 @@ class Messages(Reading):
     def _answers(self, caller: int, host: int | None = None) -> list[Any]:
         """The results of a batch: as they stand behind it, or in the order of its calls."""
         calls = self.batches[caller]
-        results = sorted(self.pairs.answers[call] for call in calls if call in self.pairs.answers)
-        if [at for at, _ in results] == list(range(caller + 1, caller + 1 + len(calls))):
+        results = sorted(
+            self.pairs.answers[call] for call in calls if call in self.pairs.answers
+        )
+        if [at for at, _ in results] == list(
+            range(caller + 1, caller + 1 + len(calls))
+        ):
             calls = [self.pairs.calls[result] for result in results]
         behind = caller + 1
         while self.roles.get(behind) == "tool":

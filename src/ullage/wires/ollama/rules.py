@@ -18,7 +18,9 @@ from ullage.wires.ollama.format import named
 from ullage.wires.rules import problem
 from ullage.wires.rules.problem import JsonObject, items_of, kind_of, name_in
 
-_BASE64 = re.compile(r"(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?\Z").match
+_BASE64 = re.compile(
+    r"(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?\Z"
+).match
 _LINE_ENDS = re.compile(r"[\r\n]")
 _OBJECTS = ("options",)
 _LISTS = ("tools",)
@@ -48,7 +50,9 @@ class Check(problem.Check):
         self._images(message, where)
         if role == "tool":
             self._result(message, at, where)
-        elif role == "assistant" and self._has("O0", message, "tool_calls", list, where):
+        elif role == "assistant" and self._has(
+            "O0", message, "tool_calls", list, where
+        ):
             for number, call in enumerate(items_of(message.get("tool_calls"))):
                 self._call(call, at, number, f"{where}.tool_calls[{number}]")
 
@@ -68,7 +72,9 @@ class Check(problem.Check):
         is_known = form in (None, "", "json") or isinstance(form, dict)
         self.need(is_known, "O6", "format", 'format is "json" or a schema')
 
-    def _has(self, rule: str, thing: JsonObject, name: str, kind: type, where: str) -> bool:
+    def _has(
+        self, rule: str, thing: JsonObject, name: str, kind: type, where: str
+    ) -> bool:
         """Whether a field that is there has its type; else ``rule`` is broken."""
         value = thing.get(name)
         fits = value is None or type(value) is kind
@@ -80,13 +86,20 @@ class Check(problem.Check):
         self._has("O0", message, "images", list, where)
         for at, image in enumerate(items_of(message.get("images"))):
             is_data = isinstance(image, str) and _BASE64(_LINE_ENDS.sub("", image))
-            self.need(is_data, "O5", f"{where}.images[{at}]", "an image is base64, without a URL")
+            self.need(
+                is_data,
+                "O5",
+                f"{where}.images[{at}]",
+                "an image is base64, without a URL",
+            )
 
     def _result(self, message: JsonObject, at: int, where: str) -> None:
         call_id, tool = named(message)
         call = self.pairs.result((at, 0), call_id or ("" if tool else NAMELESS), tool)
         if call is None:
-            sentence = "this tool message answers no open call of the assistant message before"
+            sentence = (
+                "this tool message answers no open call of the assistant message before"
+            )
             self.add("O2", where, sentence)
         elif call[0] != self._newest:
             self.add("O3", where, "something stands between the call and this result")

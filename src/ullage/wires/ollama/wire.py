@@ -14,7 +14,9 @@ WIRE = Wire(
         message_fields=("tool_name", "thinking", "images"),
     ),
     provider="ollama",
-    upstreams={"ollama": "https://ollama.com"},  # its cloud; a server of one's own has any address
+    upstreams={
+        "ollama": "https://ollama.com"
+    },  # its cloud; a server of one's own has any address
     example_model="gpt-oss:120b-cloud",
     price_profile="ollama",
     summary_role="system",

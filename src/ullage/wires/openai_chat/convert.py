@@ -37,7 +37,9 @@ class ChatReader(Reader):
             return raw
         return plain(raw.get("function") or {}, f"{where}.function")
 
-    def schema(self, raw: Mapping[str, Any], body: Mapping[str, Any], where: str) -> Any:
+    def schema(
+        self, raw: Mapping[str, Any], body: Mapping[str, Any], where: str
+    ) -> Any:
         """See `Reader.schema`."""
         if raw.get("type") != "function" and not _is_old_function(where):
             return None
@@ -89,7 +91,9 @@ class ChatWriter(Writer):
         calls = [self.call(piece) for piece in turn.pieces if isinstance(piece, Call)]
         if calls and signs_calls(self.conversion.model):  # C12
             calls[0]["extra_content"] = {"google": {"thought_signature": UNCHECKED}}
-        said: Sequence[Any] = [piece for piece in turn.pieces if not isinstance(piece, Call)]
+        said: Sequence[Any] = [
+            piece for piece in turn.pieces if not isinstance(piece, Call)
+        ]
         if turn.who != "user":
             said = self.texts(said, REPLY)
         text = alone(said)

@@ -49,7 +49,14 @@ from ullage.wires.models import (
     openai_call_ids,
     takes_hosted_tools_alone,
 )
-from ullage.wires.openai_chat.blocks import BLOCKS, CALLS, FIELDS, PARTS, ROLES, THOUGHTS
+from ullage.wires.openai_chat.blocks import (
+    BLOCKS,
+    CALLS,
+    FIELDS,
+    PARTS,
+    ROLES,
+    THOUGHTS,
+)
 from ullage.wires.openai_chat.models import FAMILIES
 from ullage.wires.usages import openai_counts
 
@@ -116,7 +123,9 @@ class OpenAIChat(WireFormat):
         parts: list[Part] = [*content]
         if role == "assistant":
             if fields.get("refusal") is not None:
-                parts.append(Text(text_at(fields["refusal"], f"{where}.refusal"), REFUSAL))
+                parts.append(
+                    Text(text_at(fields["refusal"], f"{where}.refusal"), REFUSAL)
+                )
             parts += self._calls(fields, where)
             if any(_is_signed(call) for call in fields.get("tool_calls") or ()):
                 parts.append(Reasoning("", WHOLE, bound=True))
@@ -125,13 +134,19 @@ class OpenAIChat(WireFormat):
 
     def _calls(self, fields: Mapping[str, Any], where: str) -> list[Part]:
         calls: list[Part] = []
-        for index, raw in enumerate(list_at(fields.get("tool_calls"), f"{where}.tool_calls")):
+        for index, raw in enumerate(
+            list_at(fields.get("tool_calls"), f"{where}.tool_calls")
+        ):
             calls.append(self._call(raw, index, f"{where}.tool_calls[{index}]"))
         if fields.get("function_call"):
-            calls.append(_function_call(fields["function_call"], f"{where}.function_call"))
+            calls.append(
+                _function_call(fields["function_call"], f"{where}.function_call")
+            )
         for name, row in FIELDS.items():
             if row.becomes == "opaque" and fields.get(name):
-                calls.append(Opaque(name, opaque_json(fields[name], f"{where}.{name}"), WHOLE))
+                calls.append(
+                    Opaque(name, opaque_json(fields[name], f"{where}.{name}"), WHOLE)
+                )
         return calls
 
     def _call(self, raw: Any, at: int, where: str) -> ToolCall:
@@ -139,7 +154,9 @@ class OpenAIChat(WireFormat):
         kind = text_at(call.get("type") or "function", f"{where}.type")
         body = call.get(kind)
         if body is None:
-            raise FormatError(where, f"a {kind} call without its {kind!r}", "Give the whole call.")
+            raise FormatError(
+                where, f"a {kind} call without its {kind!r}", "Give the whole call."
+            )
         arguments = field(body, CALLS.get(kind, _CUSTOM).text, "")
         if not isinstance(arguments, str):
             arguments = as_json(arguments, f"{where}.{kind}.arguments")
@@ -147,7 +164,12 @@ class OpenAIChat(WireFormat):
         return ToolCall(str(call.get("id") or ""), name, arguments, at)
 
     def edit(
-        self, raw: Any, message: Message, changes: Sequence[Change], *, drop_reasoning: bool = False
+        self,
+        raw: Any,
+        message: Message,
+        changes: Sequence[Change],
+        *,
+        drop_reasoning: bool = False,
     ) -> dict[str, Any]:
         """See `Format.edit`."""
         new = dict(raw if type(raw) is dict else plain(raw, "message"))
@@ -265,8 +287,14 @@ def _thoughts(fields: Mapping[str, Any]) -> list[Part]:
     details = fields.get("reasoning_details")
     sealed, shown = 0, []
     for detail in details if isinstance(details, list) else ():
-        shown += [detail.get("text"), detail.get("summary")] if isinstance(detail, dict) else []
-        sealed += sum(sealed_bytes(field(detail, name), 0) for name in ("data", "signature"))
+        shown += (
+            [detail.get("text"), detail.get("summary")]
+            if isinstance(detail, dict)
+            else []
+        )
+        sealed += sum(
+            sealed_bytes(field(detail, name), 0) for name in ("data", "signature")
+        )
     text = text or "\n".join(each for each in shown if isinstance(each, str) and each)
     return [Reasoning(text, WHOLE, sealed_bytes=sealed)] if text or sealed else []
 

@@ -66,7 +66,9 @@ class ChatDialect(Dialect):
         """See `Dialect.untold`."""
         if not any(message.get(name) for name in _SAID):
             return message
-        new = {name: None if name in _SAID else value for name, value in message.items()}
+        new = {
+            name: None if name in _SAID else value for name, value in message.items()
+        }
         others = (*_TEXTS, *_LISTS, "tool_calls")
         return new if any(new.get(name) for name in others) else None
 
@@ -79,15 +81,24 @@ class ChatDialect(Dialect):
         for each in (*said, *([{"content": note}] if note else ())):
             message = _behind(message, each)
         head, *others = last["choices"]
-        choice = {**head, "message": message, "finish_reason": self.stop_for(last, said) or None}
+        choice = {
+            **head,
+            "message": message,
+            "finish_reason": self.stop_for(last, said) or None,
+        }
         kept = {name: first[name] for name in ("id", "created") if name in first}
         new = {**last, **kept, "choices": [choice, *map(self.other, others)]}
-        usage = summed([reply.get("usage") for reply in replies], self.added, self.total)
+        usage = summed(
+            [reply.get("usage") for reply in replies], self.added, self.total
+        )
         return {**new, "usage": usage} if usage is not None else new
 
     def other(self, choice: Mapping[str, Any]) -> dict[str, Any]:
         """See `Dialect.other`."""
-        message = self.shown(object_at(choice, "message")) or {"role": "assistant", "content": None}
+        message = self.shown(object_at(choice, "message")) or {
+            "role": "assistant",
+            "content": None,
+        }
         stop = self.stop_for({"choices": [choice]}, [message]) or None
         return {**choice, "message": message, "finish_reason": stop}
 
@@ -131,7 +142,9 @@ class ChatStream(Stream):
 
     def __init__(self, dialect: Any, request: Mapping[str, Any]) -> None:
         super().__init__(dialect, request)
-        self._wants_usage = bool(object_at(request, "stream_options").get("include_usage"))
+        self._wants_usage = bool(
+            object_at(request, "stream_options").get("include_usage")
+        )
         self._kept: dict[str, Any] = {}
         self._ends: dict[tuple[int, str], str] = {}
         self._numbers: dict[int, int] = {}
@@ -147,15 +160,22 @@ class ChatStream(Stream):
         if not isinstance(event.get("choices"), list):
             return (event,)
         if self.is_muted and self.speaks(event):
-            event = {**event, "choices": [_untold(choice) for choice in event["choices"]]}
+            event = {
+                **event,
+                "choices": [_untold(choice) for choice in event["choices"]],
+            }
         told = objects_at(event, "choices")
         if not self._kept:
-            self._kept = {name: event[name] for name in ("id", "created") if name in event}
+            self._kept = {
+                name: event[name] for name in ("id", "created") if name in event
+            }
         self._last = {**self._last, **event}
         self._usage = event.get("usage") or self._usage
         if not told:
             is_usage = event.get("usage") is not None
-            is_kept = (self.holds or not self._wants_usage) if is_usage else not self.is_first
+            is_kept = (
+                (self.holds or not self._wants_usage) if is_usage else not self.is_first
+            )
             return () if is_kept else (event,)
         choices = [self._shown(choice) for choice in told]
         given = [choice for choice in choices if choice is not None]
@@ -212,7 +232,9 @@ class ChatStream(Stream):
     def reply(self) -> dict[str, Any] | None:
         """See `Stream.reply`."""
         choices = [known.whole() for _, known in sorted(self._choices.items())]
-        if not choices or any(choice.get("finish_reason") is None for choice in choices):
+        if not choices or any(
+            choice.get("finish_reason") is None for choice in choices
+        ):
             return None
         new = {**self._last, "object": "chat.completion", "choices": choices}
         return {**new, "usage": self._usage} if self._usage is not None else new
@@ -221,7 +243,9 @@ class ChatStream(Stream):
         """See `Stream.closing`."""
         base = {**self._last, **self._kept}
         base = {name: value for name, value in base.items() if name != "usage"}
-        stops = {index_of(choice): choice["finish_reason"] for choice in reply["choices"]}
+        stops = {
+            index_of(choice): choice["finish_reason"] for choice in reply["choices"]
+        }
         if note:
             note = joint(self._ends.get((0, "content"), ""), note) + note
         said = {"index": 0, "delta": {"content": note}, "finish_reason": None}
@@ -239,7 +263,10 @@ class ChatStream(Stream):
 def _untold(choice: Any) -> Any:
     """A choice of a chunk without its text."""
     delta = object_at(choice, "delta")
-    return {**choice, "delta": {name: delta[name] for name in delta if name not in _SAID}}
+    return {
+        **choice,
+        "delta": {name: delta[name] for name in delta if name not in _SAID},
+    }
 
 
 def _is(one: Any, other: Any) -> bool:
@@ -268,11 +295,17 @@ class _Choice:
         new = self._stream.parted(index, new)
         calls = objects_at(delta, "tool_calls")
         if calls:
-            shown = [each for call in calls if (each := self._call(call, index)) is not None]
+            shown = [
+                each for call in calls if (each := self._call(call, index)) is not None
+            ]
             if len(shown) < len(calls) or not all(map(_is, shown, calls)):
-                new = {name: value for name, value in new.items() if name != "tool_calls"}
+                new = {
+                    name: value for name, value in new.items() if name != "tool_calls"
+                }
                 new = {**new, "tool_calls": shown} if shown else new
-        add(self._message, {name: delta[name] for name in delta if name != "tool_calls"})
+        add(
+            self._message, {name: delta[name] for name in delta if name != "tool_calls"}
+        )
         return new
 
     def add(self, choice: Mapping[str, Any]) -> None:
@@ -291,7 +324,11 @@ class _Choice:
             return None
         if at and self._numbers.index(number) == at and "id" in piece:
             piece = self._signed(piece, at)
-        return piece if piece.get("index", number) == number else {**piece, "index": number}
+        return (
+            piece
+            if piece.get("index", number) == number
+            else {**piece, "index": number}
+        )
 
     def _number(self, piece: Mapping[str, Any], choice: int) -> int | None:
         if self._stream.owns(piece):

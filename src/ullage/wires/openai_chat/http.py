@@ -36,7 +36,9 @@ class ChatHttp(Http):
         options = request.get("stream_options")
         if not request.get("stream"):
             return None
-        if options is not None and (not isinstance(options, dict) or "include_usage" in options):
+        if options is not None and (
+            not isinstance(options, dict) or "include_usage" in options
+        ):
             return None
         return {**request, "stream_options": {**(options or {}), "include_usage": True}}
 

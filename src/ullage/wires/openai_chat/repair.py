@@ -106,20 +106,27 @@ class Messages(Reading):
     def _answers(self, caller: int, host: int | None = None) -> list[Any]:
         """The results of a batch: as they stand behind it, or in the order of its calls."""
         calls = self.batches[caller]
-        found = sorted(self.pairs.answers[call] for call in calls if call in self.pairs.answers)
+        found = sorted(
+            self.pairs.answers[call] for call in calls if call in self.pairs.answers
+        )
         if [at for at, _ in found] == list(range(caller + 1, caller + 1 + len(calls))):
             calls = [self.pairs.calls[result] for result in found]
         behind = caller + 1
         while self.roles.get(behind) == "tool":
             behind += 1
         self._beside = []
-        return [*self.answered(calls, lambda result: result[0] <= behind), *self._beside]
+        return [
+            *self.answered(calls, lambda result: result[0] <= behind),
+            *self._beside,
+        ]
 
     def _result(self, result: At) -> Any:
         """Text alone (C8); other parts are moved behind the batch."""
         raw, name = self.block(result), self.names[self.pairs.calls[result]]
         content = field(raw, "content")
-        new: dict[str, Any] = {} if field(raw, "tool_call_id") == name else {"tool_call_id": name}
+        new: dict[str, Any] = (
+            {} if field(raw, "tool_call_id") == name else {"tool_call_id": name}
+        )
         if content is None or content == []:
             self.report(result[0], "the content of a result was null")
             new["content"] = EMPTY

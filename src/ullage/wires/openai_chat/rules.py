@@ -51,7 +51,9 @@ class Check(problem.Check):
                 self._calls(message.get("tool_calls"), at, f"{where}.tool_calls")
                 if content is None:
                     says = any(message.get(key) for key in INSTEAD_OF_CONTENT)
-                    self.need(says, "C5", f"{where}.content", "content is null and no calls")
+                    self.need(
+                        says, "C5", f"{where}.content", "content is null and no calls"
+                    )
                     return
             if type(content) is not str:
                 self._content(content, role, f"{where}.content")
@@ -66,7 +68,9 @@ class Check(problem.Check):
         self._length(call_id, f"{where}.tool_call_id")
         call = self.pairs.result((at, 0), call_id)
         if call is None:
-            sentence = "this tool message answers no open call of the assistant message before"
+            sentence = (
+                "this tool message answers no open call of the assistant message before"
+            )
             self.add("C2", f"{where}.tool_call_id", sentence)
         elif call[0] != self._newest:
             self.add("C3", where, "something stands between the call and this result")
@@ -115,7 +119,9 @@ class Check(problem.Check):
     def _content(self, content: Any, role: str, where: str) -> None:
         """Content that is not a string: a list of parts this role may hold."""
         if not isinstance(content, list) or not content:
-            sentence = f"content must be text or a list of parts, and it is {kind_of(content)}"
+            sentence = (
+                f"content must be text or a list of parts, and it is {kind_of(content)}"
+            )
             self.add("C0", where, sentence)
         for index, part in enumerate(items_of(content)):
             row = PARTS.get(name_in(part, "type") or "")
@@ -134,7 +140,12 @@ class Check(problem.Check):
             self.fields("C0", head, {"tools": list}, "tools")
         if is_gpt_6_2(head.get("model")):
             for name in _NOT_IN_GPT_6_2:
-                self.need(head.get(name) is None, "C11", name, "this model does not take it here")
+                self.need(
+                    head.get(name) is None,
+                    "C11",
+                    name,
+                    "this model does not take it here",
+                )
         if signs_calls(head.get("model")):
             self._signatures()
 
@@ -150,7 +161,9 @@ class Check(problem.Check):
                 google = extra.get("google") if type(extra) is dict else None
                 signed = name_in(google, "thought_signature")
                 where = f"messages[{at}].tool_calls[0]"
-                self.need(signed, "C12", where, "the first call of this step has no signature")
+                self.need(
+                    signed, "C12", where, "the first call of this step has no signature"
+                )
 
 
 CHECK = Check

@@ -33,7 +33,13 @@ def _text(kind: str, field: str = "text", **more: Any) -> Block:
     """Text under a field of its own."""
     needs = {field: str}
     return Block(
-        kind, "text", field, needs=needs, edited="its field", carried=fields(field), **more
+        kind,
+        "text",
+        field,
+        needs=needs,
+        edited="its field",
+        carried=fields(field),
+        **more,
     )
 
 
@@ -113,7 +119,9 @@ BLOCKS = {**PARTS, **ITEMS}
 
 OUTPUTS = frozenset(row.kind for row in ITEMS.values() if row.becomes == "result")
 CALLS = frozenset(kind.removesuffix("_output") for kind in OUTPUTS)
-CALLERS_OWN = frozenset(row.kind for row in ITEMS.values() if row.roles not in ((), _MODEL))
+CALLERS_OWN = frozenset(
+    row.kind for row in ITEMS.values() if row.roles not in ((), _MODEL)
+)
 """The items, but for messages, that the caller makes."""
 
 

@@ -24,9 +24,13 @@ class ResponsesReader(Reader):
     def held_system(self, request: Mapping[str, Any]) -> Iterator[str]:
         """See `Reader.held_system`."""
         if request.get("prompt"):
-            yield self.lose("prompt", "a prompt that the provider holds", "Give its text.")
+            yield self.lose(
+                "prompt", "a prompt that the provider holds", "Give its text."
+            )
 
-    def schema(self, raw: Mapping[str, Any], body: Mapping[str, Any], where: str) -> Any:
+    def schema(
+        self, raw: Mapping[str, Any], body: Mapping[str, Any], where: str
+    ) -> Any:
         """See `Reader.schema`."""
         if raw.get("type") != "function":
             return None
@@ -54,7 +58,9 @@ class ResponsesWriter(Writer):
                 case "assistant":
                     yield from self._reply(turn)
                 case "results":
-                    results = (piece for piece in turn.pieces if isinstance(piece, Result))
+                    results = (
+                        piece for piece in turn.pieces if isinstance(piece, Result)
+                    )
                     yield from (self._output(result) for result in results)
                 case who:
                     role = "developer" if who == "system" else "user"
@@ -72,7 +78,9 @@ class ResponsesWriter(Writer):
                 if items and "content" in items[-1]:
                     items[-1]["content"].append(part)
                 else:
-                    items.append({"type": "message", "role": "assistant", "content": [part]})
+                    items.append(
+                        {"type": "message", "role": "assistant", "content": [part]}
+                    )
         return items
 
     def call(self, call: Call) -> WireDict:
@@ -81,7 +89,9 @@ class ResponsesWriter(Writer):
         return {"type": kind, "call_id": call.id, **called(call)}
 
     def _output(self, result: Result) -> WireDict:
-        kind = "custom_tool_call_output" if result.is_free_text else "function_call_output"
+        kind = (
+            "custom_tool_call_output" if result.is_free_text else "function_call_output"
+        )
         content = failed(result)
         output = self._content(content) if content else ""
         return {"type": kind, "call_id": result.call_id, "output": output}

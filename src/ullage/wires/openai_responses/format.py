@@ -92,10 +92,15 @@ class OpenAIResponses(WireFormat):
     def history(self, request: Mapping[str, Any]) -> list[Any]:
         """See `Format.history`. A string is one user message."""
         given = request.get("input")
-        return [self.user(given)] if isinstance(given, str) else super().history(request)
+        return (
+            [self.user(given)] if isinstance(given, str) else super().history(request)
+        )
 
     def compose(
-        self, request: Mapping[str, Any], messages: list[Any], tools: Sequence[dict[str, Any]]
+        self,
+        request: Mapping[str, Any],
+        messages: list[Any],
+        tools: Sequence[dict[str, Any]],
     ) -> dict[str, Any]:
         """See `Format.compose`. A string that was not edited stays a string."""
         new = super().compose(request, messages, tools)
@@ -129,7 +134,10 @@ class OpenAIResponses(WireFormat):
         """See `Format.allowing`."""
         choice = plain(request["tool_choice"], "tool_choice")
         more = [{"type": "function", "name": name} for name in names]
-        return {**request, "tool_choice": {**choice, "tools": [*choice["tools"], *more]}}
+        return {
+            **request,
+            "tool_choice": {**choice, "tools": [*choice["tools"], *more]},
+        }
 
     # ── reading ──────────────────────────────────────────────────────────────────────
 
@@ -150,16 +158,24 @@ class OpenAIResponses(WireFormat):
                 name = item.get("call_id") or item.get("id") or item.get("name") or ""
                 asked = paired_by(kind, name)
                 reader = row.read_by(item)
-                return Message("tool", (ToolResult(asked, content, False, WHOLE, reader=reader),))
+                return Message(
+                    "tool", (ToolResult(asked, content, False, WHOLE, reader=reader),)
+                )
         return _other(item, row, kind, where)
 
     def _message(self, item: Mapping[str, Any], where: str) -> Message:
         role = self.role_of(item.get("role"), where)
         if item.get("content") is None:
-            raise FormatError(f"{where}.content", "there is none", "Give text, or parts.")
-        return Message(role, tuple(content_at(item["content"], f"{where}.content", _part)))
+            raise FormatError(
+                f"{where}.content", "there is none", "Give text, or parts."
+            )
+        return Message(
+            role, tuple(content_at(item["content"], f"{where}.content", _part))
+        )
 
-    def _output(self, item: Mapping[str, Any], kind: str, where: str) -> Iterable[Content]:
+    def _output(
+        self, item: Mapping[str, Any], kind: str, where: str
+    ) -> Iterable[Content]:
         """What a tool answered: text, a list of parts, chunks of a shell, or a screenshot."""
         output = item.get("output")
         if kind == "shell_call_output" and isinstance(output, (list, tuple)):
@@ -171,7 +187,12 @@ class OpenAIResponses(WireFormat):
     # ── writing ──────────────────────────────────────────────────────────────────────
 
     def edit(
-        self, raw: Any, message: Message, changes: Sequence[Change], *, drop_reasoning: bool = False
+        self,
+        raw: Any,
+        message: Message,
+        changes: Sequence[Change],
+        *,
+        drop_reasoning: bool = False,
     ) -> dict[str, Any]:
         """See `Format.edit`. Reasoning is an item of its own here; it is never left out."""
         new = dict(raw if type(raw) is dict else plain(raw, "item"))
@@ -187,7 +208,9 @@ class OpenAIResponses(WireFormat):
             elif leaf.at == WHOLE and isinstance(leaf, Text):
                 new[held] = text
             elif leaf.at == WHOLE or new.get("type") == "shell_call_output":
-                raise cannot_edit(leaf.kind if isinstance(leaf, Opaque) else new["type"])
+                raise cannot_edit(
+                    leaf.kind if isinstance(leaf, Opaque) else new["type"]
+                )
             else:
                 new[held] = _with(new[held], leaf.at, text)
         return new
@@ -195,15 +218,26 @@ class OpenAIResponses(WireFormat):
     def apart(self, raw: Any) -> dict[str, Any]:
         """See `Format.apart`. A second output may come any time: then the user hands it in."""
         output = field(raw, "output")
-        parts = [{"type": "input_text", "text": output}] if isinstance(output, str) else output
-        return {"role": "user", "content": [{"type": "input_text", "text": _APART}, *parts]}
+        parts = (
+            [{"type": "input_text", "text": output}]
+            if isinstance(output, str)
+            else output
+        )
+        return {
+            "role": "user",
+            "content": [{"type": "input_text", "text": _APART}, *parts],
+        }
 
     def wrap_up(self, request: Mapping[str, Any], text: str) -> dict[str, Any]:
         """See `Format.wrap_up`. A compaction_trigger stays the last item (R14)."""
         items = self.history(request)
-        items = before_last(items, self.user(text), lambda it: field(it, "type") == _TRIGGER)
+        items = before_last(
+            items, self.user(text), lambda it: field(it, "type") == _TRIGGER
+        )
         new = self.compose(request, items, ())
-        if new.get("tools") or any(field(item, "type") == "additional_tools" for item in items):
+        if new.get("tools") or any(
+            field(item, "type") == "additional_tools" for item in items
+        ):
             new["tool_choice"] = "none"
         return new
 
@@ -216,7 +250,9 @@ class OpenAIResponses(WireFormat):
         calls = self.parse(raw, "call").calls
         if calls:
             return calls[0]
-        raise FormatError("call", "not a function_call item", "Give the item the model sent.")
+        raise FormatError(
+            "call", "not a function_call item", "Give the item the model sent."
+        )
 
     def result(
         self, call: ToolCall, text: str, *, is_error: bool = False, block: Any = None
@@ -276,7 +312,9 @@ def _reasoning(item: Mapping[str, Any], where: str) -> Message:
         size = sealed_bytes(sealed, _FRAME_BYTES)
         part = Reasoning("", WHOLE, bound=True, sealed_bytes=size)
         return Message("assistant", (part,))
-    shown = list_at(item.get("content") or item.get("summary") or (), f"{where}.summary")
+    shown = list_at(
+        item.get("content") or item.get("summary") or (), f"{where}.summary"
+    )
     texts = [str(field(part, "text") or "") for part in shown]
     return Message("assistant", (Reasoning("\n".join(texts), WHOLE),))
 
@@ -307,7 +345,8 @@ def _other(item: Mapping[str, Any], row: Block, kind: str, where: str) -> Messag
     if is_sealed:
         tokens = sealed_bytes(sealed, _FRAME_BYTES) // _BYTES_PER_TOKEN + 1
     opens, closes = (
-        paired_by(kind, item[name]) if item.get(name) else "" for name in (row.opens, row.closes)
+        paired_by(kind, item[name]) if item.get(name) else ""
+        for name in (row.opens, row.closes)
     )
     late = kind == "mcp_approval_request"
     part = Opaque(
@@ -332,7 +371,11 @@ def _decision(item: Mapping[str, Any], row: Block) -> str:
         return ""
     decided = "approved" if item.get("approve") else "not approved"
     reason = item.get(row.words)
-    return f"{decided}: {reason}" if isinstance(reason, str) and reason.strip() else decided
+    return (
+        f"{decided}: {reason}"
+        if isinstance(reason, str) and reason.strip()
+        else decided
+    )
 
 
 def _loaded(item: Mapping[str, Any], kind: str, where: str) -> tuple[str, ...]:
@@ -371,7 +414,9 @@ def _with(content: Sequence[Any], at: int, text: str) -> list[Any]:
     if isinstance(new[at], str):
         new[at] = text
         return new
-    part = {key: value for key, value in plain(new[at], "part").items() if key != "logprobs"}
+    part = {
+        key: value for key, value in plain(new[at], "part").items() if key != "logprobs"
+    }
     if part.get("annotations"):
         part["annotations"] = []
     new[at] = replaced(part, PARTS, text, "input_text")

@@ -33,7 +33,9 @@ class ResponsesDialect(Dialect):
         """See `Dialect.is_held`."""
         return request.get("store") is not False
 
-    def going_on_from(self, request: Mapping[str, Any], reply_id: str) -> dict[str, Any]:
+    def going_on_from(
+        self, request: Mapping[str, Any], reply_id: str
+    ) -> dict[str, Any]:
         """See `Dialect.going_on_from`."""
         return {**request, "previous_response_id": reply_id}
 
@@ -62,9 +64,15 @@ class ResponsesDialect(Dialect):
         self, replies: Sequence[Mapping[str, Any]], said: Sequence[Any], note: str
     ) -> dict[str, Any]:
         """See `Dialect.joined`."""
-        usage = summed([reply.get("usage") for reply in replies], self.added, self.total)
+        usage = summed(
+            [reply.get("usage") for reply in replies], self.added, self.total
+        )
         output = [*said, note_item(replies[0], note)] if note else list(said)
-        kept = {name: replies[0][name] for name in ("id", "created_at") if name in replies[0]}
+        kept = {
+            name: replies[0][name]
+            for name in ("id", "created_at")
+            if name in replies[0]
+        }
         return self.public({**replies[-1], **kept, "output": output, "usage": usage})
 
     def public(self, reply: dict[str, Any]) -> dict[str, Any]:
@@ -177,7 +185,9 @@ class ResponsesStream(Stream):
         at = self._at.get(index, index)
         if at is None:
             return ()
-        return (self._numbered(event if at == index else {**event, "output_index": at}),)
+        return (
+            self._numbered(event if at == index else {**event, "output_index": at}),
+        )
 
     def speaks(self, event: Mapping[str, Any]) -> bool:
         """See `Stream.speaks`."""
@@ -204,24 +214,37 @@ class ResponsesStream(Stream):
             return event
         is_own = self._number is None or not self.holds
         self._number = number if is_own or self._number is None else self._number + 1
-        return event if self._number == number else {**event, "sequence_number": self._number}
+        return (
+            event
+            if self._number == number
+            else {**event, "sequence_number": self._number}
+        )
 
     def reply(self) -> dict[str, Any] | None:
         """See `Stream.reply`. Some servers leave the output out of the event that ends it."""
         if self._ending is None:
             return None
         response = object_at(self._ending, "response")
-        output = response.get("output") or [item for _, item in sorted(self._items.items())]
+        output = response.get("output") or [
+            item for _, item in sorted(self._items.items())
+        ]
         return {**response, "output": output}
 
     def closing(self, reply: dict[str, Any], note: str) -> list[dict[str, Any]]:
         """See `Stream.closing`."""
         ending = {**(self._ending or {}), "response": reply}
-        events = [*_note(note_item(self._first, note), self._next), ending] if note else [ending]
+        events = (
+            [*_note(note_item(self._first, note), self._next), ending]
+            if note
+            else [ending]
+        )
         number = self._number
         if number is None:
             return events
-        return [{**event, "sequence_number": number + 1 + n} for n, event in enumerate(events)]
+        return [
+            {**event, "sequence_number": number + 1 + n}
+            for n, event in enumerate(events)
+        ]
 
 
 def _note(item: dict[str, Any], index: int) -> list[dict[str, Any]]:
@@ -233,7 +256,12 @@ def _note(item: dict[str, Any], index: int) -> list[dict[str, Any]]:
     return [
         {"type": "response.output_item.added", "output_index": index, "item": begun},
         {"type": "response.content_part.added", **name, "part": empty},
-        {"type": "response.output_text.delta", **name, "delta": part["text"], "logprobs": []},
+        {
+            "type": "response.output_text.delta",
+            **name,
+            "delta": part["text"],
+            "logprobs": [],
+        },
         {"type": "response.output_text.done", **name, **text},
         {"type": "response.content_part.done", **name, "part": part},
         {"type": "response.output_item.done", "output_index": index, "item": item},

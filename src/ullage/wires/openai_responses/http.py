@@ -27,7 +27,9 @@ class ResponsesHttp(Http):
         endpoint(rf"{_STORED}/input_items", "items", method="GET"),
         endpoint(_STORED, "delete", method="DELETE"),
     )
-    openings = frozenset(("response.created", "response.in_progress", "response.queued"))
+    openings = frozenset(
+        ("response.created", "response.in_progress", "response.queued")
+    )
     failures = frozenset(("error", "response.failed"))
 
 

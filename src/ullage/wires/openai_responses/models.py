@@ -5,7 +5,9 @@ from __future__ import annotations
 from ullage.wires.models import Family
 
 FAMILIES = (
-    Family("bound reasoning items", r"gpt-(?:6[.-](?:[2-9]|[1-9]\d)|[7-9]|[1-9]\d)(?!\d)"),
+    Family(
+        "bound reasoning items", r"gpt-(?:6[.-](?:[2-9]|[1-9]\d)|[7-9]|[1-9]\d)(?!\d)"
+    ),
     Family("reasoning of all turns", r"gpt-(?:5[.-](?:[6-9]|[1-9]\d)|6)(?!\d)"),
     Family("reasoning of the current turn", ""),
 )

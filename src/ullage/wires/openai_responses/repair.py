@@ -66,13 +66,17 @@ class Items(Reading):
             self.pairs.reference()
         elif kind in CALLS:
             self.batches.setdefault(run, []).append(here)
-            self.pairs.call(here, paired_by(kind, field(block, "call_id")), is_whole=True)
+            self.pairs.call(
+                here, paired_by(kind, field(block, "call_id")), is_whole=True
+            )
         elif kind in OUTPUTS:
             local = kind == "local_shell_call_output"
             asked = field(block, "call_id") or (field(block, "id") if local else None)
             if asked is not None or kind != "function_call_output":
                 ours = is_interrupted(field(block, "output"))
-                self.answer(here, paired_by(kind, asked), is_placeholder=ours, is_free=local)
+                self.answer(
+                    here, paired_by(kind, asked), is_placeholder=ours, is_free=local
+                )
         elif kind == _ASKS:
             self.pairs.call(here, paired_by(kind, field(block, "id")), is_whole=True)
         elif kind == _APPROVES:
@@ -94,7 +98,9 @@ class Items(Reading):
 
     # ── the items ────────────────────────────────────────────────────────────────────
 
-    def _make(self, since: int, stop: int, count: int, last: Any) -> tuple[list[Any], bool]:
+    def _make(
+        self, since: int, stop: int, count: int, last: Any
+    ) -> tuple[list[Any], bool]:
         """What is left out in repair may leave reasoning alone (R3)."""
         alone, nameless, is_over = _unfollowed(self.raws[since:stop])
         self._nameless = {since + at for at in nameless}
@@ -108,8 +114,13 @@ class Items(Reading):
         alone, nameless, stays = _unfollowed(made)
         for at in alone:
             self.remove(at, _UNFOLLOWED, made[at])
-        items = [_without_id(item) if at in nameless else item for at, item in enumerate(made)]
-        return [item for at, item in enumerate(items) if at not in alone], is_over and stays
+        items = [
+            _without_id(item) if at in nameless else item
+            for at, item in enumerate(made)
+        ]
+        return [
+            item for at, item in enumerate(items) if at not in alone
+        ], is_over and stays
 
     def _content(self, at: int, caller: int | None) -> list[Any]:
         raw, kind, here = self.raws[at], self.kinds[at], (at, 0)
@@ -118,13 +129,19 @@ class Items(Reading):
                 return self.left(at)
             ours = is_interrupted(field(raw, "output"))
             return [] if ours else [self.wire.user(self.left_over(here, raw))]
-        left = self._is_left_over(here) if kind == _APPROVES else here not in self.pairs.answers
+        left = (
+            self._is_left_over(here)
+            if kind == _APPROVES
+            else here not in self.pairs.answers
+        )
         if kind in _ORPHANS and left:
             return [self.wire.user(self.set_aside(at, _ORPHANS[kind], raw))]
         if kind in CALLS:
             batch = self.batches[self._runs[at]]
             taken = {
-                self.names[call]: call[0] for call in batch if call < here and call in self.names
+                self.names[call]: call[0]
+                for call in batch
+                if call < here and call in self.names
             }
             self._name(here, taken, "call_id")
         if kind == "compaction_trigger" and at < len(self.raws) - 1:
@@ -136,7 +153,9 @@ class Items(Reading):
         """An item under ids of its own; none if it stood before."""
         raw = self.raws[at]
         name = field(raw, "id")
-        own = name is not None and (kind != "message" or field(raw, "role") == "assistant")
+        own = name is not None and (
+            kind != "message" or field(raw, "role") == "assistant"
+        )
         if own and not self._is_free(name, kind):
             is_known = isinstance(name, str) and name in self.ids
             if is_known and kind in ("reasoning", "item_reference"):
@@ -169,10 +188,18 @@ class Items(Reading):
             new["call_id"] = name
         if kind in _TEXTS and not isinstance(field(raw, _TEXTS[kind]), str):
             new[_TEXTS[kind]] = self.text_of(field(raw, _TEXTS[kind]), at)
-        if call is not None and kind in OUTPUTS and kind != f"{self.kinds[call[0]]}_output":
+        if (
+            call is not None
+            and kind in OUTPUTS
+            and kind != f"{self.kinds[call[0]]}_output"
+        ):
             self.report(at, "a result was of another type than its call")
             new["type"] = f"{self.kinds[call[0]]}_output"
-        texts = ("function_call_output", "custom_tool_call_output", "local_shell_call_output")
+        texts = (
+            "function_call_output",
+            "custom_tool_call_output",
+            "local_shell_call_output",
+        )
         if kind in texts and field(raw, "output") is None:
             self.report(at, "a result had no output")
             new["output"] = ""
@@ -185,7 +212,9 @@ class Items(Reading):
         call = self.pairs.calls.get(result)
         if call is None:
             return self._is_left_over(result)
-        return self._is_repaired(self._runs[call[0]]) and not _is_async(self.block(call))
+        return self._is_repaired(self._runs[call[0]]) and not _is_async(
+            self.block(call)
+        )
 
     def _is_left_over(self, here: At) -> bool:
         """Whether an answer stands where it answers nothing."""
@@ -201,7 +230,9 @@ class Items(Reading):
         """Whether a call that must be answered is not, or late."""
         result = self.pairs.answers.get(call)
         if result is None:
-            return self.kinds[call[0]] != "computer_call" and not _is_async(self.block(call))
+            return self.kinds[call[0]] != "computer_call" and not _is_async(
+                self.block(call)
+            )
         return self.is_late(result)
 
     def _answer_to(self, at: int) -> list[Any]:
@@ -220,10 +251,16 @@ class Items(Reading):
 
     def _interrupted(self, call: At) -> Any:
         kind, name = self.kinds[call[0]], self.names[call]
-        output: dict[str, Any] = {"type": f"{kind}_output", "call_id": name, "output": INTERRUPTED}
+        output: dict[str, Any] = {
+            "type": f"{kind}_output",
+            "call_id": name,
+            "output": INTERRUPTED,
+        }
         if kind == "shell_call":
             outcome = {"type": "exit", "exit_code": 1}
-            output["output"] = [{"stdout": "", "stderr": INTERRUPTED, "outcome": outcome}]
+            output["output"] = [
+                {"stdout": "", "stderr": INTERRUPTED, "outcome": outcome}
+            ]
         elif kind == "apply_patch_call":
             output["status"] = "failed"
         elif kind == "local_shell_call":

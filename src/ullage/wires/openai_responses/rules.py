@@ -55,13 +55,17 @@ class Check(problem.Check):
         self._waiting = ""
         self._trigger = ""
         self._holds_nothing = self.head.get("store") is False
-        continued = self.head.get("previous_response_id") or self.head.get("conversation")
+        continued = self.head.get("previous_response_id") or self.head.get(
+            "conversation"
+        )
         self._is_continued = bool(continued)
 
     @classmethod
     def listed(cls, history: Any) -> Any:
         """See `problem.Check.listed`: a text alone is what the user says."""
-        return [{"role": "user", "content": history}] if type(history) is str else history
+        return (
+            [{"role": "user", "content": history}] if type(history) is str else history
+        )
 
     def _judge(self, item: Any, at: int, where: str) -> None:
         kind = type_of(item)
@@ -78,7 +82,9 @@ class Check(problem.Check):
             self.add("R3", self._waiting, sentence)
         self._waiting = (self._waiting or where) if kind == "reasoning" else ""
         if self._holds_nothing and _is_held_elsewhere(item, kind):
-            self.add("R7", where, "with store set to false nothing is held under this id")
+            self.add(
+                "R7", where, "with store set to false nothing is held under this id"
+            )
         self._id(item, kind, where)
         self._shape(item, kind, where)
         self._pair(item, kind, (at, 0), where)
@@ -95,7 +101,11 @@ class Check(problem.Check):
     def _request(self, head: JsonObject) -> None:
         """R10, and that tools are a list."""
         if head.get("previous_response_id") and head.get("conversation"):
-            self.add("R10", "conversation", "both previous_response_id and conversation are given")
+            self.add(
+                "R10",
+                "conversation",
+                "both previous_response_id and conversation are given",
+            )
         if head.get("tools") is not None:
             self.fields("R0", head, {"tools": list}, "tools")
 
@@ -107,7 +117,12 @@ class Check(problem.Check):
         if type(name) is not str or not _ID(name):
             self.add("R5", where, "the id has characters not allowed in it")
         elif prefix:
-            self.need(name.startswith(prefix), "R5", where, f"the id must begin with {prefix!r}")
+            self.need(
+                name.startswith(prefix),
+                "R5",
+                where,
+                f"the id must begin with {prefix!r}",
+            )
         elif kind not in _ANY_ID and name.startswith(_PREFIXES):
             self.add("R5", where, "the id is that of an item of another type")
         if type(name) is str:
@@ -135,7 +150,9 @@ class Check(problem.Check):
                 self.add("R0", f"{where}.call_id", "it names the call_id of its call")
                 return
             sentence = f"{len(call_id)} characters, {CALL_ID_LENGTH} are allowed"
-            fits = len(call_id) <= CALL_ID_LENGTH or is_elsewhere(self.head.get("model"))
+            fits = len(call_id) <= CALL_ID_LENGTH or is_elsewhere(
+                self.head.get("model")
+            )
             self.need(fits, "C6", f"{where}.call_id", sentence)
             name = f"{kind.removesuffix('_output')} {call_id!r}"
             if kind in CALLS:
@@ -178,14 +195,20 @@ class Check(problem.Check):
     def _content(self, content: Any, role: str | None, where: str) -> None:
         """What somebody said or, where nobody's ``role`` is given, what a tool gave."""
         if not isinstance(content, (str, list)):
-            sentence = f"content must be text or a list of parts, and it is {kind_of(content)}"
+            sentence = (
+                f"content must be text or a list of parts, and it is {kind_of(content)}"
+            )
             self.add("R0", where, sentence)
         for index, part in enumerate(items_of(content)):
             row = PARTS.get(name_in(part, "type") or "", _UNKNOWN)
             if row.in_result if role is None else role in row.roles:
                 self.block("R0", part, row, f"{where}[{index}]")
             else:
-                self.add("R0", f"{where}[{index}].type", "a part of this type may not stand here")
+                self.add(
+                    "R0",
+                    f"{where}[{index}].type",
+                    "a part of this type may not stand here",
+                )
 
 
 def type_of(item: Any) -> str | None:
@@ -202,7 +225,9 @@ def _is_held_elsewhere(item: JsonObject, kind: str) -> bool:
     """Whether an item stands for something that only the server holds."""
     if kind != "reasoning":
         return kind == "item_reference"
-    return item.get("id") is not None and not (item.get("encrypted_content") or item.get("content"))
+    return item.get("id") is not None and not (
+        item.get("encrypted_content") or item.get("content")
+    )
 
 
 CHECK = Check

@@ -80,7 +80,9 @@ _NUMBER = (  # with or without separators; never the 128 of "128K"
     r"(?![0-9]|[kKmM]\b)"
 )
 _NAMED = re.compile(r"\{([a-z]+)\}")
-_CUT_SHORT = re.compile(r"context[ _](?:window|length)[ _]exceeded|model_length", re.IGNORECASE)
+_CUT_SHORT = re.compile(
+    r"context[ _](?:window|length)[ _]exceeded|model_length", re.IGNORECASE
+)
 _OTHER_STATUSES = frozenset((401, 402, 403, 404, 408, 409, 429, 529))
 
 
@@ -108,7 +110,9 @@ def wordings() -> Wordings:
 @cache
 def _found_by(wording: str) -> re.Pattern[str]:
     """The expression of a wording."""
-    pattern = _NAMED.sub(lambda m: _NUMBER.format(m[1]), wording.replace("…", ".{,90}?"))
+    pattern = _NAMED.sub(
+        lambda m: _NUMBER.format(m[1]), wording.replace("…", ".{,90}?")
+    )
     return re.compile(pattern, re.IGNORECASE | re.DOTALL)
 
 
@@ -173,12 +177,18 @@ def _first(rows: Sequence[Row], text: str) -> _Verdict:
 
 def _read(match: re.Match[str], by: By) -> _Verdict:
     named = {
-        name: int(re.sub(r"[^0-9]", "", text)) for name, text in match.groupdict().items() if text
+        name: int(re.sub(r"[^0-9]", "", text))
+        for name, text in match.groupdict().items()
+        if text
     }
     limit, size, output = (named.get(name) for name in ("limit", "size", "output"))
     if by == "text":
         is_content = limit is not None and limit >= _LEAST_TEXT_CHARS
-        return Overflow(by=by, limit_chars=limit, size_chars=size) if is_content else _OTHER
+        return (
+            Overflow(by=by, limit_chars=limit, size_chars=size)
+            if is_content
+            else _OTHER
+        )
     if size is None and "input" in named:
         size = named["input"] + (output or 0)
     if limit and output and output >= limit:

@@ -30,7 +30,13 @@ _FIELDS = (
 )  # fmt: skip
 """Fields that may carry an error, or lead to one."""
 
-_STOPS = ("stop_reason", "stopReason", "finish_reason", "native_finish_reason", "reason")
+_STOPS = (
+    "stop_reason",
+    "stopReason",
+    "finish_reason",
+    "native_finish_reason",
+    "reason",
+)
 _STATUSES = ("status_code", "http_status", "StatusCode", "status", "code")
 _COUNTS = ("n_prompt_tokens", "n_ctx")
 _WRAPPED = ("__cause__", "original_exception", "original_error", "inner_exception")
@@ -79,7 +85,9 @@ class Evidence(Struct):
             self.read(item, depth + 1)
         if not found and text.strip():
             half = _MOST_CHARS // 2
-            self.texts.append(text if len(text) <= _MOST_CHARS else text[:half] + text[-half:])
+            self.texts.append(
+                text if len(text) <= _MOST_CHARS else text[:half] + text[-half:]
+            )
 
     def _read_object(self, value: Any, depth: int) -> None:
         if id(value) in self._seen:
@@ -87,13 +95,17 @@ class Evidence(Struct):
         self._seen.add(id(value))
         if is_a(value, BaseException):
             self.texts += [_text_of(value), type(value).__name__]
-        numbers = [number for name in _STATUSES if is_a(number := get(value, name), int)]
+        numbers = [
+            number for name in _STATUSES if is_a(number := get(value, name), int)
+        ]
         self.statuses.update(int(number) for number in numbers if 100 <= number < 600)
         self.stops += [stop for name in _STOPS if is_a(stop := get(value, name), str)]
         is_response = get(value, "headers") is not None
         for name in _FIELDS:
             found = get(value, name)
-            is_said = name == "delta" or (name == "text" and not is_response)  # by a model
+            is_said = name == "delta" or (
+                name == "text" and not is_response
+            )  # by a model
             if not (is_said and is_a(found, str)):
                 self.read(found, depth + 1)
         for name in _COUNTS:

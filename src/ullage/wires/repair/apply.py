@@ -75,12 +75,20 @@ def repair(
     closed = [
         one.closed
         for one in known
-        if one.closed and one.closed.stop < len(raws) and one.closed.id_form == id_form.pattern
+        if one.closed
+        and one.closed.stop < len(raws)
+        and one.closed.id_form == id_form.pattern
     ]
-    longest_first = sorted([Beginning(), *closed], key=lambda one: one.stop, reverse=True)
+    longest_first = sorted(
+        [Beginning(), *closed], key=lambda one: one.stop, reverse=True
+    )
     now = (_as_now(beginning, wire, raws) for beginning in longest_first)
-    gone_on = (_go_on(one, wire, raws, redact, id_form) for one in now if one is not None)
-    found = next(one for one in gone_on if one is not None)  # from no messages one always can
+    gone_on = (
+        _go_on(one, wire, raws, redact, id_form) for one in now if one is not None
+    )
+    found = next(
+        one for one in gone_on if one is not None
+    )  # from no messages one always can
     return _stripped(found, wire) if strips and found.stale else found
 
 
@@ -121,7 +129,9 @@ def _go_on(
     reading = wire_named(wire.name).reading(raws, before.pairs.copy())
     reading.redact, reading.legal_id = redact, id_form
     if start and not reading.opens(start):
-        return None  # another branch: what was closed was so because the model spoke here
+        return (
+            None  # another branch: what was closed was so because the model spoke here
+        )
     close = next((at for at in range(stop - 1, start, -1) if reading.opens(at)), start)
     for at in range(start, close):
         reading.read(at)

@@ -188,7 +188,9 @@ class Reading(ABC):
 
     def spoken(self, start: int, stop: int) -> list[int]:
         """The messages of the model between two that were read."""
-        return self._said[bisect_right(self._said, start) : bisect_right(self._said, stop)]
+        return self._said[
+            bisect_right(self._said, start) : bisect_right(self._said, stop)
+        ]
 
     def is_late(self, result: At) -> bool:
         """Whether the model spoke between a call and this result."""
@@ -206,8 +208,15 @@ class Reading(ABC):
 
     def made(self, stop: int, since: Beginning) -> tuple[Beginning, bool]:
         """What the messages up to ``stop`` become, and whether that is so whatever follows."""
-        self.ids, self.stale, self._outputs, self._reports = since.ids.copy(), [], [], []
-        last = [self.raws[one] if type(one) is int else one for one in since.messages[-1:]]
+        self.ids, self.stale, self._outputs, self._reports = (
+            since.ids.copy(),
+            [],
+            [],
+            [],
+        )
+        last = [
+            self.raws[one] if type(one) is int else one for one in since.messages[-1:]
+        ]
         count = len(since.messages)
         messages, is_closed = self._make(since.stop, stop, count, *last or [None])
         if stop == len(self.raws):
@@ -219,13 +228,18 @@ class Reading(ABC):
             self.ids,
             (*since.outputs, *self._outputs),
             (*since.reports, *self._reports),
-            (*since.stale, *(count + n for n, one in enumerate(messages) if id(one) in stale)),
+            (
+                *since.stale,
+                *(count + n for n, one in enumerate(messages) if id(one) in stale),
+            ),
             stop,
             id_form=self.legal_id.pattern,
         )
         return made, is_closed
 
-    def _make(self, since: int, stop: int, count: int, last: Any) -> tuple[list[Any], bool]:
+    def _make(
+        self, since: int, stop: int, count: int, last: Any
+    ) -> tuple[list[Any], bool]:
         """What some messages become, and whether that is so whatever else follows.
 
         Every batch of calls is followed by its results: in the message behind it, if that
@@ -247,9 +261,13 @@ class Reading(ABC):
 
     def _answers(self, caller: int, host: int | None = None) -> list[Any]:
         """The results of a batch in the order of its calls; ``host`` holds those in place."""
-        return list(self.answered(self.batches[caller], lambda result: result[0] == host))
+        return list(
+            self.answered(self.batches[caller], lambda result: result[0] == host)
+        )
 
-    def answered(self, calls: Sequence[At], stays: Callable[[At], bool]) -> Iterator[Any]:
+    def answered(
+        self, calls: Sequence[At], stays: Callable[[At], bool]
+    ) -> Iterator[Any]:
         """The result of each call. Reports what has none, and what does not stay in place."""
         for call in calls:
             result = self.pairs.answers.get(call)
@@ -259,7 +277,11 @@ class Reading(ABC):
                 continue
             if not stays(result):
                 late = self.is_late(result)
-                why = "a result came late" if late else "a result did not stand behind its call"
+                why = (
+                    "a result came late"
+                    if late
+                    else "a result did not stand behind its call"
+                )
                 self.report(result[0], why, where=f"{self._tool(call)} result")
             yield self._result(result)
 
@@ -301,10 +323,14 @@ class Reading(ABC):
         self.report(at, "the arguments of a call were not text")
         return "" if given is None else as_json(given, f"{self.wire.key}[{at}]")
 
-    def report(self, at: int, why: str, ref: str | None = None, *, where: str = "") -> None:
+    def report(
+        self, at: int, why: str, ref: str | None = None, *, where: str = ""
+    ) -> None:
         """Report one thing that was repaired at a message."""
         place = f"message {at + 1}{where and ', '}{where}"
-        self._reports.append((at, Event(kind="repaired", where=place, why=why, ref=ref)))
+        self._reports.append(
+            (at, Event(kind="repaired", where=place, why=why, ref=ref))
+        )
 
     def remove(self, at: int, why: str, raw: Any) -> None:
         """Keep a raw thing that leaves no line in the view: only the event names its ref."""
@@ -323,7 +349,9 @@ class Reading(ABC):
     def left_over(self, result: At, raw: Any) -> str:
         """The line in place of a result that answers no call, or one that has an answer."""
         stray = result in self.pairs.strays
-        what = "a tool result without its call" if stray else "a second result of one call"
+        what = (
+            "a tool result without its call" if stray else "a second result of one call"
+        )
         return self.set_aside(result[0], what, raw)
 
     def _outputs_in(self, at: int, raw: Any) -> Iterator[Output]:

@@ -46,7 +46,9 @@ class Hosted(Reading):
         kept = [(at, n) for n in range(len(old)) if not self._is_moved((at, n), caller)]
         fitted = [self._fitted(here, self.block(here)) for here in kept]
         new = [block for block in fitted if block is not None]
-        is_same = len(new) == len(old) and all(a is b for a, b in zip(new, old, strict=True))
+        is_same = len(new) == len(old) and all(
+            a is b for a, b in zip(new, old, strict=True)
+        )
         if is_same and (caller is None or self._is_arranged(at, caller, new)):
             return [self.raws[at]] if old else self._emptied(at)
         made = [new] if caller is None else self._arranged(at, caller, new)
@@ -63,4 +65,7 @@ class Hosted(Reading):
 
     def is_whole(self, at: int, caller: int) -> bool:
         """Whether a message holds all results of a batch."""
-        return all(self.pairs.answers.get(call, (-1, 0))[0] == at for call in self.batches[caller])
+        return all(
+            self.pairs.answers.get(call, (-1, 0))[0] == at
+            for call in self.batches[caller]
+        )

@@ -43,7 +43,9 @@ def check_of(format: str, head: JsonObject | None = None) -> Check:
     """
     if format not in FORMATS:
         known = ", ".join(map(repr, FORMATS))
-        raise ConfigError("format", f"no rules are known for {format!r}", f"Use {known}.")
+        raise ConfigError(
+            "format", f"no rules are known for {format!r}", f"Use {known}."
+        )
     return wire_named(format).check(head)
 
 

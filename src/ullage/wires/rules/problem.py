@@ -110,7 +110,9 @@ class Check(ABC):
             return plain(message)
         for key in self.holds:
             parts = message.get(key)
-            if type(parts) is tuple or (type(parts) is list and not set(map(type, parts)) <= _DICT):
+            if type(parts) is tuple or (
+                type(parts) is list and not set(map(type, parts)) <= _DICT
+            ):
                 return plain(message)
         return message
 
@@ -156,16 +158,26 @@ class Check(ABC):
             inner, place = block[name], f"{where}.{name}"
             needed = types.get(name_in(inner, "type") or "")
             if needed is None:
-                self.add(rule, f"{place}.type", f"one of {', '.join(types)} is asked for")
+                self.add(
+                    rule, f"{place}.type", f"one of {', '.join(types)} is asked for"
+                )
                 continue
             for each in needed:
                 sentence = f"a {name} of this type has the field {each!r}"
                 self.need(inner.get(each) is not None, rule, place, sentence)
-            self.unknown(unknown, [key for key in inner if key not in ("type", *needed)], place)
+            self.unknown(
+                unknown, [key for key in inner if key not in ("type", *needed)], place
+            )
 
-    def fields(self, rule: str, thing: JsonObject, wanted: Mapping[str, Any], where: str) -> bool:
+    def fields(
+        self, rule: str, thing: JsonObject, wanted: Mapping[str, Any], where: str
+    ) -> bool:
         """Whether each of these fields is there with its type; else ``rule`` is broken."""
-        lacking = [name for name, kind in wanted.items() if not isinstance(thing.get(name), kind)]
+        lacking = [
+            name
+            for name, kind in wanted.items()
+            if not isinstance(thing.get(name), kind)
+        ]
         for name in lacking:
             self.add(rule, where, _lacks(name, wanted[name]))
         return not lacking
@@ -191,7 +203,9 @@ def plain(thing: Any) -> Any:
     if dump is None:
         return thing
     is_google = type(thing).__module__.startswith("google.")
-    return dump(mode="json", by_alias=True, exclude_none=is_google, exclude_unset=not is_google)
+    return dump(
+        mode="json", by_alias=True, exclude_none=is_google, exclude_unset=not is_google
+    )
 
 
 def items_of(value: Any) -> list[Any]:
@@ -213,4 +227,6 @@ def kind_of(value: Any) -> str:
 
 def _lacks(name: str, kind: Any) -> str:
     kinds = kind if isinstance(kind, tuple) else (kind,)
-    return f"the field {name!r} must be {' or '.join(kind_of(each()) for each in kinds)}"
+    return (
+        f"the field {name!r} must be {' or '.join(kind_of(each()) for each in kinds)}"
+    )

@@ -29,8 +29,13 @@ def test_every_policy_is_a_row_in_every_window(tmp_path):
     assert rows == ["default", "default", "token_budget", "token_budget"] * 2
     assert "missed  faults  pages" in text
     assert "serviced: cost with every miss paid for" in text
-    last = [line.split() for line in text.splitlines() if line.startswith("token_budget")]
-    assert [words[1:3] for words in last if words[1] != "·"] == [["16,000", "2"], ["own", "2"]]
+    last = [
+        line.split() for line in text.splitlines() if line.startswith("token_budget")
+    ]
+    assert [words[1:3] for words in last if words[1] != "·"] == [
+        ["16,000", "2"],
+        ["own", "2"],
+    ]
     assert all("to" in words for words in last if words[1] != "·")
 
 
@@ -41,9 +46,14 @@ def test_a_window_with_room_for_all_shows_all():
 
 
 def test_words_of_a_user_are_missed_and_said_to_fit_where_half_the_limit_holds_them():
-    rules = [f"Rule {number}: " + f"keep harbour {number} open. " * 400 for number in range(9)]
+    rules = [
+        f"Rule {number}: " + f"keep harbour {number} open. " * 400
+        for number in range(9)
+    ]
     steps = [call("ls", f"x_{number}\n" * 900) for number in range(9)]
-    short = [part for pair in zip(map(user, rules), steps, strict=True) for part in pair]
+    short = [
+        part for pair in zip(map(user, rules), steps, strict=True) for part in pair
+    ]
     forgetful = Policy(name="forgetful", under_pressure=(_FORGETFUL,))
     found = Carrier(run_of(*short)).under(forgetful, 200_000).shown
     assert found.unsaid == found.unsaid_fits > 0

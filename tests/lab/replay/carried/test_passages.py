@@ -22,19 +22,24 @@ def repeated(*parts):
 def test_a_passage_belongs_to_who_wrote_it_last():
     says = call("bash", "ok", said=f"As the user says: {SAID}.")
     assert [each.author for each in repeated(user(SAID), *WAIT, says)] == ["user"]
-    assert [each.author for each in repeated(user("Go."), call("a", SAID), *WAIT, says)] == [
-        "result"
-    ]
+    assert [
+        each.author for each in repeated(user("Go."), call("a", SAID), *WAIT, says)
+    ] == ["result"]
     first = call("bash", "ok", said=SAID)
     found = repeated(user("Go."), first, *WAIT, says)
     assert [each.author for each in found] == ["model"]
     asked = call("AskUserQuestion", SAID, questions="When?")
-    assert [each.author for each in repeated(user("Go."), asked, *WAIT, says)] == ["user"]
+    assert [each.author for each in repeated(user("Go."), asked, *WAIT, says)] == [
+        "user"
+    ]
 
 
 def test_what_is_new_or_short_is_no_passage():
     assert repeated(user("Go."), call("a", SAID), call("b", "ok", said=SAID)) == []
-    assert repeated(user("Go."), call("a", "the harbour opens at nine"), *WAIT, WAIT[0]) == []
+    assert (
+        repeated(user("Go."), call("a", "the harbour opens at nine"), *WAIT, WAIT[0])
+        == []
+    )
 
 
 def test_what_was_repeated_since_is_not_far():
@@ -50,7 +55,9 @@ def test_of_a_longer_text_every_eight_words_are_one():
 
 
 def test_a_view_says_it_whatever_stands_between_the_words():
-    view = Reader(Story(FORMATS["openai-chat"])).view(user("| the harbour |\n| opens | at nine |"))
+    view = Reader(Story(FORMATS["openai-chat"])).view(
+        user("| the harbour |\n| opens | at nine |")
+    )
     assert view.says("the harbour opens at nine")
     assert not view.says("the harbour opens at nin")
 

@@ -69,7 +69,9 @@ class Scripted:
 
 def fetched(tools, notice):
     """How the reply that pays an invoice gets its number, where its view is this notice."""
-    pay = call("pay", "", said="I pay what the list says is due.", number="invoice_4711")
+    pay = call(
+        "pay", "", said="I pay what the list says is due.", number="invoice_4711"
+    )
     run = run_of(user("Go."), call("list", LISTED), pay)
     wire, lengths = FORMATS[run.format], boundaries(run)
     story = Story(wire, run.messages)
@@ -145,23 +147,31 @@ def test_words_are_asked_first_and_refs_where_two_pages_do_not_show_it(at, pages
     how = fetched(tools, notice(REF))
     assert how.by_words == at
     assert len(how.page_tokens) == pages
-    assert not any("invoice_4711" in words for words in tools.asked), "the value is masked"
+    assert not any("invoice_4711" in words for words in tools.asked), (
+        "the value is masked"
+    )
 
 
 def test_the_bare_value_brings_back_no_line():
-    how = fetched(Scripted({REF: LISTED}, finds=["invoice_4711", "invoice_4711"]), notice(REF))
+    how = fetched(
+        Scripted({REF: LISTED}, finds=["invoice_4711", "invoice_4711"]), notice(REF)
+    )
     assert how.by_words == 0
 
 
 def test_what_a_page_of_the_same_reply_shows_costs_no_other():
     first, second = "alpha_one of the list\n", "beta_two of the list\n"
     listed = first + second
-    run = run_of(user("Go."), call("list", listed), call("pay", "", a="alpha_one", b="beta_two"))
+    run = run_of(
+        user("Go."), call("list", listed), call("pay", "", a="alpha_one", b="beta_two")
+    )
     wire, lengths = FORMATS[run.format], boundaries(run)
     story = Story(wire, run.messages)
     values = wants_of(story, lengths, Head.of(wire, run.request))[1].values
     view = Reader(story).view(user(notice(ref_of(listed))))
-    how = Recaller(story, Scripted({ref_of(listed): listed})).recall(lengths[1], values, view)
+    how = Recaller(story, Scripted({ref_of(listed): listed})).recall(
+        lengths[1], values, view
+    )
     assert sorted(len(each.page_tokens) for each in how) == [0, 1]
 
 

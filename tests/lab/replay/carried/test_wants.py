@@ -14,7 +14,9 @@ FILE = "     1\tdef old_name(first_arg):\n     2\t    return first_arg\n"
 def wants(*parts, **request):
     run = run_of(*parts, **request)
     wire = FORMATS[run.format]
-    return wants_of(Story(wire, run.messages), boundaries(run), Head.of(wire, run.request))
+    return wants_of(
+        Story(wire, run.messages), boundaries(run), Head.of(wire, run.request)
+    )
 
 
 def values(found):
@@ -33,7 +35,9 @@ def test_a_value_is_wanted_where_a_reply_has_it_first_and_a_result_told_it():
 
 def test_a_plain_word_and_a_value_that_nobody_told_are_not_wanted():
     found = wants(
-        user("Go."), call("read", "nothing remarkable"), call("run", "", c="nothing x_yz_1")
+        user("Go."),
+        call("read", "nothing remarkable"),
+        call("run", "", c="nothing x_yz_1"),
     )
     assert values(found[1]) == set()
 
@@ -42,7 +46,10 @@ def test_a_value_is_far_four_results_on():
     def after(results):
         between = [call("wait", "-") for _ in range(results - 1)]
         found = wants(
-            user("Go."), call("ls", "lib/deep.py"), *between, call("read", "", path="lib/deep.py")
+            user("Go."),
+            call("ls", "lib/deep.py"),
+            *between,
+            call("read", "", path="lib/deep.py"),
         )
         return [value.is_far for value in found[-1].values]
 

@@ -22,10 +22,14 @@ FREE = [replace(floor, limit=100.0 if floor.is_most else 0.0) for floor in FLOOR
 
 
 def found_with(policies, rooms, runs=(1, 2), replayer=TRIED):
-    wanted = (("errands", replace(errand(seed), id=f"errand {seed}"), 0) for seed in runs)
+    wanted = (
+        ("errands", replace(errand(seed), id=f"errand {seed}"), 0) for seed in runs
+    )
     tries = tuple((policy, room) for policy in policies for room in rooms)
     kept = Finished(None)
-    all_of = replay_all(wanted, tries, Job((PROFILES["anthropic-5m"],)), Here(), kept, replayer)
+    all_of = replay_all(
+        wanted, tries, Job((PROFILES["anthropic-5m"],)), Here(), kept, replayer
+    )
     return [(name, outcome) for name, outcome, _ in all_of]
 
 
@@ -35,8 +39,12 @@ def found():
 
 
 def points_of(found, first="recency", floors=FREE):
-    comparison = compared(found, rows_of(found, partial(judged_row, floors=floors)), first)
-    return {(point.policy, point.room): point for point in comparison.points}, comparison
+    comparison = compared(
+        found, rows_of(found, partial(judged_row, floors=floors)), first
+    )
+    return {
+        (point.policy, point.room): point for point in comparison.points
+    }, comparison
 
 
 def test_recency_has_no_skill_and_the_oracle_all_there_is(found):
@@ -57,11 +65,15 @@ def test_differences_are_to_the_first_policy_over_the_same_runs(found):
     other = points["last_call", 0.2]
     assert other.visible.n == 2
     assert other.visible.is_difference
-    assert other.visible.mean == pytest.approx(other.er_line - points["recency", 0.2].er_line)
+    assert other.visible.mean == pytest.approx(
+        other.er_line - points["recency", 0.2].er_line
+    )
     assert other.cost.mean < 0
     behind_floors, _ = points_of(found, floors=FLOORS)
     assert behind_floors["last_call", 0.2].visible == other.visible
-    assert behind_floors["last_call", 0.2].cost is None, "what is below a floor has no price"
+    assert behind_floors["last_call", 0.2].cost is None, (
+        "what is below a floor has no price"
+    )
     swapped, _ = points_of(found, first="last_call")
     assert swapped["recency", 0.2].visible.mean == pytest.approx(-other.visible.mean)
 
@@ -71,7 +83,9 @@ def test_more_room_shows_more_and_a_curve_lies_between_its_ends(found):
     curve = next(each for each in comparison.curves if each.policy == "recency")
     ends = [points["recency", room].er_line for room in (0.2, 0.4)]
     assert ends[0] < curve.auc < ends[1]
-    assert curve.auc == pytest.approx(sum(ends) / 2), "over log2 two budgets weigh alike"
+    assert curve.auc == pytest.approx(sum(ends) / 2), (
+        "over log2 two budgets weigh alike"
+    )
     assert curve.rooms == (0.2, 0.4)
     assert 0 < curve.hypervolume < 1
     assert comparison.curves[0].auc_to_first is None
@@ -79,7 +93,11 @@ def test_more_room_shows_more_and_a_curve_lies_between_its_ends(found):
 
 def test_on_the_front_is_no_oracle_and_nothing_below_a_floor(found):
     points, _ = points_of(found)
-    on = {policy for policy, room in points if room == 0.2 and points[policy, room].on_front}
+    on = {
+        policy
+        for policy, room in points
+        if room == 0.2 and points[policy, room].on_front
+    }
     assert "last_call" in on, "it shows nothing, with the fewest tokens"
     assert "belady" not in on
     points, _ = points_of(found, floors=FLOORS)
@@ -98,10 +116,15 @@ def test_a_run_counts_only_where_it_is_larger_than_the_budget():
 def test_full_service_is_compared_where_it_was_asked_for(found):
     points, _ = points_of(found)
     assert points["default", 0.2].service is None
-    served = found_with(("recency", "last_call"), (0.2, 0.4), runs=(1,), replayer=SERVED)
+    served = found_with(
+        ("recency", "last_call"), (0.2, 0.4), runs=(1,), replayer=SERVED
+    )
     points, comparison = points_of(served)
     assert points["last_call", 0.2].service is not None
-    assert points["last_call", 0.2].on_service_front or points["recency", 0.2].on_service_front
+    assert (
+        points["last_call", 0.2].on_service_front
+        or points["recency", 0.2].on_service_front
+    )
     assert all(curve.service_hypervolume is not None for curve in comparison.curves)
     _, behind_floors = points_of(served, floors=FLOORS)
     assert all(curve.service_hypervolume is None for curve in behind_floors.curves)
@@ -110,7 +133,9 @@ def test_full_service_is_compared_where_it_was_asked_for(found):
 def test_the_standings_tell_the_scale_and_the_curves_every_policy(found):
     rows = rows_of(found, judged_row)
     comparison = compared(found, rows, "recency")
-    cells = {str(c.header): [*c.cells] for c in standings_table(rows, comparison, {}).columns}
+    cells = {
+        str(c.header): [*c.cells] for c in standings_table(rows, comparison, {}).columns
+    }
     shown = zip(*(cells[name] for name in ("policy", "budget", "skill")), strict=True)
     assert {("recency", "20%", "+0.00"), ("belady", "20%", "+1.00")} <= set(shown)
     assert [*curves_table(comparison.curves).columns[0].cells] == list(POLICIES)

@@ -33,12 +33,24 @@ def rows():
 
 
 def measured(**values):
-    good = {"far": 1, "line": 1, "reuse": 1, "anchors": 1, "breaks": 0, "unsaid": 0, "invalid": 0}
+    good = {
+        "far": 1,
+        "line": 1,
+        "reuse": 1,
+        "anchors": 1,
+        "breaks": 0,
+        "unsaid": 0,
+        "invalid": 0,
+    }
     return good | values
 
 
 def failed(**values):
-    return [each.floor for each in judged_by(FLOORS, measured(**values)) if each.passes is False]
+    return [
+        each.floor
+        for each in judged_by(FLOORS, measured(**values))
+        if each.passes is False
+    ]
 
 
 def test_the_last_call_alone_is_the_cheapest_and_never_wins(rows):
@@ -56,10 +68,13 @@ def test_a_list_of_names_is_below_the_floors_in_a_window_that_is_too_small():
 
 
 def test_nobody_wins_where_nobody_passes():
-    found = [("errand", replayed(policy, window=8_000)) for policy in ("last_call", "names_only")]
-    assert {(each.policy, each.passing) for each in cheapest_of(rows_of(found, judged_row))} == {
-        (None, 0)
-    }
+    found = [
+        ("errand", replayed(policy, window=8_000))
+        for policy in ("last_call", "names_only")
+    ]
+    assert {
+        (each.policy, each.passing) for each in cheapest_of(rows_of(found, judged_row))
+    } == {(None, 0)}
 
 
 def test_the_cost_of_what_is_below_a_floor_stands_in_brackets_beside_the_floor(rows):
@@ -108,19 +123,29 @@ EDIT = run_of(
     user("Mend it."),
     call("read_file", "def tide():\n    return 7\n", path="tide.py"),
     *(call("bash", f"{n} built", command="make") for n in range(5)),
-    call("edit", "done", path="tide.py", old_string="def tide():\n    return 7", new_string="x"),
+    call(
+        "edit",
+        "done",
+        path="tide.py",
+        old_string="def tide():\n    return 7",
+        new_string="x",
+    ),
 )
 
 
 def test_the_old_text_of_an_edit_is_an_anchor_and_must_be_whole_in_view():
-    (kept, lost) = (replayed(policy, EDIT).evidence.anchors for policy in ("default", "last_call"))
+    (kept, lost) = (
+        replayed(policy, EDIT).evidence.anchors for policy in ("default", "last_call")
+    )
     assert (kept.demanded, kept.visible) == (1, 1)
     assert (lost.demanded, lost.visible) == (1, 0)
 
 
 def test_a_view_without_a_word_of_the_user_is_counted():
     said = "Keep every answer under ten lines, and never touch the harbour. " * 40
-    run = run_of(user("Begin."), call("bash", "ok", command="a"), user(said), *EDIT_AGAIN)
+    run = run_of(
+        user("Begin."), call("bash", "ok", command="a"), user(said), *EDIT_AGAIN
+    )
     evidence = replayed("recency", run, window=600).evidence
     assert evidence.views == 7
     assert evidence.unsaid > 0

@@ -14,7 +14,8 @@ PROFILES_ASKED = [PROFILES["anthropic-5m"], PROFILES["openai-5"]]
 
 def served(policy, *seeds):
     return [
-        full_service(errand(seed), 8_000, profiles=PROFILES_ASKED, policy=policy) for seed in seeds
+        full_service(errand(seed), 8_000, profiles=PROFILES_ASKED, policy=policy)
+        for seed in seeds
     ]
 
 
@@ -24,7 +25,10 @@ def test_a_run_at_full_service_is_what_the_service_says_under_each_profile(polic
     alone = serviced_alone(policy, errand(1), 8_000)
     assert found.faults == alone.faults > 0
     assert cost_usd(found) == cost_usd(alone)
-    assert [totals.profile.name for totals in found.totals] == ["anthropic-5m", "openai-5"]
+    assert [totals.profile.name for totals in found.totals] == [
+        "anthropic-5m",
+        "openai-5",
+    ]
     assert cost_usd(found, 0) != cost_usd(found, 1)
 
 

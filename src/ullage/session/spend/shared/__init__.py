@@ -67,7 +67,9 @@ class SharedBudget(Budget):
 
     def __init__(self, name: str, store: str | Store, **settings: Any) -> None:
         if "spent" in settings:
-            raise ConfigError("spent", "the server knows what was spent", "Leave it out.")
+            raise ConfigError(
+                "spent", "the server knows what was spent", "Leave it out."
+            )
         super().__init__(**settings)
         if _UNKEPT.search(name):
             reason = "it has a NUL or a lone surrogate, which the server does not take"
@@ -76,7 +78,9 @@ class SharedBudget(Budget):
             store = PostgresStore(store)
         kept = innermost(store)
         if not isinstance(kept, PostgresStore):
-            raise ConfigError("store", "a shared budget needs a server", 'Give "postgresql://…".')
+            raise ConfigError(
+                "store", "a shared budget needs a server", 'Give "postgresql://…".'
+            )
         self.name = name
         self._book: _Book = _Book(Spent())
         self._store = kept

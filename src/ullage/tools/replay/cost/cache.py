@@ -57,7 +57,9 @@ def usd(call: Call, profile: Profile, output_tokens: int = 0) -> float | None:
 def input_units(call: Call, profile: Profile) -> float:
     """The input in units of the input price: what as many fresh tokens would cost."""
     return (
-        call.fresh_tokens + profile.write * call.written_tokens + profile.read * call.cached_tokens
+        call.fresh_tokens
+        + profile.write * call.written_tokens
+        + profile.read * call.cached_tokens
     )
 
 
@@ -103,14 +105,17 @@ class Cache:
         ttl_s = _EVER_S if profile.ttl_s is None else profile.ttl_s
         living = [entry for entry in self._entries if now_s - entry.used_s <= ttl_s]
         if profile.hits == "prefix":
-            warm = min(sent.common_tokens, max((entry.tokens for entry in living), default=0))
+            warm = min(
+                sent.common_tokens, max((entry.tokens for entry in living), default=0)
+            )
             reach = warm - warm % profile.step_tokens
         else:
             known = self._remembered(living)
             living = [entry for entry in living if entry.tokens <= sent.common_tokens]
             reach = self._reach([entry for entry in living if entry in known], sent)
         self._entries = [
-            replace(entry, used_s=now_s) if entry.tokens <= reach else entry for entry in living
+            replace(entry, used_s=now_s) if entry.tokens <= reach else entry
+            for entry in living
         ]
         return reach if reach >= max(profile.min_tokens, 1) else 0
 
@@ -120,7 +125,9 @@ class Cache:
         if near is not None:
             ends = (end for end in reversed(self._ends) if end < sent.blocks)
             marks = [sent.blocks, 0, *ends][: self.profile.max_breakpoints]
-            entries = [e for e in entries if any(m - near < e.blocks <= m for m in marks)]
+            entries = [
+                e for e in entries if any(m - near < e.blocks <= m for m in marks)
+            ]
         return max((entry.tokens for entry in entries), default=0)
 
     def _remembered(self, entries: Sequence[_Entry]) -> Sequence[_Entry]:
@@ -128,7 +135,10 @@ class Cache:
         most = self.profile.remembered
         if most is None or len(entries) <= most:
             return entries
-        return [*(entry for entry in entries[:-most] if not entry.blocks), *entries[-most:]]
+        return [
+            *(entry for entry in entries[:-most] if not entry.blocks),
+            *entries[-most:],
+        ]
 
     def _write(self, sent: Sent, cached: int, now_s: float) -> int:
         """How much is in the cache now and was not before."""

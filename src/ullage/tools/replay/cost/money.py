@@ -67,7 +67,8 @@ class Side(Struct, frozen=True, kw_only=True):
         cost_usd = sum_usd(self.cost_usd, other.cost_usd)
         counts = [name for name in self.__struct_fields__ if name != "cost_usd"]
         return Side(
-            **{at: getattr(self, at) + getattr(other, at) for at in counts}, cost_usd=cost_usd
+            **{at: getattr(self, at) + getattr(other, at) for at in counts},
+            cost_usd=cost_usd,
         )
 
     @property
@@ -119,7 +120,11 @@ class CostMeter:
         self.newest: Priced | None = None
 
     def take(
-        self, number: int, history: Sequence[Wire], view: Sequence[Wire], output_tokens: int
+        self,
+        number: int,
+        history: Sequence[Wire],
+        view: Sequence[Wire],
+        output_tokens: int,
     ) -> None:
         """Take in call ``number`` of the run: as recorded, as shown, and its answer's tokens."""
         raw = self.raw.sent(history, self._heads[0])
@@ -162,7 +167,9 @@ class _Pricing:
     def bill(self) -> Bill:
         raw, shown = self._sides
         profile, models = self.profile.name, (self.profile.whose,)
-        return Bill(profile=profile, models=models, clock=self.clock, raw=raw, shown=shown)
+        return Bill(
+            profile=profile, models=models, clock=self.clock, raw=raw, shown=shown
+        )
 
 
 def _side(call: Call, profile: Profile, cost_usd: float | None) -> Side:
@@ -189,7 +196,9 @@ def clocks_of(
     return clocks
 
 
-def _recorded(lengths: Sequence[int], stamps: Mapping[int, float]) -> list[float] | None:
+def _recorded(
+    lengths: Sequence[int], stamps: Mapping[int, float]
+) -> list[float] | None:
     """When each call began: the newest stamp in its history. None if one has none."""
     known = sorted(stamps.items())
     starts, newest, at = list[float](), -math.inf, 0

@@ -49,7 +49,11 @@ def head_of(request: Wire) -> str:
     config = request.get("config")
     fields = {**config, **request} if isinstance(config, Mapping) else request
     parts = [fields[key] for key in _HEADS if fields.get(key)]
-    blocks = [block for part in parts for block in (part if isinstance(part, list) else [part])]
+    blocks = [
+        block
+        for part in parts
+        for block in (part if isinstance(part, list) else [part])
+    ]
     return _text([_bare_block(block) for block in blocks]) if blocks else ""
 
 
@@ -103,7 +107,9 @@ class Prefix:
             shared = _common(self._head, head)
             common = min(self._count(shared), self._head_tokens) if shared else 0
             self._head, self._head_tokens = head, self._count(head) if head else 0
-        self._sizes[same:] = (message_tokens(_bare(each), self._count) for each in messages[same:])
+        self._sizes[same:] = (
+            message_tokens(_bare(each), self._count) for each in messages[same:]
+        )
         self._blocks[same:] = map(_blocks_of, messages[same:])
         self._messages = list(messages)
         self._total = self._head_tokens + sum(self._sizes)
@@ -145,7 +151,9 @@ def _texts(value: Any) -> Iterator[str]:
         yield value if isinstance(value, str) else "0"
 
 
-_UNREAD = frozenset(("id", "tool_call_id", "tool_use_id", "type", "role", "signature", "data"))
+_UNREAD = frozenset(
+    ("id", "tool_call_id", "tool_use_id", "type", "role", "signature", "data")
+)
 
 
 def _common(one: str, other: str) -> str:

@@ -22,7 +22,9 @@ NAMES = ("processes", "ray")
 """The engines there are. One process is this one."""
 
 
-def open_engine(name: str, workers: int | None = None) -> AbstractContextManager[Engine]:
+def open_engine(
+    name: str, workers: int | None = None
+) -> AbstractContextManager[Engine]:
     """The engine of a name, until the context ends. An exception in it ends its workers at once.
 
     Args:

@@ -61,7 +61,11 @@ class _Processes:
         again, idle = deque[tuple[T, U, int]](), deque(range(len(self._workers)))
         running: dict[Future[R], tuple[int, tuple[T, U, int]]] = {}
         while True:
-            while idle and (given := again.popleft() if again else next(fresh, None)) is not None:
+            while (
+                idle
+                and (given := again.popleft() if again else next(fresh, None))
+                is not None
+            ):
                 worker = idle.popleft()
                 running[self._submit(worker, function, given[1])] = worker, given
             if not running:

@@ -32,7 +32,9 @@ def ray_cluster(workers: int | None) -> Iterator[Engine]:
     Raises:
         ConfigError: Ray is not installed, or no cluster answers at ``RAY_ADDRESS``.
     """
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing is told to anybody unasked
+    os.environ.setdefault(
+        "RAY_USAGE_STATS_ENABLED", "0"
+    )  # nothing is told to anybody unasked
     try:
         import ray
     except ImportError:
@@ -57,14 +59,19 @@ def _connect(ray: Any, workers: int | None) -> None:
         ray.init(log_to_driver=False, configure_logging=False, **own)
     except ConnectionError:
         why = "no Ray cluster answers at the address in RAY_ADDRESS"
-        raise ConfigError("--engine ray", why, "Start one, or unset it to use one here.") from None
+        raise ConfigError(
+            "--engine ray", why, "Start one, or unset it to use one here."
+        ) from None
 
 
 class _Ray:
     """See `Engine`."""
 
     def __init__(self, ray: Any, workers: int) -> None:
-        self._ray, self._most = ray, 2 * workers  # one each is under way, one on its way
+        self._ray, self._most = (
+            ray,
+            2 * workers,
+        )  # one each is under way, one on its way
 
     def map(
         self, function: Callable[[U], R], units: Iterable[tuple[T, U]]

@@ -33,7 +33,9 @@ _ESCAPE = re.compile(
     rf"\\+u([dD][89abAB]{_HEX}{{2}})\\+u([dD][c-fC-F]{_HEX}{{2}})"  # two stand for one sign
     rf"|\\+(?:u({_HEX}{{4}})|([a-zA-Z\"'/]))|\\+(?=\n|\Z)|\\{{2,}}"
 )
-URL = re.compile(r"\b[A-Za-z]\w*://(?:[^\s\"'`<>|\\()\[\]{}]|\([^\s\"'`<>|\\()\[\]{}]*\))+")
+URL = re.compile(
+    r"\b[A-Za-z]\w*://(?:[^\s\"'`<>|\\()\[\]{}]|\([^\s\"'`<>|\\()\[\]{}]*\))+"
+)
 """A URL, perhaps with the stop behind it (`bare_url`). It may hold brackets that it closes."""
 _LONGER = {True: re.compile(r"[-@]\w|/[.@]?\w"), False: re.compile(r"[-.@]\w|/[.@]?\w")}
 """What makes a longer token of one that ends here, where dots divide names and where not."""
@@ -111,10 +113,16 @@ def quotes(text: str, quote: str) -> bool:
     """Whether a text as sent holds the quote whole: byte for byte, or as JSON writes it."""
     if quote in text:
         return True
-    if quote.isascii() and quote.isprintable() and '"' not in quote and "\\" not in quote:
+    if (
+        quote.isascii()
+        and quote.isprintable()
+        and '"' not in quote
+        and "\\" not in quote
+    ):
         return False  # JSON writes it as it is
     return any(
-        json.dumps(quote, ensure_ascii=only_ascii)[1:-1] in text for only_ascii in (False, True)
+        json.dumps(quote, ensure_ascii=only_ascii)[1:-1] in text
+        for only_ascii in (False, True)
     )
 
 
@@ -164,7 +172,9 @@ _NUMBER = re.compile(
     r"\d{4,}(?:\.\d+)?|\d+\.\d+"
     r"|\d+(?:\.\d+)?(?:[kKMGTP]i?[bB]?|[bB]|bytes|[nuµm]?s|min|sec|h|d|px|r?em|pt|[kMG]?Hz)"
 )
-_HASH = re.compile(r"(?:0x)?[0-9a-fA-F]{7,}|[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+_HASH = re.compile(
+    r"(?:0x)?[0-9a-fA-F]{7,}|[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
+)
 _NAMED = re.compile(r"[^\W\d_]")
 _MARKED = re.compile(r"[\d_./@-]|[a-z][A-Z]|[A-Z]{2}[a-z]")
 _NAME_CHARS = 6

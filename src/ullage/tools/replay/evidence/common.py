@@ -27,8 +27,13 @@ SHARE = 0.02
 
 def common_in(runs: Iterable[Run], engine: Engine | None = None) -> frozenset[str]:
     """The stop list of these runs, each of which is held in memory only while it is read."""
-    found = (each for _, each in (engine or Here()).map(counted, ((None, run) for run in runs)))
-    return common_of(each for each in found if each is not None and not isinstance(each, Died))
+    found = (
+        each
+        for _, each in (engine or Here()).map(counted, ((None, run) for run in runs))
+    )
+    return common_of(
+        each for each in found if each is not None and not isinstance(each, Died)
+    )
 
 
 def task_of(run: Run) -> str:
@@ -36,7 +41,9 @@ def task_of(run: Run) -> str:
     if run.task:
         return run.task
     users = (message for message in run.messages if message.get("role") == "user")
-    first = [FORMATS[run.format].parse(message, "messages") for message in islice(users, 1)]
+    first = [
+        FORMATS[run.format].parse(message, "messages") for message in islice(users, 1)
+    ]
     pieces = (piece for message in first for piece in said(message))
     return "\n".join(piece.text for piece in pieces if piece.by == "user")
 
@@ -74,7 +81,9 @@ def counted(run: Run) -> Counted | None:
 
 def _hash(text: str) -> int:
     encoded = text.encode("utf-8", "surrogatepass")
-    return int.from_bytes(blake2b(encoded, digest_size=8).digest(), "little", signed=True)
+    return int.from_bytes(
+        blake2b(encoded, digest_size=8).digest(), "little", signed=True
+    )
 
 
 def common_of(counts: Iterable[Counted]) -> frozenset[str]:
@@ -88,7 +97,9 @@ def common_of(counts: Iterable[Counted]) -> frozenset[str]:
     for runs in by_task.values():
         tasks.update({value for values in runs for value in values if value in used})
     others = max(len(by_task) - 1, 1)
-    return frozenset(used[value] for value, n in tasks.items() if (n - 1) / others > SHARE)
+    return frozenset(
+        used[value] for value, n in tasks.items() if (n - 1) / others > SHARE
+    )
 
 
 def _ends(token: str) -> Iterator[str]:

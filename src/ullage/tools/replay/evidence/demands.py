@@ -29,7 +29,14 @@ from ullage.doors.host import (
     answered_by_user,
 )
 from ullage.policy import Transcript
-from ullage.tools.replay.evidence.atoms import Atom, atoms_of, holds, plain, quotes, words
+from ullage.tools.replay.evidence.atoms import (
+    Atom,
+    atoms_of,
+    holds,
+    plain,
+    quotes,
+    words,
+)
 from ullage.wires import Format
 
 Speaker: TypeAlias = Literal["user", "model", "tool"]
@@ -51,7 +58,11 @@ class Piece(Struct, frozen=True, gc=False):
 
     def holds(self, atom: Atom) -> bool:
         """Whether a value occurs in it; a quote as it was sent."""
-        return quotes(self.text, atom.text) if atom.kind == "quote" else holds(self.plain, atom)
+        return (
+            quotes(self.text, atom.text)
+            if atom.kind == "quote"
+            else holds(self.plain, atom)
+        )
 
 
 def said(message: Message) -> Iterator[Piece]:
@@ -98,7 +109,11 @@ class Story:
     """
 
     def __init__(
-        self, wire: Format, messages: Sequence[Any] = (), *, user_tools: tuple[str, ...] = ()
+        self,
+        wire: Format,
+        messages: Sequence[Any] = (),
+        *,
+        user_tools: tuple[str, ...] = (),
     ) -> None:
         self.wire = wire
         self.transcript = Transcript(b"", user_tools=answered_by_user(user_tools))
@@ -131,7 +146,9 @@ class Story:
 
     def reply(self, length: int) -> Iterator[Message]:
         """The messages of the reply that begins behind so many messages."""
-        return takewhile(lambda message: message.role == "assistant", self.parsed[length:])
+        return takewhile(
+            lambda message: message.role == "assistant", self.parsed[length:]
+        )
 
     def place_of(self, raw: Any) -> int | None:
         """Where this very object is among the messages, or None."""
@@ -146,7 +163,9 @@ class Story:
         known, found = self._holding.get(atom, (0, []))
         if known < len(self.messages):
             for index in self._candidates(atom, known):
-                found += [(index, piece) for piece in self.pieces[index] if piece.holds(atom)]
+                found += [
+                    (index, piece) for piece in self.pieces[index] if piece.holds(atom)
+                ]
             self._holding[atom] = (len(self.messages), found)
         return found
 
@@ -232,7 +251,9 @@ def demands_of(
 ) -> Demands:
     """The demands of every call of a run."""
     found = (classes_of(story, length, head, common) for length in lengths)
-    return [list(_made(number, of_call, lengths)) for number, of_call in enumerate(found)]
+    return [
+        list(_made(number, of_call, lengths)) for number, of_call in enumerate(found)
+    ]
 
 
 def classes_of(
@@ -256,7 +277,9 @@ def _made(
 ) -> Iterator[Demand]:
     uses: tuple[Use, ...] = ("first", "reuse")
     for use in uses:
-        mine = [(atom, sources) for atom, (kind, sources) in found.items() if kind == use]
+        mine = [
+            (atom, sources) for atom, (kind, sources) in found.items() if kind == use
+        ]
         for atom, sources in mine:
             age = number - bisect_right(lengths, sources[-1][0]) + 1
             yield Demand(number, atom, use, age, 1 / len(mine), sources)

@@ -83,7 +83,10 @@ class Sight:
                 texts.append(self.story.pieces[place])
             else:
                 known = self._read.get(id(raw))
-                read[id(raw)] = known or (raw, tuple(said(self.story.wire.parse(raw, "view"))))
+                read[id(raw)] = known or (
+                    raw,
+                    tuple(said(self.story.wire.parse(raw, "view"))),
+                )
                 texts.append(read[id(raw)][1])
         self._read = read
         others = tuple(piece for _, pieces in read.values() for piece in pieces)
@@ -189,7 +192,9 @@ class Tally(Struct, frozen=True):
     lost: float = 0
 
     def __add__(self, other: Self) -> Self:
-        return type(self)(*(a + b for a, b in zip(astuple(self), astuple(other), strict=True)))
+        return type(self)(
+            *(a + b for a, b in zip(astuple(self), astuple(other), strict=True))
+        )
 
 
 class Evidence(Struct, frozen=True):
@@ -229,16 +234,22 @@ class Watch:
         refs: Sequence[str] = ()
         if not all(visible):
             texts = (piece.text for pieces in view.texts for piece in pieces)
-            named = (pointer.ref for text in texts for pointer in self.library.named(text))
+            named = (
+                pointer.ref for text in texts for pointer in self.library.named(text)
+            )
             refs = reachable_with(self.library.leads, dict.fromkeys(named))
         return [
-            Verdict(demand, is_there, not is_there and not self._can_open(refs, demand.atom))
+            Verdict(
+                demand, is_there, not is_there and not self._can_open(refs, demand.atom)
+            )
             for demand, is_there in zip(demands, visible, strict=True)
         ]
 
     def missed(self, number: int) -> None:
         """There was no view for this call: all it demands is lost."""
-        self.verdicts += [Verdict(d, visible=False, lost=True) for d in self.demands[number]]
+        self.verdicts += [
+            Verdict(d, visible=False, lost=True) for d in self.demands[number]
+        ]
 
     def evidence(self) -> Evidence:
         """What was in view so far, summed up."""
@@ -249,7 +260,9 @@ class Watch:
             if demand.use == "first":
                 first[bucket_of(demand.age)] += _tally(verdict, 1)
                 far += _tally(verdict, demand.weight if demand.is_far else 0)
-        return Evidence({bucket: tally for bucket, tally in first.items() if tally.demanded}, far)
+        return Evidence(
+            {bucket: tally for bucket, tally in first.items() if tally.demanded}, far
+        )
 
     def _can_open(self, refs: Sequence[str], atom: Atom) -> bool:
         return any(holds_in(self.library.whole(ref), atom) for ref in refs)
@@ -265,7 +278,9 @@ def watch_over(
     """Watch a run, in which the user answers by these tools too."""
     wire = FORMATS[run.format]
     story = Story(wire, run.messages, user_tools=user_tools)
-    return Watch(story, demands_of(story, lengths, Head.of(wire, run.request), common), library)
+    return Watch(
+        story, demands_of(story, lengths, Head.of(wire, run.request), common), library
+    )
 
 
 def holds_in(text: str, atom: Atom) -> bool:
@@ -273,7 +288,9 @@ def holds_in(text: str, atom: Atom) -> bool:
     if atom.kind == "quote":
         return quotes(text, atom.text)
     longest = max(words(atom.text), key=len, default="")
-    if longest.isascii() and longest not in text:  # by far the most, and unescaping is slow
+    if (
+        longest.isascii() and longest not in text
+    ):  # by far the most, and unescaping is slow
         return False
     return holds(_plain(text), atom)
 

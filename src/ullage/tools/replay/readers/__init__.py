@@ -44,7 +44,14 @@ from ullage.tools.replay.readers._files import LogFile, logs_under, values
 from ullage.tools.replay.readers._gemini_cli import GEMINI_CLI
 from ullage.tools.replay.readers._log import Log
 from ullage.tools.replay.readers._opencode import OPENCODE
-from ullage.tools.replay.readers._run import Damage, FormatName, Grade, OnDamage, Report, Run
+from ullage.tools.replay.readers._run import (
+    Damage,
+    FormatName,
+    Grade,
+    OnDamage,
+    Report,
+    Run,
+)
 
 __all__ = [
     "Damage",
@@ -64,7 +71,9 @@ def size_of(path: str | os.PathLike[str]) -> int:
     return sum(file.size_bytes for file in logs_under(path))
 
 
-def read(path: str | os.PathLike[str], *, on_damage: OnDamage | None = None) -> Iterator[Run]:
+def read(
+    path: str | os.PathLike[str], *, on_damage: OnDamage | None = None
+) -> Iterator[Run]:
     """The runs in a file, or in every file below a folder, sorted by path.
 
     Args:
@@ -79,7 +88,9 @@ def read(path: str | os.PathLike[str], *, on_damage: OnDamage | None = None) -> 
     files = logs_under(path)
     if not files:
         name = Path(path).name or "."
-        remedy = "Give a JSON or JSON Lines file, compressed or not, or a folder of them."
+        remedy = (
+            "Give a JSON or JSON Lines file, compressed or not, or a folder of them."
+        )
         raise FormatError(name, "there is no such file, or no file in it", remedy)
     return _read(files, on_damage)
 
@@ -93,7 +104,9 @@ def _read(files: Sequence[LogFile], on_damage: OnDamage | None) -> Iterator[Run]
     if not has_runs:
         name = files[0].name if len(files) == 1 else f"{len(files):,} files"
         request = '{"model": …, "messages": […]}'
-        remedy = f"Readable are trajectories, provider requests ({request}), logs of agents."
+        remedy = (
+            f"Readable are trajectories, provider requests ({request}), logs of agents."
+        )
         raise FormatError(name, "no run in it could be read", remedy)
 
 
@@ -124,7 +137,9 @@ _WHOLE = (
     (_request.is_request, _request.runs_of),
 )
 """Kinds whose runs are one value each."""
-_LOGS: tuple[tuple[Callable[[dict[str, Any]], bool], Callable[[str, Report], _Log]], ...] = (
+_LOGS: tuple[
+    tuple[Callable[[dict[str, Any]], bool], Callable[[str, Report], _Log]], ...
+] = (
     (_exchanges.is_line, _exchanges.Log),
     *(
         (kind.is_line, partial(Log, kind))

@@ -26,7 +26,14 @@ from ullage.tools.replay.readers._log import Event, History, Kind, Lines, fields
 from ullage.tools.replay.readers._run import Report
 
 _LINKS = ("parentUuid", "leafUuid", "snapshot")
-_NOTES = ("queue-operation", "ai-title", "last-prompt", "pr-link", "custom-title", "mode")
+_NOTES = (
+    "queue-operation",
+    "ai-title",
+    "last-prompt",
+    "pr-link",
+    "custom-title",
+    "mode",
+)
 
 
 def _is_line(value: Event) -> bool:
@@ -37,7 +44,9 @@ def _is_line(value: Event) -> bool:
     kind = value.get("type")
     if "parts" in fields_of(value.get("message")):
         return False
-    return isinstance(kind, str) and (kind in _NOTES or any(key in value for key in _LINKS))
+    return isinstance(kind, str) and (
+        kind in _NOTES or any(key in value for key in _LINKS)
+    )
 
 
 def _events(value: Event) -> Iterator[tuple[str | None, Event]]:
@@ -51,7 +60,9 @@ def _was_sent(value: Event) -> bool:
     """Not what the client made for the screen: errors, and notes only shown in the transcript."""
     message = value.get("message")
     model = message.get("model") if isinstance(message, dict) else None
-    shown_only = value.get("isVisibleInTranscriptOnly") and not value.get("isCompactSummary")
+    shown_only = value.get("isVisibleInTranscriptOnly") and not value.get(
+        "isCompactSummary"
+    )
     made = value.get("isApiErrorMessage") or model == "<synthetic>" or shown_only
     return value["type"] in ("user", "assistant") and not made
 
@@ -94,7 +105,9 @@ def _thread(name: str, value: Event, root: str) -> str:
 def _main(parents: Mapping[str, str], part: Lines) -> Lines:
     """The lines on the chain that ends last, and those that belong beside it."""
     chain = set(_chain(parents, _uuid(*part[-1])))
-    replies = {_reply_of(value) for value, number in part if _uuid(value, number) in chain} - {None}
+    replies = {
+        _reply_of(value) for value, number in part if _uuid(value, number) in chain
+    } - {None}
     of_replies = (value for value, _ in part if _reply_of(value) in replies)
     asked = {id for value in of_replies for id in _ids("tool_use", "id", value)}
     return [
@@ -138,8 +151,12 @@ def _ids(kind: str, key: str, value: Event) -> Iterator[str]:
 
 def _take(history: History, value: Event) -> None:
     content = value["message"]["content"]
-    blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
-    kept = [b for b in blocks if not (_is(b, "text") and not str(b.get("text")).strip())]
+    blocks = (
+        [{"type": "text", "text": content}] if isinstance(content, str) else content
+    )
+    kept = [
+        b for b in blocks if not (_is(b, "text") and not str(b.get("text")).strip())
+    ]
     if len(kept) < len(blocks):  # a provider sends some, and takes none back
         history.report.repaired(history.line, "an empty text is left out")
     if value["type"] == "assistant":
@@ -176,7 +193,9 @@ def _take_user(history: History, content: Any, blocks: list[Any]) -> None:
     if answered is not None:
         answered.beside += rest
     elif rest:
-        history.say({"role": "user", "content": content if isinstance(content, str) else rest})
+        history.say(
+            {"role": "user", "content": content if isinstance(content, str) else rest}
+        )
 
 
 def _is(block: Any, kind: str) -> bool:

@@ -29,7 +29,11 @@ def _is_line(value: Event) -> bool:
     if isinstance(value.get("payload"), dict):
         is_of_later = isinstance(value.get("type"), str) and "timestamp" in value
         return value.get("type") in _LINES or is_of_later
-    is_old_head = {"id", "timestamp", "instructions"} <= value.keys() and "type" not in value
+    is_old_head = {
+        "id",
+        "timestamp",
+        "instructions",
+    } <= value.keys() and "type" not in value
     return value.get("record_type") == "state" or _is_item(value) or is_old_head
 
 
@@ -88,7 +92,9 @@ def _item(history: History, payload: Event) -> None:
 def _back(history: History, turns: Any) -> None:
     """The user goes back: what was said and replied since so many turns ago is dropped."""
     is_reply = [turn.calls is not None for turn in history.turns]
-    starts = [at for at, now in enumerate(is_reply) if at and is_reply[at - 1] and not now]
+    starts = [
+        at for at, now in enumerate(is_reply) if at and is_reply[at - 1] and not now
+    ]
     if isinstance(turns, int) and turns > 0:
         del history.turns[([0, *starts])[-turns:][0] :]
 
@@ -104,7 +110,10 @@ def _sent(payload: Event) -> Event:
     if isinstance(output, dict):  # of the first versions: {"content": …, "success": …}
         item["output"] = str(output.get("content") or "")
     if item.get("type") == "local_shell_call":
-        item |= {"call_id": payload.get("call_id") or payload.get("id"), "status": "completed"}
+        item |= {
+            "call_id": payload.get("call_id") or payload.get("id"),
+            "status": "completed",
+        }
     return item
 
 

@@ -81,13 +81,19 @@ def _id_in(value: Value) -> str:
 
 def _kind_of(value: Value) -> str | None:
     messages = value.get("messages")
-    if str(value.get("schema_version")).startswith("ATIF-") and are_objects(value.get("steps")):
+    if str(value.get("schema_version")).startswith("ATIF-") and are_objects(
+        value.get("steps")
+    ):
         return "atif"
     if "trajectory" in value and are_objects(value.get("history")):
         return "swe-agent"
-    if _is_sample(value) or ("eval" in value and isinstance(value.get("samples"), list)):
+    if _is_sample(value) or (
+        "eval" in value and isinstance(value.get("samples"), list)
+    ):
         return "inspect"
-    if are_objects(messages) and all(m.get("type") in _LANGCHAIN for m in messages or ()):
+    if are_objects(messages) and all(
+        m.get("type") in _LANGCHAIN for m in messages or ()
+    ):
         return "langchain"
     return None
 
@@ -107,12 +113,17 @@ def _atif(value: Value, history: History) -> None:
     """A step is one reply with what came of it."""
     history.of_model(fields_of(value.get("agent")).get("model_name"))
     for step in value["steps"]:
-        history.stamp, text = seconds(step.get("timestamp")), text_of(step.get("message"))
+        history.stamp, text = (
+            seconds(step.get("timestamp")),
+            text_of(step.get("message")),
+        )
         history.of_model(step.get("model_name"))
         if step.get("source") in ("user", "system"):
             say(history, text, role=step["source"])
             continue
-        calls = calls_in(step.get("tool_calls"), "tool_call_id", "function_name", "arguments")
+        calls = calls_in(
+            step.get("tool_calls"), "tool_call_id", "function_name", "arguments"
+        )
         reply(history, text, calls)
         history.stamp = None
         for result in fields_of(step.get("observation")).get("results") or ():
@@ -125,14 +136,22 @@ def _atif(value: Value, history: History) -> None:
 
 def _swe_agent(value: Value, history: History) -> None:
     for message in value["history"]:
-        asked = [call for call in message.get("tool_calls") or () if isinstance(call, dict)]
-        calls = [(str(call.get("id")), *_function(call.get("function"))) for call in asked]
+        asked = [
+            call for call in message.get("tool_calls") or () if isinstance(call, dict)
+        ]
+        calls = [
+            (str(call.get("id")), *_function(call.get("function"))) for call in asked
+        ]
         answered = message.get("tool_call_ids") or [message.get("tool_call_id")]
         _message(history, message, str(message.get("role")), calls, answered[0])
 
 
 def _function(body: Any) -> tuple[str, Any]:
-    return (str(body.get("name")), body.get("arguments")) if isinstance(body, dict) else ("", "")
+    return (
+        (str(body.get("name")), body.get("arguments"))
+        if isinstance(body, dict)
+        else ("", "")
+    )
 
 
 def _inspect(value: Value, history: History) -> None:
@@ -142,7 +161,11 @@ def _inspect(value: Value, history: History) -> None:
         message = _attached(stored, kept)
         calls = calls_in(message.get("tool_calls"), "id", "function", "arguments")
         error = message.get("error")
-        if isinstance(error, dict) and error.get("message") and not message.get("content"):
+        if (
+            isinstance(error, dict)
+            and error.get("message")
+            and not message.get("content")
+        ):
             message = {**message, "content": error["message"]}
         role = str(message.get("role"))
         _message(history, message, role, calls, message.get("tool_call_id"))
@@ -154,7 +177,9 @@ def _attached(value: Any, kept: Mapping[str, Any]) -> Any:
         return kept.get(value.removeprefix("attachment://"), value)
     if isinstance(value, dict):
         return {key: _attached(item, kept) for key, item in value.items()}
-    return [_attached(item, kept) for item in value] if isinstance(value, list) else value
+    return (
+        [_attached(item, kept) for item in value] if isinstance(value, list) else value
+    )
 
 
 def _langchain(value: Value, history: History) -> None:
@@ -164,7 +189,9 @@ def _langchain(value: Value, history: History) -> None:
         _message(history, message, role, calls, message.get("tool_call_id"))
 
 
-def _message(history: History, message: Value, role: str, calls: list[Call], answered: Any) -> None:
+def _message(
+    history: History, message: Value, role: str, calls: list[Call], answered: Any
+) -> None:
     """One message with a role: said, replied, or the result of a call."""
     content = message.get("content")
     text = text_of(content) if isinstance(content, (str, list)) else json_text(content)

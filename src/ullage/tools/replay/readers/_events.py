@@ -31,14 +31,24 @@ _PI_KINDS = (
     *("session", "message", "compaction", "thinking_level_change", "model_change"),
     *("branch_summary", "custom", "custom_message", "label", "session_info"),
 )
-_COPILOT_KINDS = ("session.", "user.", "assistant.", "tool.", "system.", "hook.", "subagent.")
+_COPILOT_KINDS = (
+    "session.",
+    "user.",
+    "assistant.",
+    "tool.",
+    "system.",
+    "hook.",
+    "subagent.",
+)
 
 
 def _is_pi_line(value: Event) -> bool:
     if value.get("type") not in _PI_KINDS or "timestamp" not in value:
         return False
     message = value.get("message")
-    return value["type"] != "message" or (isinstance(message, dict) and "role" in message)
+    return value["type"] != "message" or (
+        isinstance(message, dict) and "role" in message
+    )
 
 
 def _pi_events(value: Event) -> Iterable[tuple[str | None, Event]]:
@@ -48,13 +58,18 @@ def _pi_events(value: Event) -> Iterable[tuple[str | None, Event]]:
 
 def _branch(id: str, lines: Lines, report: Report) -> Iterable[tuple[str, Lines]]:
     """The entries on the chain that ends last; all of them where none names another."""
-    parents = {value["id"]: value.get("parentId") for value, _ in lines if "id" in value}
+    parents = {
+        value["id"]: value.get("parentId") for value, _ in lines if "id" in value
+    }
     kept, at = set(), lines[-1][0].get("id")
     while at is not None and at not in kept:
         kept.add(at)
         at = parents.get(at)
     is_chain = any(parents.values())
-    yield id, [each for each in lines if each[0].get("id") in kept] if is_chain else lines
+    yield (
+        id,
+        [each for each in lines if each[0].get("id") in kept] if is_chain else lines,
+    )
 
 
 def _take_pi(history: History, value: Event) -> None:
@@ -101,7 +116,9 @@ def _take_copilot(history: History, value: Event) -> None:
             text = data.get("transformedContent") or data.get("content") or ""
             say(history, str(text), role=value["type"].removesuffix(".message"))
         case "assistant.message":
-            calls = calls_in(data.get("toolRequests"), "toolCallId", "name", "arguments")
+            calls = calls_in(
+                data.get("toolRequests"), "toolCallId", "name", "arguments"
+            )
             history.of_model(data.get("model"))
             if calls or data.get("content"):
                 reply(history, data.get("content"), calls)

@@ -36,7 +36,9 @@ else:  # whose own zipfile opens no Zstandard, in which Inspect packs its logs
     from backports.zstd import ZstdError, zipfile
 
 MOST_LINE_BYTES = 256 * 1024 * 1024
-MOST_VALUES = 16_000_000  # by its commas, those in texts too; of objects and lists a quarter
+MOST_VALUES = (
+    16_000_000  # by its commas, those in texts too; of objects and lists a quarter
+)
 
 _GZIP = b"\x1f\x8b"
 _SAMPLES = "samples/"  # where inspect puts them; beside them it keeps only sums
@@ -83,8 +85,15 @@ def logs_under(path: str | os.PathLike[str]) -> list[LogFile]:
         return objects_under(path)
     here = Path(path)
     if here.is_dir():
-        found = ((path, path.relative_to(here).as_posix()) for path in sorted(here.rglob("*")))
-        return [_on_disk(path) for path, name in found if "/." not in f"/{name}" and path.is_file()]
+        found = (
+            (path, path.relative_to(here).as_posix())
+            for path in sorted(here.rglob("*"))
+        )
+        return [
+            _on_disk(path)
+            for path, name in found
+            if "/." not in f"/{name}" and path.is_file()
+        ]
     return [_on_disk(here)] if here.is_file() else []
 
 
@@ -106,7 +115,9 @@ def values(file: LogFile, report: Report) -> Iterator[tuple[int, Any, int]]:
             for number, value in found:
                 yield number, value, raw.tell()
     except OSError as error:
-        report.add(0, f"the file cannot be opened ({error.strerror or type(error).__name__})")
+        report.add(
+            0, f"the file cannot be opened ({error.strerror or type(error).__name__})"
+        )
 
 
 def _zipped(raw: BinaryIO, report: Report) -> Iterator[tuple[int, Any]]:
@@ -116,7 +127,9 @@ def _zipped(raw: BinaryIO, report: Report) -> Iterator[tuple[int, Any]]:
     except zipfile.BadZipFile:
         report.add(0, "cannot be unpacked: the file ends too early, or it is damaged")
         return
-    members = [m for m in enumerate(archive.infolist(), 1) if m[1].filename.endswith(".json")]
+    members = [
+        m for m in enumerate(archive.infolist(), 1) if m[1].filename.endswith(".json")
+    ]
     samples = [m for m in members if m[1].filename.startswith(_SAMPLES)]
     for number, member in samples or members:
         if member.file_size > MOST_LINE_BYTES:
@@ -125,7 +138,9 @@ def _zipped(raw: BinaryIO, report: Report) -> Iterator[tuple[int, Any]]:
         try:
             text = archive.read(member)
         except _UNPACKING as error:
-            report.add(number, f"a file in it cannot be unpacked ({type(error).__name__})")
+            report.add(
+                number, f"a file in it cannot be unpacked ({type(error).__name__})"
+            )
             continue
         if _holds_too_much(text):
             report.add(number, f"a file in it holds more than {MOST_VALUES:,} values")
@@ -144,7 +159,11 @@ def _lines(stream: Lines, report: Report) -> Iterator[tuple[int, bytes]]:
                 report.add(number, f"the line is longer than {MOST_LINE_BYTES:,} bytes")
                 line = _skip_line(stream)
         except (OSError, EOFError, zlib.error) as error:
-            why = "the file ends too early" if isinstance(error, EOFError) else "it is damaged"
+            why = (
+                "the file ends too early"
+                if isinstance(error, EOFError)
+                else "it is damaged"
+            )
             report.add(number, f"cannot be decompressed from here on: {why}")
             return
         if not line:
@@ -165,13 +184,17 @@ def _skip_line(stream: Lines) -> bytes:
     return b"\n" if piece else b""
 
 
-def _documents(lines: Iterator[tuple[int, bytes]], report: Report) -> Iterator[tuple[int, Any]]:
+def _documents(
+    lines: Iterator[tuple[int, bytes]], report: Report
+) -> Iterator[tuple[int, Any]]:
     head = list(itertools.islice(lines, 2))
     if _is_spread([line for _, line in head]):
         whole = _parse(_joined(itertools.chain(head, lines)))
         if whole is _NOTHING:
             longest = f"or longer than {MOST_LINE_BYTES:,} bytes"
-            report.add(head[0][0], f"is neither JSON nor JSON Lines, {longest}", "foreign")
+            report.add(
+                head[0][0], f"is neither JSON nor JSON Lines, {longest}", "foreign"
+            )
         else:
             yield from _elements(whole, head[0][0])
         return
@@ -208,7 +231,10 @@ def _elements(value: Any, number: int) -> Iterator[tuple[int, Any]]:
 
 def _holds_too_much(text: bytes | bytearray) -> bool:
     """Whether its values would take gigabytes, however few its bytes are."""
-    return text.count(b",") > MOST_VALUES or 4 * (text.count(b"{") + text.count(b"[")) > MOST_VALUES
+    return (
+        text.count(b",") > MOST_VALUES
+        or 4 * (text.count(b"{") + text.count(b"[")) > MOST_VALUES
+    )
 
 
 def _parse(line: bytes) -> Any:

@@ -28,7 +28,10 @@ def _is_line(value: Event) -> bool:
 
 
 def _is_message(value: Any) -> bool:
-    known = isinstance(value, dict) and {"id", "timestamp", "type", "content"} <= value.keys()
+    known = (
+        isinstance(value, dict)
+        and {"id", "timestamp", "type", "content"} <= value.keys()
+    )
     return known and value["type"] in _KINDS
 
 
@@ -42,7 +45,11 @@ def _arranged(id: str, lines: Lines, report: Report) -> Iterable[tuple[str, Line
     for value, line in lines:
         if "$rewindTo" in value:
             ids = list(messages)
-            for gone in ids[ids.index(value["$rewindTo"]) :] if value["$rewindTo"] in ids else ():
+            for gone in (
+                ids[ids.index(value["$rewindTo"]) :]
+                if value["$rewindTo"] in ids
+                else ()
+            ):
                 del messages[gone]
         several = value.get("$set", value).get("messages")
         for message in several if isinstance(several, list) else [value]:
@@ -54,7 +61,13 @@ def _arranged(id: str, lines: Lines, report: Report) -> Iterable[tuple[str, Line
         for part in _parts(message["content"])
         if isinstance(part.get("functionResponse"), dict)
     }
-    yield id, [({**message, "answers": answers}, line) for message, line in messages.values()]
+    yield (
+        id,
+        [
+            ({**message, "answers": answers}, line)
+            for message, line in messages.values()
+        ],
+    )
 
 
 def _take(history: History, message: Event) -> None:
@@ -65,9 +78,17 @@ def _take(history: History, message: Event) -> None:
             history.say({"role": "user", "parts": said})
     elif message["type"] == "gemini":
         asked = message.get("toolCalls") or ()
-        calls = [call for call in asked if isinstance(call, dict) and {"id", "name"} <= call.keys()]
+        calls = [
+            call
+            for call in asked
+            if isinstance(call, dict) and {"id", "name"} <= call.keys()
+        ]
         for call in calls:
-            called = {"id": str(call["id"]), "name": call["name"], "args": call.get("args") or {}}
+            called = {
+                "id": str(call["id"]),
+                "name": call["name"],
+                "args": call.get("args") or {},
+            }
             parts.append({"functionCall": called})
         if parts:
             history.of_model(message.get("model"))
@@ -82,7 +103,11 @@ def _result(history: History, call: Event, answers: dict[str, Event]) -> None:
     own = [part for part in _parts(call.get("result")) if "functionResponse" in part]
     part = own[0] if own else answers.get(str(call["id"]))
     if part is not None:
-        given = {**part["functionResponse"], "id": str(call["id"]), "name": call["name"]}
+        given = {
+            **part["functionResponse"],
+            "id": str(call["id"]),
+            "name": call["name"],
+        }
         history.result(str(call["id"]), {"functionResponse": given})
 
 

@@ -116,7 +116,9 @@ class History:
         call = self._pairs.result(here, call_id)
         if call is None:
             of_one = self._pairs.of(here)
-            what = "a second result of one call" if of_one else "a result without its call"
+            what = (
+                "a second result of one call" if of_one else "a result without its call"
+            )
             self.report.repaired(self.line, f"{what} is left out")
             return None
         turn = self._owners[call]
@@ -140,7 +142,9 @@ class History:
         while turns and turns[0].calls is not None:
             problem = "the log begins with a reply, which is left out"
             self.report.repaired(turns.pop(0).line, problem)
-        last = max((at for at, turn in enumerate(turns) if turn.calls is not None), default=-1)
+        last = max(
+            (at for at, turn in enumerate(turns) if turn.calls is not None), default=-1
+        )
         if last < 0 or not turns[last].unanswered:
             return turns, None
         problem = "the last reply has calls without results, left out"
@@ -163,7 +167,9 @@ class History:
         """The result of a call that has none; in Responses, ``tool`` is the type of the call."""
         call = ToolCall(call_id, tool, "", 0)
         result = FORMATS[self.format].result(call, NO_RESULT, is_error=True)
-        if result.get("type") == "function_call_output":  # each kind of call has one of its own
+        if (
+            result.get("type") == "function_call_output"
+        ):  # each kind of call has one of its own
             result["type"] = f"{tool}_output"
         return result
 
@@ -199,9 +205,11 @@ class Kind(Struct, frozen=True, kw_only=True):
     format: FormatName
     is_line: Callable[[Event], bool]
     take: Callable[[History, Event], None]
-    events: Callable[[Event], Iterable[tuple[str | None, Event]]] = lambda value: ((None, value),)
-    arranged: Callable[[str, Lines, Report], Iterable[tuple[str, Lines]]] = lambda id, lines, _: (
-        (id, lines),
+    events: Callable[[Event], Iterable[tuple[str | None, Event]]] = lambda value: (
+        (None, value),
+    )
+    arranged: Callable[[str, Lines, Report], Iterable[tuple[str, Lines]]] = (
+        lambda id, lines, _: ((id, lines),)
     )
 
 
@@ -275,7 +283,9 @@ def answer(history: History, call_id: str | None, text: Any) -> None:
 def calls_in(values: Any, id: str, tool: str, arguments: str) -> list[Call]:
     """The calls among these objects, which are in them under such keys."""
     calls = [value for value in values or () if isinstance(value, dict)]
-    return [(str(call.get(id)), str(call.get(tool)), call.get(arguments)) for call in calls]
+    return [
+        (str(call.get(id)), str(call.get(tool)), call.get(arguments)) for call in calls
+    ]
 
 
 def text_of(content: Any) -> str:
@@ -283,7 +293,10 @@ def text_of(content: Any) -> str:
     if isinstance(content, str):
         return content
     blocks = content if isinstance(content, list) else ()
-    texts = (block if isinstance(block, str) else fields_of(block).get("text") for block in blocks)
+    texts = (
+        block if isinstance(block, str) else fields_of(block).get("text")
+        for block in blocks
+    )
     return "\n".join(text for text in texts if isinstance(text, str) and text)
 
 

@@ -37,7 +37,9 @@ def objects_under(address: str) -> list[LogFile]:
         from obstore.store import from_url
     except ImportError:
         why = "obstore is not installed"
-        raise refused(f"{why}, which reads object stores", f"{install_remedy('s3')}.") from None
+        raise refused(
+            f"{why}, which reads object stores", f"{install_remedy('s3')}."
+        ) from None
     try:
         store: Any = from_url(f"{scheme}://{bucket}/", **options)
         chunks = list(store.list(prefix or None))
@@ -49,7 +51,9 @@ def objects_under(address: str) -> list[LogFile]:
         return []
     except Exception as error:  # noqa: BLE001 - kinds of the vendors; they may name keys
         why = f"the object store cannot be listed ({type(error).__name__})"
-        raise refused(why, "Look at its name, the endpoint and the keys it is given.") from None
+        raise refused(
+            why, "Look at its name, the endpoint and the keys it is given."
+        ) from None
     depth = len(prefix.rstrip("/"))
     return [
         _object(store, key, size)

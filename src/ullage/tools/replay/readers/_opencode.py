@@ -40,7 +40,11 @@ def _is_message(value: Any) -> bool:
 def _events(value: Event) -> Iterable[tuple[str | None, Event]]:
     whole = "messages" in value
     for message in value["messages"] if whole else [value]:
-        session = message["info"].get("sessionID") or (whole and value["info"].get("id")) or ""
+        session = (
+            message["info"].get("sessionID")
+            or (whole and value["info"].get("id"))
+            or ""
+        )
         yield str(session), message
 
 

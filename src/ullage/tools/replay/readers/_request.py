@@ -31,7 +31,14 @@ _OF_THE_LOG = (
     "messages", "response", "kwargs", "context_window", "raw_messages", "raw_response",
     "cost", "timestamp", "latency_sec", "id", "usage", "input", "contents",
 )  # fmt: skip
-_OF_A_REQUEST = ("model", "system", "tools", "max_tokens", "max_completion_tokens", "response")
+_OF_A_REQUEST = (
+    "model",
+    "system",
+    "tools",
+    "max_tokens",
+    "max_completion_tokens",
+    "response",
+)
 """With one of these beside the messages it is a request, and so are its other fields; else it is a
 row of a data set, whose fields are its own."""
 _OF_THE_CLIENT = ("extra_body", "extra_headers", "extra_query", "timeout")
@@ -42,7 +49,11 @@ _HISTORIES = ("messages", "contents", "input")
 def has_messages(value: dict[str, Any]) -> bool:
     """``messages`` is a list of messages with roles, in a shape either API would know."""
     messages = value.get("messages")
-    return isinstance(messages, list) and bool(messages) and all(map(_is_message, messages))
+    return (
+        isinstance(messages, list)
+        and bool(messages)
+        and all(map(_is_message, messages))
+    )
 
 
 def as_request(value: Any) -> Any:
@@ -62,17 +73,30 @@ def is_request(value: dict[str, Any]) -> bool:
         return has_messages(value)
     if "contents" in value:
         contents = value["contents"]
-        return are_objects(contents) and all(isinstance(c.get("parts"), list) for c in contents)
-    beside = ("instructions", "tools", "max_output_tokens", "reasoning", "store", "response")
+        return are_objects(contents) and all(
+            isinstance(c.get("parts"), list) for c in contents
+        )
+    beside = (
+        "instructions",
+        "tools",
+        "max_output_tokens",
+        "reasoning",
+        "store",
+        "response",
+    )
     if isinstance(value.get("input"), str):
         return "model" in value and any(key in value for key in beside)
     items = value.get("input")
-    known_items = are_objects(items) and all("role" in i or "type" in i for i in items or ())
+    known_items = are_objects(items) and all(
+        "role" in i or "type" in i for i in items or ()
+    )
     is_known = len(value) == 1 or any(key in value for key in ("model", *beside))
     return bool(items) and known_items and is_known
 
 
-def runs_of(value: dict[str, Any], name: str, line: int, report: Report) -> Iterator[Run]:
+def runs_of(
+    value: dict[str, Any], name: str, line: int, report: Report
+) -> Iterator[Run]:
     """The run in one request."""
     yield run_of(value, name, line)
 
@@ -83,7 +107,9 @@ def run_of(value: dict[str, Any], name: str, line: int) -> Run:
     response = response if isinstance(response, dict) else {}
     format = _format(value, response)
     given = value[FORMATS[format].key]
-    messages = [{"role": "user", "content": given}] if isinstance(given, str) else list(given)
+    messages = (
+        [{"role": "user", "content": given}] if isinstance(given, str) else list(given)
+    )
     return Run(
         id=f"{name}:{line}",
         format=format,
@@ -99,7 +125,8 @@ def _is_message(message: Any) -> bool:
         return False
     calls = message.get("tool_calls") or ()
     return isinstance(calls, (list, tuple)) and all(
-        isinstance(call, dict) and not isinstance(call.get("function"), str) for call in calls
+        isinstance(call, dict) and not isinstance(call.get("function"), str)
+        for call in calls
     )
 
 
@@ -140,7 +167,10 @@ def _answer(name: FormatName, response: dict[str, Any]) -> list[Any]:
         return []
     fields = wire.reply_message_fields
     if fields:
-        raws = [{key: raw[key] for key in fields if raw.get(key) is not None} for raw in raws]
+        raws = [
+            {key: raw[key] for key in fields if raw.get(key) is not None}
+            for raw in raws
+        ]
     return raws
 
 
@@ -158,7 +188,9 @@ def is_trajectory(value: dict[str, Any]) -> bool:
     return value.get("format") in _FORMATS and "messages" in value
 
 
-def trajectory_of(value: dict[str, Any], name: str, line: int, report: Report) -> Iterator[Run]:
+def trajectory_of(
+    value: dict[str, Any], name: str, line: int, report: Report
+) -> Iterator[Run]:
     """The run in one trajectory; damage when its messages are not messages."""
     if not has_messages(value):
         report.add(line, "a trajectory without a list of messages with roles")
@@ -182,7 +214,8 @@ def _bare(message: dict[str, Any]) -> dict[str, Any]:
     return {
         key: item
         for key, item in message.items()
-        if not key.startswith("x_") and (key != "reasoning_content" or isinstance(item, str))
+        if not key.startswith("x_")
+        and (key != "reasoning_content" or isinstance(item, str))
     }
 
 

@@ -118,7 +118,9 @@ class Report:
             first, count = self._found[0], self._counts.total()
             more = f" (and {count - 1:,} more in this file)" if count > 1 else ""
             grade: Grade = "skipped" if self._counts["skipped"] else "foreign"
-            self._pass_on(Damage(self.file, first.line, f"{first.problem}{more}", grade))
+            self._pass_on(
+                Damage(self.file, first.line, f"{first.problem}{more}", grade)
+            )
 
     def _pass_on_each(self) -> None:
         """Each damage; what is foreign in a file that is readable is lost."""

@@ -30,7 +30,9 @@ __all__ = ["Album", "Drawn", "Picture", "packed", "page_of"]
 
 _HERE = Path(__file__).parent
 _SCRIPT = 'type="text/plain"'
-_LEFT_OUT = "Keys, addresses and home folders that can be told by their form are left out."
+_LEFT_OUT = (
+    "Keys, addresses and home folders that can be told by their form are left out."
+)
 
 
 class Picture(Struct, frozen=True, kw_only=True):
@@ -54,7 +56,13 @@ class Picture(Struct, frozen=True, kw_only=True):
     def of(cls, name: str, story: Story, trace: Trace) -> Picture:
         """One session, as it was shown."""
         calls, peak = len(trace.lengths), max(trace.raw, default=0)
-        return cls(name=name, calls=calls, peak=peak, story=packed(story), traces=[packed(trace)])
+        return cls(
+            name=name,
+            calls=calls,
+            peak=peak,
+            story=packed(story),
+            traces=[packed(trace)],
+        )
 
     @property
     def first(self) -> Trace:
@@ -100,7 +108,9 @@ class Album:
         pictures = []
         for key in sorted(self._pages, key=self._peak, reverse=True):
             first = self._pages[key][0]
-            traces = {(d.replayed.policy, d.replayed.room): d.trace for d in self._pages[key]}
+            traces = {
+                (d.replayed.policy, d.replayed.room): d.trace for d in self._pages[key]
+            }
             picture = Picture(
                 name=first.replayed.run,
                 calls=first.replayed.calls,
@@ -161,7 +171,9 @@ def page_of(
         blobs = [repacked(blob) for blob in blobs]
     data = [f'<script type="application/json" id="summary">{_inert(summary)}</script>']
     for at, blob in enumerate(blobs):
-        data.append(f'<script {_SCRIPT} id="b{at}">{base64.b64encode(blob).decode()}</script>')
+        data.append(
+            f'<script {_SCRIPT} id="b{at}">{base64.b64encode(blob).decode()}</script>'
+        )
     style, script = _file("page.css"), _file("page.js")
     return Template(_file("page.html")).substitute(
         policy=_policy(style, script),

@@ -77,7 +77,9 @@ def _store(session: Any) -> Store:
 
 
 def _text(name: str) -> str:
-    return files("ullage.tools.replay.report").joinpath(name).read_text(encoding="utf-8")
+    return (
+        files("ullage.tools.replay.report").joinpath(name).read_text(encoding="utf-8")
+    )
 
 
 def _hash(text: str) -> str:

@@ -58,7 +58,12 @@ def page_of_replays(found: Replays, *, command: str = "", share: bool = False) -
 
 
 def page_of_session(
-    name: str, found: Stored, profiles: Sequence[Wanted], *, command: str = "", share: bool = False
+    name: str,
+    found: Stored,
+    profiles: Sequence[Wanted],
+    *,
+    command: str = "",
+    share: bool = False,
 ) -> str:
     """The page of one session, as it went.
 
@@ -77,6 +82,8 @@ def page_of_session(
         pictures=[Picture.of(name, found.story, trace)],
         profiles=profiles,
         command=command,
-        notes=[f"{clipped:,} long texts are shown without their middle."] if clipped else (),
+        notes=[f"{clipped:,} long texts are shown without their middle."]
+        if clipped
+        else (),
         share=share,
     )

@@ -22,7 +22,11 @@ def plot_of(trace: Trace, title: str = "") -> str:
 
 def over_calls(trace: Trace, title: str = "") -> OverCalls:
     """The picture as a value; arguments as of `plot_of`."""
-    room = label_of(trace.share) if trace.share is not None else label_of(trace.window_tokens)
+    room = (
+        label_of(trace.share)
+        if trace.share is not None
+        else label_of(trace.window_tokens)
+    )
     policy = "" if trace.policy == "default" else f", by {trace.policy}"
     sent = [sum(sizes) for sizes in trace.sizes]
     return OverCalls(
@@ -38,9 +42,13 @@ def over_calls(trace: Trace, title: str = "") -> OverCalls:
 def _said(trace: Trace, sent: Sequence[int]) -> str:
     """What it came to, in words."""
     raw = trace.raw
-    said = [f"{len(raw):,} calls: {short(sum(sent))} tokens sent instead of {short(sum(raw))}"]
+    said = [
+        f"{len(raw):,} calls: {short(sum(sent))} tokens sent instead of {short(sum(raw))}"
+    ]
     costs = [cost for cost in trace.cost_usd if cost is not None]
     wholes = [cost for cost in trace.raw_cost_usd if cost is not None]
     if raw and len(costs) == len(wholes) == len(raw):
-        said.append(f"${sum(costs):,.2f} instead of ${sum(wholes):,.2f}, caching counted")
+        said.append(
+            f"${sum(costs):,.2f} instead of ${sum(wholes):,.2f}, caching counted"
+        )
     return " · ".join(said)

@@ -31,7 +31,9 @@ _SECRET_FIELD = re.compile(
     r"(?i)(?<![a-z0-9])((?:[a-z0-9]+_)*(?:api_?key|secret|token|passw(?:or)?d|credentials?)\\?[\"']?"
     r"\s*[=:]\s*\\?[\"']?)(?!\[redacted)[A-Za-z0-9+/=_.~-]{12,}"
 )
-_AT_A_CUT = re.compile(r"[A-Za-z0-9+/=_.~-]{8,}(?= ?(?:⟨…|\[?…))|(?<=…⟩ )[A-Za-z0-9+/=_.~-]{8,}")
+_AT_A_CUT = re.compile(
+    r"[A-Za-z0-9+/=_.~-]{8,}(?= ?(?:⟨…|\[?…))|(?<=…⟩ )[A-Za-z0-9+/=_.~-]{8,}"
+)
 
 
 def shareable(text: str) -> str:

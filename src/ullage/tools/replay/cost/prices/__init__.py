@@ -87,7 +87,9 @@ class Profile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     @property
     def whose(self) -> str:
         """Whose prices they are, in words."""
-        unknown = f" (no price is known of {self.in_place_of})" if self.in_place_of else ""
+        unknown = (
+            f" (no price is known of {self.in_place_of})" if self.in_place_of else ""
+        )
         return f"{self.model or 'no model'}{unknown}"
 
     def prices(self, prompt_tokens: int) -> tuple[float, float] | None:
@@ -123,7 +125,9 @@ def profile_named(name: str) -> Profile:
     if name.endswith(".toml"):
         return profile_at(Path(name))
     if name not in PROFILES:
-        remedy = f"Use one of {', '.join(map(repr, PROFILES))}, or the path of a TOML file."
+        remedy = (
+            f"Use one of {', '.join(map(repr, PROFILES))}, or the path of a TOML file."
+        )
         raise ConfigError("cache", f"there is no price profile {name!r}", remedy)
     return PROFILES[name]
 
@@ -141,14 +145,17 @@ Wanted: TypeAlias = Profile | Literal["own"]
 def profiles_for(wanted: Sequence[Wanted], run: Run) -> list[Profile]:
     """The profiles to price a run under."""
     return [
-        each if isinstance(each, Profile) else own_profile(run.model, run.format) for each in wanted
+        each if isinstance(each, Profile) else own_profile(run.model, run.format)
+        for each in wanted
     ]
 
 
 def own_profile(model: str, wire: str) -> Profile:
     """Prices of a model and the terms of its vendor's cache, under the name ``own``."""
     of_wire = PROFILES[wire_named(wire).price_profile]
-    if of_wire.input_usd == 0:  # whoever made the model, it runs on the user's own machine
+    if (
+        of_wire.input_usd == 0
+    ):  # whoever made the model, it runs on the user's own machine
         return replace(of_wire, name=OWN, model=model)
     info = lookup(model)
     prices, fresh_usd = info.prices, info.prices.input_usd
@@ -163,7 +170,9 @@ def own_profile(model: str, wire: str) -> Profile:
         input_usd=fresh_usd,
         output_usd=prices.output_usd,
         cliffs=tuple(
-            Cliff(above_tokens=above, input_usd=tier.input_usd, output_usd=tier.output_usd)
+            Cliff(
+                above_tokens=above, input_usd=tier.input_usd, output_usd=tier.output_usd
+            )
             for above, tier in info.tiers
             if tier.input_usd is not None and tier.output_usd is not None
         ),
@@ -181,7 +190,11 @@ def _cache_of(model: str, wire: str, prices: Prices) -> str:
         return "openai-5" if prices.cache_write_usd is None else "openai-5.6"
     if family.startswith("claude"):  # since Opus 5.5 reading costs less than a tenth
         read_usd, tenth_usd = prices.cache_read_usd, (prices.input_usd or 0) / 10
-        return "anthropic-5m" if read_usd is None or read_usd >= tenth_usd else "anthropic-5.5"
+        return (
+            "anthropic-5m"
+            if read_usd is None or read_usd >= tenth_usd
+            else "anthropic-5.5"
+        )
     if "deepseek" in model:
         return "deepseek"
     if family == "gemini":
