@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[2]
 SRC = ROOT / "src" / "ullage"
 FILES = sorted(SRC.rglob("*.py"))
 pytestmark = pytest.mark.xdist_group("house")  # every file is parsed once
-FILE_LINES, FUNCTION_LINES = 600, 50
+FILE_LINES, FUNCTION_LINES = 650, 65
 """The most a file may have, and a function without its docstring."""
 
 APART = {
