@@ -119,6 +119,23 @@ def test_a_summary_that_parts_a_call_from_its_result_is_legal_on_every_wire(form
             assert len(session.window.summaries) == 1
 
 
+@pytest.mark.parametrize(("start", "stop"), [(1, 3), (1, 4), (5, 6), (6, 7), (1, 7)])
+def test_no_summary_is_widened_over_what_the_provider_compacted(start, stop):
+    sealed = {"type": "compaction", "id": "cmp_1", "encrypted_content": "c2Vh"}
+    said = histories.wire("openai-responses", [Turn(user="Do it."), *TURNS[:3]])
+    items = [*said[:3], sealed, *said[3:]]
+    policy = Policy(
+        name="trial-1",
+        under_pressure=(once(lambda w: [summary(w, start, stop)], len(items)),),
+    )
+    limits = Limits(window_tokens=200_000)
+    options = {"format": "openai-responses", "recall": True}
+    session = Session("gpt-5.6", policy=policy, limits=limits, **options)
+    view = session.fit({"model": "gpt-5.6", "input": items})
+    assert problems(dict(view)) == []
+    assert any(item is sealed for item in view["input"])
+
+
 def test_a_summary_covers_the_one_that_it_would_cut_in_two():
     def two(window, /):
         return [summary(window, 1, 5, "first"), summary(window, 3, 9, "second")]

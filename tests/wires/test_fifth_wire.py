@@ -17,7 +17,9 @@ SRC = Path(ullage.__file__).parent
 RENAMED = {
     "ullage.wires.anthropic": "ullage.wires.telex",
     '"anthropic"': '"telex"',
-    'fields=("system",), tool_fields=("input_schema",), models="claude"': 'models="telex"',
+    '        fields=("system",),\n': "",
+    '        tool_fields=("input_schema",),\n': "",
+    'models="claude"': 'models="telex"',
     "/v1/messages": "/v1/telex",
     "/publishers/anthropic/": "/publishers/telex/",
     "/models/count-tokens": "/models/telex-tokens",

@@ -466,6 +466,27 @@ def test_what_the_provider_compacted_is_never_condensed():
     assert any(item is sealed for item in view)
 
 
+def test_what_stands_between_two_compactions_is_condensed():
+    """The guard takes what shows the most, and never reaches over a compaction."""
+    items = [{"role": "user", "content": "go"}]
+    session = Session("gpt-5.6", limits=Limits(window_tokens=6_000), recall=True)
+    for number in range(60):
+        items += [call(f"c{number}"), gave(f"c{number}", f"row {number} " * 150)]
+        view = session.fit({"input": items})["input"]
+        if number in (50, 58):
+            sealed = {"encrypted_content": "g" * 200, "id": f"cmp_{number}"}
+            items.append({"type": "compaction", **sealed})
+    first, second = (
+        i for i, item in enumerate(items) if item.get("type") == "compaction"
+    )
+    early, late = session.window.summaries
+    assert early.stop <= first < late.start
+    assert late.stop <= second
+    assert items[first] in view
+    assert items[second] in view
+    assert view[-1] is items[-1]
+
+
 # -- the real client ------------------------------------------------------------------------
 
 TASK = "Read every file and say which one is broken."

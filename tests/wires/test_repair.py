@@ -443,6 +443,21 @@ def test_reasoning_that_leaves_is_kept_and_only_its_event_says_where():
     assert event.ref == output.ref
 
 
+def test_a_new_id_is_not_that_of_an_asynchronous_call_that_waits():
+    waiting = {**responses("a?x_2")[0], "async": True}
+    items = [*responses("u:do"), waiting, *responses("u:on a?x a?x x=out u:so")]
+    mended = repaired("openai-responses", items)
+    assert problems_of("openai-responses", mended.messages) == []
+    calls = [item["call_id"] for item in mended.messages if "arguments" in item]
+    assert calls == ["x_2", "x", "x_3"]
+
+
+def test_an_id_is_free_once_the_output_of_its_asynchronous_call_stands():
+    late = {**responses("a?x")[0], "async": True}
+    items = [*responses("u:do"), late, *responses("u:on x=out a?x x=new u:so")]
+    assert repaired("openai-responses", items).messages is items
+
+
 def test_what_may_be_answered_elsewhere_is_left_alone():
     late = {**responses("a?x")[0], "async": True}
     for items in (

@@ -111,8 +111,11 @@ def _answered(proposal: Proposal) -> int:
 def _ground(proposal: Proposal, start: int, stop: int, *, speaks: bool) -> Ground:
     """Where a summary of a range may begin and end."""
     window = proposal.window
-    compacted = window.transcript.compaction(start, stop)
-    first = window.read_from if compacted is None else compacted + 1
+    # what the provider compacted stays, also where the range has to be widened
+    compacted = window.transcript.compaction(0, stop)
+    first = window.read_from
+    if compacted is not None:
+        first = max(first, compacted + 1)
     editable = editable_from(window)
     if stop < editable:
         raise Broken(HELD, "Propose it again once the turn is over.")
@@ -121,6 +124,9 @@ def _ground(proposal: Proposal, start: int, stop: int, *, speaks: bool) -> Groun
     placed = ((summary.start, summary.stop) for summary in window.summaries)
     others = [*placed, *(around for around in proposed if around is not None)]
     last = control_tail(window)
+    later = window.transcript.marked("compacted", stop, last)
+    if later:
+        last = later[0]
     return Ground(window, first, last, others, editable, speaks, proposal.is_guard)
 
 

@@ -16,6 +16,7 @@ it returns cuts that fit (failure F39).
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 from ullage.core.contract.bound import editable_from, is_frozen
 from ullage.core.contract.ranges import (
@@ -236,12 +237,19 @@ def reach(window: Window) -> tuple[int, int]:
     host added at the end for the provider alone.
     """
     placed = condensed(window)
-    start = placed[0].start if placed and placed[0].edit.text else begin(window)
-    compacted, tail = (
-        window.transcript.compaction(start, window.size),
-        control_tail(window),
-    )
-    return start, tail if compacted is None else min(compacted, tail)
+    goes_on = placed and placed[0].edit.text
+    start = placed[0].start if goes_on else begin(window)
+    tail = control_tail(window)
+    compactions = window.transcript.marked("compacted", start, tail)
+    # of what stands between them, the part that shows the most
+    edges = [start - 1, *compactions, tail]
+    stretches = [(before + 1, after) for before, after in pairwise(edges)]
+    return max(stretches, key=lambda stretch: _tokens_of(window, *stretch))
+
+
+def _tokens_of(window: Window, start: int, stop: int) -> int:
+    """The tokens that the messages of a range have in the view."""
+    return sum(map(window.message_tokens, window.visible_in(start, stop)))
 
 
 def _tail_start(

@@ -143,11 +143,23 @@ class Items(Reading):
                 for call in batch
                 if call < here and call in self.names
             }
+            for name, index in [*self.open_ids.items()]:
+                if self._is_open((index, 0), here):
+                    taken[name] = index
+                else:
+                    del self.open_ids[name]
             self._name(here, taken, "call_id")
+            if _is_async(raw):
+                self.open_ids[self.names[here]] = at
         if kind == "compaction_trigger" and at < len(self.raws) - 1:
             self.report(at, "a compaction_trigger was not the last")
             return []
         return self._item(at, kind)
+
+    def _is_open(self, call: At, here: At) -> bool:
+        """Whether no output of a call stands before an item: its id is in use so long (R1)."""
+        output = self.pairs.answers.get(call)
+        return output is None or output > here
 
     def _item(self, at: int, kind: str) -> list[Any]:
         """An item under ids of its own; none if it stood before."""

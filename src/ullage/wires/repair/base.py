@@ -56,6 +56,7 @@ class Beginning(Struct, frozen=True):
         pairs: their calls and results.
         line: the same object for every beginning that went on from the same one.
         id_form: what the ids of its calls were made to fit.
+        open_ids: ids in use until an output stands, and where their calls are (Responses).
     """
 
     messages: list[Any] = []
@@ -68,6 +69,7 @@ class Beginning(Struct, frozen=True):
     pairs: Pairing = field(default_factory=Pairing)
     line: object = None
     id_form: str = ""
+    open_ids: dict[str, int] = {}
 
     def sent(self, raws: Sequence[Any]) -> list[Any]:
         """The messages, with the caller's own objects."""
@@ -110,6 +112,7 @@ class Reading(ABC):
         self.batches: dict[int, list[At]] = {}
         self.names: dict[At, str] = {}
         self.ids: dict[str, int] = {}
+        self.open_ids: dict[str, int] = {}
         self.stale: list[Any] = []
         self._outputs: list[Output] = []
         self._reports: list[tuple[int, Event]] = []
@@ -208,12 +211,8 @@ class Reading(ABC):
 
     def made(self, stop: int, since: Beginning) -> tuple[Beginning, bool]:
         """What the messages up to ``stop`` become, and whether that is so whatever follows."""
-        self.ids, self.stale, self._outputs, self._reports = (
-            since.ids.copy(),
-            [],
-            [],
-            [],
-        )
+        self.ids, self.open_ids = since.ids.copy(), since.open_ids.copy()
+        self.stale, self._outputs, self._reports = [], [], []
         last = [
             self.raws[one] if type(one) is int else one for one in since.messages[-1:]
         ]
@@ -234,6 +233,7 @@ class Reading(ABC):
             ),
             stop,
             id_form=self.legal_id.pattern,
+            open_ids=self.open_ids,
         )
         return made, is_closed
 
