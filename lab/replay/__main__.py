@@ -87,7 +87,7 @@ def command(
 
     The status is that of ``ullage replay``.
     """
-    asked, floors = users.Asked(**given), floors_with(dict(limits))
+    asked, floors = users.ReplayOptions(**given), floors_with(dict(limits))
     replayer = SERVED if serves else TRIED
     found = users.replay_asked(asked, replayer=replayer, is_wanted=partial(is_on, side))
     rows = [
@@ -107,8 +107,8 @@ def command(
 
 
 def _print(
-    asked: users.Asked,
-    found: users.Found,
+    asked: users.ReplayOptions,
+    found: users.ReplayOutcome,
     rows: Sequence[JudgedRow],
     floors: Sequence[Floor],
 ) -> None:

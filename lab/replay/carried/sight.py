@@ -10,7 +10,7 @@ import msgspec
 
 from lab.replay.carried.wants import Value, unnumbered
 from ullage.tools.replay.evidence.atoms import Atom, places, words
-from ullage.tools.replay.evidence.demands import Story, said
+from ullage.tools.replay.evidence.demands import RunHistory, said
 
 _NEAR_CHARS = 30
 _MOST_PLACES = 20
@@ -94,7 +94,7 @@ def lines_around(text: str, atom: Atom) -> list[str]:
 class Reader:
     """Reads the messages of a run's views, each once."""
 
-    def __init__(self, story: Story) -> None:
+    def __init__(self, story: RunHistory) -> None:
         self._story = story
         self._read: dict[int, Read] = {}
 

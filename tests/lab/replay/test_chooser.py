@@ -7,7 +7,7 @@ from ullage.core.values.limits import Limits
 from ullage.core.values.notices import Pointer
 from ullage.session.session import Session
 from ullage.tools.replay.evidence.atoms import Atom
-from ullage.tools.replay.evidence.demands import Story, said
+from ullage.tools.replay.evidence.demands import RunHistory, said
 from ullage.tools.replay.evidence.score import holds_in
 
 A, B = "a" * 16, "b" * 16
@@ -63,7 +63,7 @@ def test_a_session_opens_what_it_set_aside_page_by_page():
     limits = Limits(window_tokens=16_000)
     session = Session("gpt-4.1", limits=limits, format="openai-chat", recall=True)
     view = session.fit({"model": "gpt-4.1", "messages": run.messages})["messages"]
-    story, library = Story(WIRE, run.messages), SessionPages(session)
+    story, library = RunHistory(WIRE, run.messages), SessionPages(session)
     texts = [story.pieces[0], *(tuple(said(WIRE.parse(raw, "x"))) for raw in view[1:])]
     found = [each for each in stubs_in(texts) if each.pointer.offset]
     assert found

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from tests.replay.cost.test_cache import said, terms
 from tests.replay.test_run import small_run
-from ullage.tools.replay.cost.money import Bill, CostMeter, Side, clocks_of
+from ullage.tools.replay.cost.money import Bill, BillSide, CostMeter, clocks_of
 from ullage.tools.replay.cost.prefix import Prefix
 from ullage.tools.replay.cost.prices import PROFILES
 from ullage.tools.replay.rows import charges_of, row_of
@@ -95,7 +95,7 @@ def test_the_lossy_clock_loses_one_gap_in_twenty_and_always_the_same():
 
 
 def side(cost_usd, cached=0, fresh=100):
-    return Side(
+    return BillSide(
         cached_tokens=cached, fresh_tokens=fresh, input_units=fresh, cost_usd=cost_usd
     )
 

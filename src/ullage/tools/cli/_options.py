@@ -25,7 +25,7 @@ _TOKENS = re.compile(r"(\d[\d_,]*(?:\.\d+)?)\s*([km]?)", re.IGNORECASE)
 _UNITS = {"": 1, "k": 1_000, "m": 1_000_000}
 
 
-class Tokens(click.ParamType):  # type: ignore[type-arg]
+class TokenCount(click.ParamType):  # type: ignore[type-arg]
     """A number of tokens as people write it: ``64000``, ``64_000``, ``64k``, ``1M``."""
 
     name = "tokens"

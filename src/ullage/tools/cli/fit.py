@@ -11,7 +11,7 @@ from ullage import Limits, Session
 from ullage.core.errors import FormatError
 from ullage.documents import NAMES
 from ullage.tools.cli._options import (
-    Tokens,
+    TokenCount,
     format_option,
     print_json,
     read_whole,
@@ -28,7 +28,7 @@ from ullage.tools.cli._options import (
 )
 @click.option(
     "--window",
-    type=Tokens(),
+    type=TokenCount(),
     help="The context window: 64000, 64k or 1M. Default: the model's.",
 )
 @format_option

@@ -12,7 +12,7 @@ from rich.console import Console
 from ullage.core.errors import FormatError
 from ullage.documents import NAMES
 from ullage.tools.cli._options import (
-    Tokens,
+    TokenCount,
     harmless,
     json_option,
     open_kept,
@@ -23,8 +23,8 @@ from ullage.tools.cli._page import page_options, profiles_of, save, typed
 from ullage.tools.replay.readers import Run, read
 from ullage.tools.replay.report.pages import page_of_session
 from ullage.tools.replay.report.plot import plot_of
-from ullage.tools.replay.stored import Stored, from_store
-from ullage.tools.replay.trace import Mark
+from ullage.tools.replay.stored import StoredRun, from_store
+from ullage.tools.replay.trace import TracedEdit
 
 
 @click.command("inspect", short_help="Show what a session did to its history.")
@@ -36,7 +36,7 @@ from ullage.tools.replay.trace import Mark
 )
 @click.option(
     "--window",
-    type=Tokens(),
+    type=TokenCount(),
     help="The window it ran in: 64000, 64k or 1M. Default: the model's.",
 )
 @click.option(
@@ -105,7 +105,7 @@ def _run(history: Path, wanted: str | None) -> Run:
     return max(runs, key=lambda run: len(run.messages))
 
 
-def _print(run: Run, found: Stored) -> None:
+def _print(run: Run, found: StoredRun) -> None:
     """Every edit under the turn and the reason it was made for, and what the session came to."""
     trace = found.trace
     console = Console(highlight=False)
@@ -127,7 +127,7 @@ def _print(run: Run, found: Stored) -> None:
         )
 
 
-def _line(mark: Mark) -> str:
+def _line(mark: TracedEdit) -> str:
     """An edit: of which message or messages, which kind, its tokens, its ref; never cut."""
     place = f"{mark.message + 1}" + (
         f"–{mark.stop}" if mark.stop > mark.message + 1 else ""

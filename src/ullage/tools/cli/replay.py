@@ -28,7 +28,7 @@ from ullage.documents import NAMES
 from ullage.doors.host import named_tools
 from ullage.stores import is_url
 from ullage.tools.cli._options import (
-    Tokens,
+    TokenCount,
     count_option,
     harmless,
     json_option,
@@ -44,30 +44,30 @@ from ullage.tools.replay.engines import open_engine
 from ullage.tools.replay.evidence.common import common_in
 from ullage.tools.replay.many import (
     SESSIONS,
-    Finished,
     Job,
     Outcomes,
     Replayer,
+    ResultFile,
     Try,
     Wanted,
     replay_all,
 )
 from ullage.tools.replay.parquet import write_parquet
 from ullage.tools.replay.readers import Damage, Run, logs_under, runs_of, size_of
-from ullage.tools.replay.report import Album, Drawn, Picture
+from ullage.tools.replay.report import Album, DrawnReplay, Picture
 from ullage.tools.replay.report.pages import page_of_replays
 from ullage.tools.replay.report.plot import plot_of
 from ullage.tools.replay.report.words import in_words
-from ullage.tools.replay.rows import Row, row_of, rows_of
+from ullage.tools.replay.rows import ReplaySummary, row_of, rows_of
 from ullage.tools.replay.run import Replayed
 from ullage.tools.replay.tables import WIDTH, tables_of
 
-R = TypeVar("R", bound=Row)
+R = TypeVar("R", bound=ReplaySummary)
 T = TypeVar("T")
 _REMEDY = "Give trajectories, provider requests or session logs, or a lower --least."
 
 
-class Asked(Struct, frozen=True, kw_only=True):
+class ReplayOptions(Struct, frozen=True, kw_only=True):
     """The options of a replay, each under the name of its parameter."""
 
     paths: tuple[Path | str, ...]
@@ -96,20 +96,20 @@ class Asked(Struct, frozen=True, kw_only=True):
         return tuple(product(self.policies or ("default",), rooms))
 
 
-class Found(Struct, frozen=True, kw_only=True):
+class ReplayOutcome(Struct, frozen=True, kw_only=True):
     """What came out: sums, those over all runs last, and each replay with the name of its file.
 
     The first profile is that of the columns; ``pictures`` are the runs that a page draws.
     """
 
-    rows: Sequence[Row]
+    rows: Sequence[ReplaySummary]
     replays: list[tuple[str, Replayed]]
     profiles: tuple[WantedProfile, ...]
     pictures: list[Picture]
     damage: list[Damage]
 
 
-class Logs(click.Path):
+class LogPath(click.Path):
     """A file or a folder that is there, as a path; or an address of objects, as it was typed."""
 
     def __init__(self) -> None:
@@ -124,7 +124,9 @@ class Logs(click.Path):
 
 def _window(value: str) -> int | Literal["own"]:
     """A window as it is typed: a number of tokens, or ``own``."""
-    return OWN_WINDOW if value == OWN_WINDOW else Tokens().convert(value, None, None)
+    return (
+        OWN_WINDOW if value == OWN_WINDOW else TokenCount().convert(value, None, None)
+    )
 
 
 def _share(value: str) -> float:
@@ -143,7 +145,7 @@ def _share(value: str) -> float:
 
 
 @click.command("replay", short_help="Try a policy on recorded runs: no model.")
-@click.argument("paths", nargs=-1, required=True, type=Logs())
+@click.argument("paths", nargs=-1, required=True, type=LogPath())
 @click.option(
     "--window",
     "windows",
@@ -217,7 +219,7 @@ def command(**given: Any) -> None:
     or no view of a call could be made to fit, and all else is well. In a folder, files of a kind
     unknown here are named, and no loss.
     """
-    asked = Asked(**given)
+    asked = ReplayOptions(**given)
     found = replay_asked(asked)
     if asked.page is not None:
         save(asked.page, page_of_replays(found, command=typed(), share=asked.share))
@@ -231,11 +233,11 @@ def command(**given: Any) -> None:
 
 
 def replay_asked(
-    asked: Asked,
+    asked: ReplayOptions,
     *,
     replayer: Replayer = SESSIONS,
     is_wanted: Callable[[Run], bool] | None = None,
-) -> Found:
+) -> ReplayOutcome:
     """Replay what was asked for, or of it the runs that are wanted, under a progress bar.
 
     Raises:
@@ -253,12 +255,12 @@ def replay_asked(
         common = common_in(read, engine)
         user_tools = named_tools(asked.user_tools)
         job = Job(profiles, tuple(sorted(common)), draws=draws, user_tools=user_tools)
-        finished = Finished(asked.kept_at, replayer.outcome)
+        finished = ResultFile(asked.kept_at, replayer.outcome)
         done = replay_all(runs(damage), asked.tries, job, engine, finished, replayer)
         found = _replayed(asked, done, album, damage)
     if asked.out is not None:
         write_parquet(asked.out, found, replayer.outcome)
-    return Found(
+    return ReplayOutcome(
         rows=rows_of(found, row_of, each=asked.each),
         replays=found,
         profiles=profiles,
@@ -268,14 +270,14 @@ def replay_asked(
 
 
 def _replayed(
-    asked: Asked, outcomes: Outcomes, album: Album, damage: list[Damage]
+    asked: ReplayOptions, outcomes: Outcomes, album: Album, damage: list[Damage]
 ) -> list[tuple[str, Replayed]]:
     """Each replay with the name of its file; what is drawn goes into the album."""
     found = list[tuple[str, Replayed]]()
     for name, outcome in _under_bar("replaying", "replays", asked, outcomes):
         if isinstance(outcome, Damage):
             damage.append(outcome)
-        elif isinstance(outcome, Drawn):
+        elif isinstance(outcome, DrawnReplay):
             album.add(outcome)
             found.append((name, outcome.replayed))
         else:
@@ -289,7 +291,7 @@ def _replayed(
 
 
 def _under_bar(
-    doing: str, things: str, asked: Asked, found: Iterable[tuple[str, T, int]]
+    doing: str, things: str, asked: ReplayOptions, found: Iterable[tuple[str, T, int]]
 ) -> Iterator[tuple[str, T]]:
     """What is found in the paths, each with the name of its file, under a progress bar."""
     columns = (
@@ -308,7 +310,7 @@ def _under_bar(
             yield name, each
 
 
-def plot(path: Path, found: Found) -> None:
+def plot(path: Path, found: ReplayOutcome) -> None:
     """Write the picture of the largest run, under the first policy in the first room.
 
     Raises:
@@ -320,7 +322,7 @@ def plot(path: Path, found: Found) -> None:
     save(path, plot_of(found.pictures[0].first), "--plot")
 
 
-def json_of(found: Found) -> dict[str, object]:
+def json_of(found: ReplayOutcome) -> dict[str, object]:
     """What came out, for ``--json``."""
     return {
         "profiles": [each for each in found.profiles if isinstance(each, Profile)],
@@ -334,7 +336,7 @@ def totals_of(rows: Iterable[R]) -> list[R]:
     return list({(row.room, row.policy): row for row in rows}.values())
 
 
-def show(found: Found, *, is_short: bool = False) -> Console:
+def show(found: ReplayOutcome, *, is_short: bool = False) -> Console:
     """Print what came of it in words, then in tables; if short, at no prices but the first ones."""
     console = Console()
     if not (console.is_terminal or "COLUMNS" in os.environ):
@@ -347,7 +349,7 @@ def show(found: Found, *, is_short: bool = False) -> Console:
     return console
 
 
-def status_of(found: Found) -> int:
+def status_of(found: ReplayOutcome) -> int:
     """The exit status: 1 if a gate was broken, 3 if something was skipped or unfit, else 0."""
     if any(row.broken for row in found.rows):
         return 1

@@ -46,7 +46,7 @@ _NOTES = (
 )
 
 
-class Line(Struct, frozen=True, kw_only=True):
+class ReportLine(Struct, frozen=True, kw_only=True):
     """One line of a report.
 
     Attributes:
@@ -58,7 +58,7 @@ class Line(Struct, frozen=True, kw_only=True):
     sums: Sums
 
 
-class Report(Struct, frozen=True, kw_only=True):
+class LedgerReport(Struct, frozen=True, kw_only=True):
     """What a ledger of receipts says of some days.
 
     Attributes:
@@ -74,7 +74,7 @@ class Report(Struct, frozen=True, kw_only=True):
     since: str
     until: str
     by: tuple[By, ...]
-    lines: list[Line]
+    lines: list[ReportLine]
     total: Sums
     held_out: Sums
     open_writers: int
@@ -150,7 +150,7 @@ def command(
 
 def report_of(
     receipts: tuple[Receipt, ...], since: str, until: str, by: tuple[By, ...]
-) -> Report:
+) -> LedgerReport:
     """What receipts come to.
 
     Args:
@@ -161,12 +161,13 @@ def report_of(
     """
     fitted = [one for one in receipts if not one.place.is_held_out]
     held_out = [one for one in receipts if one.place.is_held_out]
-    return Report(
+    return LedgerReport(
         since=since,
         until=until,
         by=by,
         lines=[
-            Line(names=names, sums=sums) for names, sums in summed(fitted, by).items()
+            ReportLine(names=names, sums=sums)
+            for names, sums in summed(fitted, by).items()
         ],
         total=summed(fitted).get((), Sums()),
         held_out=summed(held_out).get((), Sums()),
@@ -174,7 +175,7 @@ def report_of(
     )
 
 
-def sentences(report: Report) -> list[str]:
+def sentences(report: LedgerReport) -> list[str]:
     """A report in words: what was measured, and what is reckoned."""
     total = report.total
     days = (
@@ -214,7 +215,7 @@ def sentences(report: Report) -> list[str]:
     return said
 
 
-def _held_out(report: Report) -> list[str]:
+def _held_out(report: LedgerReport) -> list[str]:
     """The conversations that passed unfitted, beside the others: both are measured."""
     out, fitted = report.held_out, report.total
     if not out.requests:
@@ -232,7 +233,7 @@ def _held_out(report: Report) -> list[str]:
     return [f"{said} (measured on both sides; few conversations say little)."]
 
 
-def table_rows(report: Report) -> list[tuple[str, ...]]:
+def table_rows(report: LedgerReport) -> list[tuple[str, ...]]:
     """Each line of a report as cells: its names, then a figure for each heading."""
     return [
         (" · ".join(n or "–" for n in line.names), *_cells(line.sums))
@@ -254,7 +255,7 @@ def _cells(sums: Sums) -> tuple[str, ...]:
     )
 
 
-def show(report: Report) -> None:
+def show(report: LedgerReport) -> None:
     """Print a report for people: its sentences, then a table."""
     console = Console()
     for sentence in sentences(report):
@@ -271,7 +272,7 @@ def show(report: Report) -> None:
         console.print("\n".join(_NOTES), style="dim", highlight=False, markup=False)
 
 
-def json_of(report: Report) -> dict[str, Any]:
+def json_of(report: LedgerReport) -> dict[str, Any]:
     """A report for ``--json``: each line with its names, and the sums of all."""
     lines = [
         dict(zip(report.by, one.names, strict=True)) | {"sums": one.sums}
@@ -289,7 +290,7 @@ def json_of(report: Report) -> dict[str, Any]:
     }
 
 
-def csv_of(report: Report) -> str:
+def csv_of(report: LedgerReport) -> str:
     """A report as comma-separated values: a row for each line."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")

@@ -25,16 +25,16 @@ from ullage.core.errors import FormatError
 from ullage.tools.replay.calls import OWN_WINDOW, Room, window_of
 from ullage.tools.replay.cost.prices import Wanted as WantedProfile
 from ullage.tools.replay.cost.prices import profiles_for
-from ullage.tools.replay.engines import Died, Engine
+from ullage.tools.replay.engines import Engine, WorkerDied
 from ullage.tools.replay.gates import Judge
 from ullage.tools.replay.readers import Damage, Run
-from ullage.tools.replay.report import Drawn, packed
+from ullage.tools.replay.report import DrawnReplay, packed
 from ullage.tools.replay.run import Replayed, WatchOf, replay_run, watch_session
 from ullage.tools.replay.tracer import Tracer
 
 Wanted: TypeAlias = Iterator[tuple[str, Run, int]]
 """Each run with the name of its file, and how many bytes were read by then."""
-Outcome: TypeAlias = Replayed | Drawn | Damage
+Outcome: TypeAlias = Replayed | DrawnReplay | Damage
 Outcomes: TypeAlias = Iterator[tuple[str, Outcome, int]]
 """What came out of each, with the name of its file, and how far in the files its run was."""
 Try: TypeAlias = tuple[str, Room]
@@ -106,7 +106,7 @@ class _Line(Struct, frozen=True):
     replayed: msgspec.Raw
 
 
-class Finished:
+class ResultFile:
     """What was finished, in a file of JSON Lines; nothing without a path.
 
     A line cut short by a crash counts as not done.
@@ -167,7 +167,7 @@ def replay_all(
     tries: tuple[Try, ...],
     job: Job,
     engine: Engine,
-    kept: Finished,
+    kept: ResultFile,
     replayer: Replayer = SESSIONS,
 ) -> Outcomes:
     """Replay every run with every policy in every room, in any order.
@@ -197,13 +197,15 @@ def replay_all(
     yield from known
 
 
-def _kept(tag: _Tag, outcome: Outcome | Died, kept: Finished) -> Outcome:
+def _kept(tag: _Tag, outcome: Outcome | WorkerDied, kept: ResultFile) -> Outcome:
     """What came out, kept if it is a replay."""
-    if isinstance(outcome, Died):
+    if isinstance(outcome, WorkerDied):
         why = f"a run that cannot be replayed: its worker died, {outcome.tries} times (memory?)"
         return Damage(tag.file, tag.line, why)
     if not isinstance(outcome, Damage):
-        kept.add(tag.key, outcome.replayed if isinstance(outcome, Drawn) else outcome)
+        kept.add(
+            tag.key, outcome.replayed if isinstance(outcome, DrawnReplay) else outcome
+        )
     return outcome
 
 
@@ -230,7 +232,7 @@ def _outcome(replayer: Replayer, job: Job, unit: _Unit) -> Outcome:
     if tracer is None:
         return replayed
     story, trace = packed(tracer.story(run)), packed(tracer.trace(policy, share))
-    return Drawn(replayed=replayed, line=run.line, story=story, trace=trace)
+    return DrawnReplay(replayed=replayed, line=run.line, story=story, trace=trace)
 
 
 def _digest(value: object) -> str:

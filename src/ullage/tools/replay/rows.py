@@ -19,10 +19,10 @@ from ullage.tools.replay.calls import Room, room_of
 from ullage.tools.replay.cost.cache import sum_usd
 from ullage.tools.replay.cost.money import Bill, Clock
 from ullage.tools.replay.evidence.demands import BUCKETS
-from ullage.tools.replay.evidence.score import Evidence, Tally
+from ullage.tools.replay.evidence.score import DemandTally, EvidenceScore
 from ullage.tools.replay.run import Replayed
 
-R = TypeVar("R", bound="Row")
+R = TypeVar("R", bound="ReplaySummary")
 _MANY_FILES = 12
 _NEAR = ("1", "2-3")
 _BANDS = (60, 120, 250)
@@ -30,7 +30,7 @@ _BANDS = (60, 120, 250)
 _BAND_NAMES = ("under 60", "60 to 119", "120 to 249", "250 and more")
 
 
-class Needed(Struct, frozen=True, kw_only=True):
+class EvidenceShares(Struct, frozen=True, kw_only=True):
     """Of what was needed from old results, what was there. Shares are None without any.
 
     Attributes:
@@ -43,7 +43,7 @@ class Needed(Struct, frozen=True, kw_only=True):
     needed: int
     visible: float | None
     lost: float | None
-    first: dict[str, Tally]
+    first: dict[str, DemandTally]
 
     @property
     def recallable(self) -> float | None:
@@ -88,7 +88,7 @@ class Band(Struct, frozen=True, kw_only=True):
     unsaved: int
 
 
-class Row(Struct, frozen=True, kw_only=True):
+class ReplaySummary(Struct, frozen=True, kw_only=True):
     """A sum over runs in one room: the figures of `Replayed`, summed or the largest.
 
     Attributes:
@@ -125,7 +125,7 @@ class Row(Struct, frozen=True, kw_only=True):
     broken: dict[str, int]
     fit_ms_median: float
     fit_ms_p99: float
-    evidence: Needed
+    evidence: EvidenceShares
     is_own: bool = False
 
     @property
@@ -180,12 +180,12 @@ def _together(found: Sequence[tuple[str, Replayed]]) -> dict[str, str]:
     return dict.fromkeys(single, f"{len(single):,} files of a run each")
 
 
-def row_of(name: str, group: Sequence[Replayed]) -> Row:
+def row_of(name: str, group: Sequence[Replayed]) -> ReplaySummary:
     """Replays of one policy in one room, summed up."""
     times = sorted(ms for replayed in group for ms in replayed.fit_ms) or [0.0]
     calls, breaks = sum(r.calls for r in group), sum(r.breaks for r in group)
     tokens = sum(r.tokens for r in group)
-    return Row(
+    return ReplaySummary(
         name=name,
         policy=group[0].policy,
         window_tokens=max(r.window_tokens for r in group),
@@ -212,12 +212,12 @@ def row_of(name: str, group: Sequence[Replayed]) -> Row:
     )
 
 
-def needed_of(found: Sequence[Evidence]) -> Needed:
+def needed_of(found: Sequence[EvidenceScore]) -> EvidenceShares:
     """What the evidence of these runs comes to: counts summed, shares as the mean over runs."""
     far = [evidence.far for evidence in found if evidence.far.demanded]
     tallies = {b: [each.first[b] for each in found if b in each.first] for b in BUCKETS}
     first = {bucket: reduce(add, each) for bucket, each in tallies.items() if each}
-    return Needed(
+    return EvidenceShares(
         needed=int(
             sum(tally.demanded for name, tally in first.items() if name not in _NEAR)
         ),

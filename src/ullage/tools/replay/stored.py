@@ -27,12 +27,12 @@ from ullage.tools.replay.cost.prefix import head_of
 from ullage.tools.replay.cost.prices import Profile, Wanted, profiles_for
 from ullage.tools.replay.gates import Judge
 from ullage.tools.replay.readers import Run
-from ullage.tools.replay.trace import Story, Trace
+from ullage.tools.replay.trace import Trace, TracedRun
 from ullage.tools.replay.tracer import Tracer
 from ullage.wires import FORMATS
 
 
-class Stored(Struct, frozen=True, kw_only=True):
+class StoredRun(Struct, frozen=True, kw_only=True):
     """One session as it went.
 
     Attributes:
@@ -43,7 +43,7 @@ class Stored(Struct, frozen=True, kw_only=True):
 
     policy: str
     trace: Trace
-    story: Story
+    story: TracedRun
     bills: list[Bill]
     unfit: int
 
@@ -57,7 +57,7 @@ def from_store(
     policy: str | None = None,
     tenant: str = "",
     user_tools: Sequence[str] = (),
-) -> Stored:
+) -> StoredRun:
     """Show a session again from its history and its store.
 
     It ran in ``window_tokens``, or its model's window, under ``policy``, or as the ledger names it,
@@ -94,7 +94,7 @@ def from_store(
 
 def _shown(
     run: Run, session: Session, policy: str, profiles: Sequence[Profile]
-) -> Stored:
+) -> StoredRun:
     """Every view of the run that the session shows, traced and priced."""
     wire, lengths, judge = FORMATS[run.format], boundaries(run), Judge()
     tracer, meter, unfit = Tracer(judge.text), None, 0
@@ -115,7 +115,7 @@ def _shown(
         )
         if meter.newest is not None:
             tracer(session.window, meter.newest)
-    return Stored(
+    return StoredRun(
         policy=policy,
         trace=tracer.trace(policy),
         story=tracer.story(run),

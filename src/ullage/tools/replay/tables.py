@@ -12,7 +12,7 @@ from rich.text import Text
 
 from ullage.tools.replay.calls import label_of
 from ullage.tools.replay.cost.prices import OWN
-from ullage.tools.replay.rows import Charge, Row, ratio
+from ullage.tools.replay.rows import Charge, ReplaySummary, ratio
 
 WIDTH = 120
 """Characters that every table fits in; a longer name is folded. In less, a row is a paragraph."""
@@ -54,7 +54,10 @@ class Figures(Table):
 
 
 def tables_of(
-    rows: Sequence[Row], totals: Sequence[Row], *, is_short: bool = False
+    rows: Sequence[ReplaySummary],
+    totals: Sequence[ReplaySummary],
+    *,
+    is_short: bool = False,
 ) -> Iterator[Table]:
     """What was sent, what was kept, and of all runs what they cost."""
     first = totals[-1].charges[0] if totals[-1].charges else None
@@ -90,7 +93,7 @@ def tables_of(
             yield _bill_table(row, is_last=row is totals[-1])
 
 
-def _bill_table(row: Row, *, is_last: bool) -> Table:
+def _bill_table(row: ReplaySummary, *, is_last: bool) -> Table:
     """The whole bill of a row, by how many calls its runs have."""
     title = f"{row.name} · {row.policy} · {label_of(row.room)}: the whole bill, by calls of a run"
     table = table_with(title, ("calls",), _BILL, notes=_BILL_NOTES if is_last else ())
@@ -157,7 +160,7 @@ def _whose(charge: Charge) -> str:
     return f"{OWN}: {', '.join([*charge.models[:2], *more])}"
 
 
-def _sent(row: Row) -> list[str]:
+def _sent(row: ReplaySummary) -> list[str]:
     broken = [f"{gate} {count}" for gate, count in sorted(row.broken.items())]
     over = [f"{row.over_limit} over limit"] if row.over_limit else []
     charge = row.charges[0] if row.charges else None
@@ -173,7 +176,7 @@ def _sent(row: Row) -> list[str]:
     ]
 
 
-def _kept(row: Row) -> list[str]:
+def _kept(row: ReplaySummary) -> list[str]:
     kept = row.evidence
     return [
         f"{kept.needed:,}",

@@ -1,9 +1,9 @@
 """What a session showed, turn by turn, as data: what a picture is drawn from.
 
     Trace      what one policy showed of a run: per turn how many tokens of each kind, and what
-               that did to the cache; every edit (`Mark`); which message looked otherwise from
+               that did to the cache; every edit (`TracedEdit`); which message looked otherwise from
                which turn on
-    Story      the messages themselves, long texts cut in their middle (`Said`)
+    Story      the messages themselves, long texts cut in their middle (`TracedPart`)
 
 `ullage.tools.replay.tracer` makes both; `ullage.tools.replay.report` draws them.
 """
@@ -28,7 +28,7 @@ Role: TypeAlias = Literal["system", "user", "assistant", "tool"]
 """Who speaks."""
 
 
-class Mark(Struct, frozen=True, kw_only=True):
+class TracedEdit(Struct, frozen=True, kw_only=True):
     """One edit.
 
     Attributes:
@@ -54,7 +54,7 @@ class Mark(Struct, frozen=True, kw_only=True):
     text: str
 
 
-class Said(Struct, frozen=True, array_like=True):
+class TracedPart(Struct, frozen=True, array_like=True):
     """One part of a message: of what kind, its tool, its text, its tokens and characters."""
 
     kind: str
@@ -64,7 +64,7 @@ class Said(Struct, frozen=True, array_like=True):
     chars: int
 
 
-class Story(Struct, frozen=True, kw_only=True):
+class TracedRun(Struct, frozen=True, kw_only=True):
     """The messages of one run, as they were recorded; long texts without their middle.
 
     Attributes:
@@ -77,7 +77,7 @@ class Story(Struct, frozen=True, kw_only=True):
     run: str
     head: str
     roles: list[Role]
-    parts: list[list[Said]]
+    parts: list[list[TracedPart]]
     clipped: int
     model: str = ""
     began: str = ""
@@ -111,6 +111,6 @@ class Trace(Struct, frozen=True, kw_only=True):
     rewritten: list[int] = []
     cost_usd: list[float | None] = []
     raw_cost_usd: list[float | None] = []
-    marks: list[Mark] = []
+    marks: list[TracedEdit] = []
     changes: list[tuple[int, int, int]] = []
     profile: Profile | None = None

@@ -35,11 +35,11 @@ from ullage.tools.replay.trace import (
     STUB,
     SUMMED_UP,
     WHOLE,
-    Mark,
     Role,
-    Said,
-    Story,
     Trace,
+    TracedEdit,
+    TracedPart,
+    TracedRun,
 )
 
 _FRAMING_TOKENS = 4
@@ -102,7 +102,7 @@ class Tracer:
         """Everything taken in so far."""
         return replace(self._trace, policy=policy, share=share)
 
-    def story(self, run: Run) -> Story:
+    def story(self, run: Run) -> TracedRun:
         """The messages behind it, and what the recording says of itself."""
         window, head = self._window, ""
         messages = window.transcript.messages[: len(self._vectors)] if window else []
@@ -114,7 +114,7 @@ class Tracer:
         cut = sum(said.chars > _TEXT_CHARS for row in parts for said in row)
         began_s = min(run.stamps.values(), default=0.0)
         roles: list[Role] = [message.role for message in messages]
-        return Story(
+        return TracedRun(
             run=run.id,
             head=head,
             roles=roles,
@@ -195,10 +195,12 @@ class Tracer:
                     self._trace.marks.append(self._replaced(window, turn, index, edit))
         self._states = now
 
-    def _replaced(self, window: Window, turn: int, index: int, edit: Replace) -> Mark:
+    def _replaced(
+        self, window: Window, turn: int, index: int, edit: Replace
+    ) -> TracedEdit:
         spot = window.spot_of(edit.ref) or (index, 0, 0)
         _, before = self._counts[index].get(spot[1:], ("", 0))
-        return Mark(
+        return TracedEdit(
             turn=turn,
             message=index,
             stop=index + 1,
@@ -222,7 +224,7 @@ class Tracer:
                 continue
             self._summaries.add(edit)
             self._trace.marks.append(
-                Mark(
+                TracedEdit(
                     turn=turn,
                     message=start,
                     stop=stop,
@@ -238,7 +240,7 @@ class Tracer:
             )
         return total
 
-    def _said(self, window: Window, index: int) -> Iterator[Said]:
+    def _said(self, window: Window, index: int) -> Iterator[TracedPart]:
         message = window.transcript.messages[index]
         for number, item, leaf in leaves_of(message):
             kind, tokens = self._counts[index][number, item]
@@ -247,7 +249,7 @@ class Tracer:
             tool = part.name if isinstance(part, ToolCall) else ""
             if isinstance(part, ToolResult):
                 tool = window.tool_of((index, number, 0))
-            yield Said(kind, tool, clipped(text, _TEXT_CHARS), tokens, len(text))
+            yield TracedPart(kind, tool, clipped(text, _TEXT_CHARS), tokens, len(text))
 
 
 _AT = {kind: at for at, kind in enumerate(KINDS)}

@@ -35,7 +35,7 @@ _ASIDE = (
 )
 
 
-class Happened(Struct, frozen=True, kw_only=True):
+class LedgerEvent(Struct, frozen=True, kw_only=True):
     """One row of the ledger, as it is told.
 
     Attributes:
@@ -53,7 +53,7 @@ class Happened(Struct, frozen=True, kw_only=True):
     told: str
 
 
-class Seen(Struct, frozen=True, kw_only=True):
+class StoreSnapshot(Struct, frozen=True, kw_only=True):
     """What a store holds at a moment.
 
     Attributes:
@@ -66,7 +66,7 @@ class Seen(Struct, frozen=True, kw_only=True):
     conversations: int
     outputs: int
     size_bytes: int
-    happened: tuple[Happened, ...]
+    happened: tuple[LedgerEvent, ...]
 
     @property
     def prompts(self) -> list[int]:
@@ -74,7 +74,7 @@ class Seen(Struct, frozen=True, kw_only=True):
         return [each.tokens_after for each in self.happened if each.kind == "observed"]
 
 
-def read(path: Path, tenant: str = "") -> Seen | None:
+def read(path: Path, tenant: str = "") -> StoreSnapshot | None:
     """What the store at a path holds now; None while there is no file, or an empty one.
 
     Args:
@@ -101,7 +101,7 @@ def read(path: Path, tenant: str = "") -> Seen | None:
         raise StoreError("sqlite", "watch", f"{error}. {_REMEDY}") from error
 
 
-def _read(db: sqlite3.Connection, path: Path, tenant: bytes) -> Seen | None:
+def _read(db: sqlite3.Connection, path: Path, tenant: bytes) -> StoreSnapshot | None:
     (found,) = db.execute("PRAGMA application_id").fetchone()
     if found != APPLICATION_ID:
         (tables,) = db.execute("SELECT count(*) FROM sqlite_master").fetchone()
@@ -113,7 +113,7 @@ def _read(db: sqlite3.Connection, path: Path, tenant: bytes) -> Seen | None:
     outputs, size_bytes = db.execute(_ASIDE, (tenant,)).fetchone()
     told = [each for row in reversed(rows) for each in _told(row)]
     told.sort(key=lambda each: (each.at_s, each.kind == "observed"))
-    return Seen(
+    return StoreSnapshot(
         conversations=conversations,
         outputs=outputs,
         size_bytes=size_bytes,
@@ -121,7 +121,7 @@ def _read(db: sqlite3.Connection, path: Path, tenant: bytes) -> Seen | None:
     )
 
 
-def _told(row: tuple[bytes, str, int, bytes, bytes, int]) -> list[Happened]:
+def _told(row: tuple[bytes, str, int, bytes, bytes, int]) -> list[LedgerEvent]:
     """A row as it is told; nothing of a record that a newer version wrote."""
     key, kind, n, name, data, at_s = row
     entry = Ledger().with_records([Record(key, kind, n, data, from_utf8(name))]).at(key)
@@ -130,14 +130,14 @@ def _told(row: tuple[bytes, str, int, bytes, bytes, int]) -> list[Happened]:
         said = f"{reported.model or 'the model'} answered {reported.output_tokens:,} tokens"
         prompt = reported.reported_tokens
         sizes = {"tokens_before": 0, "tokens_after": prompt}
-        told.append(Happened(at_s=at_s, kind="observed", told=said, **sizes))
+        told.append(LedgerEvent(at_s=at_s, kind="observed", told=said, **sizes))
     return told
 
 
-def _batch(batch: Batch, at_s: int) -> Happened:
+def _batch(batch: Batch, at_s: int) -> LedgerEvent:
     first, count = batch.edits[0], len(batch.edits)
     kind = getattr(first, "kind", "reasoning")
-    return Happened(
+    return LedgerEvent(
         at_s=at_s,
         kind=kind,
         tokens_before=batch.tokens_before,

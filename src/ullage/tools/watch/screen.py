@@ -10,7 +10,7 @@ from rich.text import Text
 
 from ullage.session.picture.terminal import columns
 from ullage.session.picture.values import short
-from ullage.tools.watch.reading import Happened, Seen
+from ullage.tools.watch.reading import LedgerEvent, StoreSnapshot
 
 _COLOURS = {"observed": "bright_black", "cut": "red", "truncated": "yellow"}
 _HEAD_LINES = 5
@@ -24,7 +24,7 @@ class Screen:
         seen: what it holds; None: there is no file yet.
     """
 
-    def __init__(self, name: str, seen: Seen | None) -> None:
+    def __init__(self, name: str, seen: StoreSnapshot | None) -> None:
         self.name, self.seen = name, seen
 
     def __rich_console__(
@@ -51,7 +51,7 @@ class Screen:
         yield _table(seen.happened[-max(room - _HEAD_LINES, 1) :])
 
 
-def _table(happened: tuple[Happened, ...]) -> Table:
+def _table(happened: tuple[LedgerEvent, ...]) -> Table:
     """A line each, the newest last; what is too long for the terminal ends in an ellipsis."""
     table = Table.grid(padding=(0, 2), expand=True)
     for justify in ("left", "left", "right"):

@@ -25,14 +25,14 @@ from collections.abc import Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ullage.tools.replay.cost.prefix import Sent
+from ullage.tools.replay.cost.prefix import MeasuredRequest
 from ullage.tools.replay.cost.prices import Profile
 
 _EVER_S = 1e8
 """Where no time to live is known, an entry lives three years."""
 
 
-class Call(Struct, frozen=True, kw_only=True, gc=False):
+class CacheUse(Struct, frozen=True, kw_only=True, gc=False):
     """What one request did to the cache, in tokens."""
 
     prompt_tokens: int
@@ -42,7 +42,7 @@ class Call(Struct, frozen=True, kw_only=True, gc=False):
     rewritten_tokens: int = 0
 
 
-def usd(call: Call, profile: Profile, output_tokens: int = 0) -> float | None:
+def usd(call: CacheUse, profile: Profile, output_tokens: int = 0) -> float | None:
     """What one call and its answer cost in US dollars; None if a price is not known.
 
     The length of the whole prompt chooses the prices (`provider-rules` §3.4).
@@ -54,7 +54,7 @@ def usd(call: Call, profile: Profile, output_tokens: int = 0) -> float | None:
     return (input_units(call, profile) * input_usd + output_tokens * output_usd) / 1e6
 
 
-def input_units(call: Call, profile: Profile) -> float:
+def input_units(call: CacheUse, profile: Profile) -> float:
     """The input in units of the input price: what as many fresh tokens would cost."""
     return (
         call.fresh_tokens
@@ -76,7 +76,7 @@ class _Entry(Struct, frozen=True, gc=False):
     used_s: float
 
 
-class Cache:
+class PromptCache:
     """The cache of one session under one profile, fed with measured requests."""
 
     def __init__(self, profile: Profile) -> None:
@@ -84,12 +84,12 @@ class Cache:
         self._entries: list[_Entry] = []
         self._ends: list[int] = []
 
-    def take(self, sent: Sent, now_s: float = 0.0) -> Call:
+    def take(self, sent: MeasuredRequest, now_s: float = 0.0) -> CacheUse:
         """One request at ``now_s`` seconds of the caller's clock, which never goes back."""
         cached = self._hit(sent, now_s)
         written = self._write(sent, cached, now_s)
         self._ends = [*self._ends, sent.blocks][-self.profile.max_breakpoints :]
-        return Call(
+        return CacheUse(
             prompt_tokens=sent.prompt_tokens,
             cached_tokens=cached,
             written_tokens=written,
@@ -97,7 +97,7 @@ class Cache:
             rewritten_tokens=sent.rewritten_tokens,
         )
 
-    def _hit(self, sent: Sent, now_s: float) -> int:
+    def _hit(self, sent: MeasuredRequest, now_s: float) -> int:
         """How much of the common prefix can be read."""
         profile = self.profile
         if profile.hits == "never":
@@ -119,7 +119,7 @@ class Cache:
         ]
         return reach if reach >= max(profile.min_tokens, 1) else 0
 
-    def _reach(self, entries: Sequence[_Entry], sent: Sent) -> int:
+    def _reach(self, entries: Sequence[_Entry], sent: MeasuredRequest) -> int:
         """The longest entry that a marker finds: of its end, the head, or the newest ends."""
         near = self.profile.look_back_blocks
         if near is not None:
@@ -140,7 +140,7 @@ class Cache:
             *entries[-most:],
         ]
 
-    def _write(self, sent: Sent, cached: int, now_s: float) -> int:
+    def _write(self, sent: MeasuredRequest, cached: int, now_s: float) -> int:
         """How much is in the cache now and was not before."""
         profile, total = self.profile, sent.prompt_tokens
         end = total - total % profile.step_tokens

@@ -22,8 +22,14 @@ from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
-from ullage.tools.replay.cost.cache import Cache, Call, input_units, sum_usd, usd
-from ullage.tools.replay.cost.prefix import CountText, Prefix, Sent, Wire
+from ullage.tools.replay.cost.cache import (
+    CacheUse,
+    PromptCache,
+    input_units,
+    sum_usd,
+    usd,
+)
+from ullage.tools.replay.cost.prefix import CountText, MeasuredRequest, Prefix, Wire
 from ullage.tools.replay.cost.prices import Profile
 
 Clock: TypeAlias = Literal["warm", "lossy", "recorded"]
@@ -41,12 +47,12 @@ class Priced(Struct, frozen=True, gc=False):
     """
 
     profile: Profile
-    call: Call
+    call: CacheUse
     cost_usd: float | None
     raw_cost_usd: float | None
 
 
-class Side(Struct, frozen=True, kw_only=True):
+class BillSide(Struct, frozen=True, kw_only=True):
     """One row of requests under one profile, summed.
 
     Attributes:
@@ -63,10 +69,10 @@ class Side(Struct, frozen=True, kw_only=True):
     input_units: float = 0.0
     cost_usd: float | None = 0.0
 
-    def __add__(self, other: Side) -> Side:
+    def __add__(self, other: BillSide) -> BillSide:
         cost_usd = sum_usd(self.cost_usd, other.cost_usd)
         counts = [name for name in self.__struct_fields__ if name != "cost_usd"]
-        return Side(
+        return BillSide(
             **{at: getattr(self, at) + getattr(other, at) for at in counts},
             cost_usd=cost_usd,
         )
@@ -87,8 +93,8 @@ class Bill(Struct, frozen=True, kw_only=True):
     profile: str
     models: tuple[str, ...] = ()
     clock: Clock
-    raw: Side
-    shown: Side
+    raw: BillSide
+    shown: BillSide
 
 
 class CostMeter:
@@ -150,11 +156,17 @@ class _Pricing:
 
     def __init__(self, profile: Profile, clock: Clock, starts: Sequence[float]) -> None:
         self.profile, self.clock, self._starts = profile, clock, starts
-        self._raw, self._shown = Cache(profile), Cache(profile)
-        self._sides = (Side(), Side())
+        self._raw, self._shown = PromptCache(profile), PromptCache(profile)
+        self._sides = (BillSide(), BillSide())
         self.newest: Priced | None = None
 
-    def take(self, raw: Sent, shown: Sent, output_tokens: int, number: int) -> None:
+    def take(
+        self,
+        raw: MeasuredRequest,
+        shown: MeasuredRequest,
+        output_tokens: int,
+        number: int,
+    ) -> None:
         now_s, profile = self._starts[number], self.profile
         before, after = self._raw.take(raw, now_s), self._shown.take(shown, now_s)
         costs = [usd(call, profile, output_tokens) for call in (before, after)]
@@ -172,8 +184,8 @@ class _Pricing:
         )
 
 
-def _side(call: Call, profile: Profile, cost_usd: float | None) -> Side:
-    return Side(
+def _side(call: CacheUse, profile: Profile, cost_usd: float | None) -> BillSide:
+    return BillSide(
         cached_tokens=call.cached_tokens,
         written_tokens=call.written_tokens,
         fresh_tokens=call.fresh_tokens,

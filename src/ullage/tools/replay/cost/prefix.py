@@ -24,7 +24,7 @@ CountText: TypeAlias = Callable[[str], int]
 Wire: TypeAlias = Mapping[str, Any]
 
 
-class Sent(Struct, frozen=True, kw_only=True, gc=False):
+class MeasuredRequest(Struct, frozen=True, kw_only=True, gc=False):
     """One request, measured against the one before it.
 
     Attributes:
@@ -79,7 +79,7 @@ class Prefix:
         self.breaks = self.rewritten_tokens = 0
         self.rewritten_share = 0.0
 
-    def sent(self, messages: Sequence[Wire], head: str = "") -> Sent:
+    def sent(self, messages: Sequence[Wire], head: str = "") -> MeasuredRequest:
         """Take in one request: its messages in wire form, and its head as text (`head_of`)."""
         before = self._total
         common = self._take(messages, head)
@@ -87,7 +87,7 @@ class Prefix:
             self.breaks += 1
             self.rewritten_tokens += before - common
             self.rewritten_share += (before - common) / before
-        return Sent(
+        return MeasuredRequest(
             prompt_tokens=self._total,
             head_tokens=self._head_tokens,
             common_tokens=common,

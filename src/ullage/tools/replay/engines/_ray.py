@@ -18,7 +18,7 @@ from ullage import __version__
 from ullage.core.errors import ConfigError
 from ullage.core.installing import install_remedy
 from ullage.core.tokens.exact import is_installed
-from ullage.tools.replay.engines._engine import TRIES, Died, Engine
+from ullage.tools.replay.engines._engine import TRIES, Engine, WorkerDied
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -75,7 +75,7 @@ class _Ray:
 
     def map(
         self, function: Callable[[U], R], units: Iterable[tuple[T, U]]
-    ) -> Iterator[tuple[T, R | Died]]:
+    ) -> Iterator[tuple[T, R | WorkerDied]]:
         """See `Engine.map`."""
         here = partial(_done, function, _figures_of())
         remote = self._ray.remote(max_retries=TRIES - 1, num_cpus=1)(_named(here))
@@ -101,7 +101,7 @@ class _Ray:
             failures.OutOfMemoryError,
             failures.ObjectLostError,
         ):
-            return Died(TRIES)
+            return WorkerDied(TRIES)
 
 
 def _named(call: Callable[[U], R]) -> Callable[[U], R]:

@@ -16,7 +16,7 @@ from itertools import islice
 from msgspec import Struct
 
 from ullage.core.errors import FormatError
-from ullage.tools.replay.engines import Died, Engine, Here
+from ullage.tools.replay.engines import Engine, LocalEngine, WorkerDied
 from ullage.tools.replay.evidence.atoms import atoms_of, tokens_in
 from ullage.tools.replay.evidence.demands import said
 from ullage.tools.replay.readers import Run
@@ -29,10 +29,12 @@ def common_in(runs: Iterable[Run], engine: Engine | None = None) -> frozenset[st
     """The stop list of these runs, each of which is held in memory only while it is read."""
     found = (
         each
-        for _, each in (engine or Here()).map(counted, ((None, run) for run in runs))
+        for _, each in (engine or LocalEngine()).map(
+            counted, ((None, run) for run in runs)
+        )
     )
     return common_of(
-        each for each in found if each is not None and not isinstance(each, Died)
+        each for each in found if each is not None and not isinstance(each, WorkerDied)
     )
 
 
@@ -48,7 +50,7 @@ def task_of(run: Run) -> str:
     return "\n".join(piece.text for piece in pieces if piece.by == "user")
 
 
-class Counted(Struct, frozen=True):
+class RunValues(Struct, frozen=True):
     """What one run says of the values in it.
 
     Attributes:
@@ -62,7 +64,7 @@ class Counted(Struct, frozen=True):
     held: array[int]
 
 
-def counted(run: Run) -> Counted | None:
+def counted(run: Run) -> RunValues | None:
     """Count one run: the values of its arguments, and what its texts hold; None if it is broken."""
     wire = FORMATS[run.format]
     used, tokens = set[str](), set[str]()
@@ -76,7 +78,7 @@ def counted(run: Run) -> Counted | None:
     except (FormatError, AttributeError, KeyError, TypeError):
         return None  # reported when it is replayed
     texts = {text for token in tokens for text in _ends(token)}
-    return Counted(task_of(run), frozenset(used), array("q", map(_hash, texts)))
+    return RunValues(task_of(run), frozenset(used), array("q", map(_hash, texts)))
 
 
 def _hash(text: str) -> int:
@@ -86,7 +88,7 @@ def _hash(text: str) -> int:
     )
 
 
-def common_of(counts: Iterable[Counted]) -> frozenset[str]:
+def common_of(counts: Iterable[RunValues]) -> frozenset[str]:
     """The values of arguments found in too many of the tasks. Of a text only hashes are kept."""
     used: dict[int, str] = {}
     by_task: dict[str, list[array[int]]] = {}

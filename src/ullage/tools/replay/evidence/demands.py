@@ -44,7 +44,7 @@ Speaker: TypeAlias = Literal["user", "model", "tool"]
 _QUOTE_WORDS = 50
 
 
-class Piece(Struct, frozen=True, gc=False):
+class MessageText(Struct, frozen=True, gc=False):
     """One text of a message, as on the wire and without JSON escapes (``plain``).
 
     Of arguments and results ``call_id`` says of which call.
@@ -65,24 +65,26 @@ class Piece(Struct, frozen=True, gc=False):
         )
 
 
-def said(message: Message) -> Iterator[Piece]:
+def said(message: Message) -> Iterator[MessageText]:
     """Every text of a message that a model reads: not ids, names or other fields."""
     mine: Speaker = "model" if message.role == "assistant" else "user"
     for number, part in enumerate(message.parts):
         match part:
             case Text(text=text) | Reasoning(text=text):
-                yield Piece(mine, text, plain(text), number)
+                yield MessageText(mine, text, plain(text), number)
             case Opaque(words=text) if text:
-                yield Piece("user", text, plain(text), number)
+                yield MessageText("user", text, plain(text), number)
             case ToolCall(id=name, arguments=text):
-                yield Piece(mine, text, plain(text), number, name)
+                yield MessageText(mine, text, plain(text), number, name)
             case ToolResult(call_id=name, content=content):
                 for leaf in content:
                     if isinstance(leaf, Text):
-                        yield Piece("tool", leaf.text, plain(leaf.text), number, name)
+                        yield MessageText(
+                            "tool", leaf.text, plain(leaf.text), number, name
+                        )
 
 
-def said_in(transcript: Transcript, index: int) -> Iterator[Piece]:
+def said_in(transcript: Transcript, index: int) -> Iterator[MessageText]:
     """The same of a message of a history, where it is known which call a result answers.
 
     What the user answered through a tool is the user's, and what a program reads no model does.
@@ -93,7 +95,7 @@ def said_in(transcript: Transcript, index: int) -> Iterator[Piece]:
             yield replace(piece, by="user") if is_users else piece
 
 
-class Story:
+class RunHistory:
     """The messages of a run, read once.
 
     Attributes:
@@ -119,10 +121,10 @@ class Story:
         self.transcript = Transcript(b"", user_tools=answered_by_user(user_tools))
         self.messages: list[Any] = []
         self.parsed: list[Message] = []
-        self.pieces: list[tuple[Piece, ...]] = []
+        self.pieces: list[tuple[MessageText, ...]] = []
         self._places: dict[int, int] = {}
         self._with_word: dict[str, list[int]] = {}
-        self._holding: dict[Atom, tuple[int, list[tuple[int, Piece]]]] = {}
+        self._holding: dict[Atom, tuple[int, list[tuple[int, MessageText]]]] = {}
         for raw in messages:
             self.add(raw)
 
@@ -154,12 +156,12 @@ class Story:
         """Where this very object is among the messages, or None."""
         return self._places.get(id(raw))
 
-    def before(self, atom: Atom, length: int) -> list[tuple[int, Piece]]:
+    def before(self, atom: Atom, length: int) -> list[tuple[int, MessageText]]:
         """Every text among the first ``length`` messages that holds an atom, in order."""
         found = self._all(atom)
         return found[: bisect_left(found, length, key=lambda place: place[0])]
 
-    def _all(self, atom: Atom) -> list[tuple[int, Piece]]:
+    def _all(self, atom: Atom) -> list[tuple[int, MessageText]]:
         known, found = self._holding.get(atom, (0, []))
         if known < len(self.messages):
             for index in self._candidates(atom, known):
@@ -181,7 +183,7 @@ class Story:
 
 
 Use: TypeAlias = Literal["first", "reuse"]
-Sources: TypeAlias = tuple[tuple[int, Piece], ...]
+Sources: TypeAlias = tuple[tuple[int, MessageText], ...]
 """The texts that hold a value, oldest first, each with the number of its message."""
 BUCKETS = ("1", "2-3", "4-10", "11-30", ">30")
 _UPPER = (1, 3, 10, 30)
@@ -221,7 +223,7 @@ Demands: TypeAlias = Sequence[Sequence[Demand]]
 """What the calls of a run demand, by call."""
 
 
-class Head(Struct, frozen=True):
+class RequestHead(Struct, frozen=True):
     """What a request has outside its messages, for the question who said a value first.
 
     Attributes:
@@ -229,17 +231,17 @@ class Head(Struct, frozen=True):
         enums: by tool, its name and the values its schema allows.
     """
 
-    said: Piece
+    said: MessageText
     enums: Mapping[str, frozenset[str]]
 
     @classmethod
-    def of(cls, wire: Format, request: Mapping[str, Any]) -> Head:
+    def of(cls, wire: Format, request: Mapping[str, Any]) -> RequestHead:
         """The head of a request."""
         whole = {**request, wire.key: []}
         tools = {wire.tool_name(tool): tool for tool in wire.tools(whole)}
         enums = {name: frozenset({name, *_enums(tool)}) for name, tool in tools.items()}
         text = "\n".join(wire.head(whole).texts)
-        return cls(Piece("user", text, plain(text), 0), enums)
+        return cls(MessageText("user", text, plain(text), 0), enums)
 
     def allows(self, tool: str, atom: Atom) -> bool:
         """Whether an atom is the tool's name, or a value its schema lists."""
@@ -247,7 +249,10 @@ class Head(Struct, frozen=True):
 
 
 def demands_of(
-    story: Story, lengths: Sequence[int], head: Head, common: Set[str] = frozenset()
+    story: RunHistory,
+    lengths: Sequence[int],
+    head: RequestHead,
+    common: Set[str] = frozenset(),
 ) -> Demands:
     """The demands of every call of a run."""
     found = (classes_of(story, length, head, common) for length in lengths)
@@ -257,7 +262,7 @@ def demands_of(
 
 
 def classes_of(
-    story: Story, length: int, head: Head, common: Set[str] = frozenset()
+    story: RunHistory, length: int, head: RequestHead, common: Set[str] = frozenset()
 ) -> dict[Atom, tuple[str, Sources]]:
     """The class of every value in the arguments of one reply; of demands, the sources.
 
@@ -286,7 +291,12 @@ def _made(
 
 
 def _class(
-    atom: Atom, tool: str, story: Story, length: int, head: Head, common: Set[str]
+    atom: Atom,
+    tool: str,
+    story: RunHistory,
+    length: int,
+    head: RequestHead,
+    common: Set[str],
 ) -> tuple[str, Sources]:
     places = story.before(atom, length)
     if head.said.holds(atom) or any(piece.by == "user" for _, piece in places):

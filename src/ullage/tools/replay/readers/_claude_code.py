@@ -22,8 +22,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ullage.tools.replay.readers._log import Event, History, Kind, Lines, fields_of
-from ullage.tools.replay.readers._run import Report
+from ullage.tools.replay.readers._log import (
+    Event,
+    Lines,
+    LoggedConversation,
+    LogKind,
+    fields_of,
+)
+from ullage.tools.replay.readers._run import DamageReport
 
 _LINKS = ("parentUuid", "leafUuid", "snapshot")
 _NOTES = (
@@ -70,7 +76,9 @@ def _was_sent(value: Event) -> bool:
 # ── threads and order ────────────────────────────────────────────────────────────────────
 
 
-def _arranged(name: str, lines: Lines, report: Report) -> Iterator[tuple[str, Lines]]:
+def _arranged(
+    name: str, lines: Lines, report: DamageReport
+) -> Iterator[tuple[str, Lines]]:
     """Each session and each sidechain: the lines that belong to its history, in order."""
     parents, threads = dict[str, str](), dict[str, Lines]()
     for value, number in lines:
@@ -149,7 +157,7 @@ def _ids(kind: str, key: str, value: Event) -> Iterator[str]:
 # ── messages ─────────────────────────────────────────────────────────────────────────────
 
 
-def _take(history: History, value: Event) -> None:
+def _take(history: LoggedConversation, value: Event) -> None:
     content = value["message"]["content"]
     blocks = (
         [{"type": "text", "text": content}] if isinstance(content, str) else content
@@ -165,7 +173,7 @@ def _take(history: History, value: Event) -> None:
         _take_user(history, content, kept)
 
 
-def _take_reply(history: History, value: Event, blocks: list[Any]) -> None:
+def _take_reply(history: LoggedConversation, value: Event, blocks: list[Any]) -> None:
     """One line of a reply: begins it, or adds to it."""
     message = value["message"]
     history.of_model(message.get("model"))
@@ -180,7 +188,7 @@ def _take_reply(history: History, value: Event, blocks: list[Any]) -> None:
     history.asks(turn, dict.fromkeys(calls, ""))
 
 
-def _take_user(history: History, content: Any, blocks: list[Any]) -> None:
+def _take_user(history: LoggedConversation, content: Any, blocks: list[Any]) -> None:
     """Results go to the reply that asked; the rest beside them, or is a message by itself."""
     answered, rest = None, []
     for block in blocks:
@@ -202,7 +210,7 @@ def _is(block: Any, kind: str) -> bool:
     return isinstance(block, dict) and block.get("type") == kind
 
 
-CLAUDE_CODE = Kind(
+CLAUDE_CODE = LogKind(
     format="anthropic",
     is_line=_is_line,
     take=_take,

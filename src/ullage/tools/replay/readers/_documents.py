@@ -21,7 +21,7 @@ from typing import Any
 
 from ullage.tools.replay.readers._log import (
     Call,
-    History,
+    LoggedConversation,
     answer,
     calls_in,
     fields_of,
@@ -32,7 +32,7 @@ from ullage.tools.replay.readers._log import (
     text_of,
 )
 from ullage.tools.replay.readers._request import are_objects
-from ullage.tools.replay.readers._run import Report, Run
+from ullage.tools.replay.readers._run import DamageReport, Run
 
 Value = dict[str, Any]
 _LANGCHAIN = {
@@ -48,7 +48,7 @@ def is_document(value: Value) -> bool:
     return _kind_of(value) is not None or _is_note(value)
 
 
-def runs_of(value: Value, name: str, line: int, report: Report) -> Iterator[Run]:
+def runs_of(value: Value, name: str, line: int, report: DamageReport) -> Iterator[Run]:
     """The runs in it: one, but for an inspect log of many samples."""
     if _is_note(value):
         return
@@ -60,7 +60,9 @@ def runs_of(value: Value, name: str, line: int, report: Report) -> Iterator[Run]
                 report.add(line, f"sample {number} of an inspect log holds no messages")
         return
     kind = _kind_of(value) or ""
-    history = History(f"{name}:{_id_in(value) or line}", "openai-chat", report)
+    history = LoggedConversation(
+        f"{name}:{_id_in(value) or line}", "openai-chat", report
+    )
     history.line = line
     _TAKE[kind](value, history)
     run = history.run()
@@ -109,7 +111,7 @@ def _is_sample(value: Any) -> bool:
     return known and are_objects(value["messages"])
 
 
-def _atif(value: Value, history: History) -> None:
+def _atif(value: Value, history: LoggedConversation) -> None:
     """A step is one reply with what came of it."""
     history.of_model(fields_of(value.get("agent")).get("model_name"))
     for step in value["steps"]:
@@ -134,7 +136,7 @@ def _atif(value: Value, history: History) -> None:
                 say(history, seen)
 
 
-def _swe_agent(value: Value, history: History) -> None:
+def _swe_agent(value: Value, history: LoggedConversation) -> None:
     for message in value["history"]:
         asked = [
             call for call in message.get("tool_calls") or () if isinstance(call, dict)
@@ -154,7 +156,7 @@ def _function(body: Any) -> tuple[str, Any]:
     )
 
 
-def _inspect(value: Value, history: History) -> None:
+def _inspect(value: Value, history: LoggedConversation) -> None:
     kept = fields_of(value.get("attachments"))
     history.of_model(fields_of(value.get("output")).get("model"))
     for stored in value["messages"]:
@@ -182,7 +184,7 @@ def _attached(value: Any, kept: Mapping[str, Any]) -> Any:
     )
 
 
-def _langchain(value: Value, history: History) -> None:
+def _langchain(value: Value, history: LoggedConversation) -> None:
     for message in value["messages"]:
         calls = calls_in(message.get("tool_calls"), "id", "name", "args")
         role = _LANGCHAIN[message["type"]]
@@ -190,7 +192,11 @@ def _langchain(value: Value, history: History) -> None:
 
 
 def _message(
-    history: History, message: Value, role: str, calls: list[Call], answered: Any
+    history: LoggedConversation,
+    message: Value,
+    role: str,
+    calls: list[Call],
+    answered: Any,
 ) -> None:
     """One message with a role: said, replied, or the result of a call."""
     content = message.get("content")
@@ -205,7 +211,7 @@ def _message(
         reply(history, text, calls)
 
 
-_TAKE: dict[str, Callable[[Value, History], None]] = {
+_TAKE: dict[str, Callable[[Value, LoggedConversation], None]] = {
     "atif": _atif,
     "swe-agent": _swe_agent,
     "inspect": _inspect,

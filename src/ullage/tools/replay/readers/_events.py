@@ -16,16 +16,16 @@ from collections.abc import Iterable
 
 from ullage.tools.replay.readers._log import (
     Event,
-    History,
-    Kind,
     Lines,
+    LoggedConversation,
+    LogKind,
     answer,
     calls_in,
     reply,
     say,
     text_of,
 )
-from ullage.tools.replay.readers._run import Report
+from ullage.tools.replay.readers._run import DamageReport
 
 _PI_KINDS = (
     *("session", "message", "compaction", "thinking_level_change", "model_change"),
@@ -56,7 +56,7 @@ def _pi_events(value: Event) -> Iterable[tuple[str | None, Event]]:
     yield (str(value["id"]) if is_head else None), value
 
 
-def _branch(id: str, lines: Lines, report: Report) -> Iterable[tuple[str, Lines]]:
+def _branch(id: str, lines: Lines, report: DamageReport) -> Iterable[tuple[str, Lines]]:
     """The entries on the chain that ends last; all of them where none names another."""
     parents = {
         value["id"]: value.get("parentId") for value, _ in lines if "id" in value
@@ -72,7 +72,7 @@ def _branch(id: str, lines: Lines, report: Report) -> Iterable[tuple[str, Lines]
     )
 
 
-def _take_pi(history: History, value: Event) -> None:
+def _take_pi(history: LoggedConversation, value: Event) -> None:
     if value["type"] in ("compaction", "branch_summary"):
         say(history, str(value.get("summary")))
     elif value["type"] == "custom_message":
@@ -81,7 +81,7 @@ def _take_pi(history: History, value: Event) -> None:
         _take_pi_message(history, value["message"])
 
 
-def _take_pi_message(history: History, message: Event) -> None:
+def _take_pi_message(history: LoggedConversation, message: Event) -> None:
     content = message.get("content")
     match message["role"]:
         case "user":
@@ -107,7 +107,7 @@ def _is_copilot_line(value: Event) -> bool:
     return is_event and isinstance(value.get("data"), dict)
 
 
-def _take_copilot(history: History, value: Event) -> None:
+def _take_copilot(history: LoggedConversation, value: Event) -> None:
     data = value.get("data", {})
     if data.get("parentToolCallId"):
         return  # of a subagent: its result is all that the session sees
@@ -129,11 +129,11 @@ def _take_copilot(history: History, value: Event) -> None:
             answer(history, str(data.get("toolCallId")), str(given or ""))
 
 
-PI = Kind(
+PI = LogKind(
     format="openai-chat",
     is_line=_is_pi_line,
     take=_take_pi,
     events=_pi_events,
     arranged=_branch,
 )
-COPILOT = Kind(format="openai-chat", is_line=_is_copilot_line, take=_take_copilot)
+COPILOT = LogKind(format="openai-chat", is_line=_is_copilot_line, take=_take_copilot)

@@ -18,7 +18,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from ullage.tools.replay.readers._request import is_request, run_of
-from ullage.tools.replay.readers._run import Report, Run
+from ullage.tools.replay.readers._run import DamageReport, Run
 
 _MOST_AT_ONCE = 16
 
@@ -29,10 +29,10 @@ def is_line(value: dict[str, Any]) -> bool:
     return body is not None and is_request(body)
 
 
-class Log:
+class ExchangeLog:
     """Joins the exchanges of one file to runs."""
 
-    def __init__(self, name: str, report: Report) -> None:
+    def __init__(self, name: str, report: DamageReport) -> None:
         self._name = name
         self._open: list[tuple[int, Run]] = []
 

@@ -26,7 +26,7 @@ from msgspec import Struct
 
 from ullage.stores import is_url
 from ullage.tools.replay.readers._request import as_request
-from ullage.tools.replay.readers._run import Report
+from ullage.tools.replay.readers._run import DamageReport
 
 if sys.version_info >= (3, 14):
     import zipfile
@@ -101,7 +101,7 @@ def _on_disk(path: Path) -> LogFile:
     return LogFile(path.name, path.stat().st_size, lambda: path.open("rb"))
 
 
-def values(file: LogFile, report: Report) -> Iterator[tuple[int, Any, int]]:
+def values(file: LogFile, report: DamageReport) -> Iterator[tuple[int, Any, int]]:
     """The JSON values in a file, each with its line number and the bytes read by then."""
     try:
         with file.open() as raw:
@@ -120,7 +120,7 @@ def values(file: LogFile, report: Report) -> Iterator[tuple[int, Any, int]]:
         )
 
 
-def _zipped(raw: BinaryIO, report: Report) -> Iterator[tuple[int, Any]]:
+def _zipped(raw: BinaryIO, report: DamageReport) -> Iterator[tuple[int, Any]]:
     """The values of the JSON files in a zip, numbered as the files in it."""
     try:
         archive = zipfile.ZipFile(raw)
@@ -150,7 +150,7 @@ def _zipped(raw: BinaryIO, report: Report) -> Iterator[tuple[int, Any]]:
             yield number, value
 
 
-def _lines(stream: Lines, report: Report) -> Iterator[tuple[int, bytes]]:
+def _lines(stream: Lines, report: DamageReport) -> Iterator[tuple[int, bytes]]:
     """The lines that are not blank, until the end or until the compression breaks."""
     for number in itertools.count(1):
         try:
@@ -185,7 +185,7 @@ def _skip_line(stream: Lines) -> bytes:
 
 
 def _documents(
-    lines: Iterator[tuple[int, bytes]], report: Report
+    lines: Iterator[tuple[int, bytes]], report: DamageReport
 ) -> Iterator[tuple[int, Any]]:
     head = list(itertools.islice(lines, 2))
     if _is_spread([line for _, line in head]):

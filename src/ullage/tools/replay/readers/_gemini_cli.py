@@ -14,8 +14,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from ullage.tools.replay.readers._log import Event, History, Kind, Lines
-from ullage.tools.replay.readers._run import Report
+from ullage.tools.replay.readers._log import Event, Lines, LoggedConversation, LogKind
+from ullage.tools.replay.readers._run import DamageReport
 
 _KINDS = ("user", "gemini", "info", "error", "warning")
 _HEAD = {"sessionId", "projectHash"}
@@ -39,7 +39,9 @@ def _events(value: Event) -> Iterable[tuple[str | None, Event]]:
     yield (str(value["sessionId"]) if value.keys() >= _HEAD else None), value
 
 
-def _arranged(id: str, lines: Lines, report: Report) -> Iterable[tuple[str, Lines]]:
+def _arranged(
+    id: str, lines: Lines, report: DamageReport
+) -> Iterable[tuple[str, Lines]]:
     """The messages as they are in the end, each with all results that messages brought."""
     messages: dict[str, tuple[Event, int]] = {}
     for value, line in lines:
@@ -70,7 +72,7 @@ def _arranged(id: str, lines: Lines, report: Report) -> Iterable[tuple[str, Line
     )
 
 
-def _take(history: History, message: Event) -> None:
+def _take(history: LoggedConversation, message: Event) -> None:
     parts = _parts(message["content"])
     if message["type"] == "user":
         said = [part for part in parts if "functionResponse" not in part]
@@ -98,7 +100,9 @@ def _take(history: History, message: Event) -> None:
                 _result(history, call, message["answers"])
 
 
-def _result(history: History, call: Event, answers: dict[str, Event]) -> None:
+def _result(
+    history: LoggedConversation, call: Event, answers: dict[str, Event]
+) -> None:
     """The result in the call, else that of a later message."""
     own = [part for part in _parts(call.get("result")) if "functionResponse" in part]
     part = own[0] if own else answers.get(str(call["id"]))
@@ -119,7 +123,7 @@ def _parts(content: Any) -> list[Event]:
     return [part for part in parts if isinstance(part, dict) and part.get("text") != ""]
 
 
-GEMINI_CLI = Kind(
+GEMINI_CLI = LogKind(
     format="gemini",
     is_line=_is_line,
     take=_take,

@@ -14,8 +14,8 @@ from typing import Any
 
 from ullage.tools.replay.readers._log import (
     Event,
-    History,
-    Kind,
+    LoggedConversation,
+    LogKind,
     answer,
     fields_of,
     reply,
@@ -48,7 +48,7 @@ def _events(value: Event) -> Iterable[tuple[str | None, Event]]:
         yield str(session), message
 
 
-def _take(history: History, message: Event) -> None:
+def _take(history: LoggedConversation, message: Event) -> None:
     info = message["info"]
     parts = [part for part in message["parts"] if isinstance(part, dict)]
     history.stamp = seconds(fields_of(info.get("time")).get("created"))
@@ -73,7 +73,7 @@ def _texts(parts: list[Event]) -> Iterator[str]:
             yield f"[file: {part.get('filename') or part.get('mime')}]"
 
 
-def _reply(history: History, parts: list[Event]) -> None:
+def _reply(history: LoggedConversation, parts: list[Event]) -> None:
     found = [part for part in parts if part.get("type") == "tool"]
     states = [(str(part.get("callID")), fields_of(part.get("state"))) for part in found]
     calls = [
@@ -91,4 +91,4 @@ def _reply(history: History, parts: list[Event]) -> None:
             answer(history, id, result)
 
 
-OPENCODE = Kind(format="openai-chat", is_line=_is_line, take=_take, events=_events)
+OPENCODE = LogKind(format="openai-chat", is_line=_is_line, take=_take, events=_events)

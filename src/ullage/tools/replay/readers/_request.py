@@ -23,7 +23,7 @@ from contextlib import suppress
 from typing import Any, cast
 
 from ullage.core.errors import FormatError
-from ullage.tools.replay.readers._run import FormatName, Report, Run
+from ullage.tools.replay.readers._run import DamageReport, FormatName, Run
 from ullage.wires import FORMATS, WIRES, model_in, recognise, wire_named
 
 _ROLES = ("system", "developer", "user", "assistant", "tool", "function")
@@ -95,7 +95,7 @@ def is_request(value: dict[str, Any]) -> bool:
 
 
 def runs_of(
-    value: dict[str, Any], name: str, line: int, report: Report
+    value: dict[str, Any], name: str, line: int, report: DamageReport
 ) -> Iterator[Run]:
     """The run in one request."""
     yield run_of(value, name, line)
@@ -189,7 +189,7 @@ def is_trajectory(value: dict[str, Any]) -> bool:
 
 
 def trajectory_of(
-    value: dict[str, Any], name: str, line: int, report: Report
+    value: dict[str, Any], name: str, line: int, report: DamageReport
 ) -> Iterator[Run]:
     """The run in one trajectory; damage when its messages are not messages."""
     if not has_messages(value):

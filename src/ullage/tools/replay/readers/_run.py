@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from ullage.wires import FormatName, model_in
 
-__all__ = ["Damage", "FormatName", "Grade", "OnDamage", "Report", "Run"]
+__all__ = ["Damage", "DamageReport", "FormatName", "Grade", "OnDamage", "Run"]
 
 
 class Run(Struct, frozen=True):
@@ -70,7 +70,7 @@ class Damage(Struct, frozen=True):
 OnDamage: TypeAlias = Callable[[Damage], None]
 
 
-class Report:
+class DamageReport:
     """Gathers the damage of one file, and passes it on when the file is at its end.
 
     A file in which nothing can be read (a log of a kind unknown to us, a picture) is one

@@ -9,8 +9,8 @@ from typing import Protocol
 from ullage import __version__
 from ullage.tools.replay.cost.prices import Wanted
 from ullage.tools.replay.report import Picture, page_of
-from ullage.tools.replay.rows import Row
-from ullage.tools.replay.stored import Stored
+from ullage.tools.replay.rows import ReplaySummary
+from ullage.tools.replay.stored import StoredRun
 
 
 class Replays(Protocol):
@@ -21,7 +21,7 @@ class Replays(Protocol):
         """The runs drawn turn by turn."""
 
     @property
-    def rows(self) -> Sequence[Row]:
+    def rows(self) -> Sequence[ReplaySummary]:
         """The sums; the last of a policy and room is over all runs."""
 
     @property
@@ -59,7 +59,7 @@ def page_of_replays(found: Replays, *, command: str = "", share: bool = False) -
 
 def page_of_session(
     name: str,
-    found: Stored,
+    found: StoredRun,
     profiles: Sequence[Wanted],
     *,
     command: str = "",

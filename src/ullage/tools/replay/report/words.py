@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from ullage.tools.replay.calls import label_of
-from ullage.tools.replay.rows import Row
+from ullage.tools.replay.rows import ReplaySummary
 from ullage.tools.replay.tables import dollars, percent
 
 
-def in_words(row: Row) -> str:
+def in_words(row: ReplaySummary) -> str:
     """What came of a policy in a room: what was sent, its cost, what was there when needed.
 
     Args:
@@ -27,7 +27,7 @@ def in_words(row: Row) -> str:
     return f"{said}. {needed}{aside}, {lost} was lost."
 
 
-def _bill(row: Row) -> str:
+def _bill(row: ReplaySummary) -> str:
     """The whole bill of a row, and in how many of its runs nothing was saved."""
     charge = row.charges[0] if row.charges else None
     if charge is None or charge.usd_share is None:
