@@ -32,7 +32,7 @@ from ullage.tools.cli.replay import runs_in
 from ullage.tools.replay.calls import boundaries, model_of, request_of, session_for
 from ullage.tools.replay.cost.prefix import head_of
 from ullage.tools.replay.evidence.atoms import Atom
-from ullage.tools.replay.evidence.demands import MessageText, RequestHead, said
+from ullage.tools.replay.evidence.demands import MessageText, RequestHead, texts_of
 from ullage.tools.replay.gates import Judge
 from ullage.tools.replay.readers import Damage, Run
 from ullage.wires import FORMATS
@@ -88,7 +88,7 @@ def _pieces(story: Story, raws: Sequence[object]) -> Iterator[Sequence[MessageTe
         yield (
             story.pieces[place]
             if place is not None
-            else tuple(said(story.wire.parse(raw, "view")))
+            else tuple(texts_of(story.wire.parse(raw, "view")))
         )
 
 

@@ -10,7 +10,7 @@ import msgspec
 
 from lab.replay.carried.wants import Value, unnumbered
 from ullage.tools.replay.evidence.atoms import Atom, places, words
-from ullage.tools.replay.evidence.demands import RunHistory, said
+from ullage.tools.replay.evidence.demands import RunHistory, texts_of
 
 _NEAR_CHARS = 30
 _MOST_PLACES = 20
@@ -108,7 +108,7 @@ class Reader:
         if found is None:
             place = self._story.place_of(raw)
             pieces = (
-                tuple(said(self._story.wire.parse(raw, "view")))
+                tuple(texts_of(self._story.wire.parse(raw, "view")))
                 if place is None
                 else self._story.pieces[place]
             )

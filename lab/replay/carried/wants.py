@@ -20,7 +20,7 @@ from ullage.tools.replay.evidence.demands import (
     MessageText,
     RequestHead,
     RunHistory,
-    said,
+    texts_of,
 )
 
 FAR_RESULTS = 4
@@ -83,7 +83,7 @@ def wants_of(
 def _wants(
     story: RunHistory, length: int, head: RequestHead, results: Sequence[int]
 ) -> Wants:
-    pieces = [piece for message in story.reply(length) for piece in said(message)]
+    pieces = [piece for message in story.reply(length) for piece in texts_of(message)]
     texts = dict.fromkeys(
         text for piece in pieces for text in _looks_like_values(piece.plain)
     )
@@ -108,7 +108,7 @@ def _value(
     if (
         not places
         or any(piece.by != "tool" for _, piece in places)
-        or head.said.holds(atom)
+        or head.text.holds(atom)
     ):
         return None
     source = places[-1][0]

@@ -21,7 +21,7 @@ from collections.abc import Callable, Mapping
 from ullage.core.contract.policy import Policy
 from ullage.core.errors import ConfigError
 from ullage.documents.presets._files import Source, values_of
-from ullage.documents.presets._settings import Settings, read
+from ullage.documents.presets._settings import DocumentSettings, read
 from ullage.documents.presets.continuation import ContinuationSettings, continuation
 from ullage.documents.presets.multi_stage import MultiStageSettings, multi_stage
 from ullage.documents.presets.output_cache import ToolOutputCacheConfig, output_cache
@@ -45,7 +45,7 @@ __all__ = [
     "whole_number",
 ]
 
-_PRESETS: Mapping[str, tuple[type[Settings], Callable[..., Policy]]] = {
+_PRESETS: Mapping[str, tuple[type[DocumentSettings], Callable[..., Policy]]] = {
     "continuation": (ContinuationSettings, continuation),
     "multi_stage": (MultiStageSettings, multi_stage),
     "output_cache": (ToolOutputCacheConfig, output_cache),
@@ -94,7 +94,7 @@ def from_env(name: str) -> Policy:
     )
 
 
-def _named(name: str) -> tuple[type[Settings], Callable[..., Policy]]:
+def _named(name: str) -> tuple[type[DocumentSettings], Callable[..., Policy]]:
     if name in _PRESETS:
         return _PRESETS[name]
     if name == "default":

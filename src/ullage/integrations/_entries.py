@@ -83,7 +83,7 @@ Each agent writes its own: where several work side by side, their states are kep
 """
 
 
-class Account:
+class FamilyAccount:
     """What agents have spent of a budget, here and in processes before or beside this one.
 
     Args:

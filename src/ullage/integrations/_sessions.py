@@ -9,10 +9,11 @@ its framework keeps for it (``held``: entries of text by text, in a checkpoint, 
 the metadata of a message) makes a session of another process, or after a restart, show the same.
 
 HostSessions, AsyncHostSessions   the sessions of an adapter, by conversation
-Family                            what conversations of one thread share
-Calls                             calls under way, where hooks stand before a call and after it
-given, answered, forbids          a request of what is there; the one that a tool call answers;
-                                  whether a view is the last of a budget
+SessionFamily                     what conversations of one thread share
+PendingCalls                      calls under way, where hooks stand before a call and after it
+without_none                      a request without the fields that are None
+answered_request                  the request that a tool call answers
+forbids                           whether a view is the last of a budget
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ from ullage import (
 )
 from ullage.core.errors import ConfigError
 from ullage.doors.host import Unfitted, adrive, lookup
-from ullage.integrations._entries import Account, AnySession, Entries
+from ullage.integrations._entries import AnySession, Entries, FamilyAccount
 from ullage.stores import MemoryStore, Store
 from ullage.wires import Format
 
@@ -56,7 +57,7 @@ def limits_of(model: str, window_tokens: int) -> dict[str, Limits]:
     return {} if known else {"limits": Limits(window_tokens=window_tokens)}
 
 
-class Family:
+class SessionFamily:
     """What the conversations of one family share: the agents of a thread, of a case.
 
     Args:
@@ -71,7 +72,7 @@ class Family:
 
     def __init__(self, name: str, budget: Budget | None, store: Store | None) -> None:
         self.name, self.store = name, store
-        self.account = None if budget is None else Account(budget)
+        self.account = None if budget is None else FamilyAccount(budget)
         self._sessions: WeakSet[AnySession] = WeakSet()
 
     @property
@@ -96,7 +97,7 @@ class Family:
     def settings(self) -> dict[str, Any]:
         """What the session of each member is made with."""
         budget = None if self.account is None else self.account.budget
-        return given(store=self.store, budget=budget)
+        return without_none(store=self.store, budget=budget)
 
     def join(self, session: AnySession, held: Mapping[str, Any]) -> None:
         """A member is asked, of which its framework holds this."""
@@ -126,7 +127,7 @@ def _model_in(held: Mapping[str, Any]) -> _Model:
 class _Member(NamedTuple):
     """One conversation of a family."""
 
-    family: Family
+    family: SessionFamily
     model: _Model
 
 
@@ -141,7 +142,7 @@ class _Hosted:
     def _host(self, store: Any, settings: dict[str, Any]) -> dict[str, Any]:
         """The settings of the sessions underneath."""
         self._entries = Entries()
-        self._families: WeakValueDictionary[str, Family] = WeakValueDictionary()
+        self._families: WeakValueDictionary[str, SessionFamily] = WeakValueDictionary()
         self._members: WeakKeyDictionary[AnySession, _Member] = WeakKeyDictionary()
         self.tools: Sequence[ToolSpec] = recall_tools(settings.get("policy", "default"))
         self._is_kept = store is not None and store != "memory"
@@ -159,14 +160,14 @@ class _Hosted:
         """As they were made: what lasts of conversations is what the framework holds."""
         return self._arguments
 
-    def family(self, name: str, held: Mapping[str, Any] | None = None) -> Family:
+    def family(self, name: str, held: Mapping[str, Any] | None = None) -> SessionFamily:
         """What the conversations share that have this key, or this parent, and were held so."""
         with self._lock:
             family = self._families.get(name)
             if family is None:
                 budget = self._new_budget(name) if self._new_budget else None
                 store = None if self._is_kept else MemoryStore()
-                family = self._families[name] = Family(name, budget, store)
+                family = self._families[name] = SessionFamily(name, budget, store)
             if family.account is not None:
                 family.account.take(held or {})
             return family
@@ -296,12 +297,12 @@ class AsyncHostSessions(_Hosted, AsyncSessions):
 # ── requests ─────────────────────────────────────────────────────────────────────────────
 
 
-def given(**request: Any) -> dict[str, Any]:
+def without_none(**request: Any) -> dict[str, Any]:
     """A request of what of these there is: None stands for nothing."""
     return {key: value for key, value in request.items() if value is not None}
 
 
-def answered(
+def answered_request(
     session: AnySession, messages: Sequence[Any], is_reply: Callable[[Any], bool]
 ) -> dict[str, Any]:
     """The request that the newest reply came in answer to, for a recall call in that reply.
@@ -336,7 +337,7 @@ class _Call:
         self.refusals = 0
 
 
-class Calls:
+class PendingCalls:
     """The model calls under way of a framework that has hooks before a call and after it.
 
     Where it has one around the call, `Session.call` does all of this. Places are whatever tells

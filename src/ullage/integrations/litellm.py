@@ -20,7 +20,7 @@ from weakref import finalize
 from ullage import AsyncSession
 from ullage.doors.host import AsyncClosing, Carried, field
 from ullage.integrations._needs import needs
-from ullage.integrations._sessions import AsyncHostSessions, Calls
+from ullage.integrations._sessions import AsyncHostSessions, PendingCalls
 
 with needs("litellm"):
     from litellm.integrations.custom_logger import CustomLogger
@@ -62,7 +62,7 @@ class UllageCallback(Carried, CustomLogger, AsyncClosing):  # type: ignore[misc]
     def __init__(self, *, store: Any = None, **settings: Any) -> None:
         super().__init__()
         self.sessions = AsyncHostSessions("openai-chat", store=store, **settings)
-        self._calls, self.id = Calls(), uuid4().hex
+        self._calls, self.id = PendingCalls(), uuid4().hex
         self._names = {spec.name for spec in self.sessions.tools}
         self.tools: list[dict[str, Any]] = [
             {

@@ -54,7 +54,7 @@ class Clock:
         self.now_s += days * DAY_S
 
 
-class Opened:
+class Contract:
     """What a contract is proved of, opened anew for each of its tests.
 
     Attributes:

@@ -11,7 +11,7 @@ from ullage.stores import Blobs, ref_of
 from ullage.testing._samples import (
     HUGE,
     ODD,
-    Opened,
+    Contract,
     batch,
     expect,
     fails_with,
@@ -22,7 +22,7 @@ from ullage.testing._samples import (
 __all__ = ["BlobsContract", "RecordsContract"]
 
 
-class BlobsContract(Opened):
+class BlobsContract(Contract):
     """Inherit from it and say how one is opened."""
 
     def test_every_text_comes_back_as_it_was(self) -> None:
@@ -142,7 +142,7 @@ def _reads(blobs: Blobs) -> tuple[Callable[[str, str], object], ...]:
     return blobs.get, blobs.look, lambda tenant, ref: blobs.chunk(tenant, ref, 0)
 
 
-class RecordsContract(Opened):
+class RecordsContract(Contract):
     """Inherit from it and say how one is opened."""
 
     def test_the_first_of_what_is_written_once_stands(self) -> None:

@@ -22,7 +22,13 @@ from ullage.core.values.effects import Commit, Do, Steps, Summarise
 from ullage.core.values.limits import Limits
 from ullage.core.values.usage import Usage
 from ullage.documents import PolicyName, preset
-from ullage.documents.conversation._plan import Plan, Row, planned, row_of, summarising
+from ullage.documents.conversation._plan import (
+    CompactionPlan,
+    Row,
+    planned,
+    row_of,
+    summarising,
+)
 from ullage.documents.conversation.store import (
     CompactionPart,
     ConversationStore,
@@ -206,7 +212,7 @@ class ConversationCore(Carried, ABC):
         boundary = self._stored(summaries[-1].stop if summaries else None)
         if boundary is None:
             return None
-        plan: Plan = yield self._planned(boundary.id)
+        plan: CompactionPlan = yield self._planned(boundary.id)
         if plan.cut is None:
             return None
         filled = self._begun(plan.window, plan.cut)

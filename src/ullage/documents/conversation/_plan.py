@@ -33,7 +33,7 @@ Row: TypeAlias = tuple[tuple[Output, ...], Callable[[], CompactionPart]]
 """Everything that a compaction names, which is to be kept first; and what writes its row."""
 
 
-class Plan(NamedTuple):
+class CompactionPlan(NamedTuple):
     """A compaction before a model has added to it.
 
     Attributes:
@@ -78,7 +78,7 @@ def planned(
     stage: Stage,
     shown: Window,
     tenant: str,
-) -> Plan:
+) -> CompactionPlan:
     """Read a whole conversation and plan its compaction. It blocks, and changes nothing.
 
     The boundary is the first message that is still to be loaded. ``shown`` is the window of what
@@ -111,10 +111,12 @@ def planned(
         stop = chain[ids.index(part.message_id)]
         builder.apply(Summary(chain[0], stop, part.text, "", why, said=part.summary))
     window = builder.window
-    return Plan(window, ids, _cut(window, ids.index(boundary_id), stage, shown))
+    return CompactionPlan(
+        window, ids, _cut(window, ids.index(boundary_id), stage, shown)
+    )
 
 
-def row_of(plan: Plan, cut: Cut, kept: ConversationStore) -> Row | None:
+def row_of(plan: CompactionPlan, cut: Cut, kept: ConversationStore) -> Row | None:
     """A cut of this plan's history as it is to be written down; None if it is no summary."""
     span, window = cut.edit, plan.window
     if not isinstance(span, Summary):

@@ -11,14 +11,14 @@ from msgspec.structs import fields
 
 from ullage.core.errors import ConfigError
 
-S = TypeVar("S", bound="Settings")
+S = TypeVar("S", bound="DocumentSettings")
 
 Natural: TypeAlias = Annotated[int, Meta(ge=0)]
 Positive: TypeAlias = Annotated[int, Meta(ge=1)]
 Share: TypeAlias = Annotated[float, Meta(gt=0, le=1)]
 
 
-class Settings(Struct, frozen=True, kw_only=True):
+class DocumentSettings(Struct, frozen=True, kw_only=True):
     """The settings of one document. Python names; ``rename`` gives the document's keys.
 
     Attributes:
@@ -67,7 +67,7 @@ def _checked(key: str, value: Any, kind: Any) -> Any:
     if (
         isinstance(value, Mapping)
         and isinstance(kind, type)
-        and issubclass(kind, Settings)
+        and issubclass(kind, DocumentSettings)
     ):
         return read(kind, value)
     try:

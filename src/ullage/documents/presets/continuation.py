@@ -11,7 +11,7 @@ from functools import partial
 from ullage.core.contract.policy import Policy
 from ullage.core.values.notices import Words
 from ullage.core.values.toolset import CONTINUATION, Toolset, ToolSpec
-from ullage.documents.presets._settings import Positive, Settings
+from ullage.documents.presets._settings import DocumentSettings, Positive
 from ullage.policy.stages.emergency import emergency
 from ullage.policy.stages.shapes import head_chars
 from ullage.policy.stages.truncate import Shape, Source, truncate
@@ -36,7 +36,7 @@ _DESCRIPTION = (
 )
 
 
-class ContinuationSettings(Settings, frozen=True):
+class ContinuationSettings(DocumentSettings, frozen=True):
     """The document's one constant, under its own name.
 
     Raises:

@@ -16,7 +16,12 @@ from ullage.core.contract.policy import Policy
 from ullage.core.values import toolset
 from ullage.core.values.briefs import Prompt
 from ullage.core.values.usage import Usage
-from ullage.documents.presets._settings import Natural, Positive, Settings, Share
+from ullage.documents.presets._settings import (
+    DocumentSettings,
+    Natural,
+    Positive,
+    Share,
+)
 from ullage.policy.stages.compact import (
     AHEAD,
     OURS,
@@ -55,7 +60,7 @@ _RETAIN = (
 _TAGS = "Put it between <retain> and </retain>."
 
 
-class CompactionConfig(Settings, frozen=True, rename="camel"):
+class CompactionConfig(DocumentSettings, frozen=True, rename="camel"):
     """The document's `CompactionConfig`.
 
     Attributes:
@@ -86,7 +91,7 @@ class CompactionConfig(Settings, frozen=True, rename="camel"):
     retain_last_turns: Natural = 1
 
 
-class ToolOutputCacheConfig(Settings, frozen=True, rename="camel"):
+class ToolOutputCacheConfig(DocumentSettings, frozen=True, rename="camel"):
     """The document's `ToolOutputCacheConfig`.
 
     Attributes:

@@ -17,7 +17,12 @@ from ullage.core.contract.policy import BesideStore, Policy
 from ullage.core.errors import ConfigError
 from ullage.core.values.briefs import Prompt
 from ullage.core.values.edits import Cut, Skipped
-from ullage.documents.presets._settings import Natural, Positive, Settings, Share
+from ullage.documents.presets._settings import (
+    DocumentSettings,
+    Natural,
+    Positive,
+    Share,
+)
 from ullage.policy.stages.compact import (
     AHEAD,
     any_of,
@@ -133,7 +138,7 @@ _COMPACT = partial(
 """Layer 3: the oldest messages become a summary."""
 
 
-class ThreeLayerSettings(Settings, frozen=True, rename="pascal"):
+class ThreeLayerSettings(DocumentSettings, frozen=True, rename="pascal"):
     """The document's constants, under the keys of its section ``TokenManagement``.
 
     Attributes:

@@ -26,7 +26,7 @@ from ullage.core.errors import BudgetExceeded, FormatError
 from ullage.documents import TOKEN_BUDGET, from_env, whole_number
 from ullage.doors.host import Carried, named_tools
 from ullage.integrations._results import cut_message
-from ullage.integrations._sessions import AsyncHostSessions, Calls, Family
+from ullage.integrations._sessions import AsyncHostSessions, PendingCalls, SessionFamily
 from ullage.integrations.adk._content import (
     as_messages,
     has_functions,
@@ -35,10 +35,10 @@ from ullage.integrations.adk._content import (
 )
 from ullage.wires import FORMATS
 
-__all__ = ["UllagePlugin"]
+__all__ = ["UllageAdkPlugin"]
 
 
-class UllagePlugin(Carried, BasePlugin):
+class UllageAdkPlugin(Carried, BasePlugin):
     """Keeps every agent of a runner within its window.
 
     Each agent of each ADK session has an ullage session. What it decided and what was reported
@@ -89,10 +89,10 @@ class UllagePlugin(Carried, BasePlugin):
             **settings,
         }
         self.sessions = AsyncHostSessions("gemini", store=store, **made)
-        self._recall, self._calls = recall, Calls()
+        self._recall, self._calls = recall, PendingCalls()
 
     @classmethod
-    def from_env(cls, name: str = "ullage", **settings: Any) -> UllagePlugin:
+    def from_env(cls, name: str = "ullage", **settings: Any) -> UllageAdkPlugin:
         """The plugin with the document's environment variables, read now, once.
 
         ``SRE_AGENT_TOKEN_BUDGET``, ``SAFE_TRIGGER_TOKENS`` and ``MAX_RESULT_CHARS``.
@@ -107,7 +107,7 @@ class UllagePlugin(Carried, BasePlugin):
         budget = partial(Budget, tokens=whole_number(TOKEN_BUDGET) or 0)
         return cls(name, policy=from_env("multi_stage"), budget=budget, **settings)
 
-    def family(self, session: Any) -> Family:
+    def family(self, session: Any) -> SessionFamily:
         """What is held of an ADK session: its budget, the sessions of its agents."""
         key = json.dumps([session.app_name, session.user_id, session.id])
         return self.sessions.family(key, session.state)

@@ -18,7 +18,7 @@ from inspect_ai.util import store as sample_store
 
 from ullage import AsyncSession, ToolSpec
 from ullage.doors.host import Carried
-from ullage.integrations._sessions import AsyncHostSessions, forbids, given
+from ullage.integrations._sessions import AsyncHostSessions, forbids, without_none
 from ullage.integrations.inspect_ai._messages import HOST, content_of
 
 __all__ = ["UllageModel"]
@@ -112,7 +112,7 @@ def _request_of(
     model: Model, messages: list[Any], tools: Sequence[Tool]
 ) -> dict[str, Any]:
     """What of a call is sent, in the form of `HOST`."""
-    return given(
+    return without_none(
         model=str(model),
         messages=list(messages),
         tools=[_definition(ToolDef(tool)) for tool in tools] or None,

@@ -25,9 +25,9 @@ from ullage.integrations._base import wire_of, with_bytes
 from ullage.integrations._sessions import (
     AsyncHostSessions,
     HostSessions,
-    answered,
+    answered_request,
     forbids,
-    given,
+    without_none,
 )
 from ullage.integrations.langchain._messages import HOST
 
@@ -118,7 +118,7 @@ class UllageMiddleware(Carried, AgentMiddleware[Any, Any, Any]):
 
         def run(runtime: ToolRuntime, **arguments: Any) -> ToolMessage:
             session = self.sessions.opened(**_place(runtime), held=_held(runtime.state))
-            asked = answered(session, runtime.state["messages"], _is_reply)
+            asked = answered_request(session, runtime.state["messages"], _is_reply)
             return _result(
                 session.answer(spec.name, arguments, request=asked), spec, runtime
             )
@@ -127,7 +127,7 @@ class UllageMiddleware(Carried, AgentMiddleware[Any, Any, Any]):
             session = await self.asessions.opened(
                 **_place(runtime), held=_held(runtime.state)
             )
-            asked = answered(session, runtime.state["messages"], _is_reply)
+            asked = answered_request(session, runtime.state["messages"], _is_reply)
             return _result(
                 await session.answer(spec.name, arguments, request=asked), spec, runtime
             )
@@ -177,7 +177,7 @@ def _request_of(request: Any) -> dict[str, Any]:
     """What of a `ModelRequest` is sent, in the form of `HOST`."""
     model, asked_for = request.model, request.response_format
     schema = {"schema": getattr(asked_for, "schema", None)}
-    return given(
+    return without_none(
         model=_model_of(model)["model"],
         system=request.system_message.text if request.system_message else None,
         messages=list(request.messages),

@@ -21,10 +21,10 @@ from ullage import AsyncSession, ToolSpec
 from ullage.doors.host import Carried
 from ullage.integrations._sessions import (
     AsyncHostSessions,
-    Calls,
-    answered,
+    PendingCalls,
+    answered_request,
     forbids,
-    given,
+    without_none,
 )
 from ullage.integrations.pydantic_ai._messages import HOST, content_of
 
@@ -52,7 +52,7 @@ class UllageCapability(Carried, AbstractCapability[Any]):
     def __init__(self, *, store: Any = None, **settings: Any) -> None:
         self.sessions, self._calls = (
             AsyncHostSessions(HOST, store=store, **settings),
-            Calls(),
+            PendingCalls(),
         )
         self._tools = FunctionToolset[Any](
             [self._tool(spec) for spec in self.sessions.tools]
@@ -127,7 +127,7 @@ class UllageCapability(Carried, AbstractCapability[Any]):
 
     async def _open(self, name: str, ctx: Any, /, **arguments: Any) -> Any:
         session = await self._of(ctx, ctx.model)
-        asked = answered(
+        asked = answered_request(
             session, ctx.messages, lambda each: isinstance(each, ModelResponse)
         )
         answer = await session.answer(
@@ -156,7 +156,7 @@ def _request_of(context: Any) -> dict[str, Any]:
     )
     tools = map(_definition, (*parameters.function_tools, *parameters.output_tools))
     schema = getattr(parameters.output_object, "json_schema", None)
-    return given(
+    return without_none(
         model=context.model.model_name,
         system="\n\n".join(part.content for part in parameters.instruction_parts or ())
         or None,

@@ -19,15 +19,19 @@ from strands.types.session import decode_bytes_values
 
 from ullage import ToolSpec
 from ullage.doors.host import Carried
-from ullage.integrations._sessions import AsyncHostSessions, answered, given
+from ullage.integrations._sessions import (
+    AsyncHostSessions,
+    answered_request,
+    without_none,
+)
 from ullage.integrations.strands._messages import HOST
 
-__all__ = ["UllagePlugin"]
+__all__ = ["UllageStrandsPlugin"]
 
 _STATE, _KEY = "ullage", "conversation"
 
 
-class UllagePlugin(Carried, Plugin):
+class UllageStrandsPlugin(Carried, Plugin):
     """Keeps the model calls of agents within the windows of their models.
 
     One object may serve any number of agents; a ref of one opens in no other.
@@ -95,7 +99,7 @@ class UllagePlugin(Carried, Plugin):
         """
         held = _held(agent)
         session = await self.sessions.opened(held[_KEY], held)
-        asked = answered(
+        asked = answered_request(
             session, agent.messages, lambda said: said["role"] == "assistant"
         )
         answer = await session.answer(
@@ -130,7 +134,7 @@ def _request_of(context: Any) -> dict[str, Any]:
     settings, prompt = _settings(context.model), context.system_prompt
     if isinstance(prompt, list):
         prompt = "\n".join(block["text"] for block in prompt if "text" in block)
-    return given(
+    return without_none(
         model=settings.get("model_id"),
         system=prompt,
         messages=context.messages,

@@ -18,7 +18,7 @@ from msgspec import Struct
 from ullage.core.errors import FormatError
 from ullage.tools.replay.engines import Engine, LocalEngine, WorkerDied
 from ullage.tools.replay.evidence.atoms import atoms_of, tokens_in
-from ullage.tools.replay.evidence.demands import said
+from ullage.tools.replay.evidence.demands import texts_of
 from ullage.tools.replay.readers import Run
 from ullage.wires import FORMATS
 
@@ -46,7 +46,7 @@ def task_of(run: Run) -> str:
     first = [
         FORMATS[run.format].parse(message, "messages") for message in islice(users, 1)
     ]
-    pieces = (piece for message in first for piece in said(message))
+    pieces = (piece for message in first for piece in texts_of(message))
     return "\n".join(piece.text for piece in pieces if piece.by == "user")
 
 
@@ -73,7 +73,7 @@ def counted(run: Run) -> RunValues | None:
             message = wire.parse(raw, f"messages[{index}]")
             for call in message.calls:
                 used.update(atom.text for atom in atoms_of(call.arguments))
-            for piece in said(message):
+            for piece in texts_of(message):
                 tokens.update(tokens_in(piece.plain))
     except (FormatError, AttributeError, KeyError, TypeError):
         return None  # reported when it is replayed

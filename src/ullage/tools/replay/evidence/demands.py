@@ -65,7 +65,7 @@ class MessageText(Struct, frozen=True, gc=False):
         )
 
 
-def said(message: Message) -> Iterator[MessageText]:
+def texts_of(message: Message) -> Iterator[MessageText]:
     """Every text of a message that a model reads: not ids, names or other fields."""
     mine: Speaker = "model" if message.role == "assistant" else "user"
     for number, part in enumerate(message.parts):
@@ -84,12 +84,12 @@ def said(message: Message) -> Iterator[MessageText]:
                         )
 
 
-def said_in(transcript: Transcript, index: int) -> Iterator[MessageText]:
+def texts_in(transcript: Transcript, index: int) -> Iterator[MessageText]:
     """The same of a message of a history, where it is known which call a result answers.
 
     What the user answered through a tool is the user's, and what a program reads no model does.
     """
-    for piece in said(transcript.messages[index]):
+    for piece in texts_of(transcript.messages[index]):
         if transcript.reader(index, piece.part) == "model":
             is_users = transcript.author(index, piece.part) == "user"
             yield replace(piece, by="user") if is_users else piece
@@ -137,7 +137,7 @@ class RunHistory:
         index = len(self.messages)
         message = self.wire.parse(raw, f"messages[{index}]")
         self.transcript.append(message, index.to_bytes(16, "big"))
-        pieces = tuple(said_in(self.transcript, index))
+        pieces = tuple(texts_in(self.transcript, index))
         self.messages.append(raw)
         self._places[id(raw)] = index
         self.parsed.append(message)
@@ -227,11 +227,11 @@ class RequestHead(Struct, frozen=True):
     """What a request has outside its messages, for the question who said a value first.
 
     Attributes:
-        said: system text and tool schemas, in one.
+        text: system text and tool schemas, in one.
         enums: by tool, its name and the values its schema allows.
     """
 
-    said: MessageText
+    text: MessageText
     enums: Mapping[str, frozenset[str]]
 
     @classmethod
@@ -299,7 +299,7 @@ def _class(
     common: Set[str],
 ) -> tuple[str, Sources]:
     places = story.before(atom, length)
-    if head.said.holds(atom) or any(piece.by == "user" for _, piece in places):
+    if head.text.holds(atom) or any(piece.by == "user" for _, piece in places):
         return "given", ()
     if head.allows(tool, atom):
         return "schema", ()

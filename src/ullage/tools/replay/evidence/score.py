@@ -31,7 +31,7 @@ from ullage.tools.replay.evidence.demands import (
     RunHistory,
     bucket_of,
     demands_of,
-    said,
+    texts_of,
 )
 from ullage.tools.replay.readers import Run
 from ullage.tools.replay.reading import Library, reachable_with
@@ -85,7 +85,7 @@ class ViewReader:
                 known = self._read.get(id(raw))
                 read[id(raw)] = known or (
                     raw,
-                    tuple(said(self.story.wire.parse(raw, "view"))),
+                    tuple(texts_of(self.story.wire.parse(raw, "view"))),
                 )
                 texts.append(read[id(raw)][1])
         self._read = read
