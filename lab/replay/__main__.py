@@ -89,11 +89,11 @@ def command(
     """
     asked, floors = users.ReplayOptions(**given), floors_with(dict(limits))
     replayer = SERVED if serves else TRIED
-    found = users.replay_asked(asked, replayer=replayer, is_wanted=partial(is_on, side))
+    found = users.run_replay(asked, replayer=replayer, is_wanted=partial(is_on, side))
     rows = [
         replace(row, passes=row.passes and row.policy != ORACLE)
         for row in rows_of(
-            found.replays, partial(judged_row, floors=floors), each=asked.each
+            found.replays, partial(judged_row, floors=floors), by_run=asked.by_run
         )
     ]
     found = replace(found, rows=rows)

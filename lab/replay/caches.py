@@ -96,7 +96,7 @@ class Caches:
 
     def call(self, messages: Sequence[Wire], head: str = "") -> list[CacheUse]:
         """One request: its messages in wire form, and its head as text (`head_of`)."""
-        sent = self._prefix.sent(messages, head)
+        sent = self._prefix.measure(messages, head)
         calls = [cache.take(sent) for cache in self._caches]
         pairs = zip(self.totals, calls, strict=True)
         self.totals = [totals.plus(call) for totals, call in pairs]

@@ -169,7 +169,9 @@ class Watch(score.EvidenceMeter):
 
 def mentions(view: ParsedView, atom: Atom) -> bool:
     """Whether the bare value is in what a view has beside the messages of the run."""
-    return any(piece.holds(atom) and holds(piece.plain, atom) for piece in view.others)
+    return any(
+        piece.holds(atom) and holds(piece.plain, atom) for piece in view.new_texts
+    )
 
 
 def watch_over(

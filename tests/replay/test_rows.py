@@ -55,7 +55,7 @@ def test_a_folder_of_session_logs_is_one_row():
 
 def test_each_run_has_a_row_where_that_is_asked_for():
     rows = rows_of(
-        replays([f"{number:02}.jsonl" for number in range(20)]), row_of, each=True
+        replays([f"{number:02}.jsonl" for number in range(20)]), row_of, by_run=True
     )
     assert {row.name for row in rows} == {small_run("openai-chat", 2).id}
 

@@ -74,7 +74,7 @@ def test_ids_and_other_fields_show_nothing():
 
 def test_of_a_long_line_the_surroundings_count():
     line = line_at("a " * 200 + "total_tokens" + " b" * 200, 400, 412)
-    assert (len(line.before), len(line.behind)) == (80, 80)
+    assert (len(line.prefix), len(line.suffix)) == (80, 80)
 
 
 def test_an_edit_must_see_its_old_text_whole():
@@ -123,7 +123,7 @@ def test_every_line_is_told_once():
     (line,) = [
         line for demand in chain.from_iterable(demands) for line in lines_of(demand)
     ]
-    assert line.before + "total_tokens" + line.behind == LINE
+    assert line.prefix + "total_tokens" + line.suffix == LINE
 
 
 def test_an_old_text_that_json_writes_otherwise_is_a_line_itself():

@@ -15,9 +15,21 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 
 def mark(turn, *, first=False):
-    said = {"kind": "pruned", "what": "bash", "why": "it pays", "ref": "", "text": ""}
+    said = {
+        "kind": "pruned",
+        "subject": "bash",
+        "reason": "it pays",
+        "ref": "",
+        "text": "",
+    }
     return TracedEdit(
-        turn=turn, first=first, message=1, stop=2, before=9_000, after=400, **said
+        turn=turn,
+        is_new=first,
+        message=1,
+        stop=2,
+        tokens_before=9_000,
+        tokens_after=400,
+        **said,
     )
 
 

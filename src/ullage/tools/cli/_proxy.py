@@ -113,9 +113,9 @@ def settings_of(
     """
     if importlib.util.find_spec("aiohttp") is None:
         raise ConfigError("ullage proxy", "aiohttp is missing", install_remedy("proxy"))
-    named = dict(_pair(each) for each in upstreams)
+    urls = dict(_pair(pair) for pair in upstreams)
     options["user_tools"] = list(options["user_tools"]) or None
-    return config_of(file, os.environ, upstreams=named, **options)
+    return config_of(file, os.environ, upstreams=urls, **options)
 
 
 def _pair(option: str) -> tuple[str, str]:

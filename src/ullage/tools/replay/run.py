@@ -191,7 +191,7 @@ class RunSums:
         broken: dict[str, int],
     ) -> Replayed:
         """What the whole run showed."""
-        shown = self.meter.shown
+        views = self.meter.shown
         return Replayed(
             run=self._run.id,
             policy=policy,
@@ -201,8 +201,8 @@ class RunSums:
             raw_tokens=sum(self._raw),
             peak_tokens=max(self._shown, default=0),
             tokens=sum(self._shown),
-            breaks=shown.breaks,
-            rewritten_share=shown.rewritten_share,
+            breaks=views.breaks,
+            rewritten_share=views.rewritten_share,
             bills=self.meter.bills(),
             events=events,
             broken=broken,

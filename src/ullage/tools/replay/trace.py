@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import Literal, TypeAlias
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from ullage.tools.replay.cost.prices import Profile
 
@@ -35,22 +35,23 @@ class TracedEdit(Struct, frozen=True, kw_only=True):
         turn: the request before which it was made, from 0.
         message: index of the first message it changed; ``stop`` is one past the last.
         kind: the kind of its event.
-        first: whether the message was new, so that nothing sent before was changed.
-        what: the tool and its arguments, or what else was there.
+        is_new: whether the message was new, so that nothing sent before was changed.
+        subject: the tool and its arguments, or what else was there.
         ref: what opens the original; "" where there is none.
-        before: tokens of the place before; ``after``, those of ``text``, shown in its place.
+        tokens_before: tokens of the place as it was.
+        tokens_after: tokens of ``text``, which is shown in its place.
     """
 
     turn: int
     message: int
     stop: int
     kind: str
-    first: bool
-    what: str
-    why: str
+    is_new: bool = field(name="first")
+    subject: str = field(name="what")
+    reason: str = field(name="why")
     ref: str
-    before: int
-    after: int
+    tokens_before: int = field(name="before")
+    tokens_after: int = field(name="after")
     text: str
 
 

@@ -133,10 +133,10 @@ class CostMeter:
         output_tokens: int,
     ) -> None:
         """Take in call ``number`` of the run: as recorded, as shown, and its answer's tokens."""
-        raw = self.raw.sent(history, self._heads[0])
-        shown = self.shown.sent(view, self._heads[1])
+        raw = self.raw.measure(history, self._heads[0])
+        fitted = self.shown.measure(view, self._heads[1])
         for pricing in self._pricings:
-            pricing.take(raw, shown, output_tokens, number)
+            pricing.take(raw, fitted, output_tokens, number)
         self.newest = self._pricings[0].newest if self._pricings else None
 
     def bills(self) -> list[Bill]:
@@ -163,24 +163,27 @@ class _Pricing:
     def take(
         self,
         raw: MeasuredRequest,
-        shown: MeasuredRequest,
+        fitted: MeasuredRequest,
         output_tokens: int,
         number: int,
     ) -> None:
         now_s, profile = self._starts[number], self.profile
-        before, after = self._raw.take(raw, now_s), self._shown.take(shown, now_s)
-        costs = [usd(call, profile, output_tokens) for call in (before, after)]
-        self._sides = (
-            self._sides[0] + _side(before, profile, costs[0]),
-            self._sides[1] + _side(after, profile, costs[1]),
+        raw_use, fitted_use = (
+            self._raw.take(raw, now_s),
+            self._shown.take(fitted, now_s),
         )
-        self.newest = Priced(self.profile, after, costs[1], costs[0])
+        costs = [usd(call, profile, output_tokens) for call in (raw_use, fitted_use)]
+        self._sides = (
+            self._sides[0] + _side(raw_use, profile, costs[0]),
+            self._sides[1] + _side(fitted_use, profile, costs[1]),
+        )
+        self.newest = Priced(self.profile, fitted_use, costs[1], costs[0])
 
     def bill(self) -> Bill:
-        raw, shown = self._sides
+        raw, fitted = self._sides
         profile, models = self.profile.name, (self.profile.whose,)
         return Bill(
-            profile=profile, models=models, clock=self.clock, raw=raw, shown=shown
+            profile=profile, models=models, clock=self.clock, raw=raw, shown=fitted
         )
 
 
@@ -212,11 +215,11 @@ def _recorded(
     lengths: Sequence[int], stamps: Mapping[int, float]
 ) -> list[float] | None:
     """When each call began: the newest stamp in its history. None if one has none."""
-    known = sorted(stamps.items())
+    times = sorted(stamps.items())
     starts, newest, at = list[float](), -math.inf, 0
     for length in lengths:
-        while at < len(known) and known[at][0] < length:
-            newest = max(newest, known[at][1])
+        while at < len(times) and times[at][0] < length:
+            newest = max(newest, times[at][1])
             at += 1
         starts.append(newest)
     return starts if starts and starts[0] > -math.inf else None

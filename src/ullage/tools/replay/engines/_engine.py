@@ -16,7 +16,7 @@ TRIES = 3
 
 
 class WorkerDied(Struct, frozen=True):
-    """What comes of a unit whose workers died each time.
+    """The outcome of a unit whose worker died at every try.
 
     Attributes:
         tries: how many workers it had.

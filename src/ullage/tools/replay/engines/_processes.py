@@ -35,13 +35,13 @@ def processes(workers: int | None) -> Iterator[Engine]:
     if workers == 1:
         yield LocalEngine()
         return
-    others = set(multiprocessing.active_children())
+    siblings = set(multiprocessing.active_children())
     engine = _Processes(workers)
     try:
         yield engine
     except BaseException:
         engine.close(wait=False)
-        for worker in set(multiprocessing.active_children()) - others:
+        for worker in set(multiprocessing.active_children()) - siblings:
             worker.terminate()
         raise
     engine.close(wait=True)
@@ -63,11 +63,11 @@ class _Processes:
         while True:
             while (
                 idle
-                and (given := again.popleft() if again else next(fresh, None))
+                and (task := again.popleft() if again else next(fresh, None))
                 is not None
             ):
                 worker = idle.popleft()
-                running[self._submit(worker, function, given[1])] = worker, given
+                running[self._submit(worker, function, task[1])] = worker, task
             if not running:
                 return
             for future in wait(running, return_when=FIRST_COMPLETED).done:

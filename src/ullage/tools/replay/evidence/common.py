@@ -27,14 +27,16 @@ SHARE = 0.02
 
 def common_in(runs: Iterable[Run], engine: Engine | None = None) -> frozenset[str]:
     """The stop list of these runs, each of which is held in memory only while it is read."""
-    found = (
-        each
-        for _, each in (engine or LocalEngine()).map(
+    outcomes = (
+        outcome
+        for _, outcome in (engine or LocalEngine()).map(
             counted, ((None, run) for run in runs)
         )
     )
     return common_of(
-        each for each in found if each is not None and not isinstance(each, WorkerDied)
+        outcome
+        for outcome in outcomes
+        if outcome is not None and not isinstance(outcome, WorkerDied)
     )
 
 
@@ -43,10 +45,10 @@ def task_of(run: Run) -> str:
     if run.task:
         return run.task
     users = (message for message in run.messages if message.get("role") == "user")
-    first = [
+    messages = [
         FORMATS[run.format].parse(message, "messages") for message in islice(users, 1)
     ]
-    pieces = (piece for message in first for piece in texts_of(message))
+    pieces = (piece for message in messages for piece in texts_of(message))
     return "\n".join(piece.text for piece in pieces if piece.by == "user")
 
 
@@ -56,12 +58,12 @@ class RunValues(Struct, frozen=True):
     Attributes:
         task: its task.
         used: the values of its arguments.
-        held: what its texts hold, hashed alike in every process.
+        hashes: what its texts hold, hashed alike in every process.
     """
 
     task: str
     used: frozenset[str]
-    held: array[int]
+    hashes: array[int]
 
 
 def counted(run: Run) -> RunValues | None:
@@ -92,15 +94,15 @@ def common_of(counts: Iterable[RunValues]) -> frozenset[str]:
     """The values of arguments found in too many of the tasks. Of a text only hashes are kept."""
     used: dict[int, str] = {}
     by_task: dict[str, list[array[int]]] = {}
-    for found in counts:
-        used |= {_hash(text): text for text in found.used}
-        by_task.setdefault(found.task, []).append(found.held)
+    for values in counts:
+        used |= {_hash(text): text for text in values.used}
+        by_task.setdefault(values.task, []).append(values.hashes)
     tasks: Counter[int] = Counter()
     for runs in by_task.values():
-        tasks.update({value for values in runs for value in values if value in used})
-    others = max(len(by_task) - 1, 1)
+        tasks.update({value for hashes in runs for value in hashes if value in used})
+    other_tasks = max(len(by_task) - 1, 1)
     return frozenset(
-        used[value] for value, n in tasks.items() if (n - 1) / others > SHARE
+        used[value] for value, n in tasks.items() if (n - 1) / other_tasks > SHARE
     )
 
 

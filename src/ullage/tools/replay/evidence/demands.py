@@ -85,7 +85,7 @@ def texts_of(message: Message) -> Iterator[MessageText]:
 
 
 def texts_in(transcript: Transcript, index: int) -> Iterator[MessageText]:
-    """The same of a message of a history, where it is known which call a result answers.
+    """The texts of a message within a history, each by the one who really speaks.
 
     What the user answered through a tool is the user's, and what a program reads no model does.
     """
@@ -158,28 +158,28 @@ class RunHistory:
 
     def before(self, atom: Atom, length: int) -> list[tuple[int, MessageText]]:
         """Every text among the first ``length`` messages that holds an atom, in order."""
-        found = self._all(atom)
-        return found[: bisect_left(found, length, key=lambda place: place[0])]
+        places = self._all(atom)
+        return places[: bisect_left(places, length, key=lambda place: place[0])]
 
     def _all(self, atom: Atom) -> list[tuple[int, MessageText]]:
-        known, found = self._holding.get(atom, (0, []))
-        if known < len(self.messages):
-            for index in self._candidates(atom, known):
-                found += [
+        searched, places = self._holding.get(atom, (0, []))
+        if searched < len(self.messages):
+            for index in self._candidates(atom, searched):
+                places += [
                     (index, piece) for piece in self.pieces[index] if piece.holds(atom)
                 ]
-            self._holding[atom] = (len(self.messages), found)
-        return found
+            self._holding[atom] = (len(self.messages), places)
+        return places
 
-    def _candidates(self, atom: Atom, known: int) -> Sequence[int]:
-        """The messages from ``known`` on that hold the rarest word of an atom."""
+    def _candidates(self, atom: Atom, start: int) -> Sequence[int]:
+        """The messages from ``start`` on that hold the rarest word of an atom."""
         inside = words(plain(atom.text))
         if atom.kind == "quote":  # the first and the last may be parts of words
             inside = inside[1:-1][:_QUOTE_WORDS]
         if not inside:
-            return range(known, len(self.messages))
+            return range(start, len(self.messages))
         rarest = min((self._with_word.get(word, []) for word in inside), key=len)
-        return rarest[bisect_left(rarest, known) :]
+        return rarest[bisect_left(rarest, start) :]
 
 
 Use: TypeAlias = Literal["first", "reuse"]
@@ -255,9 +255,10 @@ def demands_of(
     common: Set[str] = frozenset(),
 ) -> Demands:
     """The demands of every call of a run."""
-    found = (classes_of(story, length, head, common) for length in lengths)
+    classes = (classes_of(story, length, head, common) for length in lengths)
     return [
-        list(_made(number, of_call, lengths)) for number, of_call in enumerate(found)
+        list(_demands_of_call(number, call_classes, lengths))
+        for number, call_classes in enumerate(classes)
     ]
 
 
@@ -269,25 +270,25 @@ def classes_of(
     One of ``first`` and ``reuse``, which are demands; ``given`` by the user or the system,
     ``schema``, ``common``, ``generated``.
     """
-    found: dict[Atom, tuple[str, Sources]] = {}
+    classes: dict[Atom, tuple[str, Sources]] = {}
     for call in (call for message in story.reply(length) for call in message.calls):
         for atom in sorted(atoms_of(call.arguments)):
-            if atom not in found:
-                found[atom] = _class(atom, call.name, story, length, head, common)
-    return found
+            if atom not in classes:
+                classes[atom] = _class(atom, call.name, story, length, head, common)
+    return classes
 
 
-def _made(
-    number: int, found: Mapping[Atom, tuple[str, Sources]], lengths: Sequence[int]
+def _demands_of_call(
+    number: int, classes: Mapping[Atom, tuple[str, Sources]], lengths: Sequence[int]
 ) -> Iterator[Demand]:
     uses: tuple[Use, ...] = ("first", "reuse")
     for use in uses:
-        mine = [
-            (atom, sources) for atom, (kind, sources) in found.items() if kind == use
+        values = [
+            (atom, sources) for atom, (kind, sources) in classes.items() if kind == use
         ]
-        for atom, sources in mine:
+        for atom, sources in values:
             age = number - bisect_right(lengths, sources[-1][0]) + 1
-            yield Demand(number, atom, use, age, 1 / len(mine), sources)
+            yield Demand(number, atom, use, age, 1 / len(values), sources)
 
 
 def _class(

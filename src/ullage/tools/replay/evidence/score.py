@@ -45,8 +45,8 @@ _MOST_LINES = 64
 class ValueContext(Struct, frozen=True):
     """The surroundings of a value: what is before and behind it in its line."""
 
-    before: str
-    behind: str
+    prefix: str
+    suffix: str
 
 
 class ParsedView(Struct, frozen=True):
@@ -55,12 +55,12 @@ class ParsedView(Struct, frozen=True):
     Attributes:
         texts: the texts of each message, in order.
         originals: the messages of the story that are in it as they were.
-        others: the texts of the messages that are not in the story.
+        new_texts: the texts of the messages that are not in the story.
     """
 
     texts: tuple[tuple[MessageText, ...], ...]
     originals: frozenset[int]
-    others: tuple[MessageText, ...]
+    new_texts: tuple[MessageText, ...]
 
 
 class ViewReader:
@@ -82,21 +82,21 @@ class ViewReader:
                 originals.add(place)
                 texts.append(self.story.pieces[place])
             else:
-                known = self._read.get(id(raw))
-                read[id(raw)] = known or (
+                cached = self._read.get(id(raw))
+                read[id(raw)] = cached or (
                     raw,
                     tuple(texts_of(self.story.wire.parse(raw, "view"))),
                 )
                 texts.append(read[id(raw)][1])
         self._read = read
-        others = tuple(piece for _, pieces in read.values() for piece in pieces)
-        return ParsedView(tuple(texts), frozenset(originals), others)
+        new_texts = tuple(piece for _, pieces in read.values() for piece in pieces)
+        return ParsedView(tuple(texts), frozenset(originals), new_texts)
 
     def shows(self, demand: Demand, view: ParsedView) -> bool:
         """Whether a view shows what a call demands, in evidence form."""
         if any(index in view.originals for index, _ in demand.sources):
             return True
-        return any(self.is_in(demand, piece) for piece in view.others)
+        return any(self.is_in(demand, piece) for piece in view.new_texts)
 
     def is_in(self, demand: Demand, piece: MessageText) -> bool:
         """Whether a text shows what a call demands, in evidence form."""
@@ -119,49 +119,59 @@ def lines_of(demand: Demand) -> tuple[ValueContext, ...]:
 
     An old text with backslashes may read otherwise in the JSON that gave it; it is a line itself.
     """
-    found: dict[ValueContext, None] = {}
+    contexts: dict[ValueContext, None] = {}
     value = demand.atom.plain
     for _, piece in reversed(demand.sources):
         for at in islice(places(piece.plain, demand.atom), _MOST_LINES):
-            found[line_at(piece.plain, at, at + len(value))] = None
-        if len(found) >= _MOST_LINES:
+            contexts[line_at(piece.plain, at, at + len(value))] = None
+        if len(contexts) >= _MOST_LINES:
             break
-    return tuple(islice(found, _MOST_LINES)) or (ValueContext("", ""),)
+    return tuple(islice(contexts, _MOST_LINES)) or (ValueContext("", ""),)
 
 
 def line_at(text: str, start: int, stop: int) -> ValueContext:
     """The line around a value; of a long one the 80 characters on either side."""
-    first = text.rfind("\n", 0, start) + 1
-    last = text.find("\n", stop)
-    last = len(text) if last < 0 else last
-    if last - first > 2 * _SIDE_CHARS + stop - start:
-        first, last = max(first, start - _SIDE_CHARS), min(last, stop + _SIDE_CHARS)
-    return ValueContext(text[first:start], text[stop:last])
+    begin = text.rfind("\n", 0, start) + 1
+    end = text.find("\n", stop)
+    end = len(text) if end < 0 else end
+    if end - begin > 2 * _SIDE_CHARS + stop - start:
+        begin, end = max(begin, start - _SIDE_CHARS), min(end, stop + _SIDE_CHARS)
+    return ValueContext(text[begin:start], text[stop:end])
 
 
 def _shows(text: str, at: int, value: str, line: ValueContext) -> bool:
     """Whether the text around a place is a source line, or nearly."""
     stop = at + len(value)
-    if text.endswith(line.before, 0, at) and text.startswith(line.behind, stop):
+    if text.endswith(line.prefix, 0, at) and text.startswith(line.suffix, stop):
         return True
-    before, behind, own = words(line.before), words(line.behind), len(words(value))
-    near_before = words(text[max(at - 2 * len(line.before) - _SIDE_CHARS, 0) : at])
-    near_behind = words(text[stop : stop + 2 * len(line.behind) + _SIDE_CHARS])
-    shown = own + _common(before, near_before) + _common(behind, near_behind)
-    return shown >= ceil(_SHARE * (own + len(before) + len(behind)))
+    prefix_words, suffix_words, value_words = (
+        words(line.prefix),
+        words(line.suffix),
+        len(words(value)),
+    )
+    near_prefix = words(text[max(at - 2 * len(line.prefix) - _SIDE_CHARS, 0) : at])
+    near_suffix = words(text[stop : stop + 2 * len(line.suffix) + _SIDE_CHARS])
+    shown_words = (
+        value_words
+        + _common(prefix_words, near_prefix)
+        + _common(suffix_words, near_suffix)
+    )
+    return shown_words >= ceil(
+        _SHARE * (value_words + len(prefix_words) + len(suffix_words))
+    )
 
 
-def _common(one: Sequence[str], other: Sequence[str]) -> int:
+def _common(wanted_words: Sequence[str], text_words: Sequence[str]) -> int:
     """How many words two rows have in common, in order: bit by bit (Hyyrö 2004)."""
-    where: dict[str, int] = {}
-    for at, word in enumerate(one):
-        where[word] = where.get(word, 0) | 1 << at
-    every = (1 << len(one)) - 1
-    row = every
-    for word in other:
-        same = row & where.get(word, 0)
-        row = ((row + same) | (row - same)) & every
-    return len(one) - row.bit_count()
+    positions: dict[str, int] = {}
+    for at, word in enumerate(wanted_words):
+        positions[word] = positions.get(word, 0) | 1 << at
+    mask = (1 << len(wanted_words)) - 1
+    row = mask
+    for word in text_words:
+        same = row & positions.get(word, 0)
+        row = ((row + same) | (row - same)) & mask
+    return len(wanted_words) - row.bit_count()
 
 
 class DemandVerdict(Struct, frozen=True):
@@ -225,9 +235,9 @@ class EvidenceMeter:
         self, number: int, length: int, messages: Sequence[Any]
     ) -> list[DemandVerdict]:
         """Judge the view of one call, before which ``length`` messages came."""
-        found = self.judge(number, length, self._sight.look(messages))
-        self.verdicts += found
-        return found
+        verdicts = self.judge(number, length, self._sight.look(messages))
+        self.verdicts += verdicts
+        return verdicts
 
     def judge(self, number: int, length: int, view: ParsedView) -> list[DemandVerdict]:
         """What becomes of the demands of a call in its view."""
@@ -255,15 +265,15 @@ class EvidenceMeter:
 
     def evidence(self) -> EvidenceScore:
         """What was in view so far, summed up."""
-        first = dict.fromkeys(BUCKETS, DemandTally())
+        tallies = dict.fromkeys(BUCKETS, DemandTally())
         far = DemandTally()
         for verdict in self.verdicts:
             demand = verdict.demand
             if demand.use == "first":
-                first[bucket_of(demand.age)] += _tally(verdict, 1)
+                tallies[bucket_of(demand.age)] += _tally(verdict, 1)
                 far += _tally(verdict, demand.weight if demand.is_far else 0)
         return EvidenceScore(
-            {bucket: tally for bucket, tally in first.items() if tally.demanded}, far
+            {bucket: tally for bucket, tally in tallies.items() if tally.demanded}, far
         )
 
     def _can_open(self, refs: Sequence[str], atom: Atom) -> bool:

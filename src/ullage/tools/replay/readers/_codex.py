@@ -65,8 +65,8 @@ def _meta(history: LoggedConversation, payload: Event) -> None:
     """The head of the session; in one under way, that of another it was made from."""
     if isinstance(payload.get("id"), str) and not history.turns:
         history.id, history.request = payload["id"], {}
-    given = payload.get("base_instructions") or payload.get("instructions")
-    text = given.get("text") if isinstance(given, dict) else given
+    instructions = payload.get("base_instructions") or payload.get("instructions")
+    text = instructions.get("text") if isinstance(instructions, dict) else instructions
     if isinstance(text, str) and text:
         history.request.setdefault("instructions", text)
 
@@ -79,12 +79,12 @@ def _item(history: LoggedConversation, payload: Event) -> None:
             history.say(item)
     elif kind == "message" or kind in _OF_THE_MODEL:
         calls = {call_id: str(kind)} if kind in _CALLS else {}
-        last = history.turns[-1] if history.turns else None
-        if last is None or last.calls is None or last.results:
+        turn = history.turns[-1] if history.turns else None
+        if turn is None or turn.calls is None or turn.results:
             history.reply([item], calls)
         else:  # one more item of the same reply
-            last.raws.append(item)
-            history.asks(last, calls)
+            turn.raws.append(item)
+            history.asks(turn, calls)
     elif str(kind).endswith("_output"):
         history.result(call_id, item)
 

@@ -102,13 +102,15 @@ def _kind_of(value: Value) -> str | None:
 
 def _is_note(value: Value) -> bool:
     """Lines between the LangChain messages of one log, which hold none."""
-    known = {"metadata": "total_stages", "stage_start": "num_events"}
-    return known.get(str(value.get("type"))) in value
+    keys = {"metadata": "total_stages", "stage_start": "num_events"}
+    return keys.get(str(value.get("type"))) in value
 
 
 def _is_sample(value: Any) -> bool:
-    known = isinstance(value, dict) and {"id", "epoch", "messages"} <= value.keys()
-    return known and are_objects(value["messages"])
+    is_complete = (
+        isinstance(value, dict) and {"id", "epoch", "messages"} <= value.keys()
+    )
+    return is_complete and are_objects(value["messages"])
 
 
 def _atif(value: Value, history: LoggedConversation) -> None:
@@ -138,11 +140,12 @@ def _atif(value: Value, history: LoggedConversation) -> None:
 
 def _swe_agent(value: Value, history: LoggedConversation) -> None:
     for message in value["history"]:
-        asked = [
+        raw_calls = [
             call for call in message.get("tool_calls") or () if isinstance(call, dict)
         ]
         calls = [
-            (str(call.get("id")), *_function(call.get("function"))) for call in asked
+            (str(call.get("id")), *_function(call.get("function")))
+            for call in raw_calls
         ]
         answered = message.get("tool_call_ids") or [message.get("tool_call_id")]
         _message(history, message, str(message.get("role")), calls, answered[0])
@@ -157,10 +160,10 @@ def _function(body: Any) -> tuple[str, Any]:
 
 
 def _inspect(value: Value, history: LoggedConversation) -> None:
-    kept = fields_of(value.get("attachments"))
+    attachments = fields_of(value.get("attachments"))
     history.of_model(fields_of(value.get("output")).get("model"))
     for stored in value["messages"]:
-        message = _attached(stored, kept)
+        message = _attached(stored, attachments)
         calls = calls_in(message.get("tool_calls"), "id", "function", "arguments")
         error = message.get("error")
         if (
@@ -173,14 +176,16 @@ def _inspect(value: Value, history: LoggedConversation) -> None:
         _message(history, message, role, calls, message.get("tool_call_id"))
 
 
-def _attached(value: Any, kept: Mapping[str, Any]) -> Any:
+def _attached(value: Any, attachments: Mapping[str, Any]) -> Any:
     """The value with what inspect keeps beside it put back."""
     if isinstance(value, str) and value.startswith("attachment://"):
-        return kept.get(value.removeprefix("attachment://"), value)
+        return attachments.get(value.removeprefix("attachment://"), value)
     if isinstance(value, dict):
-        return {key: _attached(item, kept) for key, item in value.items()}
+        return {key: _attached(item, attachments) for key, item in value.items()}
     return (
-        [_attached(item, kept) for item in value] if isinstance(value, list) else value
+        [_attached(item, attachments) for item in value]
+        if isinstance(value, list)
+        else value
     )
 
 

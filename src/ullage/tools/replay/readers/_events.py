@@ -61,14 +61,16 @@ def _branch(id: str, lines: Lines, report: DamageReport) -> Iterable[tuple[str, 
     parents = {
         value["id"]: value.get("parentId") for value, _ in lines if "id" in value
     }
-    kept, at = set(), lines[-1][0].get("id")
-    while at is not None and at not in kept:
-        kept.add(at)
+    chain, at = set(), lines[-1][0].get("id")
+    while at is not None and at not in chain:
+        chain.add(at)
         at = parents.get(at)
     is_chain = any(parents.values())
     yield (
         id,
-        [each for each in lines if each[0].get("id") in kept] if is_chain else lines,
+        [entry for entry in lines if entry[0].get("id") in chain]
+        if is_chain
+        else lines,
     )
 
 
@@ -90,8 +92,11 @@ def _take_pi_message(history: LoggedConversation, message: Event) -> None:
             say(history, f"$ {message.get('command')}\n{message.get('output')}")
         case "assistant":
             blocks = [block for block in content or () if isinstance(block, dict)]
-            asked = [block for block in blocks if block.get("type") == "toolCall"]
-            calls, text = calls_in(asked, "id", "name", "arguments"), text_of(blocks)
+            call_blocks = [block for block in blocks if block.get("type") == "toolCall"]
+            calls, text = (
+                calls_in(call_blocks, "id", "name", "arguments"),
+                text_of(blocks),
+            )
             if calls or text:  # else it was aborted before it said anything
                 history.of_model(message.get("model"))
                 reply(history, text, calls)
@@ -123,10 +128,10 @@ def _take_copilot(history: LoggedConversation, value: Event) -> None:
             if calls or data.get("content"):
                 reply(history, data.get("content"), calls)
         case "tool.execution_complete":
-            given = data.get("result") or data.get("error") or {}
-            if isinstance(given, dict):
-                given = given.get("content") or given.get("message")
-            answer(history, str(data.get("toolCallId")), str(given or ""))
+            result = data.get("result") or data.get("error") or {}
+            if isinstance(result, dict):
+                result = result.get("content") or result.get("message")
+            answer(history, str(data.get("toolCallId")), str(result or ""))
 
 
 PI = LogKind(

@@ -85,13 +85,13 @@ def logs_under(path: str | os.PathLike[str]) -> list[LogFile]:
         return objects_under(path)
     here = Path(path)
     if here.is_dir():
-        found = (
+        entries = (
             (path, path.relative_to(here).as_posix())
             for path in sorted(here.rglob("*"))
         )
         return [
             _on_disk(path)
-            for path, name in found
+            for path, name in entries
             if "/." not in f"/{name}" and path.is_file()
         ]
     return [_on_disk(here)] if here.is_file() else []
@@ -108,11 +108,11 @@ def values(file: LogFile, report: DamageReport) -> Iterator[tuple[int, Any, int]
             start = raw.read(len(_ZIP))
             raw.seek(0)
             if start == _ZIP:
-                found = _zipped(raw, report)
+                documents = _zipped(raw, report)
             else:
                 stream = gzip.GzipFile(fileobj=raw) if start[:2] == _GZIP else raw
-                found = _documents(_lines(stream, report), report)
-            for number, value in found:
+                documents = _documents(_lines(stream, report), report)
+            for number, value in documents:
                 yield number, value, raw.tell()
     except OSError as error:
         report.add(
@@ -159,12 +159,12 @@ def _lines(stream: Lines, report: DamageReport) -> Iterator[tuple[int, bytes]]:
                 report.add(number, f"the line is longer than {MOST_LINE_BYTES:,} bytes")
                 line = _skip_line(stream)
         except (OSError, EOFError, zlib.error) as error:
-            why = (
+            reason = (
                 "the file ends too early"
                 if isinstance(error, EOFError)
                 else "it is damaged"
             )
-            report.add(number, f"cannot be decompressed from here on: {why}")
+            report.add(number, f"cannot be decompressed from here on: {reason}")
             return
         if not line:
             return
@@ -207,12 +207,12 @@ def _documents(
 
 def _joined(lines: Iterator[tuple[int, bytes]]) -> bytes:
     """The lines as one document; nothing that parses when it is too long to be held."""
-    held = bytearray()
+    document = bytearray()
     for _, line in lines:
-        held += line
-        if len(held) > MOST_LINE_BYTES:
+        document += line
+        if len(document) > MOST_LINE_BYTES:
             return b""
-    return b"" if _holds_too_much(held) else bytes(held)
+    return b"" if _holds_too_much(document) else bytes(document)
 
 
 def _is_spread(head: list[bytes]) -> bool:

@@ -32,7 +32,7 @@ NO_RESULT = "No result was recorded for this call."
 
 
 class LogTurn:
-    """One place: what was said, or a reply with what answers it.
+    """One turn of a log: a message of the user's, or a reply with the results of its calls.
 
     Attributes:
         calls: the names of the tools it calls, by call id; None: it is no reply.
@@ -116,10 +116,10 @@ class LoggedConversation:
         call = self._pairs.result(here, call_id)
         if call is None:
             of_one = self._pairs.of(here)
-            what = (
+            problem = (
                 "a second result of one call" if of_one else "a result without its call"
             )
-            self.report.repaired(self.line, f"{what} is left out")
+            self.report.repaired(self.line, f"{problem} is left out")
             return None
         turn = self._owners[call]
         turn.results[call_id] = raw
@@ -142,14 +142,14 @@ class LoggedConversation:
         while turns and turns[0].calls is not None:
             problem = "the log begins with a reply, which is left out"
             self.report.repaired(turns.pop(0).line, problem)
-        last = max(
+        reply_index = max(
             (at for at, turn in enumerate(turns) if turn.calls is not None), default=-1
         )
-        if last < 0 or not turns[last].unanswered:
+        if reply_index < 0 or not turns[reply_index].unanswered:
             return turns, None
         problem = "the last reply has calls without results, left out"
-        self.report.repaired(turns[last].line, problem)
-        return turns[:last], turns[last]
+        self.report.repaired(turns[reply_index].line, problem)
+        return turns[:reply_index], turns[reply_index]
 
     def _emit(self, turn: LogTurn, run: Run) -> None:
         for call_id in turn.unanswered:

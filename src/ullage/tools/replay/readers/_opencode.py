@@ -74,19 +74,21 @@ def _texts(parts: list[Event]) -> Iterator[str]:
 
 
 def _reply(history: LoggedConversation, parts: list[Event]) -> None:
-    found = [part for part in parts if part.get("type") == "tool"]
-    states = [(str(part.get("callID")), fields_of(part.get("state"))) for part in found]
+    tool_parts = [part for part in parts if part.get("type") == "tool"]
+    states = [
+        (str(part.get("callID")), fields_of(part.get("state"))) for part in tool_parts
+    ]
     calls = [
         (id, str(part.get("tool")), state.get("input"))
-        for part, (id, state) in zip(found, states, strict=True)
+        for part, (id, state) in zip(tool_parts, states, strict=True)
     ]
     text = "\n".join(_texts(parts))
     if not calls and not text:
         return
     reply(history, text, calls)
     for id, state in states:
-        given = {"completed": state.get("output"), "error": state.get("error")}
-        result = given.get(str(state.get("status")))
+        outputs = {"completed": state.get("output"), "error": state.get("error")}
+        result = outputs.get(str(state.get("status")))
         if isinstance(result, str):
             answer(history, id, result)
 

@@ -115,11 +115,11 @@ class DamageReport:
         if self.is_readable:
             self._pass_on_each()
         elif self._found:
-            first, count = self._found[0], self._counts.total()
+            damage, count = self._found[0], self._counts.total()
             more = f" (and {count - 1:,} more in this file)" if count > 1 else ""
             grade: Grade = "skipped" if self._counts["skipped"] else "foreign"
             self._pass_on(
-                Damage(self.file, first.line, f"{first.problem}{more}", grade)
+                Damage(self.file, damage.line, f"{damage.problem}{more}", grade)
             )
 
     def _pass_on_each(self) -> None:

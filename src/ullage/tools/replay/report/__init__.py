@@ -21,7 +21,7 @@ from msgspec import Struct
 from msgspec.structs import asdict
 
 from ullage.tools.replay.calls import Room
-from ullage.tools.replay.cost.prices import Profile, Wanted
+from ullage.tools.replay.cost.prices import Profile, ProfileChoice
 from ullage.tools.replay.report.share import repacked, without_private
 from ullage.tools.replay.run import Replayed
 from ullage.tools.replay.trace import KINDS, Trace, TracedRun
@@ -107,16 +107,17 @@ class Album:
         """The runs kept, largest first, each with its policies and rooms in this order."""
         pictures = []
         for key in sorted(self._pages, key=self._peak, reverse=True):
-            first = self._pages[key][0]
+            drawn = self._pages[key][0]
             traces = {
-                (d.replayed.policy, d.replayed.room): d.trace for d in self._pages[key]
+                (replay.replayed.policy, replay.replayed.room): replay.trace
+                for replay in self._pages[key]
             }
             picture = Picture(
-                name=first.replayed.run,
-                calls=first.replayed.calls,
-                peak=first.replayed.raw_peak_tokens,
-                story=first.story,
-                traces=[traces[each] for each in tries if each in traces],
+                name=drawn.replayed.run,
+                calls=drawn.replayed.calls,
+                peak=drawn.replayed.raw_peak_tokens,
+                story=drawn.story,
+                traces=[traces[attempt] for attempt in tries if attempt in traces],
             )
             pictures.append(picture)
         return pictures
@@ -136,7 +137,7 @@ def page_of(
     *,
     pictures: Sequence[Picture],
     rows: Sequence[Any] = (),
-    profiles: Sequence[Wanted] = (),
+    profiles: Sequence[ProfileChoice] = (),
     command: str = "",
     notes: Sequence[str] = (),
     share: bool = False,
@@ -161,7 +162,7 @@ def page_of(
         "command": command,
         "notes": notes,
         "kinds": KINDS,
-        "profiles": [each for each in profiles if isinstance(each, Profile)],
+        "profiles": [profile for profile in profiles if isinstance(profile, Profile)],
         "rows": rows,
         "runs": runs,
     }
