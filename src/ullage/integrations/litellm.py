@@ -94,13 +94,13 @@ class UllageCallback(Carried, CustomLogger, AsyncClosing):  # type: ignore[misc]
         Raises:
             StoreError: what was set aside cannot be read.
         """
-        session, asked = (
+        session, request = (
             self._session([None, conversation]),
             {"messages": list(messages)},
         )
         function, call_id = field(call, "function"), str(field(call, "id"))
         name, arguments = str(field(function, "name")), field(function, "arguments")
-        answer = await session.answer(name, arguments, call_id, request=asked)
+        answer = await session.answer(name, arguments, call_id, request=request)
         return {"role": "tool", "tool_call_id": call_id, "content": answer.text}
 
     async def close(self) -> None:
@@ -122,11 +122,11 @@ class UllageCallback(Carried, CustomLogger, AsyncClosing):  # type: ignore[misc]
             or "messages" not in kwargs
         ):
             return None
-        asked = {name: kwargs[name] for name in _SENT if kwargs.get(name) is not None}
-        offered = any(map(self.owns, asked.get("tools", ())))
+        request = {name: kwargs[name] for name in _SENT if kwargs.get(name) is not None}
+        offered = any(map(self.owns, request.get("tools", ())))
         session = self._session(key, **({} if offered else {"recall": False}))
         place = kwargs["litellm_call_id"]
-        view = await self._calls.begin(place, session, asked)
+        view = await self._calls.begin(place, session, request)
         # a stream that is broken off is told to nobody
         finalize(kwargs["litellm_logging_obj"], self._calls.leave, place)
         return {**kwargs, **view}
@@ -165,8 +165,8 @@ class UllageCallback(Carried, CustomLogger, AsyncClosing):  # type: ignore[misc]
 
 def _key(kwargs: Mapping[str, Any]) -> list[Any] | None:
     """Whose conversation a call belongs to, and which; behind the proxy each key has its own."""
-    told: dict[str, Any] = {}
+    metadata: dict[str, Any] = {}
     for name in ("litellm_metadata", "metadata"):
-        told |= kwargs.get(name) or {}
-    conversation = told.get("session_id") or kwargs.get("litellm_session_id")
-    return [told.get("user_api_key"), str(conversation)] if conversation else None
+        metadata |= kwargs.get(name) or {}
+    conversation = metadata.get("session_id") or kwargs.get("litellm_session_id")
+    return [metadata.get("user_api_key"), str(conversation)] if conversation else None

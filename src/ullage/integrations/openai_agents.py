@@ -88,19 +88,19 @@ class _Fitted(Model):
         self._model, self._session = model, session
         self._name = str(getattr(model, "model", None) or name)
 
-    async def get_response(self, *without_none: Any, **named: Any) -> Any:
+    async def get_response(self, *positional: Any, **named: Any) -> Any:
         """See `Model.get_response`. What is too long is cut deeper and asked once more."""
-        call = _named(without_none, named)
+        call = _named(positional, named)
         if any(call.get(key) for key in _HELD_ELSEWHERE):
             return await self._model.get_response(**call)
         create = partial(_ask, self._model.get_response, call)
         return await self._session.call(create, **_request_of(call, self._name))
 
     async def stream_response(
-        self, *without_none: Any, **named: Any
+        self, *positional: Any, **named: Any
     ) -> AsyncIterator[Any]:
         """See `Model.stream_response`."""
-        call = _named(without_none, named)
+        call = _named(positional, named)
         if any(call.get(key) for key in _HELD_ELSEWHERE):
             stream = self._model.stream_response(**call)
         else:
@@ -130,9 +130,9 @@ _NAMES = (
 )
 
 
-def _named(without_none: tuple[Any, ...], named: Mapping[str, Any]) -> dict[str, Any]:
+def _named(positional: tuple[Any, ...], named: Mapping[str, Any]) -> dict[str, Any]:
     """The arguments of a call by their names."""
-    return {**dict(zip(_NAMES, without_none, strict=False)), **named}
+    return {**dict(zip(_NAMES, positional, strict=False)), **named}
 
 
 def _ask(method: Any, call: Mapping[str, Any], **view: Any) -> Any:
@@ -167,16 +167,21 @@ def _request_of(call: Mapping[str, Any], model: str) -> dict[str, Any]:
 
 def _definition(tool: Any) -> dict[str, Any]:
     if isinstance(tool, Handoff):
-        name, said, schema = (
+        name, description, schema = (
             tool.tool_name,
             tool.tool_description,
             tool.input_json_schema,
         )
     elif isinstance(tool, FunctionTool):
-        name, said, schema = tool.name, tool.description, tool.params_json_schema
+        name, description, schema = tool.name, tool.description, tool.params_json_schema
     else:
         return {"type": tool.name}  # the server's own
-    return {"type": "function", "name": name, "description": said, "parameters": schema}
+    return {
+        "type": "function",
+        "name": name,
+        "description": description,
+        "parameters": schema,
+    }
 
 
 def _tool(spec: ToolSpec) -> FunctionTool:
@@ -186,9 +191,9 @@ def _tool(spec: ToolSpec) -> FunctionTool:
         models = getattr(context.run_config, "model_provider", None)
         if not isinstance(models, ConversationModels):
             return "There is nothing to read: this run was not given models of ullage."
-        asked = {"model": "", "input": []}  # after a restart the store has it
+        request = {"model": "", "input": []}  # after a restart the store has it
         answer = await models.session.answer(
-            spec.name, arguments, context.tool_call_id, request=asked
+            spec.name, arguments, context.tool_call_id, request=request
         )
         return answer.text
 

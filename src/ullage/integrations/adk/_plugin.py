@@ -82,13 +82,13 @@ class UllageAdkPlugin(Carried, BasePlugin):
     ) -> None:
         super().__init__(name=name)
         self._user_tools = named_tools(user_tools)
-        made = {
+        session_settings = {
             "policy": policy,
             "budget": lambda _: budget(),
             "recall": recall,
             **settings,
         }
-        self.sessions = AsyncHostSessions("gemini", store=store, **made)
+        self.sessions = AsyncHostSessions("gemini", store=store, **session_settings)
         self._recall, self._calls = recall, PendingCalls()
 
     @classmethod
@@ -128,16 +128,16 @@ class UllageAdkPlugin(Carried, BasePlugin):
         """
         if llm_request.previous_interaction_id or not llm_request.contents:
             return None  # the history is held by the provider
-        asked, key, held = (
+        request, key, stored = (
             request_of(llm_request),
             _key(callback_context),
             _held(callback_context),
         )
         session = await self.sessions.opened(
             key,
-            held,
+            stored,
             parent=self.family(callback_context.session).name,
-            recall=has_functions(asked) and self._recall,
+            recall=has_functions(request) and self._recall,
             agent=callback_context.agent_name,
             user_tools=(*self._user_tools, *_long_running(llm_request)),
         )
@@ -146,7 +146,7 @@ class UllageAdkPlugin(Carried, BasePlugin):
         ):  # no callback tells of a run that is cancelled
             task.add_done_callback(partial(self._leave, key))
         try:
-            show(await self._calls.begin(key, session, asked), llm_request)
+            show(await self._calls.begin(key, session, request), llm_request)
         except BudgetExceeded as error:
             return _over(error)
         finally:
@@ -217,8 +217,10 @@ class UllageAdkPlugin(Carried, BasePlugin):
 
     def _give(self, session: AsyncSession, context: Any) -> None:
         """Write into ADK's session what is new here, or was lost with an event that never came."""
-        new = self.sessions.missing(session, _held(context), agent=context.agent_name)
-        context.state.update(new)  # which makes a delta of it
+        entries = self.sessions.missing(
+            session, _held(context), agent=context.agent_name
+        )
+        context.state.update(entries)  # which makes a delta of it
 
 
 def _long_running(request: LlmRequest) -> list[str]:
@@ -231,8 +233,10 @@ def _long_running(request: LlmRequest) -> list[str]:
 
 def _key(context: Any) -> str:
     """Whose conversation it is: the agent's, in its branch of an ADK session."""
-    of, branch = context.session, context.get_invocation_context().branch or ""
-    return json.dumps([of.app_name, of.user_id, of.id, context.agent_name, branch])
+    session, branch = context.session, context.get_invocation_context().branch or ""
+    return json.dumps(
+        [session.app_name, session.user_id, session.id, context.agent_name, branch]
+    )
 
 
 def _held(context: Any) -> Mapping[str, Any]:

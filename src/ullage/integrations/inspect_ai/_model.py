@@ -76,28 +76,30 @@ class UllageModel(Carried):
         self, model: Model, messages: list[Any], tools: Sequence[Tool]
     ) -> ModelOutput:
         place = f"ullage:{messages[0].id if messages else ''}"
-        held = sample_store().get(place) or {_KEY: uuid.uuid4().hex}
-        info, asked = get_model_info(model), _request_of(model, messages, tools)
-        of = {
-            "model": asked["model"],
+        stored = sample_store().get(place) or {_KEY: uuid.uuid4().hex}
+        info, request = get_model_info(model), _request_of(model, messages, tools)
+        model_settings = {
+            "model": request["model"],
             "window_tokens": (info and info.context_length) or 0,
         }
-        session = await self.sessions.opened(held[_KEY], held, **of)
+        session = await self.sessions.opened(stored[_KEY], stored, **model_settings)
         _session.set(session)
 
         async def create(**view: Any) -> ModelOutput:
-            choice = {"tool_choice": "none"} if forbids(view, asked) else {}
+            choice = {"tool_choice": "none"} if forbids(view, request) else {}
             output = await model.generate(view["messages"], tools, **choice)
             if output.stop_reason == "model_length":
                 raise ContextOverflowError(output)
             return output
 
         try:
-            return await session.call(create, **asked)
+            return await session.call(create, **request)
         except ContextOverflowError as refused:
             return refused.output  # for Inspect to end on
         finally:
-            sample_store().set(place, {**held, **self.sessions.missing(session, held)})
+            sample_store().set(
+                place, {**stored, **self.sessions.missing(session, stored)}
+            )
 
 
 class ContextOverflowError(Exception):

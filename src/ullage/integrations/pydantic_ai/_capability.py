@@ -72,10 +72,10 @@ class UllageCapability(Carried, AbstractCapability[Any]):
         Raises:
             FormatError, OverLimitError, StoreError, BudgetExceeded: see `ullage.Session.fit`.
         """
-        asked, settings = _request_of(request_context), request_context.model_settings
+        request, settings = _request_of(request_context), request_context.model_settings
         session = await self._of(ctx, request_context.model)
-        view = await self._calls.begin(ctx.run_id, session, asked)
-        if forbids(view, asked):
+        view = await self._calls.begin(ctx.run_id, session, request)
+        if forbids(view, request):
             settings = {**(settings or {}), "tool_choice": "none"}
         return replace(
             request_context, messages=view["messages"], model_settings=settings
@@ -88,8 +88,8 @@ class UllageCapability(Carried, AbstractCapability[Any]):
         session = await self._calls.observe(ctx.run_id, response)
         if session is None:
             return response
-        new = self.sessions.missing(session, _held(ctx.messages))
-        return replace(response, metadata={**(response.metadata or {}), _KEY: new})
+        entries = self.sessions.missing(session, _held(ctx.messages))
+        return replace(response, metadata={**(response.metadata or {}), _KEY: entries})
 
     async def on_model_request_error(
         self, ctx: Any, *, request_context: Any, error: Any
@@ -112,11 +112,13 @@ class UllageCapability(Carried, AbstractCapability[Any]):
         """The session of an agent's conversation, which knows all that its history tells."""
         family = json.dumps([ctx.conversation_id or ctx.run_id])
         key = json.dumps([family, getattr(ctx.agent, "name", None)])
-        of = {
+        model_settings = {
             "model": model.model_name,
             "window_tokens": getattr(model, "context_window", 0) or 0,
         }
-        return await self.sessions.opened(key, _held(ctx.messages), parent=family, **of)
+        return await self.sessions.opened(
+            key, _held(ctx.messages), parent=family, **model_settings
+        )
 
     def _tool(self, spec: ToolSpec) -> Tool[Any]:
         """A recall tool, as the agent runs it beside its own."""
@@ -127,11 +129,11 @@ class UllageCapability(Carried, AbstractCapability[Any]):
 
     async def _open(self, name: str, ctx: Any, /, **arguments: Any) -> Any:
         session = await self._of(ctx, ctx.model)
-        asked = answered_request(
-            session, ctx.messages, lambda each: isinstance(each, ModelResponse)
+        request = answered_request(
+            session, ctx.messages, lambda message: isinstance(message, ModelResponse)
         )
         answer = await session.answer(
-            name, arguments, ctx.tool_call_id or "", request=asked
+            name, arguments, ctx.tool_call_id or "", request=request
         )
         if answer.block is None:
             return answer.text
@@ -140,12 +142,13 @@ class UllageCapability(Carried, AbstractCapability[Any]):
 
 def _held(messages: Any) -> dict[str, Any]:
     """The ledger as a history holds it."""
-    kept = (
-        (each.metadata or {}).get(_KEY)
-        for each in messages
-        if isinstance(each, ModelResponse)
-    )
-    return {k: v for each in kept if isinstance(each, Mapping) for k, v in each.items()}
+    entries: dict[str, Any] = {}
+    for message in messages:
+        if isinstance(message, ModelResponse):
+            ledger = (message.metadata or {}).get(_KEY)
+            if isinstance(ledger, Mapping):
+                entries.update(ledger)
+    return entries
 
 
 def _request_of(context: Any) -> dict[str, Any]:
