@@ -66,8 +66,8 @@ def load(name: str, source: Source) -> Policy:
         ConfigError: the preset is not known, the file cannot be read, or a key or a value
             is not what the document says.
     """
-    of, build = _named(name)
-    return build(read(of, values_of(source)))
+    settings_type, build = _named(name)
+    return build(read(settings_type, values_of(source)))
 
 
 def from_env(name: str) -> Policy:
@@ -81,16 +81,20 @@ def from_env(name: str) -> Policy:
     Raises:
         ConfigError: the preset is not known or names none, or a variable holds no number.
     """
-    of, build = _named(name)
-    if not of.environment:
+    settings_type, build = _named(name)
+    if not settings_type.environment:
         raise ConfigError(
             "policy",
             f"{name!r} names no environment variables",
             "Use presets.load(name, …).",
         )
-    given = {variable: whole_number(variable) for variable in of.environment}
+    numbers = {
+        variable: whole_number(variable) for variable in settings_type.environment
+    }
     return build(
-        of(**{key: value for key, value in given.items() if value is not None})
+        settings_type(
+            **{key: value for key, value in numbers.items() if value is not None}
+        )
     )
 
 

@@ -106,24 +106,24 @@ def truncate_output(
     words = Words(spill_directory=None if place is None else Path(place).as_posix())
     source = Source(output if redact is None else checked(redact)(output), tool_name)
     is_answer = plain_tool_name(tool_name) in KNOWN_USER_TOOLS
-    shown = None if is_answer else output_shape(settings)(source, words)
-    if shown is not None and place is not None:
+    cut = None if is_answer else output_shape(settings)(source, words)
+    if cut is not None and place is not None:
         SpillStore(MemoryStore(), place).commit(
             "", [Output(source.ref, source.text)], ()
         )
-    extent = shown.extent if shown is not None else None
+    extent = cut.extent if cut is not None else None
     if extent is None or extent.notice is None:
         extent = Extent(text_size(output), text_size(output))
     return TruncationResult(
-        output=output if shown is None else shown.text,
+        output=output if cut is None else cut.text,
         was_truncated=extent.notice is not None,
         original_lines=extent.whole.lines,
         original_bytes=extent.whole.bytes,
         truncated_lines=extent.kept.lines,
         truncated_bytes=extent.kept.bytes,
-        spill_path=None if shown is None else words.file_of(source.ref),
+        spill_path=None if cut is None else words.file_of(source.ref),
         truncation_message=extent.notice,
-        ref=None if shown is None else source.ref,
+        ref=None if cut is None else source.ref,
     )
 
 
@@ -201,12 +201,12 @@ def prune_messages(
     won = sum(map(partial(_won, window, settings), cuts))
     for cut in cuts:
         builder.apply(storable(cut.edit))
-    shown, parsed = list(messages), window.transcript.messages
+    edited, parsed = list(messages), window.transcript.messages
     for index, changes in window.changed.items():
-        shown[index] = wire.edit(messages[index], parsed[index], changes)
+        edited[index] = wire.edit(messages[index], parsed[index], changes)
     return PruneResult(
-        pruned_parts=tuple(shown),
-        is_pruned=tuple(index in window.changed for index in range(len(shown))),
+        pruned_parts=tuple(edited),
+        is_pruned=tuple(index in window.changed for index in range(len(edited))),
         tokens_before=current_tokens,
         tokens_after=current_tokens - won,
         parts_pruned=len(cuts),

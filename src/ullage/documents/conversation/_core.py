@@ -175,22 +175,24 @@ class ConversationCore(Carried, ABC):
             raise ConfigError(key, "it is kept already", "Give the request without it.")
         view = yield from self._view(request)
         window, written = self.session.window, None
-        held = sum(map(window.message_tokens, range(window.size)))
-        before = window.calibration.apply(window.head_tokens + held)
+        message_tokens = sum(map(window.message_tokens, range(window.size)))
+        tokens_before = window.calibration.apply(window.head_tokens + message_tokens)
         for _ in range(_ROUNDS):
             part = yield from self._compact()
             if part is None:
                 break
             written = part
             view = yield from self._view(request)
-        after = self.session.window.estimate
+        tokens_after = self.session.window.estimate
         if written is None:
-            self.compacted = CompactionResult(tokens_before=after, tokens_after=after)
+            self.compacted = CompactionResult(
+                tokens_before=tokens_after, tokens_after=tokens_after
+            )
         else:
             self.compacted = CompactionResult(
                 was_compacted=True,
-                tokens_before=before,
-                tokens_after=after,
+                tokens_before=tokens_before,
+                tokens_after=tokens_after,
                 messages_compacted=written.compacted_message_count,
                 summary=written.summary,
                 compaction_part_id=written.id,
@@ -199,8 +201,8 @@ class ConversationCore(Carried, ABC):
 
     def _view(self, request: Mapping[str, Any]) -> Steps[dict[str, Any]]:
         """The session's view of what is loaded."""
-        asked = {**request, self._kept.wire.key: (yield from self._messages())}
-        view: dict[str, Any] = yield Do(partial(self.session.fit, asked))
+        full_request = {**request, self._kept.wire.key: (yield from self._messages())}
+        view: dict[str, Any] = yield Do(partial(self.session.fit, full_request))
         return view
 
     def _compact(self) -> Steps[CompactionPart | None]:

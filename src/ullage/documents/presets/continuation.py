@@ -76,8 +76,8 @@ def truncate_tool_result(
         settings: the document's.
     """
     words = Words(toolset=_toolset(settings.MAX_TOOL_RESULT_CHARS))
-    shown = output_shape(settings)(Source(result, call_id=tool_call_id), words)
-    return result if shown is None else shown.text
+    cut = output_shape(settings)(Source(result, call_id=tool_call_id), words)
+    return result if cut is None else cut.text
 
 
 def _toolset(limit: int) -> Toolset:

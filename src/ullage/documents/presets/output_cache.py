@@ -234,9 +234,9 @@ def prompt_of(config: CompactionConfig) -> Prompt:
     if retain and "<retain>" not in retain:
         retain = f"{retain} {_TAGS}"
     summary = _bulleted(config.summary_prompt or _SUMMARY, config.summary_directives)
-    kept = _bulleted(retain, config.retain_directives) if retain else ""
+    retention = _bulleted(retain, config.retain_directives) if retain else ""
     return Prompt(
-        closing="\n\n".join(filter(None, (summary, kept))),
+        closing="\n\n".join(filter(None, (summary, retention))),
         tagged=True,
         most_tokens=OURS.most_tokens,
         model=config.model or "",
