@@ -321,9 +321,9 @@ class StoreContract(BlobsContract, RecordsContract):
             store.put("b", [one])
             self.clock.days_pass(40)
             store.find("a", [b"k"])
-            done = self.collected(store, None, AGED)
-            gone = [(gone.tenant, gone.ref) for gone in done.removed]
-            expect(gone, [("b", one.ref)], "the one without a ledger goes")
+            result = self.collected(store, None, AGED)
+            removals = [(removed.tenant, removed.ref) for removed in result.removed]
+            expect(removals, [("b", one.ref)], "the one without a ledger goes")
             expect(store.get("a", one.ref), one, "the other's stays")
 
     def test_over_its_size_the_longest_unused_go_first_and_what_is_needed_last(

@@ -162,16 +162,16 @@ _UNREAD = frozenset(
 )
 
 
-def _common(left: str, right: str) -> str:
+def _common(text: str, next_text: str) -> str:
     """The characters two texts begin with alike, found by halving: the comparing is in C."""
-    same, most = 0, min(len(left), len(right))
+    same, most = 0, min(len(text), len(next_text))
     while same < most:
         middle = (same + most + 1) // 2
-        if left[same:middle] == right[same:middle]:
+        if text[same:middle] == next_text[same:middle]:
             same = middle
         else:
             most = middle - 1
-    return left[:same]
+    return text[:same]
 
 
 def _bare(message: Wire) -> Wire:
