@@ -538,20 +538,20 @@ _ROWS = (
     (
         "summary f51",
         "policy/stages/compact.py",
-        "return [Cut(edit, outputs, ",
-        "return [Cut(edit, outputs[-1:], ",
+        "return [ProposedEdit(edit, outputs, ",
+        "return [ProposedEdit(edit, outputs[-1:], ",
     ),
     (
         "recall f82",
         "policy/stages/record.py",
-        "return Cut(edit, outputs)",
-        "return Cut(edit, outputs[-1:])",
+        "return ProposedEdit(edit, outputs)",
+        "return ProposedEdit(edit, outputs[-1:])",
     ),
     (
         "summary f55",
         "policy/stages/record.py",
-        "return Cut(edit, outputs)",
-        "return Cut(edit, outputs[-1:])",
+        "return ProposedEdit(edit, outputs)",
+        "return ProposedEdit(edit, outputs[-1:])",
     ),
     (
         "storage f92",
@@ -568,7 +568,7 @@ _ROWS = (
     (
         "pairing f13",
         "core/contract/bound.py",
-        "    return [Cut(Drop(chain[start], chain[window.size], why), ())]",
+        "    return [ProposedEdit(Drop(chain[start], chain[window.size], why), ())]",
         "    return []",
     ),
     (

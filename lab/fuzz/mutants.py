@@ -149,7 +149,9 @@ def _from_the_edit(right: Any) -> Any:
     def dropped(shown: Any, first: int, made: Any) -> Any:
         cuts, chain = right(shown, first, made), shown.transcript.chain
         return [
-            engine.Cut(engine.Drop(chain[first + 1], cut.edit.upto, cut.edit.why), ())
+            engine.ProposedEdit(
+                engine.Drop(chain[first + 1], cut.edit.upto, cut.edit.why), ()
+            )
             for cut in cuts
         ]
 

@@ -7,7 +7,7 @@ from msgspec.structs import replace as with_fields
 
 from tests.history.test_transcript import transcript_of
 from tests.history.test_window import METER, history, replace
-from ullage import Summary
+from ullage import ReplaceSpan
 from ullage.core.history.builder import WindowBuilder
 from ullage.core.history.canon import ref_of
 from ullage.core.history.measures import Measure
@@ -63,7 +63,9 @@ class Conversation:
         chain, stop = self.window.transcript.chain, 1 + 2 * (1 + at % 4)
         if stop <= self.window.size:
             text = f"what came before {stop}"
-            self.builder.apply(Summary(chain[1], chain[stop], text, ref_of(text), "so"))
+            self.builder.apply(
+                ReplaceSpan(chain[1], chain[stop], text, ref_of(text), "so")
+            )
 
     def reword(self, at):
         """The caller sends a message again that thinks something else."""

@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ullage import Address, Batch, Record, Replace, Summary
+from ullage import Address, Batch, Record, Replace, ReplaceSpan
 from ullage.core.history.ledger import Entry, Ledger, Observed, Opened
 
 keys = st.binary(min_size=16, max_size=16)
@@ -23,7 +23,7 @@ edits = st.one_of(
         st.sampled_from(("truncated", "pruned", "cut")),
         texts,
     ),
-    st.builds(Summary, keys, keys, texts, texts, texts),
+    st.builds(ReplaceSpan, keys, keys, texts, texts, texts),
 )
 batches = st.builds(
     Batch, texts, texts, st.lists(edits, max_size=4).map(tuple), counts, counts

@@ -10,7 +10,7 @@ from tests.histories import Call, Turn
 from ullage import Limits, Session
 from ullage.core.tokens.meter import Meter
 from ullage.documents.services import window_of
-from ullage.policy import Cut, Policy, Replace, placeholder
+from ullage.policy import Policy, ProposedEdit, Replace, placeholder
 from ullage.policy.stages.media import refused_media
 from ullage.policy.stages.names import said_in
 from ullage.policy.stages.placeholders import bare_placeholder, head_and_marker
@@ -129,7 +129,7 @@ def cuts_the_table(window, /):
         edit = Replace(
             window.transcript.place(spot), output.ref, "[]", "pruned", "mine"
         )
-        cuts.append(Cut(edit, (output,)))
+        cuts.append(ProposedEdit(edit, (output,)))
     return cuts
 
 

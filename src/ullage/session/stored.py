@@ -31,7 +31,15 @@ from ullage.core.history.outline import (
 )
 from ullage.core.history.transcript import Location, Transcript
 from ullage.core.values.decisions import Decision, Made, Target, Verb, When
-from ullage.core.values.edits import Added, Batch, Drop, Replace, Summary, Whole, whole
+from ullage.core.values.edits import (
+    Added,
+    Batch,
+    Drop,
+    Replace,
+    ReplaceSpan,
+    Whole,
+    whole,
+)
 from ullage.session.targets import target_of, undone_by
 from ullage.stores import Store
 
@@ -411,7 +419,7 @@ def _states(
 
 def _apply(
     transcript: Transcript,
-    edit: Replace | Summary | Drop | Whole | Added,
+    edit: Replace | ReplaceSpan | Drop | Whole | Added,
     batch: str,
     left: dict[Location, _Left | None],
     hidden: dict[int, _Left],
@@ -422,7 +430,7 @@ def _apply(
             state: State = "set aside" if edit.kind == "pruned" else "in short"
             if spot is not None:
                 left[spot] = _Left(state, batch, edit.ref, edit.why)
-        case Summary():
+        case ReplaceSpan():
             start, stop = transcript.find(edit.after), transcript.find(edit.upto)
             keeps = {(transcript.find(key) or 0) - 1 for key in edit.keeps}
             keeps.update(transcript.marked("pinned", start or 0, stop or 0))

@@ -23,7 +23,7 @@ from ullage.core.history.hand import Hand, entered_in, name_of
 from ullage.core.history.ledger import Ledger
 from ullage.core.history.transcript import Location, Transcript, leaves_of
 from ullage.core.values.decisions import EVERY_ITEM, Made, Target
-from ullage.core.values.edits import Address, Batch, Replace, Summary
+from ullage.core.values.edits import Address, Batch, Replace, ReplaceSpan
 from ullage.wires import Format
 
 _MESSAGE = re.compile(r"(?:m|message )(\d+)(?:\.(\d+))?")
@@ -213,5 +213,6 @@ def _follows_from_one(made: Made, ledger: Ledger) -> bool:
 
 def _sets_aside(batch: Batch, ref: str) -> bool:
     return any(
-        isinstance(edit, (Replace, Summary)) and edit.ref == ref for edit in batch.edits
+        isinstance(edit, (Replace, ReplaceSpan)) and edit.ref == ref
+        for edit in batch.edits
     )

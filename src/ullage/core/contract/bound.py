@@ -9,14 +9,16 @@ from collections.abc import Sequence
 
 from ullage.core.history.transcript import Transcript
 from ullage.core.history.window import Window
-from ullage.core.values.edits import Cut, Drop, Summary
+from ullage.core.values.edits import Drop, ProposedEdit, ReplaceSpan
 from ullage.core.values.messages import ReasoningRule
 
 HELD = "reasoning must stay as it is while its turn is open (manual thinking)"
 """Why a stage that is due does nothing."""
 
 
-def left_out(window: Window, first: int, cuts: Sequence[Cut]) -> list[Cut]:
+def left_out(
+    window: Window, first: int, cuts: Sequence[ProposedEdit]
+) -> list[ProposedEdit]:
     """The cut that drops reasoning bound to a history that an edit of ``first`` changes.
 
     Where the newest reply shown loses its reasoning by that, or lost it before, all of it goes:
@@ -35,13 +37,15 @@ def left_out(window: Window, first: int, cuts: Sequence[Cut]) -> list[Cut]:
     chain = window.transcript.chain
     edited = f"messages that an edit of message {first + 1} changed"
     why = f"it was bound to {edited if first >= 0 else 'a request without the recall tools'}"
-    return [Cut(Drop(chain[start], chain[window.size], why), ())]
+    return [ProposedEdit(Drop(chain[start], chain[window.size], why), ())]
 
 
-def newest_shown(window: Window, cuts: Sequence[Cut]) -> int:
+def newest_shown(window: Window, cuts: Sequence[ProposedEdit]) -> int:
     """Where the newest reply begins that is still shown when these cuts are made."""
     transcript = window.transcript
-    new = [window.range_of(cut.edit) for cut in cuts if isinstance(cut.edit, Summary)]
+    new = [
+        window.range_of(cut.edit) for cut in cuts if isinstance(cut.edit, ReplaceSpan)
+    ]
     for index in reversed(window.visible):
         hidden = any(index in range(*each) for each in new if each)
         if transcript.messages[index].role == "assistant" and not hidden:

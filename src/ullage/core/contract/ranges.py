@@ -8,7 +8,7 @@ from ullage.core.history import canon
 from ullage.core.history.index import index_of, outputs_of
 from ullage.core.history.shown import Placed
 from ullage.core.history.window import Window
-from ullage.core.values.edits import Summary
+from ullage.core.values.edits import ReplaceSpan
 from ullage.core.values.effects import Output
 
 
@@ -89,7 +89,7 @@ def cut_before(window: Window, index: int, least: int) -> int:
     return next(filter(window.may_cut, whole), least)
 
 
-def continues(window: Window, summary: Summary) -> bool:
+def continues(window: Window, summary: ReplaceSpan) -> bool:
     """Whether a summary is of this history, and goes on from where the newest one ends."""
     around = window.range_of(before_record(window, summary))
     if around is None or around[1] >= window.size or not window.may_cut(around[1]):
@@ -98,7 +98,7 @@ def continues(window: Window, summary: Summary) -> bool:
     return goes_on and around[0] >= window.read_from and window.may_summarise(*around)
 
 
-def before_record(window: Window, summary: Summary) -> Summary:
+def before_record(window: Window, summary: ReplaceSpan) -> ReplaceSpan:
     """A summary up to the record in which it would end: one was made since it was begun.
 
     What the two tell both is told twice.

@@ -19,7 +19,7 @@ from ullage.core.history.transcript import Location, Transcript
 from ullage.core.history.window import Window
 from ullage.core.tokens.calibrate import Calibration
 from ullage.core.tokens.meter import Meter
-from ullage.core.values.edits import Added, Drop, Edit, Replace, Summary, Whole
+from ullage.core.values.edits import Added, Drop, Edit, Replace, ReplaceSpan, Whole
 from ullage.core.values.messages import Reasoning, ReasoningRule
 from ullage.core.values.notices import Words
 
@@ -288,7 +288,7 @@ class WindowBuilder(ShownAgain):
         not shown, and, of a summary, where it would part another one or stand within it.
         """
         match edit:
-            case Summary():
+            case ReplaceSpan():
                 return self._summarise(edit)
             case Drop():
                 return self._drop(edit)
@@ -354,7 +354,7 @@ class WindowBuilder(ShownAgain):
                 self.refresh(index)
         return around is not None
 
-    def _summarise(self, edit: Summary) -> bool:
+    def _summarise(self, edit: ReplaceSpan) -> bool:
         """Show a summary in place of a range of messages, and of the summaries it covers."""
         window, sums = self.window, self.window._sums
         around = window.range_of(edit)

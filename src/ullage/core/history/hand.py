@@ -24,7 +24,7 @@ from ullage.core.history import canon
 from ullage.core.history.ledger import Entry, Ledger
 from ullage.core.history.transcript import Location, Transcript, leaves_of
 from ullage.core.values.decisions import EVERY_ITEM, Decision, Made, Target
-from ullage.core.values.edits import Batch, Replace, Summary
+from ullage.core.values.edits import Batch, Replace, ReplaceSpan
 
 _NAME_CHARS = 8
 
@@ -256,7 +256,7 @@ class _Growing(NamedTuple):
             if isinstance(edit, Replace) and (spot := transcript.locate(edit.place)):
                 self.leaves.add(spot)
                 self.messages.add(spot[0])
-            elif isinstance(edit, Summary):
+            elif isinstance(edit, ReplaceSpan):
                 start, stop = transcript.find(edit.after), transcript.find(edit.upto)
                 if start is not None and stop is not None:
                     self.messages.update(range(start, stop))

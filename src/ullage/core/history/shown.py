@@ -9,7 +9,7 @@ from msgspec import Struct, field
 
 from ullage.core.history.hand import Pins
 from ullage.core.history.transcript import Location, Transcript
-from ullage.core.values.edits import Added, Drop, Edit, Replace, Summary, Whole
+from ullage.core.values.edits import Added, Drop, Edit, Replace, ReplaceSpan, Whole
 from ullage.core.values.messages import Frame, Opaque
 
 Shown = Mapping[tuple[int, int], Replace]
@@ -25,7 +25,7 @@ class Placed(NamedTuple):
 
     start: int
     stop: int
-    edit: Summary
+    edit: ReplaceSpan
 
 
 class PlacedText(NamedTuple):
@@ -80,7 +80,7 @@ class ShownHistory(Struct, frozen=True, eq=False, kw_only=True):
 
     def shows(self, edit: Edit) -> bool:
         """Whether applying an edit would change nothing: it is shown, or a summary covers it."""
-        if isinstance(edit, Summary):
+        if isinstance(edit, ReplaceSpan):
             around = self.range_of(edit)
             return around is not None and any(
                 placed.edit is edit or (placed.start, placed.stop) != around
@@ -100,7 +100,7 @@ class ShownHistory(Struct, frozen=True, eq=False, kw_only=True):
         spot = self._spots.get(edit.ref)
         return spot is not None and self.edit_at(spot) is edit
 
-    def range_of(self, edit: Summary | Drop) -> tuple[int, int] | None:
+    def range_of(self, edit: ReplaceSpan | Drop) -> tuple[int, int] | None:
         """First message of a range and one past its last, or None if it is not here."""
         start, stop = self.transcript.find(edit.after), self.transcript.find(edit.upto)
         if start is None or stop is None or not start <= stop <= self.size:
@@ -182,7 +182,7 @@ class ShownHistory(Struct, frozen=True, eq=False, kw_only=True):
         """Whether a user wants a leaf whole, and there is another way to make the view fit."""
         return bool(self.pins) and self.holds_back and self.pins.covers(spot)
 
-    def kept_by(self, edit: Summary) -> set[int]:
+    def kept_by(self, edit: ReplaceSpan) -> set[int]:
         """The messages that a summary leaves where it is made, though an earlier one may hide them.
 
         What the model thought by itself is no step of the chain: it goes with what follows it.

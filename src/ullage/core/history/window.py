@@ -345,7 +345,8 @@ class Window(ShownHistory, frozen=True, eq=False, kw_only=True):
 def _refuse(window: Window, name: str, *_: object) -> NoReturn:
     raise AttributeError(
         f"{name!r} of a {type(window).__name__} cannot be written: a stage reads the window and "
-        "returns cuts. Return Cut(Replace(…), …), Cut(Summary(…), …) or Cut(Drop(…), …) instead."
+        "returns what it proposes: ProposedEdit(Replace(…), …), with a ReplaceSpan(…) or with a "
+        "Drop(…)."
     )
 
 

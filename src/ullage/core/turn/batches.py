@@ -23,12 +23,12 @@ from ullage.core.values.decisions import Made
 from ullage.core.values.edits import (
     Added,
     Batch,
-    Cut,
     Drop,
     Edit,
+    ProposedEdit,
     Replace,
+    ReplaceSpan,
     Skipped,
-    Summary,
     Whole,
     storable,
 )
@@ -75,7 +75,12 @@ class Walk(Struct):
         return self.builder.window
 
     def keep(
-        self, stage: str, key: bytes, cuts: Sequence[Cut], *, decision: str = ""
+        self,
+        stage: str,
+        key: bytes,
+        cuts: Sequence[ProposedEdit],
+        *,
+        decision: str = "",
     ) -> None:
         """Show cuts, and keep them as one batch under a key; nothing where there are none.
 
@@ -124,11 +129,11 @@ class Walk(Struct):
     def check(
         self,
         stage: str,
-        cuts: Sequence[Cut],
+        cuts: Sequence[ProposedEdit],
         *,
         on_arrival: bool = False,
         is_guard: bool = False,
-    ) -> Sequence[Cut]:
+    ) -> Sequence[ProposedEdit]:
         """The cuts that may be shown; what was mended or left out of them becomes events.
 
         Args:
@@ -150,7 +155,7 @@ class Walk(Struct):
         self.events += _told(stage, checked)
         return checked.cuts
 
-    def set_aside(self, cuts: Sequence[Cut]) -> None:
+    def set_aside(self, cuts: Sequence[ProposedEdit]) -> None:
         """Have what cuts leave out kept before the view is returned."""
         for cut in cuts:
             self.outputs.update((output.ref, output) for output in cut.outputs)
@@ -196,7 +201,7 @@ class Walk(Struct):
             self.builder.stale.append((first, stop))
 
 
-def without_young(window: Window, cuts: Sequence[Cut]) -> list[Cut]:
+def without_young(window: Window, cuts: Sequence[ProposedEdit]) -> list[ProposedEdit]:
     """The cuts without those of texts that changed at an old place and are too new for it.
 
     Such a text may be cut once the same batch cuts what came when it changed.
@@ -230,7 +235,7 @@ def edited_from(window: Window, edits: Iterable[Edit]) -> int:
     return min((_first(window, edit) for edit in changing), default=window.size)
 
 
-def _first(window: Window, edit: Replace | Summary | Whole | Added) -> int:
+def _first(window: Window, edit: Replace | ReplaceSpan | Whole | Added) -> int:
     """Index of the first message an edit changes."""
     if isinstance(edit, Added):
         return window.transcript.find(edit.after) or window.size
@@ -277,7 +282,7 @@ def _event(window: Window, edit: Edit, before: int, after: int) -> Event:
         why=edit.why,
         tokens_before=before,
         tokens_after=after,
-        ref=edit.ref if isinstance(edit, (Replace, Summary)) else None,
+        ref=edit.ref if isinstance(edit, (Replace, ReplaceSpan)) else None,
         left_out_bytes=edit.left_out_bytes if isinstance(edit, Replace) else 0,
     )
 
@@ -311,7 +316,7 @@ def _passed_over(count: int, batch: Batch) -> Event:
     return Event(kind="declined", where="the ledger", why=why)
 
 
-def cuts_of(stage: Stage, window: Window) -> Sequence[Cut]:
+def cuts_of(stage: Stage, window: Window) -> Sequence[ProposedEdit]:
     """The cuts a stage wants; none where it skipped."""
     cuts = stage(window)
     return () if isinstance(cuts, Skipped) else cuts

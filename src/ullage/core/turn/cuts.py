@@ -17,11 +17,11 @@ from ullage.core.history.window import Window
 from ullage.core.values.edits import (
     Added,
     Address,
-    Cut,
     Drop,
     Edit,
+    ProposedEdit,
     Replace,
-    Summary,
+    ReplaceSpan,
     Whole,
 )
 from ullage.core.values.effects import Output
@@ -68,10 +68,10 @@ class Proposal(NamedTuple):
     """
 
     window: Window
-    cuts: Sequence[Cut]
+    cuts: Sequence[ProposedEdit]
     on_arrival: bool
     is_guard: bool
-    passed: dict[int, Cut]
+    passed: dict[int, ProposedEdit]
     leaves: dict[Address, int]
     ranges: list[int]
     mends: list[Mend]
@@ -90,7 +90,7 @@ class Proposal(NamedTuple):
             else f"messages {start + 1} to {stop}"
         )
 
-    def take(self, number: int, cut: Cut) -> None:
+    def take(self, number: int, cut: ProposedEdit) -> None:
         """Take in a cut that may be shown, in place of those that it would cover.
 
         A record is shown again edit by edit, so no place may have two of them.
@@ -112,8 +112,8 @@ class Proposal(NamedTuple):
 
     def leave_untold(self, edit: Edit) -> None:
         """Take out the account of a summary that is not shown, from the result before it."""
-        around = self.window.range_of(edit) if isinstance(edit, Summary) else None
-        if around is None or not isinstance(edit, Summary) or edit.text.strip():
+        around = self.window.range_of(edit) if isinstance(edit, ReplaceSpan) else None
+        if around is None or not isinstance(edit, ReplaceSpan) or edit.text.strip():
             return
         for place, number in list(self.leaves.items()):
             if holds_account(
@@ -123,14 +123,14 @@ class Proposal(NamedTuple):
 
     def _covers(self, edit: Edit, earlier: Edit) -> bool:
         """Whether a range holds all of an earlier one of its kind."""
-        if not isinstance(edit, (Summary, Drop)) or type(edit) is not type(earlier):
+        if not isinstance(edit, (ReplaceSpan, Drop)) or type(edit) is not type(earlier):
             return False
         start, stop = self.window.range_of(edit) or (0, 0)
-        return isinstance(earlier, (Summary, Drop)) and self._is_within(
+        return isinstance(earlier, (ReplaceSpan, Drop)) and self._is_within(
             earlier, start, stop
         )
 
-    def _is_within(self, edit: Summary | Drop, start: int, stop: int) -> bool:
+    def _is_within(self, edit: ReplaceSpan | Drop, start: int, stop: int) -> bool:
         first, last = self.window.range_of(edit) or (0, 0)
         return start <= first and last <= stop
 
@@ -138,7 +138,7 @@ class Proposal(NamedTuple):
         """Tell what was mended of a cut, by the law that it broke; see `Mend`."""
         self.mends.append(Mend(law, self.where(edit), what))
 
-    def kept(self, cut: Cut, needed: Sequence[Output]) -> tuple[Output, ...]:
+    def kept(self, cut: ProposedEdit, needed: Sequence[Output]) -> tuple[Output, ...]:
         """The outputs of a cut, with those that it left out; none under the ref of another."""
         given = {output.ref: output for output in cut.outputs}
         missing = [output for output in needed if given.get(output.ref) != output]

@@ -21,7 +21,7 @@ from msgspec.structs import replace
 
 from ullage.core.history import canon
 from ullage.core.values.briefs import Brief
-from ullage.core.values.edits import Cut, Summary, whole
+from ullage.core.values.edits import ProposedEdit, ReplaceSpan, whole
 from ullage.core.values.effects import Reply, Summarise
 from ullage.core.values.events import Event
 
@@ -65,7 +65,7 @@ class Filled(NamedTuple):
         refused: why the model's words were not accepted, ``""`` if they were or none were asked.
     """
 
-    cut: Cut
+    cut: ProposedEdit
     refused: str = ""
 
 
@@ -76,14 +76,14 @@ def refusal(reason: str) -> Event:
 
 
 def fill(
-    cut: Cut, asking: Asking | None, count: Count
+    cut: ProposedEdit, asking: Asking | None, count: Count
 ) -> Generator[Summarise, Reply | None, Filled]:
     """Have a model add to a cut's summary.
 
     Gives the cut, with the model's words if they were accepted, and why they were not.
     """
     brief, span = cut.brief, cut.edit
-    if brief is None or asking is None or not isinstance(span, Summary):
+    if brief is None or asking is None or not isinstance(span, ReplaceSpan):
         return Filled(cut)
     summary, may_retry = Accepted(brief.earlier, ""), True
     every = parts(brief, asking.window_tokens(brief.prompt.model), count)

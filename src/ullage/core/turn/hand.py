@@ -36,7 +36,7 @@ from ullage.core.tokens.catalog import lookup
 from ullage.core.turn.batches import Walk, edited_from
 from ullage.core.turn.request import Request
 from ullage.core.values.decisions import EVERY_ITEM, Decision, Made, Target
-from ullage.core.values.edits import Added, Cut, Replace, Whole
+from ullage.core.values.edits import Added, ProposedEdit, Replace, Whole
 from ullage.core.values.events import Event
 from ullage.core.values.messages import Media, Message, Text, ToolCall
 
@@ -168,7 +168,7 @@ def _pins_again(walk: Walk, entered: Entered, key: bytes) -> list[Entered]:
     ]
 
 
-def _lawful(walk: Walk, cuts: Sequence[Cut]) -> list[Cut]:
+def _lawful(walk: Walk, cuts: Sequence[ProposedEdit]) -> list[ProposedEdit]:
     """The cuts that may be shown. What is shown again or added breaks no law of a cut."""
     shown = [cut for cut in cuts if isinstance(cut.edit, (Whole, Added))]
     others = [cut for cut in cuts if not isinstance(cut.edit, (Whole, Added))]
@@ -218,7 +218,7 @@ def rewriting_usd(window: Window, tokens: int) -> float | None:
 # ── what each decision comes to ──────────────────────────────────────────────────────────
 
 
-def _cuts(window: Window, entered: Entered) -> Sequence[Cut] | None:
+def _cuts(window: Window, entered: Entered) -> Sequence[ProposedEdit] | None:
     """The cuts of a decision; None where it cannot be carried out yet."""
     decision, target = entered.decision, entered.decision.target
     why = f"{decision.author or 'a user'} asked for it"
@@ -235,7 +235,7 @@ def _cuts(window: Window, entered: Entered) -> Sequence[Cut] | None:
         ]
     if decision.verb == "restore" and decision.when == "end":
         return _added(window, entered, _copy(window, target, spots), why)
-    whole = Cut(Whole(target.message, target.leaf, why, entered.name), ())
+    whole = ProposedEdit(Whole(target.message, target.leaf, why, entered.name), ())
     if target.lines is not None:
         return [cut for spot in spots for cut in _with_lines(window, whole, spot, why)]
     return [whole] if _is_out(window, spots) else []
@@ -248,7 +248,9 @@ def _is_out(window: Window, spots: Sequence[Location]) -> bool:
     )
 
 
-def _with_lines(window: Window, whole: Cut, spot: Location, why: str) -> Iterator[Cut]:
+def _with_lines(
+    window: Window, whole: ProposedEdit, spot: Location, why: str
+) -> Iterator[ProposedEdit]:
     """The cuts that show some lines of a leaf, if it is not whole: checks add the lines."""
     edit, output = window.edit_at(spot), window.transcript.output(spot)
     if output is None or (edit is None and not window.hidden(spot[0])):
@@ -259,10 +261,10 @@ def _with_lines(window: Window, whole: Cut, spot: Location, why: str) -> Iterato
         window.words.aside(output.ref, len(output.text)) if edit is None else edit.text
     )
     place = window.transcript.place(spot)
-    yield Cut(Replace(place, output.ref, text, "pruned", why), (output,))
+    yield ProposedEdit(Replace(place, output.ref, text, "pruned", why), (output,))
 
 
-def _dropped(window: Window, spot: Location, why: str) -> Cut | None:
+def _dropped(window: Window, spot: Location, why: str) -> ProposedEdit | None:
     """The cut that takes a leaf out of the view; None where it cannot be."""
     leaf, output = window.transcript.leaf(spot), window.transcript.output(spot)
     if output is None or not isinstance(leaf, (Text, Media, ToolCall)):
@@ -278,7 +280,7 @@ def _dropped(window: Window, spot: Location, why: str) -> Cut | None:
     else:
         text = words.taken_out(output.ref, len(output.text))
     place = window.transcript.place(spot)
-    return Cut(Replace(place, output.ref, text, "pruned", why), (output,))
+    return ProposedEdit(Replace(place, output.ref, text, "pruned", why), (output,))
 
 
 def _copy(window: Window, target: Target, spots: Sequence[Location]) -> str:
@@ -299,13 +301,15 @@ def lines_of(text: str, lines: tuple[int, int]) -> str:
 
 def _added(
     window: Window, entered: Entered, text: str, why: str
-) -> Sequence[Cut] | None:
+) -> Sequence[ProposedEdit] | None:
     """The cut that adds a text at the end of the view; None where none can stand there."""
     transcript, last = window.transcript, window.transcript.messages[window.size - 1]
     is_open = last.role in ("user", "tool") and not last.is_control
     if not is_open or not transcript.closed(window.size):
         return None
-    return [Cut(Added(transcript.chain[window.size], text, why, entered.name), ())]
+    return [
+        ProposedEdit(Added(transcript.chain[window.size], text, why, entered.name), ())
+    ]
 
 
 def _undone_from(walk: Walk, undoes: Made) -> tuple[int, int]:
@@ -386,7 +390,7 @@ def give_up_added(walk: Walk, key: bytes) -> None:
             return
         why = f"the view was over its hard limit of {window.limit_tokens:,} tokens"
         before, edit = window.estimate, replace(placed.edit, text="", why=why)
-        walk.keep("guard", key, [Cut(edit, ())])
+        walk.keep("guard", key, [ProposedEdit(edit, ())])
         event = Event(
             kind="overruled",
             where=f"behind message {placed.at}",

@@ -30,7 +30,7 @@ from ullage.core.history.chars import WHOLE_CHARS
 from ullage.core.history.transcript import Transcript
 from ullage.core.history.window import Window
 from ullage.core.turn.batches import Walk, cuts_of
-from ullage.core.values.edits import Cut, Replace
+from ullage.core.values.edits import ProposedEdit, Replace
 from ullage.core.values.events import Event
 from ullage.core.values.messages import Media, Text, ToolCall
 
@@ -112,7 +112,7 @@ def note_excess(walk: Walk, policy: Policy) -> None:
                     walk.builder.carried = Carried()
 
 
-def _excess_of(window: Window, cut: Cut) -> tuple[int, int]:
+def _excess_of(window: Window, cut: ProposedEdit) -> tuple[int, int]:
     """The message of a cut, and how many characters it takes out."""
     spot = (
         window.transcript.locate(cut.edit.place)

@@ -24,7 +24,7 @@ from ullage.core.contract.ranges import set_aside
 from ullage.core.history.ledger import Opened
 from ullage.core.history.transcript import Transcript
 from ullage.core.history.window import Window
-from ullage.core.values.edits import Cut
+from ullage.core.values.edits import ProposedEdit
 from ullage.core.values.events import Event
 from ullage.core.values.notices import Words
 from ullage.core.values.toolset import Toolset
@@ -150,9 +150,9 @@ def words_of(opened: Opened, transcript: Transcript, toolset: Toolset) -> Words:
     return Words(opened.recall, opened.prefix, toolset, opened.folder, former)
 
 
-def worded_anew(window: Window) -> list[Cut]:
+def worded_anew(window: Window) -> list[ProposedEdit]:
     """Cuts by which notices that name a tool as it was called before name it as it is now."""
-    words, cuts = window.words, list[Cut]()
+    words, cuts = window.words, list[ProposedEdit]()
     for index in window.visible:
         for (number, item), edit in window.shown(index).items():
             text, output = (
@@ -160,12 +160,16 @@ def worded_anew(window: Window) -> list[Cut]:
                 window.transcript.output((index, number, item)),
             )
             if text != edit.text and output is not None:
-                cuts.append(Cut(replace(edit, text=text, why=_RENAMED), (output,)))
+                cuts.append(
+                    ProposedEdit(replace(edit, text=text, why=_RENAMED), (output,))
+                )
     for start, stop, summary in window.summaries:
         text = words.renamed(summary.text)
         if text != summary.text:
             outputs = set_aside(window, start, stop)
-            cuts.append(Cut(replace(summary, text=text, why=_RENAMED), outputs))
+            cuts.append(
+                ProposedEdit(replace(summary, text=text, why=_RENAMED), outputs)
+            )
     return cuts
 
 

@@ -153,7 +153,7 @@ def layout(view: Window) -> list[int | str]:
     another one, for calls follow the user (G4).
 
     What the system said within a range that a summary stands for still holds. It comes behind
-    the summary, and what the user said after it comes behind that (`Summary.later`).
+    the summary, and what the user said after it comes behind that (`ReplaceSpan.later`).
 
     Where a wire wants a reply behind it (A20), and the user speaks on before the model does (a
     request was never answered), it waits for the reply, or for what the host added last for the

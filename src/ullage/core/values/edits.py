@@ -62,7 +62,7 @@ class Replace(Struct, frozen=True, tag="replace"):
         return self.kind != "truncated"
 
 
-class Summary(Struct, frozen=True, tag="span"):
+class ReplaceSpan(Struct, frozen=True, tag="span"):
     """Show one user message in place of a run of messages, or two.
 
     Attributes:
@@ -163,10 +163,10 @@ class Added(Struct, frozen=True, tag="added"):
     name: str
 
 
-Edit: TypeAlias = Replace | Summary | Drop | Whole | Added
+Edit: TypeAlias = Replace | ReplaceSpan | Drop | Whole | Added
 
 
-class Cut(NamedTuple):
+class ProposedEdit(NamedTuple):
     """An edit and what it sets aside: the effect that fills it.
 
     A summary may bring a brief: a model is asked, if there is one, for what it adds to the text.

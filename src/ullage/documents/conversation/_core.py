@@ -17,7 +17,7 @@ from ullage.core.history.window import Window
 from ullage.core.locks import Lock
 from ullage.core.turn.filling import Asking, Filled, fill, refusal
 from ullage.core.values.carried import Carried
-from ullage.core.values.edits import Cut
+from ullage.core.values.edits import ProposedEdit
 from ullage.core.values.effects import Commit, Do, Steps, Summarise
 from ullage.core.values.limits import Limits
 from ullage.core.values.usage import Usage
@@ -237,11 +237,11 @@ class ConversationCore(Carried, ABC):
             )
         )
 
-    def _begun(self, window: Window, cut: Cut) -> Filled | None:
+    def _begun(self, window: Window, cut: ProposedEdit) -> Filled | None:
         """What came of a summary that was begun beside the turns, if one was."""
         return None
 
-    def _ask(self, window: Window, cut: Cut) -> Steps[Filled]:
+    def _ask(self, window: Window, cut: ProposedEdit) -> Steps[Filled]:
         model, asking = window.meter.model, None
         if self._summaries is not None:
             asking = Asking(
